@@ -1,0 +1,364 @@
+"""What a report holds: the one definition of the configuration.
+
+The parse-time check, the JSON Schema and the table in docs/configuration.md are all made from
+these models.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from reperf.errors import ReperfError
+from reperf.systems import WORKLOADS, System, load_systems
+
+RECORD_FORMATS = ("tfrecord", "ofrecord", "recordio")
+TOPOLOGY = re.compile(r"([1-9]\d*)n([1-9]\d*)g")
+
+
+def _topology(text: str) -> str:
+    if not TOPOLOGY.fullmatch(text):
+        raise ValueError("a topology is <nodes>n<devices per node>g, for example 2n8g")
+    return text
+
+
+Topology = Annotated[str, AfterValidator(_topology)]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+Precision = Literal["fp32", "amp"]
+Input = Literal["records", "folder", "synthetic"]
+
+
+def topology_shape(topology: str) -> tuple[int, int]:
+    """Split a topology such as "2n8g" into (number of nodes, devices per node)."""
+    nodes, devices = TOPOLOGY.fullmatch(topology).groups()
+    return int(nodes), int(devices)
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Window(_Model):
+    """The measured iterations."""
+
+    warmup: int = Field(20, ge=0, description="iterations before the window")
+    measured: int = Field(100, ge=1, description="iterations in the window")
+
+    @property
+    def first(self) -> int:
+        """The iteration whose end starts the clock."""
+        return self.warmup
+
+    @property
+    def last(self) -> int:
+        """The iteration whose end stops the clock."""
+        return self.warmup + self.measured
+
+
+class Data(_Model):
+    """The data set that suites with real input train on."""
+
+    name: Name = Field("embedded", description="folder name under data/")
+    images: Path | None = Field(
+        None,
+        description="folder that holds train/<synset>/*.JPEG; left out, the embedded set is made",
+    )
+    parts: int = Field(8, ge=1, description="record files; must divide by every world size")
+    workers: int = Field(2, ge=1, description="processes that convert")
+    seed: int = Field(1, ge=0, description="seed of the shuffle")
+
+
+class Cluster(_Model):
+    """The Slurm cluster that runs the report; left out, this machine runs it."""
+
+    nodes: int = Field(ge=1, description="nodes that one run may use")
+    devices_per_node: int = Field(ge=1, description="GPUs a node")
+
+
+class Entry(_Model):
+    """One system in a suite, with what it is asked to do differently there."""
+
+    system: str = Field(description="folder name under workflow/systems/")
+    variant: str | None = Field(None, description="one of the system's variants")
+    batch_size: int | None = Field(None, ge=1, description="per device, instead of the suite's")
+
+    @property
+    def id(self) -> str:
+        """The entry's name in paths and tables: "system" or "system+variant"."""
+        return self.system + (f"+{self.variant}" if self.variant else "")
+
+
+class Suite(_Model):
+    """One table and one pair of plots of the report."""
+
+    name: Name
+    workload: str = Field(description="what is trained")
+    precision: Precision
+    batch_size: int = Field(ge=1, description="samples per device and iteration")
+    entries: tuple[Entry, ...] = Field(alias="systems", min_length=1)
+    input: Input = Field("records", description="where the samples come from")
+    image_size: int = Field(224, ge=32, description="height and width after the crop, pixels")
+    topologies: tuple[Topology, ...] | None = Field(None, description="instead of the report's")
+    repeats: int | None = Field(None, ge=1, description="instead of the report's")
+
+    @field_validator("entries", mode="before")
+    @classmethod
+    def _plain_names(cls, entries: Any) -> Any:  # noqa: ANN401 - raw YAML
+        if not isinstance(entries, list | tuple):
+            return entries
+        return [{"system": entry} if isinstance(entry, str) else entry for entry in entries]
+
+    @field_validator("workload")
+    @classmethod
+    def _known_workload(cls, workload: str) -> str:
+        if workload not in WORKLOADS:
+            raise ValueError(f"unknown workload; allowed: {', '.join(WORKLOADS)}")
+        return workload
+
+    @field_validator("entries")
+    @classmethod
+    def _known_entries(cls, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        systems = load_systems()
+        for entry in entries:
+            if entry.system not in systems:
+                raise ValueError(
+                    f"unknown system {entry.system!r}; allowed: {', '.join(sorted(systems))}"
+                )
+            variants = systems[entry.system].variants
+            if entry.variant is not None and entry.variant not in variants:
+                allowed = ", ".join(sorted(variants)) or "none"
+                raise ValueError(
+                    f"unknown variant {entry.variant!r} of {entry.system}; allowed: {allowed}"
+                )
+        _no_twins([entry.id for entry in entries], "system")
+        return entries
+
+
+class Run(_Model):
+    """One repeat of one system on one topology of one suite, with everything that decides it."""
+
+    suite: str
+    system: str
+    variant: str | None
+    workload: str
+    precision: Precision
+    batch_size: int
+    topology: str
+    repeat: int
+    iterations: int
+    print_every: int
+    image_size: int
+    input: str = Field(description="a record format, folder or synthetic")
+    data: str | None = Field(description="folder of the samples, None when synthetic")
+    device: Literal["cpu", "cuda"]
+    threads: int = Field(description="CPU threads per device")
+    seed: int
+
+    @property
+    def entry(self) -> str:
+        """The entry's name in paths and tables."""
+        return Entry(system=self.system, variant=self.variant).id
+
+    @property
+    def nodes(self) -> int:
+        return topology_shape(self.topology)[0]
+
+    @property
+    def devices_per_node(self) -> int:
+        return topology_shape(self.topology)[1]
+
+    @property
+    def world_size(self) -> int:
+        return self.nodes * self.devices_per_node
+
+    @property
+    def global_batch(self) -> int:
+        return self.world_size * self.batch_size
+
+    @property
+    def folder(self) -> Path:
+        """Where the run's log and record lie, relative to the working folder."""
+        return Path("results/runs", self.suite, self.entry, self.topology, str(self.repeat))
+
+
+class Cell(_Model):
+    """The runs of one entry on one topology of one suite, before they have run."""
+
+    runs: tuple[Run, ...]
+    unsupported: str | None = Field(description="why the cell cannot run at all; None if it can")
+
+
+class Report(_Model):
+    """The whole configuration file."""
+
+    title: str = "Training benchmark"
+    topologies: tuple[Topology, ...] = Field(
+        ("1n1g",), min_length=1, description="nodes x devices per node"
+    )
+    repeats: int = Field(7, ge=1, description="runs per cell")
+    iterations: int = Field(120, ge=1, description="training iterations per run")
+    window: Window = Window()
+    print_every: int = Field(20, ge=1, description="iterations between two log lines")
+    seed: int = Field(1, ge=0, description="repeat k trains with seed + k - 1")
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        "auto", description="auto: GPUs where the machine holds enough of them, else CPU"
+    )
+    threads_per_device: int = Field(1, ge=1, description="CPU threads of one training process")
+    time_limit: int = Field(1800, ge=1, description="seconds that one run may take")
+    data: Data = Data()
+    cluster: Cluster | None = None
+    suites: tuple[Suite, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _window_fits(self) -> Self:
+        if self.window.last > self.iterations:
+            raise ValueError(
+                f"window: ends at iteration {self.window.last}, after the last of "
+                f"{self.iterations} iterations; allowed: warmup + measured <= iterations"
+            )
+        for name, edge in (("warmup", self.window.first), ("warmup + measured", self.window.last)):
+            if edge % self.print_every:
+                raise ValueError(
+                    f"window: {name} is {edge}, which is not printed; allowed: multiples of "
+                    f"print_every ({self.print_every})"
+                )
+        return self
+
+    @field_validator("suites")
+    @classmethod
+    def _distinct_suites(cls, suites: tuple[Suite, ...]) -> tuple[Suite, ...]:
+        _no_twins([suite.name for suite in suites], "suite")
+        return suites
+
+    def suite(self, name: str) -> Suite:
+        """The suite called `name`."""
+        return next(suite for suite in self.suites if suite.name == name)
+
+    def topologies_of(self, suite: Suite) -> tuple[str, ...]:
+        """The topologies on which a suite runs."""
+        return suite.topologies or self.topologies
+
+    @cached_property
+    def resolved_device(self) -> Literal["cpu", "cuda"]:
+        """What the runs train on: decided once for the report, so that its cells compare."""
+        from reperf.machine import choose_device  # noqa: PLC0415 - asks the hardware
+
+        return choose_device(self)
+
+    def cells(self, suite: Suite) -> Iterator[Cell]:
+        """The cells of a suite, in the order of its table."""
+        systems = load_systems()
+        for entry, topology in product(suite.entries, self.topologies_of(suite)):
+            yield Cell(
+                runs=tuple(
+                    self._run(suite, entry, topology, repeat)
+                    for repeat in range(1, (suite.repeats or self.repeats) + 1)
+                ),
+                unsupported=systems[entry.system].why_not(
+                    suite.workload, suite.precision, self.resolved_device
+                ),
+            )
+
+    def runs(self, suite: Suite) -> list[Run]:
+        """The runs of a suite that can run."""
+        return [run for cell in self.cells(suite) if not cell.unsupported for run in cell.runs]
+
+    def run(self, suite: str, entry: str, topology: str, repeat: int | str) -> Run:
+        """The one run that its path names."""
+        found = self.suite(suite)
+        chosen = next(item for item in found.entries if item.id == entry)
+        return self._run(found, chosen, topology, int(repeat))
+
+    def _run(self, suite: Suite, entry: Entry, topology: str, repeat: int) -> Run:
+        system = load_systems()[entry.system]
+        source = system.reads[0] if suite.input == "records" and system.reads else suite.input
+        return Run(
+            suite=suite.name,
+            system=entry.system,
+            variant=entry.variant,
+            workload=suite.workload,
+            precision=suite.precision,
+            batch_size=entry.batch_size or suite.batch_size,
+            topology=topology,
+            repeat=repeat,
+            iterations=self.iterations,
+            print_every=self.print_every,
+            image_size=suite.image_size,
+            input=source,
+            data=self.data_folder(source),
+            device=self.resolved_device,
+            threads=self.threads_per_device,
+            seed=self.seed + repeat - 1,
+        )
+
+    def data_folder(self, source: str) -> str | None:
+        """The folder that a run reads: record parts, the images, or None when synthetic."""
+        if source == "synthetic":
+            return None
+        if source == "folder":
+            return str(self.image_folder)
+        return f"data/{self.data.name}/{source}"
+
+    @property
+    def image_folder(self) -> Path:
+        """The folder that holds train/<synset>/*.JPEG."""
+        return self.data.images or Path("data", self.data.name, "images")
+
+
+def _no_twins(names: list[str], what: str) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"two entries of one {what} name: {name}; allowed: each name once")
+
+
+def load_report(config: Mapping[str, Any], source: str = "configuration") -> Report:
+    """Check a configuration that YAML gave.
+
+    Args:
+        config: the parsed file.
+        source: the file's name, for the message.
+
+    Raises:
+        ReperfError: one line with the key, the value and what is allowed.
+    """
+    try:
+        return Report.model_validate(dict(config))
+    except ValidationError as error:
+        raise ReperfError(f"{source}: {_one_line(error)}") from None
+
+
+def _one_line(error: ValidationError) -> str:
+    """The first fault of a configuration as `key: what is wrong (got value)`."""
+    fault = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in fault["loc"])
+    message = fault["msg"].removeprefix("Value error, ")
+    if fault["type"] == "extra_forbidden":
+        parent = _model_at(fault["loc"][:-1])
+        allowed = sorted(f.alias or name for name, f in parent.model_fields.items())
+        return f"{key}: unknown key; allowed: {', '.join(allowed)}"
+    if fault["type"] == "value_error" and not key:
+        return message
+    return f"{key}: {message} (got {fault['input']!r})"
+
+
+def _model_at(location: tuple[int | str, ...]) -> type[BaseModel]:
+    """The model that holds the key at `location`, found by the names in it."""
+    owners = {"window": Window, "data": Data, "cluster": Cluster, "suites": Suite}
+    owners |= {"systems": Entry, "entries": Entry}
+    names = [part for part in location if isinstance(part, str)]
+    return owners[names[-1]] if names else Report
+
+
+__all__ = ["Cell", "Entry", "Report", "Run", "Suite", "System", "Window", "load_report"]

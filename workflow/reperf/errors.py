@@ -1,0 +1,9 @@
+"""The one exception that users see: a single line that says what is wrong and where."""
+
+
+class ReperfError(Exception):
+    """Bad input or a result that cannot be given.
+
+    The message is one line that names the file or key, the place, the value and what is
+    allowed. The command line and the workflow's scripts print it without a traceback.
+    """

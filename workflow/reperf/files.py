@@ -1,0 +1,44 @@
+"""Files that appear whole or not at all."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from reperf.errors import ReperfError
+
+
+@contextmanager
+def whole_file(path: Path | str, mode: str = "w") -> Iterator[IO]:
+    """Open a file for writing that takes its name only when the block ends well.
+
+    The data is written beside `path` under a hidden temporary name, flushed to the disk and
+    renamed. When the block raises, the temporary file is removed and `path` is left as it was.
+
+    Raises:
+        ReperfError: the file cannot be written, for example because no space is left.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    try:
+        with partial.open(mode, **text) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        partial.replace(path)
+    except OSError as error:
+        if error.filename not in (None, str(partial)):
+            raise  # another file's trouble, met inside the block
+        raise ReperfError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def sha256(path: Path | str) -> str:
+    """The SHA-256 of a file's bytes, as 64 hexadecimal digits."""
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,115 @@
+"""What this machine is: its CPUs, memory, GPUs and versions, as run records hold them."""
+
+import os
+import platform
+import socket
+import subprocess
+from collections.abc import Callable
+from functools import cache
+from typing import Literal, TypeVar
+
+import psutil
+import pynvml
+
+from reperf.config import Report, topology_shape
+from reperf.records import Gpu, Host
+
+Answer = TypeVar("Answer")
+
+
+def cores() -> int:
+    """Logical CPUs that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def gpus() -> tuple[Gpu, ...]:
+    """The GPUs that NVML sees; none where there is no NVIDIA driver."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return ()
+    try:
+        handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
+        return tuple(
+            Gpu(
+                name=pynvml.nvmlDeviceGetName(handle),
+                uuid=pynvml.nvmlDeviceGetUUID(handle),
+                memory_bytes=pynvml.nvmlDeviceGetMemoryInfo(handle).total,
+            )
+            for handle in handles
+        )
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def choose_device(report: Report) -> Literal["cpu", "cuda"]:
+    """What a report's runs train on.
+
+    A Slurm cluster trains on its GPUs. This machine does so where it holds enough for every
+    topology: a report never mixes devices, or its cells could not be compared.
+    """
+    if report.device != "auto":
+        return report.device
+    if report.cluster is not None:
+        return "cuda"
+    most = max(
+        topology_shape(topology)[1]
+        for suite in report.suites
+        for topology in report.topologies_of(suite)
+    )
+    return "cuda" if len(gpus()) >= most else "cpu"
+
+
+@cache
+def describe_host() -> Host:
+    """This machine, as a run record holds it."""
+    import cpuinfo  # noqa: PLC0415 - takes a second, and only runs need it
+
+    return Host(
+        hostname=socket.gethostname(),
+        cpu=cpuinfo.get_cpu_info().get("brand_raw", platform.processor()),
+        cores=cores(),
+        memory_bytes=psutil.virtual_memory().total,
+        os=_os_name(),
+        kernel=platform.release(),
+        gpus=gpus(),
+        driver=_driver_version(),
+        cuda=_cuda_version(),
+        topology_matrix=_topology_matrix(),
+    )
+
+
+def _os_name() -> str:
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except OSError:
+        return platform.platform()
+
+
+def _driver_version() -> str | None:
+    return _ask_nvml(pynvml.nvmlSystemGetDriverVersion)
+
+
+def _cuda_version() -> str | None:
+    version = _ask_nvml(pynvml.nvmlSystemGetCudaDriverVersion_v2)
+    return f"{version // 1000}.{version % 1000 // 10}" if version else None
+
+
+def _ask_nvml(question: Callable[[], Answer]) -> Answer | None:
+    if not gpus():
+        return None
+    pynvml.nvmlInit()
+    try:
+        return question()
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _topology_matrix() -> str | None:
+    if not gpus():
+        return None
+    answer = subprocess.run(
+        ["nvidia-smi", "topo", "-m"], check=False, capture_output=True, text=True
+    )
+    return answer.stdout if answer.returncode == 0 else None

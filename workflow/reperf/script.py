@@ -1,0 +1,27 @@
+"""What every workflow script does around its one call."""
+
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+
+from reperf.errors import ReperfError
+
+
+@contextmanager
+def script(log: str) -> Iterator[None]:
+    """Run a rule's script: its messages go to the rule's log, a ReperfError ends it in one line.
+
+    Args:
+        log: the rule's log file.
+    """
+    with open(log, "w", encoding="utf-8", buffering=1) as stream, redirect_stderr(stream):  # noqa: PTH123
+        try:
+            yield
+        except ReperfError as error:
+            stream.write(f"reperf: {error}\n")
+            print(f"reperf: {error}", file=sys.__stderr__)
+            sys.exit(1)
+        except BaseException:
+            stream.write(traceback.format_exc())
+            raise

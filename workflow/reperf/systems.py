@@ -1,0 +1,107 @@
+"""The systems under test, one folder each, and the workloads that they train.
+
+A system is what its folder under workflow/systems/ says in system.yaml; no rule and no library
+module names one.
+"""
+
+import importlib.util
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from reperf.errors import ReperfError
+
+ROOT = Path(__file__).resolve().parents[2]
+SYSTEMS = ROOT / "workflow" / "systems"
+ENVIRONMENTS = ROOT / "envs"
+
+
+def _steplog() -> object:
+    """The trainers' own module: the one place that names workloads and parameter counts."""
+    spec = importlib.util.spec_from_file_location("steplog", SYSTEMS / "steplog.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+WORKLOADS: dict[str, dict] = _steplog().WORKLOADS
+"""What can be trained: name -> {"unit": unit of a sample, "parameters": count}."""
+
+
+class Variant(BaseModel):
+    """What a system can be asked to do differently."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    about: str
+    flags: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+
+
+class System(BaseModel):
+    """One implementation under test: its system.yaml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str
+    title: str
+    framework: str = Field(description="the framework's package")
+    about: str
+    python: str | None = Field(None, description='version of its interpreter, such as "3.11"')
+    launch: tuple[str, ...] = Field(
+        (), description="the framework's own launcher; {placeholders} as in docs/add-a-system.md"
+    )
+    workloads: tuple[str, ...] = ()
+    precisions: dict[Literal["cpu", "cuda"], tuple[str, ...]] = {}
+    reads: tuple[str, ...] = Field((), description="record formats, the preferred one first")
+    variants: dict[str, Variant] = {}
+
+    @property
+    def folder(self) -> Path:
+        return SYSTEMS / self.id
+
+    @property
+    def trainer(self) -> Path:
+        return self.folder / "train.py"
+
+    @property
+    def lock(self) -> Path:
+        """The exact packages of the system's environment."""
+        return ENVIRONMENTS / f"{self.id}.txt"
+
+    @property
+    def sources(self) -> list[Path]:
+        """The code that decides how the system trains."""
+        return [SYSTEMS / "steplog.py", *sorted(self.folder.glob("*.py")), self.lock]
+
+    def why_not(self, workload: str, precision: str, device: str) -> str | None:
+        """Why the system cannot train this at all, or None if it can."""
+        if not self.trainer.exists():
+            return "not built yet"
+        if workload not in self.workloads:
+            return f"{workload} is not built yet"
+        if precision not in self.precisions.get(device, ()):
+            return f"{self.framework} has no {precision} training on {device}"
+        return None
+
+
+@cache
+def load_systems() -> dict[str, System]:
+    """Every system, by its folder's name.
+
+    Raises:
+        ReperfError: a system.yaml that does not say what a system is.
+    """
+    systems = {}
+    for path in sorted(SYSTEMS.glob("*/system.yaml")):
+        try:
+            described = yaml.safe_load(path.read_text(encoding="utf-8"))
+            systems[path.parent.name] = System(id=path.parent.name, **described)
+        except ValidationError as error:
+            fault = error.errors(include_url=False)[0]
+            key = ".".join(map(str, fault["loc"]))
+            raise ReperfError(f"{path}: {key}: {fault['msg']} (got {fault['input']!r})") from None
+    return systems
