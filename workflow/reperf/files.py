@@ -1,5 +1,6 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and folders that one process works in."""
 
+import fcntl
 import hashlib
 import os
 from collections.abc import Iterator
@@ -42,3 +43,30 @@ def sha256(path: Path | str) -> str:
     """The SHA-256 of a file's bytes, as 64 hexadecimal digits."""
     with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+_held: list[IO] = []
+
+
+def hold_folder(folder: Path | str) -> None:
+    """Keep other workflows out of a folder until this process ends, however it ends.
+
+    The kernel lets go of the hold even after SIGKILL, so none is ever left behind to be cleared.
+
+    Raises:
+        ReperfError: another process holds the folder.
+    """
+    lock = Path(folder, ".reperf-in-use")
+    stream = lock.open("a+")
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        stream.seek(0)
+        raise ReperfError(
+            f"{Path(folder).resolve()}: in use by process {stream.read().strip()}; "
+            "allowed: one workflow at a time"
+        ) from None
+    stream.truncate(0)
+    stream.write(str(os.getpid()))
+    stream.flush()
+    _held.append(stream)

@@ -12,6 +12,7 @@ import psutil
 import pynvml
 
 from reperf.config import Report, topology_shape
+from reperf.errors import ReperfError
 from reperf.records import Gpu, Host
 
 Answer = TypeVar("Answer")
@@ -59,6 +60,31 @@ def choose_device(report: Report) -> Literal["cpu", "cuda"]:
         for topology in report.topologies_of(suite)
     )
     return "cuda" if len(gpus()) >= most else "cpu"
+
+
+def check_fits(report: Report) -> None:
+    """Refuse a report with a topology that cannot be held.
+
+    Raises:
+        ReperfError: names the suite, the topology and what is there.
+    """
+    device = report.resolved_device
+    if report.cluster is not None:
+        nodes, devices = report.cluster.nodes, report.cluster.devices_per_node
+        there = f"cluster has {nodes} nodes with {devices} devices each"
+    else:
+        slots = len(gpus()) if device == "cuda" else cores() // report.threads_per_device
+        nodes, devices = 1, slots
+        what = "GPUs" if device == "cuda" else f"times {report.threads_per_device} CPU threads"
+        there = f"this machine has {slots} {what}"
+    for suite in report.suites:
+        for topology in report.topologies_of(suite):
+            wanted = topology_shape(topology)
+            if wanted[0] > nodes or wanted[1] > devices:
+                raise ReperfError(
+                    f"suite {suite.name}: topology {topology} is too large: {there}; "
+                    f"allowed: at most {nodes}n{devices}g"
+                )
 
 
 @cache

@@ -1,0 +1,29 @@
+# make report   run the benchmark on this machine and write the report
+# make test     run the tests that need one framework, about ten minutes
+
+PYTHON ?= python3
+VENV := .venv
+
+.PHONY: report test clean
+
+report: $(VENV)/reperf-installed
+	$(VENV)/bin/snakemake --profile local
+
+test: $(VENV)/tests-installed
+	$(VENV)/bin/python -m pytest
+
+# uv installs the pinned packages in seconds; pip fetches uv itself.
+$(VENV)/reperf-installed: requirements.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("reperf needs Python 3.11 or later, $(PYTHON) is " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check $$(grep '^uv==' requirements.txt)
+	VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet -r requirements.txt
+	VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet --no-deps -e .
+	@touch $@
+
+$(VENV)/tests-installed: $(VENV)/reperf-installed requirements-test.txt
+	VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet -r requirements-test.txt
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .envs .snakemake results figures archive logs data/embedded

@@ -1,0 +1,27 @@
+# reperf: from a folder of images to a report in which every number can be traced.
+
+from snakemake.utils import min_version
+
+min_version("9.13")
+
+# A report is one file, whole: another one given by --configfile takes the place of this one.
+if not workflow.overwrite_configfiles:
+
+    configfile: "config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/envs.smk"
+include: "workflow/rules/train.smk"
+include: "workflow/rules/measure.smk"
+include: "workflow/rules/figures.smk"
+include: "workflow/rules/report.smk"
+include: "workflow/rules/archive.smk"
+include: "workflow/rules/complete.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        "results/complete.txt",

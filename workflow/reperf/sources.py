@@ -1,0 +1,56 @@
+"""Which library files decide a result, so that editing one reruns that result and no other."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+
+
+def library(*modules: str) -> list[str]:
+    """The files of some library modules and of all library modules that they import.
+
+    Snakemake compares inputs, not imports: a rule that names these files as input reruns when
+    the code behind its script changes.
+
+    Args:
+        modules: dotted names, such as "reperf.measure"; a package stands for all of its modules.
+
+    Returns:
+        Absolute paths, sorted, templates and other data files of the packages included.
+    """
+    files: set[Path] = set()
+    waiting = [path for module in modules for path in _files_of(module)]
+    while waiting:
+        path = waiting.pop()
+        if path not in files:
+            files.add(path)
+            waiting.extend(_imported_by(path))
+    return sorted(str(path) for path in files)
+
+
+def _files_of(module: str) -> list[Path]:
+    """The files of one module: a package's are all of those below it."""
+    stem = PACKAGE.joinpath(*module.split(".")[1:])
+    if stem.is_dir() and stem != PACKAGE:
+        inside = (path for path in stem.rglob("*") if "__pycache__" not in path.parts)
+        return [path for path in inside if path.is_file()]
+    source = stem.with_suffix(".py")
+    return [source] if source.exists() else []
+
+
+@cache
+def _imported_by(path: Path) -> tuple[Path, ...]:
+    if path.suffix != ".py":
+        return ()
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+            # `from reperf.logs import mllog` names a module, `from reperf.files import sha256`
+            # does not; what is no file is passed over.
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    ours = sorted(name for name in names if name.split(".")[0] == PACKAGE.name)
+    return tuple(file for name in ours for file in _files_of(name))

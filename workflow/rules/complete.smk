@@ -1,0 +1,20 @@
+# The last word: everything is built, and every cell is measured or its absence is explained.
+
+
+rule complete:
+    input:
+        summary="results/summary.csv",
+        measurements="results/measurements.csv",
+        reports=["results/report.html", "results/report.md"],
+        archives=expand("archive/{suite}.zip", suite=SUITES),
+        code=library("reperf.complete"),
+    output:
+        "results/complete.txt",
+    params:
+        profile="slurm" if report.cluster else "local",
+    log:
+        "logs/complete.log",
+    message:
+        "look for cells that were not measured"
+    script:
+        "../scripts/complete.py"

@@ -1,0 +1,48 @@
+# One training run per repeat of every cell.
+
+
+def the_run(wildcards):
+    return report.run(wildcards.suite, wildcards.entry, wildcards.topology, wildcards.repeat)
+
+
+def settings_of_run(wildcards):
+    return the_run(wildcards).model_dump()
+
+
+def data_of_run(wildcards):
+    return data_manifest(the_run(wildcards).input)
+
+
+def environment_of_run(wildcards):
+    return f".envs/{the_run(wildcards).system}/environment.json"
+
+
+def sources_of_run(wildcards):
+    return load_systems()[the_run(wildcards).system].sources
+
+
+def number_of_attempt(wildcards, attempt):
+    return attempt
+
+
+rule train:
+    input:
+        data=data_of_run,
+        environment=environment_of_run,
+        code=sources_of_run,
+    output:
+        log="results/runs/{suite}/{entry}/{topology}/{repeat}/train.log",
+        record="results/runs/{suite}/{entry}/{topology}/{repeat}/run.json",
+    params:
+        run=settings_of_run,
+    # Runs must not share the machine with anything while they are measured.
+    threads: ALL_CORES
+    resources:
+        attempt=number_of_attempt,
+        time_limit=report.time_limit,
+    log:
+        "logs/train/{suite}/{entry}/{topology}/{repeat}.log",
+    message:
+        "train {wildcards.suite}: {wildcards.entry} on {wildcards.topology}, repeat {wildcards.repeat}"
+    script:
+        "../scripts/train.py"

@@ -1,0 +1,15 @@
+"""Train once: the run's log and record."""
+
+import os
+
+from reperf.config import Run
+from reperf.script import script
+from reperf.training import train
+
+with script(snakemake.log[0]):
+    train(
+        Run.model_validate(snakemake.params.run),
+        time_limit=snakemake.resources.time_limit,
+        attempt=snakemake.resources.attempt,
+        last_attempt=snakemake.resources.attempt >= int(os.environ["REPERF_TRIES"]),
+    )
