@@ -1,5 +1,9 @@
 """The one exception that users see: a single line that says what is wrong and where."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class ReperfError(Exception):
     """Bad input or a result that cannot be given.
@@ -7,3 +11,12 @@ class ReperfError(Exception):
     The message is one line that names the file or key, the place, the value and what is
     allowed. The command line and the workflow's scripts print it without a traceback.
     """
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """End the process with status 1 and one line where the block raises a ReperfError."""
+    try:
+        yield
+    except ReperfError as error:
+        sys.exit(f"reperf: {error}")

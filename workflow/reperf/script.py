@@ -20,8 +20,8 @@ def script(log: str) -> Iterator[None]:
             yield
         except ReperfError as error:
             stream.write(f"reperf: {error}\n")
-            print(f"reperf: {error}", file=sys.__stderr__)
-            sys.exit(1)
+            sys.stderr = sys.__stderr__  # the line is for the caller, too
+            sys.exit(f"reperf: {error}")
         except BaseException:
             stream.write(traceback.format_exc())
             raise

@@ -2,22 +2,19 @@
 
 import os
 import re
-import sys
 
 from reperf.config import load_report
-from reperf.errors import ReperfError
+from reperf.errors import one_line_errors
 from reperf.files import hold_folder
 from reperf.machine import check_fits
 from reperf.sources import library
 
-try:
-    report = load_report(config, source=str(workflow.configfiles[-1]))
-    check_fits(report)
-except ReperfError as error:
-    sys.exit(f"reperf: {error}")
+with one_line_errors():
+    REPORT = load_report(config, source=str(workflow.configfiles[-1]))
+    check_fits(REPORT)
 
-SUITES = [suite.name for suite in report.suites]
-ENTRIES = {entry.id for suite in report.suites for entry in suite.entries}
+SUITES = [suite.name for suite in REPORT.suites]
+ENTRIES = {entry.id for suite in REPORT.suites for entry in suite.entries}
 ALL_CORES = workflow.resource_settings.cores or 1
 
 # A job must know whether it may fail (and be tried again) or has to record how it failed. The
@@ -33,10 +30,8 @@ wildcard_constraints:
 
 
 onstart:
-    try:
+    with one_line_errors():
         hold_folder(".")
-    except ReperfError as error:
-        sys.exit(f"reperf: {error}")
 
 
 onsuccess:

@@ -10,10 +10,10 @@ rule complete:
         code=library("reperf.complete"),
     output:
         "results/complete.txt",
-    params:
-        profile="slurm" if report.cluster else "local",
     log:
         "logs/complete.log",
+    params:
+        profile="slurm" if REPORT.cluster else "local",
     message:
         "look for cells that were not measured"
     script:

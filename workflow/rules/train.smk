@@ -2,7 +2,9 @@
 
 
 def the_run(wildcards):
-    return report.run(wildcards.suite, wildcards.entry, wildcards.topology, wildcards.repeat)
+    return REPORT.run(
+        wildcards.suite, wildcards.entry, wildcards.topology, wildcards.repeat
+    )
 
 
 def settings_of_run(wildcards):
@@ -33,15 +35,15 @@ rule train:
     output:
         log="results/runs/{suite}/{entry}/{topology}/{repeat}/train.log",
         record="results/runs/{suite}/{entry}/{topology}/{repeat}/run.json",
-    params:
-        run=settings_of_run,
+    log:
+        "logs/train/{suite}/{entry}/{topology}/{repeat}.log",
     # Runs must not share the machine with anything while they are measured.
     threads: ALL_CORES
     resources:
         attempt=number_of_attempt,
-        time_limit=report.time_limit,
-    log:
-        "logs/train/{suite}/{entry}/{topology}/{repeat}.log",
+        time_limit=REPORT.time_limit,
+    params:
+        run=settings_of_run,
     message:
         "train {wildcards.suite}: {wildcards.entry} on {wildcards.topology}, repeat {wildcards.repeat}"
     script:
