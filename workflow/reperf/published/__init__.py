@@ -1,0 +1,10 @@
+"""The published reports again: their tables, and where their numbers contradict each other.
+
+The facts are in data/published/, one row a published number; README.md there says what the columns
+mean. Nothing here was measured by reperf, and nothing that was is mixed in.
+"""
+
+from reperf.published.facts import FILES
+from reperf.published.tables import PublishedTable, load_tables, published_for
+
+__all__ = ["FILES", "PublishedTable", "load_tables", "published_for"]
