@@ -1,115 +1,10 @@
 """What tests share: a small real benchmark in a folder of its own."""
 
-import os
 import shutil
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import yaml
-
-ROOT = Path(__file__).resolve().parents[1]
-
-# Shapes at which a run takes seconds; everything else is as in local/report.yaml.
-SMALL = {
-    "title": "a small benchmark",
-    "topologies": ["1n1g", "1n2g"],
-    "repeats": 2,
-    "iterations": 4,
-    "window": {"warmup": 2, "measured": 2},
-    "print_every": 1,
-    "time_limit": 120,
-    "device": "cpu",
-    "data": {"name": "embedded", "parts": 4},
-    "suites": [
-        {
-            "name": "small",
-            "workload": "resnet50",
-            "precision": "fp32",
-            "batch_size": 2,
-            "image_size": 32,
-            "systems": ["pytorch"],
-        },
-        {
-            "name": "small-synthetic",
-            "workload": "resnet50",
-            "precision": "amp",
-            "batch_size": 2,
-            "image_size": 32,
-            "input": "synthetic",
-            "topologies": ["1n1g"],
-            "repeats": 1,
-            "systems": ["pytorch", "oneflow"],
-        },
-    ],
-}
-
-
-@dataclass
-class Benchmark:
-    """A copy of the workflow with a small report, in a folder that a test may spoil."""
-
-    folder: Path
-
-    def configure(self, **changes: object) -> None:
-        """Write local/report.yaml: the small report with some top-level keys changed."""
-        text = yaml.safe_dump(SMALL | changes, sort_keys=False)
-        (self.folder / "local/report.yaml").write_text(text, encoding="utf-8")
-
-    def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "snakemake", "--profile", "local", *arguments]
-
-    @property
-    def environment(self) -> dict[str, str]:
-        # The copy's own library, not the installed one: tests edit it.
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        return {**os.environ, "PYTHONPATH": str(self.folder / "workflow"), "PATH": path}
-
-    def snakemake(self, *arguments: str, timeout: float = 300) -> subprocess.CompletedProcess:
-        return self.call(*self.command(*arguments), timeout=timeout)
-
-    def call(self, *command: str, timeout: float = 300) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            command,
-            cwd=self.folder,
-            env=self.environment,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=timeout,
-        )
-
-    def planned(self, *arguments: str) -> dict[str, int]:
-        """The jobs that a call would run: rule name -> count, without `all`."""
-        answer = self.snakemake("--dry-run", "--quiet", "rules", *arguments)
-        assert answer.returncode == 0, answer.stdout
-        table = answer.stdout.partition("-----")[2].splitlines()[1:]
-        rows = [line.split() for line in table]
-        jobs = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
-        return {rule: n for rule, n in jobs.items() if rule not in ("all", "total")}
-
-
-def _new_benchmark(folder: Path, shared: Path) -> Benchmark:
-    """Copy the workflow into a folder; the environments and the images are shared."""
-    listing = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    for name in listing.stdout.splitlines():
-        if (ROOT / name).is_file() and not name.startswith(("tests/", "benchmarks/")):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
-    (folder / ".envs").symlink_to(shared)
-    benchmark = Benchmark(folder)
-    benchmark.configure()
-    return benchmark
+from small_benchmark import ROOT, Benchmark, new_benchmark
 
 
 @pytest.fixture(scope="session")
@@ -123,12 +18,12 @@ def environments() -> Path:
 @pytest.fixture
 def benchmark(tmp_path: Path, environments: Path) -> Benchmark:
     """A small benchmark of which nothing has been built yet."""
-    return _new_benchmark(tmp_path / "benchmark", environments)
+    return new_benchmark(tmp_path / "benchmark", environments)
 
 
 @pytest.fixture(scope="session")
 def _finished(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Benchmark:
-    finished = _new_benchmark(tmp_path_factory.mktemp("finished") / "benchmark", environments)
+    finished = new_benchmark(tmp_path_factory.mktemp("finished") / "benchmark", environments)
     answer = finished.snakemake()
     assert answer.returncode == 0, answer.stdout
     return finished

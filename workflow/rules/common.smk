@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 
 from reperf.config import load_report
 from reperf.errors import one_line_errors

@@ -1,0 +1,35 @@
+"""Wrong input: one line that says what and where, before any job starts."""
+
+import pytest
+from small_benchmark import SMALL, Benchmark
+
+SUITE = SMALL["suites"][0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"reapeats": 3}, ["reapeats", "unknown key", "repeats"]),
+        ({"repeats": 0}, ["repeats", "0", "greater than or equal to 1"]),
+        ({"topologies": ["1n1g", "two"]}, ["topologies", "two", "2n8g"]),
+        ({"topologies": ["1n512g"]}, ["1n512g", "too large", "this machine has"]),
+        ({"topologies": ["2n1g"]}, ["2n1g", "too large", "this machine has"]),
+        ({"window": {"warmup": 2, "measured": 9}}, ["window", "11", "4 iterations"]),
+        ({"suites": [SUITE, SUITE]}, ["two", "small"]),
+        ({"suites": [SUITE | {"workload": "resnet51"}]}, ["resnet51", "resnet50"]),
+        ({"suites": [SUITE | {"precision": "fp8"}]}, ["fp8", "fp32", "amp"]),
+        ({"suites": [SUITE | {"systems": ["pytorhc"]}]}, ["pytorhc", "pytorch"]),
+        ({"data": {"name": "mine", "images": "nowhere"}}, ["nowhere"]),
+        ({"data": {"name": "embedded", "parts": 3}}, ["parts", "3", "1n2g"]),
+    ],
+)
+def test_a_wrong_configuration_is_one_line(changes: dict, said: list[str], benchmark: Benchmark):
+    benchmark.configure(**changes)
+    answer = benchmark.snakemake("-n")
+    assert answer.returncode != 0
+    lines = [line for line in answer.stdout.splitlines() if line.strip()]
+    assert len(lines) == 1, answer.stdout
+    assert lines[0].startswith("reperf: ")
+    for word in said:
+        assert word in lines[0]
+    assert not (benchmark.folder / "results").exists()

@@ -1,0 +1,194 @@
+"""Runs that end badly: named in the cell, never a number, and easily run again."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import pytest
+from small_benchmark import SMALL, Benchmark
+
+ONE_RUN = [SMALL["suites"][1] | {"systems": ["pytorch"]}]
+TWO_RANKS = [SMALL["suites"][1] | {"systems": ["pytorch"], "topologies": ["1n2g"]}]
+
+
+def first_run(benchmark: Benchmark, topology: str = "1n1g") -> Path:
+    return benchmark.folder / f"results/runs/small-synthetic/pytorch/{topology}/1"
+
+
+def read_record(run: Path) -> dict:
+    return json.loads((run / "run.json").read_text())
+
+
+@contextmanager
+def started(benchmark: Benchmark, *arguments: str) -> Iterator[subprocess.Popen]:
+    process = subprocess.Popen(
+        benchmark.command(*arguments),
+        cwd=benchmark.folder,
+        env=benchmark.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(log: Path, pattern: str, seconds: float = 60) -> re.Match:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if log.exists() and (found := re.search(pattern, log.read_text())):
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"{pattern!r} never came in {log}")
+
+
+def trainers_of(benchmark: Benchmark) -> list[psutil.Process]:
+    """The processes that work in the benchmark's folder and train."""
+    return [
+        process
+        for process in psutil.process_iter(["cwd", "cmdline"])
+        if process.info["cwd"] == str(benchmark.folder)
+        and any("train.py" in word for word in process.info["cmdline"] or ())
+    ]
+
+
+def cell(benchmark: Benchmark) -> pd.Series:
+    return pd.read_csv(benchmark.folder / "results/summary.csv").iloc[0]
+
+
+def test_a_run_past_its_time_limit_is_tried_again_and_then_recorded(benchmark: Benchmark):
+    benchmark.configure(suites=ONE_RUN, time_limit=1)
+    answer = benchmark.snakemake()
+    assert answer.returncode != 0
+    assert "snakemake --profile local --forcerun $(reperf runs --failed)" in answer.stdout
+    assert (cell(benchmark)["status"], cell(benchmark)["n"]) == ("timeout", 0)
+    assert "no end after 1 s" in cell(benchmark)["reason"]
+    assert pd.isna(cell(benchmark)["throughput_median"])
+    assert sorted(path.name for path in (first_run(benchmark) / "tries").iterdir()) == ["1", "2"]
+    page = (benchmark.folder / "results/report.html").read_text()
+    assert "no end after 1 s" in page
+
+    # The one command that was printed measures the cell, once the cause is gone.
+    benchmark.configure(suites=ONE_RUN)
+    again = benchmark.call(
+        "bash", "-c", "snakemake --profile local --forcerun $(reperf runs --failed)"
+    )
+    assert again.returncode == 0, again.stdout
+    assert cell(benchmark)["status"] == "ok"
+    assert len(list((first_run(benchmark) / "tries").iterdir())) == 3
+
+
+def test_a_rank_that_hangs_is_named(benchmark: Benchmark):
+    benchmark.configure(suites=TWO_RANKS, time_limit=20, iterations=4000, print_every=2)
+    run = first_run(benchmark, "1n2g")
+    log = run / "tries/1/train.log"
+    with started(benchmark, "--retries", "0") as snakemake:
+        process = int(wait_for(log, r"rank 1: started on \S+, process (\d+)")[1])
+        wait_for(log, r"rank 1: iteration 4\b")
+        os.kill(process, signal.SIGSTOP)
+        snakemake.communicate(timeout=120)
+    record = read_record(run)
+    assert record["status"] == "timeout"
+    assert "rank 1 of 2 was last heard of at iteration" in record["reason"]
+    assert not trainers_of(benchmark)
+
+
+def test_a_rank_that_is_killed_fails_the_run(benchmark: Benchmark):
+    benchmark.configure(suites=TWO_RANKS, iterations=4000, print_every=2)
+    run = first_run(benchmark, "1n2g")
+    log = run / "tries/1/train.log"
+    with started(benchmark, "--retries", "0") as snakemake:
+        process = int(wait_for(log, r"rank 1: started on \S+, process (\d+)")[1])
+        wait_for(log, r"rank 1: iteration 4\b")
+        os.kill(process, signal.SIGKILL)
+        output, _ = snakemake.communicate(timeout=120)
+    assert snakemake.returncode != 0
+    assert "small-synthetic/pytorch/1n2g" in output
+    assert read_record(run)["status"] == "failed"
+    assert "SIGKILL" in read_record(run)["reason"]
+    assert not trainers_of(benchmark)
+
+
+def test_out_of_memory_is_a_result(benchmark: Benchmark):
+    benchmark.configure(suites=[ONE_RUN[0] | {"batch_size": 100_000_000}])
+    answer = benchmark.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    assert cell(benchmark)["status"] == "oom"
+    assert len(list((first_run(benchmark) / "tries").iterdir())) == 1
+
+
+def test_a_log_that_is_cut_in_the_middle_is_refused(finished_benchmark: Benchmark):
+    log = finished_benchmark.folder / "results/runs/small/pytorch/1n1g/1/train.log"
+    text = log.read_text()
+    log.write_text(text[: text.index('"iteration": 4')])
+    answer = finished_benchmark.snakemake("--keep-going")
+    assert answer.returncode != 0
+    runs = pd.read_csv(finished_benchmark.folder / "results/measurements.csv")
+    cut = runs.set_index(["suite", "topology", "repeat"]).loc[("small", "1n1g", 1)]
+    assert cut["status"] == "refused"
+    assert pd.isna(cut["throughput"])
+    first = cell(finished_benchmark)
+    assert (first["status"], first["n"]) == ("partial", 1)
+
+
+def test_a_killed_workflow_leaves_no_trainer_and_resumes(finished_benchmark: Benchmark):
+    benchmark = finished_benchmark
+    done = read_record(benchmark.folder / "results/runs/small/pytorch/1n1g/1")
+    text = (benchmark.folder / "local/report.yaml").read_text()
+    (benchmark.folder / "local/report.yaml").write_text(text.replace("repeats: 2", "repeats: 3"))
+    run = benchmark.folder / "results/runs/small/pytorch/1n1g/3"
+    with started(benchmark, str(run.relative_to(benchmark.folder) / "run.json")) as snakemake:
+        wait_for(run / "tries/1/train.log", "started on")
+        snakemake.send_signal(signal.SIGKILL)
+    end = time.monotonic() + 20
+    while trainers_of(benchmark) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not trainers_of(benchmark)
+    assert not (run / "run.json").exists()
+
+    answer = benchmark.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    assert read_record(run)["status"] == "ok"
+    assert read_record(benchmark.folder / "results/runs/small/pytorch/1n1g/1") == done
+
+
+def test_two_workflows_do_not_measure_in_one_folder(benchmark: Benchmark):
+    benchmark.configure(suites=ONE_RUN, iterations=4000, print_every=2)
+    log = first_run(benchmark) / "tries/1/train.log"
+    with started(benchmark) as first:
+        wait_for(log, "started on")
+        second = benchmark.snakemake()
+        assert second.returncode != 0
+        assert f"in use by process {first.pid}" in second.stdout
+        first.send_signal(signal.SIGINT)
+        first.communicate(timeout=60)
+    assert not trainers_of(benchmark)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a full disk")
+def test_a_full_disk_is_one_line_and_loses_nothing(benchmark: Benchmark):
+    benchmark.configure(suites=ONE_RUN)
+    runs = benchmark.folder / "results/runs"
+    runs.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(runs)], check=True)
+    try:
+        answer = benchmark.snakemake("--retries", "0")
+        assert answer.returncode != 0
+        assert "No space left on device" in answer.stdout
+        assert "Traceback" not in answer.stdout
+        assert not (first_run(benchmark) / "run.json").exists()
+        assert not trainers_of(benchmark)
+    finally:
+        subprocess.run(["umount", str(runs)], check=True)

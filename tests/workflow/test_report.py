@@ -1,0 +1,153 @@
+"""The whole way from images to the report, and what is run again when something changes."""
+
+import json
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from small_benchmark import ROOT, Benchmark
+
+SUITE_FILES = [
+    f"figures/small-{kind}.{suffix}"
+    for kind in ("throughput", "speedup")
+    for suffix in ("svg", "png")
+]
+
+
+def test_one_call_gives_the_whole_report(finished_benchmark: Benchmark):
+    for name in [
+        "results/report.html",
+        "results/report.md",
+        "results/summary.csv",
+        "results/measurements.csv",
+        "archive/small.zip",
+        "archive/small-synthetic.zip",
+        *SUITE_FILES,
+    ]:
+        assert (finished_benchmark.folder / name).stat().st_size > 0, name
+    summary = pd.read_csv(finished_benchmark.folder / "results/summary.csv")
+    cells = summary.set_index(["suite", "system", "topology"])
+    measured = cells.loc[("small", "pytorch")]
+    assert list(measured["status"]) == ["ok", "ok"]
+    assert (measured["throughput_median"] > 0).all()
+    assert measured.loc["1n1g", "speedup"] == 1
+    unbuilt = cells.loc[("small-synthetic", "oneflow", "1n1g")]
+    assert (unbuilt["status"], unbuilt["reason"]) == ("unsupported", "not built yet")
+
+
+def test_a_second_call_says_that_there_is_nothing_to_do(finished_benchmark: Benchmark):
+    answer = finished_benchmark.snakemake()
+    assert answer.returncode == 0
+    assert "Nothing to be done" in answer.stdout
+    assert finished_benchmark.planned() == {}
+
+
+def test_every_measurement_traces_back_to_its_log_and_record(finished_benchmark: Benchmark):
+    folder = finished_benchmark.folder
+    runs = pd.read_csv(folder / "results/measurements.csv")
+    assert len(runs) == 5
+    for run in runs.itertuples():
+        record = json.loads((folder / run.log).with_name("run.json").read_text())
+        assert record["log_sha256"] == run.log_sha256
+        assert record["status"] == "ok"
+        assert record["environment"]["packages"]["torch"].startswith("2.")
+        assert record["run"]["batch_size"] * record["run"]["repeat"] == 2 * run.repeat
+
+
+def readme_calls() -> list[str]:
+    """The Snakemake calls of the README."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    return [
+        line.partition("#")[0].strip()
+        for line in readme.splitlines()
+        if line.startswith("snakemake --profile local")
+    ]
+
+
+def test_the_readme_shows_the_calls_that_people_need():
+    assert len(readme_calls()) >= 5
+
+
+@pytest.mark.parametrize("call", readme_calls())
+def test_each_call_of_the_readme_works(call: str, finished_benchmark: Benchmark):
+    # The small benchmark has other suite names than the default one.
+    call = call.replace("resnet50-fp32-synthetic", "small-synthetic").replace(
+        "resnet50-fp32", "small"
+    )
+    targets = [word for word in shlex.split(call) if "/" in word]
+    for target in targets:
+        (finished_benchmark.folder / target).unlink()
+    answer = finished_benchmark.call("bash", "-c", call)
+    assert answer.returncode == 0, answer.stdout
+    for target in targets:
+        assert (finished_benchmark.folder / target).exists()
+
+
+AFTER_TABLES = {"join_tables", "report", "archive", "complete"}
+
+
+@pytest.mark.parametrize(
+    ("edited", "rerun", "untouched"),
+    [
+        ("workflow/reperf/figures.py", {"draw_figures"}, {"train", "measure", "summarise"}),
+        ("workflow/reperf/statistics.py", {"summarise"}, {"train", "measure"}),
+        ("workflow/reperf/measure.py", {"measure"}, {"train", "convert"}),
+        ("workflow/systems/pytorch/train.py", {"train"}, {"measure_nothing", "convert"}),
+        ("workflow/reperf/launch.py", set(), {"train", "measure", "summarise", "report"}),
+    ],
+)
+def test_editing_code_reruns_what_it_computes_and_nothing_else(
+    edited: str, rerun: set[str], untouched: set[str], finished_benchmark: Benchmark
+):
+    path = finished_benchmark.folder / edited
+    path.write_text(path.read_text() + "\n# edited\n")
+    planned = set(finished_benchmark.planned())
+    assert rerun <= planned
+    assert not untouched & planned
+
+
+def test_touching_code_without_a_change_reruns_nothing(finished_benchmark: Benchmark):
+    for path in (finished_benchmark.folder / "workflow").rglob("*.py"):
+        path.touch()
+    assert finished_benchmark.planned() == {}
+
+
+def test_a_changed_suite_reruns_that_suite_only(finished_benchmark: Benchmark):
+    report = finished_benchmark.folder / "local/report.yaml"
+    text = report.read_text()
+    assert "name: small-synthetic" in text
+    before, after = text.split("name: small-synthetic")
+    report.write_text(
+        before + "name: small-synthetic" + after.replace("batch_size: 2", "batch_size: 3")
+    )
+    assert finished_benchmark.planned()["train"] == 1
+
+
+def test_the_whole_matrix_is_planned_without_an_error(benchmark: Benchmark):
+    answer = benchmark.snakemake("-n", "--quiet", "--configfile", "config.yaml")
+    assert answer.returncode == 0, answer.stdout
+    line = next(line for line in answer.stdout.splitlines() if "not built yet" in line)
+    assert all(name in line for name in ("oneflow", "paddlepaddle", "bert-base"))
+
+
+def test_snakemakes_own_report_has_captions(finished_benchmark: Benchmark):
+    answer = finished_benchmark.snakemake("--report", "snakemake-report.html")
+    assert answer.returncode == 0, answer.stdout
+    page = (finished_benchmark.folder / "snakemake-report.html").read_text()
+    assert re.search(r"whisker", page)
+
+
+def test_a_real_image_folder_is_used_instead_of_the_embedded_set(benchmark: Benchmark):
+    made = benchmark.snakemake("data/embedded/tfrecord/manifest.json")
+    assert made.returncode == 0, made.stdout
+    own = benchmark.folder / "own"
+    shutil.copytree(benchmark.folder / "data/embedded/images/train", own / "train")
+    benchmark.configure(data={"name": "own", "images": str(own), "parts": 2})
+    answer = benchmark.snakemake("data/own/tfrecord/manifest.json")
+    assert answer.returncode == 0, answer.stdout
+    assert not Path(benchmark.folder, "data/own/images").exists()
+    manifest = json.loads((benchmark.folder / "data/own/tfrecord/manifest.json").read_text())
+    assert len(manifest["parts"]) == 2
