@@ -14,15 +14,32 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
+from pydantic_core import ErrorDetails
 
 from reperf.errors import ReperfError
 from reperf.systems import WORKLOADS, System, load_systems
+
+# How pydantic's Python words are said to those who write YAML.
+PLAIN_WORDS = {
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "model_type": "a mapping of keys to values",
+    "path_type": "a path",
+    "string_pattern_mismatch": "small letters, digits, - and .",
+    "string_type": "text",
+    "too_short": "at least one item",
+    "tuple_type": "a list",
+}
 
 RECORD_FORMATS = ("tfrecord", "ofrecord", "recordio")
 TOPOLOGY = re.compile(r"([1-9]\d*)n([1-9]\d*)g")
@@ -30,12 +47,42 @@ TOPOLOGY = re.compile(r"([1-9]\d*)n([1-9]\d*)g")
 
 def _topology(text: str) -> str:
     if not TOPOLOGY.fullmatch(text):
-        raise ValueError("a topology is <nodes>n<devices per node>g, for example 2n8g")
+        raise ValueError("allowed: <nodes>n<devices per node>g, such as 2n8g")
     return text
 
 
-Topology = Annotated[str, AfterValidator(_topology)]
+def _known_workload(workload: str) -> str:
+    if workload not in WORKLOADS:
+        raise ValueError(f"allowed: {', '.join(WORKLOADS)}")
+    return workload
+
+
+def _known_system(system: str) -> str:
+    if system not in load_systems():
+        raise ValueError(f"allowed: {', '.join(load_systems())}")
+    return system
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name} is there twice; allowed: each once")
+    return names
+
+
+Topology = Annotated[
+    str,
+    AfterValidator(_topology),
+    WithJsonSchema({"type": "string", "pattern": f"^{TOPOLOGY.pattern}$"}),
+]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+Topologies = Annotated[tuple[Topology, ...], Field(min_length=1), AfterValidator(_distinct)]
+Workload = Annotated[
+    str,
+    AfterValidator(_known_workload),
+    WithJsonSchema({"type": "string", "enum": list(WORKLOADS)}),
+]
+SystemId = Annotated[str, AfterValidator(_known_system)]
 Precision = Literal["fp32", "amp"]
 Input = Literal["records", "folder", "synthetic"]
 
@@ -90,9 +137,18 @@ class Cluster(_Model):
 class Entry(_Model):
     """One system in a suite, with what it is asked to do differently there."""
 
-    system: str = Field(description="folder name under workflow/systems/")
+    system: SystemId = Field(description="folder name under workflow/systems/")
     variant: str | None = Field(None, description="one of the system's variants")
     batch_size: int | None = Field(None, ge=1, description="per device, instead of the suite's")
+
+    @field_validator("variant")
+    @classmethod
+    def _known_variant(cls, variant: str | None, info: ValidationInfo) -> str | None:
+        system = load_systems().get(info.data.get("system"))
+        if variant is not None and system and variant not in system.variants:
+            allowed = ", ".join(system.variants) or "none"
+            raise ValueError(f"allowed: {allowed}")
+        return variant
 
     @property
     def id(self) -> str:
@@ -100,49 +156,29 @@ class Entry(_Model):
         return self.system + (f"+{self.variant}" if self.variant else "")
 
 
+def _from_name(entry: Any) -> Any:  # noqa: ANN401 - raw YAML
+    return {"system": entry} if isinstance(entry, str) else entry
+
+
 class Suite(_Model):
     """One table and one pair of plots of the report."""
 
-    name: Name
-    workload: str = Field(description="what is trained")
-    precision: Precision
+    name: Name = Field(description="folder name under results/suites/, and the figures' name")
+    workload: Workload = Field(description="what is trained")
+    precision: Precision = Field(description="fp32, or mixed precision (amp)")
     batch_size: int = Field(ge=1, description="samples per device and iteration")
-    entries: tuple[Entry, ...] = Field(alias="systems", min_length=1)
+    entries: tuple[
+        Annotated[Entry, BeforeValidator(_from_name, json_schema_input_type=str | Entry)], ...
+    ] = Field(alias="systems", min_length=1, description="a system's name is enough")
     input: Input = Field("records", description="where the samples come from")
     image_size: int = Field(224, ge=32, description="height and width after the crop, pixels")
-    topologies: tuple[Topology, ...] | None = Field(None, description="instead of the report's")
+    topologies: Topologies | None = Field(None, description="instead of the report's")
     repeats: int | None = Field(None, ge=1, description="instead of the report's")
-
-    @field_validator("entries", mode="before")
-    @classmethod
-    def _plain_names(cls, entries: Any) -> Any:  # noqa: ANN401 - raw YAML
-        if not isinstance(entries, list | tuple):
-            return entries
-        return [{"system": entry} if isinstance(entry, str) else entry for entry in entries]
-
-    @field_validator("workload")
-    @classmethod
-    def _known_workload(cls, workload: str) -> str:
-        if workload not in WORKLOADS:
-            raise ValueError(f"unknown workload; allowed: {', '.join(WORKLOADS)}")
-        return workload
 
     @field_validator("entries")
     @classmethod
-    def _known_entries(cls, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-        systems = load_systems()
-        for entry in entries:
-            if entry.system not in systems:
-                raise ValueError(
-                    f"unknown system {entry.system!r}; allowed: {', '.join(sorted(systems))}"
-                )
-            variants = systems[entry.system].variants
-            if entry.variant is not None and entry.variant not in variants:
-                allowed = ", ".join(sorted(variants)) or "none"
-                raise ValueError(
-                    f"unknown variant {entry.variant!r} of {entry.system}; allowed: {allowed}"
-                )
-        _no_twins([entry.id for entry in entries], "system")
+    def _distinct_entries(cls, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        _distinct(tuple(entry.id for entry in entries))
         return entries
 
 
@@ -203,10 +239,8 @@ class Cell(_Model):
 class Report(_Model):
     """The whole configuration file."""
 
-    title: str = "Training benchmark"
-    topologies: tuple[Topology, ...] = Field(
-        ("1n1g",), min_length=1, description="nodes x devices per node"
-    )
+    title: str = Field("Training benchmark", description="heading of the report")
+    topologies: Topologies = Field(("1n1g",), description="nodes x devices per node")
     repeats: int = Field(7, ge=1, description="runs per cell")
     iterations: int = Field(120, ge=1, description="training iterations per run")
     window: Window = Window()
@@ -239,7 +273,7 @@ class Report(_Model):
     @field_validator("suites")
     @classmethod
     def _distinct_suites(cls, suites: tuple[Suite, ...]) -> tuple[Suite, ...]:
-        _no_twins([suite.name for suite in suites], "suite")
+        _distinct(tuple(suite.name for suite in suites))
         return suites
 
     def suite(self, name: str) -> Suite:
@@ -317,10 +351,14 @@ class Report(_Model):
         return self.data.images or Path("data", self.data.name, "images")
 
 
-def _no_twins(names: list[str], what: str) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"two entries of one {what} name: {name}; allowed: each name once")
+SECTIONS: dict[str, type[BaseModel]] = {
+    "window": Window,
+    "data": Data,
+    "cluster": Cluster,
+    "suites": Suite,
+    "systems": Entry,
+}
+"""The keys of a configuration that hold keys, in the order of reading."""
 
 
 def load_report(config: Mapping[str, Any], source: str = "configuration") -> Report:
@@ -336,29 +374,49 @@ def load_report(config: Mapping[str, Any], source: str = "configuration") -> Rep
     try:
         return Report.model_validate(dict(config))
     except ValidationError as error:
-        raise ReperfError(f"{source}: {_one_line(error)}") from None
+        fault = error.errors(include_url=False)[0]
+        place = _place(config, fault["loc"])
+        raise ReperfError(": ".join(filter(None, [source, place, _complaint(fault)]))) from None
 
 
-def _one_line(error: ValidationError) -> str:
-    """The first fault of a configuration as `key: what is wrong (got value)`."""
-    fault = error.errors(include_url=False)[0]
-    key = ".".join(str(part) for part in fault["loc"])
-    message = fault["msg"].removeprefix("Value error, ")
-    if fault["type"] == "extra_forbidden":
+def _place(config: Any, location: tuple[int | str, ...]) -> str:  # noqa: ANN401 - raw YAML
+    """The key at `location`, list items by their names: suites.resnet50-fp32.systems.pytorch."""
+    names = []
+    for step in location:
+        try:
+            config = config[step]
+        except (LookupError, TypeError):  # a key that is missing
+            config = None
+        names.append(_name_of(config, step) if isinstance(step, int) else step)
+    return ".".join(names)
+
+
+def _name_of(item: Any, position: int) -> str:  # noqa: ANN401 - raw YAML
+    if isinstance(item, Mapping):
+        item = item.get("name", item.get("system"))
+    return item if isinstance(item, str) else str(position + 1)
+
+
+def _complaint(fault: ErrorDetails) -> str:
+    """What is wrong with a value, and what is allowed instead."""
+    kind, value = fault["type"], fault["input"]
+    if kind == "missing":
+        return "is missing"
+    if kind == "extra_forbidden":
         parent = _model_at(fault["loc"][:-1])
-        allowed = sorted(f.alias or name for name, f in parent.model_fields.items())
-        return f"{key}: unknown key; allowed: {', '.join(allowed)}"
-    if fault["type"] == "value_error" and not key:
-        return message
-    return f"{key}: {message} (got {fault['input']!r})"
+        allowed = sorted(field.alias or name for name, field in parent.model_fields.items())
+        return f"unknown key; allowed: {', '.join(allowed)}"
+    message = fault["msg"].removeprefix("Value error, ").replace("Input should be", "allowed:")
+    if kind in PLAIN_WORDS:
+        message = f"allowed: {PLAIN_WORDS[kind]}"
+    # A list or a mapping is not repeated: the place tells where it is.
+    return message if isinstance(value, dict | list) else f"got {value!r}; {message}"
 
 
 def _model_at(location: tuple[int | str, ...]) -> type[BaseModel]:
     """The model that holds the key at `location`, found by the names in it."""
-    owners = {"window": Window, "data": Data, "cluster": Cluster, "suites": Suite}
-    owners |= {"systems": Entry, "entries": Entry}
     names = [part for part in location if isinstance(part, str)]
-    return owners[names[-1]] if names else Report
+    return SECTIONS[names[-1]] if names else Report
 
 
 __all__ = ["Cell", "Entry", "Report", "Run", "Suite", "System", "Window", "load_report"]
