@@ -1,0 +1,259 @@
+"""The window rule on step logs of our own: the number, and every reason for none."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from reperf.config import Run, Window
+from reperf.facts import Facts
+from reperf.files import sha256
+from reperf.logs import mllog
+from reperf.measure import Measurement, measure_own_runs, measure_stream
+from reperf.records import Environment, Host, RunRecord
+from reperf.systems import SYSTEMS
+from step_logs import event, step, step_log
+
+WINDOW = Window(warmup=20, measured=100)
+
+
+def measured(lines: list[str], window: Window = WINDOW, **facts: object) -> list[Measurement]:
+    text = "".join(line + "\n" for line in lines).encode()
+    known = Facts().add("the run record", facts.items())
+    return list(measure_stream("log", io.BytesIO(text), mllog.FORMAT, window, known))
+
+
+def only(lines: list[str], window: Window = WINDOW, **facts: object) -> Measurement:
+    [result] = measured(lines, window, **facts)
+    return result
+
+
+def test_throughput_is_samples_over_time_between_the_windows_ends():
+    result = only(step_log(batch=16, rate=100.0))
+    assert result.status == "ok"
+    assert result.throughput == pytest.approx(100.0, rel=1e-12)
+    assert (result.first, result.last, result.samples) == (20, 120, 1600)
+    assert (result.global_batch, result.world_size, result.unit) == (16, 2, "images/s")
+
+
+def test_the_warm_up_does_not_count():
+    lines = step_log()
+    slow_start = [*lines[:6], step(10, 2.0, 16), *lines[6:]]
+    assert only(slow_start).throughput == only(lines).throughput
+
+
+def test_another_window_is_another_number_of_iterations():
+    result = only(step_log(iterations=60), Window(warmup=20, measured=40))
+    assert (result.last, result.samples) == (60, 640)
+
+
+@pytest.mark.parametrize(
+    "label", ["0: ", "[1,0]<stdout>:", "[default0]:", "Wed Dec 16 08:03:32 2020[1,0]<stderr>:"]
+)
+def test_launcher_labels_are_no_part_of_a_record(label):
+    labelled = [label + line for line in step_log()]
+    other = [label.replace("0: ", "1: ").replace(",0]", ",1]").replace("t0]", "t1]")]
+    assert only(labelled).throughput == only(step_log()).throughput
+    noise = [line for pair in zip(labelled, other * len(labelled), strict=False) for line in pair]
+    assert only(noise).status == "ok"
+
+
+def test_progress_bars_and_carriage_returns_are_survived():
+    lines = [f" 10%|#   | 1/9\r 20%|##  | 2/9\r{line}\r" for line in step_log()]
+    assert only(lines).throughput == only(step_log()).throughput
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda lines: lines[:-6] + lines[-2:], "too short: it ends at iteration 80"),
+        (lambda lines: lines[:-2], "the end of the run is not in the log"),
+        (lambda lines: [x for x in lines if '"iteration": 20,' not in x], "iteration 20, an end"),
+        (lambda lines: [x for x in lines if "global_batch" not in x], "global batch is not known"),
+        (
+            lambda lines: [*lines[:8], step(30, 900.0, 16, 100.0), *lines[8:]],
+            "time steps back by",
+        ),
+        (
+            lambda lines: [*lines[:8], step(20, 1006.3, 16), *lines[8:]],
+            "several ranks are mixed without labels",
+        ),
+        (
+            lambda lines: [x.replace('"samples": 1920', '"samples": 1921') for x in lines],
+            "the log counts 1601 samples in the window",
+        ),
+        (lambda lines: ["nothing of the kind"], "no iteration is in the log"),
+    ],
+)
+def test_refusals_say_what_is_wrong(change, reason):
+    result = only(change(step_log()))
+    assert result.status == "refused"
+    assert result.throughput is None
+    assert reason in result.reason
+
+
+def test_a_printed_speed_that_contradicts_the_batch_is_refused_with_both():
+    lines = [line.replace('"throughput": 100.0', '"throughput": 200.0') for line in step_log()]
+    assert only(lines).reason == (
+        "the printed speeds mean 32 samples a step, the global batch is 16 with a world size of 2"
+    )
+
+
+def test_facts_that_disagree_are_refused_with_both_sources():
+    reason = only(step_log(), world_size=4).reason
+    assert reason == "world size is 4 by the run record, 2 by the log"
+    reason = only(step_log(), batch_size=16, nodes=1, devices_per_node=2).reason
+    assert reason == "global batch is 32 by the run record, 16 by the log"
+
+
+def test_a_line_written_twice_changes_nothing():
+    lines = step_log()
+    for at in range(len(lines)):
+        assert only([*lines, lines[at]]).throughput == only(lines).throughput
+        assert only([*lines[:at], lines[at], *lines[at:]]).throughput == only(lines).throughput
+
+
+def test_two_runs_in_one_log_are_two_results():
+    later = [line.replace('"seconds": 1', '"seconds": 2') for line in step_log(rate=100.0)]
+    first, second = measured(step_log() + later)
+    assert (first.status, second.status) == ("ok", "ok")
+    first, second = measured(step_log()[:12] + later)
+    assert (first.status, second.status) == ("refused", "ok")
+    assert "too short" in first.reason
+
+
+def test_a_cut_log_never_gives_another_number():
+    text = "".join(line + "\n" for line in step_log()).encode()
+    for cut in range(0, text.index(b"run_stop"), 7):
+        for result in measure_stream("log", io.BytesIO(text[:cut]), mllog.FORMAT, WINDOW, Facts()):
+            assert result.status == "refused"
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e400", '"100"', "null", "[]"])
+def test_what_is_no_number_is_no_record(value):
+    lines = [line.replace('"seconds": 1022.2', f'"seconds": {value}') for line in step_log()]
+    assert lines != step_log()
+    assert "iteration 120" not in [only(lines).status]
+    assert only(lines).status == "refused"
+
+
+def test_a_long_log_is_measured_without_reading_every_line():
+    lines = step_log(iterations=60000)
+    result = only(lines)
+    assert result.throughput == pytest.approx(100.0)
+    restarted = measured(lines + [x.replace('"seconds": 1', '"seconds": 99') for x in step_log()])
+    assert len(restarted) == 2
+
+
+def test_the_trainers_own_step_log_is_measured(tmp_path):
+    program = """
+import steplog, time, sys
+flags = steplog.parse_flags(
+    "--workload resnet50 --precision fp32 --batch-size 4 --iterations 12 --print-every 2"
+    " --input synthetic --device cpu --threads 1 --seed 1".split()
+)
+log = steplog.StepLog(flags, 0, 2)
+log.configured(25557032, "none", {}, ["cpu"])
+for iteration in range(1, 13):
+    time.sleep(0.002)
+    if log.prints(iteration):
+        log.step(iteration, 1.0)
+log.finished(["a", "a"], [1, 1])
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", program], cwd=SYSTEMS, check=True, capture_output=True
+    )
+    window = Window(warmup=2, measured=10)
+    [result] = measure_stream("log", io.BytesIO(answer.stdout), mllog.FORMAT, window, Facts())
+    assert result.reason == ""
+    assert result.samples == 80
+    assert 0 < result.throughput < 4000
+    log = tmp_path / "train.log"
+    log.write_bytes(answer.stdout)
+    assert mllog.read_facts(log)["parameters"] == 25557032
+    assert mllog.read_excuse(log) is None
+
+
+def test_a_trainers_refusal_is_read(tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text("0: rank 1: hello\n0: :::REFUSED rank 1: the loss at iteration 2 is nan\nmore\n")
+    assert mllog.read_excuse(log) == ("failed", "rank 1: the loss at iteration 2 is nan")
+
+
+RUN = Run(
+    suite="small",
+    system="pytorch",
+    variant=None,
+    workload="resnet50",
+    precision="fp32",
+    batch_size=8,
+    topology="1n2g",
+    repeat=1,
+    iterations=120,
+    print_every=20,
+    image_size=64,
+    input="synthetic",
+    data=None,
+    device="cpu",
+    threads=1,
+    seed=1,
+)
+
+
+def kept_run(folder: Path, lines: list[str], **record: object) -> Path:
+    folder.mkdir(parents=True)
+    log = folder / "train.log"
+    log.write_text("".join(line + "\n" for line in lines))
+    RunRecord(
+        **{
+            "status": "ok",
+            "run": RUN,
+            "attempt": 1,
+            "command": (),
+            "variables": {},
+            "environment": Environment(lock="", lock_sha256="", python="3.11", packages={}),
+            "git_commit": None,
+            "git_dirty": None,
+            "host": Host(hostname="h", cpu="c", cores=2, memory_bytes=1, os="o", kernel="k"),
+            "started": "",
+            "ended": "",
+            "seconds": 1.0,
+            "exit_code": 0,
+            "log_sha256": sha256(log),
+            **record,
+        }
+    ).write(folder / "run.json")
+    return folder
+
+
+def test_a_kept_run_becomes_a_row(tmp_path):
+    [row] = measure_own_runs([kept_run(tmp_path / "1", step_log())], WINDOW)
+    assert row["status"] == "ok"
+    assert row["throughput"] == pytest.approx(100.0)
+    assert row["log_sha256"] == sha256(tmp_path / "1" / "train.log")
+
+
+def test_a_run_that_did_not_end_well_is_never_a_number(tmp_path):
+    folder = kept_run(tmp_path / "1", step_log(), status="oom", reason="no memory left")
+    [row] = measure_own_runs([folder], WINDOW)
+    assert (row["status"], row["reason"], row["throughput"]) == ("oom", "no memory left", None)
+
+
+def test_a_log_that_is_not_its_records_is_refused(tmp_path):
+    folder = kept_run(tmp_path / "1", step_log(), log_sha256="0" * 64)
+    other_model = [event("parameters", 25557033) if "parameters" in x else x for x in step_log()]
+    other = kept_run(tmp_path / "2", other_model)
+    changed, odd = measure_own_runs([folder, other], WINDOW)
+    assert "changed since its run record" in changed["reason"]
+    assert odd["reason"] == ("parameter count is 25557032 by the run record, 25557033 by the log")
+
+
+def test_a_record_that_is_none_is_one_line(tmp_path):
+    folder = kept_run(tmp_path / "1", step_log())
+    record = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(record | {"status": "well"}))
+    with pytest.raises(Exception, match=r"run.json: not a run record: .*") as caught:
+        measure_own_runs([folder], WINDOW)
+    assert "\n" not in str(caught.value)

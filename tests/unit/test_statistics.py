@@ -1,0 +1,77 @@
+"""Statistics against numbers worked out by hand or published."""
+
+import itertools
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reperf.statistics import compare, efficiency, median_interval, speedup, spread
+
+
+@pytest.mark.parametrize(
+    ("n", "level", "rank"),
+    [(6, 0.96875, 1), (7, 0.984375, 1), (8, 0.9921875, 1), (9, 0.9609375, 2)],
+)
+def test_the_interval_is_the_narrowest_exact_one(n, level, rank):
+    interval = median_interval([float(value) for value in range(1, n + 1)])
+    assert (interval.low, interval.high, interval.level) == (rank, n + 1 - rank, level)
+
+
+@pytest.mark.parametrize("n", range(1, 6))
+def test_too_few_repeats_carry_no_interval(n):
+    assert median_interval([1.0] * n) is None
+
+
+def test_coverage_is_what_counting_all_outcomes_gives():
+    # Each value lies above or below the median with equal chance: count the 2**7 outcomes in
+    # which the least is below and the greatest above.
+    outcomes = list(itertools.product((False, True), repeat=7))
+    inside = sum(any(outcome) and not all(outcome) for outcome in outcomes)
+    assert median_interval([1.0] * 7).level == inside / len(outcomes)
+
+
+def test_spread_of_five_published_repeats():
+    numbers = spread([5915.65, 5906.55, 5910.0, 5899.5, 5912.25])
+    assert (numbers.n, numbers.median) == (5, 5910.0)
+    assert (numbers.minimum, numbers.maximum) == (5899.5, 5915.65)
+    assert numbers.iqr == pytest.approx(5912.25 - 5906.55)
+
+
+def test_the_median_of_an_even_count_is_the_mean_of_two():
+    assert spread([1.0, 2.0, 4.0, 8.0]).median == 3.0
+
+
+def test_speedup_is_rounded_once_and_half_to_even():
+    assert speedup(1.125, 1.0) == 1.12
+    assert speedup(1.375, 1.0) == 1.38
+    # 2.6749 rounded to three digits and then to two would be 2.68.
+    assert speedup(2.6749, 1.0) == 2.67
+    assert speedup(11711.18, 384.85) == 30.43
+
+
+def test_efficiency_is_the_share_of_the_ideal_speedup():
+    assert efficiency(11711.18, 384.85, 32) == 0.951
+
+
+@given(st.floats(0.01, 1e6), st.floats(0.01, 1e6))
+def test_speedup_is_the_exact_quotient_rounded(median, baseline):
+    exact = Fraction(median) / Fraction(baseline)
+    assert (
+        abs(Fraction(speedup(median, baseline)) - exact) <= Fraction(501, 100000) + exact / 10**15
+    )
+
+
+def test_cells_that_do_not_overlap_are_told_apart():
+    slow, fast = [100.0 + k for k in range(7)], [110.0 + k for k in range(7)]
+    assert compare(fast, slow)[0] == "faster"
+    assert compare(slow, fast)[0] == "slower"
+    assert compare(slow, fast)[1] == pytest.approx(2 / 3432)  # 14 choose 7 orders
+
+
+def test_three_repeats_each_cannot_resolve_anything():
+    assert compare([1.0, 2.0, 3.0], [11.0, 12.0, 13.0])[0] == "not resolvable"
+
+
+def test_cells_that_overlap_are_not_told_apart():
+    assert compare([1.0, 3.0, 5.0, 7.0, 9.0], [2.0, 4.0, 6.0, 8.0, 10.0])[0] == "not resolvable"

@@ -1,0 +1,130 @@
+"""The tables: equal bytes for equal content, and cells that say what became of their runs."""
+
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reperf.config import Cell
+from reperf.errors import ReperfError
+from reperf.measure import Measurement, row_of_run
+from reperf.summary import summarise
+from reperf.tables import (
+    MEASUREMENTS,
+    SUMMARY,
+    join_tables,
+    read_measurements,
+    read_summary,
+    write_table,
+)
+from test_measure import RUN
+
+
+def row(repeat: int, throughput: float | None, topology: str = "1n1g", **more: str) -> dict:
+    run = RUN.model_copy(update={"repeat": repeat, "topology": topology})
+    status = more.pop("status", "ok")
+    measured = Measurement("log", "mllog", "ok", throughput=throughput, method="window", **more)
+    return row_of_run(run, measured, status, "0" * 64)
+
+
+def summary(tmp_path, rows: list[dict], cells: tuple[Cell, ...] = ()):
+    write_table(tmp_path / "measurements.csv", rows, MEASUREMENTS)
+    cells = summarise(read_measurements(tmp_path / "measurements.csv"), cells)
+    write_table(tmp_path / "summary.csv", cells, SUMMARY)
+    return read_summary(tmp_path / "summary.csv")
+
+
+def test_columns_are_the_ones_that_others_read():
+    assert ",".join(SUMMARY) == (
+        "suite,system,workload,precision,variant,batch_size_per_device,topology,num_nodes,"
+        "devices_per_node,status,reason,n,throughput_median,throughput_min,throughput_max,"
+        "throughput_iqr,ci_low,ci_high,ci_level,unit,speedup,efficiency,method"
+    )
+
+
+def test_bytes_are_fixed(tmp_path):
+    write_table(tmp_path / "table.csv", [row(1, 0.1 + 0.2), row(2, 384.0)], MEASUREMENTS)
+    text = (tmp_path / "table.csv").read_bytes()
+    assert b"\r" not in text
+    assert b",0.30000000000000004,images/s," in text
+    assert b",384,images/s," in text
+    assert text.endswith(b"\n")
+
+
+@given(st.floats(min_value=1e-9, max_value=1e12))
+def test_a_number_is_read_back_exactly(tmp_path_factory, number):
+    path = tmp_path_factory.mktemp("table") / "table.csv"
+    write_table(path, [row(1, number)], MEASUREMENTS)
+    assert read_measurements(path)["throughput"][0] == number
+
+
+@given(reason=st.text().map(lambda text: re.sub(r"[\x00\r\n\ud800-\udfff]", " ", text)))
+def test_a_reason_is_read_back_exactly(tmp_path_factory, reason):
+    path = tmp_path_factory.mktemp("table") / "table.csv"
+    write_table(path, [row(1, None, status="failed", reason=reason)], MEASUREMENTS)
+    table = read_measurements(path)
+    assert table["reason"][0] == reason
+    assert math.isnan(table["throughput"][0])
+
+
+def test_a_cell_is_the_median_of_its_repeats(tmp_path):
+    rows = [row(k, value) for k, value in enumerate((3.0, 1.0, 2.0, 5.0, 4.0, 7.0, 6.0), start=1)]
+    [cell] = summary(tmp_path, rows).itertuples()
+    assert (cell.status, cell.n, cell.throughput_median) == ("ok", 7, 4.0)
+    assert (cell.throughput_min, cell.throughput_max, cell.throughput_iqr) == (1.0, 7.0, 3.0)
+    assert (cell.ci_low, cell.ci_high, cell.ci_level) == (1.0, 7.0, 0.984375)
+    assert (cell.unit, cell.method) == ("images/s", "window")
+
+
+def test_speedup_is_against_one_device(tmp_path):
+    rows = [row(1, 100.0), row(1, 190.0, "1n2g"), row(1, 350.0, "2n2g")]
+    table = summary(tmp_path, rows)
+    assert list(table["speedup"]) == [1.0, 1.9, 3.5]
+    assert list(table["efficiency"]) == [1.0, 0.95, 0.875]
+
+
+def test_without_one_device_there_is_no_speedup(tmp_path):
+    table = summary(tmp_path, [row(1, None, status="failed"), row(1, 190.0, "1n2g")])
+    assert table["speedup"].isna().all()
+    assert table["efficiency"].isna().all()
+
+
+def test_a_cell_without_numbers_says_why(tmp_path):
+    rows = [row(1, None, status="oom", reason="memory"), row(2, None, status="oom", reason="too")]
+    [cell] = summary(tmp_path, rows).itertuples()
+    assert (cell.status, cell.reason, cell.n) == ("oom", "memory", 0)
+    assert math.isnan(cell.throughput_median)
+
+
+def test_a_cell_with_some_numbers_says_what_is_missing(tmp_path):
+    rows = [row(1, 3.0), row(2, None, status="timeout", reason="no end after 9 s"), row(3, 4.0)]
+    [cell] = summary(tmp_path, rows).itertuples()
+    assert (cell.status, cell.n, cell.throughput_median) == ("partial", 2, 3.5)
+    assert cell.reason == "1 of 3 repeats not measured; timeout: no end after 9 s"
+
+
+def test_cells_that_cannot_run_stand_in_the_table(tmp_path):
+    cannot = Cell(runs=(RUN.model_copy(update={"system": "mxnet"}),), unsupported="not built yet")
+    can = Cell(runs=(RUN.model_copy(update={"topology": "1n1g"}),), unsupported=None)
+    table = summary(tmp_path, [row(1, 5.0)], (cannot, can))
+    assert list(table["system"]) == ["mxnet", "pytorch"]
+    assert list(table["status"]) == ["unsupported", "ok"]
+    assert table["reason"][0] == "not built yet"
+    assert list(table["n"]) == [0, 1]
+
+
+def test_tables_are_joined_in_order(tmp_path):
+    for name in ("b", "a"):
+        write_table(tmp_path / name, [row(1, 1.5) | {"suite": name}], MEASUREMENTS)
+    join_tables([tmp_path / "b", tmp_path / "a"], tmp_path / "all", MEASUREMENTS)
+    assert list(read_measurements(tmp_path / "all")["suite"]) == ["b", "a"]
+
+
+def test_a_table_that_is_none_is_one_line(tmp_path):
+    (tmp_path / "table.csv").write_text("suite,system\n1,2\n")
+    with pytest.raises(ReperfError, match=r"table.csv: column workload is missing"):
+        read_summary(tmp_path / "table.csv")
+    write_table(tmp_path / "table.csv", [row(1, 1.0) | {"repeat": "two"}], MEASUREMENTS)
+    with pytest.raises(ReperfError, match=r"line 2: repeat is 'two'; allowed: a number"):
+        read_measurements(tmp_path / "table.csv")

@@ -1,0 +1,137 @@
+"""From runs to cells: one row a cell, each with its numbers or the reason why it has none."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import pandas as pd
+
+from reperf.config import Cell
+from reperf.errors import ReperfError
+from reperf.measure import unit_of
+from reperf.statistics import efficiency, speedup, spread
+from reperf.tables import IDENTITY, SUMMARY
+
+BASELINE = "1n1g"
+
+
+def summarise(measurements: pd.DataFrame, cells: Iterable[Cell] = ()) -> list[dict]:
+    """The rows of summary.csv.
+
+    Args:
+        measurements: as read_measurements gives them.
+        cells: what the configuration asks for, in the table's order; those that cannot run have
+            no measurements. Left out: the cells that were measured, in the order of their runs.
+    """
+    groups = {
+        _key(name): runs
+        for name, runs in measurements.groupby(list(IDENTITY), sort=False, dropna=False)
+    }
+    wanted = [(_key(_identity(cell).values()), cell) for cell in cells]
+    wanted = wanted or [(key, None) for key in groups]
+    rows = []
+    for key, cell in wanted:
+        if cell and cell.unsupported:
+            rows.append(_unsupported(cell))
+        elif key in groups:
+            rows.append(_measured(groups[key]))
+        else:
+            raise ReperfError(f"measurements.csv: no run of the cell {'/'.join(filter(None, key))}")
+    return list(_with_speedup(rows))
+
+
+def _key(values: Iterable[object]) -> tuple[str, ...]:
+    return tuple("" if value is None or pd.isna(value) else str(value) for value in values)
+
+
+def _identity(cell: Cell) -> dict:
+    run = cell.runs[0]
+    return {
+        "suite": run.suite,
+        "system": run.system,
+        "workload": run.workload,
+        "precision": run.precision,
+        "variant": run.variant,
+        "batch_size_per_device": run.batch_size,
+        "topology": run.topology,
+        "num_nodes": run.nodes,
+        "devices_per_node": run.devices_per_node,
+    }
+
+
+def _unsupported(cell: Cell) -> dict:
+    return (
+        dict.fromkeys(SUMMARY)
+        | _identity(cell)
+        | {
+            "status": "unsupported",
+            "reason": cell.unsupported,
+            "n": 0,
+            "unit": unit_of(cell.runs[0].workload),
+        }
+    )
+
+
+def _measured(runs: pd.DataFrame) -> dict:
+    good = runs[runs["status"] == "ok"]
+    first = (good if len(good) else runs).iloc[0]
+    status, reason = _verdict(runs)
+    row = (
+        dict.fromkeys(SUMMARY)
+        | {column: first[column] for column in IDENTITY}
+        | {
+            "status": status,
+            "reason": reason,
+            "n": len(good),
+            "unit": first["unit"],
+        }
+    )
+    if len(good) == 0:
+        return row
+    numbers = spread([float(value) for value in good["throughput"]])
+    row |= {
+        "throughput_median": numbers.median,
+        "throughput_min": numbers.minimum,
+        "throughput_max": numbers.maximum,
+        "throughput_iqr": numbers.iqr,
+        "method": first["method"],
+    }
+    if numbers.interval:
+        row |= {
+            "ci_low": numbers.interval.low,
+            "ci_high": numbers.interval.high,
+            "ci_level": numbers.interval.level,
+        }
+    return row
+
+
+def _verdict(runs: pd.DataFrame) -> tuple[str, str]:
+    """A cell's status and reason: what most of its bad runs say, the earliest of equals."""
+    bad = runs[runs["status"] != "ok"]
+    if not len(bad):
+        return "ok", ""
+    status, count = Counter(bad["status"]).most_common(1)[0]
+    reason = bad.loc[bad["status"] == status, "reason"].iloc[0]
+    if len(bad) < len(runs):
+        return "partial", f"{len(bad)} of {len(runs)} repeats not measured; {status}: {reason}"
+    others = "" if count == len(runs) else f"{count} of {len(runs)} repeats: "
+    return status, others + reason
+
+
+def _with_speedup(rows: list[dict]) -> Iterator[dict]:
+    """Add speedup and efficiency against the same entry's cell on one device."""
+    entry = ("suite", "system", "workload", "precision", "variant", "batch_size_per_device")
+    baselines = {
+        _key(row[column] for column in entry): row["throughput_median"]
+        for row in rows
+        if row["topology"] == BASELINE
+    }
+    for row in rows:
+        baseline = baselines.get(_key(row[column] for column in entry))
+        median = row["throughput_median"]
+        if baseline is not None and median is not None:
+            devices = int(row["num_nodes"]) * int(row["devices_per_node"])
+            row |= {
+                "speedup": speedup(median, baseline),
+                "efficiency": efficiency(median, baseline, devices),
+            }
+        yield row

@@ -1,0 +1,67 @@
+# From logs to numbers: one process a suite measures all of its runs.
+
+
+def folders_of_suite(wildcards):
+    return [str(run.folder) for run in report.runs(report.suite(wildcards.suite))]
+
+
+def logs_of_suite(wildcards):
+    return [f"{folder}/train.log" for folder in folders_of_suite(wildcards)]
+
+
+def records_of_suite(wildcards):
+    return [f"{folder}/run.json" for folder in folders_of_suite(wildcards)]
+
+
+def cells_of_suite(wildcards):
+    return [cell.model_dump() for cell in report.cells(report.suite(wildcards.suite))]
+
+
+rule measure:
+    input:
+        logs=logs_of_suite,
+        records=records_of_suite,
+        code=library("reperf.measure"),
+    output:
+        "results/suites/{suite}/measurements.csv",
+    log:
+        "logs/measure/{suite}.log",
+    params:
+        folders=folders_of_suite,
+        window=report.window.model_dump(),
+    message:
+        "measure the runs of {wildcards.suite}"
+    script:
+        "../scripts/measure.py"
+
+
+rule summarise:
+    input:
+        measurements="results/suites/{suite}/measurements.csv",
+        code=library("reperf.summary"),
+    output:
+        "results/suites/{suite}/summary.csv",
+    log:
+        "logs/summarise/{suite}.log",
+    params:
+        cells=cells_of_suite,
+    message:
+        "summarise {wildcards.suite}"
+    script:
+        "../scripts/summarise.py"
+
+
+rule join_tables:
+    input:
+        measurements=expand("results/suites/{suite}/measurements.csv", suite=SUITES),
+        summaries=expand("results/suites/{suite}/summary.csv", suite=SUITES),
+        code=library("reperf.tables"),
+    output:
+        measurements="results/measurements.csv",
+        summary="results/summary.csv",
+    log:
+        "logs/join_tables.log",
+    message:
+        "join the tables of all suites"
+    script:
+        "../scripts/join_tables.py"

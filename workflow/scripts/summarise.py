@@ -1,0 +1,11 @@
+"""Summarise a suite: one row a cell."""
+
+from reperf.config import Cell
+from reperf.script import script
+from reperf.summary import summarise
+from reperf.tables import SUMMARY, read_measurements, write_table
+
+with script(snakemake.log[0]):
+    cells = map(Cell.model_validate, snakemake.params.cells)
+    rows = summarise(read_measurements(snakemake.input.measurements), cells)
+    write_table(snakemake.output[0], rows, SUMMARY)
