@@ -28,7 +28,7 @@ def _steplog() -> object:
 
 
 WORKLOADS: dict[str, dict] = _steplog().WORKLOADS
-"""What can be trained: name -> {"unit": unit of a sample, "parameters": count}."""
+"""What can be trained: name -> {"title": ..., "unit": unit of a sample, "parameters": count}."""
 
 
 class Variant(BaseModel):
@@ -50,6 +50,9 @@ class System(BaseModel):
     title: str
     framework: str = Field(description="the framework's package")
     about: str
+    colour: str | None = Field(
+        None, pattern="^#[0-9a-f]{6}$", description="in figures; left out, the id decides"
+    )
     python: str | None = Field(None, description='version of its interpreter, such as "3.11"')
     launch: tuple[str, ...] = Field(
         (), description="the framework's own launcher; {placeholders} as in docs/add-a-system.md"

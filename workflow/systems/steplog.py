@@ -17,8 +17,8 @@ import sys
 import time
 
 WORKLOADS = {
-    "resnet50": {"unit": "images", "parameters": 25557032},
-    "bert-base": {"unit": "sentences", "parameters": None},
+    "resnet50": {"title": "ResNet-50 v1.5", "unit": "images", "parameters": 25557032},
+    "bert-base": {"title": "BERT-base pretraining", "unit": "sentences", "parameters": None},
 }
 
 # Each reason a trainer can end for is a line with this mark, so that the run record can say why.
