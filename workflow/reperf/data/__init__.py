@@ -1,0 +1,4 @@
+"""Images in, record files out: the embedded set, the three record formats, their manifest.
+
+Nothing here imports the configuration, so that editing it does not convert a data set again.
+"""

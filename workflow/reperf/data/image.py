@@ -1,0 +1,53 @@
+"""One image on its way from its file into a record."""
+
+import os
+from typing import NamedTuple
+
+from reperf.data.jpeg import PNG_SIGNATURE, as_rgb_jpeg, read_frame
+from reperf.errors import ReperfError
+
+
+class Image(NamedTuple):
+    """A JPEG of one or three components, with what a record says about it."""
+
+    data: bytes
+    height: int
+    width: int
+    label: int  # from 0
+    synset: str
+    name: str
+    index: int  # place in the listing, from 0
+    reencoded: bool
+
+
+def read_image(path: str, label: int, synset: str, name: str, index: int) -> Image:
+    """Read and check an image; only a CMYK JPEG or a PNG is encoded anew.
+
+    Raises:
+        ReperfError: the file cannot be read, is empty or does not decode.
+    """
+    data = _read(path)
+    if not data:
+        raise ReperfError(f"{path}: an empty file; allowed: a JPEG")
+    try:
+        foreign = data.startswith(PNG_SIGNATURE)
+        frame = None if foreign else read_frame(data)
+        reencoded = foreign or frame.components == 4
+        if reencoded:
+            data = as_rgb_jpeg(data)
+            frame = read_frame(data)
+    except ValueError as error:
+        raise ReperfError(f"{path}: does not decode: {error}; allowed: a JPEG") from None
+    return Image(data, frame.height, frame.width, label, synset, name, index, reencoded)
+
+
+def _read(path: str) -> bytes:
+    # Plain system calls: a file object costs as much as reading the image.
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            return os.read(descriptor, os.fstat(descriptor).st_size)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise ReperfError(f"{path}: cannot be read: {error.strerror}") from None

@@ -1,0 +1,53 @@
+"""manifest.json: what lies in a folder of record parts."""
+
+import json
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from reperf.files import whole_file
+
+
+class Part(BaseModel):
+    """One record file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    images: int
+    bytes: int
+    sha256: str
+
+
+class Manifest(BaseModel):
+    """A converted data set. It is written last: where it stands, every part is whole."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    manifest_version: Literal[1] = 1
+    format: str
+    source: str = Field(description="the folder of the images")
+    seed: int = Field(description="of the shuffle")
+    images: int
+    bytes: int = Field(description="of all parts, without the files beside them")
+    classes: list[str] = Field(description="synsets in label order")
+    images_per_class: list[int] = Field(description="in label order")
+    reencoded: list[str] = Field(description="images that became RGB JPEGs, as train/ names them")
+    ignored: int = Field(description="files among the images that have no JPEG's name")
+    parts: list[Part]
+
+    def write(self, path: Path) -> None:
+        """Write the manifest as indented JSON, whole or not at all."""
+        with whole_file(path) as stream:
+            json.dump(self.model_dump(mode="json"), stream, indent=1, ensure_ascii=False)
+            stream.write("\n")
+
+    @classmethod
+    def read(cls, path: Path | str) -> "Manifest":
+        """Read a manifest.
+
+        Raises:
+            pydantic.ValidationError: the file is not a manifest.
+        """
+        return cls.model_validate_json(Path(path).read_bytes())

@@ -1,0 +1,61 @@
+# The images, and the record files that systems read.
+
+from pathlib import Path
+
+from reperf.config import RECORD_FORMATS
+from reperf.data.listing import check_layout
+from reperf.errors import one_line_errors
+
+
+# A folder that the user names is never an input: Snakemake would look at each of its files.
+if REPORT.data.images is None:
+    IMAGES = f"data/{REPORT.data.name}/images/manifest.json"
+
+    rule make_images:
+        input:
+            code=library("reperf.data.embedded"),
+        output:
+            IMAGES,
+        log:
+            "logs/make_images.log",
+        message:
+            "make the embedded images"
+        script:
+            "../scripts/make_images.py"
+
+else:
+    IMAGES = []
+    # Once they are converted, the images may be away.
+    if not any(Path("data", REPORT.data.name).glob("*/manifest.json")):
+        with one_line_errors():
+            check_layout(REPORT.data.images)
+
+
+def data_manifest(source):
+    """What must exist before a run reads its input: a record format, folder or synthetic."""
+    if source == "synthetic":
+        return []
+    if source == "folder":
+        return IMAGES
+    return f"{REPORT.data_folder(source)}/manifest.json"
+
+
+rule convert:
+    input:
+        images=IMAGES,
+        code=library("reperf.data.convert"),
+    output:
+        f"data/{REPORT.data.name}/{{format}}/manifest.json",
+    log:
+        "logs/convert/{format}.log",
+    wildcard_constraints:
+        format="|".join(RECORD_FORMATS),
+    threads: REPORT.data.workers
+    params:
+        images=str(REPORT.image_folder),
+        parts=REPORT.data.parts,
+        seed=REPORT.data.seed,
+    message:
+        "convert the images to {wildcards.format}, progress in {log}"
+    script:
+        "../scripts/convert.py"

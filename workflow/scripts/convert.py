@@ -1,0 +1,16 @@
+"""Convert images to the parts of one record format."""
+
+from pathlib import Path
+
+from reperf.data.convert import convert
+from reperf.script import script
+
+with script(snakemake.log[0]):
+    convert(
+        Path(snakemake.params.images),
+        Path(snakemake.output[0]).parent,
+        snakemake.wildcards.format,
+        parts=snakemake.params.parts,
+        workers=snakemake.threads,
+        seed=snakemake.params.seed,
+    )

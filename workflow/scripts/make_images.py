@@ -1,0 +1,9 @@
+"""Make the embedded image set."""
+
+from pathlib import Path
+
+from reperf.data.embedded import make_images
+from reperf.script import script
+
+with script(snakemake.log[0]):
+    make_images(Path(snakemake.output[0]).parent)
