@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -268,6 +269,19 @@ class Report(_Model):
                     f"window: {name} is {edge}, which is not printed; allowed: multiples of "
                     f"print_every ({self.print_every})"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _parts_divide(self) -> Self:
+        reading = [suite for suite in self.suites if suite.input == "records"]
+        for suite in reading:
+            for topology in self.topologies_of(suite):
+                world_size = prod(topology_shape(topology))
+                if self.data.parts % world_size:
+                    raise ValueError(
+                        f"data.parts: {self.data.parts} record files for the {world_size} devices "
+                        f"of {topology} in suite {suite.name}; allowed: multiples of {world_size}"
+                    )
         return self
 
     @field_validator("suites")

@@ -6,7 +6,6 @@ from reperf.config import RECORD_FORMATS
 from reperf.data.listing import check_layout
 from reperf.errors import one_line_errors
 
-
 # A folder that the user names is never an input: Snakemake would look at each of its files.
 if REPORT.data.images is None:
     IMAGES = f"data/{REPORT.data.name}/images/manifest.json"
