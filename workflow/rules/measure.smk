@@ -2,7 +2,7 @@
 
 
 def folders_of_suite(wildcards):
-    return [str(run.folder) for run in report.runs(report.suite(wildcards.suite))]
+    return [str(run.folder) for run in REPORT.runs(REPORT.suite(wildcards.suite))]
 
 
 def logs_of_suite(wildcards):
@@ -14,7 +14,7 @@ def records_of_suite(wildcards):
 
 
 def cells_of_suite(wildcards):
-    return [cell.model_dump() for cell in report.cells(report.suite(wildcards.suite))]
+    return [cell.model_dump() for cell in REPORT.cells(REPORT.suite(wildcards.suite))]
 
 
 rule measure:
@@ -28,7 +28,7 @@ rule measure:
         "logs/measure/{suite}.log",
     params:
         folders=folders_of_suite,
-        window=report.window.model_dump(),
+        window=REPORT.window.model_dump(),
     message:
         "measure the runs of {wildcards.suite}"
     script:

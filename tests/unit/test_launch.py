@@ -1,0 +1,116 @@
+"""A launch ends, whatever its processes do, and none of them is left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+# Launching kills every descendant of the process that launches, so that it has one of its own.
+PROGRAM = """
+import json, sys
+from dataclasses import asdict
+from pathlib import Path
+from reperf.errors import ReperfError
+from reperf.launch import launch
+try:
+    outcome = launch(
+        ["bash", "-c", sys.argv[2]], log=Path(sys.argv[1]), time_limit=float(sys.argv[3]),
+        variables={"GREETING": "hello"},
+    )
+except ReperfError as error:
+    sys.exit(f"reperf: {error}")
+heard = [one.model_dump() for one in outcome.last_heard]
+print(json.dumps(asdict(outcome) | {"last_heard": heard}))
+"""
+# Named by a number that nobody else sleeps for, so that a survivor can be found.
+NAP = "31415.9"
+
+
+def launch_apart(log: Path, script: str, time_limit: float = 20) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-c", PROGRAM, str(log), script, str(time_limit)]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+
+
+def outcome_of(log: Path, script: str, time_limit: float = 20) -> dict:
+    answer = launch_apart(log, script, time_limit)
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout)
+
+
+def survivors() -> list[psutil.Process]:
+    found = psutil.process_iter(["cmdline"])
+    return [process for process in found if NAP in (process.info["cmdline"] or ())]
+
+
+def test_all_that_is_printed_reaches_the_log(tmp_path: Path):
+    outcome = outcome_of(tmp_path / "log", "echo $GREETING; echo error >&2; exit 3")
+    assert (tmp_path / "log").read_text() == "hello\nerror\n"
+    assert outcome["exit_code"] == 3
+    assert not outcome["timed_out"]
+
+
+def test_step_lines_are_kept_clean_of_the_launchers_labels(tmp_path: Path):
+    outcome_of(tmp_path / "log", """echo '[default0]::::MLLOG {"key": 1}'; echo '[x] text'""")
+    assert (tmp_path / "log").read_text() == ':::MLLOG {"key": 1}\n[x] text\n'
+
+
+def test_a_launch_past_its_limit_ends_with_all_of_its_processes(tmp_path: Path):
+    # One in a session of its own, one whose parent is gone, one that ignores being asked.
+    script = (
+        f"setsid sleep {NAP} & (sleep {NAP} & exit) ; "
+        f"bash -c 'trap : TERM HUP; sleep {NAP}' & sleep {NAP}"
+    )
+    outcome = outcome_of(tmp_path / "log", script, time_limit=1)
+    assert outcome["timed_out"]
+    assert outcome["exit_code"] is None
+    assert 1 <= outcome["seconds"] < 10
+    assert survivors() == []
+
+
+def test_a_launch_that_ends_leaves_no_process_either(tmp_path: Path):
+    outcome = outcome_of(tmp_path / "log", f"setsid sleep {NAP} & exit 0")
+    assert outcome["exit_code"] == 0
+    assert survivors() == []
+
+
+def test_a_launch_that_is_asked_to_end_takes_its_processes_along(tmp_path: Path):
+    log = tmp_path / "log"
+    command = [sys.executable, "-c", PROGRAM, str(log), f"setsid sleep {NAP} & sleep {NAP}", "60"]
+    process = subprocess.Popen(command)
+    while len(survivors()) < 2:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    process.wait(20)
+    assert survivors() == []
+
+
+def test_a_launch_knows_how_each_rank_was_last_heard_of(tmp_path: Path):
+    script = """
+        echo 'rank 1: started on host, process 1'
+        echo '[1]: rank 2: iteration 40'
+        echo 'rank 2: done'
+        echo ':::MLLOG {"key": "tracked_stats", "value": {"iteration": 60}}'
+        echo ':::MLLOG {"key": "seed", "value": 1}'
+        echo ':::MLLOG {"cut'
+    """
+    heard = outcome_of(tmp_path / "log", script)["last_heard"]
+    assert [(one["rank"], one["iteration"]) for one in heard] == [(0, 60), (1, None), (2, 40)]
+
+
+def test_a_signal_is_the_exit_code(tmp_path: Path):
+    assert outcome_of(tmp_path / "log", "kill -9 $$")["exit_code"] == -signal.SIGKILL
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
+def test_a_log_that_cannot_be_written_ends_the_launch_in_one_line(tmp_path: Path):
+    (tmp_path / "log").symlink_to("/dev/full")
+    answer = launch_apart(tmp_path / "log", f"echo text; sleep {NAP}")
+    assert answer.returncode == 1
+    assert answer.stderr == f"reperf: {tmp_path / 'log'}: cannot be written: {os.strerror(28)}\n"
+    assert survivors() == []
