@@ -24,7 +24,8 @@ def read_facts(path: Path) -> pd.DataFrame:
     """Read a file of facts; every row and its order are kept.
 
     Printed numbers become `Decimal`, because their digits say how they were rounded, and None where
-    the document prints none. Sizes and counts become nullable integers.
+    the document prints none. Sizes and counts become nullable integers. A column is added:
+    topology, such as 2n8g, or 4n where nodes alone are counted.
     """
     facts = pd.read_csv(path, dtype=str, keep_default_na=False)
     for column in facts.columns.intersection(COUNTS):
@@ -32,6 +33,10 @@ def read_facts(path: Path) -> pd.DataFrame:
     for column in facts.columns.intersection(PRINTED):
         numbers = [Decimal(text) if text else None for text in facts[column]]
         facts[column] = pd.Series(numbers, dtype=object)
+    facts["topology"] = [
+        f"{nodes}n" + ("" if pd.isna(devices) else f"{devices}g")
+        for nodes, devices in zip(facts["num_nodes"], facts["devices_per_node"], strict=True)
+    ]
     return facts
 
 

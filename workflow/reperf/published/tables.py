@@ -6,10 +6,9 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from functools import cache
 
 import pandas as pd
-import yaml
-from pydantic import BaseModel, ConfigDict
 
 from reperf.errors import ReperfError
+from reperf.published.definitions import Definitions, Series, Table, load_definitions
 from reperf.published.facts import SHAPE, TABLES, published_numbers, published_repeats
 
 
@@ -50,6 +49,11 @@ class PublishedTable:
         """The unit of throughput; None where the table holds something else."""
         return self.units.get("throughput")
 
+    @property
+    def has_speedup(self) -> bool:
+        """Whether a series of the table begins at one device, so that both figures can be drawn."""
+        return self.unit is not None and bool(self.cells["speedup"].notna().any())
+
     def wide(self, column: str = "throughput") -> pd.DataFrame:
         """The table as its report shows it.
 
@@ -57,7 +61,7 @@ class PublishedTable:
             column: which of the cells' columns to show, where the table holds throughput.
 
         Returns:
-            A row a topology: nodes, devices (not where CPU nodes are counted) and a column a series.
+            A row a topology: nodes, devices (unless CPU nodes are counted) and a column a series.
             Where the table holds something else, a row a series and a column a metric.
         """
         if self.unit is None:
@@ -76,13 +80,9 @@ class PublishedTable:
 
 @cache
 def load_tables() -> tuple[PublishedTable, ...]:
-    """Every table of data/published/tables.yaml, in its order.
-
-    Raises:
-        ReperfError: a series that no published number belongs to.
-    """
-    definitions = _Definitions.model_validate(yaml.safe_load(TABLES.read_text(encoding="utf-8")))
-    return tuple(_build(table, definitions) for table in definitions.tables)
+    """Every table of data/published/tables.yaml, in its order."""
+    definitions = load_definitions()
+    return tuple(build_table(table, definitions) for table in definitions.tables)
 
 
 def published_for(workload: str, precision: str, batch_size: int) -> pd.DataFrame:
@@ -120,49 +120,12 @@ def speedup(throughput: Decimal, one_device: Decimal) -> Decimal:
     return (throughput / one_device).quantize(Decimal("0.01"), ROUND_HALF_EVEN)
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+def build_table(table: Table, definitions: Definitions) -> PublishedTable:
+    """Make a table of the published numbers.
 
-
-class _Variant(_Model):
-    id: str
-    label: str
-
-
-class _Series(_Model):
-    """A column of a table: which rows of the document it shows."""
-
-    framework: str
-    variant: str | None = None  # as printed, instead of the table's
-    model: str | None = None  # one of the table's
-    batch_size: int | None = None  # instead of the table's
-    system: str | None = None  # instead of the framework's
-    label: str | None = None  # instead of one made of framework, variant and batch size
-
-
-class _Table(_Model):
-    """The definition of a table; the fields that it shares with PublishedTable mean the same."""
-
-    id: str
-    title: str
-    report: str
-    source: str
-    workload: str = ""
-    models: tuple[str, ...]
-    precision: str
-    variant: str = ""
-    batch_size: int | None = None
-    series: tuple[_Series, ...]
-    notes: tuple[str, ...] = ()
-
-
-class _Definitions(_Model):
-    systems: dict[str, str]
-    variants: dict[str, _Variant]
-    tables: tuple[_Table, ...]
-
-
-def _build(table: _Table, definitions: _Definitions) -> PublishedTable:
+    Raises:
+        ReperfError: a series that no published number belongs to.
+    """
     numbers = published_numbers()
     # The document may print one number in two of its tables; it is one fact.
     rows = numbers[
@@ -182,7 +145,7 @@ def _build(table: _Table, definitions: _Definitions) -> PublishedTable:
     )
 
 
-def _label(series: _Series, table: _Table, definitions: _Definitions) -> str:
+def _label(series: Series, table: Table, definitions: Definitions) -> str:
     if series.label:
         return series.label
     variant = [definitions.variants[series.variant].label] if series.variant else []
@@ -191,7 +154,7 @@ def _label(series: _Series, table: _Table, definitions: _Definitions) -> str:
 
 
 def _cells(
-    series: _Series, table: _Table, rows: pd.DataFrame, definitions: _Definitions
+    series: Series, table: Table, rows: pd.DataFrame, definitions: Definitions
 ) -> Iterator[dict]:
     """The cells of one column, a dictionary a topology."""
     wanted = {
@@ -205,13 +168,12 @@ def _cells(
     if rows.empty:
         raise ReperfError(f"{TABLES}: {table.id}: no published number belongs to {series!r}")
     known = definitions.variants.get(series.variant)
-    for _, printed in rows.groupby(["num_nodes", "devices_per_node"], dropna=False, sort=False):
+    for _, printed in rows.groupby("topology", sort=False):
         fact = printed.iloc[0]
         cell = {
             "system": series.system or definitions.systems[series.framework],
             "variant": known.id if known else series.variant or "",
-            **fact[["model", "batch_size_per_device", *SHAPE, "source_doc"]],
-            "topology": _topology(fact),
+            **fact[["model", "batch_size_per_device", "topology", *SHAPE, "source_doc"]],
             **printed.set_index("metric")["value"],
         }
         if fact["metric"] == "throughput":
@@ -222,16 +184,11 @@ def _cells(
         yield cell
 
 
-def _topology(fact: pd.Series) -> str:
-    devices = fact["devices_per_node"]
-    return f"{fact['num_nodes']}n" + ("" if pd.isna(devices) else f"{devices}g")
-
-
 def _spread(fact: pd.Series) -> dict:
     """Lowest, highest and number of the repeats whose median a cell shows, where published."""
     repeats = published_repeats()
     own = repeats[repeats["median_published"] == fact["value"]]
-    for column in ("framework", "model", "precision", "batch_size_per_device", *SHAPE[:2]):
+    for column in ("framework", "model", "precision", "batch_size_per_device", "topology"):
         own = own[own[column] == fact[column]]
     values = own["throughput"]
     if values.empty:

@@ -1,0 +1,61 @@
+"""What data/published/tables.yaml says: which rows of the facts make which table."""
+
+from functools import cache
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from reperf.published.facts import TABLES
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Variant(_Model):
+    """A variant that the documents print: reperf's name for it and the words that a table shows."""
+
+    id: str
+    label: str
+
+
+class Series(_Model):
+    """A column of a table: which rows of the document it shows."""
+
+    framework: str
+    variant: str | None = None  # as printed, instead of the table's
+    model: str | None = None  # one of the table's
+    batch_size: int | None = None  # instead of the table's
+    system: str | None = None  # instead of the framework's
+    label: str | None = None  # instead of one made of framework, variant and batch size
+
+
+class Table(_Model):
+    """A table; the fields that it shares with PublishedTable mean the same."""
+
+    id: str
+    title: str
+    report: str
+    source: str
+    workload: str = ""
+    models: tuple[str, ...]
+    precision: str
+    variant: str = ""
+    batch_size: int | None = None
+    series: tuple[Series, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Definitions(_Model):
+    """The whole file."""
+
+    systems: dict[str, str]
+    variants: dict[str, Variant]
+    unsaid: dict[str, frozenset[str]]
+    tables: tuple[Table, ...]
+
+
+@cache
+def load_definitions() -> Definitions:
+    """Read data/published/tables.yaml."""
+    return Definitions.model_validate(yaml.safe_load(TABLES.read_text(encoding="utf-8")))
