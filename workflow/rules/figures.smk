@@ -1,0 +1,68 @@
+# The two figures of each suite, and those of the published tables.
+
+from reperf.published import FILES as PUBLISHED_FACTS
+from reperf.published import load_tables
+from reperf.systems import load_systems
+
+KINDS = ("throughput", "speedup")
+SUFFIXES = ("svg", "png")
+PUBLISHED_FIGURES = expand(
+    "figures/published/{table}-{kind}.{suffix}",
+    table=[table.id for table in load_tables() if table.has_speedup],
+    kind=KINDS,
+    suffix=SUFFIXES,
+)
+
+
+def figure_of_suite(kind):
+    """The figure as PNG, with its place in Snakemake's own report."""
+    return report(
+        f"figures/{{suite}}-{kind}.png",
+        caption=f"../captions/{kind}.rst",
+        category="Figures",
+        subcategory="{suite}",
+        labels={"suite": "{suite}", "figure": kind},
+    )
+
+
+def systems_of_suite(wildcards):
+    systems = load_systems()
+    entries = REPORT.suite(wildcards.suite).entries
+    return sorted(
+        {str(systems[entry.system].folder / "system.yaml") for entry in entries}
+    )
+
+
+rule draw_figures:
+    input:
+        summary="results/suites/{suite}/summary.csv",
+        systems=systems_of_suite,  # their titles and colours
+        code=library("reperf.figures"),
+    output:
+        svg=expand("figures/{{suite}}-{kind}.svg", kind=KINDS),
+        png=[figure_of_suite(kind) for kind in KINDS],
+    log:
+        "logs/draw_figures/{suite}.log",
+    params:
+        stem="figures/{suite}",
+        window=REPORT.window.model_dump(),  # for the captions
+    message:
+        "draw the figures of {wildcards.suite}"
+    script:
+        "../scripts/draw_figures.py"
+
+
+rule draw_published_figures:
+    input:
+        facts=PUBLISHED_FACTS,
+        code=library("reperf.figures"),
+    output:
+        PUBLISHED_FIGURES,
+    log:
+        "logs/draw_published_figures.log",
+    params:
+        folder="figures/published",
+    message:
+        "draw the figures of the published reports"
+    script:
+        "../scripts/draw_published_figures.py"
