@@ -1,6 +1,7 @@
 """One training run: its command, its launch, how it ended, its record."""
 
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -50,9 +51,8 @@ def _next_try(tries: Path) -> str:
 
 
 def _try_once(run: Run, system: System, log: Path, time_limit: float, attempt: int) -> RunRecord:
-    environment = Path(".envs", system.id)
-    command = local_command(run, system, environment)
-    variables = run_variables(run, system, environment)
+    command = local_command(run, system)
+    variables = run_variables(run, system)
     started = datetime.now(UTC)
     with gpu_meter(run.devices_per_node if run.device == "cuda" else 0) as meter:
         outcome = launch(command, log=log, time_limit=time_limit, variables=variables)
@@ -68,7 +68,7 @@ def _try_once(run: Run, system: System, log: Path, time_limit: float, attempt: i
         attempt=attempt,
         command=tuple(command),
         variables=variables,
-        environment=read_environment(environment),
+        environment=read_environment(system.environment),
         git_commit=commit,
         git_dirty=dirty,
         host=describe_host(),
@@ -83,7 +83,7 @@ def _try_once(run: Run, system: System, log: Path, time_limit: float, attempt: i
     )
 
 
-def local_command(run: Run, system: System, environment: Path) -> list[str]:
+def local_command(run: Run, system: System) -> list[str]:
     """The command that trains on this machine: the framework's launcher, then the trainer."""
     places = {
         "nodes": run.nodes,
@@ -95,9 +95,9 @@ def local_command(run: Run, system: System, environment: Path) -> list[str]:
     }
     launcher, *arguments = (part.format(**places) for part in system.launch)
     return [
-        str(environment / "bin" / launcher),
+        str(system.environment / "bin" / launcher),
         *arguments,
-        str(system.trainer.relative_to(ROOT)),
+        os.path.relpath(system.trainer),
         *trainer_flags(run, system),
     ]
 
@@ -122,12 +122,12 @@ def trainer_flags(run: Run, system: System) -> list[str]:
     return [*(part for key, value in flags.items() for part in (f"--{key}", str(value))), *variant]
 
 
-def run_variables(run: Run, system: System, environment: Path) -> dict[str, str]:
+def run_variables(run: Run, system: System) -> dict[str, str]:
     """The environment variables that a launch sets."""
     used = range(run.devices_per_node) if run.device == "cuda" else ()
     variant = system.variants[run.variant].environment if run.variant else {}
     return {
-        "PATH": f"{environment.absolute() / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{system.environment.absolute() / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(SYSTEMS),
         "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": str(run.threads),
@@ -145,10 +145,7 @@ def judge(
     if excuse := mllog.read_excuse(log):
         return excuse
     if outcome.exit_code != 0:
-        killed = outcome.exit_code == -signal.SIGKILL or b"SIGKILL" in _tail(log)
-        if outcome.out_of_memory_kills and killed:
-            return "oom", "a process was killed because the machine's memory was full"
-        return "failed", f"{_how_it_exited(outcome)}; {_last_heard(run, outcome)}"
+        return _crash(run, outcome, _tail(log))
     expected = WORKLOADS[run.workload]["parameters"]
     if expected is not None and facts.get("parameters") != expected:
         said = facts.get("parameters", "nothing")
@@ -158,10 +155,24 @@ def judge(
     return "ok", ""
 
 
-def _how_it_exited(outcome: Outcome) -> str:
-    if outcome.exit_code is not None and outcome.exit_code < 0:
-        return f"the launcher was ended by {signal.Signals(-outcome.exit_code).name}"
-    return f"the launcher exited with {outcome.exit_code}"
+def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
+    """What to say of a launcher that did not exit with 0."""
+    # The launcher says which signal ended a rank; its own end says it if it was itself ended.
+    signals = re.findall(r"\bSIG[A-Z0-9]+\b", tail)
+    if outcome.exit_code < 0:
+        signals.append(signal.Signals(-outcome.exit_code).name)
+    if "SIGKILL" in signals and outcome.out_of_memory_kills:
+        return "oom", "a process was killed because the machine's memory was full"
+    what = f"a process was ended by {signals[0]}" if signals else _last_error(tail)
+    return "failed", f"{what or 'no error was printed'}; {_last_heard(run, outcome)}"
+
+
+def _last_error(tail: str) -> str:
+    """The last line that looks like the message of an exception."""
+    errors = re.findall(
+        r"^(?:\[[^\]]*\]:?)? *((?:[\w.]+)?(?:Error|Exception)\b.*)$", tail, re.MULTILINE
+    )
+    return errors[-1][:300] if errors else ""
 
 
 def _last_heard(run: Run, outcome: Outcome) -> str:
@@ -177,10 +188,10 @@ def _last_heard(run: Run, outcome: Outcome) -> str:
     )
 
 
-def _tail(log: Path, size: int = 20_000) -> bytes:
+def _tail(log: Path, size: int = 20_000) -> str:
     with log.open("rb") as stream:
         stream.seek(max(0, log.stat().st_size - size))
-        return stream.read()
+        return stream.read().decode(errors="replace")
 
 
 def _free_port() -> int:

@@ -1,10 +1,16 @@
 # One training run per repeat of every cell.
 
+from reperf.systems import load_systems
+
 
 def the_run(wildcards):
     return REPORT.run(
         wildcards.suite, wildcards.entry, wildcards.topology, wildcards.repeat
     )
+
+
+def system_of_run(wildcards):
+    return load_systems()[the_run(wildcards).system]
 
 
 def settings_of_run(wildcards):
@@ -16,11 +22,11 @@ def data_of_run(wildcards):
 
 
 def environment_of_run(wildcards):
-    return f".envs/{the_run(wildcards).system}/environment.json"
+    return f"{system_of_run(wildcards).environment}/environment.json"
 
 
 def sources_of_run(wildcards):
-    return load_systems()[the_run(wildcards).system].sources
+    return system_of_run(wildcards).sources
 
 
 def number_of_attempt(wildcards, attempt):
