@@ -54,6 +54,13 @@ class System(BaseModel):
         None, pattern="^#[0-9a-f]{6}$", description="in figures; left out, the id decides"
     )
     python: str | None = Field(None, description='version of its interpreter, such as "3.11"')
+    packages: tuple[str, ...] = Field(
+        (),
+        description="what the trainer imports; the lock fixes their versions, and all below them",
+    )
+    shares: str | None = Field(
+        None, description="the system whose environment it runs in; left out, its own"
+    )
     launch: tuple[str, ...] = Field(
         (), description="the framework's own launcher; {placeholders} as in docs/add-a-system.md"
     )
@@ -71,9 +78,14 @@ class System(BaseModel):
         return self.folder / "train.py"
 
     @property
+    def environment(self) -> Path:
+        """Where the system's environment lies, relative to the working folder."""
+        return Path(".envs", self.shares or self.id)
+
+    @property
     def lock(self) -> Path:
         """The exact packages of the system's environment."""
-        return ENVIRONMENTS / f"{self.id}.txt"
+        return ENVIRONMENTS / f"{self.shares or self.id}.txt"
 
     @property
     def sources(self) -> list[Path]:

@@ -12,21 +12,59 @@ import argparse
 import json
 import math
 import os
+import re
 import socket
 import sys
 import time
+import traceback
+from contextlib import contextmanager
 
 WORKLOADS = {
     "resnet50": {"title": "ResNet-50 v1.5", "unit": "images", "parameters": 25557032},
     "bert-base": {"title": "BERT-base pretraining", "unit": "sentences", "parameters": None},
 }
 
-# Each reason a trainer can end for is a line with this mark, so that the run record can say why.
+# ResNet-50's optimizer, the same in every framework.
+MOMENTUM = 0.875
+WEIGHT_DECAY = 3.0517578125e-05
+LABEL_SMOOTHING = 0.1
+
+# A trainer that gives up says why in a line with one of these marks, for the run record.
 REFUSAL = ":::REFUSED "
+OUT_OF_MEMORY = ":::OOM "
+
+# What frameworks say when memory is full; not all have an exception of their own for it.
+_MEMORY_IS_FULL = re.compile(
+    "out of memory|not enough memory|(can't|cannot|failed to|when) allocat(e|ing)|bad_alloc",
+    re.IGNORECASE,
+)
 
 
 class Refused(Exception):
-    """The trainer must not go on: what it would measure is not the workload."""
+    """The trainer must not go on: what it would measure is not the workload. One line says why."""
+
+
+def learning_rate(global_batch):
+    """ResNet-50's learning rate, constant over a run.
+
+    It grows with the batch up to 256 images and no further, so that a few hundred iterations from
+    random weights stay finite at every global batch without a warm-up. It does not change how fast
+    a framework trains.
+    """
+    return 0.1 * min(1.0, global_batch / 256)
+
+
+def keep_to_own_cores(rank, threads):
+    """Keep a CPU rank, its data loader included, to as many cores as it may use threads.
+
+    A device is then the same number of cores whatever the number of ranks, and what a system
+    gains from more of them is the work of more devices and not of idle cores. Call it before
+    the first thread starts.
+    """
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        own = {cores[core % len(cores)] for core in range(rank * threads, (rank + 1) * threads)}
+        os.sched_setaffinity(0, own)
 
 
 def parse_flags(argv=None):
@@ -97,7 +135,7 @@ class StepLog:
         self._event("devices", devices)
         expected = WORKLOADS[self.flags.workload]["parameters"]
         if expected is not None and parameters != expected:
-            self.refuse(
+            raise Refused(
                 "the model has {} parameters, {} has {}".format(
                     parameters, self.flags.workload, expected
                 )
@@ -123,7 +161,7 @@ class StepLog:
         seconds = time.perf_counter()
         samples = iteration * self.global_batch
         if not math.isfinite(loss):
-            self.refuse("the loss at iteration {} is {}".format(iteration, loss))
+            raise Refused("the loss at iteration {} is {}".format(iteration, loss))
         if self.rank != 0:
             self._say_plainly("iteration {}".format(iteration))
             return
@@ -150,14 +188,33 @@ class StepLog:
         self._event("peak_memory_bytes", peak_memory_bytes)
         odd = [r for r, digest in enumerate(weight_digests) if digest != weight_digests[0]]
         if odd:
-            self.refuse("the weights of rank {} differ from rank 0's at the end".format(odd[0]))
+            raise Refused("the weights of rank {} differ from rank 0's at the end".format(odd[0]))
         self._event("run_stop", None, "INTERVAL_END", status="success")
         self._say_plainly("done")
 
-    def refuse(self, reason):
-        """End the run: say why, for the record, and raise."""
-        self._write(REFUSAL + "rank {}: {}".format(self.rank, reason))
-        raise Refused(reason)
+    @contextmanager
+    def to_the_end(self):
+        """Train within this: the process ends with the block, at once, and says why if not well.
+
+        It leaves without the frameworks' own tidying up, which may wait for ranks that are gone or
+        abort (gloo does): a rank that gives up must end, so that its launcher ends the others.
+        """
+        status = 1
+        try:
+            yield
+            status = 0
+        except Refused as error:
+            self._write(REFUSAL + "rank {}: {}".format(self.rank, error))
+        except Exception as error:
+            if isinstance(error, MemoryError) or _MEMORY_IS_FULL.search(str(error)):
+                reason = str(error).strip().split("\n")[0] or "no memory left"
+                self._write(OUT_OF_MEMORY + "rank {}: {}".format(self.rank, reason))
+            else:
+                traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
 
     def _event(self, key, value, event_type="POINT_IN_TIME", **metadata):
         if self.rank != 0:

@@ -1,0 +1,146 @@
+"""Each system's environment: built from its lock, and what was really installed into it.
+
+An environment is a folder with a Python of its own and, written last, environment.json: where
+that file lies, the packages are in place and the trainer has started among them once. Rebuilding
+is quick, because uv links packages out of its cache.
+"""
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from uv import find_uv_bin
+
+from reperf.errors import ReperfError
+from reperf.files import sha256, whole_file
+from reperf.records import Environment
+from reperf.systems import ROOT, SYSTEMS, System
+
+_RECORD = "environment.json"
+_EXACT = re.compile(r"([A-Za-z0-9][\w.-]*==[\w.!+-]*\w)")
+_TAIL_LINES = 12
+
+
+def build(system: System, folder: Path) -> None:
+    """Build a system's environment anew.
+
+    The system's packages and all that they need are installed in the versions that the lock
+    names. The lock only constrains: what a platform does not need, such as CUDA's libraries beside
+    a CPU build of torch, is not installed.
+
+    Args:
+        system: the system whose lock, packages and Python are taken.
+        folder: becomes the environment; what it held before is removed.
+
+    Raises:
+        ReperfError: something cannot be found, installed or imported: what, and the last lines.
+    """
+    lock = system.lock.relative_to(ROOT)
+    uv = find_uv_bin()
+    _do(
+        [uv, "venv", "--clear", "--no-project", "--python", system.python, str(folder)],
+        f"{folder}: Python {system.python} is neither here nor to be fetched",
+    )
+    python = str(python_of(folder))
+    install = [uv, "pip", "install", "--python", python]
+    _do(
+        [*install, "--constraint", str(system.lock), *system.packages],
+        f"{lock}: cannot be installed",
+    )
+    _do(
+        [python, str(system.trainer), "--help"],
+        f"{system.trainer.relative_to(ROOT)}: does not start in {folder}",
+    )
+    record = Environment(
+        lock=str(lock),
+        lock_sha256=sha256(system.lock),
+        python=_do([python, "-c", "import platform; print(platform.python_version())"]).strip(),
+        packages=_installed(uv, python),
+    )
+    with whole_file(folder / _RECORD) as stream:
+        stream.write(record.model_dump_json(indent=2) + "\n")
+
+
+def read_environment(folder: Path) -> Environment:
+    """What an environment holds.
+
+    Raises:
+        ReperfError: the environment is not built, or not to its end.
+    """
+    try:
+        return Environment.model_validate_json((folder / _RECORD).read_bytes())
+    except FileNotFoundError:
+        raise ReperfError(f"{folder}: not built; snakemake {folder / _RECORD} builds it") from None
+
+
+def is_current(system: System, folder: Path) -> bool:
+    """Whether an environment is built, and from the system's lock as it is now."""
+    if not (folder / _RECORD).exists():
+        return False
+    return read_environment(folder).lock_sha256 == sha256(system.lock)
+
+
+def python_of(folder: Path) -> Path:
+    """The interpreter of an environment; its launchers lie beside it."""
+    return folder / "bin" / "python"
+
+
+def _installed(uv: str, python: str) -> dict[str, str]:
+    """The packages of an environment: name -> version."""
+    answer = _do([uv, "pip", "list", "--python", python, "--format", "json"])
+    return {package["name"]: package["version"] for package in json.loads(answer)}
+
+
+def _do(command: Sequence[str], trouble: str = "") -> str:
+    """Run a command, its messages into this process's own, and return what it answers.
+
+    Raises:
+        ReperfError: it failed: `trouble`, the package at fault where one is named, the last lines.
+    """
+    answer = subprocess.run(
+        command,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(SYSTEMS), **_uv_settings()},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    sys.stderr.write(answer.stderr)
+    if answer.returncode == 0:
+        return answer.stdout
+    said = (answer.stdout + answer.stderr).strip()
+    package = _EXACT.search(said)
+    tail = "\n".join(f"  | {line}" for line in said.splitlines()[-_TAIL_LINES:])
+    raise ReperfError(f"{trouble}{f' ({package[1]})' if package else ''}:\n{tail}")
+
+
+def _uv_settings() -> dict[str, str]:
+    """What uv has to be told of this machine, because it does not read it where pip does."""
+    settings = {}
+    if links := _find_links_of_pip():
+        settings["UV_FIND_LINKS"] = ",".join([os.environ.get("UV_FIND_LINKS", ""), *links]).strip(
+            ","
+        )
+    if pyenv := shutil.which("pyenv"):
+        # Its commands answer only for the versions chosen, and uv stops at one that does not.
+        versions = subprocess.run(
+            [pyenv, "versions", "--bare"], check=True, capture_output=True, text=True
+        )
+        settings["PYENV_VERSION"] = ":".join(versions.stdout.split())
+    return settings
+
+
+def _find_links_of_pip() -> list[str]:
+    """The folders and pages of wheels that pip is set to look into; none where pip is missing."""
+    answer = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], check=False, capture_output=True, text=True
+    )
+    settings = [line.partition("=") for line in answer.stdout.splitlines()]
+    values = [ast.literal_eval(value) for key, _, value in settings if key.endswith(".find-links")]
+    return list(dict.fromkeys(link for value in values for link in value.split()))

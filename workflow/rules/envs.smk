@@ -1,0 +1,32 @@
+# The systems' environments: one folder a system, made from its lock.
+
+from reperf.systems import load_systems
+
+
+def lock_of_system(wildcards):
+    return load_systems()[wildcards.system].lock
+
+
+def packages_of_system(wildcards):
+    return load_systems()[wildcards.system].packages
+
+
+def python_of_system(wildcards):
+    return load_systems()[wildcards.system].python
+
+
+# The library's code is no input here: it decides no result, and a new environment reruns every run.
+rule environment:
+    input:
+        lock=lock_of_system,
+    output:
+        ".envs/{system}/environment.json",
+    log:
+        "logs/envs/{system}.log",
+    params:
+        packages=packages_of_system,
+        python=python_of_system,
+    message:
+        "build the environment of {wildcards.system}"
+    script:
+        "../scripts/build_environment.py"

@@ -1,0 +1,212 @@
+"""Training images for one rank: JPEGs out of TFRecord parts or a folder, decoded ahead of time."""
+
+import itertools
+import mmap
+import struct
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import cv2
+import numpy as np
+import simplejpeg
+import torch
+from steplog import Refused
+
+AREA = (0.08, 1.0)
+ASPECT = (3 / 4, 4 / 3)
+
+cv2.setNumThreads(1)  # the loader has threads of its own
+
+
+class Records:
+    """This rank's share of a folder of TFRecord parts: every world-size-th part.
+
+    Beside `part-00000` lies `part-00000.idx`, with a line "offset size" for each record.
+    """
+
+    def __init__(self, folder, rank, world_size):
+        parts = sorted(path for path in Path(folder).glob("part-*") if not path.suffix)
+        if not parts or len(parts) % world_size:
+            raise Refused(
+                "{}: {} parts for {} ranks; allowed: a multiple of the ranks".format(
+                    folder, len(parts), world_size
+                )
+            )
+        self._records = []
+        for path in parts[rank::world_size]:
+            with path.open("rb") as stream:
+                content = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+            index = np.array(Path(f"{path}.idx").read_text().split(), dtype=np.int64)
+            for offset, size in index.reshape(-1, 2).tolist():
+                if offset + size > len(content):
+                    raise Refused(f"{path}: ends before its index; allowed: a whole part")
+                self._records.append((path, content, offset, size))
+
+    def __len__(self):
+        return len(self._records)
+
+    def name(self, index):
+        path, _, offset, _ = self._records[index]
+        return f"{path} at byte {offset}"
+
+    def read(self, index):
+        """A record's JPEG and its label, from 0."""
+        _, content, offset, size = self._records[index]
+        (length,) = struct.unpack_from("<Q", content, offset)
+        if length + 16 != size:  # the length (8 bytes) and two checksums (4 each) surround it
+            raise Refused(f"{self.name(index)}: no record of {size} bytes; allowed: TFRecord")
+        jpeg, label = read_example(content[offset + 12 : offset + 12 + length])
+        return jpeg, label - 1  # in ImageNet's TFRecords 0 is the background
+
+
+class Folder:
+    """This rank's share of the images under train/<synset>/: every world-size-th image."""
+
+    def __init__(self, folder, rank, world_size):
+        synsets = sorted(path for path in Path(folder, "train").glob("*") if path.is_dir())
+        images = [
+            (path, label)
+            for label, synset in enumerate(synsets)
+            for path in sorted(synset.iterdir())
+        ]
+        self._images = images[rank::world_size]
+
+    def __len__(self):
+        return len(self._images)
+
+    def name(self, index):
+        return str(self._images[index][0])
+
+    def read(self, index):
+        """An image file's bytes and its label, from 0."""
+        path, label = self._images[index]
+        return path.read_bytes(), label
+
+
+SOURCES = {"tfrecord": Records, "folder": Folder}
+
+
+def batches(source, flags, rank, pinned):
+    """Endless batches, decoded by flags.threads threads while the model trains.
+
+    The decoders hold no lock of Python's while they work, so threads do, and the batch that a
+    thread fills is the one that is copied to the device.
+
+    Args:
+        source: a Records or Folder.
+        flags: batch_size, image_size, threads and seed.
+        rank: decides, with the seed, the order and the crops.
+        pinned: whether the batches lie in page-locked memory, for copies to a GPU.
+
+    Yields:
+        uint8 images of shape [N, H, W, 3] and int64 labels of shape [N].
+    """
+    if not len(source):
+        raise Refused(f"{flags.data}: rank {rank} has no image; allowed: one or more for each rank")
+
+    def load(indexes, batch):
+        random = np.random.default_rng((flags.seed, rank, batch))
+        shape = (flags.batch_size, flags.image_size, flags.image_size, 3)
+        images = torch.empty(shape, dtype=torch.uint8, pin_memory=pinned)
+        labels = torch.empty(flags.batch_size, dtype=torch.int64, pin_memory=pinned)
+        rows = images.numpy()
+        for row, index in enumerate(indexes):
+            jpeg, labels[row] = source.read(index)
+            try:
+                rows[row] = random_crop(jpeg, flags.image_size, random)
+            except ValueError as error:
+                raise Refused(f"{source.name(index)}: {error}; allowed: a JPEG") from None
+        return images, labels
+
+    order = _endless_order(len(source), np.random.default_rng((flags.seed, rank)))
+    pool = ThreadPoolExecutor(flags.threads)
+    ahead = deque()
+    for batch in itertools.count():
+        ahead.append(pool.submit(load, list(itertools.islice(order, flags.batch_size)), batch))
+        if len(ahead) > flags.threads + 1:
+            yield ahead.popleft().result()
+
+
+def _endless_order(count, random):
+    while True:
+        yield from random.permutation(count)
+
+
+def random_crop(jpeg, size, random):
+    """Decode a random part of an image, scaled to size x size and flipped half of the time.
+
+    Where the part is large, the decoder itself halves the image, as often as leaves enough pixels.
+    """
+    try:
+        height, width, _, _ = simplejpeg.decode_jpeg_header(jpeg)
+        y, x, h, w = _random_part(height, width, random)
+        # Never more than half the pixels a side: other scales take longer than none.
+        image = simplejpeg.decode_jpeg(
+            jpeg,
+            min_height=min(height, -(-height * size // h)),
+            min_width=min(width, -(-width * size // w)),
+            min_factor=2,
+        )
+    except ValueError:  # ImageNet holds a few CMYK JPEGs and a PNG
+        image = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR_RGB)
+        if image is None:
+            raise ValueError("does not decode") from None
+        height, width, _ = image.shape
+        y, x, h, w = _random_part(height, width, random)
+    scale = image.shape[0] / height
+    top, left = int(y * scale), int(x * scale)
+    part = image[top : top + max(1, round(h * scale)), left : left + max(1, round(w * scale))]
+    scaled = cv2.resize(part, (size, size), interpolation=cv2.INTER_LINEAR)
+    return scaled[:, ::-1] if random.random() < 0.5 else scaled
+
+
+def _random_part(height, width, random):
+    """A rectangle (top, left, height, width) of random area and aspect ratio.
+
+    Source: Szegedy et al., Going Deeper with Convolutions (2014), section 6.
+    """
+    for _ in range(10):
+        area = height * width * random.uniform(*AREA)
+        aspect = np.exp(random.uniform(*np.log(ASPECT)))
+        w, h = round((area * aspect) ** 0.5), round((area / aspect) ** 0.5)
+        if 0 < w <= width and 0 < h <= height:
+            return random.integers(height - h + 1), random.integers(width - w + 1), h, w
+    side = min(height, width)
+    return (height - side) // 2, (width - side) // 2, side, side
+
+
+def read_example(message):
+    """The JPEG and the label in a tf.train.Example, without TensorFlow.
+
+    Source: tensorflow/core/example/{example,feature}.proto.
+    """
+    features = {}
+    for _, entries in _fields(message):
+        for _, entry in _fields(entries):
+            pair = dict(_fields(entry))
+            features[bytes(pair[1])] = pair[2]
+    ((_, jpegs),) = _fields(features[b"image/encoded"])
+    ((_, jpeg),) = _fields(jpegs)
+    ((_, labels),) = _fields(features[b"image/class/label"])
+    ((_, label),) = _fields(labels)
+    return jpeg, label if isinstance(label, int) else _varint(label, 0)[0]
+
+
+def _fields(message):
+    """The fields of a protobuf message: (number, bytes or integer)."""
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        value, at = _varint(message, at)
+        if key & 7 == 2:  # the value is a length
+            value, at = message[at : at + value], at + value
+        yield key >> 3, value
+
+
+def _varint(message, at):
+    value = shift = 0
+    while message[at] & 0x80:
+        value |= (message[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+    return value | message[at] << shift, at + 1
