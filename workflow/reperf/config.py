@@ -244,7 +244,7 @@ class Report(_Model):
     topologies: Topologies = Field(("1n1g",), description="nodes x devices per node")
     repeats: int = Field(7, ge=1, description="runs per cell")
     iterations: int = Field(120, ge=1, description="training iterations per run")
-    window: Window = Window()
+    window: Window = Field(Window(), description="the measured iterations")
     print_every: int = Field(20, ge=1, description="iterations between two log lines")
     seed: int = Field(1, ge=0, description="repeat k trains with seed + k - 1")
     device: Literal["auto", "cpu", "cuda"] = Field(
@@ -252,9 +252,9 @@ class Report(_Model):
     )
     threads_per_device: int = Field(1, ge=1, description="CPU threads of one training process")
     time_limit: int = Field(1800, ge=1, description="seconds that one run may take")
-    data: Data = Data()
-    cluster: Cluster | None = None
-    suites: tuple[Suite, ...] = Field(min_length=1)
+    data: Data = Field(Data(), description="what suites with real input train on")
+    cluster: Cluster | None = Field(None, description="the Slurm cluster; left out: this machine")
+    suites: tuple[Suite, ...] = Field(min_length=1, description="a table and two plots each")
 
     @model_validator(mode="after")
     def _window_fits(self) -> Self:
@@ -293,6 +293,12 @@ class Report(_Model):
     def suite(self, name: str) -> Suite:
         """The suite called `name`."""
         return next(suite for suite in self.suites if suite.name == name)
+
+    def alone(self, name: str) -> Self:
+        """The report of one suite and no other, with what this machine decided in it."""
+        return self.model_copy(
+            update={"suites": (self.suite(name),), "device": self.resolved_device}
+        )
 
     def topologies_of(self, suite: Suite) -> tuple[str, ...]:
         """The topologies on which a suite runs."""
@@ -386,7 +392,7 @@ def load_report(config: Mapping[str, Any], source: str = "configuration") -> Rep
         ReperfError: one line with the key, the value and what is allowed.
     """
     try:
-        return Report.model_validate(dict(config))
+        return Report.model_validate(config)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         place = _place(config, fault["loc"])

@@ -1,0 +1,452 @@
+"""Archives: bytes that depend on the contents alone, and no fault that goes unseen."""
+
+import hashlib
+import json
+import os
+import resource
+import shutil
+import stat
+import zipfile
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reperf.archive.container import MANIFEST, Member, verified, write
+from reperf.archive.rebuild import make_results, rebuild
+from reperf.archive.suite import CELL_LIST, figures_of, tables_of, write_archive
+from reperf.cli import main
+from reperf.config import Report, Run, load_report
+from reperf.errors import ReperfError
+from reperf.files import sha256
+from reperf.machine import describe_host
+from reperf.records import Environment, RunRecord
+from step_logs import step_log
+
+PARTS = st.text("abcXYZ019-+._ äß", min_size=1, max_size=6).filter(lambda part: part.strip("."))
+NAMES = st.lists(PARTS, min_size=1, max_size=3).map("/".join)
+CONTENTS = st.dictionaries(NAMES, st.binary(max_size=300), max_size=6).filter(
+    lambda files: MANIFEST not in files
+)
+
+
+def archive(path: Path, contents: dict[str, bytes]) -> Path:
+    write(path, [Member.of_bytes(name, content) for name, content in contents.items()])
+    return path
+
+
+def fault_of(path: Path) -> str:
+    """The one line with which an archive is refused."""
+    with pytest.raises(ReperfError) as refusal, verified(path):
+        pass
+    message = str(refusal.value)
+    assert message.startswith(f"{path}: ")
+    assert len(message.splitlines()) == 1
+    return message
+
+
+class TestContainer:
+    """What holds for every archive, whatever is in it."""
+
+    @given(contents=CONTENTS, shuffled=st.randoms(use_true_random=False))
+    @settings(max_examples=40, deadline=None)
+    def test_bytes_do_not_depend_on_order_times_or_modes(
+        self, tmp_path_factory, contents, shuffled
+    ):
+        folder = tmp_path_factory.mktemp("archive")
+        first = archive(folder / "first.zip", contents)
+
+        names = list(contents)
+        shuffled.shuffle(names)
+        members = []
+        for place, name in enumerate(names):
+            file = folder / f"file{place}"
+            file.write_bytes(contents[name])
+            file.chmod(0o600 | shuffled.choice((0, 0o177)))
+            os.utime(file, (shuffled.randrange(2**31), shuffled.randrange(2**31)))
+            members.append(Member.of_file(name, file))
+        former = os.umask(shuffled.choice((0, 0o077)))
+        try:
+            write(folder / "second.zip", members)
+        finally:
+            os.umask(former)
+
+        assert (folder / "second.zip").read_bytes() == first.read_bytes()
+
+    @given(contents=CONTENTS)
+    @settings(max_examples=40, deadline=None)
+    def test_what_was_written_is_verified_and_read_back(self, tmp_path_factory, contents):
+        path = archive(tmp_path_factory.mktemp("archive") / "some.zip", contents)
+        with verified(path) as opened:
+            assert {*opened.namelist()} == {*contents, MANIFEST}
+            assert all(opened.read(name) == content for name, content in contents.items())
+
+    def test_the_manifest_is_what_sha256sum_reads(self, tmp_path):
+        with verified(archive(tmp_path / "a.zip", {"b/c": b"two", "a": b"one"})) as opened:
+            lines = opened.read(MANIFEST).decode()
+        assert lines == "".join(
+            f"{hashlib.sha256(content).hexdigest()}  {name}\n"
+            for name, content in (("a", b"one"), ("b/c", b"two"))
+        )
+
+    def test_a_change_of_any_byte_is_found(self, tmp_path):
+        path = archive(tmp_path / "a.zip", {"log/a": b"speed 12", "log/b": b""})
+        whole = path.read_bytes()
+        for place, byte in enumerate(whole):
+            changed = byte ^ (1 << place % 8)
+            path.write_bytes(whole[:place] + bytes([changed]) + whole[place + 1 :])
+            fault_of(path)
+
+    @given(contents=CONTENTS, data=st.data())
+    @settings(max_examples=60, deadline=None)
+    def test_bytes_cut_off_put_in_or_changed_are_found(self, tmp_path_factory, contents, data):
+        path = archive(tmp_path_factory.mktemp("archive") / "a.zip", contents)
+        whole = path.read_bytes()
+        start = data.draw(st.integers(0, len(whole)))
+        stop = data.draw(st.integers(start, len(whole)))
+        spoilt = whole[:start] + data.draw(st.binary(max_size=20)) + whole[stop:]
+        path.write_bytes(spoilt)
+        if spoilt != whole:
+            fault_of(path)
+
+    def test_what_is_no_archive_is_refused(self, tmp_path):
+        assert "No such file" in fault_of(tmp_path / "missing.zip")
+        assert "directory" in fault_of(tmp_path)
+        (tmp_path / "empty.zip").write_bytes(b"")
+        assert "not a whole zip file" in fault_of(tmp_path / "empty.zip")
+        (tmp_path / "text.zip").write_text("no archive\n" * 100)
+        assert "not a whole zip file" in fault_of(tmp_path / "text.zip")
+        zipfile.ZipFile(tmp_path / "other.zip", "w").close()
+        assert f"{MANIFEST!r} is missing" in fault_of(tmp_path / "other.zip")
+
+    def test_a_disk_that_takes_no_more_leaves_no_archive(self, tmp_path):
+        log = Member.of_bytes("log", b"x" * 100_000)
+        former = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, former[1]))
+        try:
+            with pytest.raises(ReperfError, match=r"a\.zip: cannot be written"):
+                write(tmp_path / "a.zip", [log])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, former)
+        assert list(tmp_path.iterdir()) == []
+
+
+def forged(path: Path, members: list[tuple[zipfile.ZipInfo | str, bytes]], listed=None) -> Path:
+    """A zip file as others would make it, with a manifest that fits."""
+    names = [m if isinstance(m, str) else m.filename for m, _ in members]
+    lines = [
+        f"{hashlib.sha256(content).hexdigest()}  {name}\n"
+        for name, (_, content) in zip(names, members, strict=True)
+        if listed is None or name in listed
+    ]
+    with zipfile.ZipFile(path, "w") as target:
+        for member, content in [*members, (MANIFEST, "".join(lines).encode())]:
+            target.writestr(member, content)
+    return path
+
+
+def entry(name: str, mode: int = stat.S_IFREG | 0o644, **fields: object) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name)
+    info.external_attr = mode << 16
+    for field, value in fields.items():
+        setattr(info, field, value)
+    return info
+
+
+class TestHostileArchives:
+    """Archives from anywhere: each is refused in one line before a byte of it is written."""
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "../up",
+            "a/../../up",
+            "/absolute",
+            "./here",
+            "a//b",
+            "a\\..\\up",
+            "C:up",
+            "new\nline",
+            "folder/",
+        ],
+    )
+    def test_a_path_that_leaves_the_archive(self, tmp_path, name):
+        path = forged(tmp_path / "a.zip", [(name, b"")])
+        assert f"{name!r} leaves the archive" in fault_of(path)
+
+    @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFDIR, stat.S_IFIFO, stat.S_IFCHR])
+    def test_what_is_no_file(self, tmp_path, kind):
+        path = forged(tmp_path / "a.zip", [(entry("log", kind | 0o777), b"/etc/passwd")])
+        assert "'log' is a link, a folder or a device" in fault_of(path)
+
+    def test_a_member_that_is_there_twice(self, tmp_path):
+        with pytest.warns(UserWarning, match="Duplicate"):
+            path = forged(tmp_path / "a.zip", [("log", b"one"), ("log", b"two")])
+        assert "'log' is there twice" in fault_of(path)
+
+    def test_a_compressed_member(self, tmp_path):
+        bomb = entry("log", compress_type=zipfile.ZIP_DEFLATED)
+        path = forged(tmp_path / "a.zip", [(bomb, b"\0" * 10_000_000)])
+        assert "'log' is compressed" in fault_of(path)
+
+    def test_an_encrypted_member(self, tmp_path):
+        path = archive(tmp_path / "a.zip", {"log": b"secret"})
+        content = bytearray(path.read_bytes())
+        central = content.index(b"PK\x01\x02")
+        content[central + 8] |= 1
+        path.write_bytes(content)
+        assert "'log' is encrypted" in fault_of(path)
+
+    def test_members_that_claim_more_bytes_than_there_are(self, tmp_path):
+        path = archive(tmp_path / "a.zip", {"log": b"short"})
+        content = bytearray(path.read_bytes())
+        central = content.index(b"PK\x01\x02")
+        content[central + 20 : central + 28] = (2**31).to_bytes(4, "little") * 2
+        path.write_bytes(content)
+        assert "claim 2147483" in fault_of(path)
+
+    def test_a_missing_and_an_added_member(self, tmp_path):
+        logs = [("a.log", b"1"), ("b.log", b"2")]
+        path = forged(tmp_path / "added.zip", logs, listed=["a.log"])
+        assert "'b.log' was added" in fault_of(path)
+        contents = {"a.log": b"1", MANIFEST: f"{'0' * 64}  b.log\n".encode()}
+        with zipfile.ZipFile(tmp_path / "missing.zip", "w") as target:
+            for name, content in contents.items():
+                target.writestr(name, content)
+        assert "'b.log' is missing" in fault_of(tmp_path / "missing.zip")
+
+    def test_a_manifest_that_is_none(self, tmp_path):
+        with zipfile.ZipFile(tmp_path / "a.zip", "w") as target:
+            target.writestr(MANIFEST, "no digest here\n")
+        assert "line 1: 'no digest here'" in fault_of(tmp_path / "a.zip")
+
+    def test_right_members_in_another_form(self, tmp_path):
+        # Times, order and bytes between members tell nothing, so nobody may hide anything there.
+        path = forged(tmp_path / "a.zip", [("b.log", b"2"), ("a.log", b"1")])
+        assert "beside its members" in fault_of(path)
+
+
+SUITE = {
+    "title": "two repeats",
+    "topologies": ["1n1g", "1n2g"],
+    "repeats": 2,
+    "device": "cpu",
+    "suites": [
+        {
+            "name": "resnet50",
+            "workload": "resnet50",
+            "precision": "fp32",
+            "batch_size": 8,
+            "systems": ["pytorch", "oneflow"],
+        },
+        {
+            "name": "another",
+            "workload": "resnet50",
+            "precision": "amp",
+            "batch_size": 8,
+            "systems": ["pytorch"],
+        },
+    ],
+}
+
+
+def leave_run(run: Run, status: str = "ok") -> None:
+    """Leave a run's log and record in the working folder."""
+    rate = 50.0 * run.world_size**0.9 * (1 + run.repeat / 100)
+    lines = step_log(batch=run.global_batch, world=run.world_size, rate=rate)
+    run.folder.mkdir(parents=True)
+    log = run.folder / "train.log"
+    log.write_text("\n".join(lines if status == "ok" else lines[:8]) + "\n")
+    RunRecord(
+        status=status,
+        reason="" if status == "ok" else "no end after 1800 s",
+        run=run,
+        attempt=1,
+        command=("torchrun", "train.py"),
+        variables={"OMP_NUM_THREADS": "1"},
+        environment=Environment(
+            lock="envs/pytorch.txt", lock_sha256="0" * 64, python="3.11", packages={}
+        ),
+        git_commit=None,
+        git_dirty=None,
+        host=describe_host(),
+        started="2026-01-02T03:04:05.000+00:00",
+        ended=f"2026-01-02T03:0{4 + run.repeat}:05.000+00:00",
+        seconds=60.0 * run.repeat,
+        exit_code=0,
+        log_sha256=sha256(log),
+    ).write(run.folder / "run.json")
+
+
+def leave_suite(report: Report) -> None:
+    """Leave in the working folder what the workflow leaves there before it archives."""
+    (suite,) = report.suites
+    runs = report.runs(suite)
+    for run in runs:
+        leave_run(run, "timeout" if (run.topology, run.repeat) == ("1n2g", 2) else "ok")
+    make_results(report, tuple(report.cells(suite)), runs)
+
+
+@pytest.fixture(scope="session")
+def report() -> Report:
+    return load_report(SUITE).alone("resnet50")
+
+
+@pytest.fixture(scope="session")
+def _archived(report, tmp_path_factory) -> Path:
+    working = tmp_path_factory.mktemp("working")
+    path = tmp_path_factory.mktemp("archive") / "resnet50.zip"
+    with chdir(working):
+        leave_suite(report)
+        write_archive(report, path)
+    shutil.rmtree(working)
+    return path
+
+
+@pytest.fixture
+def archived(_archived, tmp_path, monkeypatch) -> Path:
+    """An archive of a suite in an otherwise empty folder, which is the working folder."""
+    monkeypatch.chdir(tmp_path)
+    return Path(shutil.copy(_archived, tmp_path))
+
+
+def rewritten(path: Path, **changes: bytes | None) -> Path:
+    """A copy whose manifest fits, with some files changed or, by None, left out."""
+    with verified(path) as opened:
+        contents = {name: opened.read(name) for name in opened.namelist() if name != MANIFEST}
+    contents |= changes
+    kept = {name: content for name, content in contents.items() if content is not None}
+    return archive(path.with_name("rewritten.zip"), kept)
+
+
+class TestSuites:
+    """The archive of a suite: all that its numbers came from, and the numbers."""
+
+    def test_tables_and_figures_rebuild_to_the_byte_from_the_archive_alone(
+        self, archived, tmp_path
+    ):
+        results = rebuild(archived, tmp_path / "new" / "folder")
+        assert results == [*tables_of("resnet50"), *figures_of("resnet50")]
+        with verified(archived) as opened:
+            for name in opened.namelist():
+                assert (tmp_path / "new/folder" / name).read_bytes() == opened.read(name), name
+
+    def test_the_same_runs_give_the_same_archive(self, archived, report, tmp_path, monkeypatch):
+        again = tmp_path / "again"
+        again.mkdir()
+        monkeypatch.chdir(again)
+        leave_suite(report)
+        write_archive(report, tmp_path / "again.zip")
+        assert (tmp_path / "again.zip").read_bytes() == archived.read_bytes()
+
+    def test_it_holds_what_the_numbers_came_from(self, archived):
+        with verified(archived) as opened:
+            names = set(opened.namelist())
+            runs = [f"results/runs/resnet50/pytorch/1n{g}g/{k}" for g in (1, 2) for k in (1, 2)]
+            assert names >= {f"{run}/{name}" for run in runs for name in ("train.log", "run.json")}
+            assert names >= {"envs/pytorch.txt", "workflow/systems/pytorch/train.py"}
+            assert names >= {"workflow/systems/steplog.py", "workflow/systems/pytorch/system.yaml"}
+            assert load_report(json.loads(opened.read("config.json"))).suites[0].name == "resnet50"
+            cells = CELL_LIST.validate_json(opened.read("cells.json"))
+        assert [cell.unsupported for cell in cells] == [
+            None,
+            None,
+            "not built yet",
+            "not built yet",
+        ]
+
+    def test_every_try_is_archived(self, report, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        leave_suite(report)
+        Path("results/runs/resnet50/pytorch/1n1g/1/tries/1").mkdir(parents=True)
+        Path("results/runs/resnet50/pytorch/1n1g/1/tries/1/train.log").write_text("cut")
+        write_archive(report, Path("a.zip"))
+        with verified(Path("a.zip")) as opened:
+            assert opened.read("results/runs/resnet50/pytorch/1n1g/1/tries/1/train.log") == b"cut"
+
+    def test_a_suite_of_which_nothing_can_run_is_archived_and_rebuilt(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        suite = SUITE["suites"][0] | {"systems": ["oneflow"]}
+        report = load_report(SUITE | {"suites": [suite]}).alone("resnet50")
+        leave_suite(report)
+        write_archive(report, Path("a.zip"))
+        assert rebuild(Path("a.zip"), Path("new"))
+
+    def test_the_first_file_that_differs_is_named(self, archived, tmp_path):
+        summary = tables_of("resnet50")[1]
+        with verified(archived) as opened:
+            forged_table = opened.read(summary).replace(b",ok,", b",OK,")
+        path = rewritten(archived, **{summary: forged_table})
+        with pytest.raises(
+            ReperfError, match=r"new/results.*/summary\.csv: differs from the one in"
+        ):
+            rebuild(path, tmp_path / "new")
+
+    def test_a_changed_log_shows_even_with_a_manifest_that_fits(self, archived, tmp_path):
+        log = "results/runs/resnet50/pytorch/1n1g/1/train.log"
+        with verified(archived) as opened:
+            faster = opened.read(log).replace(b'"seconds": 1', b'"seconds": 0.1')
+        path = rewritten(archived, **{log: faster})
+        with pytest.raises(ReperfError, match=r"measurements\.csv: differs"):
+            rebuild(path, tmp_path / "new")
+
+    @pytest.mark.parametrize(
+        "name", ["config.json", "cells.json", "results/runs/resnet50/pytorch/1n1g/1/run.json"]
+    )
+    def test_what_is_not_the_archive_of_a_suite_is_refused(self, archived, tmp_path, name):
+        for content in (None, b"[]", b"not JSON"):
+            path = rewritten(archived, **{name: content})
+            with pytest.raises(ReperfError) as refusal:
+                rebuild(path, tmp_path / f"new{content}")
+            assert Path(name).name in str(refusal.value)
+            assert len(str(refusal.value).splitlines()) == 1
+
+    def test_a_name_that_climbs_out_of_the_folder_writes_nothing(self, archived, tmp_path):
+        with verified(archived) as opened:
+            cells = opened.read("cells.json").replace(b'"resnet50"', b'"../../../../up"', 1)
+        with pytest.raises(ReperfError, match="is not in it"):
+            rebuild(rewritten(archived, **{"cells.json": cells}), tmp_path / "new")
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["resnet50.zip", "rewritten.zip"]
+
+    def test_a_folder_with_files_is_left_alone(self, archived, tmp_path):
+        (tmp_path / "mine").mkdir()
+        (tmp_path / "mine/file").write_text("mine")
+        for folder in (tmp_path / "mine", archived):
+            with pytest.raises(ReperfError, match="allowed: a new or empty folder"):
+                rebuild(archived, folder)
+        assert [path.name for path in (tmp_path / "mine").iterdir()] == ["file"]
+
+    def test_the_crate_tells_when_and_with_what_each_run_was_made(self, archived):
+        with verified(archived) as opened:
+            graph = json.loads(opened.read("ro-crate-metadata.json"))["@graph"]
+            names = set(opened.namelist()) - {MANIFEST, "ro-crate-metadata.json"}
+        entities = {entity["@id"]: entity for entity in graph}
+        assert {part["@id"] for part in entities["./"]["hasPart"]} == names
+        assert entities["./"]["datePublished"] == "2026-01-02T03:06:05.000+00:00"
+        failed = entities["#results/runs/resnet50/pytorch/1n2g/2"]
+        assert failed["actionStatus"]["@id"].endswith("FailedActionStatus")
+        assert failed["error"] == "no end after 1800 s"
+        assert failed["instrument"]["@id"] == "workflow/systems/pytorch/train.py"
+
+
+class TestCommand:
+    """`reperf archive`: status 0 and what was done, or status 1 and one line."""
+
+    def test_verify_and_rebuild(self, archived, tmp_path, capsys):
+        assert main(["archive", "verify", str(archived)]) == 0
+        assert "all as they were archived" in capsys.readouterr().out
+        assert main(["archive", "rebuild", str(archived), "--to", str(tmp_path / "new")]) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 6
+
+    def test_a_changed_archive_is_refused_by_both(self, archived, tmp_path, capsys):
+        content = bytearray(archived.read_bytes())
+        content[len(content) // 2] ^= 4
+        archived.write_bytes(content)
+        calls = (["verify", str(archived)], ["rebuild", str(archived), "--to", "new"])
+        for call in calls:
+            assert main(["archive", *call]) == 1
+            message = capsys.readouterr().err
+            assert message.startswith(f"reperf: {archived}: ")
+            assert message.count("\n") == 1
+        assert not (tmp_path / "new").exists()

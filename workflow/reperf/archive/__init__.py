@@ -1,0 +1,1 @@
+"""Archives of suites: written, verified, and rebuilt from nothing but themselves."""

@@ -1,0 +1,208 @@
+"""A zip file whose bytes depend on nothing but the names and the bytes of its members.
+
+Members lie in the order of their names, uncompressed, with one fixed time and mode; the manifest,
+last, holds the SHA-256 of each. Uncompressed, because two builds of zlib pack the same bytes
+differently; it also leaves no room for members that unpack to more than the file itself.
+
+So an archive has one right form, and verifying it means: its members are what the manifest says,
+and writing them again gives the same file.
+"""
+
+import hashlib
+import re
+import shutil
+import stat
+import struct
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import IO
+
+from reperf.errors import ReperfError
+from reperf.files import whole_file
+
+MANIFEST = "manifest-sha256.txt"
+"""In the form of `sha256sum`, so that `sha256sum -c` checks an unpacked archive."""
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
+_MODE = stat.S_IFREG | 0o644
+_UNIX = 3
+_ENCRYPTED = 0x1
+_CHUNK = 1 << 20
+_MANIFEST_LIMIT = 1 << 26
+_MANIFEST_LINE = re.compile(r"([0-9a-f]{64})  (.+)")
+# What zipfile raises, depending on which byte of its structures is wrong.
+_NOT_A_ZIP = (zipfile.BadZipFile, NotImplementedError, EOFError, ValueError, struct.error)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file to be put into an archive."""
+
+    name: str
+    size: int
+    open: Callable[[], IO[bytes]]
+
+    @classmethod
+    def of_file(cls, name: str, path: Path) -> "Member":
+        return cls(name, path.stat().st_size, partial(path.open, "rb"))
+
+    @classmethod
+    def of_bytes(cls, name: str, content: bytes) -> "Member":
+        return cls(name, len(content), partial(BytesIO, content))
+
+
+def write(path: Path, members: Iterable[Member]) -> None:
+    """Write an archive and its manifest, whole or not at all.
+
+    Raises:
+        ReperfError: the archive cannot be written.
+    """
+    with whole_file(path, "wb") as stream:
+        _write(stream, members)
+
+
+@contextmanager
+def verified(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open an archive that holds exactly what its manifest says, byte for byte.
+
+    Nothing is unpacked, and memory holds one chunk of one member at a time.
+
+    Raises:
+        ReperfError: one line with the first fault: no zip file, a member that has changed, is
+            missing or was added, a link, an encrypted or compressed member, a path that leaves
+            the archive, or a byte that the members do not account for.
+    """
+    with ExitStack() as stack:
+        try:
+            stream = stack.enter_context(path.open("rb"))
+            archive = stack.enter_context(zipfile.ZipFile(stream))
+            _check_headers(archive, path.stat().st_size)
+            _check_contents(archive)
+            _check_form(archive, stream)
+        except ReperfError as fault:
+            raise ReperfError(f"{path}: {fault}") from None
+        except OSError as error:
+            raise ReperfError(f"{path}: cannot be read: {error.strerror or error}") from error
+        except _NOT_A_ZIP as error:
+            raise ReperfError(f"{path}: is not a whole zip file: {error}") from error
+        yield archive
+
+
+def unpack(archive: zipfile.ZipFile, name: str, folder: Path) -> None:
+    """Write one member of a verified archive below a folder."""
+    with archive.open(name) as source, whole_file(folder / name, "wb") as target:
+        shutil.copyfileobj(source, target, _CHUNK)
+
+
+def _write(stream: IO[bytes], members: Iterable[Member]) -> None:
+    with zipfile.ZipFile(stream, "w") as archive:
+        digests = {
+            member.name: _add(archive, member)
+            for member in sorted(members, key=lambda member: member.name)
+        }
+        lines = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
+        _add(archive, Member.of_bytes(MANIFEST, lines.encode()))
+
+
+def _add(archive: zipfile.ZipFile, member: Member) -> str:
+    """Copy a member into an archive that is being written; returns its SHA-256."""
+    info = zipfile.ZipInfo(member.name, _EPOCH)
+    info.create_system = _UNIX
+    info.external_attr = _MODE << 16
+    info.file_size = member.size
+    digest = hashlib.sha256()
+    with member.open() as source, archive.open(info, "w") as target:
+        while chunk := source.read(_CHUNK):
+            digest.update(chunk)
+            target.write(chunk)
+    return digest.hexdigest()
+
+
+def _check_headers(archive: zipfile.ZipFile, size: int) -> None:
+    """Check what can be checked before any member is read."""
+    names: set[str] = set()
+    for info in archive.infolist():
+        if fault := _fault_of(info):
+            raise ReperfError(f"{info.orig_filename!r} {fault}")
+        if info.filename in names:
+            raise ReperfError(f"{info.filename!r} is there twice; allowed: each member once")
+        names.add(info.filename)
+    unpacked = sum(info.file_size for info in archive.infolist())
+    if unpacked > size:
+        raise ReperfError(f"its members claim {unpacked} bytes; the whole file has {size}")
+
+
+def _fault_of(info: zipfile.ZipInfo) -> str | None:
+    if not _stays_inside(info.orig_filename):
+        return "leaves the archive or cannot be a name; allowed: names joined by /, without .."
+    if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
+        return "is a link, a folder or a device; allowed: files"
+    if info.flag_bits & _ENCRYPTED:
+        return "is encrypted; allowed: plain members"
+    if info.compress_type != zipfile.ZIP_STORED:
+        return "is compressed; allowed: members as reperf stores them"
+    return None
+
+
+def _stays_inside(name: str) -> bool:
+    plain = name.isprintable() and not set(name) & set("\\:")
+    return plain and not any(part in ("", ".", "..") for part in name.split("/"))
+
+
+def _check_contents(archive: zipfile.ZipFile) -> None:
+    promised = _read_manifest(archive)
+    held = set(archive.namelist()) - {MANIFEST}
+    for name in sorted(promised.keys() - held):
+        raise ReperfError(f"{name!r} is missing; {MANIFEST} lists it")
+    for name in sorted(held - promised.keys()):
+        raise ReperfError(f"{name!r} was added; {MANIFEST} does not list it")
+    for name, digest in promised.items():
+        if _digest(archive, name) != digest:
+            raise ReperfError(f"{name!r} has changed; its SHA-256 is not the one in {MANIFEST}")
+
+
+def _read_manifest(archive: zipfile.ZipFile) -> Mapping[str, str]:
+    """Member name -> SHA-256."""
+    if MANIFEST not in archive.namelist():
+        raise ReperfError(f"{MANIFEST!r} is missing")
+    if archive.getinfo(MANIFEST).file_size > _MANIFEST_LIMIT:
+        raise ReperfError(f"{MANIFEST!r} is larger than {_MANIFEST_LIMIT} bytes")
+    promised = {}
+    for number, line in enumerate(archive.read(MANIFEST).decode().splitlines(), start=1):
+        if not (entry := _MANIFEST_LINE.fullmatch(line)):
+            raise ReperfError(f"{MANIFEST!r} line {number}: {line[:80]!r}; allowed: SHA-256  name")
+        promised[entry[2]] = entry[1]
+    return promised
+
+
+def _digest(archive: zipfile.ZipFile, name: str) -> str | None:
+    """The SHA-256 of a member, None if the zip file's own checksum is wrong already."""
+    try:
+        with archive.open(name) as member:
+            return hashlib.file_digest(member, "sha256").hexdigest()
+    except zipfile.BadZipFile:
+        return None
+
+
+def _check_form(archive: zipfile.ZipFile, stream: IO[bytes]) -> None:
+    """Write the archive again: whatever no member accounts for shows as a difference."""
+    members = [
+        Member(info.filename, info.file_size, partial(archive.open, info))
+        for info in archive.infolist()
+        if info.filename != MANIFEST
+    ]
+    with tempfile.TemporaryFile() as again:
+        _write(again, members)
+        again.seek(0)
+        stream.seek(0)
+        if (
+            hashlib.file_digest(again, "sha256").digest()
+            != hashlib.file_digest(stream, "sha256").digest()
+        ):
+            raise ReperfError("holds bytes beside its members, or members out of order")

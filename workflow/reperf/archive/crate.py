@@ -1,0 +1,102 @@
+"""The metadata of an archive as a Process Run Crate: RO-Crate 1.1, one action a training run.
+
+Source: https://w3id.org/ro/crate/1.1 and https://w3id.org/ro/wfrun/process/0.5.
+"""
+
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import PurePath
+
+from rocrate.model import ContextEntity, File
+from rocrate.rocrate import ROCrate
+
+from reperf import __version__
+from reperf.config import Report
+from reperf.records import RunRecord
+
+METADATA = "ro-crate-metadata.json"
+
+_PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
+# Stated here, because each operating system has a table of types of its own.
+_FORMATS = {
+    ".csv": "text/csv",
+    ".json": "application/json",
+    ".log": "text/plain",
+    ".png": "image/png",
+    ".py": "text/x-python",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain",
+    ".yaml": "application/yaml",
+}
+# What decides the bytes of tables and figures beside reperf itself.
+_LIBRARIES = ("matplotlib", "numpy", "pandas", "scipy")
+# A crate must have a date; one without runs has the earliest that a zip file can hold.
+_NO_DATE = "1980-01-01"
+
+
+def describe(report: Report, names: Iterable[str], records: Sequence[RunRecord]) -> dict:
+    """The JSON-LD that describes an archive; dates come from the run records alone.
+
+    Args:
+        report: of the archived suite alone.
+        names: the archive's files.
+        records: of the suite's runs.
+    """
+    (suite,) = report.suites
+    crate = ROCrate(version="1.1")
+    crate.root_dataset["datePublished"] = max((r.ended for r in records), default=_NO_DATE)
+    crate.root_dataset["name"] = f"{report.title}: {suite.name}"
+    crate.root_dataset["description"] = (
+        f"Training throughput of {suite.workload} in {suite.precision}: "
+        "logs, run records, configuration, tables and figures"
+    )
+    crate.root_dataset["conformsTo"] = crate.add(
+        ContextEntity(crate, _PROFILE, {"@type": "CreativeWork", "name": "Process Run Crate"})
+    )
+    files = {name: _add_file(crate, name) for name in sorted(names)}
+    crate.root_dataset["mentions"] = [_add_run(crate, files, record) for record in records]
+    crate.add(_reperf(crate))
+    return crate.metadata.generate()
+
+
+def _add_file(crate: ROCrate, name: str) -> File:
+    path = PurePath(name)
+    properties = {
+        "name": path.name,
+        "encodingFormat": _FORMATS.get(path.suffix, "application/octet-stream"),
+    }
+    if path.name == "train.py":
+        properties["@type"] = ["File", "SoftwareSourceCode"]
+        properties["name"] = f"trainer of {path.parent.name}"
+    return crate.add_file(dest_path=name, properties=properties)
+
+
+def _add_run(crate: ROCrate, files: dict[str, File], record: RunRecord) -> ContextEntity:
+    run = record.run
+    state = "CompletedActionStatus" if record.status == "ok" else "FailedActionStatus"
+    properties = {
+        "name": f"train {run.suite}: {run.entry} on {run.topology}, repeat {run.repeat}",
+        "startTime": record.started,
+        "endTime": record.ended,
+        "actionStatus": {"@id": f"http://schema.org/{state}"},
+    }
+    if record.reason:
+        properties["error"] = record.reason
+    return crate.add_action(
+        instrument=files[f"workflow/systems/{run.system}/train.py"],
+        identifier=f"#{run.folder}",
+        object=[files["config.json"]],
+        result=[files[f"{run.folder}/train.log"], files[f"{run.folder}/run.json"]],
+        properties=properties,
+    )
+
+
+def _reperf(crate: ROCrate) -> ContextEntity:
+    """The program that made the tables and figures, and what it needs to make them again."""
+    properties = {
+        "@type": "SoftwareApplication",
+        "name": "reperf",
+        "version": __version__,
+        "softwareRequirements": [f"{library} {version(library)}" for library in _LIBRARIES],
+    }
+    return ContextEntity(crate, "#reperf", properties)

@@ -1,0 +1,85 @@
+"""What the archive of a suite holds.
+
+Files keep the paths that they have in the working folder, so that an unpacked archive is one:
+
+    results/runs/<suite>/...      the log and the record of every run, and of every try
+    results/suites/<suite>/*.csv  the two tables
+    figures/<suite>-*             the two figures
+    workflow/systems/, envs/      the trainers that ran, and the locks of their environments
+    config.json                   the configuration that gives this suite alone
+    cells.json                    the cells that it asks for, and why some cannot run
+    ro-crate-metadata.json        see reperf.archive.crate
+    manifest-sha256.txt           see reperf.archive.container
+"""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter
+
+from reperf.archive.container import Member, write
+from reperf.config import Cell, Report, Run
+from reperf.records import RunRecord
+from reperf.systems import ROOT, load_systems
+
+CONFIG = "config.json"
+CELLS = "cells.json"
+CELL_LIST = TypeAdapter(Annotated[tuple[Cell, ...], Field(min_length=1)])
+
+
+def tables_of(suite: str) -> list[str]:
+    """The tables of a suite: its measurements, its summary."""
+    return [f"results/suites/{suite}/{table}.csv" for table in ("measurements", "summary")]
+
+
+def figures_of(suite: str) -> list[str]:
+    """The figures of a suite."""
+    return [
+        f"figures/{suite}-{figure}.{suffix}"
+        for figure in ("throughput", "speedup")
+        for suffix in ("svg", "png")
+    ]
+
+
+def write_archive(report: Report, path: Path) -> None:
+    """Archive a suite out of the working folder.
+
+    Args:
+        report: of this suite alone.
+        path: the archive to be written.
+
+    Raises:
+        ReperfError: the archive cannot be written.
+    """
+    from reperf.archive.crate import METADATA, describe  # noqa: PLC0415 - a quarter of a second
+
+    (suite,) = report.suites
+    runs = report.runs(suite)
+    records = [RunRecord.read(run.folder / "run.json") for run in runs]
+    files = _files_of_runs(runs) | _files_of_systems(runs)
+    files |= {name: Path(name) for name in (*tables_of(suite.name), *figures_of(suite.name))}
+    texts = {
+        CONFIG: _json(report.model_dump(mode="json", by_alias=True)),
+        CELLS: _json(CELL_LIST.dump_python(tuple(report.cells(suite)), mode="json")),
+    }
+    texts[METADATA] = _json(describe(report, [*files, *texts], records))
+    members = [Member.of_file(name, file) for name, file in files.items()]
+    write(path, members + [Member.of_bytes(name, text) for name, text in texts.items()])
+
+
+def _files_of_runs(runs: list[Run]) -> dict[str, Path]:
+    """Archived name -> file: whatever the runs left, earlier tries included."""
+    left = (file for run in runs for file in run.folder.rglob("*") if file.is_file())
+    return {file.as_posix(): file for file in left}
+
+
+def _files_of_systems(runs: list[Run]) -> dict[str, Path]:
+    """Archived name -> file: what decided how the runs trained."""
+    systems = [load_systems()[name] for name in {run.system for run in runs}]
+    files = [file for s in systems for file in (*s.sources, s.folder / "system.yaml")]
+    return {file.relative_to(ROOT).as_posix(): file for file in files}
+
+
+def _json(content: Any) -> bytes:  # noqa: ANN401 - whatever JSON can hold
+    return (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()

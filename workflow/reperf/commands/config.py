@@ -1,0 +1,25 @@
+"""`reperf config`: what a configuration can say."""
+
+import argparse
+import json
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Add the command to the parser of `reperf`."""
+    parser = commands.add_parser("config", help="print what a configuration can say")
+    parser.add_argument(
+        "form", choices=("docs", "schema"), help="docs/configuration.md, or its JSON Schema"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the page or the schema."""
+    from reperf.config import Report  # noqa: PLC0415
+    from reperf.configuration_page import configuration_page  # noqa: PLC0415
+
+    if options.form == "docs":
+        print(configuration_page(), end="")
+    else:
+        print(json.dumps(Report.model_json_schema(), indent=2))
+    return 0

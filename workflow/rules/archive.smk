@@ -1,0 +1,38 @@
+# One archive a suite: its tables and figures, and all that they came from.
+
+from reperf.archive.suite import figures_of, tables_of
+from reperf.systems import load_systems
+
+
+def results_of_suite(wildcards):
+    return [*tables_of(wildcards.suite), *figures_of(wildcards.suite)]
+
+
+def trainers_of_suite(wildcards):
+    runs = REPORT.runs(REPORT.suite(wildcards.suite))
+    used = sorted({run.system for run in runs})
+    return [source for system in used for source in load_systems()[system].sources]
+
+
+def report_of_suite(wildcards):
+    return REPORT.alone(wildcards.suite).model_dump(mode="json", by_alias=True)
+
+
+rule archive:
+    input:
+        logs=logs_of_suite,
+        records=records_of_suite,
+        results=results_of_suite,
+        trainers=trainers_of_suite,
+        systems=systems_of_suite,
+        code=library("reperf.archive.suite"),
+    output:
+        "archive/{suite}.zip",
+    log:
+        "logs/archive/{suite}.log",
+    params:
+        report=report_of_suite,
+    message:
+        "archive {wildcards.suite}"
+    script:
+        "../scripts/write_archive.py"
