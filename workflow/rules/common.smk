@@ -18,10 +18,6 @@ SUITES = [suite.name for suite in REPORT.suites]
 ENTRIES = {entry.id for suite in REPORT.suites for entry in suite.entries}
 ALL_CORES = workflow.resource_settings.cores or 1
 
-# A job must know whether it may fail (and be tried again) or has to record how it failed. The
-# retries are the profile's; jobs on cluster nodes inherit the number through the environment.
-os.environ.setdefault("REPERF_TRIES", str(workflow.execution_settings.retries + 1))
-
 
 wildcard_constraints:
     suite="|".join(map(re.escape, SUITES)),
@@ -33,6 +29,9 @@ wildcard_constraints:
 onstart:
     with one_line_errors():
         hold_folder(".")
+    # A run must know whether it may fail (and be tried again) or has to record how it failed. The
+    # retries are the profile's; jobs inherit the number, on cluster nodes too.
+    os.environ["REPERF_TRIES"] = str(workflow.execution_settings.retries + 1)
 
 
 onsuccess:

@@ -1,0 +1,49 @@
+"""`reperf runs`: name runs, so that Snakemake can be told to run just those again."""
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+
+from reperf.errors import ReperfError
+
+MEASUREMENTS = Path("results/measurements.csv")
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Add the command to the parser of `reperf`."""
+    parser = commands.add_parser(
+        "runs",
+        help="print the records of runs, for snakemake --forcerun",
+        description="Print the record files of the runs that fit every option given, for "
+        "`snakemake --profile local --forcerun $(reperf runs --failed)`.",
+    )
+    parser.add_argument("--suite")
+    parser.add_argument("--system", help="all of its variants")
+    parser.add_argument("--topology", help="such as 1n8g")
+    parser.add_argument("--repeat", type=int)
+    parser.add_argument("--failed", action="store_true", help="runs that gave no measurement")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print one path a line; status 1 where no run fits."""
+    from reperf.tables import read_measurements  # noqa: PLC0415 - pandas takes half a second
+
+    if not MEASUREMENTS.exists():
+        raise ReperfError(f"{MEASUREMENTS}: not there; run the report first")
+    chosen = _choose(read_measurements(MEASUREMENTS), options)
+    for log in chosen["log"]:
+        print(Path(log).with_name("run.json"))
+    return 0 if len(chosen) else 1
+
+
+def _choose(runs: pd.DataFrame, options: argparse.Namespace) -> pd.DataFrame:
+    for column in ("suite", "system", "topology", "repeat"):
+        wanted = getattr(options, column)
+        if wanted is not None:
+            runs = runs[runs[column] == wanted]
+    if options.failed:
+        # Out of memory is a result: another run would end the same way.
+        runs = runs[~runs["status"].isin(("ok", "oom"))]
+    return runs
