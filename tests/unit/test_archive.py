@@ -425,7 +425,7 @@ class TestSuites:
         assert {part["@id"] for part in entities["./"]["hasPart"]} == names
         assert entities["./"]["datePublished"] == "2026-01-02T03:06:05.000+00:00"
         failed = entities["#results/runs/resnet50/pytorch/1n2g/2"]
-        assert failed["actionStatus"]["@id"].endswith("FailedActionStatus")
+        assert failed["actionStatus"] == "http://schema.org/FailedActionStatus"
         assert failed["error"] == "no end after 1800 s"
         assert failed["instrument"]["@id"] == "workflow/systems/pytorch/train.py"
 

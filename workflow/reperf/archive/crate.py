@@ -3,6 +3,7 @@
 Source: https://w3id.org/ro/crate/1.1 and https://w3id.org/ro/wfrun/process/0.5.
 """
 
+import shlex
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import PurePath
@@ -50,6 +51,8 @@ def describe(report: Report, names: Iterable[str], records: Sequence[RunRecord])
         f"Training throughput of {suite.workload} in {suite.precision}: "
         "logs, run records, configuration, tables and figures"
     )
+    # A crate must say something here, and the numbers belong to whoever measured them.
+    crate.root_dataset["license"] = "Not stated: ask those who ran the benchmark"
     crate.root_dataset["conformsTo"] = crate.add(
         ContextEntity(crate, _PROFILE, {"@type": "CreativeWork", "name": "Process Run Crate"})
     )
@@ -76,16 +79,17 @@ def _add_run(crate: ROCrate, files: dict[str, File], record: RunRecord) -> Conte
     state = "CompletedActionStatus" if record.status == "ok" else "FailedActionStatus"
     properties = {
         "name": f"train {run.suite}: {run.entry} on {run.topology}, repeat {run.repeat}",
+        "description": shlex.join(record.command),
         "startTime": record.started,
         "endTime": record.ended,
-        "actionStatus": {"@id": f"http://schema.org/{state}"},
+        "actionStatus": f"http://schema.org/{state}",
     }
     if record.reason:
         properties["error"] = record.reason
     return crate.add_action(
         instrument=files[f"workflow/systems/{run.system}/train.py"],
         identifier=f"#{run.folder}",
-        object=[files["config.json"]],
+        object=files["config.json"],
         result=[files[f"{run.folder}/train.log"], files[f"{run.folder}/run.json"]],
         properties=properties,
     )
