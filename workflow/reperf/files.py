@@ -12,27 +12,32 @@ from reperf.errors import ReperfError
 
 
 @contextmanager
-def whole_file(path: Path | str, mode: str = "w") -> Iterator[IO]:
+def whole_file(path: Path | str, mode: str = "w", durable: bool = True) -> Iterator[IO]:
     """Open a file for writing that takes its name only when the block ends well.
 
     The data is written beside `path` under a hidden temporary name, flushed to the disk and
     renamed. When the block raises, the temporary file is removed and `path` is left as it was.
 
+    Args:
+        durable: wait until the disk holds the data, so that it outlives a power cut. Large files
+            that can be made again need not wait.
+
     Raises:
         ReperfError: the file cannot be written, for example because no space is left.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with partial.open(mode, **text) as stream:
             yield stream
             stream.flush()
-            os.fsync(stream.fileno())
+            if durable:
+                os.fsync(stream.fileno())
         partial.replace(path)
     except OSError as error:
-        if error.filename not in (None, str(partial)):
+        if error.filename and Path(error.filename) not in (partial, *path.parents):
             raise  # another file's trouble, met inside the block
         raise ReperfError(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:

@@ -1,20 +1,18 @@
 """A folder of images becomes record parts: the one call behind the rule."""
 
-import hashlib
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from reperf.data.format import Format
 from reperf.data.formats import FORMATS
-from reperf.data.image import Image, read_image
+from reperf.data.image import read_image
 from reperf.data.listing import Listing
 from reperf.data.manifest import Manifest, Part
 from reperf.data.parallel import Tick, run_parts
+from reperf.data.part import new_part
 from reperf.data.progress import progress
 from reperf.errors import ReperfError
-from reperf.files import whole_file
 
 
 def convert(
@@ -37,27 +35,29 @@ def convert(
         ReperfError: an image or a name that cannot be converted, fewer images than parts, or a
             file that cannot be written.
     """
-    _clear(output)
     listing = Listing(images)
     if parts > len(listing):
         raise ReperfError(
             f"{listing.folder}: {len(listing)} images for {parts} parts; "
             "allowed: at least one image a part"
         )
+    _clear(output)
     conversion = _Conversion(listing, listing.shuffled(seed), FORMATS[format_name], output, parts)
     with progress(f"images to {format_name}", len(listing)) as watch:
         written = run_parts(conversion.write_part, parts, workers, watch)
+    record_parts = [part for part, _ in written]
+    FORMATS[format_name].finish(output, record_parts)
     manifest = Manifest(
         format=format_name,
         source=str(images),
         seed=seed,
         images=len(listing),
-        bytes=sum(part.bytes for part, _ in written),
+        bytes=sum(part.bytes for part in record_parts),
         classes=listing.classes,
         images_per_class=listing.images_per_class(),
         reencoded=sorted(name for _, reencoded in written for name in reencoded),
         ignored=listing.ignored,
-        parts=[part for part, _ in written],
+        parts=record_parts,
     )
     manifest.write(output / "manifest.json")
     return manifest
@@ -65,7 +65,7 @@ def convert(
 
 def _clear(output: Path) -> None:
     """Remove an earlier conversion, its manifest first, and what a killed one left."""
-    for pattern in ("manifest.json", "part-*", ".part-*.partial"):
+    for pattern in ("manifest.json", "all.idx", "part-*", ".*.partial"):
         for path in output.glob(pattern):
             path.unlink()
 
@@ -81,43 +81,20 @@ class _Conversion:
     parts: int
 
     def write_part(self, part: int, tick: Tick) -> tuple[Part, list[str]]:
-        """Write a part and what lies beside it; also return the images that were encoded anew."""
+        """Write a part; returns what it is and which of its images were encoded anew."""
         first, end = (len(self.order) * edge // self.parts for edge in (part, part + 1))
-        path = self.output / f"part-{part:05d}"
-        name = path.name + self.format.suffix
-        digest = hashlib.sha256()
-        size = 0
         reencoded = []
-        with ExitStack() as files:
-            sidecars = [
-                (files.enter_context(whole_file(path.with_name(path.name + suffix))), line)
-                for suffix, line in self.format.sidecars.items()
-            ]
-            records = files.enter_context(whole_file(path.with_name(name), "wb"))
+        with new_part(self.output / f"part-{part:05d}", self.format) as records:
             for index in self.order[first:end]:
-                image = self._read(index)
-                offset = size
-                for piece in self._frame(image):
-                    records.write(piece)
-                    digest.update(piece)
-                    size += len(piece)
-                for stream, line in sidecars:
-                    stream.write(line(image, offset, size - offset))
+                label, name = self.listing[index]
+                synset = self.listing.classes[label]
+                path = f"{self.listing.folder}/{synset}/{name}"
+                image = read_image(path, label, synset, name, index)
+                try:
+                    records.append(image)
+                except ValueError as error:
+                    raise ReperfError(f"{path}: {error}") from None
                 if image.reencoded:
-                    reencoded.append(f"{image.synset}/{image.name}")
+                    reencoded.append(f"{synset}/{name}")
                 tick()
-        return Part(name=name, images=end - first, bytes=size, sha256=digest.hexdigest()), reencoded
-
-    def _path(self, synset: str, name: str) -> str:
-        return f"{self.listing.folder}/{synset}/{name}"
-
-    def _read(self, index: int) -> Image:
-        label, name = self.listing[index]
-        synset = self.listing.classes[label]
-        return read_image(self._path(synset, name), label, synset, name, index)
-
-    def _frame(self, image: Image) -> list[bytes]:
-        try:
-            return self.format.frame(image)
-        except ValueError as error:
-            raise ReperfError(f"{self._path(image.synset, image.name)}: {error}") from None
+        return records.summary(), reencoded

@@ -7,6 +7,7 @@ one of ImageNet's: 110 kB at 500x375.
 """
 
 import hashlib
+import io
 import json
 import random
 import shutil
@@ -60,12 +61,12 @@ def make_images(folder: Path, images_per_class: int = 32) -> None:
         with Image.open(FOLDERS[package] / name) as opened:
             photograph = opened.convert("RGB")
         for number in range(images_per_class):
-            path = partial / synset / f"{synset}_{number}.JPEG"
-            view = _view(photograph, random.Random(path.name))
-            with whole_file(path, "wb") as stream:
-                view.save(stream, "JPEG", quality=QUALITY)
-            sizes.append(path.stat().st_size)
-            digest.update(path.read_bytes())
+            name = f"{synset}_{number}.JPEG"
+            image = _encoded(_view(photograph, random.Random(name)))
+            with whole_file(partial / synset / name, "wb", durable=False) as stream:
+                stream.write(image)
+            sizes.append(len(image))
+            digest.update(image)
     partial.rename(train)
     with whole_file(folder / "manifest.json") as stream:
         made = {
@@ -78,6 +79,12 @@ def make_images(folder: Path, images_per_class: int = 32) -> None:
         }
         json.dump(made, stream, indent=1)
         stream.write("\n")
+
+
+def _encoded(image: Image.Image) -> bytes:
+    stream = io.BytesIO()
+    image.save(stream, "JPEG", quality=QUALITY)
+    return stream.getvalue()
 
 
 def _view(photograph: Image.Image, chance: random.Random) -> Image.Image:

@@ -1,9 +1,15 @@
 """What a record format has to say."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from reperf.data.image import Image
+from reperf.data.manifest import Part
+
+
+def _nothing(_: Path, __: Sequence[Part]) -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -17,8 +23,10 @@ class Format:
         suffix: of the part's name.
         sidecars: suffix of a file beside the part -> its line for an image, given the image and
             the offset and size of its record in bytes.
+        finish: writes what lies beside all parts, given their folder and them.
     """
 
     frame: Callable[[Image], list[bytes]]
     suffix: str = ""
     sidecars: Mapping[str, Callable[[Image, int, int], str]] = field(default_factory=dict)
+    finish: Callable[[Path, Sequence[Part]], None] = _nothing

@@ -93,19 +93,22 @@ def check_layout(images: Path) -> None:
 
 def _names(folder: Path, wanted: Callable[[os.DirEntry], bool] = bool) -> Iterator[str]:
     """The names in a folder that are not hidden."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if not entry.name.startswith(".") and wanted(entry):
-                yield entry.name
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not entry.name.startswith(".") and wanted(entry):
+                    yield entry.name
+    except OSError as error:
+        raise ReperfError(f"{folder}: cannot be read: {error.strerror}") from None
 
 
 def _carryable(name: str, folder: Path) -> str:
     """The name itself, if every record format can hold it."""
+    raw = os.fsencode(name)
     try:
-        name.encode()
-    except UnicodeEncodeError:
-        raw = os.fsencode(name)
-        raise ReperfError(f"{folder}: file name {raw!r}; allowed: names in UTF-8") from None
+        raw.decode()
+    except UnicodeDecodeError:
+        raise ReperfError(f"{folder}: file name {raw}; allowed: names in UTF-8") from None
     if any(character in name for character in "\t\r\n"):
-        raise ReperfError(f"{folder}: file name {name!r}; allowed: names without tabs, line ends")
+        raise ReperfError(f"{folder}: file name {raw}; allowed: names without tabs or line ends")
     return name

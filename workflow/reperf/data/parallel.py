@@ -6,6 +6,7 @@ import os
 import signal
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import TypeVar
@@ -86,12 +87,13 @@ def _serve(
     try:
         for part in parts:
             answers.send((part, work(part, tick)))
-    except _Unwanted:
-        pass
+    except (_Unwanted, BrokenPipeError):
+        pass  # nobody listens any more
     except Exception as error:
         if not isinstance(error, ReperfError):
             error.add_note(traceback.format_exc())  # a traceback does not travel by itself
-        answers.send(error)
+        with suppress(BrokenPipeError):
+            answers.send(error)
 
 
 def _check_end(process: multiprocessing.Process) -> None:

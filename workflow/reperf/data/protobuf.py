@@ -7,6 +7,11 @@ Buffers calls deterministic serialisation.
 Source: https://protobuf.dev/programming-guides/encoding/
 """
 
+from functools import lru_cache
+
+# Sizes, classes and formats repeat from image to image: what they become is kept, a few thousand.
+remembered = lru_cache(maxsize=1 << 12)
+
 
 def varint(number: int) -> bytes:
     """A number from 0 to 2**64 - 1, seven bits a byte, lowest first."""
@@ -28,6 +33,7 @@ def field_head(number: int, size: int) -> bytes:
     return varint(number << 3 | 2) + varint(size)
 
 
+@remembered
 def bytes_entry(key: bytes, content: bytes) -> bytes:
     """A map's entry that holds a bytes_list (field 1 of Feature) of one value."""
     return bytes_entry_head(key, len(content)) + content
@@ -41,6 +47,7 @@ def bytes_entry_head(key: bytes, size: int) -> bytes:
     return field_head(1, len(feature) + size) + feature
 
 
+@remembered
 def integer_entry(key: bytes, kind: int, number: int) -> bytes:
     """A map's entry that holds a packed list of one integer from 0.
 

@@ -9,12 +9,16 @@ Sources: dmlc-core's recordio.h and recordio.cc (framing), MXNet's image_recordi
 tools/im2rec.py (list and index).
 """
 
+from collections.abc import Sequence
+from pathlib import Path
 from struct import pack
 
 import numpy as np
 
 from reperf.data.format import Format
 from reperf.data.image import Image
+from reperf.data.manifest import Part
+from reperf.files import whole_file
 
 MAGIC = 0xCED7230A
 LONGEST = (1 << 29) - 1  # bytes of content
@@ -54,13 +58,33 @@ def _head(flag: int, size: int) -> bytes:
 
 
 def index_line(image: Image, offset: int, _: int) -> str:
-    """A line of the .idx file: the image's id and where its record begins."""
+    """A line of a part's .idx file: the image's id and where its record begins."""
     return f"{image.index}\t{offset}\n"
 
 
 def list_line(image: Image, _: int, __: int) -> str:
-    """A line of the .lst file: the image's id, label and path under train/."""
+    """A line of a part's .lst file: the image's id, label and path under train/."""
     return f"{image.index}\t{image.label:f}\t{image.synset}/{image.name}\n"
 
 
-RECORDIO = Format(frame, suffix=".rec", sidecars={".idx": index_line, ".lst": list_line})
+def join_indices(folder: Path, parts: Sequence[Part]) -> None:
+    """Write all.idx: where the records begin in all parts, put one behind the other.
+
+    Who reads many parts at once takes one index: MXNet's ImageRecordIter and DALI's readers.mxnet.
+    """
+    offset = 0
+    with whole_file(folder / "all.idx") as joint:
+        for part in parts:
+            with (folder / part.name).with_suffix(".idx").open(encoding="utf-8") as lines:
+                for line in lines:
+                    key, start = line.split("\t")
+                    joint.write(f"{key}\t{offset + int(start)}\n")
+            offset += part.bytes
+
+
+RECORDIO = Format(
+    frame,
+    suffix=".rec",
+    sidecars={".idx": index_line, ".lst": list_line},
+    finish=join_indices,
+)

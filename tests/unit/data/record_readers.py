@@ -1,0 +1,142 @@
+"""Readers of the record formats that share no code with the writers.
+
+Slow, and written from the formats' definitions: they are what the writers are held against.
+"""
+
+import struct
+from pathlib import Path
+
+MAGIC = 0xCED7230A
+
+
+def crc32c(data: bytes) -> int:
+    """CRC-32C (Castagnoli), bit by bit from its polynomial."""
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    return value ^ 0xFFFFFFFF
+
+
+def unmasked(stored: bytes) -> int:
+    rotated = (int.from_bytes(stored, "little") - 0xA282EAD8) % 2**32
+    return (rotated >> 17 | rotated << 15) % 2**32
+
+
+def tfrecords(content: bytes) -> list[bytes]:
+    """The messages of a TFRecord file, both checksums of each compared."""
+    messages, at = [], 0
+    while at < len(content):
+        length = content[at : at + 8]
+        (size,) = struct.unpack("<Q", length)
+        message = content[at + 12 : at + 12 + size]
+        assert len(message) == size
+        assert unmasked(content[at + 8 : at + 12]) == crc32c(length)
+        assert unmasked(content[at + 12 + size : at + 16 + size]) == crc32c(message)
+        messages.append(message)
+        at += 16 + size
+    return messages
+
+
+def ofrecords(content: bytes) -> list[bytes]:
+    """The messages of an OFRecord file."""
+    messages, at = [], 0
+    while at < len(content):
+        (size,) = struct.unpack_from("<q", content, at)
+        messages.append(content[at + 8 : at + 8 + size])
+        assert len(messages[-1]) == size
+        at += 8 + size
+    return messages
+
+
+def recordio(content: bytes) -> list[tuple[int, bytes]]:
+    """The (offset, content) of each record of a RecordIO file, its pieces joined again."""
+    records, at = [], 0
+    whole, begin = b"", 0
+    while at < len(content):
+        magic, word = struct.unpack_from("<II", content, at)
+        assert magic == MAGIC
+        flag, size = word >> 29, word & (1 << 29) - 1
+        piece = content[at + 8 : at + 8 + size]
+        assert len(piece) == size
+        if flag in (0, 1):
+            whole, begin = piece, at
+        else:
+            whole += struct.pack("<I", MAGIC) + piece
+        at += 8 + size
+        padding = -size % 4
+        assert content[at : at + padding] == bytes(padding)
+        at += padding
+        if flag in (0, 3):
+            records.append((begin, whole))
+    return records
+
+
+def image_record(content: bytes) -> tuple[float, int, bytes]:
+    """Label, id and JPEG of a RecordIO record with MXNet's header."""
+    flag, label, index, zero = struct.unpack_from("<IfQQ", content)
+    assert (flag, zero) == (0, 0)
+    return label, index, content[24:]
+
+
+def example(message: bytes) -> dict[str, int | bytes]:
+    """The features of a tf.train.Example."""
+    ((_, features),) = fields(message)
+    return dict(_feature(entry, integers=3) for _, entry in fields(features))
+
+
+def ofrecord(message: bytes) -> dict[str, int | bytes]:
+    """The features of an OFRecord."""
+    return dict(_feature(entry, integers=4) for _, entry in fields(message))
+
+
+def _feature(entry: bytes, integers: int) -> tuple[str, int | bytes]:
+    (key_number, key), (value_number, value) = fields(entry)
+    assert (key_number, value_number) == (1, 2)
+    ((kind, values),) = fields(value)
+    ((number, content),) = fields(values)
+    assert number == 1
+    if kind == 1:
+        return key.decode(), content
+    assert kind == integers
+    integer, end = varint(content, 0)
+    assert end == len(content)
+    return key.decode(), integer
+
+
+def fields(message: bytes) -> list[tuple[int, bytes]]:
+    """The (number, content) of a message's fields, all of them length-delimited."""
+    found, at = [], 0
+    while at < len(message):
+        tag, at = varint(message, at)
+        assert tag & 7 == 2
+        size, at = varint(message, at)
+        found.append((tag >> 3, message[at : at + size]))
+        assert len(found[-1][1]) == size
+        at += size
+    return found
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number, and where what follows it begins."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        at += 1
+        if byte < 0x80:
+            return value, at
+
+
+def read_part(path: Path, format_name: str) -> list[tuple[int, bytes]]:
+    """The (label from 0, JPEG) of each record of a part."""
+    content = path.read_bytes()
+    if format_name == "tfrecord":
+        found = map(example, tfrecords(content))
+        return [(one["image/class/label"] - 1, one["image/encoded"]) for one in found]
+    if format_name == "ofrecord":
+        return [(one["class/label"], one["encoded"]) for one in map(ofrecord, ofrecords(content))]
+    found = (image_record(record) for _, record in recordio(content))
+    return [(int(label), data) for label, _, data in found]
