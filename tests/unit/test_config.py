@@ -1,0 +1,239 @@
+"""The configuration: what it resolves to, and one line for each way to get it wrong."""
+
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reperf.cli import main
+from reperf.config import SECTIONS, Report, load_report, topology_shape
+from reperf.configuration_page import configuration_page
+from reperf.errors import ReperfError
+from reperf.systems import ROOT, load_systems
+
+SUITE = {
+    "name": "small",
+    "workload": "resnet50",
+    "precision": "fp32",
+    "batch_size": 4,
+    "systems": ["pytorch"],
+}
+SYSTEMS = ", ".join(load_systems())
+SHIPPED = ("config.yaml", "local/report.yaml")
+
+
+def suite(**changes: object) -> dict:
+    """A configuration of one suite, with some of its keys changed."""
+    return {"suites": [SUITE | changes]}
+
+
+def report(**changes: object) -> dict:
+    """A configuration with some of its top keys changed."""
+    return {"suites": [SUITE]} | changes
+
+
+def read(path: str) -> dict:
+    return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+
+
+FAULTS = [
+    # What nobody knows.
+    (report(repeat=3), "repeat: unknown key; allowed: cluster, data, device, iterations, "),
+    (report(window={"warm": 3}), "window.warm: unknown key; allowed: measured, warmup"),
+    (suite(batch=3), "suites.small.batch: unknown key; allowed: batch_size, image_size, "),
+    (
+        suite(systems=[{"system": "pytorch", "batch": 3}]),
+        "suites.small.systems.pytorch.batch: unknown key; allowed: batch_size, system, variant",
+    ),
+    (
+        suite(systems=["pytorch", "pytorhc"]),
+        f"suites.small.systems.pytorhc.system: got 'pytorhc'; allowed: {SYSTEMS}",
+    ),
+    (
+        suite(systems=[{"system": "oneflow", "variant": "xla"}]),
+        "suites.small.systems.oneflow.variant: got 'xla'; allowed: ",
+    ),
+    (suite(workload="vgg"), "suites.small.workload: got 'vgg'; allowed: resnet50, bert-base"),
+    (suite(precision="fp16"), "suites.small.precision: got 'fp16'; allowed: 'fp32' or 'amp'"),
+    (
+        suite(input="lmdb"),
+        "suites.small.input: got 'lmdb'; allowed: 'records', 'folder' or 'synthetic'",
+    ),
+    (report(device="tpu"), "device: got 'tpu'; allowed: 'auto', 'cpu' or 'cuda'"),
+    (
+        report(topologies=["1n1g", "2x8"]),
+        "topologies.2x8: got '2x8'; allowed: <nodes>n<devices per node>g, such as 2n8g",
+    ),
+    (suite(topologies=["0n1g"]), "suites.small.topologies.0n1g: got '0n1g'; allowed: <nodes>n"),
+    # What is out of range or of another kind.
+    (report(repeats=0), "repeats: got 0; allowed: greater than or equal to 1"),
+    (suite(repeats=0), "suites.small.repeats: got 0; allowed: greater than or equal to 1"),
+    (report(repeats="many"), "repeats: got 'many'; allowed: a whole number"),
+    (report(repeats=1.5), "repeats: got 1.5; allowed: a whole number"),
+    (report(repeats=[3]), "repeats: allowed: a whole number"),
+    (report(cluster={"nodes": 4}), "cluster.devices_per_node: is missing"),
+    (report(data={"images": 3}), "data.images: got 3; allowed: a path"),
+    (report(topologies="1n1g"), "topologies: got '1n1g'; allowed: a list"),
+    (report(topologies=[]), "topologies: allowed: at least one item"),
+    (report(suites=[]), "suites: allowed: at least one item"),
+    (report(suites=None), "suites: got None; allowed: a list"),
+    (report(title=3), "title: got 3; allowed: text"),
+    (report(window=20), "window: got 20; allowed: a mapping of keys to values"),
+    (suite(systems=[]), "suites.small.systems: allowed: at least one item"),
+    (suite(systems="pytorch"), "suites.small.systems: got 'pytorch'; allowed: a list"),
+    (suite(systems=[{}]), "suites.small.systems.1.system: is missing"),
+    (
+        suite(name="Two Words"),
+        "suites.Two Words.name: got 'Two Words'; allowed: small letters, digits, - and .",
+    ),
+    ({}, "suites: is missing"),
+    ([], "allowed: a mapping of keys to values"),
+    (None, "got None; allowed: a mapping of keys to values"),
+    # What does not fit together.
+    (
+        report(window={"warmup": 20, "measured": 120}),
+        "window: ends at iteration 140, after the last of 120 iterations; "
+        "allowed: warmup + measured <= iterations",
+    ),
+    (
+        report(window={"warmup": 15, "measured": 100}),
+        "window: warmup is 15, which is not printed; allowed: multiples of print_every (20)",
+    ),
+    (report(suites=[SUITE, SUITE]), "suites: small is there twice; allowed: each once"),
+    (
+        suite(systems=["pytorch", {"system": "pytorch", "batch_size": 8}]),
+        "suites.small.systems: pytorch is there twice; allowed: each once",
+    ),
+    (report(topologies=["1n1g", "1n1g"]), "topologies: 1n1g is there twice; allowed: each once"),
+    (
+        report(topologies=["1n1g", "1n3g"]),
+        "data.parts: 8 record files for the 3 devices of 1n3g in suite small; "
+        "allowed: multiples of 3",
+    ),
+]
+
+
+@pytest.mark.parametrize(("config", "message"), FAULTS)
+def test_each_fault_is_one_line_with_the_key_the_value_and_what_is_allowed(config, message):
+    with pytest.raises(ReperfError) as refusal:
+        load_report(config, "my.yaml")
+    assert str(refusal.value).startswith(f"my.yaml: {message}")
+    assert len(str(refusal.value).splitlines()) == 1
+
+
+KEYS = st.sampled_from([*Report.model_fields, *SUITE, "variant", "warmup", "x\ny"]) | st.integers()
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 99) | st.floats() | st.text("1ng x\n", max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(KEYS, VALUES, max_size=4), st.dictionaries(KEYS, VALUES, max_size=4))
+@settings(max_examples=200, deadline=None)
+def test_no_configuration_fails_in_another_way(top, inner):
+    try:
+        load_report({"suites": [SUITE | inner]} | top)
+    except ReperfError as refusal:
+        assert len(str(refusal).splitlines()) == 1
+
+
+@pytest.mark.parametrize("path", SHIPPED)
+def test_the_shipped_configurations_are_right_by_the_check_and_by_the_schema(path):
+    load_report(read(path), path)
+    jsonschema.validate(read(path), Report.model_json_schema())
+
+
+def test_the_schema_refuses_what_the_check_refuses_by_shape():
+    for config in (report(repeats=0), suite(workload="vgg"), suite(batch=3), report(suites=[])):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(config, Report.model_json_schema())
+
+
+def test_the_page_on_the_configuration_is_up_to_date(capsys):
+    assert main(["config", "docs"]) == 0
+    page = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().out == page, "run: reperf config docs > docs/configuration.md"
+
+
+def test_every_key_is_explained():
+    for model in (Report, *SECTIONS.values()):
+        assert model.__doc__
+        assert all(field.description for field in model.model_fields.values()), model
+    assert " |  |\n" not in configuration_page()
+
+
+def test_the_default_report_is_the_matrix_of_dlperf_v1():
+    full = load_report(read("config.yaml"))
+    assert {suite.workload for suite in full.suites} == {"resnet50", "bert-base"}
+    assert len(full.suites) == 6
+    assert {entry.system for suite in full.suites for entry in suite.entries} == set(load_systems())
+    assert full.topologies == ("1n1g", "1n8g", "2n8g", "4n8g")
+    assert full.repeats == 7
+    assert (full.window.first, full.window.last) == (20, 120)
+
+
+def test_a_report_says_itself_again_after_it_was_written_out():
+    for path in SHIPPED:
+        first = load_report(read(path))
+        assert load_report(first.model_dump(mode="json", by_alias=True)) == first
+
+
+def test_a_suite_alone_keeps_all_that_decides_its_runs():
+    full = load_report(read("local/report.yaml"))
+    for suite in full.suites:
+        alone = full.alone(suite.name)
+        again = load_report(alone.model_dump(mode="json", by_alias=True))
+        assert again.runs(again.suites[0]) == full.runs(suite)
+
+
+def test_a_run_resolves_what_its_suite_and_entry_say():
+    config = report(
+        repeats=2,
+        seed=5,
+        device="cpu",
+        threads_per_device=3,
+        suites=[
+            SUITE | {"systems": [{"system": "pytorch", "variant": "compile", "batch_size": 8}]}
+        ],
+    )
+    run = load_report(config).run("small", "pytorch+compile", "1n1g", "2")
+    assert (run.batch_size, run.global_batch, run.threads) == (8, 8, 3)
+    assert (run.seed, run.repeat, run.entry) == (6, 2, "pytorch+compile")
+    assert (run.input, run.data) == ("tfrecord", "data/embedded/tfrecord")
+    assert run.folder == Path("results/runs/small/pytorch+compile/1n1g/2")
+
+
+def test_input_decides_what_is_read():
+    images = {"data": {"name": "mine", "images": "/photos"}}
+    for given_input, read_from in (
+        ("records", "data/mine/tfrecord"),
+        ("folder", "/photos"),
+        ("synthetic", None),
+    ):
+        loaded = load_report(suite(input=given_input) | images)
+        assert loaded.run("small", "pytorch", "1n1g", 1).data == read_from
+
+
+def test_cells_come_in_the_order_of_the_table_with_what_cannot_run():
+    loaded = load_report(
+        report(
+            topologies=["1n1g", "1n2g"],
+            repeats=3,
+            device="cpu",
+            suites=[SUITE | {"workload": "bert-base", "systems": ["oneflow", "pytorch"]}],
+        )
+    )
+    cells = list(loaded.cells(loaded.suites[0]))
+    names = [(cell.runs[0].system, cell.runs[0].topology, len(cell.runs)) for cell in cells]
+    assert names == [
+        (system, topology, 3) for system in ("oneflow", "pytorch") for topology in ("1n1g", "1n2g")
+    ]
+
+
+def test_a_topology_is_nodes_times_devices():
+    assert topology_shape("4n8g") == (4, 8)
+    run = load_report(report(topologies=["2n4g"])).run("small", "pytorch", "2n4g", 1)
+    assert (run.nodes, run.devices_per_node, run.world_size, run.global_batch) == (2, 4, 8, 32)
