@@ -24,26 +24,20 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import ErrorDetails
 
 from reperf.errors import ReperfError
+from reperf.faults import first_fault
 from reperf.systems import WORKLOADS, System, load_systems
 
-# How pydantic's Python words are said to those who write YAML.
-PLAIN_WORDS = {
-    "int_from_float": "a whole number",
-    "int_parsing": "a whole number",
-    "int_type": "a whole number",
-    "model_type": "a mapping of keys to values",
-    "path_type": "a path",
-    "string_pattern_mismatch": "small letters, digits, - and .",
-    "string_type": "text",
-    "too_short": "at least one item",
-    "tuple_type": "a list",
-}
-
 RECORD_FORMATS = ("tfrecord", "ofrecord", "recordio")
+NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
 TOPOLOGY = re.compile(r"([1-9]\d*)n([1-9]\d*)g")
+
+
+def _name(text: str) -> str:
+    if not NAME.fullmatch(text):
+        raise ValueError("allowed: small letters, digits, - and ., a letter or digit first")
+    return text
 
 
 def _topology(text: str) -> str:
@@ -76,7 +70,11 @@ Topology = Annotated[
     AfterValidator(_topology),
     WithJsonSchema({"type": "string", "pattern": f"^{TOPOLOGY.pattern}$"}),
 ]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+Name = Annotated[
+    str,
+    AfterValidator(_name),
+    WithJsonSchema({"type": "string", "pattern": f"^{NAME.pattern}$"}),
+]
 Topologies = Annotated[tuple[Topology, ...], Field(min_length=1), AfterValidator(_distinct)]
 Workload = Annotated[
     str,
@@ -371,16 +369,6 @@ class Report(_Model):
         return self.data.images or Path("data", self.data.name, "images")
 
 
-SECTIONS: dict[str, type[BaseModel]] = {
-    "window": Window,
-    "data": Data,
-    "cluster": Cluster,
-    "suites": Suite,
-    "systems": Entry,
-}
-"""The keys of a configuration that hold keys, in the order of reading."""
-
-
 def load_report(config: Mapping[str, Any], source: str = "configuration") -> Report:
     """Check a configuration that YAML gave.
 
@@ -394,49 +382,7 @@ def load_report(config: Mapping[str, Any], source: str = "configuration") -> Rep
     try:
         return Report.model_validate(config)
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        place = _place(config, fault["loc"])
-        raise ReperfError(": ".join(filter(None, [source, place, _complaint(fault)]))) from None
-
-
-def _place(config: Any, location: tuple[int | str, ...]) -> str:  # noqa: ANN401 - raw YAML
-    """The key at `location`, list items by their names: suites.resnet50-fp32.systems.pytorch."""
-    names = []
-    for step in location:
-        try:
-            config = config[step]
-        except (LookupError, TypeError):  # a key that is missing
-            config = None
-        names.append(_name_of(config, step) if isinstance(step, int) else step)
-    return ".".join(names)
-
-
-def _name_of(item: Any, position: int) -> str:  # noqa: ANN401 - raw YAML
-    if isinstance(item, Mapping):
-        item = item.get("name", item.get("system"))
-    return item if isinstance(item, str) else str(position + 1)
-
-
-def _complaint(fault: ErrorDetails) -> str:
-    """What is wrong with a value, and what is allowed instead."""
-    kind, value = fault["type"], fault["input"]
-    if kind == "missing":
-        return "is missing"
-    if kind == "extra_forbidden":
-        parent = _model_at(fault["loc"][:-1])
-        allowed = sorted(field.alias or name for name, field in parent.model_fields.items())
-        return f"unknown key; allowed: {', '.join(allowed)}"
-    message = fault["msg"].removeprefix("Value error, ").replace("Input should be", "allowed:")
-    if kind in PLAIN_WORDS:
-        message = f"allowed: {PLAIN_WORDS[kind]}"
-    # A list or a mapping is not repeated: the place tells where it is.
-    return message if isinstance(value, dict | list) else f"got {value!r}; {message}"
-
-
-def _model_at(location: tuple[int | str, ...]) -> type[BaseModel]:
-    """The model that holds the key at `location`, found by the names in it."""
-    names = [part for part in location if isinstance(part, str)]
-    return SECTIONS[names[-1]] if names else Report
+        raise ReperfError(f"{source}: {first_fault(error, Report, config)}") from None
 
 
 __all__ = ["Cell", "Entry", "Report", "Run", "Suite", "System", "Window", "load_report"]

@@ -3,7 +3,9 @@
 import json
 from typing import Any
 
-from reperf.config import SECTIONS, Report
+from pydantic import BaseModel
+
+from reperf.config import Cluster, Data, Entry, Report, Suite, Window
 
 HEAD = """\
 # Configuration
@@ -15,6 +17,15 @@ A report is one YAML file: `config.yaml` is the full DLPerf v1.0 matrix, `local/
 are refused in one line before anything starts. For help while typing, give your editor the JSON
 Schema that `reperf config schema` prints.
 """
+
+SECTIONS: dict[str, type[BaseModel]] = {
+    "window": Window,
+    "data": Data,
+    "cluster": Cluster,
+    "suites": Suite,
+    "systems": Entry,
+}
+"""The keys that hold keys, in the order of the page."""
 
 _LINKS = {f"#/$defs/{model.__name__}": key for key, model in SECTIONS.items()}
 

@@ -41,7 +41,8 @@ def whole_file(path: Path | str, mode: str = "w", durable: bool = True) -> Itera
             raise  # another file's trouble, met inside the block
         raise ReperfError(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        if partial.exists():
+            partial.unlink()
 
 
 def sha256(path: Path | str) -> str:

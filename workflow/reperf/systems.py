@@ -13,6 +13,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from reperf.errors import ReperfError
+from reperf.faults import first_fault
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEMS = ROOT / "workflow" / "systems"
@@ -110,13 +111,17 @@ def load_systems() -> dict[str, System]:
     Raises:
         ReperfError: a system.yaml that does not say what a system is.
     """
-    systems = {}
-    for path in sorted(SYSTEMS.glob("*/system.yaml")):
-        try:
-            described = yaml.safe_load(path.read_text(encoding="utf-8"))
-            systems[path.parent.name] = System(id=path.parent.name, **described)
-        except ValidationError as error:
-            fault = error.errors(include_url=False)[0]
-            key = ".".join(map(str, fault["loc"]))
-            raise ReperfError(f"{path}: {key}: {fault['msg']} (got {fault['input']!r})") from None
-    return systems
+    return {path.parent.name: _read(path) for path in sorted(SYSTEMS.glob("*/system.yaml"))}
+
+
+def _read(path: Path) -> System:
+    try:
+        described = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ReperfError(f"{path}: is not YAML: {error}") from None
+    if isinstance(described, dict):
+        described["id"] = path.parent.name
+    try:
+        return System.model_validate(described)
+    except ValidationError as error:
+        raise ReperfError(f"{path}: {first_fault(error, System, described)}") from None

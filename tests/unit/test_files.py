@@ -1,0 +1,114 @@
+"""Files that appear whole or not at all, and folders that one process holds."""
+
+import hashlib
+import resource
+import signal
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reperf.errors import ReperfError
+from reperf.files import hold_folder, sha256, whole_file
+
+
+def run_apart(code: str, *arguments: object) -> subprocess.Popen:
+    """Run some code in a process of its own, which says "ready" when it is to be spoilt."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+class TestWholeFile:
+    def test_it_takes_its_name_only_at_the_end(self, tmp_path):
+        path = tmp_path / "new" / "table.csv"
+        with whole_file(path) as stream:
+            stream.write("half")
+            stream.flush()
+            assert not path.exists()
+            stream.write(" and half")
+        assert path.read_text() == "half and half"
+        assert list(path.parent.iterdir()) == [path]
+
+    def test_an_error_leaves_what_was_there(self, tmp_path):
+        path = tmp_path / "table.csv"
+        path.write_text("old")
+        with pytest.raises(KeyError), whole_file(path) as stream:
+            stream.write("new")
+            raise KeyError
+        assert path.read_text() == "old"
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_a_kill_leaves_what_was_there(self, tmp_path):
+        path = tmp_path / "table.csv"
+        path.write_text("old")
+        code = (
+            "import sys, time; from reperf.files import whole_file\n"
+            "with whole_file(sys.argv[1]) as stream:\n"
+            "    stream.write('new'); stream.flush(); print('ready', flush=True); time.sleep(60)\n"
+        )
+        with run_apart(code, path) as process:
+            process.stdout.readline()
+            process.kill()
+        assert process.returncode == -signal.SIGKILL
+        assert path.read_text() == "old"
+
+    def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing(self, tmp_path):
+        path = tmp_path / "table.csv"
+        former = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, former[1]))
+        try:
+            with pytest.raises(ReperfError) as refusal, whole_file(path) as stream:
+                stream.write("x" * 100_000)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, former)
+        assert str(refusal.value) == f"{path}: cannot be written: File too large"
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_place_that_holds_no_file_is_one_line(self, tmp_path):
+        (tmp_path / "file").write_text("no folder")
+        for path in (tmp_path / "file" / "table.csv", tmp_path):
+            with pytest.raises(ReperfError, match="cannot be written"), whole_file(path):
+                pass
+
+    def test_another_files_trouble_stays_its_own(self, tmp_path):
+        with pytest.raises(FileNotFoundError), whole_file(tmp_path / "a"):
+            (tmp_path / "missing").open()
+
+    def test_text_is_utf_8_with_line_feeds(self, tmp_path):
+        with whole_file(tmp_path / "a") as stream:
+            stream.write("Größe\n")
+        assert (tmp_path / "a").read_bytes() == "Größe\n".encode()
+
+
+@given(content=st.binary(max_size=1000))
+def test_the_digest_is_that_of_the_bytes(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("file") / "file"
+    path.write_bytes(content)
+    assert sha256(path) == hashlib.sha256(content).hexdigest()
+
+
+HOLDER = (
+    "import sys, time; from reperf.files import hold_folder\n"
+    "hold_folder(sys.argv[1]); print('ready', flush=True); time.sleep(60)\n"
+)
+
+
+class TestHoldFolder:
+    def test_a_held_folder_names_its_holder_and_a_kill_lets_go(self, tmp_path):
+        with run_apart(HOLDER, tmp_path) as holder:
+            holder.stdout.readline()
+            with pytest.raises(ReperfError, match=f"in use by process {holder.pid}; allowed: one"):
+                hold_folder(tmp_path)
+            holder.kill()
+        with run_apart(HOLDER, tmp_path) as successor:
+            assert successor.stdout.readline() == "ready\n"
+            successor.kill()
+
+    def test_two_folders_are_held_apart(self, tmp_path):
+        for name in ("a", "b"):
+            (tmp_path / name).mkdir()
+        with run_apart(HOLDER, tmp_path / "a") as one, run_apart(HOLDER, tmp_path / "b") as other:
+            assert one.stdout.readline() == other.stdout.readline() == "ready\n"
+            one.kill()
+            other.kill()

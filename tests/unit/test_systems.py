@@ -1,0 +1,77 @@
+"""The systems under test: what their folders say, and what they can train."""
+
+from pathlib import Path
+
+import pytest
+from reperf import systems
+from reperf.errors import ReperfError
+from reperf.systems import ROOT, SYSTEMS, WORKLOADS, System, load_systems
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder of systems in place of ours."""
+    monkeypatch.setattr(systems, "SYSTEMS", tmp_path)
+    return tmp_path
+
+
+def load_from(folder: Path, text: str) -> dict[str, System]:
+    (folder / "mine").mkdir()
+    (folder / "mine" / "system.yaml").write_text(text)
+    return load_systems.__wrapped__()
+
+
+def test_each_folder_is_a_system():
+    folders = {path.parent.name for path in SYSTEMS.glob("*/system.yaml")}
+    assert set(load_systems()) == folders
+    assert {"oneflow", "pytorch", "ngc-tensorflow1"} <= folders
+
+
+@pytest.mark.parametrize("system", load_systems().values(), ids=lambda system: system.id)
+def test_what_is_built_is_complete(system: System):
+    if not system.trainer.exists():
+        assert system.why_not("resnet50", "fp32", "cpu") == "not built yet"
+        return
+    assert system.lock.exists()
+    assert system.launch
+    assert set(system.workloads) <= set(WORKLOADS)
+    assert SYSTEMS / "steplog.py" in system.sources
+    assert all(source.is_relative_to(ROOT) for source in system.sources)
+
+
+def test_a_system_shares_the_environment_of_one_that_exists():
+    for system in load_systems().values():
+        if system.shares:
+            assert load_systems()[system.shares].shares is None
+
+
+def test_why_a_system_cannot_train_is_said_in_words(folder: Path):
+    text = (
+        "{title: A, framework: torch, about: x, workloads: [resnet50], precisions: {cpu: [fp32]}}"
+    )
+    system = load_from(folder, text)["mine"]
+    assert system.why_not("resnet50", "fp32", "cpu") == "not built yet"
+    (folder / "mine" / "train.py").touch()
+    assert system.why_not("resnet50", "fp32", "cpu") is None
+    assert system.why_not("bert-base", "fp32", "cpu") == "bert-base is not built yet"
+    assert system.why_not("resnet50", "amp", "cpu") == "torch has no amp training on cpu"
+    assert system.why_not("resnet50", "fp32", "cuda") == "torch has no fp32 training on cuda"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("{title: A, framework: torch}", "about: is missing"),
+        ("{title: A, framework: t, about: x, speed: 9}", "speed: unknown key; allowed: about, "),
+        ("{title: A, framework: t, about: x, precisions: {tpu: [fp32]}}", "precisions.tpu"),
+        ("{title: [A], framework: t, about: x}", "title: allowed: text"),
+        ("", "got None; allowed: a mapping of keys to values"),
+        ("[a]", "allowed: a mapping of keys to values"),
+        ("{title: A, title", "is not YAML"),
+    ],
+)
+def test_a_folder_that_says_it_wrong_is_named_in_one_line(folder: Path, text: str, fault: str):
+    with pytest.raises(ReperfError) as refusal:
+        load_from(folder, text)
+    assert str(refusal.value).startswith(f"{folder}/mine/system.yaml: {fault}")
+    assert len(str(refusal.value).splitlines()) == 1

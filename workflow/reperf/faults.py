@@ -1,0 +1,85 @@
+"""What is wrong with a file that people write, in one line of their words."""
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+# pydantic speaks Python to those who write YAML.
+PLAIN_WORDS = {
+    "dict_type": "a mapping of keys to values",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "model_type": "a mapping of keys to values",
+    "path_type": "a path",
+    "string_type": "text",
+    "too_short": "at least one item",
+    "tuple_type": "a list",
+}
+
+
+def first_fault(error: ValidationError, model: type[BaseModel], content: Any) -> str:  # noqa: ANN401
+    """The first fault that was found, as `place: got value; allowed: ...`.
+
+    Args:
+        error: what the check of `content` raised.
+        model: what it was checked against.
+        content: what YAML or JSON gave.
+    """
+    fault = error.errors(include_url=False)[0]
+    place = _place(content, fault["loc"])
+    return ": ".join(filter(None, [place, _complaint(fault, model)]))
+
+
+def _place(content: Any, location: tuple[int | str, ...]) -> str:  # noqa: ANN401
+    """The key at `location`, list items by their names: suites.resnet50-fp32.systems.pytorch."""
+    names = []
+    for step in location:
+        try:
+            content = content[step]
+        except (LookupError, TypeError):  # a key that is missing
+            content = None
+        names.append(_name_of(content, step) if isinstance(step, int) else step)
+    return ".".join(names)
+
+
+def _name_of(item: Any, position: int) -> str:  # noqa: ANN401
+    if isinstance(item, Mapping):
+        item = item.get("name", item.get("system"))
+    return item if isinstance(item, str) else str(position + 1)
+
+
+def _complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
+    """What is wrong with a value, and what is allowed instead."""
+    kind, value = fault["type"], fault["input"]
+    if kind == "missing":
+        return "is missing"
+    if kind == "extra_forbidden":
+        return f"unknown key; allowed: {', '.join(_keys_at(model, fault['loc'][:-1]))}"
+    message = fault["msg"].removeprefix("Value error, ").replace("Input should be", "allowed:")
+    if kind in PLAIN_WORDS:
+        message = f"allowed: {PLAIN_WORDS[kind]}"
+    # A list or a mapping is not repeated: the place tells where it is.
+    return message if isinstance(value, dict | list) else f"got {value!r}; {message}"
+
+
+def _keys_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """The keys that are known at a place."""
+    for step in location:
+        fields = _fields(model)
+        if step in fields:  # else an item of a list, or a name of a mapping
+            model = _model_in(fields[step].annotation) or model
+    return sorted(_fields(model))
+
+
+def _fields(model: type[BaseModel]) -> dict[str, Any]:
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401
+    """The model in a type such as tuple[Model, ...] or Model | None."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)
