@@ -34,7 +34,7 @@ from reperf.palette import GRID, INK, MUTED, PAPER, colour_of
 from reperf.published import load_tables
 from reperf.tables import read_summary
 
-WIDTH = 5.8  # inches: two figures stand side by side on a desk, one fills a phone
+WIDTH = 5.0  # inches: two figures stand side by side on a desk, one fills a phone
 ROW = 0.185  # inches of height a bar
 GAP = 1.4  # rows between two device counts, for the heading of the second
 SMALL = 7.5  # points
@@ -207,9 +207,11 @@ def _figure(title: str, subtitle: str, height: float) -> tuple[Figure, Axes]:
         height: inches.
     """
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    # The empty second line keeps the plot clear of the subtitle.
-    figure.suptitle(f"{title}\n", x=0.01, ha="left", fontsize=10.5, weight="bold")
-    figure.text(0.01, 1 - 0.26 / height, subtitle, va="top", fontsize=SMALL, color=MUTED)
+    lines = textwrap.wrap(title, 52)
+    below = 0.07 + 0.17 * len(lines)
+    # The empty last line keeps the plot clear of the subtitle.
+    figure.suptitle("\n".join([*lines, ""]), x=0.01, ha="left", fontsize=10, weight="bold")
+    figure.text(0.01, 1 - below / height, subtitle, va="top", fontsize=SMALL, color=MUTED)
     return figure, figure.add_subplot()
 
 
@@ -269,7 +271,8 @@ def _name_ends(axes: Axes, ends: Iterable[tuple[float, float, str, str]]) -> Non
     ends = sorted(ends, key=lambda end: -end[1])
     right, top = axes.get_xlim()[1], axes.get_ylim()[1]
     # Names a gap apart and nearest to their ends: a regression on falling heights.
-    gaps = np.arange(len(ends)) * top / 19
+    line = top * 0.17 / (axes.figure.get_figheight() - 1.2)  # the height of a name
+    gaps = np.arange(len(ends)) * line
     heights = isotonic_regression([y for _, y, _, _ in ends] + gaps, increasing=False).x - gaps
     for (x, y, name, colour), height in zip(ends, np.minimum(heights, top - gaps), strict=True):
         leader = {"arrowstyle": "-", "color": colour, "linewidth": 0.7, "relpos": (0, 0.5)}
@@ -290,4 +293,4 @@ def _missing(cells: pd.DataFrame) -> str:
         f"{series} on {', '.join(group['topology'])} ({status})"
         for (series, status), group in missing.groupby(["series", "status"], sort=False)
     ]
-    return textwrap.fill(f"No speedup: {'; '.join(told)}", 95) if told else ""
+    return textwrap.fill(f"No speedup: {'; '.join(told)}", 85) if told else ""

@@ -1,0 +1,236 @@
+"""What a figure shows, and that equal numbers give equal bytes."""
+
+import os
+import re
+import subprocess
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.text import Text
+from PIL import Image
+from reperf.figures import draw_speedup, draw_suite, draw_throughput, save
+from reperf.labels import series_of, title_of
+from reperf.palette import SPARE, colour_of
+from reperf.systems import load_systems
+from reperf.tables import SUMMARY, write_table
+from skimage.color import deltaE_ciede2000, rgb2lab
+
+NAN = float("nan")
+
+# How a protanope and a deuteranope see linear RGB. Source: G. M. Machado, M. M. Oliveira and L. A. F.
+# Fernandes, A Physiologically-based Model for Simulation of Color Vision Deficiency (2009).
+PROTANOPE = [[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.0520]]
+DEUTERANOPE = [[0.3673, 0.8606, -0.2280], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9690]]
+
+
+def cell(series="PyTorch", system="pytorch", nodes=1, devices=1, median=NAN, **changes) -> dict:
+    row = {
+        "series": series,
+        "system": system,
+        "topology": f"{nodes}n{devices}g",
+        "num_nodes": nodes,
+        "devices_per_node": devices,
+        "status": "ok",
+        "throughput_median": median,
+        "throughput_min": median,
+        "throughput_max": median,
+        "speedup": NAN,
+    }
+    return row | changes
+
+
+@pytest.fixture
+def cells() -> pd.DataFrame:
+    """Two systems on up to 16 devices; the second runs out of memory on the most."""
+    return pd.DataFrame(
+        [
+            cell(median=10.0, throughput_min=9.0, throughput_max=12.0, speedup=1.0),
+            cell(devices=8, median=75.0, speedup=7.5, status="partial"),
+            cell(nodes=2, devices=8, median=140.0, speedup=14.0),
+            cell("MXNet", "mxnet", median=20.0, speedup=1.0),
+            cell("MXNet", "mxnet", devices=8, median=120.0, speedup=6.0),
+            cell("MXNet", "mxnet", nodes=2, devices=8, status="oom"),
+            cell("OneFlow", "oneflow", status="unsupported"),
+        ]
+    )
+
+
+def texts(figure) -> list[str]:
+    axes = figure.axes[0]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    return names + [text.get_text() for text in axes.texts] + [figure.get_supxlabel()]
+
+
+def test_each_measured_cell_has_a_bar_as_long_as_its_median(cells):
+    figure = draw_throughput(cells, "title", "suite", "images/s")
+    bars = [bar.get_width() for bar in figure.axes[0].patches]
+    assert sorted(bars) == [10, 20, 75, 120, 140]
+
+
+def test_bars_stand_in_groups_by_device_count_in_the_order_of_the_rows(cells):
+    axes = draw_throughput(cells, "title", "suite", "images/s").axes[0]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == ["PyTorch", "MXNet"] * 3
+    headings = [text for text in axes.texts if text.get_weight() == "bold"]
+    assert [text.get_text() for text in headings] == [
+        "1 device",
+        "8 devices",
+        "16 devices on 2 nodes",
+    ]
+
+
+def test_a_whisker_reaches_from_minimum_to_maximum(cells):
+    axes = draw_throughput(cells, "title", "suite", "images/s").axes[0]
+    spans = [
+        path.vertices[:, 0].tolist() for lines in axes.collections for path in lines.get_paths()
+    ]
+    assert [9.0, 12.0] in spans
+    assert "whiskers" in axes.get_xlabel()
+
+
+def test_a_cell_without_a_number_says_why_and_is_never_a_bar_of_zero(cells):
+    figure = draw_throughput(cells, "title", "suite", "images/s")
+    assert "oom" in texts(figure)
+    assert "75.00 (partial)" in texts(figure)
+    assert all(bar.get_width() > 0 for bar in figure.axes[0].patches)
+
+
+def test_a_system_that_was_not_tried_is_in_no_figure(cells):
+    assert "OneFlow" not in texts(draw_throughput(cells, "title", "suite", "images/s"))
+    assert not any("OneFlow" in text for text in texts(draw_speedup(cells, "title", "suite")))
+
+
+def test_a_suite_without_any_number_still_has_figures(tmp_path):
+    cells = pd.DataFrame([cell(status="unsupported"), cell(devices=2, status="unsupported")])
+    figure = draw_throughput(cells, "title", "suite", "images/s")
+    assert texts(figure).count("unsupported") == 2
+    save(figure, tmp_path / "throughput")
+    save(draw_speedup(cells, "title", "suite"), tmp_path / "speedup")
+
+
+def test_lines_show_the_speedup_beside_the_ideal(cells):
+    axes = draw_speedup(cells, "title", "suite").axes[0]
+    ideal, pytorch, mxnet = (line.get_xydata().tolist() for line in axes.lines)
+    assert ideal == [[0, 0], [16, 16]]
+    assert pytorch == [[1, 1], [8, 7.5], [16, 14]]
+    assert mxnet == [[1, 1], [8, 6]]
+
+
+def test_markers_differ_and_a_cell_without_a_speedup_is_named(cells):
+    figure = draw_speedup(cells, "title", "suite")
+    assert len({line.get_marker() for line in figure.axes[0].lines}) == 3
+    assert "No speedup: MXNet on 2n8g (oom)" in texts(figure)
+
+
+def test_a_system_has_one_colour_in_all_figures(cells):
+    line = draw_speedup(cells, "title", "suite").axes[0].lines[2]
+    alone = cells[cells["system"] == "mxnet"]
+    bars = draw_throughput(alone, "title", "suite", "images/s").axes[0].patches
+    assert line.get_color() == colour_of("mxnet")
+    assert all(np.allclose(bar.get_facecolor(), bars[0].get_facecolor()) for bar in bars)
+
+
+def test_a_second_series_of_a_system_differs_without_colour(cells):
+    twin = cells.assign(series=cells["series"] + ", compiled")
+    both = pd.concat([cells, twin], ignore_index=True)
+    bars = draw_throughput(both, "title", "suite", "images/s").axes[0].patches
+    assert sum(bar.get_hatch() is not None for bar in bars) == len(bars) / 2
+
+
+def test_names_at_the_ends_of_lines_keep_clear_of_each_other():
+    rows = [cell(f"system {n}", f"system{n}", devices=8, speedup=7.9 - n / 100) for n in range(9)]
+    figure = draw_speedup(pd.DataFrame(rows), "title", "suite")
+    figure.canvas.draw()
+    # Of the words alone: an annotation's own extent has its leader in it.
+    boxes = [Text.get_window_extent(text) for text in figure.axes[0].texts]
+    overlapping = [(a, b) for a, b in combinations(boxes, 2) if a.overlaps(b)]
+    assert not overlapping
+
+
+def test_a_speedup_beyond_the_ideal_stays_inside_the_plot():
+    rows = [cell(speedup=1.0), cell(devices=2, speedup=2.6)]
+    assert draw_speedup(pd.DataFrame(rows), "title", "suite").axes[0].get_ylim()[1] == 2.6
+
+
+@pytest.fixture
+def summary(tmp_path: Path) -> Path:
+    names = {"suite": "mine", "system": "pytorch", "workload": "resnet50", "precision": "fp32"}
+    shape = {"topology": "1n1g", "num_nodes": 1, "devices_per_node": 1, "unit": "images/s"}
+    numbers = {f"throughput_{name}": 2.5 for name in ("median", "min", "max")}
+    row = names | shape | numbers | {"batch_size_per_device": 4, "status": "ok", "speedup": 1.0}
+    write_table(tmp_path / "summary.csv", [dict.fromkeys(SUMMARY) | row], SUMMARY)
+    return tmp_path / "summary.csv"
+
+
+def test_equal_numbers_are_equal_bytes_whatever_the_users_settings(summary, tmp_path):
+    draw_suite(summary, tmp_path / "here")
+    settings = tmp_path / "matplotlibrc"
+    settings.write_text("font.size: 30\naxes.grid: False\nsvg.fonttype: none\nsavefig.dpi: 10\n")
+    subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from reperf.figures import draw_suite; draw_suite(*sys.argv[1:])",
+            str(summary),
+            str(tmp_path / "there"),
+        ],
+        check=True,
+        env={**os.environ, "MATPLOTLIBRC": str(settings), "PYTHONHASHSEED": "7"},
+    )
+    for kind in ("throughput.svg", "throughput.png", "speedup.svg", "speedup.png"):
+        here, there = (tmp_path / f"{place}-{kind}" for place in ("here", "there"))
+        assert here.read_bytes() == there.read_bytes(), kind
+
+
+def test_files_hold_no_date_and_no_font_of_this_machine(summary, tmp_path):
+    draw_suite(summary, tmp_path / "mine")
+    svg = (tmp_path / "mine-throughput.svg").read_text()
+    assert "<dc:date>" not in svg
+    assert "<text" not in svg  # letters are drawn as paths
+    assert not re.search(r"https?://(?!www\.w3\.org|purl\.org|creativecommons\.org)", svg)
+    with Image.open(tmp_path / "mine-throughput.png") as image:
+        assert set(image.info) <= {"dpi"}
+
+
+def test_titles_and_series_come_from_the_summary_alone():
+    rows = {
+        "system": ["pytorch", "pytorch", "someone-elses"],
+        "variant": ["", "compile", ""],
+        "workload": "resnet50",
+        "precision": "amp",
+    }
+    same = pd.DataFrame(rows | {"batch_size_per_device": 256})
+    assert title_of(same) == "ResNet-50 v1.5, AMP, batch size 256"
+    assert list(series_of(same)) == ["PyTorch", "PyTorch, compile", "someone-elses"]
+    mixed = pd.DataFrame(rows | {"batch_size_per_device": [256, 224, 256]})
+    assert title_of(mixed) == "ResNet-50 v1.5, AMP, batch sizes 224 to 256"
+    assert series_of(mixed)[1] == "PyTorch, compile, batch 224"
+
+
+def stated_colours() -> np.ndarray:
+    stated = [system.colour for system in load_systems().values() if system.colour]
+    return np.array([[int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)] for colour in stated])
+
+
+@pytest.mark.parametrize("eye", [np.eye(3), PROTANOPE, DEUTERANOPE], ids=["all", "prot", "deut"])
+def test_colours_differ_for_every_eye(eye):
+    # sRGB's transfer curve, to linear light and back.
+    linear = stated_colours() ** 2.2 @ np.array(eye).T
+    lab = rgb2lab(np.clip(linear, 0, 1) ** (1 / 2.2))
+    assert min(deltaE_ciede2000(a, b) for a, b in combinations(lab, 2)) > 10
+
+
+def test_colours_differ_in_grey_and_stand_out_from_white_and_black():
+    lightness = sorted(rgb2lab(stated_colours())[:, 0])
+    assert min(np.diff(lightness)) > 2
+    assert lightness[0] > 35
+    assert lightness[-1] < 78
+
+
+def test_the_colour_of_an_unknown_system_depends_on_its_name_alone():
+    assert colour_of("someone-elses") in SPARE
+    assert colour_of("someone-elses") == colour_of("someone-elses")
