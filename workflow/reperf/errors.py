@@ -1,5 +1,9 @@
 """The one exception that users see: a single line that says what is wrong and where."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class ReperfError(Exception):
     """Bad input or a result that cannot be given.
@@ -11,3 +15,12 @@ class ReperfError(Exception):
     def __init__(self, message: str) -> None:
         # File names and values from outside may hold line breaks.
         super().__init__(" ".join(message.splitlines()))
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """End the process with status 1 and one line where the block raises a ReperfError."""
+    try:
+        yield
+    except ReperfError as error:
+        sys.exit(f"reperf: {error}")
