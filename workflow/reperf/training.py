@@ -55,7 +55,10 @@ def _try_once(run: Run, system: System, log: Path, time_limit: float, attempt: i
     variables = run_variables(run, system)
     started = datetime.now(UTC)
     with gpu_meter(run.devices_per_node if run.device == "cuda" else 0) as meter:
-        outcome = launch(command, log=log, time_limit=time_limit, variables=variables)
+        path = f"{system.environment.absolute() / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        outcome = launch(
+            command, log=log, time_limit=time_limit, variables={"PATH": path, **variables}
+        )
     if outcome.abandoned:
         raise ReperfError(f"{log}: ended, because the workflow that asked for it is gone")
     facts = mllog.read_facts(log)
@@ -123,11 +126,10 @@ def trainer_flags(run: Run, system: System) -> list[str]:
 
 
 def run_variables(run: Run, system: System) -> dict[str, str]:
-    """The environment variables that a launch sets."""
+    """The environment variables that a launch sets, beside the PATH to the environment."""
     used = range(run.devices_per_node) if run.device == "cuda" else ()
     variant = system.variants[run.variant].environment if run.variant else {}
     return {
-        "PATH": f"{system.environment.absolute() / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(SYSTEMS),
         "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": str(run.threads),
