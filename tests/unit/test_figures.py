@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from PIL import Image
 from reperf.figures import draw_speedup, draw_suite, draw_throughput, save
@@ -21,8 +22,8 @@ from skimage.color import deltaE_ciede2000, rgb2lab
 
 NAN = float("nan")
 
-# How a protanope and a deuteranope see linear RGB. Source: G. M. Machado, M. M. Oliveira and L. A. F.
-# Fernandes, A Physiologically-based Model for Simulation of Color Vision Deficiency (2009).
+# How a protanope and a deuteranope see linear RGB. Source: G. M. Machado, M. M. Oliveira and
+# L. A. F. Fernandes, A Physiologically-based Model for Simulation of Color Vision Deficiency, 2009.
 PROTANOPE = [[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.0520]]
 DEUTERANOPE = [[0.3673, 0.8606, -0.2280], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9690]]
 
@@ -144,9 +145,11 @@ def test_a_second_series_of_a_system_differs_without_colour(cells):
 def test_names_at_the_ends_of_lines_keep_clear_of_each_other():
     rows = [cell(f"system {n}", f"system{n}", devices=8, speedup=7.9 - n / 100) for n in range(9)]
     figure = draw_speedup(pd.DataFrame(rows), "title", "suite")
-    figure.canvas.draw()
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
     # Of the words alone: an annotation's own extent has its leader in it.
-    boxes = [Text.get_window_extent(text) for text in figure.axes[0].texts]
+    words = figure.axes[0].texts
+    boxes = [Text.get_window_extent(text, canvas.get_renderer()) for text in words]
     overlapping = [(a, b) for a, b in combinations(boxes, 2) if a.overlaps(b)]
     assert not overlapping
 
