@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from reperf.config import Run, Window
-from reperf.facts import Facts
 from reperf.files import sha256
 from reperf.logs import mllog
-from reperf.measure import Measurement, measure_own_runs, measure_stream
+from reperf.measure import Measurement, Method, measure_log
+from reperf.own_runs import measure_own_runs
 from reperf.records import Environment, Host, RunRecord
 from reperf.systems import SYSTEMS
 from step_logs import event, step, step_log
@@ -21,8 +21,10 @@ WINDOW = Window(warmup=20, measured=100)
 
 def measured(lines: list[str], window: Window = WINDOW, **facts: object) -> list[Measurement]:
     text = "".join(line + "\n" for line in lines).encode()
-    known = Facts().add("the run record", facts.items())
-    return list(measure_stream("log", io.BytesIO(text), mllog.FORMAT, window, known))
+    known = [("the run record", facts.items())]
+    return [
+        one for one, _ in measure_log("log", io.BytesIO(text), Method(window=window), sources=known)
+    ]
 
 
 def only(lines: list[str], window: Window = WINDOW, **facts: object) -> Measurement:
@@ -70,7 +72,10 @@ def test_progress_bars_and_carriage_returns_are_survived():
     [
         (lambda lines: lines[:-6] + lines[-2:], "too short: it ends at iteration 80"),
         (lambda lines: lines[:-2], "the end of the run is not in the log"),
-        (lambda lines: [x for x in lines if '"iteration": 20,' not in x], "iteration 20, an end"),
+        (
+            lambda lines: [x for x in lines if '"iteration": 20,' not in x],
+            "the time from iteration 20 to 40 is not in the log: printed are 40, 60, 80, 100",
+        ),
         (lambda lines: [x for x in lines if "global_batch" not in x], "global batch is not known"),
         (
             lambda lines: [*lines[:8], step(30, 900.0, 16, 100.0), *lines[8:]],
@@ -84,7 +89,7 @@ def test_progress_bars_and_carriage_returns_are_survived():
             lambda lines: [x.replace('"samples": 1920', '"samples": 1921') for x in lines],
             "the log counts 1601 samples in the window",
         ),
-        (lambda lines: ["nothing of the kind"], "no iteration is in the log"),
+        (lambda lines: ["nothing of the kind"], "no known format"),
     ],
 )
 def test_refusals_say_what_is_wrong(change, reason):
@@ -97,15 +102,15 @@ def test_refusals_say_what_is_wrong(change, reason):
 def test_a_printed_speed_that_contradicts_the_batch_is_refused_with_both():
     lines = [line.replace('"throughput": 100.0', '"throughput": 200.0') for line in step_log()]
     assert only(lines).reason == (
-        "the printed speeds mean 32 samples a step, the global batch is 16 with a world size of 2"
+        "the printed speeds mean 32 images a step, the global batch is 16 under a world size of 2"
     )
 
 
 def test_facts_that_disagree_are_refused_with_both_sources():
     reason = only(step_log(), world_size=4).reason
-    assert reason == "world size is 4 by the run record, 2 by the log"
+    assert reason == "world size is 2 by the log, 4 by the run record"
     reason = only(step_log(), batch_size=16, nodes=1, devices_per_node=2).reason
-    assert reason == "global batch is 32 by the run record, 16 by the log"
+    assert reason == "global batch is 16 by the log, 32 by the log and the run record"
 
 
 def test_a_line_written_twice_changes_nothing():
@@ -127,7 +132,7 @@ def test_two_runs_in_one_log_are_two_results():
 def test_a_cut_log_never_gives_another_number():
     text = "".join(line + "\n" for line in step_log()).encode()
     for cut in range(0, text.index(b"run_stop"), 7):
-        for result in measure_stream("log", io.BytesIO(text[:cut]), mllog.FORMAT, WINDOW, Facts()):
+        for result, _ in measure_log("log", io.BytesIO(text[:cut]), Method()):
             assert result.status == "refused"
 
 
@@ -166,7 +171,7 @@ log.finished(["a", "a"], [1, 1])
         [sys.executable, "-c", program], cwd=SYSTEMS, check=True, capture_output=True
     )
     window = Window(warmup=2, measured=10)
-    [result] = measure_stream("log", io.BytesIO(answer.stdout), mllog.FORMAT, window, Facts())
+    [(result, _)] = measure_log("log", io.BytesIO(answer.stdout), Method(window=window))
     assert result.reason == ""
     assert result.samples == 80
     assert 0 < result.throughput < 4000
@@ -247,7 +252,7 @@ def test_a_log_that_is_not_its_records_is_refused(tmp_path):
     other = kept_run(tmp_path / "2", other_model)
     changed, odd = measure_own_runs([folder, other], WINDOW)
     assert "changed since its run record" in changed["reason"]
-    assert odd["reason"] == ("parameter count is 25557032 by the run record, 25557033 by the log")
+    assert odd["reason"] == ("parameter count is 25557033 by the log, 25557032 by the run record")
 
 
 def test_a_record_that_is_none_is_one_line(tmp_path):

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reperf.config import Cell
 from reperf.errors import ReperfError
-from reperf.measure import Measurement, row_of_run
+from reperf.measure import Measurement
+from reperf.own_runs import row_of_run
 from reperf.summary import summarise
 from reperf.tables import (
     MEASUREMENTS,

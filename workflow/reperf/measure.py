@@ -1,33 +1,51 @@
 """From a log to a throughput: one rule for every system, or a refusal that says why.
 
 The rule: (samples between two printed iterations) / (time between them), both ends from one rank,
-after the warm-up. Where the log does not carry that, there is no number.
+after the warm-up. Where the log does not carry that, there is no number. The method that was
+published with a format can be asked for by name.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
-from typing import IO, Literal
+from math import fsum, prod
+from typing import IO, Literal, NamedTuple
 
-from pydantic import ValidationError
-
-from reperf.config import Run, Window
-from reperf.errors import ReperfError
-from reperf.facts import Contradiction, Facts
-from reperf.files import sha256
-from reperf.logs import mllog
+from reperf.config import Window
+from reperf.facts import Fact, Facts, Refused
+from reperf.logs import recognise
 from reperf.logs.format import Format, Record
-from reperf.logs.runs import LoggedRun, training_runs
-from reperf.records import RunRecord
+from reperf.logs.runs import LoggedRun, training_runs, whole_log
+from reperf.logs.scan import blocks
 from reperf.systems import WORKLOADS
 
 TOLERANCE = 0.05
 """How far the printed speed may be from batch x world / step time."""
+COARSEST = 0.01
+"""How much of the window's time the steps of the log's clock may leave open."""
+
+Sources = Sequence[tuple[str, Iterable[Fact]]]
+"""Who else knows about a log's runs, and what."""
 
 
-class Refused(Exception):
-    """The log gives no number; the message says why."""
+@dataclass(frozen=True)
+class Method:
+    """How to measure.
+
+    Attributes:
+        name: the window rule, or what the format's published extractor does.
+        window: of the window rule.
+        ends: the iterations, as the log prints them, between which to measure instead.
+    """
+
+    name: Literal["window", "published"] = "window"
+    window: Window = field(default_factory=Window)
+    ends: tuple[int, int] | None = None
+
+    def ends_in(self, log_format: Format) -> tuple[int, int]:
+        """The window's ends as a log of some format prints them."""
+        shift = log_format.counts_from - 1
+        return self.ends or (self.window.first + shift, self.window.last + shift)
 
 
 @dataclass(frozen=True)
@@ -49,36 +67,81 @@ class Measurement:
     world_size: int | None = None
 
 
-def measure_run(
-    name: str, run: LoggedRun, log_format: Format, window: Window, facts: Facts
-) -> Measurement:
-    """Measure one training run by the window rule.
+class Interval(NamedTuple):
+    """A stretch of iterations whose time the log tells."""
+
+    start: int
+    """Iteration whose end starts it."""
+    stop: int
+    seconds: float
+    rate: float | None
+    """The speed printed for it, in the format's own terms."""
+
+
+def measure_log(
+    name: str,
+    stream: IO[bytes],
+    method: Method,
+    log_format: Format | None = None,
+    sources: Sources = (),
+) -> Iterator[tuple[Measurement, Facts]]:
+    """Measure every training run that a log holds.
 
     Args:
-        name: of the log, for the result.
-        run: what the log holds of it.
-        log_format: the log's format.
-        window: iterations of warm-up and in the window.
-        facts: what others say about the run; what the log says is checked against it.
+        name: of the log, for the results.
+        stream: the log's bytes; read once, in pieces.
+        method: how to measure.
+        log_format: the log's format; left out, it is found from the content.
+        sources: what others know about the runs; the log itself is asked first.
+
+    Yields:
+        What each run gives, and what is known about it.
     """
-    first = window.first + log_format.counts_from - 1
-    last = window.last + log_format.counts_from - 1
-    found = {"unit": log_format.unit, "first": first, "last": last}
+    pieces: Iterable[bytes] = blocks(stream)
     try:
-        facts.add("the log", run.facts)
-        found |= {name: facts.get(name) for name in ("global_batch", "world_size")}
+        if log_format is None:
+            log_format, pieces = recognise(iter(pieces))
+    except Refused as refusal:
+        yield Measurement(name, None, "refused", str(refusal), method=method.name), Facts()
+        return
+    found = False
+    for run in _runs(pieces, log_format, method):
+        found = True
+        yield _measure_run(name, run, log_format, method, sources)
+    if not found:
+        reason = f"no iteration as {log_format.name} prints it is in the log"
+        yield Measurement(name, log_format.name, "refused", reason, method=method.name), Facts()
+
+
+def _runs(pieces: Iterable[bytes], log_format: Format, method: Method) -> Iterable[LoggedRun]:
+    if method.name == "window":
+        return training_runs(pieces, log_format, method.ends_in(log_format)[1])
+    run = whole_log(pieces, log_format)
+    return [run] if run else []
+
+
+def _measure_run(
+    name: str, run: LoggedRun, log_format: Format, method: Method, sources: Sources
+) -> tuple[Measurement, Facts]:
+    facts = Facts()
+    found = {"method": method.name, "unit": log_format.unit}
+    if method.name == "window":
+        found["first"], found["last"] = method.ends_in(log_format)
+    status, reason = "ok", ""
+    try:
+        if run.overflow:
+            raise Refused("it prints more lines up to the window's end than any run does")
+        for source, known in (("the log", run.facts), *sources):
+            facts.add(source, known)
         found["unit"] = log_format.unit or unit_of(facts.get("workload"))
-        records = reference_records(run)
-        inside = [record for record in records if first <= record.iteration <= last]
-        check_clock(inside)
-        check_printed_speed(inside if len(inside) > 1 else records, facts)
-        start, stop = window_ends(inside, run, first, last)
-        samples = samples_between(start, stop, facts)
-        seconds = stop.time - start.time
-        found |= {"samples": samples, "seconds": seconds, "throughput": samples / seconds}
-    except (Refused, Contradiction) as refusal:
-        return Measurement(name, log_format.name, "refused", reason=str(refusal), **found)
-    return Measurement(name, log_format.name, "ok", **found)
+        if method.name == "published":
+            found |= _published(run, log_format, facts)
+        else:
+            found |= _by_window(run, log_format, (found["first"], found["last"]), facts)
+    except Refused as refusal:
+        status, reason = "refused", str(refusal)
+    found |= {fact: facts.get(fact) for fact in ("global_batch", "world_size")}
+    return Measurement(name, log_format.name, status, reason, **found), facts
 
 
 def unit_of(workload: object) -> str | None:
@@ -86,206 +149,171 @@ def unit_of(workload: object) -> str | None:
     return f"{WORKLOADS[workload]['unit']}/s" if workload in WORKLOADS else None
 
 
-def reference_records(run: LoggedRun) -> list[Record]:
-    """The records of the rank that is measured.
+def _published(run: LoggedRun, log_format: Format, facts: Facts) -> dict:
+    if log_format.published is None:
+        raise Refused(f"no extractor was published for {log_format.name}")
+    estimate = log_format.published(run.records, facts)
+    rank = min(record.rank for record in run.records)
+    lines = [record for record in run.records if record.rank == rank]
+    if _in_order(lines) and lines[0].time is not None:
+        step_samples(intervals(lines, log_format), log_format, facts)
+    found = estimate._asdict()
+    return found if estimate.unit else {key: found[key] for key in found if key != "unit"}
+
+
+def _by_window(run: LoggedRun, log_format: Format, ends: tuple[int, int], facts: Facts) -> dict:
+    records = _of_first_epoch(run)
+    steps = intervals(records, log_format)
+    inside = [step for step in steps if ends[0] <= step.start and step.stop <= ends[1]]
+    for step in inside:
+        if step.seconds <= 0:
+            raise Refused(
+                f"time steps back by {-step.seconds:.6g} s between the iterations {step.start} "
+                f"and {step.stop}"
+            )
+    batch = step_samples(inside or steps, log_format, facts)
+    _check_reached(run, records, ends[1])
+    _check_tiled(steps, inside, ends)
+    if run.ended is False:
+        raise Refused("the end of the run is not in the log: it is cut, or the run broke off")
+    seconds = fsum(step.seconds for step in inside)
+    samples = (ends[1] - ends[0]) * batch
+    _check_clock(records, inside, seconds)
+    _check_samples(records, ends, samples)
+    return {"samples": samples, "seconds": seconds, "throughput": samples / seconds}
+
+
+def _in_order(records: Sequence[Record]) -> bool:
+    places = [(record.epoch, record.iteration) for record in records]
+    return all(before < after for before, after in pairwise(places))
+
+
+def _of_first_epoch(run: LoggedRun) -> list[Record]:
+    """The records in which the window must lie.
 
     Raises:
         Refused: they are not those of one rank.
     """
-    if run.overflow:
-        raise Refused("more lines up to the window's end than any run prints")
-    records = [record for record in run.records if record.rank == run.reference]
-    for before, after in pairwise(records):
-        if (after.epoch, after.iteration) <= (before.epoch, before.iteration):
+    for before, after in pairwise(run.records):
+        if not _in_order((before, after)):
             raise Refused(
                 f"iteration {after.iteration} comes after {before.iteration}: "
                 "the lines of several ranks are mixed without labels"
             )
-    return records
+    return [record for record in run.records if record.epoch == run.records[0].epoch]
 
 
-def check_clock(records: list[Record]) -> None:
-    """Look whether time goes forward from record to record.
-
-    Raises:
-        Refused: it does not.
-    """
-    for before, after in pairwise(records):
-        if after.time <= before.time:
-            raise Refused(
-                f"time steps back by {before.time - after.time:.6g} s between the iterations "
-                f"{before.iteration} and {after.iteration}"
-            )
-
-
-def window_ends(
-    inside: list[Record], run: LoggedRun, first: int, last: int
-) -> tuple[Record, Record]:
-    """The two records between which the clock runs.
-
-    Raises:
-        Refused: one is not there, or the run did not come to its end.
-    """
-    if run.newest.iteration < last:
-        raise Refused(
-            f"too short: it ends at iteration {run.newest.iteration}, the window at {last}"
-        )
-    printed = {record.iteration: record for record in inside}
-    for iteration in (first, last):
-        if iteration not in printed:
-            raise Refused(f"iteration {iteration}, an end of the window, is not printed")
-    if run.ended is False:
-        raise Refused("the end of the run is not in the log: it is cut, or the run broke off")
-    return printed[first], printed[last]
-
-
-def samples_between(start: Record, stop: Record, facts: Facts) -> int | float:
-    """The samples that all ranks trained on between two records.
-
-    Raises:
-        Refused: nobody says the global batch, or the log counts other samples than it.
-    """
-    batch = facts.get("global_batch")
-    if batch is None:
-        raise Refused("the global batch is not known: neither the log nor anything else says it")
-    samples = (stop.iteration - start.iteration) * batch
-    if start.samples is not None and stop.samples is not None:
-        counted = stop.samples - start.samples
-        if counted != samples:
-            raise Refused(
-                f"the log counts {counted} samples in the window, but {samples} are "
-                f"{stop.iteration - start.iteration} iterations of {batch}"
-            )
-    return samples
-
-
-def check_printed_speed(records: list[Record], facts: Facts) -> None:
-    """Hold the log's own speeds against batch x world / step time.
-
-    The printed speeds, each over the time since the record before, count the samples; divided by
-    the iterations they give the global batch that the log's own program believed in.
-
-    Raises:
-        Refused: they differ by more than TOLERANCE; the message names both.
-    """
-    batch = facts.get("global_batch")
-    steps = [
-        (after.iteration - before.iteration, after.time - before.time, after.rate)
-        for before, after in pairwise(records)
-        if after.rate and after.time > before.time
-    ]
-    if batch is None or not steps:
-        return
-    iterations = sum(step for step, _, _ in steps)
-    implied = sum(seconds * rate for _, seconds, rate in steps) / iterations
-    if abs(implied - batch) > TOLERANCE * batch:
-        world = facts.get("world_size")
-        raise Refused(
-            f"the printed speeds mean {implied:.0f} samples a step, the global batch is {batch}"
-            + (f" with a world size of {world}" if world else "")
-        )
-
-
-def measure_stream(
-    name: str, stream: IO[bytes], log_format: Format, window: Window, facts: Facts
-) -> Iterator[Measurement]:
-    """Measure every training run that a log holds.
+def intervals(records: Sequence[Record], log_format: Format) -> list[Interval]:
+    """The stretches of iterations whose time the log tells: between stamps, or as it prints.
 
     Args:
-        name: of the log, for the results.
-        stream: the log's bytes; read once, in pieces.
+        records: of one rank and epoch, in order.
         log_format: the log's format.
-        window: iterations of warm-up and in the window.
-        facts: what others say about the log's runs.
-    """
-    last = window.last + log_format.counts_from - 1
-    found = False
-    for run in training_runs(stream, log_format, last):
-        found = True
-        yield measure_run(name, run, log_format, window, facts.copy())
-    if not found:
-        yield Measurement(name, log_format.name, "refused", reason="no iteration is in the log")
-
-
-def measure_own_runs(folders: Iterable[Path], window: Window) -> list[dict]:
-    """Measure runs that reperf made.
-
-    Args:
-        folders: each holds train.log and run.json.
-        window: iterations of warm-up and in the window.
-
-    Returns:
-        The rows of measurements.csv, see reperf.tables.MEASUREMENTS.
 
     Raises:
-        ReperfError: a run record that is none.
+        Refused: the log tells no times.
     """
-    return [_measure_own_run(folder, window) for folder in folders]
-
-
-def _measure_own_run(folder: Path, window: Window) -> dict:
-    log, path = folder / "train.log", folder / "run.json"
-    try:
-        record = RunRecord.read(path)
-    except (OSError, ValueError, ValidationError) as error:
-        raise ReperfError(f"{path}: not a run record: {str(error).splitlines()[0]}") from None
-    digest = sha256(log)
-    if record.status != "ok":
-        measured = Measurement(str(log), "mllog", "refused", reason=record.reason, method="")
-        status = record.status
-    elif digest != record.log_sha256:
-        reason = "the log has changed since its run record was written"
-        measured = Measurement(str(log), "mllog", "refused", reason=reason)
-        status = "refused"
-    else:
-        facts = Facts().add("the run record", facts_of_run(record.run))
-        with log.open("rb") as stream:
-            runs = list(measure_stream(str(log), stream, mllog.FORMAT, window, facts))
-        measured = runs[0] if len(runs) == 1 else _several(runs)
-        status = measured.status
-    return row_of_run(record.run, measured, status, digest)
-
-
-def _several(runs: list[Measurement]) -> Measurement:
-    reason = f"{len(runs)} runs are in one log; a run of ours writes one"
-    return Measurement(runs[0].log, "mllog", "refused", reason=reason)
-
-
-def facts_of_run(run: Run) -> list[tuple[str, object]]:
-    """What a run's configuration says about its log."""
+    stamped = [record for record in records if record.time is not None]
+    if stamped:
+        return [
+            Interval(
+                before.iteration,
+                after.iteration,
+                log_format.clock.between(before.time, after.time),
+                after.rate,
+            )
+            for before, after in pairwise(stamped)
+        ]
+    if any(record.duration is None for record in records):
+        other = "the method published can measure it" if log_format.published else "no method can"
+        raise Refused(f"the log prints neither time stamps nor durations; {other}")
     return [
-        ("workload", run.workload),
-        ("parameters", WORKLOADS[run.workload]["parameters"]),
-        ("batch_size", run.batch_size),
-        ("nodes", run.nodes),
-        ("devices_per_node", run.devices_per_node),
+        Interval(record.iteration - record.span, record.iteration, record.duration, record.rate)
+        for record in records
     ]
 
 
-def row_of_run(run: Run, measured: Measurement, status: str, digest: str) -> dict:
-    """One row of measurements.csv."""
-    return {
-        "suite": run.suite,
-        "system": run.system,
-        "workload": run.workload,
-        "precision": run.precision,
-        "variant": run.variant,
-        "batch_size_per_device": run.batch_size,
-        "topology": run.topology,
-        "num_nodes": run.nodes,
-        "devices_per_node": run.devices_per_node,
-        "repeat": run.repeat,
-        "status": status,
-        "reason": measured.reason,
-        "throughput": measured.throughput,
-        "unit": unit_of(run.workload),
-        "first": measured.first,
-        "last": measured.last,
-        "samples": measured.samples,
-        "seconds": measured.seconds,
-        "method": measured.method,
-        "global_batch": run.global_batch,
-        "world_size": run.world_size,
-        "log": measured.log,
-        "log_sha256": digest,
-    }
+def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) -> int:
+    """The samples of one step of the iteration count, held against the printed speeds.
+
+    The printed speeds, each over its interval, count samples; divided by the steps they give the
+    batch of all ranks in which the log's own program believed.
+
+    Raises:
+        Refused: nothing says the global batch, or the two differ by more than TOLERANCE.
+    """
+    known = {"sample": 1} | {fact: facts.get(fact) for fact in log_format.step_is}
+    sizes = [known[fact] for fact in log_format.step_is if known[fact] is not None]
+    implied = _implied_samples(steps, log_format, facts)
+    if not sizes:
+        facts.need(log_format.step_is[0])
+    if implied is None:
+        return sizes[0]
+    for size in sizes:
+        if abs(implied - size) <= TOLERANCE * size:
+            return size
+    samples = (log_format.unit or unit_of(facts.get("workload")) or "samples/s").removesuffix("/s")
+    world = facts.get("world_size")
+    under = f" under a world size of {world}" if world else ""
+    raise Refused(
+        f"the printed speeds mean {implied:.0f} {samples} a step, the global batch is "
+        f"{sizes[0]}{under}"
+    )
+
+
+def _implied_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) -> float | None:
+    factors = [facts.get(fact) for fact in log_format.rate_times]
+    told = [step for step in steps if step.rate and step.seconds > 0]
+    if None in factors or not told:
+        return None
+    samples = fsum(step.seconds * step.rate for step in told) * prod(factors)
+    return samples / sum(step.stop - step.start for step in told)
+
+
+def _check_reached(run: LoggedRun, records: Sequence[Record], last: int) -> None:
+    epoch = records[0].epoch
+    if run.newest.epoch != epoch:
+        reached, what = records[-1].iteration, f"epoch {epoch}"
+    else:
+        reached, what = run.newest.iteration, "it"
+    if reached < last:
+        raise Refused(f"too short: {what} ends at iteration {reached}, the window at {last}")
+
+
+def _check_tiled(
+    steps: Sequence[Interval], inside: Sequence[Interval], ends: tuple[int, int]
+) -> None:
+    """Look whether the window is made of whole intervals without a gap."""
+    edges = [ends[0], *(step.stop for step in inside)]
+    starts = [*(step.start for step in inside), ends[1]]
+    for edge, start in zip(edges, starts, strict=True):
+        if edge != start:
+            raise Refused(
+                f"the time from iteration {edge} to {start} is not in the log: printed are "
+                + _some([steps[0].start, *(step.stop for step in steps)] if steps else [])
+            )
+
+
+def _some(iterations: Sequence[int]) -> str:
+    shown = [str(iteration) for iteration in iterations]
+    return ", ".join(shown if len(shown) <= 5 else [*shown[:3], "..", shown[-1]]) or "no two"
+
+
+def _check_clock(records: Sequence[Record], inside: Sequence[Interval], seconds: float) -> None:
+    """Look whether the clock is fine enough for the window."""
+    tick = max(record.tick for record in records)
+    left_open = tick if records[0].time is not None else len(inside) * tick / 2
+    if left_open > COARSEST * seconds:
+        raise Refused(
+            f"the log's times are printed in steps of {tick:g} s, too coarse for {seconds:.6g} s"
+        )
+
+
+def _check_samples(records: Sequence[Record], ends: tuple[int, int], samples: int) -> None:
+    """Look whether the log counts the samples that its batches make."""
+    counted = {record.iteration: record.samples for record in records}
+    start, stop = counted.get(ends[0]), counted.get(ends[1])
+    if start is not None and stop is not None and stop - start != samples:
+        raise Refused(
+            f"the log counts {stop - start} samples in the window, its batches make {samples}"
+        )

@@ -21,7 +21,7 @@ rule measure:
     input:
         logs=logs_of_suite,
         records=records_of_suite,
-        code=library("reperf.measure"),
+        code=library("reperf.own_runs"),
     output:
         "results/suites/{suite}/measurements.csv",
     log:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reperf.config import Window
-from reperf.measure import measure_own_runs
+from reperf.own_runs import measure_own_runs
 from reperf.script import script
 from reperf.tables import MEASUREMENTS, write_table
 

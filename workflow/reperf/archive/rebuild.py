@@ -12,7 +12,7 @@ from reperf.archive.suite import CELL_LIST, CELLS, CONFIG, figures_of, tables_of
 from reperf.config import Cell, Report, Run, load_report
 from reperf.errors import ReperfError
 from reperf.figures import draw_suite
-from reperf.measure import measure_own_runs
+from reperf.own_runs import measure_own_runs
 from reperf.summary import summarise
 from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
 

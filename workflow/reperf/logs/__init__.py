@@ -1,10 +1,15 @@
 """The log formats, one module each: a module here that defines FORMAT is a format."""
 
 import pkgutil
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
+from itertools import chain
 
+from reperf.errors import ReperfError
+from reperf.facts import Refused
 from reperf.logs.format import Format
+from reperf.logs.scan import LONGEST_GAP, find_records
 
 
 @cache
@@ -15,3 +20,44 @@ def formats() -> dict[str, Format]:
     )
     found = [module.FORMAT for module in modules if hasattr(module, "FORMAT")]
     return {log_format.name: log_format for log_format in sorted(found, key=lambda one: one.name)}
+
+
+def format_called(name: str) -> Format:
+    """The format of a name.
+
+    Raises:
+        ReperfError: there is none.
+    """
+    if name not in formats():
+        raise ReperfError(f"unknown log format {name!r}; allowed: {', '.join(formats())}")
+    return formats()[name]
+
+
+def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
+    """Find a log's format from its content.
+
+    Args:
+        pieces: the log, as from reperf.logs.scan.blocks; read as far as its first record.
+
+    Returns:
+        The format, and the log from where it matters.
+
+    Raises:
+        Refused: no format fits, or several do.
+    """
+    head = b""
+    for block in pieces:
+        fitting = [one for one in formats().values() if _fits(one, block)]
+        if len(fitting) > 1:
+            names = " and ".join(one.name for one in fitting)
+            raise Refused(f"the log fits {names}: say which it is with --format")
+        if fitting:
+            return fitting[0], chain((head, block), pieces)
+        head = (head + block)[-LONGEST_GAP:]
+    raise Refused("no known format: no line that any format prints for an iteration")
+
+
+def _fits(log_format: Format, block: bytes) -> bool:
+    if log_format.marker not in block:
+        return False
+    return next(find_records(block, log_format, log_format.reader()), None) is not None

@@ -1,26 +1,32 @@
 """What a log format is, and what a record of a log holds."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
-Fact = tuple[str, object]
-"""A name, as in reperf.facts.NAMES, and what the log says about it."""
+from reperf.facts import Fact, Facts
+from reperf.logs.clock import Clock, tick
 
 
 class Record(NamedTuple):
-    """One printed iteration (or range of iterations) of one rank."""
+    """One printed iteration, or range of iterations, of one rank."""
 
     iteration: int
     """As the log prints it; of a range, its last."""
     rank: tuple[int, ...] = ()
-    """From the launcher's labels on the line, outermost first; () where lines carry none."""
+    """From the launchers' labels on the line, outermost first; () where lines carry none."""
     epoch: int = 0
+    """Iterations are counted within it."""
     time: float | None = None
-    """Seconds on the log's clock, whose zero is any."""
+    """When the iteration was printed, in seconds on the log's clock."""
     duration: float | None = None
     """Seconds that the record's iterations took, where the log prints that."""
+    span: int = 1
+    """The number of iterations that the duration is about."""
+    tick: float = 0.0
+    """The step, in seconds, in which the log prints its time or duration."""
     rate: float | None = None
     """The printed speed, in the format's own terms."""
     samples: float | None = None
@@ -29,46 +35,140 @@ class Record(NamedTuple):
     """The record as it stands in the log."""
 
 
-@dataclass(frozen=True)
+class Estimate(NamedTuple):
+    """What a published extractor makes of a log."""
+
+    throughput: float
+    first: int
+    """Iteration behind which the measured ones begin, as the log prints it."""
+    last: int
+    samples: int | None = None
+    seconds: float | None = None
+    unit: str | None = None
+    """Instead of the format's."""
+
+
+Read = Callable[[re.Match[bytes], tuple[int, ...]], Record | None]
+"""Makes a record of a match and the rank of its line; None if it is none after all."""
+
+
+def no_facts(_head: bytes) -> Iterable[Fact]:
+    """The log says nothing about its run."""
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Format:
     """One way of logging.
 
     Attributes:
         name: as given to `reperf measure --format`.
-        source: where the format is defined.
-        marker: bytes that stand once in every record, and seldom elsewhere: what is searched.
-        pattern: matches one record within its line. What it captures goes to `read`. It must
-            not match a record that is cut off behind its last number.
-        read: makes a record of a match and the rank of its line; None if it is none after all.
+        title: for people.
+        source: where the format, and the published extractor, are defined.
+        system: whose logs these are: a folder under workflow/systems/, or another id.
+        marker: bytes that stand in every record, and seldom elsewhere: what is searched.
+        pattern: matches one record within its line. Its named groups are fields of Record. It
+            must not match a record that is cut off behind its last number.
+        clock: of the group `time`.
+        duration_in: seconds in the unit of the group `duration`.
+        read: makes records of matches, where named groups are not enough.
+        remembering: makes such a function for one log, where a match alone is not enough.
+        rate_times: the facts that make samples/s of all ranks out of the printed speed.
+        step_is: the fact that says how many samples one count of `iteration` is; where formats
+            leave it open, several, of which the printed speed decides.
         facts: finds what the log says about its run in the text before the run's first record.
         end: found behind a run's last record if the run came to its end; None if the format has
             no such line.
         counts_from: the number of the first iteration.
-        unit: of a sample; None if the workload decides.
+        unit: of the throughput; None if the workload decides.
+        published: the published extractor's method; None if there is none.
     """
 
     name: str
+    title: str
     source: str
+    system: str
     marker: bytes
     pattern: re.Pattern[bytes]
-    read: Callable[[re.Match[bytes], tuple[int, ...]], Record | None]
-    facts: Callable[[bytes], Iterable[Fact]]
+    clock: Clock | None = None
+    duration_in: float = 1.0
+    read: Read | None = None
+    remembering: Callable[[], Read] | None = None
+    rate_times: tuple[str, ...] = ()
+    step_is: tuple[str, ...] = ("global_batch",)
+    facts: Callable[[bytes], Iterable[Fact]] = no_facts
     end: re.Pattern[bytes] | None = None
     counts_from: int = 1
     unit: str | None = None
+    published: Callable[[Sequence[Record], Facts], Estimate] | None = None
+
+    def reader(self) -> Read:
+        """A function that reads the matches of one log."""
+        if self.remembering is not None:
+            return self.remembering()
+        return self.read or partial(_read_groups, self)
+
+
+def _read_groups(
+    log_format: Format, match: re.Match[bytes], rank: tuple[int, ...]
+) -> Record | None:
+    """Make a record of the named groups."""
+    found = {name: text.decode() for name, text in match.groupdict().items() if text is not None}
+    stamp, duration = found.get("time"), found.get("duration")
+    try:
+        time = log_format.clock.seconds(stamp) if stamp else None
+    except ValueError:
+        return None
+    return Record(
+        iteration=int(found["iteration"]),
+        rank=rank,
+        epoch=int(found.get("epoch", 0)),
+        time=time,
+        duration=float(duration) * log_format.duration_in if duration else None,
+        span=int(found.get("span", 1)),
+        tick=tick(stamp) if stamp else tick(duration or "") * log_format.duration_in,
+        rate=float(found["rate"]) if "rate" in found else None,
+        text=match[0],
+    )
+
+
+# The words of patterns. A record's line is written with them in one f-string, so that a module
+# shows what the line looks like.
+_COUNT = r"\d{1,12}"
+_DECIMAL = r"\d{1,15}(?:\.\d{0,20})?(?:[eE][-+]?\d\d?)?"
+ITERATION = rf"(?P<iteration>{_COUNT})"
+EPOCH = rf"(?P<epoch>{_COUNT})"
+SPAN = rf"(?P<span>{_COUNT})"
+RATE = rf"(?P<rate>{_DECIMAL})"
+DURATION = rf"(?P<duration>{_DECIMAL})"
+NUMBER = r"[-+.\w]{1,40}"
+"""Any number that does not matter, nan and inf included."""
+END = r"(?=\s)"
+"""Whatever was written is not cut off here."""
+
+
+def time_by(clock: Clock) -> str:
+    """The expression of a record's time stamp."""
+    return rf"(?P<time>{clock.pattern})"
+
+
+def line(pattern: str) -> re.Pattern[bytes]:
+    """Compile a record's expression."""
+    return re.compile(pattern.encode())
 
 
 def facts_by(patterns: Mapping[str, str]) -> Callable[[bytes], Iterator[Fact]]:
-    """A finder of facts that are whole numbers.
+    """A finder of facts that are whole numbers above zero.
 
     Args:
-        patterns: name of the fact -> expression whose first group is the number.
+        patterns: expression whose first group is the number -> name of the fact.
     """
-    compiled = {name: re.compile(text.encode()) for name, text in patterns.items()}
+    compiled = [(re.compile(text.encode()), name) for text, name in patterns.items()]
 
     def find(head: bytes) -> Iterator[Fact]:
-        for name, pattern in compiled.items():
+        for pattern, name in compiled:
             for match in pattern.finditer(head):
-                yield name, int(match[1])
+                if int(match[1]) > 0:
+                    yield name, int(match[1])
 
     return find

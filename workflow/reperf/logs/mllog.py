@@ -1,7 +1,8 @@
-"""MLPerf's logging format: `:::MLLOG {...}` lines. Our own trainers write it.
+"""The step log of reperf's own trainers: MLPerf's `:::MLLOG {...}` lines.
 
-Source: github.com/mlcommons/logging, mlperf_logging/mllog; ours is workflow/systems/steplog.py,
-which adds the iteration, a clock that cannot jump and the samples so far to `tracked_stats`.
+    :::MLLOG {"key": "tracked_stats", "value": {"iteration": 20, "seconds": 12.3, "samples": 5120, "throughput": 410.2, ..}, ..}
+
+The clock cannot jump, and the log ends with `run_stop`.
 """
 
 import json
@@ -10,11 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reperf.logs.format import Fact, Format, Record
+from reperf.facts import Fact
+from reperf.logs.clock import MONOTONIC
+from reperf.logs.format import END, Format, Record, line
 from reperf.logs.scan import blocks
 from reperf.records import Status
 
-_EVENT = re.compile(rb":::MLLOG (\{.*\})(?=\s)")
+EVENT = line(r":::MLLOG (\{.*\})" + END)
+RUN_STOP = line(r':::MLLOG \{.*"run_stop".*"success".*\}' + END)
+
 _EXCUSES: dict[bytes, Status] = {b":::REFUSED ": "failed", b":::OOM ": "oom"}
 _FACTS = {
     "submission_benchmark": "workload",
@@ -24,31 +29,8 @@ _FACTS = {
 }
 
 
-def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-    event = _event(match)
-    value = event.get("value")
-    if event.get("key") != "tracked_stats" or not isinstance(value, dict):
-        return None
-    iteration, seconds = value.get("iteration"), value.get("seconds")
-    if type(iteration) is not int or not _is_number(seconds):
-        return None
-    rate, samples = value.get("throughput"), value.get("samples")
-    return Record(
-        iteration=iteration,
-        rank=rank,
-        time=seconds,
-        rate=rate if _is_number(rate) else None,
-        samples=samples if _is_number(samples) else None,
-        text=match[0],
-    )
-
-
-def _is_number(value: object) -> bool:
-    return type(value) in (int, float) and abs(value) < 1e18  # false for NaN, too
-
-
-def _event(match: re.Match[bytes]) -> dict[str, Any]:
-    """The line's object; empty if it is none, as when two writers have mixed their lines."""
+def read_event(match: re.Match[bytes]) -> dict[str, Any]:
+    """The object of a line that EVENT matches; empty if two writers have mixed their lines."""
     try:
         event = json.loads(match[1])
     except (ValueError, RecursionError):
@@ -56,23 +38,50 @@ def _event(match: re.Match[bytes]) -> dict[str, Any]:
     return event if isinstance(event, dict) else {}
 
 
+def is_number(value: object) -> bool:
+    """Whether JSON gave a number that can be reckoned with."""
+    return type(value) in (int, float) and abs(value) < 1e18  # false for NaN, too
+
+
+def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+    event = read_event(match)
+    value = event.get("value")
+    if event.get("key") != "tracked_stats" or not isinstance(value, dict):
+        return None
+    iteration, seconds = value.get("iteration"), value.get("seconds")
+    if type(iteration) is not int or not is_number(iteration) or not is_number(seconds):
+        return None
+    rate, samples = value.get("throughput"), value.get("samples")
+    return Record(
+        iteration=iteration,
+        rank=rank,
+        time=seconds,
+        rate=rate if is_number(rate) else None,
+        samples=samples if is_number(samples) else None,
+        text=match[0],
+    )
+
+
 def _facts(head: bytes) -> Iterator[Fact]:
-    for match in _EVENT.finditer(head):
-        event = _event(match)
+    for match in EVENT.finditer(head):
+        event = read_event(match)
         name, value = _FACTS.get(str(event.get("key"))), event.get("value")
-        fits = isinstance(value, str) if name == "workload" else _is_number(value) and value >= 1
+        fits = isinstance(value, str) if name == "workload" else is_number(value) and value >= 1
         if name and fits:
             yield name, value
 
 
 FORMAT = Format(
     name="mllog",
-    source="github.com/mlcommons/logging; workflow/systems/steplog.py",
+    title="reperf's step log",
+    source="workflow/systems/steplog.py; github.com/mlcommons/logging",
+    system="",
     marker=b'"tracked_stats"',
-    pattern=_EVENT,
+    pattern=EVENT,
+    clock=MONOTONIC,
     read=_read,
     facts=_facts,
-    end=re.compile(rb':::MLLOG \{.*"run_stop".*"success".*\}(?=\s)'),
+    end=RUN_STOP,
 )
 
 
@@ -81,8 +90,8 @@ def read_facts(log: Path) -> dict[str, Any]:
     facts = {}
     with log.open("rb") as stream:
         for block in blocks(stream):
-            for match in _EVENT.finditer(block):
-                event = _event(match)
+            for match in EVENT.finditer(block):
+                event = read_event(match)
                 if event.get("key") not in (None, "tracked_stats"):
                     facts[event["key"]] = event.get("value")
     return facts
@@ -95,6 +104,6 @@ def read_excuse(log: Path) -> tuple[Status, str] | None:
             for mark, status in _EXCUSES.items():
                 at = block.find(mark)
                 if at >= 0:
-                    line = block[at + len(mark) :].split(b"\n", 1)[0]
-                    return status, line.decode(errors="replace").strip()
+                    line_end = block[at + len(mark) :].split(b"\n", 1)[0]
+                    return status, line_end.decode(errors="replace").strip()
     return None

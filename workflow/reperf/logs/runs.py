@@ -1,13 +1,14 @@
 """From records to training runs: a log may hold several."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import IO
 
-from reperf.logs.format import Fact, Format, Record
+from reperf.facts import Fact
+from reperf.logs.clock import Clock
+from reperf.logs.format import Format, Record
 from reperf.logs.scan import scan
 
-MOST_RECORDS = 1 << 18
+MOST_RECORDS = 1 << 17
 """Records of one run that are kept; no window of an honest log needs as many."""
 
 
@@ -17,75 +18,95 @@ class LoggedRun:
 
     Attributes:
         facts: what the text before the first record says.
-        records: those of all ranks up to the iteration that was asked for, in the log's order,
-            lines that repeat one word for word left out.
+        records: those that matter, in the log's order: of the rank that is measured, or of all.
         ended: whether the run's end is in the log; None if the format does not say.
-        newest: the last record of the reference rank.
+        newest: the last record of the measured rank.
         overflow: there were more records than are kept.
     """
 
     facts: tuple[Fact, ...]
+    ended: bool | None
     records: list[Record] = field(default_factory=list)
-    ended: bool | None = None
     newest: Record | None = None
     overflow: bool = False
     _seen: set[Record] = field(default_factory=set)
 
-    @property
-    def reference(self) -> tuple[int, ...]:
-        """The rank that is measured: the lowest that has printed."""
-        return min(record.rank for record in self.records)
-
     def add(self, record: Record, last: float) -> None:
-        """Take one more record of the run."""
-        if record in self._seen:
+        """Take one more record of the measured rank, which is the lowest that prints."""
+        if self.newest is None or (record.rank < self.newest.rank and record.iteration <= last):
+            self.records, self._seen, self.newest = [], set(), record
+        if record.rank != self.newest.rank or record in self._seen:
             return
-        needed = record.iteration <= last or not self.records
-        newest = self.newest
-        if newest is None or record.rank == newest.rank or (needed and record.rank < newest.rank):
-            self.newest = record
-        if not needed:
-            return
-        if len(self.records) == MOST_RECORDS:
-            self.overflow = True
-            return
-        self._seen.add(record)
-        self.records.append(record)
+        self.newest = record
+        if record.iteration <= last or not self.records:
+            self._keep(record)
+
+    def add_of_any_rank(self, record: Record) -> None:
+        """Take one more record, whosever it is, and if it is there twice, twice."""
+        self.newest = record
+        self._keep(record)
+
+    def _keep(self, record: Record) -> None:
+        self.overflow = len(self.records) >= MOST_RECORDS
+        if not self.overflow:
+            self.records.append(record)
+            self._seen.add(record)
 
     def is_followed_by(self, record: Record) -> bool:
-        """Whether a record begins another run: the count starts again, and no earlier."""
+        """Whether a record begins another run: the count starts again, and no earlier in time."""
         before = self.newest
-        if before is None or record.rank != before.rank or record in self._seen:
+        if record.rank != before.rank or record in self._seen:
             return False
-        first = next(one for one in self.records if one.rank == record.rank)
-        begins_again = _place(record) <= _place(first) < _place(before)
-        back_in_time = (
-            record.time is not None and before.time is not None and record.time < before.time
-        )
-        return begins_again and not back_in_time
+        begins_again = _place(record) <= _place(self.records[0]) < _place(before)
+        return begins_again and (record.time is None or record.time >= before.time)
 
 
 def _place(record: Record) -> tuple[int, int]:
     return record.epoch, record.iteration
 
 
-def training_runs(stream: IO[bytes], log_format: Format, last: float) -> Iterator[LoggedRun]:
-    """The training runs that a log holds, one after the other.
+def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> Iterator[LoggedRun]:
+    """The training runs that a log holds, one after the other, each of one rank.
 
     Args:
-        stream: the log's bytes.
+        pieces: the log, as from reperf.logs.scan.blocks.
         log_format: its format.
         last: records behind this iteration are not needed.
     """
     run: LoggedRun | None = None
-    for gap, record in scan(stream, log_format, last):
+    for gap, record in scan(pieces, log_format, last):
         if run is not None and log_format.end is not None:
             run.ended = run.ended or log_format.end.search(gap) is not None
-        if record is not None and run is not None and not run.is_followed_by(record):
-            run.add(record, last)
+        following = _unwrapped(record, run.newest if run else None, log_format.clock)
+        if run is not None and following is not None and not run.is_followed_by(following):
+            run.add(following, last)
             continue
         if run is not None:
             yield run
+        if following is not None:
+            run = _begin(gap, log_format)
+            run.add(following, last)
+
+
+def whole_log(pieces: Iterable[bytes], log_format: Format) -> LoggedRun | None:
+    """All that a log holds, taken for one run of all ranks, as the published extractors do."""
+    run: LoggedRun | None = None
+    for gap, record in scan(pieces, log_format, float("inf")):
+        run = run or (_begin(gap, log_format) if record else None)
         if record is not None:
-            run = LoggedRun(facts=tuple(log_format.facts(gap)))
-            run.add(record, last)
+            run.add_of_any_rank(_unwrapped(record, run.newest, log_format.clock))
+    return run
+
+
+def _begin(head: bytes, log_format: Format) -> LoggedRun:
+    return LoggedRun(
+        facts=tuple(log_format.facts(head)), ended=None if log_format.end is None else False
+    )
+
+
+def _unwrapped(record: Record | None, newest: Record | None, clock: Clock | None) -> Record | None:
+    """The record with its time past the midnights since the record before."""
+    if record is None or newest is None or clock is None or clock.period is None:
+        return record
+    days = round((newest.time - record.time) / clock.period)
+    return record._replace(time=record.time + days * clock.period) if days > 0 else record

@@ -2,14 +2,14 @@
 
 A log may be a hundred lines or many gigabytes, most of it not records, or records far behind the
 window. So no line is looked at that need not be: blocks are searched for the format's marker, and
-a block that only continues behind the window is known by its first and its last record.
+a block in which no run can begin is known by its last record.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO
 
-from reperf.logs.format import Format, Record
+from reperf.logs.format import Format, Read, Record
 
 BLOCK = 1 << 20
 LONGEST_LINE = 1 << 24
@@ -21,11 +21,15 @@ LONGEST_GAP = 1 << 22
 # it), srun `3: `, torchrun `[default3]:`, and `rank 3: ` or `[rank3]: `.
 _LABEL = re.compile(
     rb"""(?x: (?: [A-Z][a-z]{2} [ ] [A-Z][a-z]{2} [ ] [ \d]\d [ ] \d\d:\d\d:\d\d [ ] \d{4} )?
-        (?: \[\d+,(\d+)\] (?:<std(?:out|err)>)? :
-          | \[ (?:default|rank) (\d+) \]:
-          | (?:rank)? [ ]* (\d+): (?=[ ]) )
+        (?: \[\d{1,9},(\d{1,9})\] (?:<std(?:out|err)>)? :
+          | \[ (?:default|rank) (\d{1,9}) \]:
+          | (?:rank)? [ ]* (\d{1,9}): (?=[ ]) )
         [ ]? )"""
 )
+_MOST_LABELS = 4
+
+Found = tuple[int, int, Record]
+"""Where a record starts and stops in its block, and the record."""
 
 
 def blocks(stream: IO[bytes]) -> Iterator[bytes]:
@@ -44,85 +48,84 @@ def blocks(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def scan(
-    stream: IO[bytes], log_format: Format, last: float
+    pieces: Iterable[bytes], log_format: Format, last: float
 ) -> Iterator[tuple[bytes, Record | None]]:
     """The records of a log, each with the text before it.
 
     Args:
-        stream: the log's bytes.
+        pieces: the log, as from `blocks`.
         log_format: its format.
-        last: of blocks whose iterations are all behind this one and evenly spaced, only the first
-            and the last record are given.
+        last: records behind this iteration only matter as signs of another run.
 
     Yields:
         The text since the record before (at most LONGEST_GAP bytes, the newest) and the record;
         at the end the text behind the last record, and None.
     """
     gap = b""
-    for block in blocks(stream):
+    read = log_format.reader()
+    stride, before = 0, None
+    for block in pieces:
         end = 0
-        for start, stop, record in _chosen(block, log_format, last):
-            yield gap + block[end:start], record
-            gap, end = b"", stop
+        if final := _only_goes_on(block, log_format, read, last, stride):
+            yield b"", final[2]
+            gap, end = b"", final[1]
+        else:
+            for start, stop, record in find_records(block, log_format, read):
+                yield gap + block[end:start], record
+                gap, end = b"", stop
+                if before is not None:
+                    stride = max(stride, record.iteration - before.iteration)
+                before = record
         gap = (gap + block[end:])[-LONGEST_GAP:]
     yield gap, None
 
 
-Found = tuple[int, int, Record]
-"""Where a record starts and stops in its block, and the record."""
+def _only_goes_on(
+    block: bytes, log_format: Format, read: Read, last: float, stride: int
+) -> Found | None:
+    """The last record of a block behind the window in which no other run can have begun.
 
-
-def _chosen(block: bytes, log_format: Format, last: float) -> Iterator[Found]:
-    """The records of a block that matter."""
-    if coasting := _coasting(block, log_format, last):
-        return iter(coasting)
-    return find_records(block, log_format)
-
-
-def _coasting(block: bytes, log_format: Format, last: float) -> list[Found] | None:
-    """The first and last record of a block, if those between can only lie evenly between them."""
-    count = block.count(log_format.marker)
-    if count < 4:
+    A run that begins in the block could count no further, by its end, than to the window's end
+    and the widest step seen so far for each record.
+    """
+    at = block.rfind(log_format.marker)
+    if at < 0 or stride == 0 or log_format.remembering is not None:
         return None
-    forward = find_records(block, log_format)
-    one, two = next(forward, None), next(forward, None)
-    tail = _line_start(block, block.rfind(log_format.marker))
-    final = next(find_records(block, log_format, tail), None)
-    if one is None or two is None or final is None or one[2].iteration <= last:
+    final = next(find_records(block, log_format, read, _line_start(block, at)), None)
+    if final is None or final[2].iteration <= last + stride * block.count(log_format.marker):
         return None
-    step = two[2].iteration - one[2].iteration
-    even = final[2].iteration - one[2].iteration == step * (count - 1)
-    alike = one[2].rank == two[2].rank == final[2].rank
-    alike = alike and one[2].epoch == two[2].epoch == final[2].epoch
-    return [one, final] if even and alike and step > 0 else None
+    first = next(find_records(block, log_format, read), final)[2]
+    goes_on = last < first.iteration <= final[2].iteration and first.epoch == final[2].epoch
+    return final if goes_on else None
 
 
-def find_records(block: bytes, log_format: Format, start: int = 0) -> Iterator[Found]:
+def find_records(block: bytes, log_format: Format, read: Read, start: int = 0) -> Iterator[Found]:
     """All records of a block, in order, from an offset on."""
-    at = block.find(log_format.marker, start)
+    marker, pattern = log_format.marker, log_format.pattern
+    at = block.find(marker, start)
     while at >= 0:
-        line = block.rfind(b"\n", 0, at) + 1
         # A progress bar rewrites its line: what follows a carriage return is a line for itself.
-        begin = max(line, block.rfind(b"\r", line, at) + 1)
+        begin = _line_start(block, at)
         end = block.find(b"\n", at) + 1 or len(block)
         end = block.find(b"\r", at, end) + 1 or end
-        rank = _rank(block, line)
-        for match in log_format.pattern.finditer(block, begin, end):
-            record = log_format.read(match, rank)
+        rank = _rank(block, block.rfind(b"\n", 0, begin) + 1)
+        for match in pattern.finditer(block, begin, end):
+            record = read(match, rank)
             if record is not None:
                 yield match.start(), match.end(), record
-        at = block.find(log_format.marker, end)
+        at = block.find(marker, end)
 
 
 def _line_start(block: bytes, at: int) -> int:
+    """Where the line begins that `at` is in; a carriage return begins one, too."""
     line = block.rfind(b"\n", 0, at) + 1
     return max(line, block.rfind(b"\r", line, at) + 1)
 
 
 def _rank(block: bytes, at: int) -> tuple[int, ...]:
     """The numbers in the launchers' labels before a line."""
-    rank = ()
-    while label := _LABEL.match(block, at):
-        rank += (int(next(group for group in label.groups() if group is not None)),)
+    rank: tuple[int, ...] = ()
+    while len(rank) < _MOST_LABELS and (label := _LABEL.match(block, at)):
+        rank += (int(label[label.lastindex]),)
         at = label.end()
     return rank

@@ -1,0 +1,53 @@
+"""The clocks that logs are stamped with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+DAY = 86400.0
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How a time stamp is written, and read.
+
+    Attributes:
+        pattern: expression of a stamp.
+        seconds: makes seconds of a stamp; their zero is any. ValueError if it is no time.
+        digits: decimals of a second to which differences are exact; None: as they come.
+        period: seconds after which the clock starts again; None if it never does.
+    """
+
+    pattern: str
+    seconds: Callable[[str], float]
+    digits: int | None = 6
+    period: float | None = None
+
+    def between(self, start: float, stop: float) -> float:
+        """Seconds from one time to another, without the noise of the binary fractions."""
+        return stop - start if self.digits is None else round(stop - start, self.digits)
+
+
+def _of_date(stamp: str) -> float:
+    text = stamp.replace("/", "-").replace(",", ".")
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def _of_day(stamp: str) -> float:
+    hours, minutes, seconds = stamp.replace(",", ".").split(":")
+    if int(hours) > 23 or int(minutes) > 59 or float(seconds) >= 61:
+        raise ValueError(f"no time of day: {stamp}")
+    return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+
+
+def tick(stamp: str) -> float:
+    """The step in which a written number of seconds can change: 0.001 for "12.345"."""
+    _, dot, decimals = stamp.replace(",", ".").rpartition(".")
+    return 10.0 ** -len(decimals) if dot else 1.0
+
+
+FRACTION = r"(?:[.,]\d{1,6})?"
+UNIX = Clock(r"\d{9,11}(?:\.\d{1,9})?", float, digits=None)
+DATE = Clock(rf"\d{{4}}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d{FRACTION}", _of_date)
+TIME_OF_DAY = Clock(rf"\d\d:\d\d:\d\d{FRACTION}", _of_day, period=DAY)
+MONOTONIC = Clock("", float, digits=None)

@@ -1,0 +1,136 @@
+"""What the published extractors do: their windows, their means, their rounding.
+
+Source of all: github.com/Oneflow-Inc/DLPerf at c89430b, the extract_*.py beside each README. Each
+function here makes one that estimates, from a log's records in the log's order, as `Format`
+wants it. An extractor that would go on with too few lines has no say: they are a refusal.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from reperf.facts import Facts, Refused
+from reperf.logs.clock import Clock
+from reperf.logs.format import Estimate, Record
+
+Published = Callable[[Sequence[Record], Facts], Estimate]
+
+
+def between_iterations(first: int, last: int, clock: Clock) -> Published:
+    """The window rule: from one iteration's time stamp to another's."""
+
+    def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
+        ends = {one.iteration: one for one in records if one.iteration in (first, last)}
+        if len(ends) < 2:
+            raise Refused(f"the published window needs the iterations {first} and {last}")
+        return _by_time(ends[first], ends[last], last - first, facts, clock)
+
+    return estimate
+
+
+def between_lines(
+    first: int, last: int, clock: Clock, *, behind: int = 0, of_all_ranks: bool = False
+) -> Published:
+    """From the time stamp of one line to that of another, whatever their iterations are.
+
+    Args:
+        first: number of the line, from 1.
+        last: number of the line.
+        clock: of the time stamps.
+        behind: lines up to this iteration are not counted.
+        of_all_ranks: every rank prints a line per iteration, and the numbers are per rank.
+    """
+
+    def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
+        lines = [one for one in records if one.iteration > behind]
+        ranks = facts.need("world_size") if of_all_ranks else 1
+        enough(lines, last * ranks)
+        start, stop = lines[first * ranks - 1], lines[last * ranks - 1]
+        return _by_time(start, stop, last - first, facts, clock)
+
+    return estimate
+
+
+def _by_time(start: Record, stop: Record, steps: int, facts: Facts, clock: Clock) -> Estimate:
+    batch = facts.need("global_batch")
+    if start.time is None or stop.time is None:
+        raise Refused("the lines carry no time stamps, which the published method needs")
+    seconds = clock.between(start.time, stop.time)
+    if seconds <= 0:
+        raise Refused(
+            f"time steps back between the iterations {start.iteration} and {stop.iteration}"
+        )
+    speed = round(float(batch) / (seconds / steps), 2)
+    return Estimate(speed, start.iteration, stop.iteration, batch * steps, seconds)
+
+
+def mean_speed(
+    start: int,
+    stop: int,
+    speed: Callable[[Record, Facts], float],
+    *,
+    exactly: bool = False,
+) -> Published:
+    """The arithmetic mean over lines of a speed made of each.
+
+    Args:
+        start: lines that are left out.
+        stop: number of the last line.
+        speed: of one line, in samples/s of all ranks.
+        exactly: the extractor accepts no further lines.
+    """
+
+    def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
+        enough(records, stop, exactly=exactly)
+        speeds = [speed(one, facts) for one in records[:stop]]
+        mean = round(float(np.mean(speeds[start:])), 2)
+        return Estimate(mean, records[max(start, 1) - 1].iteration, records[stop - 1].iteration)
+
+    return estimate
+
+
+def mean_of_rank_medians(
+    start: int, stop: int, speed: Callable[[Record, Facts], float]
+) -> Published:
+    """Each rank prints a line per iteration: medians over ranks, then their arithmetic mean."""
+
+    def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
+        ranks = facts.need("world_size")
+        enough(records, stop * ranks, exactly=True)
+        speeds = np.array([speed(one, facts) for one in records]).reshape(stop, ranks)
+        mean = round(float(np.mean(np.median(speeds, axis=1)[start:stop])), 2)
+        return Estimate(mean, records[start * ranks - 1].iteration, records[-1].iteration)
+
+    return estimate
+
+
+def printed_speed(digits: int | None = None) -> Callable[[Record, Facts], float]:
+    """The speed that a line prints, rounded if the extractor does so."""
+
+    def speed(record: Record, _facts: Facts) -> float:
+        rate = needed(record.rate)
+        return rate if digits is None else round(rate, digits)
+
+    return speed
+
+
+def needed(value: float | None) -> float:
+    """What a line prints and the published method needs.
+
+    Raises:
+        Refused: the line does not print it.
+    """
+    if not value:
+        raise Refused("a line does not print what the published method needs")
+    return value
+
+
+def enough(lines: Sequence[Record], count: int, *, exactly: bool = False) -> None:
+    """Look whether there are as many lines as the published method reads.
+
+    Raises:
+        Refused: there are not.
+    """
+    if len(lines) < count or (exactly and len(lines) > count):
+        much = "exactly" if exactly else "at least"
+        raise Refused(f"the published method needs {much} {count} lines, the log has {len(lines)}")

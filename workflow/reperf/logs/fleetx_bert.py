@@ -1,0 +1,22 @@
+"""FleetX's collective BERT benchmark: PaddleNLP 1.8's line, with one process a device.
+
+    epoch: 1, progress: 1/1, step: 60, loss: 10.487363, ppl: 17796.216797, next_sent_acc: 0.560417, speed: 1.060437 steps/s, file: demo_wiki_train.gz
+
+Steps/s are those of all processes together, so a step is one device's batch; PaddleNLP's is a
+node's. Nothing in a log tells the two apart. There is neither a time stamp nor a published
+extractor, so no method measures these logs.
+"""
+
+from reperf.logs.format import Format
+from reperf.logs.paddle1_bert import PATTERN
+
+FORMAT = Format(
+    name="fleetx-bert",
+    title="FleetX BERT",
+    source="github.com/PaddlePaddle/FleetX at 918acb2, "
+    "deprecated/benchmark/collective/bert/train.py; no extractor was published",
+    system="fleetx",
+    marker=b" steps/s, file: ",
+    pattern=PATTERN,
+    unit="sentences/s",
+)

@@ -1,0 +1,56 @@
+"""HugeCTR's Wide & Deep: rank 0 prints the seconds of the iterations since the line before.
+
+[HUGECTR][02:51:59][INFO][RANK0]: Iter: 200 Time(100 iters): 0.213347s Loss: 0.106469 lr:0.001000
+"""
+
+from collections.abc import Sequence
+
+from reperf.facts import Facts
+from reperf.logs import estimators
+from reperf.logs.format import (
+    DURATION,
+    END,
+    ITERATION,
+    NUMBER,
+    SPAN,
+    Estimate,
+    Format,
+    Record,
+    facts_by,
+    line,
+)
+
+ARGUMENTS = facts_by(
+    {
+        r"(?m)^[ ]*batch_size = (\d{1,9})\s": "global_batch",
+        r"(?m)^[ ]*gpu_num_per_node = (\d{1,9})\s": "devices_per_node",
+        r"(?m)^[ ]*num_nodes = (\d{1,9})\s": "nodes",
+    }
+)
+"""What the Wide & Deep scripts print of their arguments; their batch is that of all devices."""
+_LEFT_OUT = 100
+
+
+def _published(records: Sequence[Record], _facts: Facts) -> Estimate:
+    """Milliseconds an iteration: the mean of the printed times, but for that of iteration 100."""
+    lines = [one for one in records if one.iteration != _LEFT_OUT]
+    estimators.enough(lines, 1)
+    mean = sum(one.duration for one in lines) / len(lines)
+    latency = round(1000 * mean / lines[0].span, 3)
+    return Estimate(latency, _LEFT_OUT, lines[-1].iteration, unit="ms/iteration")
+
+
+FORMAT = Format(
+    name="hugectr-wide-deep",
+    title="HugeCTR Wide & Deep",
+    source="github.com/NVIDIA-Merlin/HugeCTR, HugeCTR/src/pybind/model.cpp; DLPerf "
+    "HugeCTR/wdl/tools/extract_hugectr_logs.py",
+    system="hugectr",
+    marker=b"Time(",
+    pattern=line(
+        rf"Iter: {ITERATION} Time\({SPAN} iters\): {DURATION}s Loss: {NUMBER}(?: lr:{NUMBER})?{END}"
+    ),
+    facts=ARGUMENTS,
+    unit="samples/s",
+    published=_published,
+)

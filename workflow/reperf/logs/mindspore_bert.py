@@ -1,0 +1,27 @@
+"""MindSpore 1.1's BERT: the lines are shown in mindspore_resnet50.py."""
+
+import re
+
+from reperf.logs.format import Format, line
+from reperf.logs.mindspore_resnet50 import TIME, published, reader
+
+
+def _iteration(match: re.Match[bytes]) -> int:
+    return int(match["step"])
+
+
+FORMAT = Format(
+    name="mindspore-bert",
+    title="MindSpore BERT",
+    source="MindSpore 1.1 model zoo, official/nlp/bert; DLPerf "
+    "MindSpore/bert/extract_mindspore_logs_time.py",
+    system="mindspore",
+    marker=b"epoch",
+    pattern=line(
+        r"epoch: \d{1,9}\.\d{1,3}, current epoch percent: \d\.\d{1,6}, step: (?P<step>\d{1,9}), "
+        rf"outputs are |{TIME}"
+    ),
+    remembering=reader(_iteration),
+    unit="sentences/s",
+    published=published(20, 120),
+)

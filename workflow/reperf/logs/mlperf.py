@@ -1,0 +1,66 @@
+"""Logs of MLPerf Training submissions: `:::MLLOG` lines whose `tracked_stats` hold a throughput.
+
+    :::MLLOG {"time_ms": 1719843792116, "key": "tracked_stats", "value": {"throughput": 14214.6}, "metadata": {"epoch_num": 799502}, ..}
+
+What a submission counts there differs: samples, steps or epochs, under any of four names. Where
+the name does not say it, the printed throughput decides.
+"""
+
+import re
+from collections.abc import Iterator
+
+from reperf.facts import Fact
+from reperf.logs.clock import Clock
+from reperf.logs.format import Format, Record
+from reperf.logs.mllog import EVENT, RUN_STOP, is_number, read_event
+
+_COUNTS = ("samples_count", "step_num", "step", "epoch_num")
+_FACTS = {"global_batch_size": "global_batch", "train_samples": "epoch_samples"}
+
+
+def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+    event = read_event(match)
+    value, metadata = event.get("value"), event.get("metadata")
+    if event.get("key") != "tracked_stats":
+        return None
+    if not isinstance(metadata, dict) or not isinstance(value, dict) or "iteration" in value:
+        return None  # with an iteration it is ours, see mllog.py
+    rate = value.get("throughput")
+    count = next((metadata[name] for name in _COUNTS if name in metadata), None)
+    if not is_number(rate) or not is_number(event.get("time_ms")) or type(count) is not int:
+        return None
+    if not is_number(count):
+        return None
+    return Record(
+        iteration=count,
+        rank=rank,
+        time=event["time_ms"] / 1000,
+        tick=0.001,
+        rate=rate,
+        samples=count if "samples_count" in metadata else None,
+        text=match[0],
+    )
+
+
+def _facts(head: bytes) -> Iterator[Fact]:
+    for match in EVENT.finditer(head):
+        event = read_event(match)
+        name, value = _FACTS.get(str(event.get("key"))), event.get("value")
+        if name and is_number(value) and value >= 1:
+            yield name, value
+
+
+FORMAT = Format(
+    name="mlperf",
+    title="MLPerf Training submission",
+    source="github.com/mlcommons/logging, mlperf_logging/mllog; no extractor was published",
+    system="mlperf",
+    marker=b'"tracked_stats"',
+    pattern=EVENT,
+    clock=Clock("", float, digits=3),
+    read=_read,
+    step_is=("global_batch", "sample", "epoch_samples"),
+    facts=_facts,
+    end=RUN_STOP,
+    unit="samples/s",
+)

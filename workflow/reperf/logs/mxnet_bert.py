@@ -1,0 +1,38 @@
+"""MXNet's gluon-nlp BERT pretraining: every rank prints how long its batch took.
+
+    [step 120]\\tmlm_loss=9.12345\\tnsp_loss= 0.69\\tthroughput=83.2K tks/s\\tlr=0.0000100 time=0.20, latency=196.9 ms/batch
+
+A line is taken for one batch, as with log_interval 1; if batches are missing between lines, the
+window rule refuses.
+"""
+
+from reperf.facts import Facts
+from reperf.logs import estimators
+from reperf.logs.format import DURATION, ITERATION, NUMBER, Format, Record, facts_by, line
+
+
+def _speed(record: Record, facts: Facts) -> float:
+    return 1000.0 / round(estimators.needed(record.duration) * 1000, 1) * facts.need("global_batch")
+
+
+FORMAT = Format(
+    name="mxnet-bert",
+    title="MXNet gluon-nlp BERT",
+    source="github.com/dmlc/gluon-nlp at 7b7bf602, scripts/bert/pretraining_utils.py; DLPerf "
+    "MxNet/BERT/extract_mxnet_logs.py",
+    system="mxnet",
+    marker=b"ms/batch",
+    pattern=line(
+        rf"\[step {ITERATION}\]\s+(?:\w{{1,20}}=\s*{NUMBER}\s+){{2,4}}throughput={NUMBER} tks/s\s+"
+        rf"lr={NUMBER} time={NUMBER}, latency={DURATION} ms/batch"
+    ),
+    duration_in=0.001,
+    facts=facts_by(
+        {
+            r"\btotal_batch_size=(\d{1,9})\b": "global_batch",
+            r"mpirun .*-np (\d{1,9})\s": "world_size",
+        }
+    ),
+    unit="sentences/s",
+    published=estimators.mean_of_rank_medians(100, 200, _speed),
+)

@@ -1,0 +1,34 @@
+"""NVIDIA DeepLearningExamples' PyTorch BERT pretraining through DLLogger: no speed is printed.
+
+DLL 2020-09-17 03:24:01.456123 - Training Epoch: 0 Training Iteration: 30  average_loss : 10.9  step_loss : 10.8  learning_rate : 0.0006
+"""
+
+from reperf.logs import estimators
+from reperf.logs.clock import DATE
+from reperf.logs.format import END, EPOCH, ITERATION, NUMBER, Format, facts_by, line, time_by
+
+FORMAT = Format(
+    name="ngc-pytorch-bert",
+    title="NGC PyTorch BERT",
+    source="github.com/NVIDIA/DeepLearningExamples at 26c26761, "
+    "PyTorch/LanguageModeling/BERT/utils.py; DLPerf "
+    "NVIDIADeepLearningExamples/PyTorch/BERT/extract_pytorch_logs_time.py with its README's flags",
+    system="ngc-pytorch",
+    marker=b" Training Iteration: ",
+    pattern=line(
+        rf"DLL {time_by(DATE)} - Training Epoch: {EPOCH} Training Iteration: {ITERATION}  "
+        rf"average_loss : {NUMBER}{END}"
+    ),
+    clock=DATE,
+    # Steps are optimizer steps; train_batch_size is what the script has divided by accumulation.
+    facts=facts_by(
+        {
+            r"\btrain_batch_size=(\d{1,9})\b": "batch_size",
+            r"\bgradient_accumulation_steps=(\d{1,9})\b": "accumulation",
+            r"--nnodes[ =](\d{1,9})\s": "nodes",
+            r"--nproc_per_node[ =](\d{1,9})\s": "devices_per_node",
+        }
+    ),
+    unit="sentences/s",
+    published=estimators.between_lines(20, 120, DATE, behind=5),
+)

@@ -1,0 +1,33 @@
+"""NVIDIA DeepLearningExamples' PyTorch ResNet-50 through DLLogger.
+
+DLL 2020-09-15 14:29:14.427490 - Epoch: 0 Iteration: 2  train.loss : 6.93504  train.total_ips : 4294.91 img/s
+"""
+
+from reperf.logs import estimators
+from reperf.logs.clock import DATE
+from reperf.logs.format import EPOCH, ITERATION, NUMBER, RATE, Format, facts_by, line, time_by
+
+FORMAT = Format(
+    name="ngc-pytorch-resnet50",
+    title="NGC PyTorch ResNet-50",
+    source="github.com/NVIDIA/DeepLearningExamples at 5cc03caa, "
+    "PyTorch/Classification/ConvNets/image_classification/logger.py; DLPerf "
+    "NVIDIADeepLearningExamples/PyTorch/resnet50v1.5/extract_pytorch_logs_time.py",
+    system="ngc-pytorch",
+    marker=b" train.total_ips : ",
+    pattern=line(
+        rf"DLL {time_by(DATE)} - Epoch: {EPOCH} Iteration: {ITERATION}  train.loss : {NUMBER}  "
+        rf"train.total_ips : {RATE} img/s"
+    ),
+    clock=DATE,
+    facts=facts_by(
+        {
+            r"PARAMETER .* batch_size : (\d{1,9})\s": "batch_size",
+            r"PARAMETER .* world_size : (\d{1,9})\s": "world_size",
+            r"--nnodes[ =](\d{1,9})\s": "nodes",
+            r"--nproc_per_node[ =](\d{1,9})\s": "devices_per_node",
+        }
+    ),
+    unit="images/s",
+    published=estimators.between_lines(20, 120, DATE, behind=5),
+)

@@ -1,0 +1,32 @@
+"""NVIDIA DeepLearningExamples' TensorFlow 1 BERT pretraining through DLLogger.
+
+DLL 2020-12-17 06:44:17.497577 - Iteration: 50  throughput_train : 142.676 seq/s mlm_loss : 10.2346  ..
+"""
+
+from reperf.logs import estimators
+from reperf.logs.clock import DATE
+from reperf.logs.format import ITERATION, RATE, Format, facts_by, line, time_by
+
+FORMAT = Format(
+    name="ngc-tensorflow1-bert",
+    title="NGC TensorFlow 1 BERT",
+    source="github.com/NVIDIA/DeepLearningExamples at fed7ba99, "
+    "TensorFlow/LanguageModeling/BERT/run_pretraining.py; DLPerf NVIDIADeepLearningExamples/"
+    "TensorFlow/LanguageModeling/BERT/extract_tensorflow_logs_time.py",
+    system="ngc-tensorflow1",
+    marker=b" throughput_train : ",
+    pattern=line(
+        rf"DLL {time_by(DATE)} - Iteration: {ITERATION}  (?:Rank : \d{{1,6}}\s+)?"
+        rf"throughput_train : {RATE} (?:seq|sequences)/s"
+    ),
+    clock=DATE,
+    facts=facts_by(
+        {
+            r"--train_batch_size[ =](\d{1,9})\s": "batch_size",
+            r"--num_accumulation_steps[ =](\d{1,9})\s": "accumulation",
+            r"\bhvd\.size\(\) = (\d{1,9})\b": "world_size",
+        }
+    ),
+    unit="sentences/s",
+    published=estimators.between_iterations(20, 120, DATE),
+)

@@ -1,0 +1,27 @@
+"""OneFlow-Benchmark's BERT pretraining, with or without the time stamp. Steps count from 0.
+
+step: 19, total_loss: 9.725, mlm_loss: 8.960, nsp_loss: 0.766, throughput: 54.982 1598056519.8844702
+"""
+
+from reperf.logs import estimators
+from reperf.logs.clock import UNIX
+from reperf.logs.format import END, ITERATION, NUMBER, RATE, Format, line, time_by
+from reperf.logs.oneflow_resnet50 import ARGUMENTS
+
+FORMAT = Format(
+    name="oneflow-bert",
+    title="OneFlow BERT",
+    source="github.com/Oneflow-Inc/OneFlow-Benchmark, LanguageModeling/BERT/util.py; "
+    "DLPerf OneFlow/LanguageModeling/BERT/extract_bert_result.py",
+    system="oneflow",
+    marker=b", total_loss: ",
+    pattern=line(
+        rf"step: {ITERATION}, total_loss: {NUMBER}, mlm_loss: {NUMBER}, nsp_loss: {NUMBER}, "
+        rf"throughput: {RATE}(?: {time_by(UNIX)})?{END}"
+    ),
+    clock=UNIX,
+    facts=ARGUMENTS,
+    counts_from=0,
+    unit="sentences/s",
+    published=estimators.between_iterations(19, 119, UNIX),
+)

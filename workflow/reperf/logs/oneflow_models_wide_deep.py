@@ -1,0 +1,56 @@
+"""OneFlow's models repository, Wide & Deep: milliseconds an iteration since the line before.
+
+[rank:0] iter: 200/1200, loss: 0.0780148208141327, latency(ms): 2.2327776625752449 | 2021-12-01 13:19:02.848
+"""
+
+from collections.abc import Sequence
+
+from reperf.facts import Facts
+from reperf.logs import estimators
+from reperf.logs.clock import DATE
+from reperf.logs.format import (
+    DURATION,
+    END,
+    ITERATION,
+    NUMBER,
+    Estimate,
+    Format,
+    Record,
+    facts_by,
+    line,
+    time_by,
+)
+
+
+def _published(records: Sequence[Record], _facts: Facts) -> Estimate:
+    """Milliseconds an iteration: the mean of the printed ones but for the first and the last."""
+    estimators.enough(records, 3)
+    inside = records[1:-1]
+    latency = sum(one.duration * 1000 for one in inside) / len(inside)
+    return Estimate(
+        round(latency, 3), records[0].iteration, inside[-1].iteration, unit="ms/iteration"
+    )
+
+
+FORMAT = Format(
+    name="oneflow-models-wide-deep",
+    title="OneFlow models Wide & Deep",
+    source="github.com/Oneflow-Inc/models, RecommenderSystems/wide_and_deep; DLPerf "
+    "OneFlow/ClickThroughRate/WideDeepLearning/extract_info_from_log.py",
+    system="oneflow",
+    marker=b" latency(ms): ",
+    pattern=line(
+        rf"\[rank:\d{{1,6}}\] iter: {ITERATION}/\d{{1,12}}, loss: {NUMBER}, "
+        rf"latency\(ms\): {DURATION} \| {time_by(DATE)}{END}"
+    ),
+    clock=DATE,
+    duration_in=0.001,
+    facts=facts_by(
+        {
+            r"(?m)^[ ]*batch_size = (\d{1,9})\s": "global_batch",
+            r"(?m)^[ ]*batch_size_per_proc = (\d{1,9})\s": "batch_size",
+        }
+    ),
+    unit="samples/s",
+    published=_published,
+)

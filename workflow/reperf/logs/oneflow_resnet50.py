@@ -1,0 +1,34 @@
+"""OneFlow-Benchmark's ResNet-50, with the time stamp that came with v0.2.0 or without.
+
+train: epoch 0, iter 20, loss: 7.087004, top_1: 0.000000, top_k: 0.000000, samples/s: 3988.891 1597933942.9863544
+"""
+
+from reperf.logs import estimators
+from reperf.logs.clock import UNIX
+from reperf.logs.format import END, EPOCH, ITERATION, NUMBER, RATE, Format, facts_by, line, time_by
+
+ARGUMENTS = facts_by(
+    {
+        r"(?m)^[ ]*batch_size_per_device = (\d{1,9})\s": "batch_size",
+        r"(?m)^[ ]*gpu_num_per_node = (\d{1,9})\s": "devices_per_node",
+        r"(?m)^[ ]*num_nodes = (\d{1,9})\s": "nodes",
+    }
+)
+"""What OneFlow's scripts print of their arguments, before they train."""
+
+FORMAT = Format(
+    name="oneflow-resnet50",
+    title="OneFlow ResNet-50",
+    source="github.com/Oneflow-Inc/OneFlow-Benchmark, Classification/cnns/util.py; "
+    "DLPerf OneFlow/Classification/ConvNets/resnet50v1.5/extract_cnn_result.py",
+    system="oneflow",
+    marker=b"train: epoch ",
+    pattern=line(
+        rf"train: epoch {EPOCH}, iter {ITERATION}, loss: {NUMBER}, top_1: {NUMBER}, "
+        rf"top_k: {NUMBER}, samples/s: {RATE}(?: {time_by(UNIX)})?{END}"
+    ),
+    clock=UNIX,
+    facts=ARGUMENTS,
+    unit="images/s",
+    published=estimators.between_iterations(20, 120, UNIX),
+)

@@ -1,0 +1,40 @@
+"""OneFlow-Benchmark's Wide & Deep: a time stamp, and no speed.
+
+100 time 1602836839.6445205 loss 0.5471092355251312
+"""
+
+from collections.abc import Sequence
+
+from reperf.facts import Facts, Refused
+from reperf.logs.clock import UNIX
+from reperf.logs.format import END, ITERATION, NUMBER, Estimate, Format, Record, line, time_by
+from reperf.logs.hugectr_wide_deep import ARGUMENTS
+
+_STEPS = 1000
+
+
+def _published(records: Sequence[Record], _facts: Facts) -> Estimate:
+    """Milliseconds an iteration: seconds from the first line to the one 1000 iterations later."""
+    start = records[0]
+    stop = next((one for one in records if one.iteration - start.iteration == _STEPS), None)
+    if stop is None:
+        raise Refused(f"the published method needs a line {_STEPS} iterations behind the first")
+    seconds = stop.time - start.time
+    return Estimate(
+        round(seconds, 3), start.iteration, stop.iteration, seconds=seconds, unit="ms/iteration"
+    )
+
+
+FORMAT = Format(
+    name="oneflow-wide-deep",
+    title="OneFlow Wide & Deep",
+    source="github.com/Oneflow-Inc/OneFlow-Benchmark, ClickThroughRate/WideDeepLearning/"
+    "wdl_train_eval.py; DLPerf OneFlow/ClickThroughRate/WideDeepLearning/extract_info_from_log.py",
+    system="oneflow",
+    marker=b" time ",
+    pattern=line(rf"(?<!\S){ITERATION} time {time_by(UNIX)} loss {NUMBER}{END}"),
+    clock=UNIX,
+    facts=ARGUMENTS,
+    unit="samples/s",
+    published=_published,
+)

@@ -1,0 +1,42 @@
+"""PaddleCV 1.8's image classification: rank 0 prints how long each batch took.
+
+    [Pass 0, train batch 20] \\tloss 6.9, acc1 0.0, acc5 0.0, lr 0.00100, elapse 0.3412 sec
+
+Batches count from 0.
+"""
+
+from reperf.facts import Facts
+from reperf.logs import estimators
+from reperf.logs.format import (
+    DURATION,
+    EPOCH,
+    ITERATION,
+    NUMBER,
+    Format,
+    Record,
+    facts_by,
+    line,
+)
+
+
+def _speed(record: Record, facts: Facts) -> float:
+    return round(facts.need("global_batch") / estimators.needed(record.duration), 4)
+
+
+FORMAT = Format(
+    name="paddle1-resnet50",
+    title="PaddleCV 1.8 ResNet-50",
+    source="github.com/PaddlePaddle/models at release/1.8, PaddleCV/image_classification/utils/"
+    "utility.py; DLPerf PaddlePaddle/resnet50v1.5/extract_paddle_logs.py",
+    system="paddlepaddle",
+    marker=b", train batch ",
+    pattern=line(
+        rf"\[Pass {EPOCH}, train batch {ITERATION}\]\s+loss {NUMBER},"
+        rf"(?: acc\d {NUMBER},){{0,2}} lr {NUMBER}, elapse {DURATION} sec"
+    ),
+    # Each process prints its arguments; --batch_size is a node's.
+    facts=facts_by({r"(?m)^[ ]*batch_size: (\d{1,9})\s": "node_batch"}),
+    counts_from=0,
+    unit="images/s",
+    published=estimators.mean_speed(20, 120, _speed),
+)

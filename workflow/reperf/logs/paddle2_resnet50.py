@@ -1,0 +1,28 @@
+"""PaddleClas 2.x, static and dynamic graphs, the speed of one device as a running average.
+
+    [2021/06/07 12:00:01] root INFO: epoch:0   train step:20   loss: 6.9 lr: 0.1 batch_cost: 0.33 s, reader_cost: 0.01 s, ips: 386.35 samples/sec
+    [2022/01/02 12:00:01] ppcls INFO: [Train][Epoch 1/120][Iter: 20/5005]lr: 0.1, CELoss: 6.9, batch_cost: 0.33s, reader_cost: 0.01, ips: 386.35 images/sec, eta: 1 day
+
+Steps count from 0. The average leaves out the first five.
+"""
+
+from reperf.logs.clock import DATE
+from reperf.logs.format import EPOCH, ITERATION, RATE, Format, line, time_by
+
+FORMAT = Format(
+    name="paddle2-resnet50",
+    title="PaddleClas 2.x",
+    source="github.com/PaddlePaddle/PaddleClas, ppcls/engine/train/utils.py and "
+    "ppcls/static/program.py; no extractor was published",
+    system="paddlepaddle",
+    marker=b"ips: ",
+    pattern=line(
+        rf"\[{time_by(DATE)}\] \w{{1,20}} INFO: "
+        rf"(?:\[Train\]\[Epoch |epoch:){EPOCH}(?:/\d{{1,9}}\]\[Iter: |\s+train step:){ITERATION}\b"
+        rf"[^\r\n]{{0,1000}}\bips: {RATE} (?:images|samples)/s(?:ec)?\b"
+    ),
+    clock=DATE,
+    rate_times=("world_size",),
+    counts_from=0,
+    unit="images/s",
+)

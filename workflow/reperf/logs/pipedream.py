@@ -1,0 +1,20 @@
+"""PipeDream's image classification: the seconds of each epoch, and no shorter window.
+
+    Epoch 0: 151.468 seconds
+
+An iteration is an epoch here, and its batch the number of samples in it, which nothing prints.
+"""
+
+from reperf.logs.format import DURATION, ITERATION, Format, line
+
+FORMAT = Format(
+    name="pipedream",
+    title="PipeDream",
+    source="github.com/msr-fiddle/pipedream at 7db6a1c, "
+    "runtime/image_classification/main_with_runtime.py; no extractor was published",
+    system="pipedream",
+    marker=b" seconds",
+    pattern=line(rf"\bEpoch {ITERATION}: {DURATION} seconds"),
+    counts_from=0,
+    unit="samples/s",
+)

@@ -1,0 +1,62 @@
+"""PyTorch's ImageNet example: every rank prints, without a label and without a time stamp.
+
+    Epoch: [0][ 5/53]\\tTime  0.360 ( 2.410)\\tData  0.108 ( 0.072)\\tLoss 2.0644e+01 (1.9712e+01)\\t..
+
+Batches count from 0. Where several ranks print into one log, the window rule refuses.
+"""
+
+from collections.abc import Sequence
+
+from reperf.facts import Facts
+from reperf.logs import estimators
+from reperf.logs.format import (
+    DURATION,
+    EPOCH,
+    ITERATION,
+    NUMBER,
+    Estimate,
+    Format,
+    Record,
+    facts_by,
+    line,
+)
+
+_SKIPPED, _FIRST, _LAST = 5, 20, 120
+
+
+def _published(records: Sequence[Record], facts: Facts) -> Estimate:
+    """The mean Time of the lines 21 to 120 behind batch 5, whichever ranks printed them.
+
+    The extractor's expression keeps one digit before the point: 12.054 counts as 2.054.
+    """
+    lines = [one for one in records if one.iteration > _SKIPPED][:_LAST]
+    estimators.enough(lines, _LAST)
+    batch = facts.need("global_batch")
+    seconds = sum(round(estimators.needed(one.duration) % 10, 3) for one in lines[_FIRST:])
+    steps = _LAST - _FIRST
+    speed = round(float(batch / (seconds / steps)), 2)
+    return Estimate(speed, lines[_FIRST - 1].iteration, lines[-1].iteration, batch * steps, seconds)
+
+
+FORMAT = Format(
+    name="pytorch-resnet50",
+    title="PyTorch ImageNet example",
+    source="github.com/pytorch/examples at 49ec0bd, imagenet/main.py; DLPerf "
+    "PyTorch/resnet50v1.5/extract_pytorch_logs_time.py",
+    system="pytorch",
+    marker=b"Epoch: [",
+    pattern=line(
+        rf"Epoch: \[{EPOCH}\]\[\s*{ITERATION}/\d{{1,12}}\]\s+Time\s+{DURATION} \(\s*{NUMBER}\)\s+"
+        rf"Data\s+{NUMBER} \(\s*{NUMBER}\)\s+Loss {NUMBER} "
+    ),
+    # --batch-size is a node's, --world-size the number of nodes.
+    facts=facts_by(
+        {
+            r"main\.py .*--batch-size[ =](\d{1,9})\s": "node_batch",
+            r"main\.py .*--world-size[ =](\d{1,9})\s": "nodes",
+        }
+    ),
+    counts_from=0,
+    unit="images/s",
+    published=_published,
+)

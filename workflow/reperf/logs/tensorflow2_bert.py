@@ -1,0 +1,24 @@
+"""TensorFlow 2's official models: the custom training loop, here of BERT. No speed is printed.
+
+I0904 12:01:02.123456 140012345678912 model_training_utils.py:450] Train Step: 20/120  / loss = 9.6
+"""
+
+from reperf.logs import estimators
+from reperf.logs.clock import TIME_OF_DAY
+from reperf.logs.format import ITERATION, Format, line, time_by
+
+FORMAT = Format(
+    name="tensorflow2-bert",
+    title="TensorFlow 2 BERT",
+    source="github.com/tensorflow/models at r2.3.0, official/nlp/bert/model_training_utils.py; "
+    "DLPerf TensorFlow/bert/extract_tensorflow_logs_time.py",
+    system="tensorflow2",
+    marker=b"Train Step: ",
+    pattern=line(
+        rf"I\d{{4}} {time_by(TIME_OF_DAY)}\s+\d{{1,20}} \S{{1,80}}\] "
+        rf"Train Step: {ITERATION}/\d{{1,12}}\s+/ loss = "
+    ),
+    clock=TIME_OF_DAY,
+    unit="sentences/s",
+    published=estimators.between_lines(20, 120, TIME_OF_DAY),
+)

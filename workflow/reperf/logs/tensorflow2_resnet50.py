@@ -1,0 +1,25 @@
+"""TensorFlow 2's official models: the TimeHistory callback, here of ResNet-50.
+
+I0407 21:17:05.025709 139725706671936 keras_utils.py:145] TimeHistory: 6.46 seconds, 495.19 examples/second between steps 100 and 200
+"""
+
+from reperf.logs import estimators
+from reperf.logs.clock import TIME_OF_DAY
+from reperf.logs.format import END, ITERATION, NUMBER, RATE, Format, line, time_by
+
+FORMAT = Format(
+    name="tensorflow2-resnet50",
+    title="TensorFlow 2 ResNet-50",
+    source="github.com/tensorflow/models at r2.3.0, official/utils/misc/keras_utils.py; DLPerf "
+    "TensorFlow/resnet50v1.5/extract_tensorflow_logs.py",
+    system="tensorflow2",
+    marker=b"TimeHistory: ",
+    pattern=line(
+        rf"I\d{{4}} {time_by(TIME_OF_DAY)}\s+\d{{1,20}} \S{{1,80}}\] "
+        rf"TimeHistory: {NUMBER} seconds, {RATE} examples/second between steps \d{{1,12}} and {ITERATION}{END}"
+    ),
+    clock=TIME_OF_DAY,
+    unit="images/s",
+    # Six lines of 100 steps, the first left out.
+    published=estimators.mean_speed(1, 6, estimators.printed_speed()),
+)
