@@ -1,6 +1,7 @@
 """A folder of images becomes record parts: the one call behind the rule."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,30 +42,41 @@ def convert(
             f"{listing.folder}: {len(listing)} images for {parts} parts; "
             "allowed: at least one image a part"
         )
-    _clear(output)
     conversion = _Conversion(listing, listing.shuffled(seed), FORMATS[format_name], output, parts)
-    with progress(f"images to {format_name}", len(listing)) as watch:
-        written = run_parts(conversion.write_part, parts, workers, watch)
-    record_parts = [part for part, _ in written]
-    FORMATS[format_name].finish(output, record_parts)
-    manifest = Manifest(
-        format=format_name,
-        source=str(images),
-        seed=seed,
-        images=len(listing),
-        bytes=sum(part.bytes for part in record_parts),
-        classes=listing.classes,
-        images_per_class=listing.images_per_class(),
-        reencoded=sorted(name for _, reencoded in written for name in reencoded),
-        ignored=listing.ignored,
-        parts=record_parts,
-    )
-    manifest.write(output / "manifest.json")
+    with _all_or_nothing(output):
+        with progress(f"images to {format_name}", len(listing)) as watch:
+            written = run_parts(conversion.write_part, parts, workers, watch)
+        record_parts = [part for part, _ in written]
+        conversion.format.finish(output, record_parts)
+        manifest = Manifest(
+            format=format_name,
+            source=str(images),
+            seed=seed,
+            images=len(listing),
+            bytes=sum(part.bytes for part in record_parts),
+            classes=listing.classes,
+            images_per_class=listing.images_per_class(),
+            reencoded=sorted(name for _, reencoded in written for name in reencoded),
+            ignored=listing.ignored,
+            parts=record_parts,
+        )
+        manifest.write(output / "manifest.json")
     return manifest
 
 
+@contextmanager
+def _all_or_nothing(output: Path) -> Iterator[None]:
+    """Empty a folder of an earlier conversion, and of this one should it fail."""
+    _clear(output)
+    try:
+        yield
+    except BaseException:
+        _clear(output)
+        raise
+
+
 def _clear(output: Path) -> None:
-    """Remove an earlier conversion, its manifest first, and what a killed one left."""
+    # The manifest goes first: while it stands, all parts are whole.
     for pattern in ("manifest.json", "all.idx", "part-*", ".*.partial"):
         for path in output.glob(pattern):
             path.unlink()

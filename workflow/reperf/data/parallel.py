@@ -99,4 +99,5 @@ def _serve(
 def _check_end(process: multiprocessing.Process) -> None:
     process.join()
     if process.exitcode:
-        raise ReperfError(f"a process that did a part of the work ended with {process.exitcode}")
+        end = f"killed by signal {-process.exitcode}" if process.exitcode < 0 else "lost"
+        raise ReperfError(f"a process that did a part of the work was {end}")
