@@ -1,0 +1,196 @@
+"""A report with a bit of everything: good, partial and failed cells, GPUs, hostile names."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from reperf.config import Report, Run, load_report
+from reperf.figures import draw_published, draw_suite
+from reperf.records import Environment, Gpu, Host, RunRecord
+from reperf.report import write_report
+from reperf.summary import summarise
+from reperf.tables import (
+    MEASUREMENTS,
+    SUMMARY,
+    read_measurements,
+    read_summary,
+    write_table,
+)
+
+HOSTILE = "<script>alert('x')</script> | **bold** & `code`"
+
+CONFIG = {
+    "title": "Eight systems & a <b>machine</b>",
+    "topologies": ["1n1g", "1n8g", "2n8g", "4n8g"],
+    "repeats": 7,
+    "device": "cuda",
+    "cluster": {"nodes": 4, "devices_per_node": 8},
+    "data": {"name": "imagenet", "parts": 32},
+    "suites": [
+        {
+            "name": "resnet50-fp32",
+            "workload": "resnet50",
+            "precision": "fp32",
+            "batch_size": 128,
+            "systems": ["oneflow", "ngc-mxnet", "pytorch", "paddlepaddle"],
+        },
+        {
+            "name": "resnet50-amp",
+            "workload": "resnet50",
+            "precision": "amp",
+            "batch_size": 256,
+            "systems": [
+                "pytorch",
+                {"system": "pytorch", "variant": "dynamic-loss-scale"},
+                {"system": "ngc-tensorflow1", "variant": "xla", "batch_size": 224},
+            ],
+        },
+    ],
+}
+
+# What one device did, in images/s; systems that are not here count as not built.
+ONE_DEVICE = {"oneflow": 397.64, "pytorch": 348.62, "paddlepaddle": 352.72}
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What write_report is given."""
+
+    report: Report
+    records: list[RunRecord]
+    measurements: pd.DataFrame
+    summary: pd.DataFrame
+    figures: Path
+
+    def write(self, folder: Path) -> tuple[str, str]:
+        """Write the report; returns the HTML and the Markdown."""
+        html, markdown = folder / "results/report.html", folder / "results/report.md"
+        write_report(
+            self.report,
+            self.records,
+            self.measurements,
+            self.summary,
+            figures=self.figures,
+            html=html,
+            markdown=markdown,
+        )
+        return html.read_text(encoding="utf-8"), markdown.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def big_benchmark(tmp_path_factory) -> Benchmark:
+    """GPUs on four nodes, with cells that ended in every way."""
+    folder = tmp_path_factory.mktemp("big")
+    report = load_report(CONFIG)
+    rows, cells = [], []
+    for suite in report.suites:
+        for cell in report.cells(suite):
+            why = None if cell.runs[0].system in ONE_DEVICE else "not built yet"
+            cells.append(cell.model_copy(update={"unsupported": why}))
+            rows += [] if why else [_measurement(run) for run in cell.runs]
+    write_table(folder / "measurements.csv", rows, MEASUREMENTS)
+    measurements = read_measurements(folder / "measurements.csv")
+    write_table(folder / "summary.csv", summarise(measurements, cells), SUMMARY)
+    for suite in report.suites:
+        own = [row for row in summarise(measurements, cells) if row["suite"] == suite.name]
+        write_table(folder / f"{suite.name}.csv", own, SUMMARY)
+        draw_suite(folder / f"{suite.name}.csv", folder / f"figures/{suite.name}")
+    draw_published(folder / "figures/published")
+    return Benchmark(
+        report=report,
+        records=[
+            _record(cell.runs[number], rows[0])
+            for cell in cells
+            if not cell.unsupported
+            for number in range(report.repeats)
+        ],
+        measurements=measurements,
+        summary=read_summary(folder / "summary.csv"),
+        figures=folder / "figures",
+    )
+
+
+def _ending(run: Run) -> tuple[str, str]:
+    """How a run ended: its status and reason."""
+    if run.system == "paddlepaddle" and run.nodes > 1:
+        return "failed", f"rank 3: {HOSTILE}"
+    if run.variant and run.nodes == 4:
+        return "oom", "CUDA out of memory on rank 0"
+    if run.system == "oneflow" and run.nodes == 4 and run.repeat == 2:
+        return "timeout", "no sign of life for 1800 s"
+    return "ok", ""
+
+
+def _measurement(run: Run) -> dict:
+    status, reason = _ending(run)
+    devices = run.world_size
+    throughput = ONE_DEVICE[run.system] * devices**0.97 * (1 + run.repeat / 1000)
+    throughput *= 2.8 if run.precision == "amp" else 1
+    window = {"first": 20, "last": 120, "samples": 100 * run.global_batch, "method": "window"}
+    measured = window | {
+        "throughput": throughput,
+        "seconds": 100 * run.global_batch / throughput,
+    }
+    return (
+        dict.fromkeys(MEASUREMENTS)
+        | {
+            "suite": run.suite,
+            "system": run.system,
+            "workload": run.workload,
+            "precision": run.precision,
+            "variant": run.variant,
+            "batch_size_per_device": run.batch_size,
+            "topology": run.topology,
+            "num_nodes": run.nodes,
+            "devices_per_node": run.devices_per_node,
+            "repeat": run.repeat,
+            "status": status,
+            "reason": reason,
+            "unit": "images/s",
+            "global_batch": run.global_batch,
+            "world_size": devices,
+            "log": f"{run.folder}/train.log",
+            "log_sha256": f"{run.repeat:064x}",
+        }
+        | (measured if status == "ok" else {})
+    )
+
+
+def _record(run: Run, _row: dict) -> RunRecord:
+    status, reason = _ending(run)
+    gpu = {"name": "Tesla V100-SXM2-16GB", "memory_bytes": 16 * 2**30}
+    return RunRecord(
+        status=status,
+        reason=reason,
+        run=run,
+        attempt=1,
+        command=("torchrun", f"--nnodes={run.nodes}", "train.py", "--title", HOSTILE),
+        variables={},
+        environment=Environment(
+            lock=f"envs/{run.system}.txt",
+            lock_sha256="ab" * 32,
+            python="3.11.7",
+            packages={"torch": "2.13.0", "numpy": "2.4.6", "oneflow": "0.9.0"},
+        ),
+        git_commit="0123456789abcdef0123456789abcdef01234567",
+        git_dirty=run.repeat == 7,
+        host=Host(
+            hostname=f"node{run.nodes}",
+            cpu="Intel(R) Xeon(R) Gold 5118 CPU @ 2.30GHz",
+            cores=48,
+            memory_bytes=384 * 2**30,
+            os="Ubuntu 16.04.4 LTS",
+            kernel="4.4.0-116-generic",
+            gpus=tuple(Gpu(uuid=f"GPU-{n}", **gpu) for n in range(8)),
+            driver="440.33.01",
+            cuda="10.2",
+            topology_matrix="        GPU0    GPU1\nGPU0     X      NV1\nGPU1    NV1      X\n",
+        ),
+        started=f"2026-11-2{run.repeat}T08:15:02.123456+00:00",
+        ended=f"2026-11-2{run.repeat}T08:20:02.123456+00:00",
+        seconds=300.0,
+        exit_code=0 if status == "ok" else 1,
+        peak_memory_bytes=(14 * 2**30,) * run.world_size,
+        log_sha256=f"{run.repeat:064x}",
+    )

@@ -1,0 +1,154 @@
+"""The HTML report: whole, harmless, and true to the tables."""
+
+import random
+import re
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+from reperf.report.formats import number, percent
+
+VOID = {"meta", "link", "input", "br"}
+
+
+class Page(HTMLParser):
+    """A page's elements and its text; an element that is not closed in order fails."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.elements: list[tuple[str, dict]] = []
+        self.texts: list[str] = []
+        self.open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] != "style":
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+
+@pytest.fixture(scope="module")
+def html(big_benchmark, tmp_path_factory) -> str:
+    return big_benchmark.write(tmp_path_factory.mktemp("report"))[0]
+
+
+@pytest.fixture(scope="module")
+def page(html) -> Page:
+    return Page(html)
+
+
+def test_every_number_of_the_summary_is_shown(page, big_benchmark):
+    summary = big_benchmark.summary
+    for column in summary.columns[summary.columns.str.startswith(("throughput", "ci_", "speedup"))]:
+        show = percent if column == "ci_level" else number
+        for value in summary[column].dropna():
+            assert show(value) in page.text, (column, value)
+    for value in summary["efficiency"].dropna():
+        assert percent(value) in page.text
+
+
+def test_a_bad_cell_shows_its_status_and_reason_and_no_number(page):
+    assert "CUDA out of memory on rank 0" in page.text
+    assert "1 of 7 repeats not measured; timeout: no sign of life for 1800 s" in page.text
+    assert "nan" not in page.text.lower().split()
+    assert "<NA>" not in page.text
+
+
+def test_what_is_not_built_is_one_line(page):
+    assert page.text.count("not built yet") == 1
+
+
+def test_every_run_names_its_log_hash_command_and_record(page, big_benchmark):
+    for record in big_benchmark.records:
+        assert f"{record.run.folder}/train.log" in page.text
+        assert f"{record.run.folder}/run.json" in page.text
+        assert record.log_sha256 in page.text
+    assert page.text.count("torchrun --nnodes=4 train.py") == 7 * 5
+
+
+def test_names_and_reasons_cannot_become_elements(page):
+    assert "script" not in {tag for tag, _ in page.elements}
+    assert "<script>alert('x')</script>" in page.text
+    assert "Eight systems & a <b>machine</b>" in page.text
+
+
+def test_the_file_needs_no_other_file_and_no_network(page, html):
+    for tag, attributes in page.elements:
+        assert tag not in ("script", "img", "iframe", "object", "embed")
+        for name in ("src", "href", "xlink:href"):
+            assert attributes.get(name, "#").startswith(("#", "data:")), (tag, attributes)
+    assert not re.search(r"@import|url\((?!#)", html)
+
+
+def test_ids_are_unique_and_links_lead_somewhere(page):
+    ids = Counter(attributes["id"] for _, attributes in page.elements if "id" in attributes)
+    assert [name for name, count in ids.items() if count > 1] == []
+    for _, attributes in page.elements:
+        for name in ("href", "xlink:href"):
+            target = attributes.get(name, "")
+            assert not target.startswith("#") or target[1:] in ids, target
+
+
+def test_figures_follow_the_theme_and_say_what_they_show(page, html):
+    figures = [attributes for tag, attributes in page.elements if tag == "svg"]
+    assert len(figures) == 2 * (2 + 7)  # two suites, seven published tables with a speedup
+    for figure in figures:
+        assert figure["role"] == "img"
+        assert figure["aria-label"]
+    drawings = "".join(re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL))
+    assert "var(--ink)" in drawings
+    assert "#1f2933" not in drawings
+
+
+def test_table_headers_have_a_scope(page):
+    assert all("scope" in attributes for tag, attributes in page.elements if tag == "th")
+
+
+def test_published_tables_and_contradictions_are_there(page):
+    for printed in ("12,411.97", "33,141.02", "31,958.78", "8032", "151.468", "281.537"):
+        assert printed in page.text.replace("8,032", "8032"), printed
+    assert "a median that its repeats do not give" in page.text
+
+
+def test_equal_inputs_give_equal_bytes(big_benchmark, html, tmp_path):
+    shuffled = random.Random(1).sample(big_benchmark.records, k=len(big_benchmark.records))
+    again = replace(big_benchmark, records=shuffled)
+    assert again.write(tmp_path)[0] == html
+
+
+def test_a_report_in_which_nothing_could_run_still_reads(big_benchmark, tmp_path):
+    summary = big_benchmark.summary
+    nothing = replace(
+        big_benchmark,
+        records=[],
+        measurements=big_benchmark.measurements.iloc[:0],
+        summary=summary.assign(
+            status="unsupported",
+            reason="not built yet",
+            **{
+                column: pd.Series(float("nan"), index=summary.index)
+                for column in ("throughput_median", "speedup", "efficiency")
+            },
+        ),
+    )
+    page = Page(nothing.write(tmp_path)[0])
+    assert "Left out, not built yet: OneFlow" in page.text
+    assert "No run has left a record of its machine." in page.text

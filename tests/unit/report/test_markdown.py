@@ -1,0 +1,95 @@
+"""The Markdown report, read by a real Markdown parser."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from reperf.report.markdown import _literal, block, code
+
+MARKDOWN = MarkdownIt("commonmark").enable("table")
+
+
+@pytest.fixture(scope="module")
+def folder(big_benchmark, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    big_benchmark.write(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tokens(folder):
+    return MARKDOWN.parse((folder / "results/report.md").read_text(encoding="utf-8"))
+
+
+def rows(tokens) -> list[list[str]]:
+    """The rows of all tables, as the parser sees them."""
+    found = []
+    for before, token in pairwise(tokens):
+        if before.type == "tr_open":
+            found.append([])
+        if before.type in ("td_open", "th_open"):
+            found[-1].append("".join(child.content for child in token.children))
+    return found
+
+
+def test_the_table_of_a_suite_holds_its_medians_and_speedups(tokens, big_benchmark):
+    shown = rows(tokens)
+    for cell in big_benchmark.summary.dropna(subset="throughput_median").itertuples():
+        shape = [str(cell.num_nodes), str(cell.devices_per_node), str(cell.batch_size_per_device)]
+        numbers = [f"{cell.throughput_median:.2f}", f"{cell.throughput_min:.2f}"]
+        matching = [row for row in shown if row[1:4] == shape and row[5:7] == numbers]
+        assert matching, cell
+        assert matching[0][8] == f"{cell.speedup:.2f}"
+
+
+def test_a_bad_cell_shows_its_status(tokens):
+    failed = [row for row in rows(tokens) if len(row) > 5 and row[5] == "failed"]
+    assert [row[:5] for row in failed] == [
+        ["PaddlePaddle", "2", "8", "128", "0"],
+        ["PaddlePaddle", "4", "8", "128", "0"],
+    ]
+
+
+def test_no_name_or_reason_becomes_html_or_another_column(tokens):
+    inline = [child for token in tokens for child in token.children or ()]
+    assert not [token for token in [*tokens, *inline] if token.type.startswith("html")]
+    reasons = [row[4] for row in rows(tokens) if len(row) == 5 and row[3] == "failed"]
+    assert reasons == ["rank 3: <script>alert('x')</script> | **bold** & `code`"] * 2
+
+
+def test_the_published_table_is_the_one_of_the_report(tokens):
+    shown = rows(tokens)
+    assert ["4", "32", "12411.97", "11331.93", "9514.64"] in [row[:5] for row in shown]
+    assert ["AlexNet, data parallel, synthetic images", "151.468", "144.396", "4679"] in shown
+
+
+def test_images_and_links_name_files_that_the_workflow_makes(tokens, folder):
+    inline = [child for token in tokens for child in token.children or ()]
+    images = [token.attrs["src"] for token in inline if token.type == "image"]
+    assert len(images) == 18
+    assert all(image.endswith((".svg", ".png")) for image in images)
+    links = {token.attrs["href"] for token in inline if token.type == "link_open"}
+    assert links == {"measurements.csv", "summary.csv"}
+
+
+def test_the_topology_matrix_is_kept_as_it_is(tokens):
+    (matrix,) = [token.content for token in tokens if token.type == "fence"]
+    assert matrix == "        GPU0    GPU1\nGPU0     X      NV1\nGPU1    NV1      X\n"
+
+
+TEXT = st.text(st.characters(exclude_categories=("C", "Z")) | st.sampled_from(" `|*_<>[]\\#~!&"))
+
+
+@settings(max_examples=100)
+@given(TEXT.map(lambda text: f"a{text}z"))
+def test_any_text_in_a_table_reads_as_it_is(text):
+    words = " ".join(text.split())
+    table = f"| one | two |\n|---|---|\n| {_literal(text)} | {code(text)} |\n"
+    assert rows(MARKDOWN.parse(table))[1] == [words, words]
+
+
+def test_a_block_of_lines_cannot_be_left():
+    assert MARKDOWN.parse(block("```\n# no heading\n"))[0].content == "```\n# no heading\n"

@@ -1,0 +1,48 @@
+"""The report: what was run, on what, what came out, and where every number comes from."""
+
+from collections.abc import Iterable
+from os.path import relpath
+from pathlib import Path
+
+import pandas as pd
+
+from reperf.config import Report
+from reperf.files import whole_file
+from reperf.records import RunRecord
+from reperf.report.context import gather
+from reperf.report.html import render_html
+from reperf.report.markdown import render_markdown
+
+
+def write_report(
+    report: Report,
+    records: Iterable[RunRecord],
+    measurements: pd.DataFrame,
+    summary: pd.DataFrame,
+    *,
+    figures: Path,
+    html: Path,
+    markdown: Path,
+) -> None:
+    """Write the report, as HTML and as Markdown.
+
+    Args:
+        report: the configuration.
+        records: of all runs.
+        measurements: as read_measurements gives them, all suites.
+        summary: as read_summary gives it, all suites.
+        figures: folder that holds <suite>-{throughput,speedup}.svg and published/; the HTML report
+            takes them in, the Markdown report links to them.
+        html, markdown: the files to write.
+
+    Raises:
+        ReperfError: a file cannot be written.
+    """
+    context = gather(report, records, measurements, summary)
+    with whole_file(html) as stream:
+        stream.write(render_html(context, figures))
+    with whole_file(markdown) as stream:
+        stream.write(render_markdown(context, relpath(figures, markdown.parent)))
+
+
+__all__ = ["write_report"]

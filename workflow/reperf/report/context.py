@@ -1,0 +1,307 @@
+"""What a report says, gathered once for both of its forms.
+
+Everything comes from the configuration, the run records, the two tables and the published facts.
+Nothing is asked of the clock or of this machine: equal inputs give equal reports.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import pandas as pd
+
+from reperf.config import Report, Suite
+from reperf.labels import series_of, system_title, title_of
+from reperf.published import PublishedTable, load_tables, published_for
+from reperf.published.discrepancies import Discrepancy, discrepancies
+from reperf.records import Environment, Host, RunRecord
+from reperf.systems import load_systems
+
+Row = Any
+"""A row of a table, as pandas' itertuples gives it."""
+
+INPUTS = {
+    "records": "Real samples from record files",
+    "folder": "Real samples from the image folder",
+    "synthetic": "Synthetic samples, so that no loader is in the way",
+}
+PUBLISHED_IMAGE_SIZE = 224
+"""Height and width of what the published reports trained on, pixels."""
+RUN_KEY = ["suite", "system", "variant", "topology", "repeat"]
+CELL_KEY = RUN_KEY[:-1]
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One run: its row of measurements.csv and its record, if there is one."""
+
+    row: Row
+    record: RunRecord | None
+
+    @property
+    def record_path(self) -> str:
+        return str(PurePath(self.row.log).with_name("run.json"))
+
+
+@dataclass(frozen=True)
+class CellView:
+    """One row of summary.csv, the runs behind it, and what was published for the same cell."""
+
+    row: Row
+    series: str
+    runs: tuple[RunView, ...]
+    published: tuple[Row, ...]
+
+    @property
+    def measured(self) -> bool:
+        return pd.notna(self.row.throughput_median)
+
+
+@dataclass(frozen=True)
+class SuiteView:
+    """One suite of the report."""
+
+    name: str
+    title: str
+    unit: str
+    conditions: str
+    cells: tuple[CellView, ...]
+
+    @property
+    def tried(self) -> list[CellView]:
+        """The cells that could run at all, which are those of the suite's table."""
+        return [cell for cell in self.cells if cell.row.status != "unsupported"]
+
+    @property
+    def by_series(self) -> dict[str, list[CellView]]:
+        """The cells of the table, by series."""
+        found = defaultdict(list)
+        for cell in self.tried:
+            found[cell.series].append(cell)
+        return dict(found)
+
+    @property
+    def runs(self) -> list[RunView]:
+        return [run for cell in self.cells for run in cell.runs]
+
+    @property
+    def compared(self) -> list[CellView]:
+        """The measured cells that have a published counterpart."""
+        return [cell for cell in self.cells if cell.measured and cell.published]
+
+    @property
+    def fastest(self) -> CellView | None:
+        """The cell of the highest throughput."""
+        measured = [cell for cell in self.cells if cell.measured]
+        return max(measured, key=lambda cell: cell.row.throughput_median, default=None)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Machines that differ in nothing but their names."""
+
+    host: Host
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What one system trained in."""
+
+    system: str
+    framework: str
+    environment: Environment
+
+
+@dataclass(frozen=True)
+class Context:
+    """The whole report."""
+
+    config: Report
+    records: tuple[RunRecord, ...]
+    suites: tuple[SuiteView, ...]
+    published: tuple[PublishedTable, ...]
+    discrepancies: Mapping[str, list[Discrepancy]]
+
+    @property
+    def cells(self) -> list[CellView]:
+        return [cell for suite in self.suites for cell in suite.cells]
+
+    @property
+    def tried(self) -> list[CellView]:
+        return [cell for suite in self.suites for cell in suite.tried]
+
+    @property
+    def not_measured(self) -> list[tuple[SuiteView, CellView]]:
+        """The cells that lack a run's number, with the suite of each."""
+        return [
+            (suite, cell)
+            for suite in self.suites
+            for cell in suite.tried
+            if cell.row.status != "ok"
+        ]
+
+    @property
+    def left_out(self) -> dict[str, list[str]]:
+        """What cannot run at all: reason -> titles of the systems."""
+        why = defaultdict(list)
+        for cell in self.cells:
+            title = system_title(cell.row.system)
+            if cell.row.status == "unsupported" and title not in why[cell.row.reason]:
+                why[cell.row.reason].append(title)
+        return dict(why)
+
+    @property
+    def statuses(self) -> Counter[str]:
+        """How many of the tried cells ended how."""
+        return Counter(cell.row.status for cell in self.tried)
+
+    @property
+    def days(self) -> tuple[str, str] | None:
+        """The days of the first run's start and the last one's end, ISO 8601, UTC."""
+        if not self.records:
+            return None
+        first = min(record.started for record in self.records)
+        return first[:10], max(record.ended for record in self.records)[:10]
+
+    @property
+    def device(self) -> str | None:
+        """What the runs trained on, cpu or cuda."""
+        return self.records[0].run.device if self.records else None
+
+    @property
+    def machines(self) -> list[Machine]:
+        names = defaultdict(set)
+        for record in self.records:
+            anonymous = [gpu.model_copy(update={"uuid": ""}) for gpu in record.host.gpus]
+            host = record.host.model_copy(update={"hostname": "", "gpus": tuple(anonymous)})
+            names[host.model_dump_json()].add(record.host.hostname)
+        return [
+            Machine(Host.model_validate_json(host), tuple(sorted(hostnames)))
+            for host, hostnames in names.items()
+        ]
+
+    @property
+    def setups(self) -> list[Setup]:
+        return _distinct(
+            Setup(
+                system_title(record.run.system),
+                _framework(record.run.system, record.environment),
+                record.environment,
+            )
+            for record in self.records
+        )
+
+    @property
+    def commits(self) -> list[str]:
+        """The commits of reperf that ran, "+" where there were changes on top."""
+        return _distinct(
+            record.git_commit + ("+" if record.git_dirty else "")
+            for record in self.records
+            if record.git_commit
+        )
+
+
+def gather(
+    config: Report,
+    records: Iterable[RunRecord],
+    measurements: pd.DataFrame,
+    summary: pd.DataFrame,
+) -> Context:
+    """Bring together what the report says.
+
+    Args:
+        config: the configuration.
+        records: of the runs; those that the measurements do not name are passed over.
+        measurements: as read_measurements gives them.
+        summary: as read_summary gives it.
+    """
+    known = {_key_of(record): record for record in records}
+    runs = defaultdict(list)
+    for row in measurements.itertuples():
+        record = known.get(_key(row, RUN_KEY))
+        runs[_key(row, CELL_KEY)].append(RunView(row, record))
+    used = [run.record for views in runs.values() for run in views if run.record]
+    by_kind = defaultdict(list)
+    for discrepancy in discrepancies():
+        by_kind[discrepancy.kind].append(discrepancy)
+    return Context(
+        config=config,
+        records=tuple(used),
+        suites=tuple(
+            _suite(config, config.suite(name), cells, runs)
+            for name, cells in summary.groupby("suite", sort=False)
+        ),
+        published=load_tables(),
+        discrepancies=dict(by_kind),
+    )
+
+
+def _suite(config: Report, suite: Suite, cells: pd.DataFrame, runs: Mapping) -> SuiteView:
+    unit = cells["unit"].iloc[0]
+    published = _published(suite, unit)
+    return SuiteView(
+        name=suite.name,
+        title=title_of(cells),
+        unit=unit,
+        conditions=_conditions(config, suite, unit),
+        cells=tuple(
+            CellView(
+                row=row,
+                series=series,
+                runs=tuple(runs[_key(row, CELL_KEY)]),
+                published=tuple(published[_published_key(row)]),
+            )
+            for row, series in zip(cells.itertuples(), series_of(cells), strict=True)
+        ),
+    )
+
+
+def _conditions(config: Report, suite: Suite, unit: str) -> str:
+    """What a suite's title leaves out."""
+    size = f", {suite.image_size} x {suite.image_size} pixels" if unit == "images/s" else ""
+    repeats = suite.repeats or config.repeats
+    return f"{INPUTS[suite.input]}{size}; {repeats} repeats a cell"
+
+
+def _published(suite: Suite, unit: str) -> Mapping[tuple, list[Row]]:
+    """The published cells that may stand beside a suite's, by what they must have in common."""
+    found = defaultdict(list)
+    if suite.input == "synthetic" or (
+        unit == "images/s" and suite.image_size != PUBLISHED_IMAGE_SIZE
+    ):
+        return found
+    for size in {entry.batch_size or suite.batch_size for entry in suite.entries}:
+        for row in published_for(suite.workload, suite.precision, size).itertuples():
+            found[_published_key(row)].append(row)
+    return found
+
+
+def _published_key(row: Row) -> tuple:
+    return row.system, row.variant, int(row.batch_size_per_device), row.topology
+
+
+def _key(row: Row, columns: list[str]) -> tuple[str, ...]:
+    return tuple(str(getattr(row, column)) for column in columns)
+
+
+def _key_of(record: RunRecord) -> tuple[str, ...]:
+    run = record.run
+    return run.suite, run.system, run.variant or "", run.topology, str(run.repeat)
+
+
+def _framework(system: str, environment: Environment) -> str:
+    """The framework's package and its version, such as "torch 2.13.0"."""
+    known = load_systems().get(system)
+    package = known.framework if known else system
+    return f"{package} {environment.packages.get(package, '')}".strip()
+
+
+def _distinct(items: Iterable) -> list:
+    found = []
+    for item in items:
+        if item not in found:
+            found.append(item)
+    return found

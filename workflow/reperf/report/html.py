@@ -1,0 +1,58 @@
+"""The report as one HTML file that needs nothing else: no network, no script, no second file."""
+
+import re
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from reperf.palette import GRID, INK, MUTED, PAPER
+from reperf.report.context import Context
+from reperf.report.formats import FILTERS, TESTS
+
+# Where style.css says what a colour is in light and in dark.
+THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--line)", PAPER: "var(--paper)"}
+STYLE = Path(__file__).with_name("style.css")
+
+
+def render_html(context: Context, figures: Path) -> str:
+    """The page.
+
+    Args:
+        context: what it says.
+        figures: folder of the figures, as the workflow writes them.
+    """
+    environment = Environment(
+        loader=PackageLoader("reperf.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= FILTERS
+    environment.tests |= TESTS
+    return environment.get_template("report.html.j2").render(
+        report=context,
+        style=Markup(STYLE.read_text(encoding="utf-8")),
+        drawing=lambda stem, label: inline_svg(figures / f"{stem}.svg", stem, label),
+    )
+
+
+def inline_svg(path: Path, name: str, label: str) -> Markup:
+    """A figure of ours as part of a page, in the page's colours.
+
+    Args:
+        path: the SVG file that reperf.figures wrote.
+        name: makes the ids unique among the page's figures.
+        label: what the figure shows, for those who do not see it.
+    """
+    text = path.read_text(encoding="utf-8")
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    prefix = re.sub(r"\W", "-", name)
+    text = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{prefix}-", text)
+    for colour, variable in THEME.items():
+        text = text.replace(colour, variable)
+    opening, rest = text.split(">", 1)
+    opening = re.sub(r' (width|height|version|xmlns)="[^"]*"', "", opening)
+    return Markup('{} role="img" aria-label="{}">{}').format(Markup(opening), label, Markup(rest))

@@ -1,0 +1,58 @@
+"""The report as Markdown, for repositories and mail: the same facts in the form of the seeds."""
+
+import re
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from reperf.report.context import Context
+from reperf.report.formats import FILTERS, TESTS
+
+SPECIAL = re.compile(r"([\\`*_\[\]<>|#~]|&(?=[#\w]+;))")
+
+
+def render_markdown(context: Context, figures: str) -> str:
+    """The document.
+
+    Args:
+        context: what it says.
+        figures: where the figures lie, relative to the document.
+    """
+    environment = Environment(
+        loader=PackageLoader("reperf.report"),
+        autoescape=False,  # that is HTML's; `finalize` escapes for Markdown
+        finalize=_literal,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= FILTERS | {"code": code, "block": block}
+    environment.tests |= TESTS
+    return environment.get_template("report.md.j2").render(report=context, figures_folder=figures)
+
+
+def code(value: object) -> Markup:
+    """Text in a code span."""
+    text = " ".join(str(value).split()).replace("|", "\\|")
+    fence = _fence(text, least=1)
+    pad = " " if "`" in text else ""
+    return Markup(f"{fence}{pad}{text}{pad}{fence}")
+
+
+def block(text: str) -> Markup:
+    """Lines as a block of code."""
+    fence = _fence(text, least=3)
+    return Markup("\n".join([fence, *text.strip("\n").splitlines(), fence]))
+
+
+def _fence(text: str, least: int) -> str:
+    """Backticks that no backticks in the text can end."""
+    return "`" * max(least, 1 + max(map(len, re.findall("`+", text)), default=0))
+
+
+def _literal(value: Any) -> Any:  # noqa: ANN401 - what a template prints
+    """Text that Markdown shows as it is, on one line."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return SPECIAL.sub(r"\\\1", re.sub(r"\s+", " ", value))

@@ -1,0 +1,36 @@
+# What people read: one HTML file and one Markdown file.
+
+
+def records_of_report(wildcards):
+    return [
+        f"{run.folder}/run.json" for suite in REPORT.suites for run in REPORT.runs(suite)
+    ]
+
+
+rule report:
+    input:
+        records=records_of_report,
+        measurements="results/measurements.csv",
+        summary="results/summary.csv",
+        figures=expand(
+            "figures/{suite}-{kind}.{suffix}", suite=SUITES, kind=KINDS, suffix=SUFFIXES
+        ),
+        published=PUBLISHED_FIGURES,
+        facts=PUBLISHED_FACTS,
+        code=library("reperf.report"),
+    output:
+        html=report(
+            "results/report.html",
+            caption="../captions/report.rst",
+            category="Report",
+        ),
+        markdown="results/report.md",
+    log:
+        "logs/report.log",
+    params:
+        report=REPORT.model_dump(mode="json", by_alias=True),
+        figures="figures",
+    message:
+        "write the report"
+    script:
+        "../scripts/write_report.py"

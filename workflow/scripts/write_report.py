@@ -1,0 +1,20 @@
+"""Write the report."""
+
+from pathlib import Path
+
+from reperf.config import load_report
+from reperf.records import RunRecord
+from reperf.report import write_report
+from reperf.script import script
+from reperf.tables import read_measurements, read_summary
+
+with script(snakemake.log[0]):
+    write_report(
+        load_report(snakemake.params.report),
+        map(RunRecord.read, snakemake.input.records),
+        read_measurements(snakemake.input.measurements),
+        read_summary(snakemake.input.summary),
+        figures=Path(snakemake.params.figures),
+        html=Path(snakemake.output.html),
+        markdown=Path(snakemake.output.markdown),
+    )
