@@ -96,7 +96,7 @@ def verified(path: Path) -> Iterator[zipfile.ZipFile]:
 
 def unpack(archive: zipfile.ZipFile, name: str, folder: Path) -> None:
     """Write one member of a verified archive below a folder."""
-    with archive.open(name) as source, whole_file(folder / name, "wb") as target:
+    with archive.open(name) as source, whole_file(folder / name, "wb", durable=False) as target:
         shutil.copyfileobj(source, target, _CHUNK)
 
 
