@@ -3,7 +3,9 @@
 
 def records_of_report(wildcards):
     return [
-        f"{run.folder}/run.json" for suite in REPORT.suites for run in REPORT.runs(suite)
+        f"{run.folder}/run.json"
+        for suite in REPORT.suites
+        for run in REPORT.runs(suite)
     ]
 
 
@@ -13,7 +15,10 @@ rule report:
         measurements="results/measurements.csv",
         summary="results/summary.csv",
         figures=expand(
-            "figures/{suite}-{kind}.{suffix}", suite=SUITES, kind=KINDS, suffix=SUFFIXES
+            "figures/{suite}-{kind}.{suffix}",
+            suite=SUITES,
+            kind=KINDS,
+            suffix=SUFFIXES,
         ),
         published=PUBLISHED_FIGURES,
         facts=PUBLISHED_FACTS,

@@ -17,6 +17,7 @@ from reperf.labels import series_of, system_title, title_of
 from reperf.published import PublishedTable, load_tables, published_for
 from reperf.published.discrepancies import Discrepancy, discrepancies
 from reperf.records import Environment, Host, RunRecord
+from reperf.report.formats import count
 from reperf.systems import load_systems
 
 Row = Any
@@ -263,7 +264,7 @@ def _conditions(config: Report, suite: Suite, unit: str) -> str:
     """What a suite's title leaves out."""
     size = f", {suite.image_size} x {suite.image_size} pixels" if unit == "images/s" else ""
     repeats = suite.repeats or config.repeats
-    return f"{INPUTS[suite.input]}{size}; {repeats} repeats a cell"
+    return f"{INPUTS[suite.input]}{size}; {count(repeats, 'repeat')} a cell"
 
 
 def _published(suite: Suite, unit: str) -> Mapping[tuple, list[Row]]:
