@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from uv import find_uv_bin
@@ -23,7 +24,7 @@ from reperf.records import Environment
 from reperf.systems import ROOT, SYSTEMS, System
 
 _RECORD = "environment.json"
-_EXACT = re.compile(r"([A-Za-z0-9][\w.-]*==[\w.!+-]*\w)")
+_EXACT = re.compile(r"[A-Za-z0-9][\w.-]*==[\w.!+-]*\w")
 _TAIL_LINES = 12
 
 
@@ -41,27 +42,29 @@ def build(system: System, folder: Path) -> None:
     Raises:
         ReperfError: something cannot be found, installed or imported: what, and the last lines.
     """
-    lock = system.lock.relative_to(ROOT)
+    lock, trainer = system.lock.relative_to(ROOT), system.trainer.relative_to(ROOT)
+    python = str(python_of(folder))
     uv = find_uv_bin()
     _do(
         [uv, "venv", "--clear", "--no-project", "--python", system.python, str(folder)],
-        f"{folder}: Python {system.python} is neither here nor to be fetched",
+        trouble=f"{folder}: Python {system.python} is neither here nor to be fetched",
     )
-    python = str(python_of(folder))
-    install = [uv, "pip", "install", "--python", python]
-    _do(
-        [*install, "--constraint", str(system.lock), *system.packages],
-        f"{lock}: cannot be installed",
+    install = [uv, "pip", "install", "--python", python, "--constraint", str(system.lock)]
+    _do([*install, *system.packages], trouble=f"{lock}: cannot be installed")
+    packages = _do(
+        [uv, "pip", "list", "--python", python, "--format", "json"],
+        trouble=f"{folder}: its packages cannot be listed",
     )
-    _do(
-        [python, str(system.trainer), "--help"],
-        f"{system.trainer.relative_to(ROOT)}: does not start in {folder}",
+    version = _do(
+        [python, "-c", "import platform; print(platform.python_version())"],
+        trouble=f"{folder}: its Python does not start",
     )
+    _do([python, str(system.trainer), "--help"], trouble=f"{trainer}: does not start in {folder}")
     record = Environment(
         lock=str(lock),
         lock_sha256=sha256(system.lock),
-        python=_do([python, "-c", "import platform; print(platform.python_version())"]).strip(),
-        packages=_installed(uv, python),
+        python=version.strip(),
+        packages={package["name"]: package["version"] for package in json.loads(packages)},
     )
     with whole_file(folder / _RECORD) as stream:
         stream.write(record.model_dump_json(indent=2) + "\n")
@@ -91,14 +94,8 @@ def python_of(folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def _installed(uv: str, python: str) -> dict[str, str]:
-    """The packages of an environment: name -> version."""
-    answer = _do([uv, "pip", "list", "--python", python, "--format", "json"])
-    return {package["name"]: package["version"] for package in json.loads(answer)}
-
-
-def _do(command: Sequence[str], trouble: str = "") -> str:
-    """Run a command, its messages into this process's own, and return what it answers.
+def _do(command: Sequence[str], trouble: str) -> str:
+    """Run a command and return its answer; its messages go where this process's own go.
 
     Raises:
         ReperfError: it failed: `trouble`, the package at fault where one is named, the last lines.
@@ -114,33 +111,35 @@ def _do(command: Sequence[str], trouble: str = "") -> str:
     sys.stderr.write(answer.stderr)
     if answer.returncode == 0:
         return answer.stdout
-    said = (answer.stdout + answer.stderr).strip()
-    package = _EXACT.search(said)
-    tail = "\n".join(f"  | {line}" for line in said.splitlines()[-_TAIL_LINES:])
-    raise ReperfError(f"{trouble}{f' ({package[1]})' if package else ''}:\n{tail}")
+    lines = (answer.stdout + answer.stderr).strip().splitlines()
+    package = next((found[0] for line in lines if (found := _EXACT.search(line))), None)
+    tail = "".join(f"\n  | {line}" for line in lines[-_TAIL_LINES:])
+    raise ReperfError(f"{trouble}{f' ({package})' if package else ''}{tail}")
 
 
+@cache
 def _uv_settings() -> dict[str, str]:
-    """What uv has to be told of this machine, because it does not read it where pip does."""
+    """What uv has to be told of this machine, because it does not look where pip does."""
     settings = {}
     if links := _find_links_of_pip():
-        settings["UV_FIND_LINKS"] = ",".join([os.environ.get("UV_FIND_LINKS", ""), *links]).strip(
-            ","
-        )
+        settings["UV_FIND_LINKS"] = ",".join(links)
     if pyenv := shutil.which("pyenv"):
         # Its commands answer only for the versions chosen, and uv stops at one that does not.
-        versions = subprocess.run(
+        answer = subprocess.run(
             [pyenv, "versions", "--bare"], check=True, capture_output=True, text=True
         )
-        settings["PYENV_VERSION"] = ":".join(versions.stdout.split())
+        settings["PYENV_VERSION"] = ":".join(answer.stdout.split())
     return settings
 
 
 def _find_links_of_pip() -> list[str]:
-    """The folders and pages of wheels that pip is set to look into; none where pip is missing."""
+    """The places of wheels that uv is set to look into, and those of pip's settings."""
     answer = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], check=False, capture_output=True, text=True
     )
-    settings = [line.partition("=") for line in answer.stdout.splitlines()]
-    values = [ast.literal_eval(value) for key, _, value in settings if key.endswith(".find-links")]
-    return list(dict.fromkeys(link for value in values for link in value.split()))
+    links = os.environ.get("UV_FIND_LINKS", "").split(",")
+    for line in answer.stdout.splitlines():
+        key, _, value = line.partition("=")
+        if key.endswith(".find-links"):
+            links += ast.literal_eval(value).split()
+    return list(dict.fromkeys(filter(None, links)))

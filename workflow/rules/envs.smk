@@ -4,7 +4,7 @@ from reperf.systems import load_systems
 
 
 def lock_of_system(wildcards):
-    return load_systems()[wildcards.system].lock
+    return seen_from_here([load_systems()[wildcards.system].lock])
 
 
 def packages_of_system(wildcards):
@@ -23,6 +23,8 @@ rule environment:
         ".envs/{system}/environment.json",
     log:
         "logs/envs/{system}.log",
+    wildcard_constraints:
+        system="|".join(load_systems()),
     params:
         packages=packages_of_system,
         python=python_of_system,

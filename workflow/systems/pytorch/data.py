@@ -88,10 +88,10 @@ SOURCES = {"tfrecord": Records, "folder": Folder}
 
 
 def batches(source, flags, rank, pinned):
-    """Endless batches, decoded by flags.threads threads while the model trains.
+    """Endless batches, decoded ahead by flags.threads threads while the model trains.
 
-    The decoders hold no lock of Python's while they work, so threads do, and the batch that a
-    thread fills is the one that is copied to the device.
+    The decoders hold no lock of Python's while they work, so threads do, and the memory that a
+    thread fills is what is copied to the device.
 
     Args:
         source: a Records or Folder.
@@ -99,14 +99,15 @@ def batches(source, flags, rank, pinned):
         rank: decides, with the seed, the order and the crops.
         pinned: whether the batches lie in page-locked memory, for copies to a GPU.
 
-    Yields:
-        uint8 images of shape [N, H, W, 3] and int64 labels of shape [N].
+    Returns:
+        An iterator of uint8 images [N, H, W, 3] and int64 labels [N].
     """
     if not len(source):
         raise Refused(f"{flags.data}: rank {rank} has no image; allowed: one or more for each rank")
 
-    def load(indexes, batch):
-        random = np.random.default_rng((flags.seed, rank, batch))
+    def load(batch):
+        number, indexes = batch
+        random = np.random.default_rng((flags.seed, rank, number))
         shape = (flags.batch_size, flags.image_size, flags.image_size, 3)
         images = torch.empty(shape, dtype=torch.uint8, pin_memory=pinned)
         labels = torch.empty(flags.batch_size, dtype=torch.int64, pin_memory=pinned)
@@ -119,18 +120,30 @@ def batches(source, flags, rank, pinned):
                 raise Refused(f"{source.name(index)}: {error}; allowed: a JPEG") from None
         return images, labels
 
-    order = _endless_order(len(source), np.random.default_rng((flags.seed, rank)))
-    pool = ThreadPoolExecutor(flags.threads)
-    ahead = deque()
-    for batch in itertools.count():
-        ahead.append(pool.submit(load, list(itertools.islice(order, flags.batch_size)), batch))
-        if len(ahead) > flags.threads + 1:
-            yield ahead.popleft().result()
+    order = np.random.default_rng((flags.seed, rank))
+    wanted = enumerate(_shuffled(len(source), flags.batch_size, order))
+    return _ahead(load, wanted, flags.threads)
 
 
-def _endless_order(count, random):
+def _ahead(load, wanted, threads):
+    """Apply `load` to what is wanted, in threads that start now; the results in order."""
+    pool = ThreadPoolExecutor(threads)
+    loading = deque(pool.submit(load, next(wanted)) for _ in range(threads + 1))
+
+    def results():
+        while True:
+            loading.append(pool.submit(load, next(wanted)))
+            yield loading.popleft().result()
+
+    return results()
+
+
+def _shuffled(count, size, random):
+    """Endless lists of `size` numbers below `count`: all of them in a random order, then again."""
+    epochs = (random.permutation(count) for _ in itertools.count())
+    order = itertools.chain.from_iterable(epochs)
     while True:
-        yield from random.permutation(count)
+        yield list(itertools.islice(order, size))
 
 
 def random_crop(jpeg, size, random):

@@ -28,12 +28,12 @@ def main():
 
 
 def train(flags, log):
+    precision, scaler = make_precision(flags)
     device = prepare_device(flags)
     data = on_device(input_batches(flags, device), device)
     torch.manual_seed(flags.seed)
     network = ResNet50().to(device, memory_format=torch.channels_last)
     optimizer = make_optimizer(network, log.global_batch)
-    precision, scaler = make_precision(flags)
     model = distribute(network, device)
     if flags.compile:
         model = torch.compile(model)
@@ -114,7 +114,7 @@ def distribute(network, device):
     return DistributedDataParallel(
         network,
         device_ids=[device] if device.type == "cuda" else None,
-        broadcast_buffers=False,  # each rank's batch norm sees its own batches
+        forward_sync_buffers=False,  # each rank's batch norm sees its own batches
         gradient_as_bucket_view=True,
         static_graph=True,
     )

@@ -1,0 +1,129 @@
+"""Environments are built for real, from tiny wheels in a folder and without the network."""
+
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from reperf import environments, systems
+from reperf.environments import build, is_current, python_of, read_environment
+from reperf.errors import ReperfError
+from reperf.systems import System
+
+HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch) -> Path:
+    """A repository that holds nothing yet, whose packages come from its folder wheels/."""
+    monkeypatch.setattr(systems, "SYSTEMS", tmp_path / "workflow/systems")
+    monkeypatch.setattr(systems, "ENVIRONMENTS", tmp_path / "envs")
+    monkeypatch.setattr(environments, "ROOT", tmp_path)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
+    environments._uv_settings.cache_clear()
+    for folder in ("wheels", "envs", "workflow/systems/mine"):
+        (tmp_path / folder).mkdir(parents=True)
+    yield tmp_path
+    environments._uv_settings.cache_clear()
+
+
+def make_wheel(root: Path, name: str, version: str, requires: str = "") -> None:
+    """A wheel with one module that only knows its version."""
+    info = f"{name}-{version}.dist-info"
+    need = f"Requires-Dist: {requires}\n" if requires else ""
+    content = {
+        f"{name}.py": f"version = {version!r}\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{need}",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/RECORD": "",
+    }
+    with zipfile.ZipFile(root / "wheels" / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+        for path, text in content.items():
+            wheel.writestr(path, text)
+
+
+def make_system(root: Path, *lock: str, python: str = HERE, imports: str = "engine") -> System:
+    """A system that trains with the package `engine`."""
+    (root / "envs/mine.txt").write_text("\n".join(lock) + "\n")
+    (root / "workflow/systems/mine/train.py").write_text(f"import {imports}\n")
+    return System(
+        id="mine", title="", framework="engine", about="", python=python, packages=("engine",)
+    )
+
+
+def test_the_lock_decides_the_versions_of_the_whole_closure(root):
+    make_wheel(root, "engine", "2.0", requires="wheels_of")
+    make_wheel(root, "wheels_of", "1.0")
+    make_wheel(root, "wheels_of", "1.1")
+    system = make_system(root, "engine==2.0", "wheels_of==1.0")
+    build(system, root / ".envs/mine")
+    built = read_environment(root / ".envs/mine")
+    assert built.packages == {"engine": "2.0", "wheels-of": "1.0"}
+    assert built.lock == "envs/mine.txt"
+    assert built.python.startswith(HERE + ".")
+    assert python_of(root / ".envs/mine").exists()
+
+
+def test_what_the_platform_does_not_need_is_not_installed(root):
+    make_wheel(root, "engine", "2.0")
+    system = make_system(root, "engine==2.0", "a_gpu_library==13.0")
+    build(system, root / ".envs/mine")
+    assert read_environment(root / ".envs/mine").packages == {"engine": "2.0"}
+
+
+def test_a_changed_lock_makes_an_environment_out_of_date_and_a_rebuild_replaces_it(root):
+    make_wheel(root, "engine", "1.0")
+    make_wheel(root, "engine", "2.0")
+    folder = root / ".envs/mine"
+    system = make_system(root, "engine==1.0")
+    assert not is_current(system, folder)
+    build(system, folder)
+    assert is_current(system, folder)
+    system = make_system(root, "engine==2.0")
+    assert not is_current(system, folder)
+    build(system, folder)
+    assert is_current(system, folder)
+    assert read_environment(folder).packages == {"engine": "2.0"}
+
+
+def test_a_package_that_cannot_be_had_is_named_and_the_environment_does_not_count(root):
+    make_wheel(root, "engine", "1.0")
+    system = make_system(root, "engine==9.9")
+    one_line_then_the_tail = r"^envs/mine.txt: cannot be installed \(engine==9.9\)\n  \| "
+    with pytest.raises(ReperfError, match=one_line_then_the_tail):
+        build(system, root / ".envs/mine")
+    with pytest.raises(ReperfError, match="not built"):
+        read_environment(root / ".envs/mine")
+
+
+def test_an_environment_in_which_the_trainer_does_not_start_does_not_count(root):
+    make_wheel(root, "engine", "1.0")
+    system = make_system(root, "engine==1.0", imports="engine.missing")
+    with pytest.raises(ReperfError, match=r"train.py: does not start in (?s:.*)ModuleNotFound"):
+        build(system, root / ".envs/mine")
+    assert not is_current(system, root / ".envs/mine")
+
+
+def test_a_failed_rebuild_leaves_no_environment_that_counts(root):
+    make_wheel(root, "engine", "1.0")
+    build(make_system(root, "engine==1.0"), root / ".envs/mine")
+    with pytest.raises(ReperfError):
+        build(make_system(root, "engine==2.0"), root / ".envs/mine")
+    with pytest.raises(ReperfError, match="not built"):
+        read_environment(root / ".envs/mine")
+
+
+def test_a_python_that_is_nowhere_is_named(root):
+    make_wheel(root, "engine", "1.0")
+    system = make_system(root, "engine==1.0", python="3.99")
+    with pytest.raises(ReperfError, match=r"Python 3\.99 is neither here nor to be fetched"):
+        build(system, root / ".envs/mine")
+
+
+def test_systems_that_share_an_environment_share_its_lock():
+    own = System(id="mine", title="", framework="engine", about="")
+    guest = System(id="guest", title="", framework="engine", about="", shares="mine")
+    assert own.environment == guest.environment == Path(".envs/mine")
+    assert own.lock == guest.lock

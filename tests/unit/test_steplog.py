@@ -1,0 +1,194 @@
+"""What trainers say. The lines go to file descriptor 1, and ends are real process ends."""
+
+import ast
+import json
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+from reperf.systems import SYSTEMS
+
+sys.path.insert(0, str(SYSTEMS))
+
+import steplog
+
+FLAGS = [
+    "--workload",
+    "resnet50",
+    "--precision",
+    "fp32",
+    "--batch-size",
+    "4",
+    "--iterations",
+    "10",
+    "--print-every",
+    "5",
+    "--input",
+    "synthetic",
+    "--device",
+    "cpu",
+    "--threads",
+    "1",
+    "--seed",
+    "1",
+]
+
+
+def make_log(rank: int = 0, world_size: int = 2) -> steplog.StepLog:
+    return steplog.StepLog(steplog.parse_flags(FLAGS), rank, world_size)
+
+
+def events(text: str) -> list[dict]:
+    mark = ":::MLLOG "
+    lines = [line for line in text.splitlines() if line.startswith(mark)]
+    return [json.loads(line.removeprefix(mark)) for line in lines]
+
+
+def configure(log: steplog.StepLog, parameters: int = 25557032) -> None:
+    log.configured(parameters, "torch 2", {"torch": "2"}, ["cpu", "cpu"])
+
+
+def run(body: str) -> subprocess.CompletedProcess:
+    """Run the body of `with log.to_the_end():` in a process of its own."""
+    code = f"""
+import sys, threading, time
+import steplog
+log = steplog.StepLog(steplog.parse_flags({FLAGS!r}), rank=1, world_size=2)
+with log.to_the_end():
+    {body}
+print("not reached")
+"""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        env={"PYTHONPATH": str(SYSTEMS)},
+    )
+
+
+def test_the_oldest_trainers_python_can_read_it():
+    ast.parse((SYSTEMS / "steplog.py").read_text(encoding="utf-8"), feature_version=(3, 7))
+
+
+def test_data_is_needed_unless_it_is_synthetic(capsys):
+    with pytest.raises(SystemExit):
+        steplog.parse_flags([*FLAGS, "--input", "tfrecord"])
+    assert "--data is needed" in capsys.readouterr().err
+
+
+def test_a_whole_run_is_a_log_of_one_object_a_line(capfd):
+    log = make_log()
+    configure(log)
+    log.step(5, 6.9)
+    log.step(10, 6.8)
+    log.finished(["aa", "aa"], [100, 200])
+    said = events(capfd.readouterr().out)
+    values = {event["key"]: event["value"] for event in said if event["key"] != "tracked_stats"}
+    assert values["global_batch_size"] == 8
+    assert values["world_size"] == 2
+    assert values["parameters"] == 25557032
+    assert values["configuration"]["image_size"] == 224
+    first, second = (event["value"] for event in said if event["key"] == "tracked_stats")
+    assert (first["iteration"], first["samples"], first["loss"]) == (5, 40, 6.9)
+    assert "throughput" not in first  # the time before the first line holds the start, too
+    assert second["throughput"] == pytest.approx(40 / (second["seconds"] - first["seconds"]))
+    assert said[-1]["key"] == "run_stop"
+    assert said[-1]["metadata"]["status"] == "success"
+
+
+def test_only_printed_iterations_wait_for_the_device():
+    log = make_log()
+    assert [n for n in range(1, 11) if log.prints(n)] == [5, 10]
+
+
+def test_other_ranks_only_give_signs_of_life(capfd):
+    log = make_log(rank=1)
+    configure(log)
+    log.step(5, 6.9)
+    log.finished(["aa", "aa"], [100, 200])
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].startswith("rank 1: started on ")
+    assert lines[1:] == ["rank 1: iteration 5", "rank 1: done"]
+
+
+def test_a_model_that_is_not_the_workloads_is_refused():
+    with pytest.raises(steplog.Refused, match=r"has 25575912 parameters, resnet50 has 25557032"):
+        configure(make_log(), parameters=25575912)
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_loss_that_is_not_finite_is_refused_on_every_rank(loss, rank):
+    with pytest.raises(steplog.Refused, match=r"the loss at iteration 5 is (nan|inf)"):
+        make_log(rank).step(5, loss)
+
+
+def test_ranks_that_drifted_apart_are_refused():
+    with pytest.raises(steplog.Refused, match="weights of rank 1 differ"):
+        make_log().finished(["aa", "bb"], [1, 1])
+
+
+def test_a_run_that_ends_well_leaves_at_once_whatever_still_runs():
+    answer = run("threading.Thread(target=time.sleep, args=(60,)).start(); print('last words')")
+    assert answer.returncode == 0
+    assert answer.stdout.endswith("last words\n")
+
+
+def test_a_refusal_is_one_marked_line_that_names_the_rank():
+    answer = run("raise steplog.Refused('no images')")
+    assert answer.returncode == 1
+    assert answer.stdout.splitlines()[-1] == ":::REFUSED rank 1: no images"
+    assert answer.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "MemoryError()",
+        "RuntimeError('[enforce] DefaultCPUAllocator: can\\'t allocate memory: 9 bytes\\n at 0')",
+        "RuntimeError('DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes')",
+        "RuntimeError('CUDA out of memory. Tried to allocate 20.00 MiB')",
+        "RuntimeError('OOM when allocating tensor with shape[256,64,112,112]')",
+        "RuntimeError('Failed to allocate 12 bytes')",
+        "RuntimeError('std::bad_alloc')",
+    ],
+)
+def test_full_memory_has_a_mark_of_its_own_in_every_framework(error):
+    answer = run(f"raise {error}")
+    assert answer.returncode == 1
+    last = answer.stdout.splitlines()[-1]
+    assert last.startswith(":::OOM rank 1: ")
+    assert len(last) > len(":::OOM rank 1: ")
+
+
+def test_another_error_shows_where_it_happened():
+    answer = run("1 / 0")
+    assert answer.returncode == 1
+    assert "ZeroDivisionError" in answer.stderr
+    assert ":::" not in answer.stdout
+
+
+def test_the_learning_rate_grows_with_the_batch_and_stays_safe():
+    assert steplog.learning_rate(8) == pytest.approx(0.1 / 32)
+    assert steplog.learning_rate(256) == steplog.learning_rate(8192) == 0.1
+
+
+def test_ranks_keep_to_cores_of_their_own():
+    count = "import os, steplog; steplog.keep_to_own_cores({}, 1); print(*os.sched_getaffinity(0))"
+    cores = [
+        subprocess.run(
+            [sys.executable, "-c", count.format(rank)],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={"PYTHONPATH": str(SYSTEMS)},
+        ).stdout.split()
+        for rank in range(2)
+    ]
+    assert [len(own) for own in cores] == [1, 1]
+    if len(os.sched_getaffinity(0)) > 1:
+        assert cores[0] != cores[1]
