@@ -6,7 +6,7 @@ from reperf.sources import PACKAGE, library
 
 
 def names(*modules: str) -> set[str]:
-    return {str(Path(path).relative_to(PACKAGE)) for path in library(*modules)}
+    return {str(Path(path).resolve().relative_to(PACKAGE)) for path in library(*modules)}
 
 
 def test_a_module_stands_for_what_it_imports_too():
@@ -24,4 +24,4 @@ def test_a_package_stands_for_all_of_its_files():
 
 def test_only_files_of_the_library_are_named():
     assert all(Path(path).is_file() for path in library("reperf.training"))
-    assert all(Path(path).is_relative_to(PACKAGE) for path in library("reperf.training"))
+    assert all(Path(path).resolve().is_relative_to(PACKAGE) for path in library("reperf.training"))

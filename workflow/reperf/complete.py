@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from reperf.config import Report
 from reperf.errors import ReperfError
 from reperf.files import whole_file
 from reperf.tables import read_summary
@@ -16,17 +15,6 @@ EXPLAINED = ("ok", "oom", "unsupported")
 def failed_cells(summary: pd.DataFrame) -> pd.DataFrame:
     """The cells that another run could still measure."""
     return summary[~summary["status"].isin(EXPLAINED)]
-
-
-def left_out(report: Report) -> str:
-    """One line that names what the report asks for and nothing can train; "" if all is there."""
-    why: dict[str, list[str]] = {}
-    for suite in report.suites:
-        for cell in report.cells(suite):
-            entry = cell.runs[0].system
-            if cell.unsupported and entry not in why.setdefault(cell.unsupported, []):
-                why[cell.unsupported].append(entry)
-    return "; ".join(f"{reason}: {', '.join(sorted(systems))}" for reason, systems in why.items())
 
 
 def rerun_command(profile: str) -> str:

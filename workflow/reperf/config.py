@@ -327,6 +327,15 @@ class Report(_Model):
         """The runs of a suite that can run."""
         return [run for cell in self.cells(suite) if not cell.unsupported for run in cell.runs]
 
+    def left_out(self) -> str:
+        """One line that names what the report asks for and nothing can train; "" if all can."""
+        why: dict[str, set[str]] = {}
+        for suite in self.suites:
+            for cell in self.cells(suite):
+                if cell.unsupported:
+                    why.setdefault(cell.unsupported, set()).add(cell.runs[0].system)
+        return "; ".join(f"{reason}: {', '.join(sorted(ids))}" for reason, ids in why.items())
+
     def run(self, suite: str, entry: str, topology: str, repeat: int | str) -> Run:
         """The one run that its path names."""
         found = self.suite(suite)

@@ -1,6 +1,8 @@
 """Which library files decide a result, so that editing one reruns that result and no other."""
 
 import ast
+import os
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +19,7 @@ def library(*modules: str) -> list[str]:
         modules: dotted names, such as "reperf.measure"; a package stands for all of its modules.
 
     Returns:
-        Absolute paths, sorted, templates and other data files of the packages included.
+        Paths as seen from here, sorted, templates and other data files of the packages included.
     """
     files: set[Path] = set()
     waiting = [path for module in modules for path in _files_of(module)]
@@ -26,7 +28,12 @@ def library(*modules: str) -> list[str]:
         if path not in files:
             files.add(path)
             waiting.extend(_imported_by(path))
-    return sorted(str(path) for path in files)
+    return seen_from_here(sorted(files))
+
+
+def seen_from_here(paths: Iterable[Path]) -> list[str]:
+    """Files as inputs of a rule: relative, so that a folder that has moved is not built again."""
+    return [os.path.relpath(path) for path in paths]
 
 
 def _files_of(module: str) -> list[Path]:

@@ -11,7 +11,9 @@ def results_of_suite(wildcards):
 def trainers_of_suite(wildcards):
     runs = REPORT.runs(REPORT.suite(wildcards.suite))
     used = sorted({run.system for run in runs})
-    return [source for system in used for source in load_systems()[system].sources]
+    return seen_from_here(
+        source for system in used for source in load_systems()[system].sources
+    )
 
 
 def report_of_suite(wildcards):

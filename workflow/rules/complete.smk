@@ -1,9 +1,7 @@
 # The last word: everything is built, and every cell is measured or its absence is explained.
 
-from reperf.complete import left_out
-
-if workflow.is_main_process and left_out(REPORT):
-    print(f"reperf: left out of this report: {left_out(REPORT)}", file=sys.stderr)
+if workflow.is_main_process and (left_out := REPORT.left_out()):
+    print(f"reperf: left out of this report: {left_out}", file=sys.stderr)
 
 
 rule complete:

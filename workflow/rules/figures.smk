@@ -1,16 +1,11 @@
 # The two figures of each suite, and those of the published tables.
 
-from reperf.published import FILES as PUBLISHED_FACTS
-from reperf.published import load_tables
 from reperf.systems import load_systems
 
 KINDS = ("throughput", "speedup")
 SUFFIXES = ("svg", "png")
-PUBLISHED_FIGURES = expand(
-    "figures/published/{table}-{kind}.{suffix}",
-    table=[table.id for table in load_tables() if table.has_speedup],
-    kind=KINDS,
-    suffix=SUFFIXES,
+PUBLISHED_FACTS = expand(
+    "data/published/{name}", name=["published.csv", "repeats.csv", "tables.yaml"]
 )
 
 
@@ -28,8 +23,8 @@ def figure_of_suite(kind):
 def systems_of_suite(wildcards):
     systems = load_systems()
     entries = REPORT.suite(wildcards.suite).entries
-    return sorted(
-        {str(systems[entry.system].folder / "system.yaml") for entry in entries}
+    return seen_from_here(
+        sorted({systems[entry.system].folder / "system.yaml" for entry in entries})
     )
 
 
@@ -57,11 +52,9 @@ rule draw_published_figures:
         facts=PUBLISHED_FACTS,
         code=library("reperf.figures"),
     output:
-        PUBLISHED_FIGURES,
+        directory("figures/published"),
     log:
         "logs/draw_published_figures.log",
-    params:
-        folder="figures/published",
     message:
         "draw the figures of the published reports"
     script:

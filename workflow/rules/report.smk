@@ -20,7 +20,7 @@ rule report:
             kind=KINDS,
             suffix=SUFFIXES,
         ),
-        published=PUBLISHED_FIGURES,
+        published="figures/published",
         facts=PUBLISHED_FACTS,
         code=library("reperf.report"),
     output:

@@ -26,7 +26,7 @@ def environment_of_run(wildcards):
 
 
 def sources_of_run(wildcards):
-    return system_of_run(wildcards).sources
+    return seen_from_here(system_of_run(wildcards).sources)
 
 
 def number_of_attempt(wildcards, attempt):

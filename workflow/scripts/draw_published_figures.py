@@ -4,4 +4,4 @@ from reperf.figures import draw_published
 from reperf.script import script
 
 with script(snakemake.log[0]):
-    draw_published(snakemake.params.folder)
+    draw_published(snakemake.output[0])
