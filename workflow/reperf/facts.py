@@ -75,7 +75,7 @@ class Facts:
             Refused: nobody said it.
         """
         if name not in self._known:
-            raise Refused(f"the {NAMES[name]} is not known: nothing says it")
+            raise Refused(f"the {NAMES[name]} is not known: neither log, record nor path says it")
         return self._known[name].value
 
     def _put(self, name: str, new: Known) -> None:

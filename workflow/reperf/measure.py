@@ -42,10 +42,16 @@ class Method:
     window: Window = field(default_factory=Window)
     ends: tuple[int, int] | None = None
 
-    def ends_in(self, log_format: Format) -> tuple[int, int]:
-        """The window's ends as a log of some format prints them."""
-        shift = log_format.counts_from - 1
-        return self.ends or (self.window.first + shift, self.window.last + shift)
+    def ends_in(self, log_format: Format) -> list[tuple[int, int]]:
+        """The window's ends as a log prints them, the ones to be preferred first.
+
+        A log that counts from 0 and prints 19, 39, .. has trained on as many batches there as
+        another at 20, 40, ..
+        """
+        ends = self.ends or (self.window.first, self.window.last)
+        if self.ends or log_format.counts_from == 1:
+            return [ends]
+        return [ends, (ends[0] - 1, ends[1] - 1)]
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,7 @@ def measure_log(
 
 def _runs(pieces: Iterable[bytes], log_format: Format, method: Method) -> Iterable[LoggedRun]:
     if method.name == "window":
-        return training_runs(pieces, log_format, method.ends_in(log_format)[1])
+        return training_runs(pieces, log_format, method.ends_in(log_format)[0][1])
     run = whole_log(pieces, log_format)
     return [run] if run else []
 
@@ -126,7 +132,7 @@ def _measure_run(
     facts = Facts()
     found = {"method": method.name, "unit": log_format.unit}
     if method.name == "window":
-        found["first"], found["last"] = method.ends_in(log_format)
+        found["first"], found["last"] = method.ends_in(log_format)[0]
     status, reason = "ok", ""
     try:
         if run.overflow:
@@ -137,7 +143,7 @@ def _measure_run(
         if method.name == "published":
             found |= _published(run, log_format, facts)
         else:
-            found |= _by_window(run, log_format, (found["first"], found["last"]), facts)
+            found |= _by_window(run, log_format, method.ends_in(log_format), facts)
     except Refused as refusal:
         status, reason = "refused", str(refusal)
     found |= {fact: facts.get(fact) for fact in ("global_batch", "world_size")}
@@ -161,26 +167,39 @@ def _published(run: LoggedRun, log_format: Format, facts: Facts) -> dict:
     return found if estimate.unit else {key: found[key] for key in found if key != "unit"}
 
 
-def _by_window(run: LoggedRun, log_format: Format, ends: tuple[int, int], facts: Facts) -> dict:
+def _by_window(
+    run: LoggedRun, log_format: Format, choices: Sequence[tuple[int, int]], facts: Facts
+) -> dict:
     records = _of_first_epoch(run)
     steps = intervals(records, log_format)
-    inside = [step for step in steps if ends[0] <= step.start and step.stop <= ends[1]]
+    ends = next((ends for ends in choices if not _holes(_inside(steps, ends), ends)), choices[0])
+    inside = _inside(steps, ends)
     for step in inside:
-        if step.seconds <= 0:
+        if step.seconds < 0:
             raise Refused(
                 f"time steps back by {-step.seconds:.6g} s between the iterations {step.start} "
                 f"and {step.stop}"
             )
     batch = step_samples(inside or steps, log_format, facts)
     _check_reached(run, records, ends[1])
-    _check_tiled(steps, inside, ends)
+    for hole in _holes(inside, ends):
+        raise Refused(
+            f"the time from iteration {hole[0]} to {hole[1]} is not in the log: printed are "
+            + _some([record.iteration for record in records])
+        )
     if run.ended is False:
         raise Refused("the end of the run is not in the log: it is cut, or the run broke off")
     seconds = fsum(step.seconds for step in inside)
-    samples = (ends[1] - ends[0]) * batch
+    samples = (ends[1] - ends[0]) * (batch or facts.need(log_format.step_is[0]))
     _check_clock(records, inside, seconds)
     _check_samples(records, ends, samples)
-    return {"samples": samples, "seconds": seconds, "throughput": samples / seconds}
+    return {
+        "first": ends[0],
+        "last": ends[1],
+        "samples": samples,
+        "seconds": seconds,
+        "throughput": samples / seconds,
+    }
 
 
 def _in_order(records: Sequence[Record]) -> bool:
@@ -225,45 +244,52 @@ def intervals(records: Sequence[Record], log_format: Format) -> list[Interval]:
             for before, after in pairwise(stamped)
         ]
     if any(record.duration is None for record in records):
-        other = "the method published can measure it" if log_format.published else "no method can"
-        raise Refused(f"the log prints neither time stamps nor durations; {other}")
+        raise Refused("the log prints neither time stamps nor durations")
     return [
         Interval(record.iteration - record.span, record.iteration, record.duration, record.rate)
         for record in records
     ]
 
 
-def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) -> int:
+def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) -> int | None:
     """The samples of one step of the iteration count, held against the printed speeds.
 
     The printed speeds, each over its interval, count samples; divided by the steps they give the
     batch of all ranks in which the log's own program believed.
 
+    Returns:
+        The samples, or None if nothing says them.
+
     Raises:
-        Refused: nothing says the global batch, or the two differ by more than TOLERANCE.
+        Refused: the two differ by more than TOLERANCE.
     """
-    known = {"sample": 1} | {fact: facts.get(fact) for fact in log_format.step_is}
-    sizes = [known[fact] for fact in log_format.step_is if known[fact] is not None]
+    known = [1 if fact == "sample" else facts.get(fact) for fact in log_format.step_is]
+    sizes = [size for size in known if size is not None]
     implied = _implied_samples(steps, log_format, facts)
-    if not sizes:
-        facts.need(log_format.step_is[0])
-    if implied is None:
-        return sizes[0]
+    if not sizes or implied is None:
+        return sizes[0] if sizes else None
     for size in sizes:
         if abs(implied - size) <= TOLERANCE * size:
             return size
-    samples = (log_format.unit or unit_of(facts.get("workload")) or "samples/s").removesuffix("/s")
-    world = facts.get("world_size")
-    under = f" under a world size of {world}" if world else ""
+    batch, world = facts.need(log_format.step_is[0]), facts.get("world_size")
+    samples = _whole(implied, facts.get("batch_size") or batch)
+    unit = (log_format.unit or unit_of(facts.get("workload")) or "samples/s").removesuffix("/s")
     raise Refused(
-        f"the printed speeds mean {implied:.0f} {samples} a step, the global batch is "
-        f"{sizes[0]}{under}"
+        f"the printed speeds mean {samples} {unit} a step, the global batch is {batch}"
+        + (f" under a world size of {world}" if world else "")
     )
+
+
+def _whole(samples: float, batch: int) -> str:
+    """A number of samples that was measured, as that of whole batches if it is near to one."""
+    count = round(samples / batch)
+    near = count > 0 and abs(samples / batch - count) <= 0.01 * count
+    return str(count * batch) if near else f"{samples:.6g}"
 
 
 def _implied_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) -> float | None:
     factors = [facts.get(fact) for fact in log_format.rate_times]
-    told = [step for step in steps if step.rate and step.seconds > 0]
+    told = [step for step in steps if step.rate and step.seconds >= 0]
     if None in factors or not told:
         return None
     samples = fsum(step.seconds * step.rate for step in told) * prod(factors)
@@ -280,23 +306,20 @@ def _check_reached(run: LoggedRun, records: Sequence[Record], last: int) -> None
         raise Refused(f"too short: {what} ends at iteration {reached}, the window at {last}")
 
 
-def _check_tiled(
-    steps: Sequence[Interval], inside: Sequence[Interval], ends: tuple[int, int]
-) -> None:
-    """Look whether the window is made of whole intervals without a gap."""
+def _inside(steps: Sequence[Interval], ends: tuple[int, int]) -> list[Interval]:
+    return [step for step in steps if ends[0] <= step.start and step.stop <= ends[1]]
+
+
+def _holes(inside: Sequence[Interval], ends: tuple[int, int]) -> list[tuple[int, int]]:
+    """The stretches of a window that no interval covers."""
     edges = [ends[0], *(step.stop for step in inside)]
     starts = [*(step.start for step in inside), ends[1]]
-    for edge, start in zip(edges, starts, strict=True):
-        if edge != start:
-            raise Refused(
-                f"the time from iteration {edge} to {start} is not in the log: printed are "
-                + _some([steps[0].start, *(step.stop for step in steps)] if steps else [])
-            )
+    return [hole for hole in zip(edges, starts, strict=True) if hole[0] != hole[1]]
 
 
 def _some(iterations: Sequence[int]) -> str:
     shown = [str(iteration) for iteration in iterations]
-    return ", ".join(shown if len(shown) <= 5 else [*shown[:3], "..", shown[-1]]) or "no two"
+    return ", ".join(shown if len(shown) <= 5 else [*shown[:3], "..", shown[-1]])
 
 
 def _check_clock(records: Sequence[Record], inside: Sequence[Interval], seconds: float) -> None:

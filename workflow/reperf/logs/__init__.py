@@ -11,6 +11,8 @@ from reperf.facts import Refused
 from reperf.logs.format import Format
 from reperf.logs.scan import LONGEST_GAP, find_records
 
+NO_FORMAT = "no known format: no line is one that a format prints for an iteration"
+
 
 @cache
 def formats() -> dict[str, Format]:
@@ -54,7 +56,7 @@ def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
         if fitting:
             return fitting[0], chain((head, block), pieces)
         head = (head + block)[-LONGEST_GAP:]
-    raise Refused("no known format: no line that any format prints for an iteration")
+    raise Refused(NO_FORMAT)
 
 
 def _fits(log_format: Format, block: bytes) -> bool:

@@ -29,7 +29,7 @@ def between_iterations(first: int, last: int, clock: Clock) -> Published:
 
 
 def between_lines(
-    first: int, last: int, clock: Clock, *, behind: int = 0, of_all_ranks: bool = False
+    first: int, last: int, clock: Clock, *, behind: int = -1, of_all_ranks: bool = False
 ) -> Published:
     """From the time stamp of one line to that of another, whatever their iterations are.
 

@@ -22,9 +22,9 @@ from reperf.logs.format import (
 
 ARGUMENTS = facts_by(
     {
-        r"(?m)^[ ]*batch_size = (\d{1,9})\s": "global_batch",
-        r"(?m)^[ ]*gpu_num_per_node = (\d{1,9})\s": "devices_per_node",
-        r"(?m)^[ ]*num_nodes = (\d{1,9})\s": "nodes",
+        r"\bbatch_size = (\d{1,9})\s": "global_batch",
+        r"\bgpu_num_per_node = (\d{1,9})\s": "devices_per_node",
+        r"\bnum_nodes = (\d{1,9})\s": "nodes",
     }
 )
 """What the Wide & Deep scripts print of their arguments; their batch is that of all devices."""

@@ -19,7 +19,7 @@ FORMAT = Format(
     marker=b"epoch",
     pattern=line(
         r"epoch: \d{1,9}\.\d{1,3}, current epoch percent: \d\.\d{1,6}, step: (?P<step>\d{1,9}), "
-        rf"outputs are |{TIME}"
+        rf"outputs are [^\r\n]{{0,300}}|{TIME}"
     ),
     remembering=reader(_iteration),
     unit="sentences/s",

@@ -23,22 +23,22 @@ def reader(iteration: Callable[[re.Match[bytes]], int]) -> Callable[[], Read]:
     """A reader that joins a time line to the count line before it of the same rank."""
 
     def remembering() -> Read:
-        counted: dict[tuple[int, ...], int] = {}
+        counted: dict[tuple[int, ...], re.Match[bytes]] = {}
 
         def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
             if match["step"] is not None:
-                counted[rank] = iteration(match)
+                counted[rank] = match
                 return None
             milliseconds, per_step = match["duration"].decode(), float(match["per_step"])
             if rank not in counted or per_step == 0:
                 return None
             return Record(
-                iteration=counted[rank],
+                iteration=iteration(counted[rank]),
                 rank=rank,
                 duration=float(milliseconds) / 1000,
                 span=round(float(milliseconds) / per_step),
                 tick=tick(milliseconds) / 1000,
-                text=b"%d " % counted[rank] + match[0],
+                text=counted[rank][0] + match[0],
             )
 
         return read

@@ -47,8 +47,8 @@ FORMAT = Format(
     duration_in=0.001,
     facts=facts_by(
         {
-            r"(?m)^[ ]*batch_size = (\d{1,9})\s": "global_batch",
-            r"(?m)^[ ]*batch_size_per_proc = (\d{1,9})\s": "batch_size",
+            r"\bbatch_size = (\d{1,9})\s": "global_batch",
+            r"\bbatch_size_per_proc = (\d{1,9})\s": "batch_size",
         }
     ),
     unit="samples/s",

@@ -9,9 +9,9 @@ from reperf.logs.format import END, EPOCH, ITERATION, NUMBER, RATE, Format, fact
 
 ARGUMENTS = facts_by(
     {
-        r"(?m)^[ ]*batch_size_per_device = (\d{1,9})\s": "batch_size",
-        r"(?m)^[ ]*gpu_num_per_node = (\d{1,9})\s": "devices_per_node",
-        r"(?m)^[ ]*num_nodes = (\d{1,9})\s": "nodes",
+        r"\bbatch_size_per_device = (\d{1,9})\s": "batch_size",
+        r"\bgpu_num_per_node = (\d{1,9})\s": "devices_per_node",
+        r"\bnum_nodes = (\d{1,9})\s": "nodes",
     }
 )
 """What OneFlow's scripts print of their arguments, before they train."""

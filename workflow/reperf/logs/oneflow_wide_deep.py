@@ -32,7 +32,7 @@ FORMAT = Format(
     "wdl_train_eval.py; DLPerf OneFlow/ClickThroughRate/WideDeepLearning/extract_info_from_log.py",
     system="oneflow",
     marker=b" time ",
-    pattern=line(rf"(?<!\S){ITERATION} time {time_by(UNIX)} loss {NUMBER}{END}"),
+    pattern=line(rf"(?<![\w.-]){ITERATION} time {time_by(UNIX)} loss {NUMBER}{END}"),
     clock=UNIX,
     facts=ARGUMENTS,
     unit="samples/s",

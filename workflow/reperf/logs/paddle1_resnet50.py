@@ -35,7 +35,7 @@ FORMAT = Format(
         rf"(?: acc\d {NUMBER},){{0,2}} lr {NUMBER}, elapse {DURATION} sec"
     ),
     # Each process prints its arguments; --batch_size is a node's.
-    facts=facts_by({r"(?m)^[ ]*batch_size: (\d{1,9})\s": "node_batch"}),
+    facts=facts_by({r"\bbatch_size: (\d{1,9})\s": "node_batch"}),
     counts_from=0,
     unit="images/s",
     published=estimators.mean_speed(20, 120, _speed),

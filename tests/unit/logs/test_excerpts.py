@@ -1,0 +1,104 @@
+"""Excerpts of real logs: each gives what its lines give by hand, or the right refusal.
+
+tests/data/logs/README.md says where each is from.
+"""
+
+import pytest
+from asking import REAL, measure, measure_one
+
+
+def read(name: str) -> bytes:
+    return (REAL / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "published", "ends"),
+    [
+        ("oneflow_resnet50_2n8g_b128_fp32.log", 5915.65, (20, 120)),
+        ("oneflow_bert_1n1g_b24_fp32.log", 140.20, (19, 119)),
+    ],
+)
+def test_published_repeats_are_reproduced(name, published, ends):
+    by_window = measure_one(read(name))
+    assert round(by_window.throughput, 2) == published
+    assert (by_window.first, by_window.last) == ends
+    assert measure_one(read(name), method="published").throughput == published
+
+
+def test_a_speed_of_another_world_size_is_refused_with_both():
+    measured = measure_one(read("ngc-pytorch_resnet50_2n8g_b128_fp32.log"))
+    assert measured.reason == (
+        "the printed speeds mean 4096 images a step, the global batch is 2048 under a world size "
+        "of 16"
+    )
+
+
+def test_the_same_lines_under_the_right_world_size_are_too_short_for_the_window():
+    content = read("ngc-pytorch_resnet50_4n8g_b128_fp32.log")
+    assert measure_one(content).reason == ("too short: it ends at iteration 12, the window at 120")
+    measured = measure_one(content, ends=(5, 12))
+    assert measured.throughput == pytest.approx(10379.67, abs=0.005)
+    assert (measured.global_batch, measured.world_size) == (4096, 32)
+
+
+def test_what_the_log_says_is_held_against_the_command_line():
+    content = read("ngc-pytorch_resnet50_4n8g_b128_fp32.log")
+    measured = measure_one(content, facts=(("nodes", 2), ("devices_per_node", 8)))
+    assert measured.reason == "number of nodes is 4 by the log, 2 by the command line"
+
+
+@pytest.mark.parametrize(
+    "name", ["oneflow_resnet50_1n1g_b128_fp32_nots.log", "oneflow_bert_1n1g_nots.log"]
+)
+def test_printed_speeds_alone_are_no_window(name):
+    facts = (("batch_size", 128), ("nodes", 1), ("devices_per_node", 1))
+    assert measure_one(read(name), facts=facts).reason == (
+        "the log prints neither time stamps nor durations"
+    )
+    by_published = measure_one(read(name), method="published", facts=facts)
+    assert "no time stamps" in by_published.reason
+
+
+TWO_NODES = (("batch_size", 128), ("nodes", 2), ("devices_per_node", 8))
+
+
+def test_pytorch_lines_tell_the_time_of_one_iteration_each():
+    content = read("pytorch_resnet50_2n8g_b128_fp32.log")
+    measured = measure_one(content, ends=(5, 10), facts=TWO_NODES)
+    assert measured.throughput == pytest.approx(2048 * 5 / (0.403 + 0.555 + 0.529 + 0.437 + 0.575))
+    holes = measure_one(content, ends=(5, 15), facts=TWO_NODES)
+    assert "the time from iteration 10 to 13 is not in the log" in holes.reason
+    short = measure_one(content, method="published", facts=TWO_NODES)
+    assert short.reason == "the published method needs at least 120 lines, the log has 7"
+
+
+def test_pytorch_lines_of_a_second_rank_are_not_taken_for_the_first_ones():
+    results = measure(
+        read("pytorch_resnet50_4n8g_b128_fp32.log"),
+        facts=(("batch_size", 128), ("nodes", 4), ("devices_per_node", 8)),
+    )
+    assert [one.status for one in results] == ["refused", "refused"]
+
+
+def test_lines_of_two_formats_are_a_question():
+    content = read("paddle_bert_fleetx.log")
+    assert measure_one(content).reason == (
+        "the log fits fleetx-bert and paddle1-bert: say which it is with --format"
+    )
+    told = measure_one(content, method="published", log_format="paddle1-bert", facts=TWO_NODES)
+    # The validation line holds a speed, too, and is none of them.
+    assert told.reason == "the published method needs at least 120 lines, the log has 3"
+
+
+def test_epoch_times_need_the_size_of_an_epoch():
+    content = read("pipedream_epoch_seconds_from_seed.log")
+    without = measure(content, ends=(0, 1))
+    assert {one.reason for one in without} == {
+        "the global batch is not known: neither log, record nor path says it"
+    }
+    data_parallel, pipelined, vgg = measure(
+        content, ends=(0, 1), facts=(("global_batch", 1000000),)
+    )
+    assert data_parallel.throughput == pytest.approx(1000000 / 144.396)
+    assert pipelined.throughput == pytest.approx(1000000 / 102.291)
+    assert vgg.seconds == 2430.059

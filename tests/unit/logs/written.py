@@ -1,0 +1,342 @@
+"""Logs written in the exact form of each format, at a steady rate, for tests.
+
+The lines follow the sources that each format module names; docs/log-formats.md shows them.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+START = datetime(2020, 9, 15, 14, 29, 13, tzinfo=UTC)
+STEP = 0.25
+SLOW_STEP = 4.0
+"""Seconds an iteration takes, and where times are printed in whole seconds."""
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one format writes.
+
+    Attributes:
+        line: makes the line of an iteration from its number as printed, the seconds since START
+            at its end, and the speed of all devices in samples/s.
+        head: what stands before, about two nodes of two devices with a batch of 8 each.
+        every: iterations between two lines.
+        first: the first iteration that is printed.
+        step: seconds an iteration takes.
+        facts: what the head does not say, for the command line.
+        tail: what stands behind.
+    """
+
+    line: Callable[[int, float, float], str]
+    head: tuple[str, ...] = ()
+    every: int = 1
+    first: int = 1
+    facts: tuple[tuple[str, int], ...] = (("batch_size", 8), ("nodes", 2), ("devices_per_node", 2))
+    tail: tuple[str, ...] = ()
+    has_time: bool = True
+    step: float = STEP
+
+
+NODES, DEVICES, BATCH = 2, 2, 8
+WORLD = NODES * DEVICES
+GLOBAL_BATCH = WORLD * BATCH
+RATE = GLOBAL_BATCH / STEP
+
+
+def _at(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def _loss(seconds: float) -> str:
+    """A loss that tells the runs in one log apart."""
+    return f"{7 - seconds / 1e5:.6f}"
+
+
+def _date(seconds: float) -> str:
+    return f"{_at(seconds):%Y-%m-%d %H:%M:%S.%f}"
+
+
+def _unix(seconds: float) -> str:
+    return f"{START.timestamp() + seconds:.7f}"
+
+
+def _absl(seconds: float, where: str) -> str:
+    return f"I{_at(seconds):%m%d %H:%M:%S.%f} 139725706671936 {where}]"
+
+
+def _dll(seconds: float) -> str:
+    return f"DLL {_date(seconds)} -"
+
+
+def _event(key: str, value: str, time_ms: int = 0, metadata: str = "{}") -> str:
+    return (
+        f':::MLLOG {{"namespace": "", "time_ms": {time_ms}, "event_type": "POINT_IN_TIME", '
+        f'"key": "{key}", "value": {value}, "metadata": {metadata}}}'
+    )
+
+
+ONEFLOW_HEAD = (
+    f"batch_size_per_device = {BATCH}",
+    f"gpu_num_per_node = {DEVICES}",
+    f"num_nodes = {NODES}",
+)
+WIDE_DEEP_HEAD = (
+    f"batch_size = {GLOBAL_BATCH}",
+    f"gpu_num_per_node = {DEVICES}",
+    f"num_nodes = {NODES}",
+)
+
+STYLES = {
+    "oneflow-resnet50": Style(
+        line=lambda i, t, r: (
+            f"train: epoch 0, iter {i}, loss: {_loss(t)}, top_1: 0.000000, top_k: 0.000000, "
+            f"samples/s: {r:.3f} {_unix(t)}"
+        ),
+        head=("model = resnet50", *ONEFLOW_HEAD),
+        every=20,
+        first=20,
+        facts=(),
+    ),
+    "oneflow-bert": Style(
+        line=lambda i, t, r: (
+            f"step: {i}, total_loss: 9.725, mlm_loss: 8.960, nsp_loss: 0.766, "
+            f"throughput: {r:.3f} {_unix(t)}"
+        ),
+        head=ONEFLOW_HEAD,
+        every=20,
+        first=19,
+        facts=(),
+    ),
+    "ngc-pytorch-resnet50": Style(
+        line=lambda i, t, r: (
+            f"{_dll(t)} Epoch: 0 Iteration: {i}  train.loss : {_loss(t)}  "
+            f"train.total_ips : {r:.2f} img/s"
+        ),
+        head=(
+            "+ python multiproc.py --nnodes 2 --node_rank 0 --nproc_per_node 2 main.py -b 8",
+            f"{_dll(0)} PARAMETER epochs : 1  batch_size : 8  optimizer_batch_size : -1  "
+            "gpu : 2  world_size : 4 ",
+        ),
+        facts=(),
+    ),
+    "ngc-pytorch-bert": Style(
+        line=lambda i, t, r: (
+            f"{_dll(t)} Training Epoch: 0 Training Iteration: {i}  average_loss : 10.94  "
+            "step_loss : 10.91  learning_rate : 6e-05 "
+        ),
+        head=(
+            "python -m torch.distributed.launch --nnodes=2 --nproc_per_node=2 run_pretraining.py",
+            f'{_dll(0)} PARAMETER Config : ["Namespace(gradient_accumulation_steps=1, '
+            'train_batch_size=8)"] ',
+        ),
+        facts=(),
+    ),
+    "ngc-tensorflow1-resnet50": Style(
+        line=lambda i, t, r: (
+            f"{_dll(t)} (0, {i}) imgs_per_sec : {r!r}  cross_entropy : 6.9  l2_loss : 0.4  "
+            "total_loss : 7.3  learning_rate : 0.001 "
+        ),
+        head=(f"{_dll(0)} PARAMETER mode : train  batch_size : 8  num_iter : 120 ",),
+        first=0,
+        facts=(("nodes", 2), ("devices_per_node", 2)),
+    ),
+    "ngc-tensorflow1-bert": Style(
+        line=lambda i, t, r: (
+            f"{_dll(t)} Iteration: {i}  throughput_train : {r:.3f} seq/s mlm_loss : 10.2346  "
+            "nsp_loss : 0.6981  total_loss : 10.9327  avg_loss_step : 10.9687  "
+            "learning_rate : 1e-05 "
+        ),
+        every=10,
+        first=10,
+    ),
+    "ngc-mxnet-resnet50": Style(
+        line=lambda i, t, r: (
+            f"{_at(t):%Y-%m-%d %H:%M:%S},{_at(t).microsecond // 1000:03d}:INFO: "
+            f"Epoch[0] Batch [{i}-{i}]\tSpeed: {r!r} samples/sec\tLR: 0.014888622754491019\t"
+        ),
+        head=(
+            "horovodrun -np 4 -H a:2,b:2 python3 train.py --batch-size 32 --benchmark-iters 120",
+        ),
+        first=0,
+        facts=(),
+    ),
+    "mxnet-resnet50": Style(
+        line=lambda i, t, r: (
+            f"INFO:root:Epoch[0] Batch[{i}]\tSpeed: {r:f} samples/sec\t"
+            "accuracy=0.000000\tlr=0.001000"
+        ),
+        head=("INFO:root:Namespace(batch_norm=False, batch_size=8, dtype='float32')",),
+        first=0,
+        facts=(("nodes", 2), ("devices_per_node", 2)),
+        has_time=False,
+    ),
+    "mxnet-bert": Style(
+        line=lambda i, t, r: (
+            f"INFO:root:06:12:22 [step {i}]\tmlm_loss={_loss(t)}\tnsp_loss= 0.69\t"
+            f"throughput=83.2K tks/s\tlr=0.0000100 time=0.25, latency={STEP * 1000:.1f} ms/batch"
+        ),
+        head=("INFO:root:06:12:00 Namespace(accumulate=1, total_batch_size=32)",),
+        facts=(("nodes", 2), ("devices_per_node", 2)),
+    ),
+    "pytorch-resnet50": Style(
+        line=lambda i, t, r: (
+            f"Epoch: [0][{i:3d}/153]\tTime {STEP:6.3f} ( 2.410)\tData  0.108 ( 0.072)\t"
+            f"Loss {_loss(t)} (1.9712e+01)\tAcc@1   1.56 (  2.34)\tAcc@5  13.28 ( 10.81)"
+        ),
+        head=("python main.py --arch resnet50 --batch-size 16 --world-size 2 --rank 0 /data",),
+        first=0,
+        facts=(),
+    ),
+    "tensorflow2-resnet50": Style(
+        line=lambda i, t, r: (
+            f"{_absl(t, 'keras_utils.py:145')} TimeHistory: {20 * STEP:.2f} seconds, "
+            f"{r:.2f} examples/second between steps {i - 20} and {i}"
+        ),
+        every=20,
+        first=20,
+    ),
+    "tensorflow2-bert": Style(
+        line=lambda i, t, r: (
+            f"{_absl(t, 'model_training_utils.py:450')} Train Step: {i}/120  / loss = 9.6"
+        ),
+    ),
+    "paddle1-resnet50": Style(
+        line=lambda i, t, r: (
+            f"[Pass 0, train batch {i}] \tloss {_loss(t)}, acc1 0.00000, acc5 0.00781, lr 0.00100, "
+            f"elapse {STEP:2.4f} sec"
+        ),
+        head=("-----------  Configuration Arguments -----------", "batch_size: 16"),
+        first=0,
+        facts=(("nodes", 2),),
+    ),
+    "paddle1-bert": Style(
+        line=lambda i, t, r: (
+            f"epoch: 1, progress: 1/1, step: {i}, loss: {_loss(t)}, ppl: 17796.216797, "
+            f"next_sent_acc: 0.560417, speed: {NODES / STEP:f} steps/s, file: demo_wiki_train.gz"
+        ),
+        has_time=False,
+    ),
+    "paddle2-resnet50": Style(
+        line=lambda i, t, r: (
+            f"[{_at(t):%Y/%m/%d %H:%M:%S}] root INFO: epoch:0   train step:{i:<4d} loss: 6.9 "
+            f"lr: 0.1 batch_cost: {SLOW_STEP:.5f} s, reader_cost: 0.01 s, "
+            f"ips: {r / WORLD:.5f} images/sec."
+        ),
+        first=0,
+        step=SLOW_STEP,
+    ),
+    "paddle2-bert": Style(
+        line=lambda i, t, r: (
+            f"[{_at(t):%Y-%m-%d %H:%M:%S},{_at(t).microsecond // 1000:03d}] [    INFO] - "
+            f"global step {i}, epoch: 0, batch: {i - 1}, loss: 11.2, "
+            f"avg_reader_cost: 0.00012 sec, avg_batch_cost: {STEP:.5f} sec, "
+            f"avg_samples: 8.00000, ips: {r / WORLD:.5f} sequences/sec"
+        ),
+        every=10,
+        first=10,
+    ),
+    "mindspore-resnet50": Style(
+        line=lambda i, t, r: (
+            f"epoch: {i // 10} step: 10, loss is {_loss(t)}\n"
+            f"epoch time: {10 * STEP * 1000:5.3f} ms, per step time: {STEP * 1000:5.3f} ms"
+        ),
+        every=10,
+        first=10,
+    ),
+    "mindspore-bert": Style(
+        line=lambda i, t, r: (
+            f"epoch: 0.0, current epoch percent: 0.{i:03d}, step: {i}, "
+            f"outputs are (Tensor({_loss(t)}))\n"
+            f"epoch time: {10 * STEP * 1000:5.3f} ms, per step time: {STEP * 1000:5.3f} ms"
+        ),
+        every=10,
+        first=10,
+    ),
+    "hugectr-wide-deep": Style(
+        line=lambda i, t, r: (
+            f"[HUGECTR][02:51:59][INFO][RANK0]: Iter: {i} Time(10 iters): {10 * STEP:f}s "
+            f"Loss: {_loss(t)} lr:0.001000"
+        ),
+        head=WIDE_DEEP_HEAD,
+        every=10,
+        first=10,
+        facts=(),
+    ),
+    "oneflow-wide-deep": Style(
+        line=lambda i, t, r: f"{i} time {_unix(t)} loss {_loss(t)}",
+        head=WIDE_DEEP_HEAD,
+        every=20,
+        first=20,
+        facts=(),
+    ),
+    "oneflow-models-wide-deep": Style(
+        line=lambda i, t, r: (
+            f"[rank:0] iter: {i}/1200, loss: 0.0831875279545784, "
+            f"latency(ms): {STEP * 1000:.16f} | {_date(t)[:-3]}"
+        ),
+        head=(f"batch_size = {GLOBAL_BATCH}", f"batch_size_per_proc = {BATCH}"),
+        every=20,
+        first=20,
+        facts=(("nodes", 2), ("devices_per_node", 2)),
+    ),
+    "pipedream": Style(
+        line=lambda i, t, r: f"Epoch {i}: {STEP + (t > 3600) / 1000:.3f} seconds",
+        first=0,
+    ),
+    "mllog": Style(
+        line=lambda i, t, r: _event(
+            "tracked_stats",
+            f'{{"iteration": {i}, "seconds": {1000 + t!r}, "samples": {i * GLOBAL_BATCH}, '
+            f'"loss": 6.9, "throughput": {r!r}}}',
+        ),
+        head=(
+            _event("submission_benchmark", '"resnet50"'),
+            _event("global_batch_size", str(GLOBAL_BATCH)),
+            _event("world_size", str(WORLD)),
+        ),
+        every=20,
+        first=20,
+        facts=(),
+        tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
+    ),
+    "mlperf": Style(
+        line=lambda i, t, r: _event(
+            "tracked_stats",
+            f'{{"throughput": {r!r}}}',
+            int(START.timestamp() * 1000 + t * 1000),
+            f'{{"file": "train.py", "lineno": 87, "step_num": {i}}}',
+        ),
+        head=(_event("global_batch_size", str(GLOBAL_BATCH)),),
+        every=20,
+        first=20,
+        tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
+    ),
+}
+STYLES["fleetx-bert"] = STYLES["paddle1-bert"]
+SAME_LINES = ("fleetx-bert", "paddle1-bert")
+"""Formats that only the user can tell apart."""
+
+
+def rate(name: str) -> float:
+    """The speed of all devices in a written log, in samples/s."""
+    return GLOBAL_BATCH / STYLES[name].step
+
+
+def iterations(name: str, last: int = 200) -> Iterator[int]:
+    """The iterations that a log of a format prints."""
+    style = STYLES[name]
+    return iter(range(style.first, last + 1, style.every))
+
+
+def written(name: str, last: int = 200, start: float = 0.0) -> list[str]:
+    """A whole log, without the line ends.
+
+    Args:
+        name: of the format.
+        last: iteration that is printed last.
+        start: seconds after START at which it begins.
+    """
+    style = STYLES[name]
+    lines = [style.line(i, start + 3 + i * style.step, rate(name)) for i in iterations(name, last)]
+    return [*style.head, "some other line", *"\n".join(lines).split("\n"), *style.tail]

@@ -1,0 +1,112 @@
+"""`reperf measure`: the throughput in anyone's logs, or why there is none."""
+
+import argparse
+import json
+import os
+import re
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+REFUSED = 3
+"""Exit status when some logs gave no number."""
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Add the command to the parser of `reperf`."""
+    parser = commands.add_parser(
+        "measure",
+        help="measure logs, whoever made them",
+        description="Measure every run in logs, in folders of them, and in .zip, .tar and .tar.gz "
+        "archives. Exit status: 0 all measured, 3 some refused, 2 wrong arguments.",
+    )
+    parser.add_argument("paths", type=_existing, nargs="+", metavar="PATH")
+    parser.add_argument("--format", metavar="NAME", help="of the logs; left out, it is recognised")
+    parser.add_argument(
+        "--method",
+        choices=("window", "published"),
+        default="window",
+        help="the design's rule, or what the system's published extractor does",
+    )
+    parser.add_argument(
+        "--window",
+        type=_window,
+        metavar="FIRST:LAST",
+        help="iterations as the log prints them; left out, the 100 after the first 20",
+    )
+    parser.add_argument("--global-batch", type=_count, metavar="N", help="samples a step")
+    parser.add_argument("--batch-size", type=_count, metavar="B", help="samples a device and step")
+    parser.add_argument("--topology", type=_topology, metavar="NnGg", help="such as 2n8g")
+    parser.add_argument("--json", action="store_true", help="one object per run, one a line")
+    parser.set_defaults(run=partial(run, parser))
+
+
+def _existing(text: str) -> Path:
+    path = Path(text)
+    if not path.exists():
+        raise argparse.ArgumentTypeError(f"{text}: no such file or folder")
+    return path
+
+
+def _window(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d{1,12}):(\d{1,12})", text)
+    if not match or int(match[1]) >= int(match[2]):
+        raise argparse.ArgumentTypeError(f"{text!r}; allowed: FIRST:LAST, FIRST below LAST")
+    return int(match[1]), int(match[2])
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,11}", text):
+        raise argparse.ArgumentTypeError(f"{text!r}; allowed: a whole number above 0")
+    return int(text)
+
+
+def _topology(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"([1-9]\d{0,5})n([1-9]\d{0,5})g", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r}; allowed: nodes and devices, such as 2n8g")
+    return int(match[1]), int(match[2])
+
+
+def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    """Print a line, or an object, per run found."""
+    from reperf.found_logs import Question, answers  # noqa: PLC0415 - half a second of libraries
+    from reperf.logs import formats  # noqa: PLC0415
+    from reperf.measure import Method  # noqa: PLC0415
+
+    if options.format not in (None, *formats()):
+        parser.error(f"argument --format: {options.format!r}; allowed: {', '.join(formats())}")
+    if options.method == "published" and options.window:
+        parser.error("argument --window: the method published has a window of its own")
+    if options.global_batch and (options.batch_size or options.topology):
+        parser.error("argument --global-batch: not allowed with --batch-size or --topology")
+    question = Question(
+        method=Method(options.method, ends=options.window),
+        log_format=options.format,
+        told=[("the command line", _facts(options))],
+    )
+    statuses = set()
+    for answer in answers(options.paths, question, processes=len(os.sched_getaffinity(0))):
+        measured = answer.measured
+        statuses.add(measured.status)
+        print(json.dumps(asdict(measured)) if options.json else _line(measured), flush=True)
+    return REFUSED if "refused" in statuses else 0
+
+
+def _facts(options: argparse.Namespace) -> list[tuple[str, object]]:
+    nodes, devices = options.topology or (None, None)
+    return [
+        ("global_batch", options.global_batch),
+        ("batch_size", options.batch_size),
+        ("nodes", nodes),
+        ("devices_per_node", devices),
+    ]
+
+
+def _line(measured) -> str:  # noqa: ANN001 - a Measurement, imported when the command runs
+    """A run as a row of the table: throughput, unit, window, format, log and reason."""
+    number = "refused" if measured.throughput is None else f"{measured.throughput:.2f}"
+    window = "" if measured.first is None else f"{measured.first}:{measured.last}"
+    log = measured.log + (f": {measured.reason}" if measured.reason else "")
+    unit, kind = measured.unit or "", measured.format or ""
+    return f"{number:>10} {unit:<12} {window:<8} {kind:<24} {log}"

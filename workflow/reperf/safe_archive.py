@@ -1,0 +1,216 @@
+"""Archives that anyone may have made: read where they lie, refused when they are hostile.
+
+Nothing is unpacked to the disk. A zip file is judged by its directory, a tar file by a pass over
+its headers, before any member is handed out.
+"""
+
+import gzip
+import stat
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import IO
+
+from reperf.errors import ReperfError
+
+MOST_MEMBERS = 100_000
+MOST_NAMES = 1 << 25
+"""Bytes of a zip file's directory."""
+GROWTH = 200
+"""How many times its size an archive may unpack to; logs seldom reach 30."""
+FREE_GROWTH = 1 << 28
+"""Bytes that any archive may unpack to."""
+LONGEST_HEADER = 1 << 20
+"""Bytes that a tar file's header may ask to be read at once."""
+
+DAMAGE = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    UnicodeError,
+    ValueError,
+)
+"""What the readers raise, depending on which byte is wrong."""
+
+_ENCRYPTED = 0x1
+_LOCAL_HEADER = 30
+_LONGEST_END = 76 + 22 + (1 << 16)
+
+
+@dataclass(frozen=True)
+class ArchivedFile:
+    """A file in an archive."""
+
+    name: str
+    size: int
+    open: Callable[[], IO[bytes]]
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a path's name is that of an archive which open_archive reads."""
+    return path.name.lower().endswith((".zip", ".tar", ".tar.gz", ".tgz"))
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[list[ArchivedFile]]:
+    """The files of a zip or tar archive, which must be read in their order, in the block.
+
+    Raises:
+        ReperfError: it is damaged or hostile; one line says how. While a file is read, damage
+            shows as one of DAMAGE or OSError.
+    """
+    opener = _open_zip if path.name.lower().endswith(".zip") else _open_tar
+    with path.open("rb") as stream:
+        try:
+            files = opener(stream, path.stat().st_size)
+        except ReperfError as fault:
+            raise ReperfError(f"{path}: {fault}") from None
+        except (OSError, *DAMAGE) as error:
+            raise ReperfError(f"{path}: is no whole archive: {_line(error)}") from None
+        yield files
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _check_name(name: str) -> None:
+    parts = name.removesuffix("/").split("/")
+    plain = name.isprintable() and "\\" not in name and name[1:2] != ":"
+    if not plain or any(part in ("", "..") for part in parts):
+        raise ReperfError(f"member {name[:80]!r} leaves the archive or cannot be a name")
+
+
+def _check_growth(unpacked: int, size: int) -> None:
+    if unpacked > max(FREE_GROWTH, GROWTH * size):
+        raise ReperfError(
+            f"unpacks to more than {GROWTH} times its size; allowed: what logs may be packed to"
+        )
+
+
+def _check_count(count: int) -> None:
+    if count > MOST_MEMBERS:
+        raise ReperfError(f"has more than {MOST_MEMBERS} members; allowed: up to as many")
+
+
+def _check_once(names: list[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ReperfError(f"member {name!r} is there twice; allowed: each once")
+        seen.add(name)
+
+
+def _open_zip(stream: IO[bytes], size: int) -> list[ArchivedFile]:
+    _check_directory(stream, size)
+    archive = zipfile.ZipFile(stream)
+    infos = archive.infolist()
+    _check_count(len(infos))
+    for info in infos:
+        _check_name(info.orig_filename)
+        kind = stat.S_IFMT(info.external_attr >> 16)
+        if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+            raise ReperfError(f"member {info.filename!r} is a link or a device; allowed: files")
+        if info.flag_bits & _ENCRYPTED:
+            raise ReperfError(f"member {info.filename!r} is encrypted; allowed: plain members")
+    _check_once([info.filename for info in infos])
+    _check_growth(sum(info.file_size for info in infos), size)
+    places = sorted((info.header_offset, info.compress_size) for info in infos)
+    for (offset, length), (following, _) in pairwise([*places, (archive.start_dir, 0)]):
+        if offset + _LOCAL_HEADER + length > following:
+            raise ReperfError("its members overlap; allowed: each byte in one member")
+    return [
+        ArchivedFile(info.filename, info.file_size, partial(_open_member, archive, info))
+        for info in infos
+        if not info.is_dir()
+    ]
+
+
+def _check_directory(stream: IO[bytes], size: int) -> None:
+    """Look at what a zip file's end says of its directory, before that is read as a whole."""
+    stream.seek(max(0, size - _LONGEST_END))
+    tail = stream.read()
+    at = tail.rfind(b"PK\x05\x06")
+    if at < 0 or at + 22 > len(tail):
+        raise ReperfError("is no whole archive: the end of a zip file is missing")
+    count, names = struct.unpack("<10xHI6x", tail[at : at + 22])
+    if at >= 76 and tail[at - 20 :].startswith(b"PK\x06\x07"):  # the 64 bit form stands before
+        count, names = struct.unpack("<32xQQ8x", tail[at - 76 : at - 20])
+    _check_count(count)
+    if names > MOST_NAMES:
+        raise ReperfError(f"its directory has {names} bytes; allowed: up to {MOST_NAMES}")
+
+
+class _WholeMember:
+    """A member of a zip file whose length must be the one that the directory says."""
+
+    def __init__(self, stream: IO[bytes], info: zipfile.ZipInfo) -> None:
+        self._stream = stream
+        self._left = info.file_size
+
+    def __enter__(self) -> "_WholeMember":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def read(self, size: int) -> bytes:
+        chunk = self._stream.read(size)
+        self._left -= len(chunk)
+        if not chunk and self._left:
+            raise zipfile.BadZipFile("a member is shorter than the archive says")
+        return chunk
+
+
+def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _WholeMember:
+    return _WholeMember(archive.open(info), info)
+
+
+class _Guarded:
+    """A stream for tarfile that gives neither too much at once nor too much in all."""
+
+    def __init__(self, stream: IO[bytes], size: int) -> None:
+        self._stream = stream
+        self._size = size
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= LONGEST_HEADER:
+            raise ReperfError(f"has a header of {size} bytes; allowed: up to {LONGEST_HEADER}")
+        _check_growth(self._stream.tell() + size, self._size)
+        return self._stream.read(size)
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        _check_growth(place, self._size)
+        return self._stream.seek(place, whence)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+
+def _open_tar(stream: IO[bytes], size: int) -> list[ArchivedFile]:
+    packed = stream.read(2) == b"\x1f\x8b"
+    stream.seek(0)
+    plain = _Guarded(gzip.GzipFile(fileobj=stream) if packed else stream, size)
+    archive = tarfile.open(fileobj=plain, mode="r:")  # noqa: SIM115 - closed with the stream
+    files = []
+    for count, info in enumerate(archive, start=1):
+        _check_count(count)
+        _check_name(info.name)
+        if not (info.isreg() or info.isdir()) or info.issparse():
+            raise ReperfError(f"member {info.name!r} is a link or a device; allowed: files")
+        if info.isreg():
+            opener = partial(archive.extractfile, info)
+            files.append(ArchivedFile(info.name, info.size, opener))
+    _check_once([file.name for file in files])
+    return files
