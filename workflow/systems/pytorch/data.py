@@ -1,6 +1,7 @@
 """Training images for one rank: JPEGs out of TFRecord parts or a folder, decoded ahead of time."""
 
 import itertools
+import math
 import mmap
 import struct
 from collections import deque
@@ -33,26 +34,29 @@ class Records:
                     folder, len(parts), world_size
                 )
             )
-        self._records = []
-        for path in parts[rank::world_size]:
+        self._parts = []
+        places = []
+        for number, path in enumerate(parts[rank::world_size]):
             with path.open("rb") as stream:
                 content = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
-            index = np.array(Path(f"{path}.idx").read_text().split(), dtype=np.int64)
-            for offset, size in index.reshape(-1, 2).tolist():
-                if offset + size > len(content):
-                    raise Refused(f"{path}: ends before its index; allowed: a whole part")
-                self._records.append((path, content, offset, size))
+            self._parts.append((path, content))
+            index = np.array(Path(f"{path}.idx").read_text().split(), dtype=np.int64).reshape(-1, 2)
+            if index.sum(axis=1).max(initial=0) > len(content):
+                raise Refused(f"{path}: ends before its index; allowed: a whole part")
+            places.append(np.insert(index, 0, number, axis=1))
+        self._places = np.concatenate(places)  # of each record: its part, offset and size
 
     def __len__(self):
-        return len(self._records)
+        return len(self._places)
 
     def name(self, index):
-        path, _, offset, _ = self._records[index]
-        return f"{path} at byte {offset}"
+        part, offset, _ = self._places[index]
+        return f"{self._parts[part][0]} at byte {offset}"
 
     def read(self, index):
         """A record's JPEG and its label, from 0."""
-        _, content, offset, size = self._records[index]
+        part, offset, size = self._places[index].tolist()
+        _, content = self._parts[part]
         (length,) = struct.unpack_from("<Q", content, offset)
         if length + 16 != size:  # the length (8 bytes) and two checksums (4 each) surround it
             raise Refused(f"{self.name(index)}: no record of {size} bytes; allowed: TFRecord")
@@ -69,6 +73,7 @@ class Folder:
             (path, label)
             for label, synset in enumerate(synsets)
             for path in sorted(synset.iterdir())
+            if path.suffix.lower() in (".jpeg", ".jpg")
         ]
         self._images = images[rank::world_size]
 
@@ -157,8 +162,8 @@ def random_crop(jpeg, size, random):
         # Never more than half the pixels a side: other scales take longer than none.
         image = simplejpeg.decode_jpeg(
             jpeg,
-            min_height=min(height, -(-height * size // h)),
-            min_width=min(width, -(-width * size // w)),
+            min_height=min(height, math.ceil(height * size / h)),
+            min_width=min(width, math.ceil(width * size / w)),
             min_factor=2,
         )
     except ValueError:  # ImageNet holds a few CMYK JPEGs and a PNG

@@ -19,6 +19,12 @@ RANK = int(os.environ.get("RANK", "0"))
 LOCAL_RANK = int(os.environ.get("LOCAL_RANK", "0"))
 WORLD_SIZE = int(os.environ.get("WORLD_SIZE", "1"))
 
+LOSS_SCALES = {
+    "none": {"enabled": False},
+    "static": {"init_scale": 128.0, "growth_interval": 2**31 - 1},  # never grows
+    "dynamic": {},
+}
+
 
 def main():
     flags = steplog.parse_flags()
@@ -80,11 +86,10 @@ def prepare_device(flags):
 def make_optimizer(network, global_batch):
     """SGD that decays all weights and the classifier's bias, but not batch norm."""
     norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d)]
-    undecayed = [weight for norm in norms for weight in norm.parameters()]
-    known = set(undecayed)
-    decayed = [weight for weight in network.parameters() if weight not in known]
+    of_norms = {weight for norm in norms for weight in norm.parameters()}
+    others = [weight for weight in network.parameters() if weight not in of_norms]
     return torch.optim.SGD(
-        [{"params": decayed, "weight_decay": steplog.WEIGHT_DECAY}, {"params": undecayed}],
+        [{"params": others, "weight_decay": steplog.WEIGHT_DECAY}, {"params": list(of_norms)}],
         lr=steplog.learning_rate(global_batch),
         momentum=steplog.MOMENTUM,
         fused=True,
@@ -101,10 +106,7 @@ def make_precision(flags):
         raise steplog.Refused("--loss-scale is for float16, which needs --device cuda and amp")
     dtype = torch.float16 if scaled else torch.bfloat16
     precision = torch.autocast(flags.device, dtype, enabled=flags.precision == "amp")
-    scale = {"init_scale": 128.0, "growth_interval": 2**31 - 1}
-    return precision, torch.amp.GradScaler(
-        flags.device, enabled=scaled, **(scale if flags.loss_scale == "static" else {})
-    )
+    return precision, torch.amp.GradScaler(flags.device, **LOSS_SCALES[flags.loss_scale])
 
 
 def distribute(network, device):
