@@ -29,7 +29,7 @@ from matplotlib.ticker import MaxNLocator
 from scipy.optimize import isotonic_regression
 
 from reperf.files import whole_file
-from reperf.labels import series_of, title_of
+from reperf.labels import series_of, title_of, unit_of
 from reperf.palette import GRID, INK, MUTED, PAPER, colour_of
 from reperf.published import load_tables
 from reperf.tables import read_summary
@@ -78,7 +78,7 @@ def draw_suite(summary: Path | str, stem: Path | str) -> None:
         cells.assign(series=series_of(cells)),
         title_of(cells),
         f"suite {cells['suite'].iloc[0]}",
-        cells["unit"].iloc[0],
+        unit_of(cells),
         stem,
     )
 

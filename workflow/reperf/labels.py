@@ -20,6 +20,11 @@ def title_of(cells: pd.DataFrame) -> str:
     return f"{workload}, {first['precision'].upper()}, {batch}"
 
 
+def unit_of(cells: pd.DataFrame) -> str:
+    """The unit of a suite's throughput; empty where no run got far enough to say it."""
+    return next(filter(None, cells["unit"]), "")
+
+
 def series_of(cells: pd.DataFrame) -> pd.Series:
     """Each cell's series: its system, its variant, and its batch size where they differ.
 

@@ -52,7 +52,13 @@ rule draw_published_figures:
         facts=PUBLISHED_FACTS,
         code=library("reperf.figures"),
     output:
-        directory("figures/published"),
+        report(
+            directory("figures/published"),
+            patterns=["{figure}.png"],
+            caption="../captions/published.rst",
+            category="Published reports",
+            labels={"figure": "{figure}"},
+        ),
     log:
         "logs/draw_published_figures.log",
     message:

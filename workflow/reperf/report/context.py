@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from reperf.config import Report, Suite
-from reperf.labels import series_of, system_title, title_of
+from reperf.labels import series_of, system_title, title_of, unit_of
 from reperf.published import PublishedTable, load_tables, published_for
 from reperf.published.discrepancies import Discrepancy, discrepancies
 from reperf.records import Environment, Host, RunRecord
@@ -241,7 +241,7 @@ def gather(
 
 
 def _suite(config: Report, suite: Suite, cells: pd.DataFrame, runs: Mapping) -> SuiteView:
-    unit = cells["unit"].iloc[0]
+    unit = unit_of(cells)
     published = _published(suite, unit)
     return SuiteView(
         name=suite.name,
