@@ -20,12 +20,12 @@ from typing import IO
 
 from reperf.errors import ReperfError
 
-MOST_MEMBERS = 100_000
+MOST_MEMBERS = 20_000
 MOST_NAMES = 1 << 25
 """Bytes of a zip file's directory."""
 GROWTH = 200
 """How many times its size an archive may unpack to; logs seldom reach 30."""
-FREE_GROWTH = 1 << 28
+FREE_GROWTH = 1 << 26
 """Bytes that any archive may unpack to."""
 LONGEST_HEADER = 1 << 20
 """Bytes that a tar file's header may ask to be read at once."""

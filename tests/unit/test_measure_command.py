@@ -1,0 +1,201 @@
+"""`reperf measure`: what it prints, what it asks, and its exit status."""
+
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from reperf.cli import main
+from step_logs import step_log
+from test_measure import RUN, kept_run
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+RESNET50 = LOGS / "oneflow_resnet50_2n8g_b128_fp32.log"
+BERT = LOGS / "oneflow_bert_1n1g_b24_fp32.log"
+NGC = LOGS / "ngc-pytorch_resnet50_4n8g_b128_fp32.log"
+
+
+@pytest.fixture
+def ask(capsys):
+    def ask(*arguments: object) -> tuple[int, list[dict]]:
+        try:
+            status = main(["measure", "--json", *map(str, arguments)])
+        except SystemExit as left:
+            status = left.code
+        return status, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    return ask
+
+
+def test_objects_have_the_promised_fields_in_order(ask):
+    status, [found] = ask(RESNET50)
+    assert status == 0
+    assert list(found) == [
+        "log", "format", "status", "reason", "throughput", "unit", "first", "last", "samples",
+        "seconds", "method", "global_batch", "world_size",
+    ]  # fmt: skip
+    assert found == {
+        "log": str(RESNET50),
+        "format": "oneflow-resnet50",
+        "status": "ok",
+        "reason": "",
+        "throughput": pytest.approx(5915.65, abs=0.005),
+        "unit": "images/s",
+        "first": 20,
+        "last": 120,
+        "samples": 204800,
+        "seconds": pytest.approx(34.6200509),
+        "method": "window",
+        "global_batch": 2048,
+        "world_size": 16,
+    }
+
+
+def test_the_exit_status_says_whether_all_were_measured(ask):
+    assert ask(RESNET50, BERT)[0] == 0
+    assert ask(RESNET50, NGC)[0] == 3
+    assert ask(LOGS)[0] == 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("nowhere.log",),
+        (RESNET50, "--format", "morse"),
+        (RESNET50, "--window", "120:20"),
+        (RESNET50, "--window", "20"),
+        (RESNET50, "--global-batch", "0"),
+        (RESNET50, "--global-batch", "2048", "--batch-size", "128"),
+        (RESNET50, "--global-batch", "2048", "--topology", "2n8g"),
+        (RESNET50, "--topology", "2x8"),
+        (RESNET50, "--method", "guess"),
+        (RESNET50, "--method", "published", "--window", "20:120"),
+    ],
+)
+def test_wrong_arguments_are_two(ask, arguments):
+    assert ask(*arguments) == (2, [])
+
+
+def test_a_window_of_ones_own_is_in_the_logs_numbers(ask):
+    _, [found] = ask(NGC, "--window", "5:12")
+    assert (found["first"], found["last"], found["samples"]) == (5, 12, 7 * 4096)
+    assert found["throughput"] == pytest.approx(10379.67, abs=0.005)
+
+
+def test_a_log_that_ends_at_99(ask, tmp_path):
+    lines = step_log(iterations=99, every=1)
+    (tmp_path / "x.log").write_text("".join(f"{line}\n" for line in lines))
+    assert ask(tmp_path / "x.log")[1][0]["reason"] == (
+        "too short: it ends at iteration 99, the window at 120"
+    )
+    status, [found] = ask(tmp_path / "x.log", "--window", "20:99")
+    assert (status, found["last"], found["samples"]) == (0, 99, 79 * 16)
+
+
+def test_the_published_method(ask):
+    status, found = ask(RESNET50, BERT, "--method", "published")
+    assert status == 0
+    assert [one["throughput"] for one in found] == [5915.65, 140.2]
+    assert {one["method"] for one in found} == {"published"}
+
+
+def test_facts_from_the_path(ask, tmp_path):
+    folder = tmp_path / "2n8g"
+    folder.mkdir()
+    lines = RESNET50.read_text().splitlines()[-2:]
+    (folder / "r50_b128_fp32_1.log").write_text("\n".join(lines) + "\n")
+    status, [found] = ask(folder)
+    assert (status, round(found["throughput"], 2), found["world_size"]) == (0, 5915.65, 16)
+    shutil.copy(RESNET50, folder / "r50_b96_fp32_2.log")
+    _, [_, refused] = ask(folder)
+    assert refused["reason"] == "batch size per device is 128 by the log, 96 by the path"
+
+
+def test_facts_from_the_command_line(ask, tmp_path):
+    lines = RESNET50.read_text().splitlines()[-2:]
+    (tmp_path / "x.log").write_text("\n".join(lines) + "\n")
+    assert "global batch is not known" in ask(tmp_path / "x.log")[1][0]["reason"]
+    for facts in (("--global-batch", 2048), ("--batch-size", 128, "--topology", "2n8g")):
+        status, [found] = ask(tmp_path / "x.log", *facts)
+        assert (status, round(found["throughput"], 2)) == (0, 5915.65)
+    _, [refused] = ask(RESNET50, "--topology", "4n8g")
+    assert refused["reason"] == "number of nodes is 2 by the log, 4 by the command line"
+
+
+def test_a_run_record_beside_the_log_is_believed(ask, tmp_path):
+    kept_run(tmp_path / "1", step_log())
+    kept_run(tmp_path / "2", step_log(), status="oom", reason="no memory left")
+    kept_run(tmp_path / "3", step_log(world=4))
+    kept_run(tmp_path / "4", step_log()).joinpath("run.json").write_text('{"name": "another tool"}')
+    status, found = ask(tmp_path)
+    assert status == 3
+    assert [one["status"] for one in found] == ["ok", "refused", "refused", "ok"]
+    assert found[1]["reason"] == "the run ended as oom: no memory left"
+    assert found[2]["reason"] == "world size is 4 by the log, 2 by the run record"
+    assert RUN.world_size == 2
+
+
+def test_earlier_tries_of_a_kept_run_are_no_runs_of_their_own(ask, tmp_path):
+    folder = kept_run(tmp_path / "1", step_log())
+    shutil.copytree(folder, tmp_path / "2" / "tries" / "1")
+    shutil.copy(folder / "run.json", tmp_path / "2")
+    shutil.copy(folder / "train.log", tmp_path / "2")
+    assert len(ask(tmp_path)[1]) == 2
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for path in sorted((tmp_path / "2").rglob("*")):
+            archive.write(path, path.relative_to(tmp_path))
+    _, [found] = ask(tmp_path / "x.zip")
+    assert found["log"] == f"{tmp_path}/x.zip/2/train.log"
+
+
+def test_folders_hold_other_files_too(ask, tmp_path):
+    shutil.copy(RESNET50, tmp_path / "a.log")
+    shutil.copy(RESNET50, tmp_path / "b.txt")
+    (tmp_path / "requirements.txt").write_text("numpy\n")
+    (tmp_path / "figure.png").write_bytes(b"\x89PNG")
+    (tmp_path / "empty.log").touch()
+    status, found = ask(tmp_path)
+    assert status == 3
+    assert [Path(one["log"]).name for one in found] == ["a.log", "b.txt", "empty.log"]
+    assert "no known format" in found[2]["reason"]
+
+
+def test_a_folder_without_logs_is_refused(ask, tmp_path):
+    status, [found] = ask(tmp_path)
+    assert status == 3
+    assert "no log is in it" in found["reason"]
+
+
+def test_two_runs_in_a_log_are_two_objects(ask, tmp_path):
+    first = RESNET50.read_text()
+    second = first.replace("15979339", "15989339")
+    (tmp_path / "x.log").write_text(first + second)
+    assert [round(one["throughput"], 2) for one in ask(tmp_path / "x.log")[1]] == [5915.65] * 2
+
+
+def test_a_name_that_is_no_text_is_printed(ask, tmp_path):
+    path = Path(str(tmp_path), b"\xff.log".decode(errors="surrogateescape"))
+    shutil.copy(RESNET50, path)
+    status, [found] = ask(tmp_path)
+    assert status == 0
+    assert found["log"].endswith("\N{REPLACEMENT CHARACTER}.log")
+
+
+def test_the_table_has_a_line_a_run(capsys):
+    assert main(["measure", str(RESNET50), str(NGC)]) == 3
+    measured, refused = capsys.readouterr().out.splitlines()
+    assert "5915.65 images/s" in measured
+    assert "20:120" in measured
+    assert str(RESNET50) in measured
+    assert refused.endswith(f"{NGC}: too short: it ends at iteration 12, the window at 120")
+
+
+def test_the_command_itself(tmp_path):
+    command = [Path(sys.executable).with_name("reperf"), "measure", RESNET50]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    assert "5915.65" in answer.stdout

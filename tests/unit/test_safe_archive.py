@@ -1,0 +1,217 @@
+"""Archives that mean harm are refused in one line, and nothing is written anywhere."""
+
+import gzip
+import io
+import os
+import struct
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reperf.errors import ReperfError
+from reperf.found_logs import Question, answers
+from reperf.measure import Method
+from reperf.safe_archive import MOST_MEMBERS, open_archive
+
+LOG = (Path(__file__).parents[1] / "data/logs/oneflow_resnet50_2n8g_b128_fp32.log").read_bytes()
+
+
+def zipped(path: Path, members: dict[str, bytes], **how: object) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, **how) as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return path
+
+
+def tarred(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
+    with tarfile.open(path, "w:gz" if path.name.endswith("gz") else "w") as archive:
+        for info, content in members:
+            info.size = info.size or len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return path
+
+
+def entry(name: str, kind: bytes = tarfile.REGTYPE, **fields: object) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type = kind
+    for field, value in fields.items():
+        setattr(info, field, value)
+    return info
+
+
+def why_refused(path: Path) -> str:
+    with pytest.raises(ReperfError) as caught, open_archive(path):
+        pass
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+    return message
+
+
+def measured(path: Path) -> list:
+    return [one.measured for one in answers([path], Question(Method()))]
+
+
+@pytest.mark.parametrize("suffix", ["tar", "tar.gz", "tgz"])
+def test_logs_in_a_tar_file_are_measured(tmp_path, suffix):
+    path = tarred(tmp_path / f"logs.{suffix}", (entry("./a/x.log"), LOG), (entry("b/y.log"), LOG))
+    first, second = measured(path)
+    assert (round(first.throughput, 2), round(second.throughput, 2)) == (5915.65, 5915.65)
+    assert second.log == f"{path}/b/y.log"
+
+
+def test_logs_in_a_zip_file_are_measured(tmp_path):
+    [one] = measured(zipped(tmp_path / "logs.zip", {"2n8g/r50_b128_fp32_1.log": LOG, "a.png": b""}))
+    assert round(one.throughput, 2) == 5915.65
+
+
+NAMES = [
+    "../x.log",
+    "a/../../x.log",
+    "/etc/x.log",
+    "C:/x.log",
+    "a\\..\\x.log",
+    "a//x.log",
+    "a\nb.log",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_that_leave_the_archive_are_refused(tmp_path, name):
+    expected = "leaves the archive or cannot be a name"
+    assert expected in why_refused(zipped(tmp_path / "x.zip", {name: LOG}))
+    assert expected in why_refused(tarred(tmp_path / "x.tar", (entry(name), LOG)))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.tar", "x.zip"]
+
+
+def test_links_and_devices_are_refused(tmp_path):
+    info = zipfile.ZipInfo("x.log")
+    info.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr(info, "/etc/passwd")
+    assert "is a link or a device" in why_refused(tmp_path / "x.zip")
+    kinds = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE)
+    for number, kind in enumerate(kinds):
+        path = tarred(tmp_path / f"{number}.tar", (entry("x.log", kind, linkname="/etc/x"), b""))
+        assert "is a link or a device" in why_refused(path)
+
+
+def test_encrypted_members_are_refused(tmp_path):
+    content = bytearray(zipped(tmp_path / "x.zip", {"x.log": LOG}).read_bytes())
+    directory = content.rindex(b"PK\x01\x02")
+    content[directory + 8] |= 1
+    content[6] |= 1
+    (tmp_path / "x.zip").write_bytes(content)
+    assert "is encrypted" in why_refused(tmp_path / "x.zip")
+
+
+def test_a_bomb_is_refused(tmp_path):
+    zeros = bytes(1 << 20)
+    zipped(tmp_path / "x.zip", {"x.log": zeros * 70})
+    assert "unpacks to more than 200 times its size" in why_refused(tmp_path / "x.zip")
+    with gzip.open(tmp_path / "x.tar.gz", "wb", compresslevel=1) as stream:
+        header = entry("x.log", size=70 << 20).tobuf()
+        stream.write(header)
+        for _ in range(70):
+            stream.write(zeros)
+    assert "unpacks to more than 200 times its size" in why_refused(tmp_path / "x.tar.gz")
+
+
+def test_members_that_share_their_bytes_are_refused(tmp_path):
+    path = zipped(tmp_path / "x.zip", {"a.log": LOG * 100, "b.log": LOG * 100})
+    content = bytearray(path.read_bytes())
+    second = content.rindex(b"PK\x01\x02")
+    struct.pack_into("<I", content, second + 42, 0)
+    path.write_bytes(content)
+    assert "its members overlap" in why_refused(path)
+
+
+def test_too_many_members_are_refused_before_they_are_listed(tmp_path):
+    content = bytearray(zipped(tmp_path / "x.zip", {"a.log": LOG}).read_bytes())
+    locator = struct.pack("<4sIQI", b"PK\x06\x07", 0, len(content) - 22, 1)
+    end64 = struct.pack("<4sQHHIIQQQQ", b"PK\x06\x06", 44, 45, 45, 0, 0, 10**6, 10**6, 60, 0)
+    end = bytearray(content[-22:])
+    struct.pack_into("<HHII", end, 8, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF)
+    (tmp_path / "x.zip").write_bytes(content[:-22] + end64 + locator + end)
+    assert f"has more than {MOST_MEMBERS} members" in why_refused(tmp_path / "x.zip")
+
+
+def test_real_members_are_counted_too(tmp_path):
+    block = entry("x.log").tobuf()
+    with gzip.open(tmp_path / "x.tar.gz", "wb", compresslevel=1) as stream:
+        for _ in range(MOST_MEMBERS // 1000 + 1):
+            stream.write(block * 1000)
+    assert f"has more than {MOST_MEMBERS} members" in why_refused(tmp_path / "x.tar.gz")
+
+
+def test_a_header_that_asks_for_gigabytes_is_refused(tmp_path):
+    with gzip.open(tmp_path / "x.tar.gz", "wb") as stream:
+        stream.write(entry("pax", tarfile.XHDTYPE, size=4 << 30).tobuf())
+        stream.write(bytes(1 << 20))
+    assert "has a header of" in why_refused(tmp_path / "x.tar.gz")
+
+
+def test_a_name_that_is_there_twice_is_refused(tmp_path):
+    path = tarred(tmp_path / "x.tar", (entry("x.log"), LOG), (entry("x.log"), LOG))
+    assert "is there twice" in why_refused(path)
+
+
+def test_wrong_sizes_are_a_refusal_of_the_log(tmp_path):
+    for change in (-1, 1, 1000):
+        path = zipped(tmp_path / "x.zip", {"x.log": LOG})
+        content = bytearray(path.read_bytes())
+        directory = content.rindex(b"PK\x01\x02")
+        struct.pack_into("<I", content, directory + 24, len(LOG) + change)
+        path.write_bytes(content)
+        [one] = measured(path)
+        assert (one.status, one.throughput) == ("refused", None)
+        assert "damaged in the archive" in one.reason
+
+
+def test_a_changed_byte_is_a_refusal_of_the_log(tmp_path):
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.log", LOG)
+    path.write_bytes(path.read_bytes().replace(b"33942.98", b"33941.98"))
+    [one] = measured(path)
+    assert "damaged in the archive: Bad CRC-32" in one.reason
+
+
+@pytest.mark.parametrize("suffix", ["zip", "tar", "tar.gz"])
+def test_what_is_no_archive_is_one_line(tmp_path, suffix):
+    for content in (b"", b"hello", os.urandom(4096), b"PK\x05\x06" + bytes(18)):
+        path = tmp_path / f"x.{suffix}"
+        path.write_bytes(content)
+        for one in measured(path):
+            assert one.status == "refused"
+            assert "\n" not in one.reason
+
+
+@pytest.fixture(scope="module")
+def good_archives(tmp_path_factory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("archives")
+    return {
+        "zip": zipped(folder / "x.zip", {"a/x.log": LOG, "run.json": b"{}"}).read_bytes(),
+        "tar": tarred(folder / "x.tar", (entry("x.log"), LOG)).read_bytes(),
+        "tar.gz": tarred(folder / "x.tar.gz", (entry("x.log"), LOG)).read_bytes(),
+    }
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_no_damage_crashes_or_changes_a_number(tmp_path_factory, good_archives, data):
+    suffix = data.draw(st.sampled_from(sorted(good_archives)))
+    content = bytearray(good_archives[suffix])
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at] = data.draw(st.integers(0, 255))
+    content = content[: data.draw(st.integers(0, len(content))) or None]
+    path = tmp_path_factory.mktemp("damaged") / f"x.{suffix}"
+    path.write_bytes(content)
+    for one in measured(path):
+        if suffix == "tar":  # nothing guards the contents of a plain tar file
+            continue
+        assert one.throughput is None or round(one.throughput, 2) == 5915.65
