@@ -126,7 +126,7 @@ def draw_throughput(cells: pd.DataFrame, title: str, subtitle: str, unit: str) -
             _draw_bar(axes, cell)
         axes.set_yticks(cells["place"], cells["series"])
         axes.set_ylim(cells["place"].max() + 0.7, -1.5)
-        axes.set_xlim(0, 1.19 * longest or 1)  # room for the numbers at the ends of the bars
+        axes.set_xlim(0, 1.25 * longest or 1)  # room for the numbers at the ends of the bars
     return figure
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from reperf.config import Report, Run, load_report
 from reperf.figures import draw_published, draw_suite
-from reperf.records import Environment, Gpu, Host, RunRecord
+from reperf.records import Environment, Gpu, Host, LastHeard, RunRecord
 from reperf.report import write_report
 from reperf.summary import summarise
 from reperf.tables import (
@@ -91,20 +91,16 @@ def big_benchmark(tmp_path_factory) -> Benchmark:
             rows += [] if why else [_measurement(run) for run in cell.runs]
     write_table(folder / "measurements.csv", rows, MEASUREMENTS)
     measurements = read_measurements(folder / "measurements.csv")
-    write_table(folder / "summary.csv", summarise(measurements, cells), SUMMARY)
+    rows = summarise(measurements, cells)
+    write_table(folder / "summary.csv", rows, SUMMARY)
     for suite in report.suites:
-        own = [row for row in summarise(measurements, cells) if row["suite"] == suite.name]
+        own = [row for row in rows if row["suite"] == suite.name]
         write_table(folder / f"{suite.name}.csv", own, SUMMARY)
         draw_suite(folder / f"{suite.name}.csv", folder / f"figures/{suite.name}")
     draw_published(folder / "figures/published")
     return Benchmark(
         report=report,
-        records=[
-            _record(cell.runs[number], rows[0])
-            for cell in cells
-            if not cell.unsupported
-            for number in range(report.repeats)
-        ],
+        records=[_record(run) for cell in cells if not cell.unsupported for run in cell.runs],
         measurements=measurements,
         summary=read_summary(folder / "summary.csv"),
         figures=folder / "figures",
@@ -157,7 +153,7 @@ def _measurement(run: Run) -> dict:
     )
 
 
-def _record(run: Run, _row: dict) -> RunRecord:
+def _record(run: Run) -> RunRecord:
     status, reason = _ending(run)
     gpu = {"name": "Tesla V100-SXM2-16GB", "memory_bytes": 16 * 2**30}
     return RunRecord(
@@ -191,6 +187,7 @@ def _record(run: Run, _row: dict) -> RunRecord:
         ended=f"2026-11-2{run.repeat}T08:20:02.123456+00:00",
         seconds=300.0,
         exit_code=0 if status == "ok" else 1,
+        last_heard=(LastHeard(rank=0, iteration=40, seconds=61.5),),
         peak_memory_bytes=(14 * 2**30,) * run.world_size,
         log_sha256=f"{run.repeat:064x}",
     )

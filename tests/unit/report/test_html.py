@@ -68,6 +68,7 @@ def test_every_number_of_the_summary_is_shown(page, big_benchmark):
 def test_a_bad_cell_shows_its_status_and_reason_and_no_number(page):
     assert "CUDA out of memory on rank 0" in page.text
     assert "1 of 7 repeats not measured; timeout: no sign of life for 1800 s" in page.text
+    assert "rank 0 at iteration 40 after 61.50 s" in page.text
     assert "nan" not in page.text.lower().split()
     assert "<NA>" not in page.text
 
