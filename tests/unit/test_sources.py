@@ -1,27 +1,37 @@
-"""Rules rerun for the library code that they use, and for no other."""
+"""Rules rerun for the code that they use, and for no other."""
 
 from pathlib import Path
 
-from reperf.sources import PACKAGE, library
+import pytest
+
+from reperf.sources import PACKAGE, SCRIPTS, code_of
 
 
-def names(*modules: str) -> set[str]:
-    return {str(Path(path).resolve().relative_to(PACKAGE)) for path in library(*modules)}
+def names(script: str) -> set[str]:
+    root = PACKAGE.parent
+    return {Path(path).resolve().relative_to(root).as_posix() for path in code_of(script)}
 
 
-def test_a_module_stands_for_what_it_imports_too():
-    assert {"measure.py", "facts.py", "errors.py", "logs/mllog.py"} <= names("reperf.measure")
+def test_a_script_stands_for_all_that_it_imports():
+    assert {
+        "scripts/measure.py",
+        "reperf/measure.py",
+        "reperf/facts.py",
+        "reperf/errors.py",
+        "reperf/logs/mllog.py",
+    } <= names("measure")
 
 
 def test_code_that_a_result_does_not_need_does_not_count():
-    assert not {"figures.py", "launch.py", "training.py"} & names("reperf.measure")
+    assert not {"reperf/figures.py", "reperf/launch.py", "reperf/training.py"} & names("measure")
 
 
 def test_a_package_stands_for_all_of_its_files():
-    formats = {str(path.relative_to(PACKAGE)) for path in (PACKAGE / "logs").glob("*.py")}
-    assert formats <= names("reperf.logs")
+    templates = {path.name for path in (PACKAGE / "report").rglob("*.j2")}
+    assert templates
+    assert templates <= {Path(name).name for name in names("write_report")}
 
 
-def test_only_files_of_the_library_are_named():
-    assert all(Path(path).is_file() for path in library("reperf.training"))
-    assert all(Path(path).resolve().is_relative_to(PACKAGE) for path in library("reperf.training"))
+@pytest.mark.parametrize("script", sorted(path.stem for path in SCRIPTS.glob("*.py")))
+def test_only_files_that_are_there_are_named(script: str):
+    assert all(Path(path).is_file() for path in code_of(script))

@@ -1,4 +1,4 @@
-"""Which library files decide a result, so that editing one reruns that result and no other."""
+"""Which files decide a result, so that editing one reruns that result and no other."""
 
 import ast
 import os
@@ -7,22 +7,23 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
+SCRIPTS = PACKAGE.parent / "scripts"
 
 
-def library(*modules: str) -> list[str]:
-    """The files of some library modules and of all library modules that they import.
+def code_of(script: str) -> list[str]:
+    """The code behind a rule: its script, and all library files that it imports in turn.
 
-    Snakemake compares inputs, not imports: a rule that names these files as input reruns when
-    the code behind its script changes.
+    Snakemake goes by a script's time stamp and does not know what it imports. As inputs of the
+    rule, these files rerun it when their contents change, and only then.
 
     Args:
-        modules: dotted names, such as "reperf.measure"; a package stands for all of its modules.
+        script: name of a file in workflow/scripts, without its suffix.
 
     Returns:
-        Paths as seen from here, sorted, templates and other data files of the packages included.
+        Paths as seen from here, templates and other data files of the packages included.
     """
     files: set[Path] = set()
-    waiting = [path for module in modules for path in _files_of(module)]
+    waiting = [SCRIPTS / f"{script}.py"]
     while waiting:
         path = waiting.pop()
         if path not in files:
@@ -34,16 +35,6 @@ def library(*modules: str) -> list[str]:
 def seen_from_here(paths: Iterable[Path]) -> list[str]:
     """Files as inputs of a rule: relative, so that a folder that has moved is not built again."""
     return [os.path.relpath(path) for path in paths]
-
-
-def _files_of(module: str) -> list[Path]:
-    """The files of one module: a package's are all of those below it."""
-    stem = PACKAGE.joinpath(*module.split(".")[1:])
-    if stem.is_dir() and stem != PACKAGE:
-        inside = (path for path in stem.rglob("*") if "__pycache__" not in path.parts)
-        return [path for path in inside if path.is_file()]
-    source = stem.with_suffix(".py")
-    return [source] if source.exists() else []
 
 
 @cache
@@ -61,3 +52,13 @@ def _imported_by(path: Path) -> tuple[Path, ...]:
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
     ours = sorted(name for name in names if name.split(".")[0] == PACKAGE.name)
     return tuple(file for name in ours for file in _files_of(name))
+
+
+def _files_of(module: str) -> list[Path]:
+    """The files of one module: a package's are all of those below it."""
+    stem = PACKAGE.joinpath(*module.split(".")[1:])
+    if stem.is_dir() and stem != PACKAGE:
+        inside = (path for path in stem.rglob("*") if "__pycache__" not in path.parts)
+        return [path for path in inside if path.is_file()]
+    source = stem.with_suffix(".py")
+    return [source] if source.exists() else []

@@ -27,7 +27,7 @@ rule archive:
         results=results_of_suite,
         trainers=trainers_of_suite,
         systems=systems_of_suite,
-        code=library("reperf.archive.suite"),
+        code=code_of("write_archive"),
     output:
         "archive/{suite}.zip",
     log:

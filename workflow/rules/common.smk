@@ -8,7 +8,7 @@ from reperf.config import load_report
 from reperf.errors import one_line_errors
 from reperf.files import hold_folder
 from reperf.machine import check_fits
-from reperf.sources import library, seen_from_here
+from reperf.sources import code_of, seen_from_here
 
 with one_line_errors():
     REPORT = load_report(config, source=str(workflow.configfiles[-1]))

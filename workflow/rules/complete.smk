@@ -10,7 +10,7 @@ rule complete:
         measurements="results/measurements.csv",
         reports=["results/report.html", "results/report.md"],
         archives=expand("archive/{suite}.zip", suite=SUITES),
-        code=library("reperf.complete"),
+        code=code_of("complete"),
     output:
         "results/complete.txt",
     log:

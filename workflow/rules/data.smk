@@ -12,7 +12,7 @@ if REPORT.data.images is None:
 
     rule make_images:
         input:
-            code=library("reperf.data.embedded"),
+            code=code_of("make_images"),
         output:
             IMAGES,
         log:
@@ -42,7 +42,7 @@ def data_manifest(source):
 rule convert:
     input:
         images=IMAGES,
-        code=library("reperf.data.convert"),
+        code=code_of("convert"),
     output:
         f"data/{REPORT.data.name}/{{format}}/manifest.json",
     log:

@@ -32,7 +32,7 @@ rule draw_figures:
     input:
         summary="results/suites/{suite}/summary.csv",
         systems=systems_of_suite,  # their titles and colours
-        code=library("reperf.figures"),
+        code=code_of("draw_figures"),
     output:
         svg=expand("figures/{{suite}}-{kind}.svg", kind=KINDS),
         png=[figure_of_suite(kind) for kind in KINDS],
@@ -50,7 +50,7 @@ rule draw_figures:
 rule draw_published_figures:
     input:
         facts=PUBLISHED_FACTS,
-        code=library("reperf.figures"),
+        code=code_of("draw_published_figures"),
     output:
         report(
             directory("figures/published"),

@@ -21,7 +21,7 @@ rule measure:
     input:
         logs=logs_of_suite,
         records=records_of_suite,
-        code=library("reperf.own_runs"),
+        code=code_of("measure"),
     output:
         "results/suites/{suite}/measurements.csv",
     log:
@@ -38,7 +38,7 @@ rule measure:
 rule summarise:
     input:
         measurements="results/suites/{suite}/measurements.csv",
-        code=library("reperf.summary"),
+        code=code_of("summarise"),
     output:
         "results/suites/{suite}/summary.csv",
     log:
@@ -55,7 +55,7 @@ rule join_tables:
     input:
         measurements=expand("results/suites/{suite}/measurements.csv", suite=SUITES),
         summaries=expand("results/suites/{suite}/summary.csv", suite=SUITES),
-        code=library("reperf.tables"),
+        code=code_of("join_tables"),
     output:
         measurements="results/measurements.csv",
         summary="results/summary.csv",

@@ -22,7 +22,7 @@ rule report:
         ),
         published="figures/published",
         facts=PUBLISHED_FACTS,
-        code=library("reperf.report"),
+        code=code_of("write_report"),
     output:
         html=report(
             "results/report.html",
