@@ -32,42 +32,10 @@ import psutil
 HERE = Path(__file__).resolve().parent
 PACKAGES = (HERE / "packages.txt").read_text(encoding="utf-8").split()
 TOOLS = ("bwrap", "ip", "munged", "sbatch", "slurmctld", "slurmd")
-KEEPER = "keeper"  # in the folder: the file that is locked as long as `up`s cluster lives
+KEEPER = "keeper"  # the file in the folder that stays locked as long as the cluster of `up`
 FOLDER = Path(tempfile.gettempdir(), "reperf-slurm")
 
 NAMESPACES = ("setpriv", "--pdeathsig=KILL", "unshare", "--net", "--mount", "--uts")
-
-# These scripts run in a machine's new namespaces. Whatever two machines with processes of the
-# same number could clash in is a tmpfs of its own; all other folders are shared.
-MACHINE = """
-hostname {name}
-ip link set lo up
-mount -t tmpfs reperf /run
-mount -t tmpfs reperf /dev/shm
-mount --bind {folder}/etc /etc/slurm
-mount --bind /etc/slurm/hosts /etc/hosts
-mkdir /run/munge
-"""
-MUNGED = (
-    "munged --key-file=/etc/slurm/munge.key --seed-file=/run/munge/seed"
-    " --log-file={folder}/log/munged-{name}.log"
-)
-CONTROLLER = f"""{MACHINE}
-ip link add bridge type bridge
-ip address add 10.99.0.100/24 dev bridge
-ip link set bridge up
-echo up; exec >&2
-exec unshare --fork --kill-child --pid sh -c '{MUNGED} && exec slurmctld -D'
-"""
-NODE = f"""{MACHINE}
-ip link add eth0 type veth peer name {{name}} netns {{controller}}
-nsenter --target {{controller}} --net ip link set {{name}} master bridge up
-ip address add 10.99.0.{{number}}/24 dev eth0
-ip link set eth0 up
-for gpu in $(seq 0 {{last_gpu}}); do mknod -m 666 /run/gpu$gpu c 1 3; done
-echo up; exec >&2
-exec unshare --fork --kill-child --pid --mount-proc sh -c '({MUNGED} && slurmd -D) & wait'
-"""
 
 
 class ClusterError(Exception):
@@ -115,7 +83,7 @@ class SlurmCluster:
     def __enter__(self) -> Self:
         self._write_configuration()
         try:
-            self._start("ctl", CONTROLLER)
+            self._start("ctl")
             for node in self.nodes:
                 self.revive_node(node)
             self.wait_idle()
@@ -130,7 +98,8 @@ class SlurmCluster:
             _end(machine)
         self._machines.clear()
         for process in _processes_in(network):  # commands that somebody left running
-            process.kill()
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         shutil.rmtree(self.folder / "etc", ignore_errors=True)
 
     @property
@@ -156,8 +125,12 @@ class SlurmCluster:
         return self.run(command).stdout.splitlines()
 
     def states(self) -> dict[str, str]:
-        """Each node's state as sinfo names it, such as idle, mixed or down*."""
-        return dict(line.split() for line in self.ask("sinfo", "-hN", "-o", "%N %T"))
+        """Each node's state as sinfo names it, such as idle, mixed or down*.
+
+        Empty as long as the controller does not answer.
+        """
+        answer = self.run(["sinfo", "--noheader", "--Node", "--format=%N %T"], check=False)
+        return dict(line.split() for line in answer.stdout.splitlines())
 
     def wait_idle(self, timeout: float = 30) -> None:
         """Wait until no job runs and every node can take one."""
@@ -169,48 +142,59 @@ class SlurmCluster:
 
     def nodes_of(self, job: int | str) -> list[str]:
         """The names of the nodes that a job got."""
-        (nodes,) = self.ask("squeue", "-h", "--states=all", "-o", "%N", "-j", str(job))
+        nodes = self._job(job, "%N")
         return self.ask("scontrol", "show", "hostnames", nodes) if nodes else []
 
     def state_of(self, job: int | str) -> str:
         """A job's state as squeue names it, such as RUNNING or NODE_FAIL."""
-        (state,) = self.ask("squeue", "-h", "--states=all", "-o", "%T", "-j", str(job))
-        return state
+        return self._job(job, "%T")
+
+    def _job(self, job: int | str, what: str) -> str:
+        (answer,) = self.ask(
+            "squeue", "--noheader", "--states=all", f"--format={what}", f"--job={job}"
+        )
+        return answer
 
     def kill_node(self, node: str) -> None:
         """End a node at once: its slurmd, what its jobs run, and its network."""
         _end(self._machines.pop(node))
-        self.run(["ip", "link", "delete", node])
+        # The kernel does this too, but when it likes, and the name may be needed before.
+        self.run(["ip", "link", "delete", node], check=False)
 
     def revive_node(self, node: str) -> None:
         """Start a node anew; it joins the cluster a moment later."""
-        number = self.nodes.index(node) + 1
-        self._start(node, NODE, number=number, controller=self.controller, last_gpu=self.gpus - 1)
+        self._start(node, number=self.nodes.index(node) + 1, controller=self.controller)
+
+    def tidy(self) -> None:
+        """Cancel all jobs, revive killed nodes, and wait until every node is idle."""
+        self.run(["scancel", "--user=root"], check=False)
+        for node in self.nodes:
+            if node not in self._machines:
+                self.revive_node(node)
+        self.wait_idle()
 
     def _write_configuration(self) -> None:
-        for name in ("etc", "log"):
-            shutil.rmtree(self.folder / name, ignore_errors=True)
-            (self.folder / name).mkdir(parents=True)
-        etc = self.folder / "etc"
-        values = {
-            "folder": self.folder,
-            "nodes": len(self.nodes),
-            "gpus": self.gpus,
-            "last_gpu": self.gpus - 1,
-        }
+        etc, log = self.folder / "etc", self.folder / "log"
+        for folder in (etc, log):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+        sizes = {"nodes": len(self.nodes), "gpus": self.gpus, "last_gpu": self.gpus - 1}
         for template in (HERE / "etc").iterdir():
-            (etc / template.name).write_text(template.read_text().format(**values))
+            (etc / template.name).write_text(template.read_text().format(**sizes))
         addresses = ["127.0.0.1 localhost", "10.99.0.100 ctl"]
         addresses += [f"10.99.0.{number} {node}" for number, node in enumerate(self.nodes, 1)]
         (etc / "hosts").write_text("\n".join(addresses) + "\n")
         (etc / "munge.key").write_bytes(secrets.token_bytes(128))
         (etc / "munge.key").chmod(0o600)
 
-    def _start(self, name: str, script: str, **values: object) -> None:
+    def _start(self, name: str, **variables: object) -> None:
+        """Start a machine; machine.sh needs the variables."""
+        variables |= {"name": name, "folder": self.folder, "gpus": self.gpus}
         messages = self.folder / "log" / f"{name}.log"
         with messages.open("a") as stderr:
             machine = subprocess.Popen(
-                [*NAMESPACES, "sh", "-ec", script.format(name=name, folder=self.folder, **values)],
+                [*NAMESPACES, "sh", HERE / "machine.sh"],
+                env=os.environ | {key: str(value) for key, value in variables.items()},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -276,6 +260,8 @@ def up(folder: Path, nodes: int, gpus: int) -> None:
     A process of its own keeps it. Its standard output is a file that stays locked as long as
     that process lives, and names it and the controller.
     """
+    if reason := why_not():
+        raise ClusterError(reason)
     folder.mkdir(parents=True, exist_ok=True)
     messages = folder / "keeper.log"
     program = [sys.executable, __file__, f"--folder={folder}"]
@@ -355,8 +341,6 @@ def main() -> int:
     commands.add_parser("down")
     options = parser.parse_args()
     try:
-        if reason := why_not():
-            raise ClusterError(reason)
         match options.command:
             case "up":
                 up(options.folder, options.nodes, options.gpus)
