@@ -135,7 +135,8 @@ def test_the_records_hold_the_folders_images_and_labels_each_for_one_rank(
 ):
     read = pytorch.answer(f"""
 import hashlib, json
-from data import Folder, Records
+from data import Folder
+from tfrecord import Records
 def all_of(source):
     pairs = map(source.read, range(len(source)))
     return sorted((hashlib.sha256(jpeg).hexdigest(), label) for jpeg, label in pairs)

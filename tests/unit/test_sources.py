@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from reperf.sources import PACKAGE, SCRIPTS, code_of
 
 

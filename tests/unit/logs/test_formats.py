@@ -166,6 +166,17 @@ def test_printed_speeds_of_another_batch_are_refused(name):
     assert "the global batch is 64 under a world size of 4" in measured.reason
 
 
+def test_lines_that_lost_their_time_stamp_are_no_ends_of_the_window():
+    lines = written("oneflow-resnet50")
+    lines[7] = lines[7].rsplit(" ", 1)[0]
+    assert measure_written("oneflow-resnet50", lines).status == "ok"
+    lines[5] = lines[5].rsplit(" ", 1)[0]
+    assert "is not in the log" in measure_written("oneflow-resnet50", lines).reason
+    again = [line.rsplit(" ", 1)[0] for line in lines]
+    results = measure("".join(f"{line}\n" for line in lines + again).encode())
+    assert {one.status for one in results} == {"refused"}
+
+
 def test_a_clock_without_a_date_passes_midnight():
     style = STYLES["tensorflow2-bert"]
     late = 9.5 * 3600 + 26.0  # 24 s before midnight, in the window's middle
