@@ -153,6 +153,28 @@ print(json.dumps({{
         assert sorted(ranks[0] + ranks[1]) == read["folder"]
 
 
+def test_parts_that_are_not_what_their_index_says_are_refused(pytorch, tfrecord, tmp_path):
+    short, shifted = tmp_path / "short", tmp_path / "shifted"
+    for folder in (short, shifted):
+        shutil.copytree(tfrecord, folder)
+    part = (tfrecord / "part-00001").read_bytes()
+    (short / "part-00001").write_bytes(part[:-1])
+    (shifted / "part-00001").write_bytes(b"\0" + part)
+    messages = pytorch.answer(f"""
+import json
+from steplog import Refused
+from tfrecord import Records
+def refusal(folder):
+    try:
+        records = Records(folder, 0, 1)
+        return list(map(records.read, range(len(records))))
+    except Refused as error:
+        return str(error)
+print(json.dumps([refusal(folder) for folder in ({str(short)!r}, {str(shifted)!r})]))""")
+    assert messages[0].startswith(f"{short}/part-00001: ends before its index")
+    assert messages[1].startswith(f"{shifted}/part-00001 at byte 0: no record of ")
+
+
 def test_a_crop_is_the_part_of_the_image_that_it_says_it_is(pytorch, images):
     """Decoded small or whole, the part has the mean colours that the whole image has there."""
     path = next(images.glob("train/*/*.JPEG"))

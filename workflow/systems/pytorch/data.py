@@ -1,9 +1,8 @@
 """Training images for one rank: JPEGs out of TFRecord parts or a folder, decoded ahead of time."""
 
+import functools
 import itertools
 import math
-import mmap
-import struct
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,55 +12,12 @@ import numpy as np
 import simplejpeg
 import torch
 from steplog import Refused
+from tfrecord import Records
 
 AREA = (0.08, 1.0)
 ASPECT = (3 / 4, 4 / 3)
 
 cv2.setNumThreads(1)  # the loader has threads of its own
-
-
-class Records:
-    """This rank's share of a folder of TFRecord parts: every world-size-th part.
-
-    Beside `part-00000` lies `part-00000.idx`, with a line "offset size" for each record.
-    """
-
-    def __init__(self, folder, rank, world_size):
-        parts = sorted(path for path in Path(folder).glob("part-*") if not path.suffix)
-        if not parts or len(parts) % world_size:
-            raise Refused(
-                "{}: {} parts for {} ranks; allowed: a multiple of the ranks".format(
-                    folder, len(parts), world_size
-                )
-            )
-        self._parts = []
-        places = []
-        for number, path in enumerate(parts[rank::world_size]):
-            with path.open("rb") as stream:
-                content = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
-            self._parts.append((path, content))
-            index = np.array(Path(f"{path}.idx").read_text().split(), dtype=np.int64).reshape(-1, 2)
-            if index.sum(axis=1).max(initial=0) > len(content):
-                raise Refused(f"{path}: ends before its index; allowed: a whole part")
-            places.append(np.insert(index, 0, number, axis=1))
-        self._places = np.concatenate(places)  # of each record: its part, offset and size
-
-    def __len__(self):
-        return len(self._places)
-
-    def name(self, index):
-        part, offset, _ = self._places[index]
-        return f"{self._parts[part][0]} at byte {offset}"
-
-    def read(self, index):
-        """A record's JPEG and its label, from 0."""
-        part, offset, size = self._places[index].tolist()
-        _, content = self._parts[part]
-        (length,) = struct.unpack_from("<Q", content, offset)
-        if length + 16 != size:  # the length (8 bytes) and two checksums (4 each) surround it
-            raise Refused(f"{self.name(index)}: no record of {size} bytes; allowed: TFRecord")
-        jpeg, label = read_example(content[offset + 12 : offset + 12 + length])
-        return jpeg, label - 1  # in ImageNet's TFRecords 0 is the background
 
 
 class Folder:
@@ -92,7 +48,7 @@ class Folder:
 SOURCES = {"tfrecord": Records, "folder": Folder}
 
 
-def batches(source, flags, rank, pinned):
+def batches(source, flags, rank, device):
     """Endless batches, decoded ahead by flags.threads threads while the model trains.
 
     The decoders hold no lock of Python's while they work, so threads do, and the memory that a
@@ -102,13 +58,14 @@ def batches(source, flags, rank, pinned):
         source: a Records or Folder.
         flags: batch_size, image_size, threads and seed.
         rank: decides, with the seed, the order and the crops.
-        pinned: whether the batches lie in page-locked memory, for copies to a GPU.
+        device: where they will go; for a GPU they lie in page-locked memory.
 
     Returns:
         An iterator of uint8 images [N, H, W, 3] and int64 labels [N].
     """
     if not len(source):
         raise Refused(f"{flags.data}: rank {rank} has no image; allowed: one or more for each rank")
+    pinned = device.type == "cuda"
 
     def load(batch):
         number, indexes = batch
@@ -127,13 +84,15 @@ def batches(source, flags, rank, pinned):
 
     order = np.random.default_rng((flags.seed, rank))
     wanted = enumerate(_shuffled(len(source), flags.batch_size, order))
-    return _ahead(load, wanted, flags.threads)
+    # Page-locked memory belongs to the thread's current GPU.
+    start = functools.partial(torch.cuda.set_device, device) if pinned else None
+    pool = ThreadPoolExecutor(flags.threads, initializer=start)
+    return _ahead(load, wanted, pool, count=flags.threads + 1)
 
 
-def _ahead(load, wanted, threads):
-    """Apply `load` to what is wanted, in threads that start now; the results in order."""
-    pool = ThreadPoolExecutor(threads)
-    loading = deque(pool.submit(load, next(wanted)) for _ in range(threads + 1))
+def _ahead(load, wanted, pool, count):
+    """The results of `load`, in order; `count` of them are under way from now on."""
+    loading = deque(pool.submit(load, next(wanted)) for _ in range(count))
 
     def results():
         while True:
@@ -192,39 +151,3 @@ def _random_part(height, width, random):
             return random.integers(height - h + 1), random.integers(width - w + 1), h, w
     side = min(height, width)
     return (height - side) // 2, (width - side) // 2, side, side
-
-
-def read_example(message):
-    """The JPEG and the label in a tf.train.Example, without TensorFlow.
-
-    Source: tensorflow/core/example/{example,feature}.proto.
-    """
-    features = {}
-    for _, entries in _fields(message):
-        for _, entry in _fields(entries):
-            pair = dict(_fields(entry))
-            features[bytes(pair[1])] = pair[2]
-    ((_, jpegs),) = _fields(features[b"image/encoded"])
-    ((_, jpeg),) = _fields(jpegs)
-    ((_, labels),) = _fields(features[b"image/class/label"])
-    ((_, label),) = _fields(labels)
-    return jpeg, label if isinstance(label, int) else _varint(label, 0)[0]
-
-
-def _fields(message):
-    """The fields of a protobuf message: (number, bytes or integer)."""
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        value, at = _varint(message, at)
-        if key & 7 == 2:  # the value is a length
-            value, at = message[at : at + value], at + value
-        yield key >> 3, value
-
-
-def _varint(message, at):
-    value = shift = 0
-    while message[at] & 0x80:
-        value |= (message[at] & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-    return value | message[at] << shift, at + 1

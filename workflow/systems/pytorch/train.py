@@ -126,7 +126,7 @@ def input_batches(flags, device):
     """Endless batches of uint8 images [N, H, W, 3] and labels [N], in host or device memory."""
     if flags.input != "synthetic":
         source = SOURCES[flags.input](flags.data, RANK, WORLD_SIZE)
-        return batches(source, flags, RANK, pinned=device.type == "cuda")
+        return batches(source, flags, RANK, device)
     draw = torch.Generator(device).manual_seed(flags.seed + RANK)
     shape = (flags.batch_size, flags.image_size, flags.image_size, 3)
     images = torch.randint(256, shape, generator=draw, dtype=torch.uint8, device=device)
