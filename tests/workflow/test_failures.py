@@ -37,6 +37,7 @@ def started(benchmark: Benchmark, *arguments: str) -> Iterator[subprocess.Popen]
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        start_new_session=True,  # a group of its own, which Ctrl-C in a terminal reaches as a whole
     )
     try:
         yield process
@@ -172,7 +173,7 @@ def test_two_workflows_do_not_measure_in_one_folder(benchmark: Benchmark):
         second = benchmark.snakemake()
         assert second.returncode != 0
         assert f"in use by process {first.pid}" in second.stdout
-        first.send_signal(signal.SIGINT)
+        os.killpg(first.pid, signal.SIGINT)
         first.communicate(timeout=60)
     assert not trainers_of(benchmark)
 

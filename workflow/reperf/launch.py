@@ -163,13 +163,15 @@ class _Keeper:
     """The Snakemake process that waits for this one, if there is one."""
 
     def __init__(self) -> None:
-        self._process = next(
-            (p for p in psutil.Process().parents() if "snakemake" in " ".join(p.cmdline()[:3])),
-            None,
-        )
+        self._process = next(filter(_is_snakemake, psutil.Process().parents()), None)
 
     def is_gone(self) -> bool:
         return self._process is not None and not self._process.is_running()
+
+
+def _is_snakemake(process: psutil.Process) -> bool:
+    """Whether a process is `snakemake ...` or `python -m snakemake ...`, and not a script of it."""
+    return any(Path(word).name == "snakemake" for word in process.cmdline()[:3])
 
 
 def _adopt_orphans() -> None:

@@ -159,10 +159,11 @@ def judge(
 
 def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
     """What to say of a launcher that did not exit with 0."""
-    # The launcher says which signal ended a rank; its own end says it if it was itself ended.
     signals = re.findall(r"\bSIG[A-Z0-9]+\b", tail)
     if outcome.exit_code < 0:
         signals.append(signal.Signals(-outcome.exit_code).name)
+    # A launcher that has lost one rank to a signal ends the others with SIGTERM, and says so, too.
+    signals.sort(key=lambda name: name == "SIGTERM")
     if "SIGKILL" in signals and outcome.out_of_memory_kills:
         return "oom", "a process was killed because the machine's memory was full"
     what = f"a process was ended by {signals[0]}" if signals else _last_error(tail)
