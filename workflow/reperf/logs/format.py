@@ -115,6 +115,7 @@ def _read_groups(
     """Make a record of the named groups."""
     found = {name: text.decode() for name, text in match.groupdict().items() if text is not None}
     stamp, duration = found.get("time"), found.get("duration")
+    unit = 1.0 if stamp else log_format.duration_in
     try:
         time = log_format.clock.seconds(stamp) if stamp else None
     except ValueError:
@@ -126,7 +127,7 @@ def _read_groups(
         time=time,
         duration=float(duration) * log_format.duration_in if duration else None,
         span=int(found.get("span", 1)),
-        tick=tick(stamp) if stamp else tick(duration or "") * log_format.duration_in,
+        tick=tick(stamp or duration) * unit if stamp or duration else 0.0,
         rate=float(found["rate"]) if "rate" in found else None,
         text=match[0],
     )

@@ -16,7 +16,7 @@ FORMAT = Format(
     source="MindSpore 1.1 model zoo, official/nlp/bert; DLPerf "
     "MindSpore/bert/extract_mindspore_logs_time.py",
     system="mindspore",
-    marker=b"epoch",
+    marker=b" step",
     pattern=line(
         r"epoch: \d{1,9}\.\d{1,3}, current epoch percent: \d\.\d{1,6}, step: (?P<step>\d{1,9}), "
         rf"outputs are [^\r\n]{{0,300}}|{TIME}"

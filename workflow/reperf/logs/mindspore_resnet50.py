@@ -77,7 +77,7 @@ FORMAT = Format(
     source="MindSpore 1.1 model zoo, official/cv/resnet; DLPerf "
     "MindSpore/resnet50v1.5/extract_mindspore_logs_time.py with its README's flags",
     system="mindspore",
-    marker=b"epoch",
+    marker=b" step",
     pattern=line(
         rf"epoch: (?P<epoch>\d{{1,9}}) step: (?P<step>\d{{1,9}}), loss is {NUMBER}|{TIME}"
     ),

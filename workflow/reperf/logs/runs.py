@@ -58,7 +58,8 @@ class LoggedRun:
         if record.rank != before.rank or record in self._seen:
             return False
         begins_again = _place(record) <= _place(self.records[0]) < _place(before)
-        return begins_again and (record.time is None or record.time >= before.time)
+        stamped = record.time is not None and before.time is not None
+        return begins_again and not (stamped and record.time < before.time)
 
 
 def _place(record: Record) -> tuple[int, int]:
@@ -91,7 +92,7 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
 def whole_log(pieces: Iterable[bytes], log_format: Format) -> LoggedRun | None:
     """All that a log holds, taken for one run of all ranks, as the published extractors do."""
     run: LoggedRun | None = None
-    for gap, record in scan(pieces, log_format, float("inf")):
+    for gap, record in scan(pieces, log_format, float("inf"), all_ranks=True):
         run = run or (_begin(gap, log_format) if record else None)
         if record is not None:
             run.add_of_any_rank(_unwrapped(record, run.newest, log_format.clock))

@@ -11,8 +11,9 @@ from typing import IO
 
 from reperf.logs.format import Format, Read, Record
 
+SMALLEST_BLOCK = 1 << 16
 BLOCK = 1 << 20
-LONGEST_LINE = 1 << 24
+LONGEST_LINE = 1 << 22
 """Bytes: what has no line end in so many is no log, and is cut where it stands."""
 LONGEST_GAP = 1 << 22
 """Bytes of text before a record that are kept, the newest: facts about a run are found there."""
@@ -33,9 +34,14 @@ Found = tuple[int, int, Record]
 
 
 def blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """The stream in pieces of about a MiB that end where a line ends."""
-    rest = b""
-    while chunk := stream.read(BLOCK):
+    """The stream in pieces, small ones first, that end where a line ends.
+
+    A piece is a small part of what came before, so that a run which began in it would be seen to
+    count lower than one which goes on; see _only_goes_on.
+    """
+    rest, size = b"", SMALLEST_BLOCK
+    while chunk := stream.read(min(BLOCK, max(SMALLEST_BLOCK, size // 32))):
+        size += len(chunk)
         cut = chunk.rfind(b"\n") + 1 or chunk.rfind(b"\r") + 1
         if not cut and len(rest) + len(chunk) < LONGEST_LINE:
             rest += chunk
@@ -48,7 +54,7 @@ def blocks(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def scan(
-    pieces: Iterable[bytes], log_format: Format, last: float
+    pieces: Iterable[bytes], log_format: Format, last: float, *, all_ranks: bool = False
 ) -> Iterator[tuple[bytes, Record | None]]:
     """The records of a log, each with the text before it.
 
@@ -56,6 +62,7 @@ def scan(
         pieces: the log, as from `blocks`.
         log_format: its format.
         last: records behind this iteration only matter as signs of another run.
+        all_ranks: give the records of all labelled ranks, and not only those of the lowest so far.
 
     Yields:
         The text since the record before (at most LONGEST_GAP bytes, the newest) and the record;
@@ -66,11 +73,12 @@ def scan(
     stride, before = 0, None
     for block in pieces:
         end = 0
+        lowest = before.rank if before is not None and not all_ranks else None
         if final := _only_goes_on(block, log_format, read, last, stride):
             yield b"", final[2]
             gap, end = b"", final[1]
         else:
-            for start, stop, record in find_records(block, log_format, read):
+            for start, stop, record in find_records(block, log_format, read, lowest=lowest):
                 yield gap + block[end:start], record
                 gap, end = b"", stop
                 if before is not None:
@@ -91,28 +99,51 @@ def _only_goes_on(
     at = block.rfind(log_format.marker)
     if at < 0 or stride == 0 or log_format.remembering is not None:
         return None
-    final = next(find_records(block, log_format, read, _line_start(block, at)), None)
-    if final is None or final[2].iteration <= last + stride * block.count(log_format.marker):
+    start = _line_start(block, at)
+    final = next(find_records(block, log_format, read, start=start), None)
+    if final is None:
+        return None
+    climbed = final[2].iteration - last
+    # Counting takes as long as reading; no record is half as long as another.
+    most_records = 2 * len(block) // len(final[2].text)
+    if climbed <= stride * most_records and climbed <= stride * block.count(log_format.marker):
         return None
     first = next(find_records(block, log_format, read), final)[2]
     goes_on = last < first.iteration <= final[2].iteration and first.epoch == final[2].epoch
     return final if goes_on else None
 
 
-def find_records(block: bytes, log_format: Format, read: Read, start: int = 0) -> Iterator[Found]:
-    """All records of a block, in order, from an offset on."""
+def find_records(
+    block: bytes,
+    log_format: Format,
+    read: Read,
+    *,
+    start: int = 0,
+    lowest: tuple[int, ...] | None = None,
+) -> Iterator[Found]:
+    """The records of a block, in order.
+
+    Args:
+        block: whole lines.
+        log_format: the log's format.
+        read: the format's reader for this log.
+        start: offset from which to look.
+        lowest: labelled ranks above this one are passed over.
+    """
     marker, pattern = log_format.marker, log_format.pattern
     at = block.find(marker, start)
     while at >= 0:
+        line = block.rfind(b"\n", 0, at) + 1
         # A progress bar rewrites its line: what follows a carriage return is a line for itself.
-        begin = _line_start(block, at)
+        begin = max(line, block.rfind(b"\r", line, at) + 1)
         end = block.find(b"\n", at) + 1 or len(block)
         end = block.find(b"\r", at, end) + 1 or end
-        rank = _rank(block, block.rfind(b"\n", 0, begin) + 1)
-        for match in pattern.finditer(block, begin, end):
-            record = read(match, rank)
-            if record is not None:
-                yield match.start(), match.end(), record
+        rank = _rank(block, line)
+        if lowest is None or rank <= lowest:
+            for match in pattern.finditer(block, begin, end):
+                record = read(match, rank)
+                if record is not None:
+                    yield match.start(), match.end(), record
         at = block.find(marker, end)
 
 
