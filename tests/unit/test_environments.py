@@ -91,8 +91,8 @@ def test_a_changed_lock_makes_an_environment_out_of_date_and_a_rebuild_replaces_
 def test_a_package_that_cannot_be_had_is_named_and_the_environment_does_not_count(root):
     make_wheel(root, "engine", "1.0")
     system = make_system(root, "engine==9.9")
-    one_line_then_the_tail = r"^envs/mine.txt: cannot be installed \(engine==9.9\)\n  \| "
-    with pytest.raises(ReperfError, match=one_line_then_the_tail):
+    what_and_the_last_lines = r"^envs/mine.txt: cannot be installed \(engine==9.9\): .* \| .*9.9"
+    with pytest.raises(ReperfError, match=what_and_the_last_lines):
         build(system, root / ".envs/mine")
     with pytest.raises(ReperfError, match="not built"):
         read_environment(root / ".envs/mine")
@@ -101,7 +101,7 @@ def test_a_package_that_cannot_be_had_is_named_and_the_environment_does_not_coun
 def test_an_environment_in_which_the_trainer_does_not_start_does_not_count(root):
     make_wheel(root, "engine", "1.0")
     system = make_system(root, "engine==1.0", imports="engine.missing")
-    with pytest.raises(ReperfError, match=r"train.py: does not start in (?s:.*)ModuleNotFound"):
+    with pytest.raises(ReperfError, match=r"train.py: does not start in .*ModuleNotFound"):
         build(system, root / ".envs/mine")
     assert not is_current(system, root / ".envs/mine")
 

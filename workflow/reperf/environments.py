@@ -25,7 +25,7 @@ from reperf.systems import ROOT, SYSTEMS, System
 
 _RECORD = "environment.json"
 _EXACT = re.compile(r"[A-Za-z0-9][\w.-]*==[\w.!+-]*\w")
-_TAIL_LINES = 12
+_TAIL_LINES = 6
 
 
 def build(system: System, folder: Path) -> None:
@@ -113,8 +113,8 @@ def _do(command: Sequence[str], trouble: str) -> str:
         return answer.stdout
     lines = (answer.stdout + answer.stderr).strip().splitlines()
     package = next((found[0] for line in lines if (found := _EXACT.search(line))), None)
-    tail = "".join(f"\n  | {line}" for line in lines[-_TAIL_LINES:])
-    raise ReperfError(f"{trouble}{f' ({package})' if package else ''}{tail}")
+    tail = " | ".join(line.strip() for line in lines[-_TAIL_LINES:])
+    raise ReperfError(f"{trouble}{f' ({package})' if package else ''}: {tail}")
 
 
 @cache
