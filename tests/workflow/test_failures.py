@@ -92,7 +92,7 @@ def test_a_run_past_its_time_limit_is_tried_again_and_then_recorded(benchmark: B
 
 
 def test_a_rank_that_hangs_is_named(benchmark: Benchmark):
-    benchmark.configure(suites=TWO_RANKS, time_limit=20, iterations=4000, print_every=2)
+    benchmark.configure(suites=TWO_RANKS, time_limit=40, iterations=4000, print_every=2)
     run = first_run(benchmark, "1n2g")
     log = run / "tries/1/train.log"
     with started(benchmark, "--retries", "0") as snakemake:

@@ -166,7 +166,12 @@ class _Keeper:
         self._process = next(filter(_is_snakemake, psutil.Process().parents()), None)
 
     def is_gone(self) -> bool:
-        return self._process is not None and not self._process.is_running()
+        if self._process is None:
+            return False
+        try:
+            return self._process.status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return True
 
 
 def _is_snakemake(process: psutil.Process) -> bool:
