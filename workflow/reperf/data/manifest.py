@@ -12,8 +12,8 @@ from reperf.files import whole_file
 class Part(BaseModel):
     """One record file.
 
-    Its checksum is CRC-32C, which every processor computes as fast as it reads. SHA-256 would make
-    a conversion take half as long again, and thrice as long without instructions for it.
+    Its checksum is CRC-32C, which every processor computes as fast as it reads. SHA-256 makes
+    a conversion take half as long again, and longer on processors without instructions for it.
     """
 
     model_config = ConfigDict(extra="forbid")
