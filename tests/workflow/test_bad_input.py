@@ -15,7 +15,7 @@ SUITE = SMALL["suites"][0]
         ({"topologies": ["1n512g"]}, ["1n512g", "too large", "this machine has"]),
         ({"topologies": ["2n1g"]}, ["2n1g", "too large", "this machine has"]),
         ({"window": {"warmup": 2, "measured": 9}}, ["window", "11", "4 iterations"]),
-        ({"suites": [SUITE, SUITE]}, ["two", "small"]),
+        ({"suites": [SUITE, SUITE]}, ["small", "twice"]),
         ({"suites": [SUITE | {"workload": "resnet51"}]}, ["resnet51", "resnet50"]),
         ({"suites": [SUITE | {"precision": "fp8"}]}, ["fp8", "fp32", "amp"]),
         ({"suites": [SUITE | {"systems": ["pytorhc"]}]}, ["pytorhc", "pytorch"]),
