@@ -34,7 +34,6 @@ rule report:
         "logs/report.log",
     params:
         report=REPORT.model_dump(mode="json", by_alias=True),
-        figures="figures",
     message:
         "write the report"
     script:

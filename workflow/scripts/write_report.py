@@ -14,7 +14,7 @@ with script(snakemake.log[0]):
         map(RunRecord.read, snakemake.input.records),
         read_measurements(snakemake.input.measurements),
         read_summary(snakemake.input.summary),
-        figures=Path(snakemake.params.figures),
+        figures=Path(snakemake.input.published).parent,
         html=Path(snakemake.output.html),
         markdown=Path(snakemake.output.markdown),
     )
