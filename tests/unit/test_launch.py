@@ -13,7 +13,7 @@ import pytest
 
 # Launching kills every descendant of the process that launches, so that it has one of its own.
 PROGRAM = """
-import json, sys
+import json, os, sys
 from dataclasses import asdict
 from pathlib import Path
 from reperf.errors import ReperfError
@@ -21,7 +21,7 @@ from reperf.launch import launch
 try:
     outcome = launch(
         ["bash", "-c", sys.argv[2]], log=Path(sys.argv[1]), time_limit=float(sys.argv[3]),
-        variables={"GREETING": "hello"},
+        environment=os.environ | {"GREETING": "hello"},
     )
 except ReperfError as error:
     sys.exit(f"reperf: {error}")

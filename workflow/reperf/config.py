@@ -126,11 +126,40 @@ class Data(_Model):
     seed: int = Field(1, ge=0, description="seed of the shuffle")
 
 
+class Container(_Model):
+    """What a run's launchers are wrapped in on a cluster."""
+
+    engine: Literal["apptainer", "pyxis", "bubblewrap"] = Field(description="what runs it")
+    image: str = Field(description="as the engine names it; bubblewrap takes an unpacked folder")
+    options: tuple[str, ...] = Field((), description="more options of the engine")
+
+
 class Cluster(_Model):
     """The Slurm cluster that runs the report; left out, this machine runs it."""
 
     nodes: int = Field(ge=1, description="nodes that one run may use")
     devices_per_node: int = Field(ge=1, description="GPUs a node")
+    partition: str | None = Field(None, description="left out: the cluster's default")
+    account: str | None = Field(None, description="left out: the user's default")
+    exclusive: bool = Field(True, description="a run shares its nodes with nobody")
+    cpus_per_device: int = Field(
+        1, ge=1, description="CPUs to ask for; an exclusive run gets all that its nodes have"
+    )
+    memory_mb: int | None = Field(
+        None, ge=1, description="memory to ask for on each node; left out: the cluster's default"
+    )
+    spare_minutes: int = Field(
+        5, ge=1, description="how long Slurm's time limit is above `time_limit`"
+    )
+    options: tuple[str, ...] = Field((), description='more options of sbatch, "--qos=high"')
+    container: Container | None = Field(None, description="left out: no container")
+    variables: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], str] = Field(
+        {}, description="environment variables of every launch, such as NCCL_SOCKET_IFNAME"
+    )
+
+    def of_launch(self) -> dict[str, Any]:
+        """What of it decides how fast a run is, so that a change trains again."""
+        return self.model_dump(include={"container", "variables"})
 
 
 class Entry(_Model):

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from reperf.config import Cluster, Data, Entry, Report, Suite, Window
+from reperf.config import Cluster, Container, Data, Entry, LogSource, Report, Suite, Window
 
 HEAD = """\
 # Configuration
@@ -22,8 +22,10 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "window": Window,
     "data": Data,
     "cluster": Cluster,
+    "container": Container,
     "suites": Suite,
     "systems": Entry,
+    "from": LogSource,
 }
 """The keys that hold keys, in the order of the page."""
 
@@ -62,6 +64,10 @@ def _allowed(field: dict[str, Any]) -> str:
             words = f"list: {_allowed(items)}"
         case {"type": "integer", "minimum": least}:
             words = f"whole number, {least} or more"
+        case {"type": "boolean"}:
+            words = "`true`, `false`"
+        case {"type": "object"}:
+            words = "names with texts"
         case {"pattern": pattern}:
             words = f"text like `{pattern}`"
         case {"format": "path"}:

@@ -6,15 +6,14 @@ ends with its whole process tree, and knows which rank was last heard of.
 
 import ctypes
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -37,8 +36,8 @@ class Outcome:
     exit_code: int | None = None
     """The command's own; negative for a signal, None if the launch had to end it."""
     timed_out: bool = False
-    abandoned: bool = False
-    """The workflow that asked for the launch is gone."""
+    stopped: str = ""
+    """What ended the launch from outside: a signal, or that nobody waits for it any more."""
     out_of_memory_kills: int = 0
     """Processes that the kernel killed on this machine for want of memory meanwhile."""
     seconds: float = 0.0
@@ -54,9 +53,9 @@ class _Listener:
     heard: dict[int, LastHeard] = field(default_factory=dict)
     trouble: OSError | None = None
 
-    def listen(self, output: IO[bytes]) -> None:
+    def listen(self, lines: Iterable[bytes]) -> None:
         try:
-            for line in output:
+            for line in lines:
                 # A launcher's label before a step line would only be in the way of its readers.
                 start = max(line.find(STEP_MARK), 0)
                 self.log.write(line[start:])
@@ -93,7 +92,9 @@ def launch(
     *,
     log: Path,
     time_limit: float,
-    variables: Mapping[str, str],
+    environment: Mapping[str, str],
+    lines: Callable[[IO[bytes]], Iterable[bytes]] = iter,
+    seconds_to_end: float = 0,
 ) -> Outcome:
     """Run a command to its end, or end it.
 
@@ -101,7 +102,10 @@ def launch(
         command: the program and its arguments.
         log: file that takes all that the command's processes print.
         time_limit: seconds after which the whole process tree is killed.
-        variables: environment variables set for the command beside this process's own.
+        environment: the command's environment variables.
+        lines: takes the lines of the log out of what the command prints.
+        seconds_to_end: how long the command, told to end by SIGTERM, may take before it is killed:
+            none, unless it has processes to end on other machines.
 
     Returns:
         The outcome; whatever it is, no process of the command is left.
@@ -114,28 +118,33 @@ def launch(
     started = time.monotonic()
     kills = _out_of_memory_kills()
     outcome = Outcome()
-    with log.open("wb", buffering=0) as stream, _ended_by_signals():
+    with log.open("wb", buffering=0) as stream, _noting_signals(outcome):
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **variables},
+            env=environment,
             start_new_session=True,
         )
         listener = _Listener(stream, started)
-        ear = threading.Thread(target=listener.listen, args=(process.stdout,), daemon=True)
+        ear = threading.Thread(target=listener.listen, args=(lines(process.stdout),), daemon=True)
         ear.start()
         try:
-            while outcome.exit_code is None and not (outcome.timed_out or outcome.abandoned):
+            while outcome.exit_code is None and not (outcome.timed_out or outcome.stopped):
                 if listener.trouble:
                     raise ReperfError(f"{log}: cannot be written: {listener.trouble.strerror}")
                 try:
                     outcome.exit_code = process.wait(_POLL_SECONDS)
                 except subprocess.TimeoutExpired:
                     outcome.timed_out = time.monotonic() - started > time_limit
-                    outcome.abandoned = keeper.is_gone()
+                    if keeper.is_gone():
+                        outcome.stopped = "the workflow is gone"
         finally:
+            if outcome.exit_code is None and seconds_to_end:
+                process.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(seconds_to_end)
             _kill_descendants()
             ear.join(timeout=10)
     outcome.seconds = time.monotonic() - started
@@ -145,13 +154,13 @@ def launch(
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Turn the signals that ask this process to end into an exception, so that it tidies up."""
+def _noting_signals(outcome: Outcome) -> Iterator[None]:
+    """Note the signals that ask this process to end, so that it ends the launch first."""
 
-    def end(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
+    def note(number: int, _frame: object) -> None:
+        outcome.stopped = signal.Signals(number).name
 
-    former = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    former = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:

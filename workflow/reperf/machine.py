@@ -2,10 +2,12 @@
 
 import os
 import platform
+import re
 import socket
 import subprocess
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Literal, TypeVar
 
 import psutil
@@ -90,11 +92,9 @@ def check_fits(report: Report) -> None:
 @cache
 def describe_host() -> Host:
     """This machine, as a run record holds it."""
-    import cpuinfo  # noqa: PLC0415 - takes a second, and only runs need it
-
     return Host(
         hostname=socket.gethostname(),
-        cpu=cpuinfo.get_cpu_info().get("brand_raw", platform.processor()),
+        cpu=_cpu_name(),
         cores=cores(),
         memory_bytes=psutil.virtual_memory().total,
         os=_os_name(),
@@ -104,6 +104,16 @@ def describe_host() -> Host:
         cuda=_cuda_version(),
         topology_matrix=_topology_matrix(),
     )
+
+
+def _cpu_name() -> str:
+    """The processor as Linux names it; libraries that know more systems need a second."""
+    try:
+        listed = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor()
+    found = re.search(r"^model name\s*: (.+)$", listed, re.MULTILINE)
+    return found[1] if found else platform.processor()
 
 
 def _os_name() -> str:

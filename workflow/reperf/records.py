@@ -76,6 +76,7 @@ class RunRecord(BaseModel):
     git_commit: str | None
     git_dirty: bool | None
     host: Host
+    nodes: tuple[str, ...] = Field((), description="their names, that of rank 0 first")
     started: str = Field(description="ISO 8601, UTC")
     ended: str
     seconds: float

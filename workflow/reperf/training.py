@@ -3,9 +3,7 @@
 import os
 import re
 import shlex
-import shutil
 import signal
-import socket
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,60 +11,69 @@ from pathlib import Path
 from reperf.config import Run
 from reperf.environments import read_environment
 from reperf.errors import ReperfError
-from reperf.files import sha256, whole_file
+from reperf.files import sha256
 from reperf.launch import Outcome, launch
 from reperf.logs import mllog
 from reperf.machine import describe_host
+from reperf.places import Place
 from reperf.records import RunRecord, Status
 from reperf.systems import ROOT, SYSTEMS, WORKLOADS, System, load_systems
 from reperf.telemetry import gpu_meter
+from reperf.tries import keep, new_try
 
 FINAL_STATUSES = ("ok", "oom", "unsupported")
 """How a run can end that another try would not change."""
 
 
-def train(run: Run, *, time_limit: float, attempt: int, last_attempt: bool) -> None:
+def train(
+    run: Run,
+    place: Place,
+    *,
+    time_limit: float,
+    attempt: int,
+    last_attempt: bool,
+) -> None:
     """Train once, and leave train.log and run.json in the run's folder.
 
     Each try keeps its own log and record under tries/, whatever becomes of it.
 
+    Args:
+        place: where the launchers start.
+        time_limit: seconds after which the run is ended.
+        attempt: 1 for the first try that the workflow makes.
+        last_attempt: whether a failure is recorded as the run's end.
+
     Raises:
-        ReperfError: the try failed and another one is allowed.
+        ReperfError: the try failed and another one is allowed, or it was stopped from outside.
     """
+    folder = new_try(run.folder)
+    stopped, record = _try_once(run, place, folder, time_limit, attempt)
+    if stopped or (record.status not in FINAL_STATUSES and not last_attempt):
+        raise ReperfError(f"{folder}/train.log: {record.status}: {record.reason}")
+    keep(folder, run.folder)
+
+
+def _try_once(
+    run: Run, place: Place, folder: Path, time_limit: float, attempt: int
+) -> tuple[bool, RunRecord]:
+    """Train, and write the log and the record of this try.
+
+    Returns:
+        Whether the try was stopped from outside, and its record.
+    """
+    log = folder / "train.log"
+    log.touch()
     system = load_systems()[run.system]
-    folder = run.folder / "tries" / _next_try(run.folder / "tries")
-    folder.mkdir(parents=True)
-    record = _try_once(run, system, folder / "train.log", time_limit, attempt)
-    record.write(folder / "run.json")
-    if record.status not in FINAL_STATUSES and not last_attempt:
-        raise ReperfError(f"{folder}/train.log: {record.status}: {record.reason}; trying again")
-    for name in ("train.log", "run.json"):
-        with (folder / name).open("rb") as source, whole_file(run.folder / name, "wb") as target:
-            shutil.copyfileobj(source, target)
-
-
-def _next_try(tries: Path) -> str:
-    taken = [int(path.name) for path in tries.glob("*") if path.name.isdigit()]
-    return str(max(taken, default=0) + 1)
-
-
-def _try_once(run: Run, system: System, log: Path, time_limit: float, attempt: int) -> RunRecord:
-    command = local_command(run, system)
-    variables = run_variables(run, system)
-    started = datetime.now(UTC)
-    with gpu_meter(run.devices_per_node if run.device == "cuda" else 0) as meter:
-        path = f"{system.environment.absolute() / 'bin'}{os.pathsep}{os.environ['PATH']}"
-        outcome = launch(
-            command, log=log, time_limit=time_limit, variables={"PATH": path, **variables}
-        )
-    if outcome.abandoned:
-        raise ReperfError(f"{log}: ended, because the workflow that asked for it is gone")
-    facts = mllog.read_facts(log)
-    status, reason = judge(run, outcome, log, facts, time_limit)
+    command = place.start(launcher_command(run, system, place))
+    variables = {**run_variables(run, system), **place.variables}
+    environment = {**place.environment, **variables}
+    environment["PATH"] = f"{system.environment.absolute() / 'bin'}{os.pathsep}{os.environ['PATH']}"
     commit, dirty = _git_state()
-    return RunRecord(
-        status=status,
-        reason=reason,
+    started = datetime.now(UTC)
+    # Written now for the case that nobody comes to write how it ended, and once more at the end.
+    record = RunRecord(
+        status="failed",
+        reason="lost: ended before its end could be recorded",
         run=run,
         attempt=attempt,
         command=tuple(command),
@@ -75,34 +82,60 @@ def _try_once(run: Run, system: System, log: Path, time_limit: float, attempt: i
         git_commit=commit,
         git_dirty=dirty,
         host=describe_host(),
+        nodes=place.nodes,
         started=started.isoformat(timespec="milliseconds"),
-        ended=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        seconds=round(outcome.seconds, 3),
-        exit_code=outcome.exit_code,
-        last_heard=outcome.last_heard,
-        peak_memory_bytes=tuple(facts.get("peak_memory_bytes", ())),
-        power=meter.power,
+        ended=started.isoformat(timespec="milliseconds"),
+        seconds=0,
+        exit_code=None,
         log_sha256=sha256(log),
     )
+    record.write(folder / "run.json")
+    with gpu_meter(run.devices_per_node if run.device == "cuda" else 0) as meter:
+        outcome = launch(
+            command,
+            log=log,
+            time_limit=time_limit,
+            environment=environment,
+            lines=place.lines,
+            seconds_to_end=place.seconds_to_end,
+        )
+    facts = mllog.read_facts(log)
+    status, reason = judge(run, outcome, log, facts, time_limit)
+    record = record.model_copy(
+        update={
+            "status": status,
+            "reason": reason,
+            "ended": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "seconds": round(outcome.seconds, 3),
+            "exit_code": outcome.exit_code,
+            "last_heard": outcome.last_heard,
+            "peak_memory_bytes": tuple(facts.get("peak_memory_bytes", ())),
+            "power": meter.power,
+            "log_sha256": sha256(log),
+        }
+    )
+    record.write(folder / "run.json")
+    return bool(outcome.stopped), record
 
 
-def local_command(run: Run, system: System) -> list[str]:
-    """The command that trains on this machine: the framework's launcher, then the trainer."""
+def launcher_command(run: Run, system: System, place: Place) -> list[str]:
+    """The command that trains on one node: the framework's launcher, then the trainer."""
+    trainer = os.path.relpath(system.trainer)
+    return [*launcher(run, system, place), trainer, *trainer_flags(run, system)]
+
+
+def launcher(run: Run, system: System, place: Place) -> list[str]:
+    """The framework's launcher on one node, up to where the program stands that it starts."""
     places = {
         "nodes": run.nodes,
-        "node_rank": 0,
+        "node_rank": "{node_rank}",
         "devices_per_node": run.devices_per_node,
         "world_size": run.world_size,
-        "head": "127.0.0.1",
-        "port": _free_port(),
+        "head": place.head,
+        "port": place.port,
     }
-    launcher, *arguments = (part.format(**places) for part in system.launch)
-    return [
-        str(system.environment / "bin" / launcher),
-        *arguments,
-        os.path.relpath(system.trainer),
-        *trainer_flags(run, system),
-    ]
+    program, *arguments = (part.format(**places) for part in system.launch)
+    return [str(system.environment / "bin" / program), *arguments]
 
 
 def trainer_flags(run: Run, system: System) -> list[str]:
@@ -126,14 +159,12 @@ def trainer_flags(run: Run, system: System) -> list[str]:
 
 
 def run_variables(run: Run, system: System) -> dict[str, str]:
-    """The environment variables that a launch sets, beside the PATH to the environment."""
-    used = range(run.devices_per_node) if run.device == "cuda" else ()
+    """The environment variables that every launch sets, beside the PATH to the environment."""
     variant = system.variants[run.variant].environment if run.variant else {}
     return {
         "PYTHONPATH": str(SYSTEMS),
         "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": str(run.threads),
-        "CUDA_VISIBLE_DEVICES": ",".join(map(str, used)),
         **variant,
     }
 
@@ -142,19 +173,27 @@ def judge(
     run: Run, outcome: Outcome, log: Path, facts: dict, time_limit: float
 ) -> tuple[Status, str]:
     """Decide how a run ended, and say why in one line if not well."""
+    if outcome.stopped:
+        return "failed", f"stopped from outside: {outcome.stopped}; {_last_heard(run, outcome)}"
     if outcome.timed_out:
         return "timeout", f"no end after {time_limit:g} s; {_last_heard(run, outcome)}"
     if excuse := mllog.read_excuse(log):
         return excuse
     if outcome.exit_code != 0:
         return _crash(run, outcome, _tail(log))
+    wrong = _wrong_model(run, facts)
+    if not wrong and "run_stop" not in facts:
+        wrong = f"the trainer left without an end line; {_last_heard(run, outcome)}"
+    return ("failed", wrong) if wrong else ("ok", "")
+
+
+def _wrong_model(run: Run, facts: dict) -> str:
+    """What is wrong with the model that was trained; "" if it is the workload's."""
     expected = WORKLOADS[run.workload]["parameters"]
-    if expected is not None and facts.get("parameters") != expected:
-        said = facts.get("parameters", "nothing")
-        return "failed", f"the trainer reported {said} parameters; {run.workload} has {expected}"
-    if "run_stop" not in facts:
-        return "failed", f"the trainer left without an end line; {_last_heard(run, outcome)}"
-    return "ok", ""
+    if expected is None or facts.get("parameters") == expected:
+        return ""
+    said = facts.get("parameters", "nothing")
+    return f"the trainer reported {said} parameters; {run.workload} has {expected}"
 
 
 def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
@@ -179,28 +218,24 @@ def _last_error(tail: str) -> str:
 
 
 def _last_heard(run: Run, outcome: Outcome) -> str:
-    """Which rank has been silent longest."""
+    """Which rank is behind the others, if one is, and when it was last heard of."""
     heard = {last.rank: last for last in outcome.last_heard}
     silent = [rank for rank in range(run.world_size) if rank not in heard]
     if silent:
         return f"rank {silent[0]} of {run.world_size} was never heard of"
     last = min(heard.values(), key=lambda one: (one.iteration or 0, one.seconds))
+    behind = [one for one in heard.values() if one.iteration == last.iteration]
+    who = f"rank {last.rank} of {run.world_size} was"
+    if len(behind) == len(heard) > 1:
+        who = f"all {run.world_size} ranks were"
     where = f"at iteration {last.iteration}" if last.iteration else "before its first iteration"
-    return (
-        f"rank {last.rank} of {run.world_size} was last heard of {where}, {last.seconds:.0f} s in"
-    )
+    return f"{who} last heard of {where}, {last.seconds:.0f} s in"
 
 
 def _tail(log: Path, size: int = 20_000) -> str:
     with log.open("rb") as stream:
         stream.seek(max(0, log.stat().st_size - size))
         return stream.read().decode(errors="replace")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def _git_state() -> tuple[str | None, bool | None]:

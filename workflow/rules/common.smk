@@ -3,12 +3,15 @@
 import os
 import re
 import sys
+from pathlib import Path
 
 from reperf.config import load_report
-from reperf.errors import one_line_errors
+from reperf.errors import ReperfError, one_line_errors
 from reperf.files import hold_folder
 from reperf.machine import check_fits
+from reperf.slurm import cancel_left_over, check_cluster, status_command
 from reperf.sources import code_of, seen_from_here
+from reperf.tries import keep_lost
 
 with one_line_errors():
     REPORT = load_report(config, source=str(workflow.configfiles[-1]))
@@ -19,6 +22,22 @@ ENTRIES = {entry.id for suite in REPORT.suites for entry in suite.entries}
 ALL_CORES = workflow.resource_settings.cores or 1
 
 
+# On a cluster only runs are jobs; all else is done where Snakemake was called.
+localrules:
+    all,
+    archive,
+    complete,
+    convert,
+    draw_figures,
+    draw_published_figures,
+    environment,
+    join_tables,
+    make_images,
+    measure,
+    report,
+    summarise,
+
+
 wildcard_constraints:
     suite="|".join(map(re.escape, SUITES)),
     entry="|".join(map(re.escape, sorted(ENTRIES))),
@@ -26,12 +45,35 @@ wildcard_constraints:
     repeat=r"\d+",
 
 
+def check_profile(executor):
+    """Refuse a report for a cluster on this machine, and one for this machine on a cluster."""
+    if REPORT.cluster and executor != "slurm":
+        raise ReperfError("cluster: the report is for one; allowed: --profile slurm")
+    if executor == "slurm" and not REPORT.cluster:
+        raise ReperfError(
+            "cluster: missing; --profile slurm needs it, see docs/cluster.md"
+        )
+
+
 onstart:
     with one_line_errors():
+        check_profile(workflow.executor_plugin.name)
         hold_folder(".")
+        if REPORT.cluster:
+            check_cluster(REPORT)
+            cancel_left_over(Path.cwd())
+            workflow.executor_settings.status_command = status_command()
     # A run must know whether it may fail (and be tried again) or has to record how it failed. The
     # retries are the profile's; jobs inherit the number, on cluster nodes too.
     os.environ["REPERF_TRIES"] = str(workflow.execution_settings.retries + 1)
+
+
+onerror:
+    lost = [job for job in workflow.scheduler.failed if job.rule.name == "train"]
+    if any([keep_lost(Path(job.output.record).parent) for job in lost]):
+        print(
+            "reperf: runs were lost; the same command again puts them into the report"
+        )
 
 
 onsuccess:

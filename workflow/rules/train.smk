@@ -1,5 +1,6 @@
 # One training run per repeat of every cell.
 
+from reperf.slurm import resources_of_run
 from reperf.systems import load_systems
 
 
@@ -46,10 +47,12 @@ rule train:
     # Runs must not share the machine with anything while they are measured.
     threads: ALL_CORES
     resources:
+        **resources_of_run(REPORT),
         attempt=number_of_attempt,
         time_limit=REPORT.time_limit,
     params:
         run=settings_of_run,
+        cluster=REPORT.cluster and REPORT.cluster.of_launch(),
     message:
         "train {wildcards.suite}: {wildcards.entry} on {wildcards.topology}, repeat {wildcards.repeat}"
     script:

@@ -3,12 +3,15 @@
 import os
 
 from reperf.config import Run
+from reperf.places import place_of
 from reperf.script import script
 from reperf.training import train
 
 with script(snakemake.log[0]):
+    run = Run.model_validate(snakemake.params.run)
     train(
-        Run.model_validate(snakemake.params.run),
+        run,
+        place_of(run, snakemake.params.cluster),
         time_limit=snakemake.resources.time_limit,
         attempt=snakemake.resources.attempt,
         last_attempt=snakemake.resources.attempt >= int(os.environ["REPERF_TRIES"]),

@@ -1,0 +1,75 @@
+"""Where a run's launchers start: on this machine, or on the nodes of a Slurm job."""
+
+import os
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO, Any, Protocol
+
+from reperf.config import Container, Run
+from reperf.slurm_job import SlurmJob
+
+
+class Place(Protocol):
+    """One or more nodes, on each of which a system's own launcher is started once."""
+
+    nodes: tuple[str, ...]
+    """Their names, that of rank 0 first."""
+    head: str
+    """The address of the first node, as the others see it."""
+    port: int
+    """Where the ranks meet on the first node; no other run uses it."""
+    environment: Mapping[str, str]
+    """The environment variables that are there."""
+    variables: Mapping[str, str]
+    """The environment variables that the place adds to them."""
+    seconds_to_end: float
+    """How long what was started needs, once it is told to, to end all that it has started."""
+
+    def start(self, launcher: Sequence[str]) -> list[str]:
+        """The command that starts a launcher on every node.
+
+        Args:
+            launcher: its command; `{node_rank}` in it stands for the number of the node, from 0.
+        """
+
+    def lines(self, output: IO[bytes]) -> Iterable[bytes]:
+        """The lines that launchers wrote, out of what the command wrote."""
+
+
+class ThisMachine:
+    """This machine as the only node."""
+
+    seconds_to_end = 0.0
+
+    def __init__(self, run: Run) -> None:
+        self.nodes = (socket.gethostname(),)
+        self.head = "127.0.0.1"
+        self.port = _free_port()
+        self.environment = dict(os.environ)
+        used = range(run.devices_per_node) if run.device == "cuda" else ()
+        self.variables = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, used))}
+
+    def start(self, launcher: Sequence[str]) -> list[str]:
+        return [part.replace("{node_rank}", "0") for part in launcher]
+
+    def lines(self, output: IO[bytes]) -> Iterable[bytes]:
+        return output
+
+
+def place_of(run: Run, cluster: Mapping[str, Any] | None) -> Place:
+    """Where a run starts.
+
+    Args:
+        cluster: the `container` and `variables` of the Slurm cluster that runs the report; None
+            without one.
+    """
+    if cluster is None:
+        return ThisMachine(run)
+    container = cluster["container"] and Container.model_validate(cluster["container"])
+    return SlurmJob(run, container, cluster["variables"])
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

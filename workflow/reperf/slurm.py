@@ -1,0 +1,172 @@
+"""Slurm, as seen from where runs are submitted: what to ask it for, and what to check before."""
+
+import getpass
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from reperf.config import Report, topology_shape
+from reperf.errors import ReperfError
+
+JOB_NAME = "reperf"
+"""How the names of our jobs start: slurm-jobname-prefix in slurm/config.yaml."""
+
+_COMMANDS = ("sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun")
+_MEMORY_FILE_SYSTEMS = ("devtmpfs", "ramfs", "tmpfs")
+_ANSWER_SECONDS = 60
+
+
+def ask(*command: str) -> list[tuple[str, ...]]:
+    """The lines of a Slurm command's answer, each split at its bars; no header.
+
+    Raises:
+        ReperfError: Slurm is not there, or does not answer.
+    """
+    headless = ("--noheader",) if command[0] in ("sinfo", "squeue") else ()
+    try:
+        answer = subprocess.run(
+            [*command, *headless],
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_ANSWER_SECONDS,
+        )
+    except FileNotFoundError:
+        raise ReperfError(f"no Slurm on this machine: {command[0]} not found") from None
+    except subprocess.TimeoutExpired:
+        raise ReperfError(f"Slurm: no answer to {command[0]} in {_ANSWER_SECONDS} s") from None
+    if answer.returncode:
+        raise ReperfError(f"Slurm: {' '.join(answer.stderr.split()) or 'no answer'}")
+    return [tuple(line.split("|")) for line in answer.stdout.splitlines()]
+
+
+def resources_of_run(report: Report) -> dict[str, Any]:
+    """What the rule that trains asks Slurm for, one job a run.
+
+    Returns:
+        Snakemake's resources, as the executor plugin for Slurm reads them; none without a cluster.
+    """
+    cluster = report.cluster
+    if cluster is None:
+        return {}
+
+    def nodes(wildcards: Any) -> int:  # noqa: ANN401 - Snakemake's
+        return topology_shape(wildcards.topology)[0]
+
+    def cpus(wildcards: Any) -> int:  # noqa: ANN401
+        devices = topology_shape(wildcards.topology)[1]
+        return devices * max(cluster.cpus_per_device, report.threads_per_device)
+
+    def options(wildcards: Any) -> str:  # noqa: ANN401
+        devices = topology_shape(wildcards.topology)[1]
+        gpus = [f"--gpus-per-node={devices}"] if report.resolved_device == "cuda" else []
+        exclusive = ["--exclusive"] if cluster.exclusive else []
+        return " ".join(["--ntasks-per-node=1", *gpus, *exclusive, *cluster.options])
+
+    asked = {
+        "nodes": nodes,
+        "tasks": nodes,
+        "cpus_per_task": cpus,
+        "slurm_extra": options,
+        "runtime": -(-report.time_limit // 60) + cluster.spare_minutes,
+        "mem_mb": cluster.memory_mb,
+        "slurm_partition": cluster.partition,
+        "slurm_account": cluster.account,
+    }
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def check_cluster(report: Report) -> None:
+    """Refuse to submit what cannot run.
+
+    Raises:
+        ReperfError: no Slurm, an unknown partition, a topology that its nodes cannot hold, or a
+            folder that no other machine can see.
+    """
+    for command in _COMMANDS:
+        if shutil.which(command) is None:
+            raise ReperfError(
+                f"no Slurm on this machine: {command} not found; "
+                "allowed: a cluster's login node, or --profile local"
+            )
+    _check_folder(Path.cwd())
+    nodes = ask("sinfo", "--Node", "--format=%P|%c|%G")
+    partitions = list(dict.fromkeys(name.rstrip("*") for name, _, _ in nodes))
+    default = next((name.rstrip("*") for name, _, _ in nodes if name.endswith("*")), None)
+    partition = report.cluster.partition or default
+    if partition not in partitions:
+        raise ReperfError(
+            f"cluster.partition: {partition or 'left out, and there is no default'}; "
+            f"allowed: {', '.join(partitions)}"
+        )
+    wants_gpus = report.resolved_device == "cuda"
+    sizes = [
+        gpus_of(resources) if wants_gpus else int(cpus.rstrip("+")) // report.threads_per_device
+        for name, cpus, resources in nodes
+        if name.rstrip("*") == partition
+    ]
+    _check_topologies(report, partition, sizes)
+
+
+def gpus_of(resources: str) -> int:
+    """The GPUs in a node's generic resources, such as "gpu:v100:8(S:0-1),license:2"."""
+    return sum(map(int, re.findall(r"(?:^|,)gpu(?::[^:,()]+)?:(\d+)", resources)))
+
+
+def _check_topologies(report: Report, partition: str, sizes: list[int]) -> None:
+    """Refuse a topology that nodes with so many devices each cannot hold."""
+    for suite in report.suites:
+        for topology in report.topologies_of(suite):
+            nodes, devices = topology_shape(topology)
+            if sum(size >= devices for size in sizes) < nodes:
+                raise ReperfError(
+                    f"suite {suite.name}: topology {topology} is too large: partition {partition} "
+                    f"has {len(sizes)} nodes, with at most {max(sizes)} devices; "
+                    f"allowed: at most {len(sizes)}n{max(sizes)}g"
+                )
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder in the memory of this machine; `reperf doctor` asks the nodes."""
+    mounts = {part.mountpoint: part.fstype for part in psutil.disk_partitions(all=True)}
+    place = next(str(path) for path in (folder, *folder.parents) if str(path) in mounts)
+    if mounts[place] in _MEMORY_FILE_SYSTEMS:
+        raise ReperfError(
+            f"{folder}: not shared with the cluster's nodes: {mounts[place]} is this machine's "
+            "memory; allowed: a folder that all nodes see at the same path"
+        )
+
+
+def status_command() -> str:
+    """What tells how a job ended: sacct where a database keeps accounts, else squeue."""
+    settings = ask("scontrol", "show", "config")
+    kept = any(re.match(r"AccountingStorageType\s*=.*/slurmdbd", line) for line, *_ in settings)
+    return "sacct" if kept else "squeue"
+
+
+def cancel_left_over(folder: Path) -> None:
+    """Cancel the jobs that a workflow in this folder left behind when it was killed.
+
+    The folder must be held: jobs of a workflow that is alive would be cancelled as well.
+    """
+
+    def left_over() -> list[str]:
+        jobs = ask("squeue", f"--user={getpass.getuser()}", "--format=%i|%j|%Z")
+        return [
+            job for job, name, at in jobs if name.startswith(f"{JOB_NAME}_") and at == str(folder)
+        ]
+
+    if jobs := left_over():
+        print(
+            f"reperf: cancelling the jobs of a killed workflow: {' '.join(jobs)}", file=sys.stderr
+        )
+        ask("scancel", *jobs)
+    while left_over():
+        time.sleep(1)

@@ -1,0 +1,127 @@
+"""A run on a Slurm cluster: one launcher on each node of the job that this process runs in."""
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from reperf.config import Container, Run
+from reperf.slurm import ask
+
+_LABEL = re.compile(rb" *\d+: ")
+_LONGEST_PART = 1024
+"""Bytes of a line that srun passes on at once (SLURM_IO_MAX_MSG_LEN in its source)."""
+
+
+class SlurmJob:
+    """The nodes of the job that this process runs in; it runs on the first of them.
+
+    Args:
+        run: what will be trained.
+        container: what the launchers are wrapped in, if anything.
+        variables: environment variables that the configuration adds.
+    """
+
+    seconds_to_end = 20.0
+
+    def __init__(self, run: Run, container: Container | None, variables: Mapping[str, str]) -> None:
+        job = os.environ["SLURM_JOB_ID"]
+        ((names, cpus),) = ask("squeue", f"--job={job}", "--format=%N|%C")
+        self.nodes = tuple(name for (name,) in ask("scontrol", "show", "hostnames", names))
+        self.head = _address(self.nodes[0])
+        self.port = 20_000 + int(job) % 10_000
+        self._cpus = int(cpus) // len(self.nodes)
+        self._run = run
+        self._container = container
+        # Slurm names the GPUs of each node to what runs there.
+        self.variables = {
+            **({} if run.device == "cuda" else {"CUDA_VISIBLE_DEVICES": ""}),
+            **variables,
+        }
+        # What Slurm said to the step around this process must not decide the step inside it.
+        self.environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name == "SLURM_JOB_ID" or not name.startswith(("SLURM_", "SRUN_"))
+        }
+
+    def start(self, launcher: Sequence[str]) -> list[str]:
+        count = len(self.nodes)
+        options = [
+            *(f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1"),
+            f"--cpus-per-task={self._cpus}",
+            *([f"--gpus-per-node={self._run.devices_per_node}"] * (self._run.device == "cuda")),
+            "--overlap",  # with the step that this process is
+            "--kill-on-bad-exit=1",
+            "--label",
+        ]
+        command = list(launcher)
+        if self._container is not None:
+            more, command = contained(self._container, command, Path.cwd())
+            options += more
+        return ["srun", *options, "sh", "-c", _on_its_node(command)]
+
+    def lines(self, output: IO[bytes]) -> Iterator[bytes]:
+        return whole_lines(output)
+
+
+def _address(node: str) -> str:
+    """The address at which the other nodes reach a node."""
+    (facts,) = ask("scontrol", "--oneliner", "show", "node", node)
+    return re.search(r"\bNodeAddr=(\S+)", facts[0])[1]
+
+
+def _on_its_node(command: Sequence[str]) -> str:
+    """A shell's line that puts the number of the node into a command."""
+    words = []
+    for word in command:
+        around = (shlex.quote(piece) if piece else "" for piece in word.split("{node_rank}"))
+        words.append('"$SLURM_NODEID"'.join(around))
+    # Both streams in one, or srun would mix lines in the middle.
+    return f"exec {' '.join(words)} 2>&1"
+
+
+def contained(
+    container: Container, command: list[str], folder: Path
+) -> tuple[list[str], list[str]]:
+    """Wrap a command into a container that sees the working folder.
+
+    Returns:
+        More options for srun, and the wrapped command.
+    """
+    match container.engine:
+        case "apptainer":
+            own = ["apptainer", "exec", "--nv", f"--bind={folder}", f"--pwd={folder}"]
+            return [], [*own, *container.options, container.image, *command]
+        case "pyxis":
+            own = [f"--container-image={container.image}", f"--container-workdir={folder}"]
+            mounts = f"--container-mounts={folder}:{folder}"
+            return [*own, mounts, *container.options], command
+        case "bubblewrap":
+            own = ["bwrap", "--bind", container.image, "/", "--dev-bind", "/dev", "/dev"]
+            own += ["--proc", "/proc", "--bind", str(folder), str(folder), "--chdir", str(folder)]
+            return [], [*own, *container.options, *command]
+
+
+def whole_lines(output: Iterable[bytes]) -> Iterator[bytes]:
+    """Put lines together again: `srun --label` breaks long ones, and labels each part.
+
+    A part that was broken off holds exactly as much as srun passes on at once; the last part of a
+    line, and a line in one part, holds less.
+
+    Args:
+        output: lines as srun wrote them.
+    """
+    begun: dict[bytes, bytes] = {}
+    for line in output:
+        found = _LABEL.match(line)
+        label = found[0] if found else b""
+        text = begun.pop(label, b"") + line[len(label) :]
+        if found and len(line) - len(label) - 1 == _LONGEST_PART:
+            begun[label] = text[:-1]
+        else:
+            yield label + text
+    for label, text in begun.items():
+        yield label + text + b"\n"
