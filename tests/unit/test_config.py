@@ -42,7 +42,7 @@ FAULTS = [
     # What nobody knows.
     (report(repeat=3), "repeat: unknown key; allowed: cluster, data, device, iterations, "),
     (report(window={"warm": 3}), "window.warm: unknown key; allowed: measured, warmup"),
-    (suite(batch=3), "suites.small.batch: unknown key; allowed: batch_size, image_size, "),
+    (suite(batch=3), "suites.small.batch: unknown key; allowed: batch_size, from, "),
     (
         suite(systems=[{"system": "pytorch", "batch": 3}]),
         "suites.small.systems.pytorch.batch: unknown key; allowed: batch_size, system, variant",

@@ -24,6 +24,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from reperf.errors import ReperfError
 from reperf.faults import first_fault
@@ -188,24 +189,89 @@ def _from_name(entry: Any) -> Any:  # noqa: ANN401 - raw YAML
     return {"system": entry} if isinstance(entry, str) else entry
 
 
+class LogSource(_Model):
+    """Logs that are there already, whoever made them."""
+
+    path: Path = Field(description=".zip, .tar or .tar.gz, a folder of logs, or one log")
+    system: Name | None = Field(None, description="whose logs; left out: the log format's")
+    variant: str | None = Field(None, description="what that system was asked to do differently")
+    topology: Topology | None = Field(
+        None, description="left out: the logs, their run records or their paths say it"
+    )
+    format: str | None = Field(
+        None, description="as in docs/log-formats.md; left out: found from the content"
+    )
+    method: Literal["window", "published"] = Field(
+        "window", description="the window rule, or what the format's published extractor does"
+    )
+    window: Window | None = Field(None, description="instead of the report's")
+
+    @property
+    def id(self) -> str:
+        """The source's name in tables: that of its file or folder."""
+        return self.path.name
+
+
+def _from_path(source: Any) -> Any:  # noqa: ANN401 - raw YAML
+    return {"path": source} if isinstance(source, str) else source
+
+
+def _from_one(sources: Any) -> Any:  # noqa: ANN401 - raw YAML
+    return [sources] if isinstance(sources, str | Mapping) else sources
+
+
 class Suite(_Model):
     """One table and one pair of plots of the report."""
 
     name: Name = Field(description="folder name under results/suites/, and the figures' name")
     workload: Workload = Field(description="what is trained")
     precision: Precision = Field(description="fp32, or mixed precision (amp)")
-    batch_size: int = Field(ge=1, description="samples per device and iteration")
+    sources: Annotated[
+        tuple[Annotated[LogSource, BeforeValidator(_from_path)], ...],
+        BeforeValidator(_from_one, json_schema_input_type=str | LogSource | list[str | LogSource]),
+    ] = Field((), alias="from", description="logs to measure instead of runs, or beside them")
+    batch_size: int | None = Field(
+        None,
+        ge=1,
+        validate_default=True,
+        description="samples per device and iteration; only suites with `from` may leave it out",
+    )
     entries: tuple[
         Annotated[Entry, BeforeValidator(_from_name, json_schema_input_type=str | Entry)], ...
-    ] = Field(alias="systems", min_length=1, description="a system's name is enough")
+    ] = Field(
+        (),
+        alias="systems",
+        validate_default=True,
+        description="what is run: a system's name is enough; only suites with `from` may run none",
+    )
     input: Input = Field("records", description="where the samples come from")
     image_size: int = Field(224, ge=32, description="height and width after the crop, pixels")
     topologies: Topologies | None = Field(None, description="instead of the report's")
     repeats: int | None = Field(None, ge=1, description="instead of the report's")
 
+    @field_validator("sources")
+    @classmethod
+    def _distinct_sources(cls, sources: tuple[LogSource, ...]) -> tuple[LogSource, ...]:
+        _distinct(tuple(source.id for source in sources))
+        return sources
+
+    @field_validator("batch_size")
+    @classmethod
+    def _batch_size_is_known(cls, batch_size: int | None, info: ValidationInfo) -> int | None:
+        if batch_size is None and not info.data.get("sources"):
+            raise PydanticCustomError("missing", "Field required")
+        return batch_size
+
     @field_validator("entries")
     @classmethod
-    def _distinct_entries(cls, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    def _something_is_measured(
+        cls, entries: tuple[Entry, ...], info: ValidationInfo
+    ) -> tuple[Entry, ...]:
+        if not entries and not info.data.get("sources"):
+            raise PydanticCustomError("too_short", "No items")
+        for entry in entries:
+            if entry.batch_size is None and info.data.get("batch_size", 1) is None:
+                raise ValueError(f"{entry.id} has no batch_size; allowed: its own or the suite's")
         _distinct(tuple(entry.id for entry in entries))
         return entries
 
@@ -216,10 +282,10 @@ class Run(_Model):
     suite: str
     system: str
     variant: str | None
-    workload: str
+    workload: Workload
     precision: Precision
     batch_size: int
-    topology: str
+    topology: Topology
     repeat: int
     iterations: int
     print_every: int
@@ -300,7 +366,7 @@ class Report(_Model):
 
     @model_validator(mode="after")
     def _parts_divide(self) -> Self:
-        reading = [suite for suite in self.suites if suite.input == "records"]
+        reading = [suite for suite in self.suites if suite.entries and suite.input == "records"]
         for suite in reading:
             for topology in self.topologies_of(suite):
                 world_size = prod(topology_shape(topology))
@@ -328,8 +394,8 @@ class Report(_Model):
         )
 
     def topologies_of(self, suite: Suite) -> tuple[str, ...]:
-        """The topologies on which a suite runs."""
-        return suite.topologies or self.topologies
+        """The topologies on which a suite runs; none if it only measures logs."""
+        return (suite.topologies or self.topologies) if suite.entries else ()
 
     @cached_property
     def resolved_device(self) -> Literal["cpu", "cuda"]:
@@ -423,4 +489,14 @@ def load_report(config: Mapping[str, Any], source: str = "configuration") -> Rep
         raise ReperfError(f"{source}: {first_fault(error, Report, config)}") from None
 
 
-__all__ = ["Cell", "Entry", "Report", "Run", "Suite", "System", "Window", "load_report"]
+__all__ = [
+    "Cell",
+    "Entry",
+    "LogSource",
+    "Report",
+    "Run",
+    "Suite",
+    "System",
+    "Window",
+    "load_report",
+]

@@ -5,13 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import IO
 
 from pydantic import ValidationError
 
 from reperf.errors import ReperfError
-from reperf.facts import Fact, Facts, facts_in_path
+from reperf.facts import Facts, facts_in_path
+from reperf.faults import first_fault
 from reperf.logs import NO_FORMAT, formats, mllog
 from reperf.measure import Measurement, Method, Sources, measure_log
 from reperf.own_runs import facts_of_run
@@ -36,20 +38,30 @@ class Question:
         method: how to measure.
         log_format: name of the logs' format; None: found from the content of each.
         told: facts from the command line or the configuration, and which of the two.
+        digests: whether the SHA-256 of each log is wanted; it takes as long as measuring it.
     """
 
     method: Method
     log_format: str | None = None
     told: Sources = ()
+    digests: bool = False
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one training run in a log gives, and what is known about it."""
+    """What one training run in a log gives, and what is known about it.
+
+    Attributes:
+        measured: the number, or the reason for none.
+        facts: from all who say something.
+        record: of the run, where one of ours lies beside the log.
+        digest: SHA-256 of the log, if it was wanted.
+    """
 
     measured: Measurement
     facts: Facts
     record: RunRecord | None
+    digest: str = ""
 
 
 def answers(paths: Iterable[Path], question: Question, processes: int = 1) -> Iterator[Answer]:
@@ -78,15 +90,22 @@ class _Unit:
     sure: bool
 
 
-def _units(path: Path) -> Iterator[_Unit]:
+def _units(path: Path) -> list[_Unit]:
     if not path.is_dir():
-        yield _Unit(path, sure=True)
-        return
-    found = sorted(one for one in path.rglob("*") if one.is_file() and _is_looked_at(one))
-    if not found:
-        yield _Unit(path, sure=True)
-    for one in found:
-        yield _Unit(one, sure=is_archive(one) or one.suffix == SURE_SUFFIX)
+        return [_Unit(path, sure=True)]
+    found = [
+        _Unit(one, sure=is_archive(one) or one.suffix == SURE_SUFFIX)
+        for one in sorted(path.rglob("*"))
+        if one.is_file() and _is_looked_at(one)
+    ]
+    return found or [_Unit(path, sure=True)]
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files that are read when a file or folder is measured, run records included."""
+    logs = [unit.path for unit in _units(path)]
+    records = {log.with_name(RECORD) for log in logs if not is_archive(log)}
+    return [*logs, *sorted(record for record in records if record.is_file())]
 
 
 def _is_looked_at(path: Path) -> bool:
@@ -145,20 +164,50 @@ def _records_beside(logs: list[ArchivedFile], files: list[ArchivedFile]) -> Mapp
     records = {}
     for file in files:
         if file.name in wanted and file.size <= LARGEST_RECORD:
-            with file.open() as stream:
-                records[file.name] = b"".join(iter(partial(stream.read, 1 << 20), b""))
+            try:
+                with file.open() as stream:
+                    records[file.name] = b"".join(iter(partial(stream.read, 1 << 20), b""))
+            except (OSError, *DAMAGE) as error:
+                raise ReperfError(f"{file.name}: damaged in the archive: {error}") from None
     return records
+
+
+class _Hashing:
+    """A stream that makes the SHA-256 of what is read from it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._digest = sha256()
+
+    def read(self, size: int) -> bytes:
+        chunk = self._stream.read(size)
+        self._digest.update(chunk)
+        return chunk
+
+    def digest(self) -> str:
+        """Of the whole stream, whose rest is read first."""
+        while self.read(1 << 20):
+            pass
+        return self._digest.hexdigest()
 
 
 def _of_stream(
     name: str, stream: IO[bytes], question: Question, content: bytes | None
 ) -> list[Answer]:
     """Measure one log, beside which a run record may lie."""
-    record = _read_record(name, content)
+    if question.digests:
+        hashing = _Hashing(stream)
+        found = _of_stream(name, hashing, replace(question, digests=False), content)
+        digest = hashing.digest()
+        return [replace(one, digest=digest) for one in found]
+    try:
+        record = _read_record(name, content)
+    except ReperfError as error:
+        return [_refused(name, str(error), question)]
     if record is not None and record.status != "ok":
         reason = f"the run ended as {record.status}: {record.reason}"
         return [replace(_refused(name, reason, question), record=record)]
-    told: list[tuple[str, Iterable[Fact]]] = [] if record is None else [_said_by(record)]
+    told = [("the run record", facts_of_run(record.run))] if record else []
     told += [("the path", facts_in_path(name)), *question.told]
     chosen = question.log_format or (mllog.FORMAT.name if record else None)
     log_format = formats()[chosen] if chosen else None
@@ -168,18 +217,18 @@ def _of_stream(
     ]
 
 
-def _said_by(record: RunRecord) -> tuple[str, Iterable[Fact]]:
-    return "the run record", facts_of_run(record.run)
-
-
 def _read_record(name: str, content: bytes | None) -> RunRecord | None:
-    """The run record beside a log, if what lies there is one of ours."""
+    """The run record beside a log, if what lies there is one of ours.
+
+    Raises:
+        ReperfError: it says that it is, but is not.
+    """
     if content is None or b'"record_version"' not in content:
         return None
     try:
         return RunRecord.model_validate_json(content)
     except ValidationError as error:
-        fault = " ".join(str(error).split())
+        fault = first_fault(error, RunRecord, {})
         raise ReperfError(f"{_beside(name)}: not a run record: {fault}") from None
 
 

@@ -26,7 +26,7 @@ def unit_of(cells: pd.DataFrame) -> str:
 
 
 def series_of(cells: pd.DataFrame) -> pd.Series:
-    """Each cell's series: its system, its variant, and its batch size where they differ.
+    """Each cell's series: system, variant, batch size where they differ, and whose logs they are.
 
     Args:
         cells: the suite's rows of summary.csv.
@@ -45,4 +45,5 @@ def system_title(system: str) -> str:
 
 def _series(cell: tuple, sizes_differ: bool) -> str:
     batch = f"batch {cell.batch_size_per_device}" if sizes_differ else ""
-    return ", ".join(filter(None, [system_title(cell.system), cell.variant, batch]))
+    source = f"from {cell.source}" if cell.source else ""
+    return ", ".join(filter(None, [system_title(cell.system), cell.variant, batch, source]))

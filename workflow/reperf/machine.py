@@ -57,9 +57,12 @@ def choose_device(report: Report) -> Literal["cpu", "cuda"]:
     if report.cluster is not None:
         return "cuda"
     most = max(
-        topology_shape(topology)[1]
-        for suite in report.suites
-        for topology in report.topologies_of(suite)
+        (
+            topology_shape(topology)[1]
+            for suite in report.suites
+            for topology in report.topologies_of(suite)
+        ),
+        default=1,
     )
     return "cuda" if len(gpus()) >= most else "cpu"
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO
 
 from reperf.errors import ReperfError
@@ -92,6 +92,11 @@ def _check_name(name: str) -> None:
         raise ReperfError(f"member {name[:80]!r} leaves the archive or cannot be a name")
 
 
+def _plain(name: str) -> str:
+    """A name without the ./ that tar files like to begin with."""
+    return str(PurePosixPath(name))
+
+
 def _check_growth(unpacked: int, size: int) -> None:
     if unpacked > max(FREE_GROWTH, GROWTH * size):
         raise ReperfError(
@@ -124,14 +129,14 @@ def _open_zip(stream: IO[bytes], size: int) -> list[ArchivedFile]:
             raise ReperfError(f"member {info.filename!r} is a link or a device; allowed: files")
         if info.flag_bits & _ENCRYPTED:
             raise ReperfError(f"member {info.filename!r} is encrypted; allowed: plain members")
-    _check_once([info.filename for info in infos])
+    _check_once([_plain(info.filename) for info in infos])
     _check_growth(sum(info.file_size for info in infos), size)
     places = sorted((info.header_offset, info.compress_size) for info in infos)
     for (offset, length), (following, _) in pairwise([*places, (archive.start_dir, 0)]):
         if offset + _LOCAL_HEADER + length > following:
             raise ReperfError("its members overlap; allowed: each byte in one member")
     return [
-        ArchivedFile(info.filename, info.file_size, partial(_open_member, archive, info))
+        ArchivedFile(_plain(info.filename), info.file_size, partial(_open_member, archive, info))
         for info in infos
         if not info.is_dir()
     ]
@@ -211,6 +216,6 @@ def _open_tar(stream: IO[bytes], size: int) -> list[ArchivedFile]:
             raise ReperfError(f"member {info.name!r} is a link or a device; allowed: files")
         if info.isreg():
             opener = partial(archive.extractfile, info)
-            files.append(ArchivedFile(info.name, info.size, opener))
+            files.append(ArchivedFile(_plain(info.name), info.size, opener))
     _check_once([file.name for file in files])
     return files

@@ -12,6 +12,10 @@ from reperf.statistics import efficiency, speedup, spread
 from reperf.tables import IDENTITY, SUMMARY
 
 BASELINE = "1n1g"
+CELL = [*IDENTITY, "source"]
+"""The columns that runs of one cell have in common."""
+PLACE = ("topology", "num_nodes", "devices_per_node")
+"""Those of them that speedup compares over."""
 
 
 def summarise(measurements: pd.DataFrame, cells: Iterable[Cell] = ()) -> list[dict]:
@@ -19,23 +23,22 @@ def summarise(measurements: pd.DataFrame, cells: Iterable[Cell] = ()) -> list[di
 
     Args:
         measurements: as read_measurements gives them.
-        cells: what the configuration asks for, in the table's order; those that cannot run have
-            no measurements. Left out: the cells that were measured, in the order of their runs.
+        cells: what the configuration asks to run, in the table's order; those that cannot run
+            have no measurements. Behind them stand all other cells that were measured, but for
+            logs of which nothing says on what topology they ran.
     """
-    groups = {
-        _key(name): runs
-        for name, runs in measurements.groupby(list(IDENTITY), sort=False, dropna=False)
-    }
-    wanted = [(_key(_identity(cell).values()), cell) for cell in cells]
-    wanted = wanted or [(key, None) for key in groups]
+    placed = measurements[measurements["topology"] != ""]
+    groups = {_key(name): runs for name, runs in placed.groupby(CELL, sort=False, dropna=False)}
     rows = []
-    for key, cell in wanted:
-        if cell and cell.unsupported:
+    for cell in cells:
+        key = _key(_identity(cell).values())
+        if cell.unsupported:
             rows.append(_unsupported(cell))
         elif key in groups:
-            rows.append(_measured(groups[key]))
+            rows.append(_measured(groups.pop(key)))
         else:
             raise ReperfError(f"measurements.csv: no run of the cell {'/'.join(filter(None, key))}")
+    rows += map(_measured, groups.values())
     return list(_with_speedup(rows))
 
 
@@ -55,6 +58,7 @@ def _identity(cell: Cell) -> dict:
         "topology": run.topology,
         "num_nodes": run.nodes,
         "devices_per_node": run.devices_per_node,
+        "source": "",
     }
 
 
@@ -77,7 +81,7 @@ def _measured(runs: pd.DataFrame) -> dict:
     status, reason = _verdict(runs)
     row = (
         dict.fromkeys(SUMMARY)
-        | {column: first[column] for column in IDENTITY}
+        | {column: first[column] for column in CELL}
         | {
             "status": status,
             "reason": reason,
@@ -119,7 +123,7 @@ def _verdict(runs: pd.DataFrame) -> tuple[str, str]:
 
 def _with_speedup(rows: list[dict]) -> Iterator[dict]:
     """Add speedup and efficiency against the same entry's cell on one device."""
-    entry = ("suite", "system", "workload", "precision", "variant", "batch_size_per_device")
+    entry = [column for column in CELL if column not in PLACE]
     baselines = {
         _key(row[column] for column in entry): row["throughput_median"]
         for row in rows

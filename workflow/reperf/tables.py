@@ -25,7 +25,7 @@ IDENTITY = {
     "num_nodes": int,
     "devices_per_node": int,
 }
-"""The columns that name a cell, with the type of their values."""
+"""The first columns that name a cell, with the type of their values; `source` is the last one."""
 
 MEASUREMENTS = IDENTITY | {
     "repeat": int,
@@ -42,6 +42,7 @@ MEASUREMENTS = IDENTITY | {
     "world_size": int,
     "log": str,
     "log_sha256": str,
+    "source": str,
 }
 """The columns of measurements.csv, a row a run; docs/measuring.md says what each holds."""
 
@@ -60,6 +61,7 @@ SUMMARY = IDENTITY | {
     "speedup": float,
     "efficiency": float,
     "method": str,
+    "source": str,
 }
 """The columns of summary.csv, a row a cell; docs/measuring.md says what each holds."""
 

@@ -24,6 +24,7 @@ rule archive:
     input:
         logs=logs_of_suite,
         records=records_of_suite,
+        sources=sources_of_suite,
         results=results_of_suite,
         trainers=trainers_of_suite,
         systems=systems_of_suite,

@@ -1,4 +1,10 @@
-# From logs to numbers: one process a suite measures all of its runs.
+# From logs to numbers: one process a suite measures all of its runs and logs.
+
+from reperf.found_logs import files_of
+from reperf.log_sources import check_sources
+
+with one_line_errors():
+    check_sources(REPORT)
 
 
 def folders_of_suite(wildcards):
@@ -13,6 +19,15 @@ def records_of_suite(wildcards):
     return [f"{folder}/run.json" for folder in folders_of_suite(wildcards)]
 
 
+def sources_of_suite(wildcards):
+    sources = REPORT.suite(wildcards.suite).sources
+    return [str(file) for source in sources for file in files_of(source.path)]
+
+
+def settings_of_suite(wildcards):
+    return REPORT.suite(wildcards.suite).model_dump(mode="json", by_alias=True)
+
+
 def cells_of_suite(wildcards):
     return [cell.model_dump() for cell in REPORT.cells(REPORT.suite(wildcards.suite))]
 
@@ -21,16 +36,18 @@ rule measure:
     input:
         logs=logs_of_suite,
         records=records_of_suite,
+        sources=sources_of_suite,
         code=code_of("measure"),
     output:
         "results/suites/{suite}/measurements.csv",
     log:
         "logs/measure/{suite}.log",
     params:
+        suite=settings_of_suite,
         folders=folders_of_suite,
         window=REPORT.window.model_dump(),
     message:
-        "measure the runs of {wildcards.suite}"
+        "measure {wildcards.suite}"
     script:
         "../scripts/measure.py"
 

@@ -1,14 +1,14 @@
-"""Measure the runs of a suite: one row a run."""
+"""Measure the runs and logs of a suite: one row each."""
 
 from pathlib import Path
 
-from reperf.config import Window
-from reperf.own_runs import measure_own_runs
+from reperf.config import Suite, Window
+from reperf.log_sources import measure_suite
 from reperf.script import script
 from reperf.tables import MEASUREMENTS, write_table
 
 with script(snakemake.log[0]):
-    rows = measure_own_runs(
-        map(Path, snakemake.params.folders), Window.model_validate(snakemake.params.window)
-    )
+    suite = Suite.model_validate(snakemake.params.suite)
+    window = Window.model_validate(snakemake.params.window)
+    rows = measure_suite(suite, map(Path, snakemake.params.folders), window)
     write_table(snakemake.output[0], rows, MEASUREMENTS)

@@ -12,7 +12,7 @@ from reperf.archive.suite import CELL_LIST, CELLS, CONFIG, figures_of, tables_of
 from reperf.config import Cell, Report, Run, load_report
 from reperf.errors import ReperfError
 from reperf.figures import draw_suite
-from reperf.own_runs import measure_own_runs
+from reperf.log_sources import measure_suite
 from reperf.summary import summarise
 from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
 
@@ -39,6 +39,8 @@ def rebuild(path: Path, folder: Path) -> list[str]:
     with verified(path) as archive:
         report = load_report(_read(archive, path, CONFIG, json.loads), f"{path}: {CONFIG}")
         cells = _read(archive, path, CELLS, CELL_LIST.validate_json)
+        if not cells and not report.suites[0].sources:
+            raise ReperfError(f"{path}: is not the archive of a suite: {CELLS} names no cell")
         runs = [run for cell in cells if not cell.unsupported for run in cell.runs]
         results = [*tables_of(report.suites[0].name), *figures_of(report.suites[0].name)]
         held = set(archive.namelist())
@@ -71,7 +73,7 @@ def make_results(report: Report, cells: tuple[Cell, ...], runs: list[Run]) -> No
     """Measure, summarise and draw in the working folder, as the workflow's rules do."""
     suite = report.suites[0].name
     measurements, summary = tables_of(suite)
-    rows = measure_own_runs([run.folder for run in runs], report.window)
+    rows = measure_suite(report.suites[0], [run.folder for run in runs], report.window)
     write_table(measurements, rows, MEASUREMENTS)
     rows = summarise(read_measurements(measurements), cells)
     write_table(summary, rows, SUMMARY)

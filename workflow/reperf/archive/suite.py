@@ -5,6 +5,7 @@ Files keep the paths that they have in the working folder, so that an unpacked a
     results/runs/<suite>/...      the log and the record of every run, and of every try
     results/suites/<suite>/*.csv  the two tables
     figures/<suite>-*             the two figures
+    from/                         the archives, folders and logs that it measured beside its runs
     workflow/systems/, envs/      the trainers that ran, and the locks of their environments
     config.json                   the configuration that gives this suite alone
     cells.json                    the cells that it asks for, and why some cannot run
@@ -14,18 +15,20 @@ Files keep the paths that they have in the working folder, so that an unpacked a
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter
 
 from reperf.archive.container import Member, write
-from reperf.config import Cell, Report, Run
+from reperf.config import Cell, Report, Run, Suite
+from reperf.found_logs import files_of
 from reperf.records import RunRecord
 from reperf.systems import ROOT, load_systems
 
 CONFIG = "config.json"
 CELLS = "cells.json"
-CELL_LIST = TypeAdapter(Annotated[tuple[Cell, ...], Field(min_length=1)])
+CELL_LIST = TypeAdapter(tuple[Cell, ...])
+SOURCES = Path("from")
 
 
 def tables_of(suite: str) -> list[str]:
@@ -59,8 +62,9 @@ def write_archive(report: Report, path: Path) -> None:
     records = [RunRecord.read(run.folder / "run.json") for run in runs]
     files = _files_of_runs(runs) | _files_of_systems(runs)
     files |= {name: Path(name) for name in (*tables_of(suite.name), *figures_of(suite.name))}
+    files |= _files_of_sources(suite)
     texts = {
-        CONFIG: _json(report.model_dump(mode="json", by_alias=True)),
+        CONFIG: _json(_with_sources_inside(report).model_dump(mode="json", by_alias=True)),
         CELLS: _json(CELL_LIST.dump_python(tuple(report.cells(suite)), mode="json")),
     }
     texts[METADATA] = _json(describe(report, [*files, *texts], records))
@@ -72,6 +76,25 @@ def _files_of_runs(runs: list[Run]) -> dict[str, Path]:
     """Archived name -> file: whatever the runs left, earlier tries included."""
     left = (file for run in runs for file in run.folder.rglob("*") if file.is_file())
     return {file.as_posix(): file for file in left}
+
+
+def _files_of_sources(suite: Suite) -> dict[str, Path]:
+    """Archived name -> file: the logs that others made."""
+    return {
+        (SOURCES / file.relative_to(source.path.parent)).as_posix(): file
+        for source in suite.sources
+        for file in files_of(source.path)
+    }
+
+
+def _with_sources_inside(report: Report) -> Report:
+    """The report of an unpacked archive, which finds those logs there."""
+    (suite,) = report.suites
+    sources = tuple(
+        source.model_copy(update={"path": SOURCES / source.id}) for source in suite.sources
+    )
+    suite = suite.model_copy(update={"sources": sources})
+    return report.model_copy(update={"suites": (suite,)})
 
 
 def _files_of_systems(runs: list[Run]) -> dict[str, Path]:

@@ -30,8 +30,8 @@ INPUTS = {
 }
 PUBLISHED_IMAGE_SIZE = 224
 """Height and width of what the published reports trained on, pixels."""
-RUN_KEY = ["suite", "system", "variant", "topology", "repeat"]
-CELL_KEY = RUN_KEY[:-1]
+CELL_KEY = ["suite", "system", "variant", "batch_size_per_device", "topology", "source"]
+RUN_KEY = [*CELL_KEY, "repeat"]
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ def gather(
 
 def _suite(config: Report, suite: Suite, cells: pd.DataFrame, runs: Mapping) -> SuiteView:
     unit = unit_of(cells)
-    published = _published(suite, unit)
+    published = _published(suite, cells, unit)
     return SuiteView(
         name=suite.name,
         title=title_of(cells),
@@ -262,19 +262,23 @@ def _suite(config: Report, suite: Suite, cells: pd.DataFrame, runs: Mapping) -> 
 
 def _conditions(config: Report, suite: Suite, unit: str) -> str:
     """What a suite's title leaves out."""
+    sources = ", ".join(source.id for source in suite.sources)
+    if not suite.entries:
+        return f"Logs from {sources}"
     size = f", {suite.image_size} x {suite.image_size} pixels" if unit == "images/s" else ""
     repeats = suite.repeats or config.repeats
-    return f"{INPUTS[suite.input]}{size}; {count(repeats, 'repeat')} a cell"
+    beside = f"; beside them logs from {sources}" if sources else ""
+    return f"{INPUTS[suite.input]}{size}; {count(repeats, 'repeat')} a cell{beside}"
 
 
-def _published(suite: Suite, unit: str) -> Mapping[tuple, list[Row]]:
+def _published(suite: Suite, cells: pd.DataFrame, unit: str) -> Mapping[tuple, list[Row]]:
     """The published cells that may stand beside a suite's, by what they must have in common."""
     found = defaultdict(list)
     if suite.input == "synthetic" or (
         unit == "images/s" and suite.image_size != PUBLISHED_IMAGE_SIZE
     ):
         return found
-    for size in {entry.batch_size or suite.batch_size for entry in suite.entries}:
+    for size in cells["batch_size_per_device"].unique():
         for row in published_for(suite.workload, suite.precision, size).itertuples():
             found[_published_key(row)].append(row)
     return found
@@ -290,7 +294,8 @@ def _key(row: Row, columns: list[str]) -> tuple[str, ...]:
 
 def _key_of(record: RunRecord) -> tuple[str, ...]:
     run = record.run
-    return run.suite, run.system, run.variant or "", run.topology, str(run.repeat)
+    cell = run.suite, run.system, run.variant or "", str(run.batch_size), run.topology, ""
+    return *cell, str(run.repeat)
 
 
 def _framework(system: str, environment: Environment) -> str:

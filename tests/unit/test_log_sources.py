@@ -1,0 +1,141 @@
+"""Suites that take logs of others: their rows, their cells, and what cannot be placed."""
+
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from reperf.config import Suite, Window, load_report
+from reperf.errors import ReperfError
+from reperf.files import sha256
+from reperf.log_sources import check_sources, measure_suite
+from reperf.summary import summarise
+from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
+from step_logs import step_log
+from test_measure import RUN, kept_run
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+RESNET50 = (LOGS / "oneflow_resnet50_2n8g_b128_fp32.log").read_text()
+WINDOW = Window()
+SUITE = {"name": "theirs", "workload": "resnet50", "precision": "fp32"}
+
+
+def faster(text: str, seconds: float) -> str:
+    """The same log with its window's end some seconds earlier."""
+    return text.replace("1597933977.6064055", f"{1597933977.6064055 - seconds:.7f}")
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """Two repeats on 2n8g, one on 1n1g that is cut, in DLPerf's naming."""
+    path = tmp_path / "oneflow.zip"
+    single = RESNET50.replace("= 8", "= 1").replace("= 2", "= 1")
+    with zipfile.ZipFile(path, "w") as members:
+        members.writestr("logs/2n8g/r50_b128_fp32_2.log", faster(RESNET50, 0.5))
+        members.writestr("logs/2n8g/r50_b128_fp32_1.log", RESNET50)
+        members.writestr("logs/1n1g/r50_b128_fp32_1.log", single.splitlines()[0] + "\n")
+        members.writestr("logs/README.txt", "how it was run")
+    return path
+
+
+def rows_of(*sources: object, **suite: object) -> list[dict]:
+    settings = SUITE | suite | {"from": [str(s) if isinstance(s, Path) else s for s in sources]}
+    return measure_suite(Suite.model_validate(settings), [], WINDOW)
+
+
+def test_each_log_is_a_row_of_the_formats_system(archive):
+    rows = [row for row in rows_of(archive) if row["status"] == "ok"]
+    assert [row["repeat"] for row in rows] == [1, 2]
+    assert {row["system"] for row in rows} == {"oneflow"}
+    assert {row["topology"] for row in rows} == {"2n8g"}
+    assert {row["batch_size_per_device"] for row in rows} == {128}
+    assert {row["source"] for row in rows} == {"oneflow.zip"}
+    assert [row["log"] for row in rows] == [
+        "oneflow.zip/logs/2n8g/r50_b128_fp32_1.log",
+        "oneflow.zip/logs/2n8g/r50_b128_fp32_2.log",
+    ]
+    assert round(rows[0]["throughput"], 2) == 5915.65
+    assert len(rows[0]["log_sha256"]) == 64
+
+
+def test_a_log_of_no_known_format_is_refused_and_still_has_its_cell(archive, capsys):
+    [bad] = [row for row in rows_of(archive) if row["status"] != "ok"]
+    assert bad["status"] == "refused"
+    assert "no known format" in bad["reason"]
+    assert bad["topology"] == ""
+    assert "1n1g/r50_b128_fp32_1.log: in no cell: no known format" in capsys.readouterr().err
+
+
+def test_a_folder_and_a_file_are_sources_too(tmp_path):
+    folder = tmp_path / "mine" / "2n8g"
+    folder.mkdir(parents=True)
+    (folder / "r50_b128_fp32_1.log").write_text(RESNET50)
+    [row] = rows_of(tmp_path / "mine")
+    assert row["log"] == "mine/2n8g/r50_b128_fp32_1.log"
+    assert row["log_sha256"] == sha256(folder / "r50_b128_fp32_1.log")
+    [row] = rows_of(folder / "r50_b128_fp32_1.log")
+    assert row["log"] == "r50_b128_fp32_1.log"
+
+
+def test_what_no_log_says_comes_from_the_configuration(tmp_path):
+    lines = [line for line in RESNET50.splitlines(keepends=True) if "train:" in line]
+    path = tmp_path / "x.log"
+    path.write_text("".join(lines))
+    [row] = rows_of(path)
+    assert (row["status"], row["topology"]) == ("refused", "")
+    source = {"path": str(path), "topology": "2n8g", "system": "somebody", "variant": "xla"}
+    [row] = rows_of(source, batch_size=128)
+    assert (row["status"], row["system"], row["variant"]) == ("ok", "somebody", "xla")
+    path.write_text(RESNET50)
+    [row] = rows_of(source, batch_size=96)
+    assert row["reason"] == "batch size per device is 128 by the log, 96 by the configuration"
+
+
+def test_the_published_method_is_asked_for_by_name(archive):
+    rows = rows_of({"path": str(archive), "method": "published"})
+    assert [row["throughput"] for row in rows if row["status"] == "ok"] == [5915.65, 6002.34]
+    assert {row["method"] for row in rows} == {"published"}
+
+
+def test_kept_runs_of_ours_keep_their_records_facts(tmp_path):
+    kept_run(tmp_path / "kept" / "1", step_log())
+    kept_run(tmp_path / "kept" / "2", step_log(), status="timeout", reason="no end after 9 s")
+    first, second = rows_of(tmp_path / "kept")
+    assert (first["system"], first["topology"], first["batch_size_per_device"]) == (
+        RUN.system,
+        RUN.topology,
+        RUN.batch_size,
+    )
+    assert (second["status"], second["reason"]) == ("timeout", "no end after 9 s")
+
+
+def test_cells_of_others_stand_behind_our_own_and_are_never_mixed(tmp_path):
+    ours = kept_run(tmp_path / "ours", step_log())
+    theirs = tmp_path / "theirs"
+    shutil.copytree(ours, theirs / "1")
+    settings = SUITE | {"name": "small", "from": str(theirs), "batch_size": 8}
+    rows = measure_suite(Suite.model_validate(settings), [ours], WINDOW)
+    write_table(tmp_path / "m.csv", rows, MEASUREMENTS)
+    cells = summarise(read_measurements(tmp_path / "m.csv"))
+    write_table(tmp_path / "s.csv", cells, SUMMARY)
+    assert [(cell["source"], cell["n"]) for cell in cells] == [("", 1), ("theirs", 1)]
+
+
+def test_logs_in_no_cell_are_in_the_measurements_alone(archive, tmp_path):
+    write_table(tmp_path / "m.csv", rows_of(archive), MEASUREMENTS)
+    measurements = read_measurements(tmp_path / "m.csv")
+    [cell] = summarise(measurements)
+    assert len(measurements) == 3
+    assert (cell["topology"], cell["n"]) == ("2n8g", 2)
+
+
+def test_sources_that_are_not_there_are_one_line(tmp_path):
+    def report(source):
+        return load_report({"suites": [SUITE | {"from": source}]})
+
+    with pytest.raises(ReperfError, match=r"suite theirs: from: nowhere.zip is not there"):
+        check_sources(report("nowhere.zip"))
+    with pytest.raises(ReperfError, match=r"unknown log format 'morse'; allowed: fleetx-bert, "):
+        check_sources(report({"path": str(tmp_path), "format": "morse"}))
+    with pytest.raises(ReperfError, match=r"suites.theirs.from: a.zip is there twice"):
+        report(["x/a.zip", "y/a.zip"])

@@ -1,0 +1,102 @@
+"""A suite of logs that others made goes the same way, to the report and into an archive."""
+
+import shutil
+import zipfile
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from small_benchmark import SMALL, Benchmark
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+RESNET50 = (LOGS / "oneflow_resnet50_2n8g_b128_fp32.log").read_text()
+STOP = "1597933977.6064055"
+
+
+def dlperf_archive(path: Path) -> None:
+    """Three repeats on 2n8g, three at a sixteenth of the batch on 1n1g, one log that is cut."""
+    single = RESNET50.replace("= 8", "= 1").replace("= 2", "= 1")
+    for speed in ("3988.891", "5917.583"):
+        single = single.replace(speed, str(float(speed) / 16))
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as members:
+        for repeat in (1, 2, 3):
+            stop = f"{float(STOP) - (repeat - 1) * 0.25:.7f}"
+            name = f"g/r50_b128_fp32_{repeat}.log"
+            members.writestr(f"oneflow/2n8{name}", RESNET50.replace(STOP, stop))
+            members.writestr(f"oneflow/1n1{name}", single.replace(STOP, stop))
+        cut = "".join(RESNET50.splitlines(keepends=True)[:-1])
+        members.writestr("oneflow/2n8g/r50_b128_fp32_4.log", cut)
+
+
+@pytest.fixture
+def theirs(benchmark: Benchmark) -> Benchmark:
+    """A report that runs nothing."""
+    dlperf_archive(benchmark.folder / "logs-of-oneflow.zip")
+    suite = {
+        "name": "theirs",
+        "workload": "resnet50",
+        "precision": "fp32",
+        "from": {"path": "logs-of-oneflow.zip", "window": {"warmup": 20, "measured": 100}},
+    }
+    benchmark.configure(suites=[suite])
+    answer = benchmark.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    return benchmark
+
+
+def test_an_archive_of_logs_becomes_a_report(theirs: Benchmark, tmp_path: Path):
+    folder = theirs.folder
+    cells = pd.read_csv(folder / "results/summary.csv").set_index("topology")
+    assert list(cells["system"]) == ["oneflow", "oneflow"]
+    assert set(cells["source"]) == {"logs-of-oneflow.zip"}
+    two = cells.loc["2n8g"]
+    assert (two["status"], two["n"], two["batch_size_per_device"]) == ("partial", 3, 128)
+    assert "1 of 4 repeats not measured; refused: too short" in two["reason"]
+    assert round(two["throughput_min"], 2) == 5915.65
+    assert (two["speedup"], two["efficiency"]) == (16.0, 1.0)
+    for kind in ("throughput", "speedup"):
+        assert (folder / f"figures/theirs-{kind}.svg").stat().st_size > 0
+    markdown = (folder / "results/report.md").read_text()
+    assert "logs-of-oneflow.zip" in markdown
+    assert not (folder / "results/runs").exists()
+    assert theirs.planned() == {}
+
+    rebuilt = tmp_path / "rebuilt"
+    archive = folder / "archive/theirs.zip"
+    answer = theirs.call("reperf", "archive", "rebuild", str(archive), "--to", str(rebuilt))
+    assert answer.returncode == 0, answer.stdout
+    for table in ("measurements", "summary"):
+        name = f"results/suites/theirs/{table}.csv"
+        assert (rebuilt / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_changed_logs_are_measured_again(theirs: Benchmark):
+    with zipfile.ZipFile(theirs.folder / "logs-of-oneflow.zip", "a") as members:
+        members.writestr("oneflow/2n8g/r50_b128_fp32_5.log", RESNET50)
+    planned = theirs.planned()
+    assert {"measure", "summarise", "draw_figures", "report", "archive"} <= planned.keys()
+    assert "train" not in planned
+
+
+def test_own_runs_and_logs_of_others_share_a_table(finished_benchmark: Benchmark):
+    folder = finished_benchmark.folder
+    runs = folder / "results/runs/small/pytorch"
+    shutil.copytree(runs, folder / "earlier")
+    small, synthetic = SMALL["suites"]
+    finished_benchmark.configure(suites=[small | {"from": ["earlier"]}, synthetic])
+    assert "train" not in finished_benchmark.planned()
+    answer = finished_benchmark.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    cells = pd.read_csv(folder / "results/suites/small/summary.csv", keep_default_na=False)
+    assert list(cells["source"]) == ["", "", "earlier", "earlier"]
+    ours, theirs = cells[cells["source"] == ""], cells[cells["source"] != ""]
+    assert list(ours["throughput_median"]) == list(theirs["throughput_median"])
+
+
+def test_logs_that_are_not_there_are_one_line(benchmark: Benchmark):
+    suite = {"name": "theirs", "workload": "resnet50", "precision": "fp32", "from": "nowhere.zip"}
+    benchmark.configure(suites=[suite])
+    answer = benchmark.snakemake("--dry-run")
+    assert answer.returncode != 0
+    assert "reperf: suite theirs: from: nowhere.zip is not there" in answer.stdout
+    assert "Traceback" not in answer.stdout
