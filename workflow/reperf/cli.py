@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from reperf import __version__
-from reperf.commands import archive, config, measure, runs
+from reperf.commands import archive, config, doctor, measure, runs
 from reperf.errors import ReperfError
 
 
@@ -26,4 +26,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 # Each adds one command: its parser, with `run` set to a function that takes the parsed options
 # and returns an exit status. What a command needs is imported when it runs.
-COMMANDS = (archive.add, config.add, measure.add, runs.add)
+COMMANDS = (archive.add, config.add, doctor.add, measure.add, runs.add)

@@ -1,0 +1,41 @@
+"""`reperf doctor`: look at every node for what ruins benchmarks, before it ruins one."""
+
+import argparse
+from pathlib import Path
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Add the command to the parser of `reperf`."""
+    parser = commands.add_parser(
+        "doctor",
+        help="look at every node for what ruins benchmarks",
+        description="Look at every node on which a profile runs its report, for what ruins "
+        "benchmarks. Exit status: 0 no error, warnings or not; 1 something would spoil runs.",
+    )
+    parser.add_argument(
+        "--profile", required=True, help="as for snakemake: local, slurm, or a folder of your own"
+    )
+    parser.add_argument(
+        "--configfile", type=Path, metavar="FILE", help="instead of the profile's own report"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show what was found, and keep it where the report takes it from."""
+    from rich.console import Console  # noqa: PLC0415 - a second of libraries
+
+    from reperf.doctor.examine import examine  # noqa: PLC0415
+    from reperf.doctor.record import DIAGNOSIS  # noqa: PLC0415
+    from reperf.doctor.table import show  # noqa: PLC0415
+    from reperf.doctor.where import prepare  # noqa: PLC0415
+    from reperf.report.formats import count  # noqa: PLC0415
+
+    where, report, configfile = prepare(options.profile, options.configfile)
+    with Console(stderr=True).status("asking the nodes"):
+        diagnosis = examine(where, report, profile=options.profile, configfile=configfile)
+    diagnosis.write(DIAGNOSIS)
+    show(diagnosis, Console())
+    errors, warnings = diagnosis.count("error"), diagnosis.count("warning")
+    print(f"{count(errors, 'error')}, {count(warnings, 'warning')}; all of it is in {DIAGNOSIS}")
+    return 1 if errors else 0

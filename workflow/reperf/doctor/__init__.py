@@ -1,0 +1,1 @@
+"""`reperf doctor`: a short look at every node for what ruins benchmarks."""

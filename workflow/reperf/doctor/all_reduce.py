@@ -1,0 +1,91 @@
+"""All-reduces between all devices, started just as a run is: same launcher, same environment.
+
+A system can do this that has doctor/allreduce.py in its folder: a program for the system's own
+launcher, which takes --device and --bytes and prints one line `:::ALL-REDUCE {...}` with the
+world size, the backend and the median seconds of each size.
+
+Where a run's script would start, this prints an AllReduce as JSON:
+
+    python -m reperf.doctor.all_reduce '{"run": ..., "cluster": ...}'
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from reperf.config import Report, Run
+from reperf.doctor.case import largest_shape
+from reperf.doctor.record import AllReduce
+from reperf.launch import launch
+from reperf.places import place_of
+from reperf.systems import System, load_systems
+from reperf.training import launcher, run_variables
+
+MEGABYTES = (1, 16, 64)
+TIME_LIMIT = 120
+"""Seconds, the framework's start included."""
+LOG = Path("logs/doctor/all-reduce.log")
+_MARK = ":::ALL-REDUCE "
+
+
+def program_of(system: System) -> Path:
+    """What of a system makes all-reduces; not there in most."""
+    return system.folder / "doctor" / "allreduce.py"
+
+
+def planned(report: Report, built: dict[str, str | None], nodes: int) -> Run | str:
+    """The run whose launch the all-reduce takes, on so many nodes, or why there is none."""
+    able = [
+        run
+        for suite in report.suites
+        for run in report.runs(suite)
+        if program_of(load_systems()[run.system]).exists()
+    ]
+    ready = [run for run in able if built[run.system]]
+    devices = largest_shape(report)[1]
+    if not able:
+        return "no system of the report has a program for it"
+    if not ready:
+        return "its environment is not built"
+    if nodes * devices < 2:
+        return "there is one device, and nobody to talk to"
+    return ready[0].model_copy(update={"topology": f"{nodes}n{devices}g"})
+
+
+def main() -> None:
+    """Do what the command line says: a run, and the cluster that holds it or null."""
+    asked = json.loads(sys.argv[1])
+    print(_all_reduce(Run.model_validate(asked["run"]), asked["cluster"]).model_dump_json())
+
+
+def _all_reduce(run: Run, cluster: dict[str, Any] | None) -> AllReduce:
+    system, place = load_systems()[run.system], place_of(run, cluster)
+    program = [
+        os.path.relpath(program_of(system)),
+        f"--device={run.device}",
+        "--bytes",
+        *(str(size * 10**6) for size in MEGABYTES),
+    ]
+    path = f"{system.environment.absolute() / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    variables = {**run_variables(run, system), **place.variables, "PATH": path}
+    LOG.parent.mkdir(parents=True, exist_ok=True)
+    outcome = launch(
+        place.start([*launcher(run, system, place), *program]),
+        log=LOG,
+        time_limit=TIME_LIMIT,
+        environment={**place.environment, **variables},
+        lines=place.lines,
+        seconds_to_end=place.seconds_to_end,
+    )
+    said = [line.partition(_MARK)[2] for line in LOG.read_text(errors="replace").splitlines()]
+    answer = next((json.loads(text) for text in said if text), None)
+    if answer is not None and outcome.exit_code == 0:
+        return AllReduce(system=run.system, nodes=place.nodes, **answer)
+    how = f"no end after {TIME_LIMIT} s" if outcome.timed_out else f"exit {outcome.exit_code}"
+    return AllReduce(system=run.system, nodes=place.nodes, trouble=f"failed: {how}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""What the checks know, and the three ways in which they look at the nodes."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from reperf.config import Report, topology_shape
+from reperf.doctor.record import AllReduce, Finding, Level, Probe, Visit
+
+Value = TypeVar("Value")
+
+NOT_THERE: Level = "not there"
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that the checks know.
+
+    Args:
+        report: what is to run.
+        visits: every node of the place where it runs.
+        all_reduce: between the nodes.
+        built: system -> SHA-256 of the lock that its environment was built from; None: not built,
+            or from another lock than the present one.
+        needed_bytes: what the report still writes into the work folder.
+    """
+
+    report: Report
+    visits: tuple[Visit, ...]
+    all_reduce: AllReduce
+    built: dict[str, str | None]
+    needed_bytes: int
+
+    @property
+    def probes(self) -> dict[str, Probe]:
+        return {visit.node: visit.probe for visit in self.visits if visit.probe}
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes that answered."""
+        return tuple(self.probes)
+
+    @property
+    def nodes_wanted(self) -> int:
+        """The most nodes that a run uses."""
+        return largest_shape(self.report)[0]
+
+    @property
+    def devices_wanted(self) -> int:
+        """The most devices that a run uses on one node."""
+        return largest_shape(self.report)[1]
+
+
+def largest_shape(report: Report) -> tuple[int, int]:
+    """The most nodes of any run, and the most devices of any on one node."""
+    topologies = [name for suite in report.suites for name in report.topologies_of(suite)]
+    nodes, devices = zip((1, 1), *map(topology_shape, topologies), strict=True)
+    return max(nodes), max(devices)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check says of one node."""
+
+    level: Level
+    what: str
+    advice: str = ""
+
+
+def each(case: Case, check: str, judge: Callable[[Probe], Verdict]) -> Iterator[Finding]:
+    """Judge each node for itself; the nodes of which the same is said share a finding."""
+    alike: dict[Verdict, list[str]] = defaultdict(list)
+    for node, probe in case.probes.items():
+        alike[judge(probe)].append(node)
+    for said, nodes in alike.items():
+        yield finding(check, tuple(nodes), said)
+
+
+def same(
+    case: Case,
+    check: str,
+    value: Callable[[Probe], str | None],
+    *,
+    level: Level = "warning",
+    advice: str = "runs on different nodes do not compare",
+) -> Iterator[Finding]:
+    """Expect one value on all nodes; those that have another one than most are named."""
+    most = usual(case, value)
+
+    def judge(probe: Probe) -> Verdict:
+        own = value(probe)
+        if own != most:
+            return Verdict(level, f"{own or 'none'}, elsewhere {most or 'none'}", advice)
+        return Verdict("ok", own) if own else Verdict(NOT_THERE, "none")
+
+    return each(case, check, judge)
+
+
+def usual(case: Case, value: Callable[[Probe], Value]) -> Value | None:
+    """What most nodes have; of several such values, the first node's."""
+    values = [value(probe) for probe in case.probes.values()]
+    return max(values, key=values.count, default=None)
+
+
+def enough(
+    case: Case,
+    check: str,
+    amount: Callable[[Probe], float | None],
+    *,
+    least: float,
+    show: Callable[[float], str],
+    level: Level,
+    advice: str,
+) -> Iterator[Finding]:
+    """Expect at least so much of something; the nodes that have it share a finding."""
+    good = {}
+    for node, probe in case.probes.items():
+        own = amount(probe)
+        if own is None:
+            yield finding(check, (node,), Verdict(NOT_THERE, "not seen"))
+        elif own >= least:
+            good[node] = own
+        else:
+            what = f"{show(own)}; at least {show(least)} wanted"
+            yield finding(check, (node,), Verdict(level, what, advice))
+    if good:
+        ends = dict.fromkeys(map(show, (min(good.values()), max(good.values()))))
+        yield finding(check, tuple(good), Verdict("ok", " to ".join(ends)))
+
+
+def finding(check: str, nodes: tuple[str, ...], said: Verdict) -> Finding:
+    """A verdict on some nodes as a row of the table."""
+    return Finding(check=check, level=said.level, nodes=nodes, what=said.what, advice=said.advice)

@@ -1,0 +1,26 @@
+"""From what the nodes told to findings; no check asks anything of a machine."""
+
+from collections.abc import Callable, Iterator
+
+from reperf.doctor.case import Case
+from reperf.doctor.gpu_checks import gpus
+from reperf.doctor.machine_checks import processors, space
+from reperf.doctor.node_checks import all_reduce, answers, clock, environments, fabric, work_folder
+from reperf.doctor.record import Finding
+
+CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
+    answers,
+    work_folder,
+    clock,
+    environments,
+    processors,
+    space,
+    gpus,
+    fabric,
+    all_reduce,
+)
+
+
+def find(case: Case) -> tuple[Finding, ...]:
+    """What all checks say, in the order of the table."""
+    return tuple(finding for check in CHECKS for finding in check(case))

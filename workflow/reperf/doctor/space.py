@@ -1,0 +1,45 @@
+"""How much a report will still write into the work folder."""
+
+from itertools import islice
+from pathlib import Path
+
+from reperf.config import Report
+from reperf.systems import load_systems
+
+LOG_BYTES = 2 * 10**6
+"""A run's log and record, its tries and copies included; 200 kB are usual."""
+ENVIRONMENT_BYTES = {"cpu": 2 * 10**9, "cuda": 12 * 10**9}
+"""One environment; 1 GB of PyTorch for CPUs was seen, CUDA's libraries take several times that."""
+EMBEDDED_BYTES = 50 * 10**6
+"""The embedded image set."""
+_CLASSES_MEASURED = 5
+
+
+def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
+    """An estimate on the safe side: runs, environments and record files that are not there yet.
+
+    Args:
+        built: as Case has it.
+    """
+    runs = [run for suite in report.suites for run in report.runs(suite)]
+    missing = [run for run in runs if not (run.folder / "run.json").exists()]
+    folders = {run.data for run in runs if run.data and run.input != "folder"}
+    to_convert = [folder for folder in folders if not Path(folder, "manifest.json").exists()]
+    to_build = {load_systems()[name].environment for name, lock in built.items() if lock is None}
+    return (
+        len(missing) * LOG_BYTES
+        + len(to_convert) * _image_bytes(report)
+        + len(to_build) * ENVIRONMENT_BYTES[report.resolved_device]
+        + (EMBEDDED_BYTES if report.data.images is None else 0)
+    )
+
+
+def _image_bytes(report: Report) -> int:
+    """The size of the image set, from a few of its classes: network disks are slow to list all."""
+    if report.data.images is None:
+        return EMBEDDED_BYTES
+    train = report.data.images / "train"
+    classes = sorted(path for path in train.glob("*") if path.is_dir())
+    few = list(islice(classes, 0, None, max(1, len(classes) // _CLASSES_MEASURED)))
+    seen = sum(image.stat().st_size for one in few for image in one.glob("*"))
+    return seen * len(classes) // max(1, len(few))

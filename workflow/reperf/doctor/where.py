@@ -1,0 +1,118 @@
+"""Where a profile runs a report: on this machine, or on the nodes of a Slurm partition."""
+
+import re
+import socket
+from pathlib import Path
+from typing import Any, Protocol
+
+import yaml
+
+from reperf.config import Cluster, Report, load_report
+from reperf.doctor.case import largest_shape
+from reperf.errors import ReperfError
+from reperf.slurm import ask, check_cluster
+from reperf.systems import ROOT
+
+WAIT_SECONDS = 60
+"""How long a node may be busy with other jobs before the doctor gives up on it."""
+_JOB_MINUTES = 5
+_USABLE = re.compile(r"(idle|mixed|allocated|completing|planned)[~#%^@-]?")
+
+
+class Where(Protocol):
+    """The nodes, and the command lines that run a program there, put before the program's own."""
+
+    def nodes(self) -> dict[str, str]:
+        """Each node's name, and why it gets no jobs, "" if it does."""
+
+    def on(self, node: str) -> list[str]:
+        """Runs a program on one node."""
+
+    def on_all(self, nodes: tuple[str, ...]) -> list[str]:
+        """Runs a program that may start others on all of the nodes, as a run's script does."""
+
+
+class ThisMachine:
+    """This machine as the only node."""
+
+    def nodes(self) -> dict[str, str]:
+        return {socket.gethostname(): ""}
+
+    def on(self, node: str) -> list[str]:
+        return []
+
+    def on_all(self, nodes: tuple[str, ...]) -> list[str]:
+        return []
+
+
+class Partition:
+    """The nodes of a Slurm partition; each answers in a job of its own."""
+
+    def __init__(self, report: Report, cluster: Cluster) -> None:
+        devices = largest_shape(report)[1]
+        cpus = devices * max(cluster.cpus_per_device, report.threads_per_device)
+        self._partition = cluster.partition
+        self._options = [
+            f"--immediate={WAIT_SECONDS}",
+            f"--time={_JOB_MINUTES}",
+            "--job-name=reperf-doctor",
+            "--ntasks-per-node=1",
+            f"--cpus-per-task={cpus}",
+            *([f"--gpus-per-node={devices}"] if report.resolved_device == "cuda" else []),
+            *([f"--partition={cluster.partition}"] if cluster.partition else []),
+            *([f"--account={cluster.account}"] if cluster.account else []),
+            *([f"--mem={cluster.memory_mb}"] if cluster.memory_mb else []),
+            *cluster.options,
+        ]
+
+    def nodes(self) -> dict[str, str]:
+        lines = ask("sinfo", "--Node", "--format=%N|%P|%T")
+        return {
+            node: "" if _USABLE.fullmatch(state) else f"Slurm says that it is {state}"
+            for node, partition, state in lines
+            if (partition.rstrip("*") == self._partition if self._partition else "*" in partition)
+        }
+
+    def on(self, node: str) -> list[str]:
+        # The work folder may be what the node lacks, so it does not start there.
+        return ["srun", *self._options, "--nodes=1", f"--nodelist={node}", "--chdir=/"]
+
+    def on_all(self, nodes: tuple[str, ...]) -> list[str]:
+        chosen = [f"--nodes={len(nodes)}", f"--nodelist={','.join(nodes)}"]
+        return ["salloc", "--quiet", *self._options, *chosen]
+
+
+def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]:
+    """What a profile runs, and where.
+
+    Args:
+        profile: folder that holds a Snakemake profile, here or where reperf lies.
+        configfile: takes the place of the one that the profile names.
+
+    Raises:
+        ReperfError: no such profile, a bad configuration, no Slurm where the profile needs it.
+    """
+    settings = _settings_of(profile)
+    named = settings.get("configfile", "config.yaml")
+    source = configfile or Path(named[-1] if isinstance(named, list) else named)
+    try:
+        report = load_report(yaml.safe_load(source.read_text(encoding="utf-8")), str(source))
+    except OSError as error:
+        raise ReperfError(f"{source}: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ReperfError(f"{source}: is not YAML: {error}") from None
+    if settings.get("executor") != "slurm":
+        return ThisMachine(), report, source
+    if report.cluster is None:
+        raise ReperfError(f"{source}: cluster: missing; profile {profile} needs it")
+    check_cluster(report)
+    return Partition(report, report.cluster), report, source
+
+
+def _settings_of(profile: str) -> dict[str, Any]:
+    places = (Path(profile), ROOT / profile)
+    file = next((path for place in places if (path := place / "config.yaml").is_file()), None)
+    if file is None:
+        known = sorted(path.parent.name for path in ROOT.glob("*/config.yaml"))
+        raise ReperfError(f"profile {profile}: not there; allowed: {', '.join(known)}")
+    return yaml.safe_load(file.read_text(encoding="utf-8"))
