@@ -1,0 +1,127 @@
+"""A small real benchmark on the test cluster."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import yaml
+from cluster import SlurmCluster, wait_for
+from small_benchmark import SMALL, Benchmark, new_benchmark
+
+SUITE = {
+    "name": "small",
+    "workload": "resnet50",
+    "precision": "fp32",
+    "batch_size": 2,
+    "image_size": 32,
+    "input": "synthetic",
+    "systems": ["pytorch"],
+}
+LONG = 100  # seconds that a run may need before it can be disturbed, on a busy machine
+
+
+@dataclass
+class SlurmBenchmark(Benchmark):
+    """A copy of the workflow whose report is for the test cluster."""
+
+    cluster: SlurmCluster
+
+    def configure(self, **changes: object) -> None:
+        """Write config.yaml: the small report for the cluster, with some top-level keys changed."""
+        there = {"nodes": len(self.cluster.nodes), "devices_per_node": self.cluster.gpus}
+        report = SMALL | {"suites": [SUITE], "cluster": there} | changes
+        text = yaml.safe_dump(report, sort_keys=False)
+        (self.folder / "config.yaml").write_text(text, encoding="utf-8")
+
+    def command(self, *arguments: str) -> list[str]:
+        # Runs of seconds: the first look at a job need not wait as long as on a real cluster.
+        soon = ("--slurm-init-seconds-before-status-checks", "1")
+        return [sys.executable, "-m", "snakemake", "--profile", "slurm", *soon, *arguments]
+
+    def call(self, *command: str, timeout: float = 600) -> subprocess.CompletedProcess:
+        with self.started(*command) as process:
+            output, _ = process.communicate(timeout=timeout)
+        return subprocess.CompletedProcess(command, process.returncode, output)
+
+    @contextmanager
+    def started(self, *command: str) -> Iterator[subprocess.Popen]:
+        """A command that runs on the cluster's login node, and ends with the block."""
+        process = self.cluster.popen(
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+    def run_folder(self, topology: str, repeat: int = 1) -> Path:
+        return self.folder / f"results/runs/small/pytorch/{topology}/{repeat}"
+
+    def record(self, topology: str, repeat: int = 1) -> dict:
+        return json.loads((self.run_folder(topology, repeat) / "run.json").read_text())
+
+    def cells(self) -> pd.DataFrame:
+        """The report's cells, by topology."""
+        return pd.read_csv(self.folder / "results/summary.csv").set_index("topology")
+
+    def wait_for_log(self, topology: str, pattern: str, repeat: int = 1, attempt: int = 1) -> str:
+        """Wait until a try's log holds a pattern; returns its first group."""
+        log = self.run_folder(topology, repeat) / f"tries/{attempt}/train.log"
+        end = time.monotonic() + LONG
+        while time.monotonic() < end:
+            if log.exists() and (found := re.search(pattern, log.read_text())):
+                return found[1]
+            time.sleep(0.1)
+        raise AssertionError(f"{pattern!r} never came in {log}")
+
+    def job_of(self, topology: str, repeat: int = 1) -> str:
+        """The number of the Slurm job that trains this now."""
+        jobs = self.cluster.ask("squeue", "--noheader", "--states=running", "--format=%i %k")
+        (job,) = [line.split()[0] for line in jobs if line.endswith(f"_{topology}_{repeat}")]
+        return job
+
+    def trainers(self) -> list[psutil.Process]:
+        """The processes that train in this folder, on whatever node."""
+        return [
+            process
+            for process in psutil.process_iter(["cwd", "cmdline"])
+            if process.info["cwd"] == str(self.folder)
+            and any("train.py" in word for word in process.info["cmdline"] or ())
+        ]
+
+    def rank(self, topology: str, rank: int) -> psutil.Process:
+        """The process of one rank, once it trains."""
+        self.wait_for_log(topology, rf"rank {rank}: iteration (2)\b")
+        record = json.loads((self.run_folder(topology) / "tries/1/run.json").read_text())
+        port = re.search(r"--master-port=(\d+)", record["command"][-1])[1]
+        wanted = {"RANK": str(rank), "MASTER_PORT": port}
+        return next(
+            process for process in self.trainers() if wanted.items() <= process.environ().items()
+        )
+
+    def wait_until_nobody_trains(self) -> None:
+        wait_for(lambda: not self.trainers(), "the last trainer to end", 20)
+
+
+def new_slurm_benchmark(folder: Path, environments: Path, cluster: SlurmCluster) -> SlurmBenchmark:
+    """Copy the workflow into a folder that all nodes see."""
+    copy = new_benchmark(folder, environments)
+    benchmark = SlurmBenchmark(copy.folder, cluster)
+    benchmark.configure()
+    return benchmark

@@ -1,0 +1,344 @@
+"""`snakemake --profile slurm` on a real cluster, with real trainers, whatever happens to them."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from cluster import inside, wait_for
+from reperf.config import load_report
+from reperf.slurm import resources_of_run
+from reperf.slurm_job import whole_lines
+from slurm_benchmark import SUITE, SlurmBenchmark, new_slurm_benchmark
+from small_benchmark import ROOT
+
+TOPOLOGIES = ["1n1g", "1n2g", "2n2g", "4n1g", "4n2g"]
+# Long enough to be disturbed after the second iteration, on a machine that is quick.
+DISTURBED = {"iterations": 40, "time_limit": 90}
+RERUN = "snakemake --profile slurm --forcerun $(reperf runs --failed)"
+
+
+@pytest.fixture(scope="session")
+def _report(tmp_path_factory, environments, cluster) -> SlurmBenchmark:
+    folder = tmp_path_factory.mktemp("report") / "benchmark"
+    benchmark = new_slurm_benchmark(folder, environments, cluster)
+    suite = SUITE | {"input": "records"}
+    benchmark.configure(
+        suites=[suite], topologies=TOPOLOGIES, data={"name": "embedded", "parts": 8}, repeats=2
+    )
+    answer = benchmark.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    return benchmark
+
+
+@pytest.fixture
+def report(tmp_path, _report) -> SlurmBenchmark:
+    """A copy of a report that has been finished."""
+    folder = tmp_path / "benchmark"
+    shutil.copytree(_report.folder, folder, symlinks=True)
+    return SlurmBenchmark(folder, _report.cluster)
+
+
+@pytest.fixture
+def benchmark(tmp_path, environments, cluster) -> SlurmBenchmark:
+    """A benchmark of which nothing has been run yet."""
+    return new_slurm_benchmark(tmp_path / "benchmark", environments, cluster)
+
+
+def facts_of(log: str) -> dict:
+    lines = re.findall(r"^:::MLLOG (.*)$", log, re.MULTILINE)
+    return {event["key"]: event["value"] for event in map(json.loads, lines)}
+
+
+def test_all_topologies_are_measured(report):
+    cells = report.cells()
+    assert list(cells.index) == TOPOLOGIES
+    assert set(cells["status"]) == {"ok"}
+    assert set(cells["n"]) == {2}
+    assert "4n2g" in (report.folder / "results/report.html").read_text()
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_ranks_are_spread_over_the_nodes_and_end_with_equal_weights(report, topology):
+    nodes, devices = int(topology[0]), int(topology[2])
+    for repeat in (1, 2):
+        log = (report.run_folder(topology, repeat) / "train.log").read_text()
+        places = dict(re.findall(r"rank (\d+): started on (\S+), process", log))
+        assert len(places) == nodes * devices
+        assert len(set(places.values())) == nodes
+        facts = facts_of(log)
+        assert facts["world_size"] == nodes * devices
+        assert len(facts["weight_digests"]) == nodes * devices
+        assert len(set(facts["weight_digests"])) == 1
+        record = report.record(topology, repeat)
+        assert set(record["nodes"]) == set(places.values())
+        assert record["nodes"][0] == record["host"]["hostname"] == places["0"]
+
+
+def test_only_runs_are_jobs(report):
+    jobs = report.cluster.ask("squeue", "--noheader", "--states=all", "--format=%k %Z")
+    assert not [job for job in jobs if str(report.folder.name) in job and "rule_train" not in job]
+
+
+@pytest.mark.parametrize(
+    ("options", "runs"),
+    [
+        ("--suite small", 10),
+        ("--system pytorch", 10),
+        ("--topology 2n2g", 2),
+        ("--topology 2n2g --repeat 1", 1),
+    ],
+)
+def test_a_part_can_be_run_again_and_only_that(report, options, runs):
+    chosen = report.call("bash", "-c", f"reperf runs {options}").stdout.split()
+    assert len(chosen) == runs
+    assert report.planned("--forcerun", *chosen)["train"] == runs
+
+
+def test_nothing_is_run_again_without_need(report):
+    assert report.planned() == {}
+
+
+def test_a_killed_workflow_is_taken_up_where_it_was(report):
+    before = {(t, k): report.record(t, k) for t in TOPOLOGIES for k in (1, 2)}
+    text = (report.folder / "config.yaml").read_text()
+    suite = "topologies: [1n1g]\n  repeats: 3\n  systems:"
+    text = re.sub(r"systems:", suite, text)
+    (report.folder / "config.yaml").write_text(text)
+
+    with report.started(*report.command()) as snakemake:
+        report.wait_for_log("1n1g", r"(started) on", repeat=3)
+        lost = report.job_of("1n1g", 3)
+        snakemake.send_signal(signal.SIGKILL)
+        snakemake.communicate(timeout=20)
+    assert report.cluster.state_of(lost) == "RUNNING"
+
+    with report.started(*report.command()) as snakemake:
+        report.wait_for_log("1n1g", r"(started) on", repeat=3, attempt=2)
+        assert report.cluster.state_of(lost) == "CANCELLED"
+        stopped = report.job_of("1n1g", 3)
+        os.killpg(snakemake.pid, signal.SIGINT)
+        snakemake.communicate(timeout=60)
+    wait_for(lambda: report.cluster.state_of(stopped) == "CANCELLED", "the job to be cancelled")
+    report.wait_until_nobody_trains()
+    assert not (report.run_folder("1n1g", 3) / "run.json").exists()
+
+    answer = report.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    assert report.cells().loc["1n1g", "n"] == 3
+    assert {(t, k): report.record(t, k) for t in TOPOLOGIES for k in (1, 2)} == before
+
+
+def test_bad_ends_are_named_and_the_others_go_on(benchmark):
+    topologies = ["1n1g", "1n2g", "2n1g", "2n2g"]
+    benchmark.configure(topologies=topologies, repeats=1, **DISTURBED)
+    # All at once; a cluster that is a part of one machine has enough nodes, not enough cores.
+    with benchmark.started(*benchmark.command("--retries", "0")) as snakemake:
+        benchmark.rank("1n1g", 0)
+        benchmark.cluster.run(["scancel", benchmark.job_of("1n1g")])
+        benchmark.rank("1n2g", 1).suspend()
+        benchmark.rank("2n1g", 1).kill()
+        said, _ = snakemake.communicate(timeout=400)
+    assert snakemake.returncode == 1, said
+    benchmark.wait_until_nobody_trains()
+    assert benchmark.record("2n2g")["status"] == "ok"
+    cancelled, hung, died = (benchmark.record(name) for name in ("1n1g", "1n2g", "2n1g"))
+    assert cancelled["status"] == "failed"
+    assert "stopped from outside: SIGTERM; rank 0 of 1 was last heard of" in cancelled["reason"]
+    assert hung["status"] == "timeout"
+    assert "rank 1 of 2 was last heard of at iteration" in hung["reason"]
+    assert died["status"] == "failed"
+    assert "SIGKILL" in died["reason"]
+
+    # What Slurm ended is no end for Snakemake: the report comes with the next call.
+    answer = benchmark.snakemake("--retries", "0")
+    assert answer.returncode == 1
+    assert "3 of 4 cells failed" in answer.stdout
+    assert RERUN in answer.stdout
+    assert list(benchmark.cells()["status"]) == ["failed", "timeout", "failed", "ok"]
+    before = benchmark.record("2n2g")
+
+    again = benchmark.call("bash", "-c", RERUN)
+    assert again.returncode == 0, again.stdout
+    assert list(benchmark.cells()["status"]) == ["ok"] * 4
+    assert benchmark.record("2n2g") == before
+
+
+def test_a_run_whose_node_is_lost_is_run_on_others(benchmark):
+    benchmark.configure(topologies=["2n1g"], repeats=1, **DISTURBED)
+    with benchmark.started(*benchmark.command()) as snakemake:
+        benchmark.rank("2n1g", 1)
+        lost = benchmark.cluster.nodes_of(benchmark.job_of("2n1g"))[1]
+        benchmark.cluster.kill_node(lost)
+        said, _ = snakemake.communicate(timeout=300)
+    assert snakemake.returncode == 0, said
+    record = benchmark.record("2n1g")
+    assert record["status"] == "ok"
+    assert record["attempt"] == 2
+    assert lost not in record["nodes"]
+    benchmark.wait_until_nobody_trains()
+
+
+def test_a_run_past_slurms_own_limit_is_named(benchmark):
+    benchmark.configure(topologies=["1n1g"], repeats=1, iterations=4000, time_limit=600)
+    with benchmark.started(*benchmark.command("--retries", "0")) as snakemake:
+        benchmark.rank("1n1g", 0)
+        job = benchmark.job_of("1n1g")
+        benchmark.cluster.run(["scontrol", "update", f"JobId={job}", "TimeLimit=0:01"])
+        said, _ = snakemake.communicate(timeout=120)
+    assert f"SLURM-job '{job}' failed, SLURM status is: 'TIMEOUT'" in said
+    assert benchmark.record("1n1g")["status"] == "failed"
+    benchmark.wait_until_nobody_trains()
+
+
+def test_launchers_run_in_a_container_with_the_configured_variables(benchmark):
+    container = {
+        "engine": "bubblewrap",
+        "image": "/",
+        "options": ["--unshare-uts", "--hostname", "inside"],
+    }
+    benchmark.configure(
+        topologies=["1n1g"],
+        repeats=1,
+        cluster={
+            "nodes": 4,
+            "devices_per_node": 8,
+            "partition": "gpu",
+            "memory_mb": 8000,
+            "options": ["--gpus-per-node=1"],
+            "container": container,
+            "variables": {"GLOO_SOCKET_IFNAME": "lo", "NCCL_DEBUG": "WARN"},
+        },
+    )
+    answer = benchmark.snakemake("results/runs/small/pytorch/1n1g/1/run.json")
+    assert answer.returncode == 0, answer.stdout
+    record = benchmark.record("1n1g")
+    assert record["status"] == "ok"
+    assert record["variables"]["NCCL_DEBUG"] == "WARN"
+    log = (benchmark.run_folder("1n1g") / "train.log").read_text()
+    assert "rank 0: started on inside, process" in log
+
+
+def test_long_lines_come_whole_out_of_srun(cluster):
+    program = (
+        "import os; [os.write(1, b'%d:' % n + b'x' * n + b'\\n') for n in range(1010, 3100, 7)]"
+    )
+    srun = ["srun", "--nodes=2", "--ntasks=2", "--label", "python3", "-c", program]
+    said = cluster.run(srun).stdout.encode().splitlines(keepends=True)
+    expected = sorted(
+        b"%d: %d:" % (node, n) + b"x" * n + b"\n" for node in (0, 1) for n in range(1010, 3100, 7)
+    )
+    assert len(said) > len(expected)
+    assert sorted(whole_lines(said)) == expected
+
+
+def test_the_whole_published_matrix_is_planned_and_its_requests_fit(benchmark):
+    shutil.copy2(ROOT / "config.yaml", benchmark.folder)
+    started = time.monotonic()
+    answer = benchmark.snakemake("--dry-run", "--quiet")
+    print(f"planned in {time.monotonic() - started:.1f} s")
+    assert answer.returncode == 0, answer.stdout
+    report = load_report(yaml.safe_load((ROOT / "config.yaml").read_text()))
+    resources = resources_of_run(report)
+    for topology in report.topologies:
+        here = SimpleNamespace(topology=topology)
+        asked = {
+            name: value(here) if callable(value) else value for name, value in resources.items()
+        }
+        benchmark.cluster.run(
+            [
+                *(
+                    "sbatch",
+                    "--test-only",
+                    f"--nodes={asked['nodes']}",
+                    f"--ntasks={asked['tasks']}",
+                ),
+                *(f"--cpus-per-task={asked['cpus_per_task']}", f"--time={asked['runtime']}"),
+                *(*asked["slurm_extra"].split(), "--wrap=true"),
+            ]
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        (
+            {"cluster": {"nodes": 4, "devices_per_node": 8, "partition": "cpu"}},
+            "reperf: cluster.partition: cpu; allowed: gpu",
+        ),
+        (
+            {"cluster": {"nodes": 8, "devices_per_node": 8}, "topologies": ["8n1g"]},
+            "reperf: suite small: topology 8n1g is too large: partition gpu has 4 nodes, with at "
+            "most 16 devices; allowed: at most 4n16g",
+        ),
+        (
+            {"topologies": ["8n8g"]},
+            "reperf: suite small: topology 8n8g is too large: cluster has 4 nodes with 8 devices "
+            "each; allowed: at most 4n8g",
+        ),
+        (
+            {"cluster": None},
+            "reperf: cluster: missing; --profile slurm needs it, see docs/cluster.md",
+        ),
+    ],
+)
+def test_what_the_cluster_cannot_run_is_one_line(benchmark, changes, line):
+    benchmark.configure(**changes)
+    refused(benchmark, line)
+
+
+def test_a_folder_in_this_machines_memory_is_refused(benchmark):
+    # Every machine of the cluster has a /dev/shm of its own.
+    home = Path("/dev/shm/benchmark")
+    subprocess.run(
+        inside(benchmark.cluster.controller, ["cp", "-a", benchmark.folder, home]), check=True
+    )
+    answer = benchmark.cluster.run(
+        ["sh", "-c", f"cd {home}; exec python3 -m snakemake --profile slurm"],
+        env=benchmark.environment,
+        check=False,
+    )
+    assert answer.returncode == 1
+    assert f"reperf: {home}: not shared with the cluster's nodes: tmpfs is" in answer.stderr
+
+
+@pytest.mark.parametrize("slurm", ["absent", "silent"])
+def test_without_slurm_there_is_one_line(benchmark, slurm):
+    """Outside of the cluster's namespaces no controller answers; on no path is no Slurm at all."""
+    environment = dict(benchmark.environment)
+    if slurm == "absent":
+        tools = benchmark.folder / "tools"
+        tools.mkdir()
+        for name in ("bash", "env", "sh", "git", "which"):
+            (tools / name).symlink_to(shutil.which(name))
+        environment["PATH"] = str(tools)
+    answer = subprocess.run(
+        benchmark.command(),
+        cwd=benchmark.folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 1
+    said = "no Slurm on this machine: sbatch not found" if slurm == "absent" else "Slurm: "
+    lines = [line for line in answer.stderr.splitlines() if line.startswith("reperf: ")]
+    assert [line for line in lines if said in line], answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def refused(benchmark: SlurmBenchmark, line: str) -> None:
+    jobs = ["squeue", "--noheader", "--states=all", "--format=%i"]
+    before = benchmark.cluster.ask(*jobs)
+    answer = benchmark.snakemake()
+    assert answer.returncode == 1
+    assert line in answer.stdout.splitlines()
+    assert "Traceback" not in answer.stdout
+    assert benchmark.cluster.ask(*jobs) == before
