@@ -275,8 +275,8 @@ def test_the_whole_published_matrix_is_planned_and_its_requests_fit(benchmark):
         ),
         (
             {"cluster": {"nodes": 8, "devices_per_node": 8}, "topologies": ["8n1g"]},
-            "reperf: suite small: topology 8n1g is too large: partition gpu has 4 nodes, with at "
-            "most 16 devices; allowed: at most 4n16g",
+            "reperf: suite small: topology 8n1g is too large: 4 of 4 nodes of partition gpu have "
+            "1 devices or more; allowed: at most 4n1g",
         ),
         (
             {"topologies": ["8n8g"]},

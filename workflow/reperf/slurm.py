@@ -125,11 +125,13 @@ def _check_topologies(report: Report, partition: str, sizes: list[int]) -> None:
     for suite in report.suites:
         for topology in report.topologies_of(suite):
             nodes, devices = topology_shape(topology)
-            if sum(size >= devices for size in sizes) < nodes:
+            enough = sum(size >= devices for size in sizes)
+            if enough < nodes:
+                most = min(devices, max(sizes))
                 raise ReperfError(
-                    f"suite {suite.name}: topology {topology} is too large: partition {partition} "
-                    f"has {len(sizes)} nodes, with at most {max(sizes)} devices; "
-                    f"allowed: at most {len(sizes)}n{max(sizes)}g"
+                    f"suite {suite.name}: topology {topology} is too large: {enough} of "
+                    f"{len(sizes)} nodes of partition {partition} have {devices} devices or more; "
+                    f"allowed: at most {sum(size >= most for size in sizes)}n{most}g"
                 )
 
 

@@ -1,0 +1,195 @@
+"""What is asked of Slurm, and what is made of its answers."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reperf import slurm
+from reperf.config import Container, Report, load_report
+from reperf.errors import ReperfError
+from reperf.slurm_job import _on_its_node, contained, whole_lines
+
+LAUNCHER = ["torchrun", "--node-rank={node_rank}", "train.py", "--data", "my images"]
+FOLDER = Path("/shared/reperf")
+
+
+def report(**cluster: object) -> Report:
+    suite = {
+        "name": "small",
+        "workload": "resnet50",
+        "precision": "fp32",
+        "batch_size": 4,
+        "input": "synthetic",
+        "systems": ["pytorch"],
+    }
+    return load_report(
+        {
+            "suites": [suite],
+            "topologies": ["1n1g", "4n8g"],
+            "cluster": {"nodes": 4, "devices_per_node": 8} | cluster,
+            "time_limit": 90,
+        }
+    )
+
+
+def resources(topology: str, of: Report) -> dict:
+    wildcards = SimpleNamespace(topology=topology)
+    asked = slurm.resources_of_run(of)
+    return {name: value(wildcards) if callable(value) else value for name, value in asked.items()}
+
+
+def test_a_run_asks_for_its_nodes_and_devices():
+    assert resources("4n8g", report()) == {
+        "nodes": 4,
+        "tasks": 4,
+        "cpus_per_task": 8,
+        "slurm_extra": "--ntasks-per-node=1 --gpus-per-node=8 --exclusive",
+        "runtime": 7,  # a minute and a half, rounded up, and five to spare
+    }
+
+
+def test_what_the_configuration_says_is_asked_for():
+    asked = resources(
+        "1n1g",
+        report(
+            partition="v100",
+            account="bench",
+            exclusive=False,
+            cpus_per_device=6,
+            memory_mb=64000,
+            spare_minutes=10,
+            options=["--qos=high", "--constraint=ib"],
+        ),
+    )
+    assert asked == {
+        "nodes": 1,
+        "tasks": 1,
+        "cpus_per_task": 6,
+        "slurm_extra": "--ntasks-per-node=1 --gpus-per-node=1 --qos=high --constraint=ib",
+        "runtime": 12,
+        "mem_mb": 64000,
+        "slurm_partition": "v100",
+        "slurm_account": "bench",
+    }
+
+
+def test_a_report_for_this_machine_asks_slurm_for_nothing():
+    alone = report().model_copy(update={"cluster": None})
+    assert slurm.resources_of_run(alone) == {}
+
+
+def test_each_node_puts_its_number_into_the_command():
+    line = "exec torchrun --node-rank=\"$SLURM_NODEID\" train.py --data 'my images' 2>&1"
+    assert _on_its_node(LAUNCHER) == line
+
+
+@pytest.mark.parametrize(
+    ("engine", "image", "options", "command"),
+    [
+        (
+            "apptainer",
+            "ngc.sif",
+            [],
+            [
+                *("apptainer", "exec", "--nv", "--bind=/shared/reperf", "--pwd=/shared/reperf"),
+                *("--cleanenv", "ngc.sif", *LAUNCHER),
+            ],
+        ),
+        (
+            "pyxis",
+            "nvcr.io#nvidia/pytorch:20.03-py3",
+            [
+                "--container-image=nvcr.io#nvidia/pytorch:20.03-py3",
+                "--container-workdir=/shared/reperf",
+                "--container-mounts=/shared/reperf:/shared/reperf",
+                "--cleanenv",
+            ],
+            LAUNCHER,
+        ),
+    ],
+)
+def test_a_launcher_is_wrapped_as_its_engine_wants(engine, image, options, command):
+    container = Container(engine=engine, image=image, options=("--cleanenv",))
+    assert contained(container, LAUNCHER, FOLDER) == (options, command)
+
+
+def as_srun_labels(node: int, text: bytes) -> list[bytes]:
+    """A line as `srun --label` passes it on: no more than 1024 bytes at once."""
+    text += b"\n"
+    parts = [text[start : start + 1024] for start in range(0, len(text), 1024)]
+    return [b"%d: %s\n" % (node, part.removesuffix(b"\n")) for part in parts]
+
+
+@given(st.lists(st.tuples(st.sampled_from([0, 1]), st.integers(0, 3500)), max_size=12), st.data())
+def test_lines_are_whole_however_srun_broke_and_mixed_them(lines, data):
+    queues = {0: [], 1: []}
+    for number, (node, length) in enumerate(lines):
+        queues[node] += as_srun_labels(node, b"%d" % number + b"x" * length)
+    mixed = []
+    while any(queues.values()):
+        node = data.draw(st.sampled_from([node for node in (0, 1) if queues[node]]))
+        mixed.append(queues[node].pop(0))
+    expected = [b"%d: %d%s\n" % (node, i, b"x" * n) for i, (node, n) in enumerate(lines)]
+    assert sorted(whole_lines(mixed)) == sorted(expected)
+
+
+def test_what_srun_says_itself_and_a_line_that_was_cut_are_kept():
+    said = [b"srun: error: node2: task 1: Killed\n", *as_srun_labels(10, b"y" * 2000)[:1]]
+    assert list(whole_lines(said)) == [said[0], said[1]]
+
+
+@pytest.mark.parametrize(
+    ("resources", "gpus"),
+    [
+        ("gpu:8", 8),
+        ("gpu:v100:8(S:0-1)", 8),
+        ("license:3,gpu:a100:4(S:0,2),gpu:mig:2", 6),
+        ("gpu_memory:80", 0),
+        ("(null)", 0),
+    ],
+)
+def test_gpus_of_a_node_are_counted(resources, gpus):
+    assert slurm.gpus_of(resources) == gpus
+
+
+@pytest.mark.parametrize(
+    ("setting", "command"),
+    [
+        ("accounting_storage/slurmdbd", "sacct"),
+        ("accounting_storage/none", "squeue"),
+        ("(null)", "squeue"),
+    ],
+)
+def test_accounts_are_asked_only_where_a_database_keeps_them(monkeypatch, setting, command):
+    answer = [("AccountingStorageHost   = db",), (f"AccountingStorageType   = {setting}",)]
+    monkeypatch.setattr(slurm, "ask", lambda *_: answer)
+    assert slurm.status_command() == command
+
+
+NODES = [("short", "16", "(null)"), *[("gpu*", "16", "gpu:v100:8")] * 3, ("gpu*", "16", "gpu:4")]
+
+
+def check(monkeypatch, of: Report) -> None:
+    monkeypatch.setattr(slurm, "ask", lambda *_: NODES)
+    monkeypatch.setattr(slurm.shutil, "which", lambda command: f"/usr/bin/{command}")
+    slurm.check_cluster(of)
+
+
+def test_a_topology_needs_enough_nodes_with_enough_gpus(monkeypatch):
+    check(monkeypatch, report().model_copy(update={"topologies": ("3n8g", "4n4g")}))
+    line = "topology 4n8g is too large: 3 of 4 nodes of partition gpu have 8 devices or more; "
+    with pytest.raises(ReperfError, match=f"{line}allowed: at most 3n8g"):
+        check(monkeypatch, report())
+
+
+def test_an_unknown_partition_is_refused_with_those_that_there_are(monkeypatch):
+    with pytest.raises(ReperfError, match=r"^cluster.partition: a100; allowed: short, gpu$"):
+        check(monkeypatch, report(partition="a100"))
+
+
+def test_without_slurm_the_missing_command_is_named(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(ReperfError, match="no Slurm on this machine: sbatch not found"):
+        slurm.check_cluster(report())
