@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
@@ -55,6 +56,17 @@ def test_every_measurement_traces_back_to_its_log_and_record(finished_benchmark:
         assert record["status"] == "ok"
         assert record["environment"]["packages"]["torch"].startswith("2.")
         assert record["run"]["batch_size"] * record["run"]["repeat"] == 2 * run.repeat
+
+
+def test_runs_never_overlap(finished_benchmark: Benchmark):
+    records = [json.loads(path.read_text()) for path in records_of(finished_benchmark)]
+    spans = sorted((record["started"], record["ended"]) for record in records)
+    assert len(spans) == 5
+    assert all(before[1] <= after[0] for before, after in pairwise(spans))
+
+
+def records_of(benchmark: Benchmark) -> list[Path]:
+    return sorted((benchmark.folder / "results/runs").glob("*/*/*/*/run.json"))
 
 
 def readme_calls() -> list[str]:
