@@ -1,5 +1,7 @@
 # What people read: one HTML file and one Markdown file.
 
+from reperf.doctor.record import DIAGNOSIS
+
 
 def records_of_report(wildcards):
     return [
@@ -9,8 +11,14 @@ def records_of_report(wildcards):
     ]
 
 
+def diagnosis_if_made(wildcards):
+    """What `reperf doctor` kept; nobody has to have called it."""
+    return [str(DIAGNOSIS)] if DIAGNOSIS.exists() else []
+
+
 rule report:
     input:
+        diagnosis=diagnosis_if_made,
         records=records_of_report,
         measurements="results/measurements.csv",
         summary="results/summary.csv",

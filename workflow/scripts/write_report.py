@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from reperf.config import load_report
+from reperf.doctor.record import Diagnosis
 from reperf.records import RunRecord
 from reperf.report import write_report
 from reperf.script import script
@@ -17,4 +18,5 @@ with script(snakemake.log[0]):
         figures=Path(snakemake.input.published).parent,
         html=Path(snakemake.output.html),
         markdown=Path(snakemake.output.markdown),
+        diagnosis=next(map(Diagnosis.read, snakemake.input.diagnosis), None),
     )

@@ -98,9 +98,9 @@ def same(
 
 
 def usual(case: Case, value: Callable[[Probe], Value]) -> Value | None:
-    """What most nodes have; of several such values, the first node's."""
+    """What most of those nodes have that have it at all; of equally many, the first node's."""
     values = [value(probe) for probe in case.probes.values()]
-    return max(values, key=values.count, default=None)
+    return max((one for one in values if one is not None), key=values.count, default=None)
 
 
 def enough(

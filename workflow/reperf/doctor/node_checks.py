@@ -74,7 +74,7 @@ def environments(case: Case) -> Iterator[Finding]:
         yield from each(case, check, judge)
 
 
-def _judge_environment(probe: Probe, system: str, lock: str, most: set[str]) -> Verdict:
+def _judge_environment(probe: Probe, system: str, lock: str, most: set[str] | None) -> Verdict:
     state, installed = probe.environments[system], _installed(probe, system)
     advice = "it must lie in the shared folder, and its Python, too"
     if state.trouble:
@@ -88,13 +88,15 @@ def _judge_environment(probe: Probe, system: str, lock: str, most: set[str]) -> 
         )
         return Verdict("error", f"{here or 'less'} here, {elsewhere or 'less'} elsewhere", advice)
     package = load_systems()[system].framework
-    framework = f"{package} {state.packages.get(package, 'of its own')}"
-    what = f"{framework}, Python {state.python}, {count(len(state.packages), 'package')}"
-    return Verdict("ok", f"{what}, its trainer starts")
+    framework = f"{package} {state.packages.get(package, '')}".strip()
+    number = count(len(state.packages), "package")
+    return Verdict("ok", f"{framework}, Python {state.python}, {number}; its trainer starts")
 
 
-def _installed(probe: Probe, system: str) -> set[str]:
+def _installed(probe: Probe, system: str) -> set[str] | None:
     state = probe.environments[system]
+    if state.trouble:
+        return None
     return {f"python {state.python}", *(f"{name} {at}" for name, at in state.packages.items())}
 
 

@@ -10,6 +10,7 @@ import yaml
 from reperf.config import Cluster, Report, load_report
 from reperf.doctor.case import largest_shape
 from reperf.errors import ReperfError
+from reperf.machine import check_fits
 from reperf.slurm import ask, check_cluster
 from reperf.systems import ROOT
 
@@ -102,6 +103,9 @@ def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ReperfError(f"{source}: is not YAML: {error}") from None
     if settings.get("executor") != "slurm":
+        if report.cluster is not None:
+            raise ReperfError(f"{source}: cluster: the report is for one; allowed: --profile slurm")
+        check_fits(report)
         return ThisMachine(), report, source
     if report.cluster is None:
         raise ReperfError(f"{source}: cluster: missing; profile {profile} needs it")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from reperf.config import Report
+from reperf.doctor.record import Diagnosis
 from reperf.files import whole_file
 from reperf.records import RunRecord
 from reperf.report.context import gather
@@ -23,6 +24,7 @@ def write_report(
     figures: Path,
     html: Path,
     markdown: Path,
+    diagnosis: Diagnosis | None = None,
 ) -> None:
     """Write the report, as HTML and as Markdown.
 
@@ -34,11 +36,12 @@ def write_report(
         figures: folder that holds <suite>-{throughput,speedup}.svg and published/; the HTML report
             takes them in, the Markdown report links to them.
         html, markdown: the files to write.
+        diagnosis: what `reperf doctor` found on the machines, if it was asked.
 
     Raises:
         ReperfError: a file cannot be written.
     """
-    context = gather(report, records, measurements, summary)
+    context = gather(report, records, measurements, summary, diagnosis)
     with whole_file(html) as stream:
         stream.write(render_html(context, figures))
     with whole_file(markdown) as stream:

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from reperf.config import Report, Suite
+from reperf.doctor.record import Diagnosis
 from reperf.labels import series_of, system_title, title_of, unit_of
 from reperf.published import PublishedTable, load_tables, published_for
 from reperf.published.discrepancies import Discrepancy, discrepancies
@@ -125,6 +126,7 @@ class Context:
     suites: tuple[SuiteView, ...]
     published: tuple[PublishedTable, ...]
     discrepancies: Mapping[str, list[Discrepancy]]
+    diagnosis: Diagnosis | None
 
     @property
     def cells(self) -> list[CellView]:
@@ -210,6 +212,7 @@ def gather(
     records: Iterable[RunRecord],
     measurements: pd.DataFrame,
     summary: pd.DataFrame,
+    diagnosis: Diagnosis | None = None,
 ) -> Context:
     """Bring together what the report says.
 
@@ -218,6 +221,7 @@ def gather(
         records: of the runs; those that the measurements do not name are passed over.
         measurements: as read_measurements gives them.
         summary: as read_summary gives it.
+        diagnosis: what `reperf doctor` found, if it was asked.
     """
     known = {_key_of(record): record for record in records}
     runs = defaultdict(list)
@@ -237,6 +241,7 @@ def gather(
         ),
         published=load_tables(),
         discrepancies=dict(by_kind),
+        diagnosis=diagnosis,
     )
 
 

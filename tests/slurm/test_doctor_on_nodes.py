@@ -1,0 +1,86 @@
+"""The doctor on four real nodes: well, and each ill in a way of its own."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from slurm_benchmark import SlurmBenchmark, new_slurm_benchmark
+
+
+@pytest.fixture
+def benchmark(cluster, tmp_path, environments) -> SlurmBenchmark:
+    benchmark = new_slurm_benchmark(tmp_path / "benchmark", environments, cluster)
+    benchmark.configure(topologies=["1n1g", "4n1g"])
+    return benchmark
+
+
+def doctor(benchmark: SlurmBenchmark) -> tuple[int, str, dict]:
+    """The exit status, what is printed, and what is kept."""
+    answer = benchmark.call("reperf", "doctor", "--profile", "slurm", timeout=120)
+    kept = json.loads((benchmark.folder / "results/doctor.json").read_text())
+    return answer.returncode, answer.stdout, kept
+
+
+def of_check(kept: dict, check: str) -> list[tuple[str, list[str]]]:
+    """What a check found: level and nodes."""
+    return [
+        (found["level"], found["nodes"]) for found in kept["findings"] if found["check"] == check
+    ]
+
+
+@contextmanager
+def hidden(benchmark: SlurmBenchmark, node: str, folder: Path) -> Iterator[None]:
+    """Let an empty folder lie over a folder on one node."""
+    on_node = ["srun", f"--nodelist={node}", "--chdir=/"]
+    benchmark.cluster.run([*on_node, "mount", "-t", "tmpfs", "reperf", str(folder)])
+    try:
+        yield
+    finally:
+        benchmark.cluster.run([*on_node, "umount", str(folder)])
+
+
+def test_nodes_that_are_well_are_all_named_and_reach_each_other(benchmark):
+    status, printed, kept = doctor(benchmark)
+    assert status == 0, printed
+    nodes = benchmark.cluster.nodes
+    for check in ("answer", "work folder", "clock", "environment of pytorch"):
+        assert of_check(kept, check) == [("ok", nodes)]
+    assert of_check(kept, "GPUs") == [("not there", nodes)]
+    assert [visit["probe"]["host"]["hostname"] for visit in kept["visits"]] == nodes
+    talked = kept["all_reduce"]
+    assert (talked["nodes"], talked["world_size"], talked["backend"]) == (nodes, 4, "gloo")
+    assert [transfer["bytes"] for transfer in talked["transfers"]] == [
+        10**6,
+        16 * 10**6,
+        64 * 10**6,
+    ]
+    assert "ok\tanswer\tall 4 nodes\tlooked around" in printed
+    assert printed.endswith("all of it is in results/doctor.json\n")
+    assert not list(benchmark.folder.glob(".reperf-doctor-*"))
+
+
+def test_ill_nodes_are_named_and_the_others_still_looked_at(benchmark, environments):
+    """One node lacks the environments, one the work folder, one Slurm gives no jobs."""
+    benchmark.configure(topologies=["1n1g", "2n1g"])
+    drain = ["scontrol", "update", "nodename=node4", "reason=test"]
+    with hidden(benchmark, "node2", environments), hidden(benchmark, "node3", benchmark.folder):
+        benchmark.cluster.run([*drain, "state=drain"])
+        try:
+            status, printed, kept = doctor(benchmark)
+        finally:
+            benchmark.cluster.run([*drain, "state=resume"])
+    assert status == 1, printed
+    assert of_check(kept, "answer") == [
+        ("warning", ["node4"]),
+        ("ok", ["node1", "node2", "node3"]),
+    ]
+    assert of_check(kept, "work folder") == [("error", ["node3"]), ("ok", ["node1", "node2"])]
+    assert of_check(kept, "environment of pytorch") == [
+        ("ok", ["node1"]),
+        ("error", ["node2"]),
+        ("error", ["node3"]),
+    ]
+    assert "error\tenvironment of pytorch\tnode2\t" in printed
+    assert "node4\tSlurm says that it is drained" in printed

@@ -1,0 +1,53 @@
+"""What the report says of what `reperf doctor` found."""
+
+from reperf.doctor.checks import find
+from reperf.doctor.record import Diagnosis
+from reperf.report.context import gather
+from reperf.report.html import render_html
+from reperf.report.markdown import render_markdown
+from written_probes import case, with_part
+
+HOSTILE = "<script>alert('x')</script> | **bold**"
+
+
+def rendered(benchmark, diagnosis) -> tuple[str, str]:
+    context = gather(
+        benchmark.report, benchmark.records, benchmark.measurements, benchmark.summary, diagnosis
+    )
+    return render_html(context, benchmark.figures), render_markdown(context, "figures")
+
+
+def diagnosis_of_an_ill_node() -> Diagnosis:
+    one = case(with_part("host", cpu=HOSTILE))
+    return Diagnosis(
+        profile="slurm",
+        configfile="config.yaml",
+        made="2026-11-21T08:15:02+00:00",
+        findings=find(one),
+        visits=one.visits,
+        all_reduce=one.all_reduce,
+    )
+
+
+def test_the_environment_part_shows_every_finding(big_benchmark):
+    made = diagnosis_of_an_ill_node()
+    for text in rendered(big_benchmark, made):
+        assert "2026-11-21 08:15:02 UTC, profile slurm" in text
+        assert "0 errors, 1 warning" in text
+        assert "all 4 nodes" in text
+        assert text.count("all-reduce") == 1
+        assert "<script>alert" not in text
+    html, markdown = rendered(big_benchmark, made)
+    assert html.count('<th scope="row">GPU clocks</th>') == 1
+    assert "| GPU clocks | ok | all 4 nodes | up to 1410 MHz |" in markdown
+
+
+def test_equal_diagnoses_give_equal_reports(big_benchmark):
+    made = diagnosis_of_an_ill_node()
+    again = Diagnosis.model_validate_json(made.model_dump_json())
+    assert rendered(big_benchmark, made) == rendered(big_benchmark, again)
+
+
+def test_a_report_without_a_diagnosis_does_not_speak_of_one(big_benchmark):
+    for text in rendered(big_benchmark, None):
+        assert "reperf doctor" not in text

@@ -1,0 +1,148 @@
+"""What nodes with GPUs would tell the doctor. Written by hand: no test machine has GPUs."""
+
+from reperf.config import Report, load_report
+from reperf.doctor.case import Case
+from reperf.doctor.record import (
+    AllReduce,
+    EnvironmentState,
+    FabricPort,
+    GpuState,
+    Probe,
+    Processor,
+    Space,
+    Transfer,
+    Visit,
+)
+from reperf.records import Gpu, Host
+
+GIB = 2**30
+LOCK = "ab" * 32
+NODES = ("node1", "node2", "node3", "node4")
+
+GPU = GpuState(
+    name="NVIDIA A100-SXM4-80GB",
+    sm_megahertz=210,
+    max_sm_megahertz=1410,
+    application_sm_megahertz=1410,
+    default_application_sm_megahertz=1410,
+    slowed_by=(),
+    persistent=True,
+    power_limit_watts=400.0,
+    default_power_limit_watts=400.0,
+    ecc=True,
+    uncorrected_errors=0,
+    row_remap_pending=False,
+    row_remap_failed=False,
+    nvlinks=(True,) * 12,
+    mig=False,
+    memory_used=GIB // 2,
+    processes=(),
+)
+HOST = Host(
+    hostname="somewhere",
+    cpu="AMD EPYC 7742 64-Core Processor",
+    cores=128,
+    memory_bytes=1024 * GIB,
+    os="Ubuntu 24.04 LTS",
+    kernel="6.8.0",
+    gpus=tuple(Gpu(name=GPU.name, uuid=f"GPU-{n}", memory_bytes=80 * GIB) for n in range(8)),
+    driver="550.54.15",
+    cuda="12.4",
+    topology_matrix="GPU0 X NV12",
+)
+PROCESSOR = Processor(
+    governors={"performance": 128},
+    megahertz=(2250, 3400),
+    allowed_megahertz=3400,
+    possible_megahertz=3400,
+    quota=None,
+    settings={"SMT": "0"},
+    load=0.2,
+    busy=(),
+)
+SPACE = Space(
+    memory_available=1000 * GIB,
+    swap_used=0,
+    shared_memory_free=512 * GIB,
+    disk_free=5000 * GIB,
+    inodes_free=10**9,
+)
+PORT = FabricPort(device="mlx5_0", port=1, state="ACTIVE", gigabits=200, link="InfiniBand")
+ENVIRONMENT = EnvironmentState(
+    trouble="", lock_sha256=LOCK, python="3.11.7", packages={"torch": "2.13.0", "numpy": "2.4.6"}
+)
+PROBE = Probe(
+    host=HOST,
+    shared_trouble="",
+    processor=PROCESSOR,
+    space=SPACE,
+    gpus=(GPU,) * 8,
+    fabric=(PORT,) * 4,
+    environments={"pytorch": ENVIRONMENT},
+)
+ALL_REDUCE = AllReduce(
+    system="pytorch",
+    nodes=NODES,
+    world_size=32,
+    backend="nccl",
+    transfers=(Transfer(bytes=64 * 10**6, seconds=0.0015),),
+)
+
+
+def report() -> Report:
+    suite = {
+        "name": "resnet50",
+        "workload": "resnet50",
+        "precision": "fp32",
+        "batch_size": 128,
+        "input": "synthetic",
+        "systems": ["pytorch"],
+    }
+    there = {"nodes": 4, "devices_per_node": 8}
+    return load_report({"suites": [suite], "topologies": ["1n1g", "4n8g"], "cluster": there})
+
+
+def case(
+    ill: Probe = PROBE,
+    *,
+    node: str = "node3",
+    visit: dict | None = None,
+    all_reduce: AllReduce = ALL_REDUCE,
+    needed_bytes: int = 100 * GIB,
+) -> Case:
+    """Four nodes that are well but for one.
+
+    Args:
+        ill: what that node tells.
+        visit: what about the visit to it is unusual.
+    """
+    visits = [
+        Visit(
+            node=name,
+            probe=ill if name == node else PROBE,
+            clock_offset=0.01,
+            note_arrived=True,
+        )
+        for name in NODES
+    ]
+    place = NODES.index(node)
+    visits[place] = visits[place].model_copy(update=visit or {})
+    return Case(
+        report=report(),
+        visits=tuple(visits),
+        all_reduce=all_reduce,
+        built={"pytorch": LOCK},
+        needed_bytes=needed_bytes,
+    )
+
+
+def with_gpu(**changes: object) -> Probe:
+    """A node whose GPU 5 is unusual."""
+    gpus = list(PROBE.gpus)
+    gpus[5] = GPU.model_copy(update=changes)
+    return PROBE.model_copy(update={"gpus": tuple(gpus)})
+
+
+def with_part(part: str, **changes: object) -> Probe:
+    """A node of which one part is unusual."""
+    return PROBE.model_copy(update={part: getattr(PROBE, part).model_copy(update=changes)})

@@ -1,0 +1,21 @@
+"""What the doctor found on this machine goes into the report, and reruns nothing else."""
+
+import json
+
+
+def test_the_doctor_looks_at_this_machine_and_the_report_shows_it(finished_benchmark):
+    benchmark = finished_benchmark
+    assert benchmark.planned() == {}
+    answer = benchmark.call("reperf", "doctor", "--profile", "local")
+    assert answer.returncode == 0, answer.stdout
+    kept = json.loads((benchmark.folder / "results/doctor.json").read_text())
+    (visit,) = kept["visits"]
+    assert visit["probe"]["host"]["hostname"] == visit["node"]
+    assert kept["all_reduce"]["world_size"] == 2
+    assert [found["level"] for found in kept["findings"] if found["check"] == "answer"] == ["ok"]
+    assert benchmark.planned() == {"report": 1}
+    assert benchmark.snakemake().returncode == 0
+    assert "What <code>reperf doctor</code> found" in (
+        benchmark.folder / "results/report.html"
+    ).read_text(encoding="utf-8")
+    assert benchmark.planned() == {}
