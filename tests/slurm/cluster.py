@@ -103,6 +103,11 @@ class SlurmCluster:
         shutil.rmtree(self.folder / "etc", ignore_errors=True)
 
     @property
+    def machines(self) -> list[subprocess.Popen]:
+        """The controller and the nodes, each the process that all of it descends from."""
+        return list(self._machines.values())
+
+    @property
     def controller(self) -> int:
         """A process inside the controller's namespaces, where commands run."""
         return self._machines["ctl"].pid

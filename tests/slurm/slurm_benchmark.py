@@ -46,7 +46,10 @@ class SlurmBenchmark(Benchmark):
         soon = ("--slurm-init-seconds-before-status-checks", "1")
         return [sys.executable, "-m", "snakemake", "--profile", "slurm", *soon, *arguments]
 
-    def call(self, *command: str, timeout: float = 600) -> subprocess.CompletedProcess:
+    def snakemake(self, *arguments: str, timeout: float = 1200) -> subprocess.CompletedProcess:
+        return self.call(*self.command(*arguments), timeout=timeout)
+
+    def call(self, *command: str, timeout: float = 1200) -> subprocess.CompletedProcess:
         with self.started(*command) as process:
             output, _ = process.communicate(timeout=timeout)
         return subprocess.CompletedProcess(command, process.returncode, output)
