@@ -1,5 +1,7 @@
 """Every format: recognised, measured by both methods, and in whatever disguise logs come."""
 
+import re
+
 import pytest
 from asking import measure, measure_one, measure_written
 from reperf.logs import formats
@@ -200,6 +202,33 @@ def test_a_clock_that_is_too_coarse_is_refused():
     lines = written("paddle2-resnet50")
     measured = measure_written("paddle2-resnet50", lines, ends=(20, 40))
     assert measured.reason == "the log's times are printed in steps of 1 s, too coarse for 80 s"
+
+
+@pytest.mark.parametrize("name", WITH_TIME)
+def test_a_clock_that_stands_still_is_refused(name):
+    style = STYLES[name]
+    lines = "\n".join(style.line(i, 3.0, rate(name)) for i in iterations(name))
+    lines = re.sub(r"\b0\.250*\b|\b2\.50+|\b2?500?\.0+", "0.000", lines).split("\n")
+    assert measure_written(name, [*style.head, *lines, *style.tail]).status == "refused"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("hugectr-wide-deep", "Time(10 iters)", "Time(00 iters)"),
+        ("mxnet-bert", "latency=250.0", "latency=0.04"),
+        ("pytorch-resnet50", "Time  0.250", "Time 10.000"),
+        ("mindspore-bert", "2500.000 ms", "0.000 ms"),
+        ("paddle1-resnet50", "elapse 0.2500", "elapse 0.0000"),
+    ],
+)
+def test_lines_that_would_divide_by_zero_are_refused_by_the_published_method(name, old, new):
+    style = STYLES[name]
+    text = "\n".join(style.line(style.first + n, 3.0 + n, 128.0) for n in range(800))
+    lines = text.replace(old, new).split("\n")
+    assert new in "".join(lines)
+    measured = measure_written(name, [*style.head, *lines], method="published")
+    assert measured.status == "refused"
 
 
 def test_gradient_accumulation_makes_steps_larger():

@@ -116,6 +116,9 @@ def _read_groups(
     found = {name: text.decode() for name, text in match.groupdict().items() if text is not None}
     stamp, duration = found.get("time"), found.get("duration")
     unit = 1.0 if stamp else log_format.duration_in
+    span = int(found.get("span", 1))
+    if span == 0:
+        return None
     try:
         time = log_format.clock.seconds(stamp) if stamp else None
     except ValueError:
@@ -126,7 +129,7 @@ def _read_groups(
         epoch=int(found.get("epoch", 0)),
         time=time,
         duration=float(duration) * log_format.duration_in if duration else None,
-        span=int(found.get("span", 1)),
+        span=span,
         tick=tick(stamp or duration) * unit if stamp or duration else 0.0,
         rate=float(found["rate"]) if "rate" in found else None,
         text=match[0],

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from reperf.facts import Facts, Refused
 from reperf.logs.clock import tick
+from reperf.logs.estimators import needed
 from reperf.logs.format import DURATION, NUMBER, Estimate, Format, Read, Record, line
 
 TIME = rf"epoch time: {DURATION} ms, per step time: (?P<per_step>\d{{1,9}}\.\d{{1,6}}) ms"
@@ -30,13 +31,14 @@ def reader(iteration: Callable[[re.Match[bytes]], int]) -> Callable[[], Read]:
                 counted[rank] = match
                 return None
             milliseconds, per_step = match["duration"].decode(), float(match["per_step"])
-            if rank not in counted or per_step == 0:
+            span = round(float(milliseconds) / per_step) if per_step else 0
+            if rank not in counted or span == 0:
                 return None
             return Record(
                 iteration=iteration(counted[rank]),
                 rank=rank,
                 duration=float(milliseconds) / 1000,
-                span=round(float(milliseconds) / per_step),
+                span=span,
                 tick=tick(milliseconds) / 1000,
                 text=counted[rank][0] + match[0],
             )
@@ -60,7 +62,7 @@ def published(first: int, last: int) -> Callable[[Sequence[Record], Facts], Esti
         milliseconds = 0.0
         for one in inside:
             milliseconds += round(one.duration * 1000, 3)
-        seconds = milliseconds / 1000
+        seconds = needed(milliseconds) / 1000
         speed = round(float(batch) / (seconds / steps), 2)
         return Estimate(speed, first, last, batch * (last - first), seconds / ranks)
 

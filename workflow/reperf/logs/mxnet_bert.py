@@ -12,7 +12,8 @@ from reperf.logs.format import DURATION, ITERATION, NUMBER, Format, Record, fact
 
 
 def _speed(record: Record, facts: Facts) -> float:
-    return 1000.0 / round(estimators.needed(record.duration) * 1000, 1) * facts.need("global_batch")
+    latency = round(estimators.needed(record.duration) * 1000, 1)
+    return 1000.0 / estimators.needed(latency) * facts.need("global_batch")
 
 
 FORMAT = Format(

@@ -34,7 +34,7 @@ def _published(records: Sequence[Record], facts: Facts) -> Estimate:
     batch = facts.need("global_batch")
     seconds = sum(round(estimators.needed(one.duration) % 10, 3) for one in lines[_FIRST:])
     steps = _LAST - _FIRST
-    speed = round(float(batch / (seconds / steps)), 2)
+    speed = round(float(batch / (estimators.needed(seconds) / steps)), 2)
     return Estimate(speed, lines[_FIRST - 1].iteration, lines[-1].iteration, batch * steps, seconds)
 
 
