@@ -1,5 +1,7 @@
 # One training run per repeat of every cell.
 
+from functools import cache
+
 from reperf.slurm import resources_of_run
 from reperf.systems import load_systems
 
@@ -26,8 +28,13 @@ def environment_of_run(wildcards):
     return f"{system_of_run(wildcards).environment}/environment.json"
 
 
+@cache
+def sources_of_system(system):
+    return seen_from_here(load_systems()[system].sources)
+
+
 def sources_of_run(wildcards):
-    return seen_from_here(system_of_run(wildcards).sources)
+    return sources_of_system(the_run(wildcards).system)
 
 
 def number_of_attempt(wildcards, attempt):
