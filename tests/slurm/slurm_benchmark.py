@@ -110,7 +110,8 @@ class SlurmBenchmark(Benchmark):
 
     def rank(self, topology: str, rank: int) -> psutil.Process:
         """The process of one rank, once it trains."""
-        self.wait_for_log(topology, rf"rank {rank}: iteration (2)\b")
+        said = rf"rank {rank}: iteration (2)\b" if rank else r'"iteration": (2)\b'
+        self.wait_for_log(topology, said)
         record = json.loads((self.run_folder(topology) / "tries/1/run.json").read_text())
         port = re.search(r"--master-port=(\d+)", record["command"][-1])[1]
         wanted = {"RANK": str(rank), "MASTER_PORT": port}

@@ -79,8 +79,8 @@ def test_ill_nodes_are_named_and_the_others_still_looked_at(benchmark, environme
     assert of_check(kept, "work folder") == [("error", ["node3"]), ("ok", ["node1", "node2"])]
     assert of_check(kept, "environment of pytorch") == [
         ("ok", ["node1"]),
-        ("error", ["node2"]),
-        ("error", ["node3"]),
+        ("error", ["node2", "node3"]),
     ]
-    assert "error\tenvironment of pytorch\tnode2\t" in printed
+    missing = benchmark.folder / ".envs/pytorch"
+    assert f"error\tenvironment of pytorch\tnode2, node3\t{missing}: not there\t" in printed
     assert "node4\tSlurm says that it is drained" in printed

@@ -21,7 +21,7 @@ from small_benchmark import ROOT
 
 TOPOLOGIES = ["1n1g", "1n2g", "2n2g", "4n1g", "4n2g"]
 # Long enough to be disturbed after the second iteration, on a machine that is quick.
-DISTURBED = {"iterations": 40, "time_limit": 90}
+DISTURBED = {"iterations": 20, "time_limit": 90}
 RERUN = "snakemake --profile slurm --forcerun $(reperf runs --failed)"
 
 
@@ -153,7 +153,7 @@ def test_bad_ends_are_named_and_the_others_go_on(benchmark):
     assert cancelled["status"] == "failed"
     assert "stopped from outside: SIGTERM; rank 0 of 1 was last heard of" in cancelled["reason"]
     assert hung["status"] == "timeout"
-    assert "rank 1 of 2 was last heard of at iteration" in hung["reason"]
+    assert re.match(r"no end after 90 s; .* last heard of at iteration \d+,", hung["reason"])
     assert died["status"] == "failed"
     assert "SIGKILL" in died["reason"]
 
