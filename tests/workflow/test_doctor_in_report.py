@@ -13,7 +13,7 @@ def test_the_doctor_looks_at_this_machine_and_the_report_shows_it(finished_bench
     assert visit["probe"]["host"]["hostname"] == visit["node"]
     assert kept["all_reduce"]["world_size"] == 2
     assert [found["level"] for found in kept["findings"] if found["check"] == "answer"] == ["ok"]
-    assert benchmark.planned() == {"report": 1}
+    assert benchmark.planned() == {"report": 1, "complete": 1}
     assert benchmark.snakemake().returncode == 0
     assert "What <code>reperf doctor</code> found" in (
         benchmark.folder / "results/report.html"

@@ -69,6 +69,8 @@ def _environment(folder: Path, name: str) -> EnvironmentState:
     """Start a system's trainer, and see what is really installed beside it."""
     system = load_systems()[name]
     environment = folder / system.environment
+    if not environment.exists():
+        return EnvironmentState(trouble=f"{environment}: not there")
     try:
         built = read_environment(environment)
         python = str(python_of(environment))

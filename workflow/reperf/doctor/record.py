@@ -25,7 +25,7 @@ class Request(_Seen):
     folder: Path = Field(description="the work folder, absolute")
     meeting: Path = Field(description="folder in the work folder where the nodes leave notes")
     secret: str = Field(description="what the caller's note in that folder says")
-    systems: tuple[str, ...] = Field(description="whose environments to try")
+    systems: tuple[str, ...] = Field(description="whose environments, built by now, to try")
 
 
 class BusyProcess(_Seen):
