@@ -5,6 +5,9 @@
 Steps/s are those of all processes together, so a step is one device's batch; PaddleNLP's is a
 node's. Nothing in a log tells the two apart. There is neither a time stamp nor a published
 extractor, so no method measures these logs.
+
+Source: github.com/PaddlePaddle/FleetX at 918acb2, deprecated/benchmark/collective/bert/train.py. No
+extractor was published.
 """
 
 from reperf.logs.format import Format
@@ -12,9 +15,6 @@ from reperf.logs.paddle1_bert import PATTERN
 
 FORMAT = Format(
     name="fleetx-bert",
-    title="FleetX BERT",
-    source="github.com/PaddlePaddle/FleetX at 918acb2, "
-    "deprecated/benchmark/collective/bert/train.py; no extractor was published",
     system="fleetx",
     marker=b" steps/s, file: ",
     pattern=PATTERN,

@@ -63,8 +63,6 @@ class Format:
 
     Attributes:
         name: as given to `reperf measure --format`.
-        title: for people.
-        source: where the format, and the published extractor, are defined.
         system: whose logs these are: a folder under workflow/systems/, or another id.
         marker: bytes that stand in every record, and seldom elsewhere: what is searched.
         pattern: matches one record within its line. Its named groups are fields of Record. It
@@ -85,8 +83,6 @@ class Format:
     """
 
     name: str
-    title: str
-    source: str
     system: str
     marker: bytes
     pattern: re.Pattern[bytes]

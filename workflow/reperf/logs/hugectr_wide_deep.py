@@ -1,6 +1,9 @@
 """HugeCTR's Wide & Deep: rank 0 prints the seconds of the iterations since the line before.
 
-[HUGECTR][02:51:59][INFO][RANK0]: Iter: 200 Time(100 iters): 0.213347s Loss: 0.106469 lr:0.001000
+    [HUGECTR][02:51:59][INFO][RANK0]: Iter: 200 Time(100 iters): 0.213347s Loss: 0.106469 lr:0.001000
+
+Source: github.com/NVIDIA-Merlin/HugeCTR, HugeCTR/src/pybind/model.cpp; DLPerf
+HugeCTR/wdl/tools/extract_hugectr_logs.py.
 """
 
 from collections.abc import Sequence
@@ -42,9 +45,6 @@ def _published(records: Sequence[Record], _facts: Facts) -> Estimate:
 
 FORMAT = Format(
     name="hugectr-wide-deep",
-    title="HugeCTR Wide & Deep",
-    source="github.com/NVIDIA-Merlin/HugeCTR, HugeCTR/src/pybind/model.cpp; DLPerf "
-    "HugeCTR/wdl/tools/extract_hugectr_logs.py",
     system="hugectr",
     marker=b"Time(",
     pattern=line(

@@ -1,4 +1,8 @@
-"""MindSpore 1.1's BERT: the lines are shown in mindspore_resnet50.py."""
+"""MindSpore 1.1's BERT: the lines are shown in mindspore_resnet50.py.
+
+Source: MindSpore 1.1 model zoo, official/nlp/bert; DLPerf
+MindSpore/bert/extract_mindspore_logs_time.py.
+"""
 
 import re
 
@@ -12,9 +16,6 @@ def _iteration(match: re.Match[bytes]) -> int:
 
 FORMAT = Format(
     name="mindspore-bert",
-    title="MindSpore BERT",
-    source="MindSpore 1.1 model zoo, official/nlp/bert; DLPerf "
-    "MindSpore/bert/extract_mindspore_logs_time.py",
     system="mindspore",
     marker=b" step",
     pattern=line(

@@ -7,6 +7,9 @@
     epoch time: 2105.123 ms, per step time: 210.512 ms
 
 The first is ResNet-50, whose step is counted within its epoch of sunk steps; the second is BERT.
+
+Source: MindSpore 1.1 model zoo, official/cv/resnet; DLPerf
+MindSpore/resnet50v1.5/extract_mindspore_logs_time.py with its README's flags.
 """
 
 import re
@@ -75,9 +78,6 @@ def _iteration(match: re.Match[bytes]) -> int:
 
 FORMAT = Format(
     name="mindspore-resnet50",
-    title="MindSpore ResNet-50",
-    source="MindSpore 1.1 model zoo, official/cv/resnet; DLPerf "
-    "MindSpore/resnet50v1.5/extract_mindspore_logs_time.py with its README's flags",
     system="mindspore",
     marker=b" step",
     pattern=line(

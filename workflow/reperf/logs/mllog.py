@@ -3,6 +3,8 @@
     :::MLLOG {"key": "tracked_stats", "value": {"iteration": 20, "seconds": 12.3, "samples": 5120, "throughput": 410.2, ..}, ..}
 
 The clock cannot jump, and the log ends with `run_stop`.
+
+Source: workflow/systems/steplog.py; github.com/mlcommons/logging.
 """
 
 import json
@@ -73,8 +75,6 @@ def _facts(head: bytes) -> Iterator[Fact]:
 
 FORMAT = Format(
     name="mllog",
-    title="reperf's step log",
-    source="workflow/systems/steplog.py; github.com/mlcommons/logging",
     system="",
     marker=b'"tracked_stats"',
     pattern=EVENT,

@@ -4,6 +4,8 @@
 
 What a submission counts there differs: samples, steps or epochs, under any of four names. Where
 the name does not say it, the printed throughput decides.
+
+Source: github.com/mlcommons/logging, mlperf_logging/mllog. No extractor was published.
 """
 
 import re
@@ -52,8 +54,6 @@ def _facts(head: bytes) -> Iterator[Fact]:
 
 FORMAT = Format(
     name="mlperf",
-    title="MLPerf Training submission",
-    source="github.com/mlcommons/logging, mlperf_logging/mllog; no extractor was published",
     system="mlperf",
     marker=b'"tracked_stats"',
     pattern=EVENT,

@@ -4,6 +4,9 @@
 
 A line is taken for one batch, as with log_interval 1; if batches are missing between lines, the
 window rule refuses.
+
+Source: github.com/dmlc/gluon-nlp at 7b7bf602, scripts/bert/pretraining_utils.py; DLPerf
+MxNet/BERT/extract_mxnet_logs.py.
 """
 
 from reperf.facts import Facts
@@ -18,9 +21,6 @@ def _speed(record: Record, facts: Facts) -> float:
 
 FORMAT = Format(
     name="mxnet-bert",
-    title="MXNet gluon-nlp BERT",
-    source="github.com/dmlc/gluon-nlp at 7b7bf602, scripts/bert/pretraining_utils.py; DLPerf "
-    "MxNet/BERT/extract_mxnet_logs.py",
     system="mxnet",
     marker=b"ms/batch",
     pattern=line(

@@ -1,6 +1,9 @@
 """MXNet's gluon-cv ResNet-50, printed by rank 0 without a time stamp, batches from 0.
 
-INFO:root:Epoch[0] Batch[1]\\tSpeed: 391.204510 samples/sec\\taccuracy=0.000000\\tlr=0.001000
+    INFO:root:Epoch[0] Batch[1]\\tSpeed: 391.204510 samples/sec\\taccuracy=0.000000\\tlr=0.001000
+
+Source: github.com/dmlc/gluon-cv at f9a8a284, scripts/classification/imagenet/train_horovod.py as
+DLPerf changed it; DLPerf MxNet/Classification/RN50v1b/extract_mxnet_logs.py.
 """
 
 from reperf.logs import estimators
@@ -8,10 +11,6 @@ from reperf.logs.format import EPOCH, ITERATION, RATE, Format, facts_by, line
 
 FORMAT = Format(
     name="mxnet-resnet50",
-    title="MXNet gluon-cv ResNet-50",
-    source="github.com/dmlc/gluon-cv at f9a8a284, "
-    "scripts/classification/imagenet/train_horovod.py as DLPerf changed it; DLPerf "
-    "MxNet/Classification/RN50v1b/extract_mxnet_logs.py",
     system="mxnet",
     marker=b"] Batch[",
     pattern=line(rf"Epoch\[{EPOCH}\] Batch\[{ITERATION}\]\s+Speed: {RATE} samples/sec"),

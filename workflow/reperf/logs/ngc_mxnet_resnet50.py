@@ -3,6 +3,10 @@
     [1,0]<stderr>:2020-12-16 08:03:32,459:INFO: Epoch[0] Batch [240-259]\\tSpeed: 388.77939683427064 samples/sec\\tLR: 0.0148
 
 Batches count from 0, every rank prints, the speed is that of all ranks.
+
+Source: github.com/NVIDIA/DeepLearningExamples at e470c215, MxNet/Classification/RN50v1.5/fit.py;
+DLPerf NVIDIADeepLearningExamples/MxNet/Classification/RN50v1.5/extract_mxnet_logs_time.py, whose
+results its README shows.
 """
 
 from reperf.logs import estimators
@@ -11,10 +15,6 @@ from reperf.logs.format import EPOCH, ITERATION, RATE, Format, facts_by, line, t
 
 FORMAT = Format(
     name="ngc-mxnet-resnet50",
-    title="NGC MXNet ResNet-50",
-    source="github.com/NVIDIA/DeepLearningExamples at e470c215, "
-    "MxNet/Classification/RN50v1.5/fit.py; DLPerf NVIDIADeepLearningExamples/MxNet/Classification/"
-    "RN50v1.5/extract_mxnet_logs_time.py, whose results its README shows",
     system="ngc-mxnet",
     marker=b"] Batch [",
     pattern=line(

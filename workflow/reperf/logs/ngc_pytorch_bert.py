@@ -1,6 +1,9 @@
 """NVIDIA DeepLearningExamples' PyTorch BERT pretraining through DLLogger: no speed is printed.
 
-DLL 2020-09-17 03:24:01.456123 - Training Epoch: 0 Training Iteration: 30  average_loss : 10.9  step_loss : 10.8  learning_rate : 0.0006
+    DLL 2020-09-17 03:24:01.456123 - Training Epoch: 0 Training Iteration: 30  average_loss : 10.9  step_loss : 10.8  learning_rate : 0.0006
+
+Source: github.com/NVIDIA/DeepLearningExamples at 26c26761, PyTorch/LanguageModeling/BERT/utils.py;
+DLPerf NVIDIADeepLearningExamples/PyTorch/BERT/extract_pytorch_logs_time.py with its README's flags.
 """
 
 from reperf.logs import estimators
@@ -9,10 +12,6 @@ from reperf.logs.format import END, EPOCH, ITERATION, NUMBER, Format, facts_by, 
 
 FORMAT = Format(
     name="ngc-pytorch-bert",
-    title="NGC PyTorch BERT",
-    source="github.com/NVIDIA/DeepLearningExamples at 26c26761, "
-    "PyTorch/LanguageModeling/BERT/utils.py; DLPerf "
-    "NVIDIADeepLearningExamples/PyTorch/BERT/extract_pytorch_logs_time.py with its README's flags",
     system="ngc-pytorch",
     marker=b" Training Iteration: ",
     pattern=line(

@@ -1,6 +1,10 @@
 """NVIDIA DeepLearningExamples' PyTorch ResNet-50 through DLLogger.
 
-DLL 2020-09-15 14:29:14.427490 - Epoch: 0 Iteration: 2  train.loss : 6.93504  train.total_ips : 4294.91 img/s
+    DLL 2020-09-15 14:29:14.427490 - Epoch: 0 Iteration: 2  train.loss : 6.93504  train.total_ips : 4294.91 img/s
+
+Source: github.com/NVIDIA/DeepLearningExamples at 5cc03caa,
+PyTorch/Classification/ConvNets/image_classification/logger.py; DLPerf
+NVIDIADeepLearningExamples/PyTorch/resnet50v1.5/extract_pytorch_logs_time.py.
 """
 
 from reperf.logs import estimators
@@ -9,10 +13,6 @@ from reperf.logs.format import EPOCH, ITERATION, NUMBER, RATE, Format, facts_by,
 
 FORMAT = Format(
     name="ngc-pytorch-resnet50",
-    title="NGC PyTorch ResNet-50",
-    source="github.com/NVIDIA/DeepLearningExamples at 5cc03caa, "
-    "PyTorch/Classification/ConvNets/image_classification/logger.py; DLPerf "
-    "NVIDIADeepLearningExamples/PyTorch/resnet50v1.5/extract_pytorch_logs_time.py",
     system="ngc-pytorch",
     marker=b" train.total_ips : ",
     pattern=line(

@@ -1,6 +1,10 @@
 """NVIDIA DeepLearningExamples' TensorFlow 1 BERT pretraining through DLLogger.
 
-DLL 2020-12-17 06:44:17.497577 - Iteration: 50  throughput_train : 142.676 seq/s mlm_loss : 10.2346  ..
+    DLL 2020-12-17 06:44:17.497577 - Iteration: 50  throughput_train : 142.676 seq/s mlm_loss : 10.2346  ..
+
+Source: github.com/NVIDIA/DeepLearningExamples at fed7ba99,
+TensorFlow/LanguageModeling/BERT/run_pretraining.py; DLPerf
+NVIDIADeepLearningExamples/TensorFlow/LanguageModeling/BERT/extract_tensorflow_logs_time.py.
 """
 
 from reperf.logs import estimators
@@ -9,10 +13,6 @@ from reperf.logs.format import ITERATION, RATE, Format, facts_by, line, time_by
 
 FORMAT = Format(
     name="ngc-tensorflow1-bert",
-    title="NGC TensorFlow 1 BERT",
-    source="github.com/NVIDIA/DeepLearningExamples at fed7ba99, "
-    "TensorFlow/LanguageModeling/BERT/run_pretraining.py; DLPerf NVIDIADeepLearningExamples/"
-    "TensorFlow/LanguageModeling/BERT/extract_tensorflow_logs_time.py",
     system="ngc-tensorflow1",
     marker=b" throughput_train : ",
     pattern=line(

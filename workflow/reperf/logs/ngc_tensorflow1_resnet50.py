@@ -5,6 +5,10 @@
 
 The first is training, the second its benchmark mode. The printed speed leaves out the time between
 two session runs.
+
+Source: github.com/NVIDIA/DeepLearningExamples at fed7ba99,
+TensorFlow/Classification/ConvNets/utils/hooks; DLPerf
+NVIDIADeepLearningExamples/TensorFlow/Classification/ConvNets/resnet50v1.5/extract_tensorflow_logs.py.
 """
 
 from reperf.logs import estimators
@@ -13,10 +17,6 @@ from reperf.logs.format import END, EPOCH, ITERATION, RATE, Format, facts_by, li
 
 FORMAT = Format(
     name="ngc-tensorflow1-resnet50",
-    title="NGC TensorFlow 1 ResNet-50",
-    source="github.com/NVIDIA/DeepLearningExamples at fed7ba99, TensorFlow/Classification/ConvNets/"
-    "utils/hooks; DLPerf NVIDIADeepLearningExamples/TensorFlow/Classification/ConvNets/"
-    "resnet50v1.5/extract_tensorflow_logs.py",
     system="ngc-tensorflow1",
     marker=b"DLL ",
     pattern=line(

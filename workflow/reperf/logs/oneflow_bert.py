@@ -1,6 +1,9 @@
 """OneFlow-Benchmark's BERT pretraining, with or without the time stamp. Steps count from 0.
 
-step: 19, total_loss: 9.725, mlm_loss: 8.960, nsp_loss: 0.766, throughput: 54.982 1598056519.8844702
+    step: 19, total_loss: 9.725, mlm_loss: 8.960, nsp_loss: 0.766, throughput: 54.982 1598056519.8844702
+
+Source: github.com/Oneflow-Inc/OneFlow-Benchmark, LanguageModeling/BERT/util.py; DLPerf
+OneFlow/LanguageModeling/BERT/extract_bert_result.py.
 """
 
 from reperf.logs import estimators
@@ -10,9 +13,6 @@ from reperf.logs.oneflow_resnet50 import ARGUMENTS
 
 FORMAT = Format(
     name="oneflow-bert",
-    title="OneFlow BERT",
-    source="github.com/Oneflow-Inc/OneFlow-Benchmark, LanguageModeling/BERT/util.py; "
-    "DLPerf OneFlow/LanguageModeling/BERT/extract_bert_result.py",
     system="oneflow",
     marker=b", total_loss: ",
     pattern=line(

@@ -1,6 +1,9 @@
 """OneFlow's models repository, Wide & Deep: milliseconds an iteration since the line before.
 
-[rank:0] iter: 200/1200, loss: 0.0780148208141327, latency(ms): 2.2327776625752449 | 2021-12-01 13:19:02.848
+    [rank:0] iter: 200/1200, loss: 0.0780148208141327, latency(ms): 2.2327776625752449 | 2021-12-01 13:19:02.848
+
+Source: github.com/Oneflow-Inc/models, RecommenderSystems/wide_and_deep; DLPerf
+OneFlow/ClickThroughRate/WideDeepLearning/extract_info_from_log.py.
 """
 
 from collections.abc import Sequence
@@ -34,9 +37,6 @@ def _published(records: Sequence[Record], _facts: Facts) -> Estimate:
 
 FORMAT = Format(
     name="oneflow-models-wide-deep",
-    title="OneFlow models Wide & Deep",
-    source="github.com/Oneflow-Inc/models, RecommenderSystems/wide_and_deep; DLPerf "
-    "OneFlow/ClickThroughRate/WideDeepLearning/extract_info_from_log.py",
     system="oneflow",
     marker=b" latency(ms): ",
     pattern=line(

@@ -1,6 +1,9 @@
 """OneFlow-Benchmark's ResNet-50, with the time stamp that came with v0.2.0 or without.
 
-train: epoch 0, iter 20, loss: 7.087004, top_1: 0.000000, top_k: 0.000000, samples/s: 3988.891 1597933942.9863544
+    train: epoch 0, iter 20, loss: 7.087004, top_1: 0.000000, top_k: 0.000000, samples/s: 3988.891 1597933942.9863544
+
+Source: github.com/Oneflow-Inc/OneFlow-Benchmark, Classification/cnns/util.py; DLPerf
+OneFlow/Classification/ConvNets/resnet50v1.5/extract_cnn_result.py.
 """
 
 from reperf.logs import estimators
@@ -18,9 +21,6 @@ ARGUMENTS = facts_by(
 
 FORMAT = Format(
     name="oneflow-resnet50",
-    title="OneFlow ResNet-50",
-    source="github.com/Oneflow-Inc/OneFlow-Benchmark, Classification/cnns/util.py; "
-    "DLPerf OneFlow/Classification/ConvNets/resnet50v1.5/extract_cnn_result.py",
     system="oneflow",
     marker=b"train: epoch ",
     pattern=line(

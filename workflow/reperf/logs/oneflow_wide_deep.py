@@ -1,6 +1,10 @@
 """OneFlow-Benchmark's Wide & Deep: a time stamp, and no speed.
 
-100 time 1602836839.6445205 loss 0.5471092355251312
+    100 time 1602836839.6445205 loss 0.5471092355251312
+
+Source: github.com/Oneflow-Inc/OneFlow-Benchmark,
+ClickThroughRate/WideDeepLearning/wdl_train_eval.py; DLPerf
+OneFlow/ClickThroughRate/WideDeepLearning/extract_info_from_log.py.
 """
 
 from collections.abc import Sequence
@@ -27,9 +31,6 @@ def _published(records: Sequence[Record], _facts: Facts) -> Estimate:
 
 FORMAT = Format(
     name="oneflow-wide-deep",
-    title="OneFlow Wide & Deep",
-    source="github.com/Oneflow-Inc/OneFlow-Benchmark, ClickThroughRate/WideDeepLearning/"
-    "wdl_train_eval.py; DLPerf OneFlow/ClickThroughRate/WideDeepLearning/extract_info_from_log.py",
     system="oneflow",
     marker=b" time ",
     pattern=line(rf"(?<![\w.-]){ITERATION} time {time_by(UNIX)} loss {NUMBER}{END}"),

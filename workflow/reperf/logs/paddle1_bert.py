@@ -4,6 +4,9 @@
 
 A process has all devices of a node, and steps/s are those of all processes together. FleetX prints the
 same line and means another thing by it: see fleetx_bert.py.
+
+Source: github.com/PaddlePaddle/models at release/1.8,
+PaddleNLP/pretrain_language_models/BERT/train.py; DLPerf PaddlePaddle/bert/extract_paddle_logs.py.
 """
 
 from reperf.facts import Facts
@@ -23,9 +26,6 @@ def _speed(record: Record, facts: Facts) -> float:
 
 FORMAT = Format(
     name="paddle1-bert",
-    title="PaddleNLP 1.8 BERT",
-    source="github.com/PaddlePaddle/models at release/1.8, PaddleNLP/pretrain_language_models/"
-    "BERT/train.py; DLPerf PaddlePaddle/bert/extract_paddle_logs.py",
     system="paddlepaddle",
     marker=b" steps/s, file: ",
     pattern=PATTERN,

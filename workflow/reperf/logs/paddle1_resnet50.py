@@ -3,6 +3,10 @@
     [Pass 0, train batch 20] \\tloss 6.9, acc1 0.0, acc5 0.0, lr 0.00100, elapse 0.3412 sec
 
 Batches count from 0.
+
+Source: github.com/PaddlePaddle/models at release/1.8,
+PaddleCV/image_classification/utils/utility.py; DLPerf
+PaddlePaddle/resnet50v1.5/extract_paddle_logs.py.
 """
 
 from reperf.facts import Facts
@@ -25,9 +29,6 @@ def _speed(record: Record, facts: Facts) -> float:
 
 FORMAT = Format(
     name="paddle1-resnet50",
-    title="PaddleCV 1.8 ResNet-50",
-    source="github.com/PaddlePaddle/models at release/1.8, PaddleCV/image_classification/utils/"
-    "utility.py; DLPerf PaddlePaddle/resnet50v1.5/extract_paddle_logs.py",
     system="paddlepaddle",
     marker=b", train batch ",
     pattern=line(

@@ -3,6 +3,9 @@
     global step 20, epoch: 0, batch: 19, loss: 11.2, avg_reader_cost: 0.00012 sec, avg_batch_cost: 0.21 sec, avg_samples: 32.0, ips: 152.38 sequences/sec
 
 A line carries a time stamp where a logger printed it: `[2021-06-07 12:00:01,123] [    INFO] - `.
+
+Source: github.com/PaddlePaddle/PaddleNLP, examples/language_model/bert/run_pretrain.py. No
+extractor was published.
 """
 
 from reperf.logs.clock import DATE
@@ -10,9 +13,6 @@ from reperf.logs.format import EPOCH, ITERATION, NUMBER, RATE, Format, line, tim
 
 FORMAT = Format(
     name="paddle2-bert",
-    title="PaddleNLP 2.x BERT",
-    source="github.com/PaddlePaddle/PaddleNLP, examples/language_model/bert/run_pretrain.py; "
-    "no extractor was published",
     system="paddlepaddle",
     marker=b"global step ",
     pattern=line(

@@ -4,6 +4,9 @@
     [2022/01/02 12:00:01] ppcls INFO: [Train][Epoch 1/120][Iter: 20/5005]lr: 0.1, CELoss: 6.9, batch_cost: 0.33s, reader_cost: 0.01, ips: 386.35 images/sec, eta: 1 day
 
 Steps count from 0. The average leaves out the first five.
+
+Source: github.com/PaddlePaddle/PaddleClas, ppcls/engine/train/utils.py and ppcls/static/program.py.
+No extractor was published.
 """
 
 from reperf.logs.clock import DATE
@@ -11,9 +14,6 @@ from reperf.logs.format import EPOCH, ITERATION, RATE, Format, line, time_by
 
 FORMAT = Format(
     name="paddle2-resnet50",
-    title="PaddleClas 2.x",
-    source="github.com/PaddlePaddle/PaddleClas, ppcls/engine/train/utils.py and "
-    "ppcls/static/program.py; no extractor was published",
     system="paddlepaddle",
     marker=b"ips: ",
     pattern=line(

@@ -3,15 +3,15 @@
     Epoch 0: 151.468 seconds
 
 An iteration is an epoch here, and its batch the number of samples in it, which nothing prints.
+
+Source: github.com/msr-fiddle/pipedream at 7db6a1c,
+runtime/image_classification/main_with_runtime.py. No extractor was published.
 """
 
 from reperf.logs.format import DURATION, ITERATION, Format, line
 
 FORMAT = Format(
     name="pipedream",
-    title="PipeDream",
-    source="github.com/msr-fiddle/pipedream at 7db6a1c, "
-    "runtime/image_classification/main_with_runtime.py; no extractor was published",
     system="pipedream",
     marker=b" seconds",
     pattern=line(rf"\bEpoch {ITERATION}: {DURATION} seconds"),

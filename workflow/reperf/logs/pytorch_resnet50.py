@@ -3,6 +3,9 @@
     Epoch: [0][ 5/53]\\tTime  0.360 ( 2.410)\\tData  0.108 ( 0.072)\\tLoss 2.0644e+01 (1.9712e+01)\\t..
 
 Batches count from 0. Where several ranks print into one log, the window rule refuses.
+
+Source: github.com/pytorch/examples at 49ec0bd, imagenet/main.py; DLPerf
+PyTorch/resnet50v1.5/extract_pytorch_logs_time.py.
 """
 
 from collections.abc import Sequence
@@ -40,9 +43,6 @@ def _published(records: Sequence[Record], facts: Facts) -> Estimate:
 
 FORMAT = Format(
     name="pytorch-resnet50",
-    title="PyTorch ImageNet example",
-    source="github.com/pytorch/examples at 49ec0bd, imagenet/main.py; DLPerf "
-    "PyTorch/resnet50v1.5/extract_pytorch_logs_time.py",
     system="pytorch",
     marker=b"Epoch: [",
     pattern=line(

@@ -1,6 +1,9 @@
 """TensorFlow 2's official models: the custom training loop, here of BERT. No speed is printed.
 
-I0904 12:01:02.123456 140012345678912 model_training_utils.py:450] Train Step: 20/120  / loss = 9.6
+    I0904 12:01:02.123456 140012345678912 model_training_utils.py:450] Train Step: 20/120  / loss = 9.6
+
+Source: github.com/tensorflow/models at r2.3.0, official/nlp/bert/model_training_utils.py; DLPerf
+TensorFlow/bert/extract_tensorflow_logs_time.py.
 """
 
 from reperf.logs import estimators
@@ -9,9 +12,6 @@ from reperf.logs.format import ITERATION, Format, line, time_by
 
 FORMAT = Format(
     name="tensorflow2-bert",
-    title="TensorFlow 2 BERT",
-    source="github.com/tensorflow/models at r2.3.0, official/nlp/bert/model_training_utils.py; "
-    "DLPerf TensorFlow/bert/extract_tensorflow_logs_time.py",
     system="tensorflow2",
     marker=b"Train Step: ",
     pattern=line(

@@ -1,6 +1,9 @@
 """TensorFlow 2's official models: the TimeHistory callback, here of ResNet-50.
 
-I0407 21:17:05.025709 139725706671936 keras_utils.py:145] TimeHistory: 6.46 seconds, 495.19 examples/second between steps 100 and 200
+    I0407 21:17:05.025709 139725706671936 keras_utils.py:145] TimeHistory: 6.46 seconds, 495.19 examples/second between steps 100 and 200
+
+Source: github.com/tensorflow/models at r2.3.0, official/utils/misc/keras_utils.py; DLPerf
+TensorFlow/resnet50v1.5/extract_tensorflow_logs.py.
 """
 
 from reperf.logs import estimators
@@ -9,9 +12,6 @@ from reperf.logs.format import END, ITERATION, NUMBER, RATE, Format, line, time_
 
 FORMAT = Format(
     name="tensorflow2-resnet50",
-    title="TensorFlow 2 ResNet-50",
-    source="github.com/tensorflow/models at r2.3.0, official/utils/misc/keras_utils.py; DLPerf "
-    "TensorFlow/resnet50v1.5/extract_tensorflow_logs.py",
     system="tensorflow2",
     marker=b"TimeHistory: ",
     pattern=line(
