@@ -15,7 +15,7 @@ from reperf.cli import main
 from reperf.doctor import hardware
 from reperf.doctor.checks import find
 from reperf.doctor.probe import look
-from reperf.doctor.record import AllReduce, Diagnosis, Request, Transfer
+from reperf.doctor.record import AllReduce, Diagnosis, Finding, Request, Transfer, Visit
 from reperf.doctor.table import show
 from rich.console import Console
 from written_probes import (
@@ -282,6 +282,19 @@ def test_a_pipe_gets_a_line_a_finding_and_a_terminal_a_table():
     assert "ok\tanswer\tall 4 nodes\tlooked around" in lines
     assert "GPU 5 is split by MIG" in terminal.getvalue()
     assert "\x1b[" in terminal.getvalue()
+
+
+def test_nodes_are_named_where_somebody_must_go_there():
+    nodes = tuple(f"node{number}" for number in range(1, 65))
+    many = diagnosis().model_copy(update={"visits": tuple(Visit(node=node) for node in nodes)})
+
+    def place(level: str, of: tuple[str, ...]) -> str:
+        return many.place(Finding(check="disk", level=level, nodes=of, what=""))
+
+    assert place("ok", nodes) == place("error", nodes) == "all 64 nodes"
+    assert place("ok", nodes[1:]) == "63 of 64 nodes"
+    assert place("ok", nodes[:2]) == "node1, node2"
+    assert place("error", nodes[:6]) == "node1, node2, node3, node4, node5, node6"
 
 
 BAD_INPUT = [

@@ -10,6 +10,9 @@ from reperf.records import Host
 
 DIAGNOSIS = Path("results/doctor.json")
 
+NAMED_NODES = 4
+"""Of more nodes that are well, the table gives the number."""
+
 Level = Literal["ok", "warning", "error", "not there"]
 """An error spoils runs, a warning may; what this hardware does not have is not there."""
 
@@ -184,9 +187,11 @@ class Diagnosis(_Seen):
         return sum(finding.level == level for finding in self.findings)
 
     def place(self, finding: Finding) -> str:
-        """Where a finding holds: the nodes' names, or how many if it's all of several."""
+        """Where a finding holds: the nodes' names, or how many where nobody needs the names."""
         if len(self.nodes) > 1 and finding.nodes == self.nodes:
             return f"all {len(self.nodes)} nodes"
+        if len(finding.nodes) > NAMED_NODES and finding.level in ("ok", "not there"):
+            return f"{len(finding.nodes)} of {len(self.nodes)} nodes"
         return ", ".join(finding.nodes)
 
     def write(self, path: Path) -> None:

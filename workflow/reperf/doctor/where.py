@@ -76,7 +76,8 @@ class Partition:
 
     def on(self, node: str) -> list[str]:
         # The work folder may be what the node lacks, so it does not start there.
-        return ["srun", *self._options, "--nodes=1", f"--nodelist={node}", "--chdir=/"]
+        where = ["--nodes=1", f"--nodelist={node}", "--chdir=/"]
+        return ["srun", "--quit-on-interrupt", *self._options, *where]
 
     def on_all(self, nodes: tuple[str, ...]) -> list[str]:
         chosen = [f"--nodes={len(nodes)}", f"--nodelist={','.join(nodes)}"]
