@@ -8,7 +8,7 @@ published with a format can be asked for by name.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import fsum, prod
+from math import fsum, inf, prod
 from typing import IO, Literal, NamedTuple
 
 from reperf.config import Window
@@ -159,6 +159,8 @@ def _published(run: LoggedRun, log_format: Format, facts: Facts) -> dict:
     if log_format.published is None:
         raise Refused(f"no extractor was published for {log_format.name}")
     estimate = log_format.published(run.records, facts)
+    if not 0 < estimate.throughput < inf:
+        raise Refused(f"the published method gives {estimate.throughput:g}")
     rank = min(record.rank for record in run.records)
     lines = [record for record in run.records if record.rank == rank]
     if _in_order(lines) and lines[0].time is not None:

@@ -216,6 +216,7 @@ def test_a_clock_that_stands_still_is_refused(name):
     ("name", "old", "new"),
     [
         ("hugectr-wide-deep", "Time(10 iters)", "Time(00 iters)"),
+        ("hugectr-wide-deep", ": 2.500000s", ": 0.000000s"),
         ("mxnet-bert", "latency=250.0", "latency=0.04"),
         ("pytorch-resnet50", "Time  0.250", "Time 10.000"),
         ("mindspore-bert", "2500.000 ms", "0.000 ms"),
