@@ -1,6 +1,9 @@
 """Environments are built for real, from tiny wheels in a folder and without the network."""
 
+import io
+import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -127,3 +130,46 @@ def test_systems_that_share_an_environment_share_its_lock():
     guest = System(id="guest", title="", framework="engine", about="", shares="mine")
     assert own.environment == guest.environment == Path(".envs/mine")
     assert own.lock == guest.lock
+
+
+def make_source(root: Path) -> None:
+    """Sources of `engine` that write down the variable and the tool that compile them."""
+    backend = (
+        "import os, zipfile, tool\n"
+        "def build_wheel(folder, *_):\n"
+        "    name = 'engine-1.0-py3-none-any.whl'\n"
+        "    info = 'engine-1.0.dist-info/'\n"
+        "    with zipfile.ZipFile(f'{folder}/{name}', 'w') as wheel:\n"
+        "        made = f\"{os.environ['ENGINE_WITH']} {tool.version}\"\n"
+        "        wheel.writestr('engine.py', f'made_with = {made!r}\\n')\n"
+        "        head = 'Metadata-Version: 2.1\\nName: engine\\nVersion: 1.0\\n'\n"
+        "        wheel.writestr(info + 'METADATA', head)\n"
+        "        tag = 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n'\n"
+        "        wheel.writestr(info + 'WHEEL', tag)\n"
+        "        wheel.writestr(info + 'RECORD', '')\n"
+        "    return name\n"
+    )
+    build_system = (
+        "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n"
+    )
+    with tarfile.open(root / "wheels/engine-1.0.tar.gz", "w:gz") as source:
+        for name, text in (("backend.py", backend), ("pyproject.toml", build_system)):
+            entry = tarfile.TarInfo(f"engine-1.0/{name}")
+            entry.size = len(text)
+            source.addfile(entry, io.BytesIO(text.encode()))
+
+
+def test_a_package_is_compiled_as_uv_toml_says_with_tools_of_the_locks_versions(root):
+    make_wheel(root, "tool", "1.0")
+    make_wheel(root, "tool", "2.0")
+    make_source(root)
+    system = make_system(root, "engine==1.0", "tool==1.0")
+    (root / "workflow/systems/mine/uv.toml").write_text(
+        'extra-build-dependencies = { engine = ["tool"] }\n'
+        'extra-build-variables = { engine = { ENGINE_WITH = "gloo" } }\n'
+    )
+    build(system, root / ".envs/mine")
+    assert read_environment(root / ".envs/mine").packages == {"engine": "1.0"}
+    ask = [python_of(root / ".envs/mine"), "-c", "import engine; print(engine.made_with)"]
+    answer = subprocess.run(ask, check=True, capture_output=True, text=True)
+    assert answer.stdout == "gloo 1.0\n"

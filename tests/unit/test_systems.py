@@ -58,6 +58,19 @@ def test_why_a_system_cannot_train_is_said_in_words(folder: Path):
     assert system.why_not("resnet50", "fp32", "cuda") == "torch has no fp32 training on cuda"
 
 
+def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path):
+    text = (
+        "{title: A, framework: torch, about: x, workloads: [resnet50],"
+        " precisions: {cpu: [fp32], cuda: [fp32]},"
+        " variants: {quick: {about: x}, fused: {about: x, devices: [cuda]}}}"
+    )
+    system = load_from(folder, text)["mine"]
+    (folder / "mine" / "train.py").touch()
+    assert system.why_not("resnet50", "fp32", "cpu", "quick") is None
+    assert system.why_not("resnet50", "fp32", "cuda", "fused") is None
+    assert system.why_not("resnet50", "fp32", "cpu", "fused") == "A has no fused on cpu"
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [

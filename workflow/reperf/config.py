@@ -414,7 +414,7 @@ class Report(_Model):
                     for repeat in range(1, (suite.repeats or self.repeats) + 1)
                 ),
                 unsupported=systems[entry.system].why_not(
-                    suite.workload, suite.precision, self.resolved_device
+                    suite.workload, suite.precision, self.resolved_device, entry.variant
                 ),
             )
 

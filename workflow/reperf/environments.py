@@ -33,7 +33,8 @@ def build(system: System, folder: Path) -> None:
 
     The system's packages and all that they need are installed in the versions that the lock
     names. The lock only constrains: what a platform does not need, such as CUDA's libraries beside
-    a CPU build of torch, is not installed.
+    a CPU build of torch, is not installed. A package that uv has to compile is built as uv.toml in
+    the system's folder says, and uv keeps it for the next time.
 
     Args:
         system: the system whose lock, packages and Python are taken.
@@ -49,7 +50,7 @@ def build(system: System, folder: Path) -> None:
         [uv, "venv", "--clear", "--no-project", "--python", system.python, str(folder)],
         trouble=f"{folder}: Python {system.python} is neither here nor to be fetched",
     )
-    install = [uv, "pip", "install", "--python", python, "--constraint", str(system.lock)]
+    install = [uv, "pip", "install", "--python", python, *_settings_of(system)]
     _do([*install, *system.packages], trouble=f"{lock}: cannot be installed")
     packages = _do(
         [uv, "pip", "list", "--python", python, "--format", "json"],
@@ -92,6 +93,13 @@ def is_current(system: System, folder: Path) -> bool:
 def python_of(folder: Path) -> Path:
     """The interpreter of an environment; its launchers lie beside it."""
     return folder / "bin" / "python"
+
+
+def _settings_of(system: System) -> list[str]:
+    """uv's options for a system: the lock binds what is installed and what compiles packages."""
+    lock, *settings = map(str, system.recipe)
+    options = ["--constraint", lock, "--build-constraint", lock]
+    return options + [part for path in settings for part in ("--config-file", path)]
 
 
 def _do(command: Sequence[str], trouble: str) -> str:

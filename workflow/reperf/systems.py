@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from reperf.errors import ReperfError
 from reperf.faults import first_fault
 
+Device = Literal["cpu", "cuda"]
+
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEMS = ROOT / "workflow" / "systems"
 ENVIRONMENTS = ROOT / "envs"
@@ -40,6 +42,7 @@ class Variant(BaseModel):
     about: str
     flags: tuple[str, ...] = ()
     environment: dict[str, str] = {}
+    devices: tuple[Device, ...] = Field(("cpu", "cuda"), description="on which it can be asked")
 
 
 class System(BaseModel):
@@ -66,7 +69,7 @@ class System(BaseModel):
         (), description="the framework's own launcher; {placeholders} as in docs/add-a-system.md"
     )
     workloads: tuple[str, ...] = ()
-    precisions: dict[Literal["cpu", "cuda"], tuple[str, ...]] = {}
+    precisions: dict[Device, tuple[str, ...]] = {}
     reads: tuple[str, ...] = Field((), description="record formats, the preferred one first")
     variants: dict[str, Variant] = {}
 
@@ -89,11 +92,19 @@ class System(BaseModel):
         return ENVIRONMENTS / f"{self.shares or self.id}.txt"
 
     @property
+    def recipe(self) -> list[Path]:
+        """What the environment is made from: the lock, and uv.toml where a package is compiled."""
+        settings = SYSTEMS / (self.shares or self.id) / "uv.toml"
+        return [self.lock, settings] if settings.exists() else [self.lock]
+
+    @property
     def sources(self) -> list[Path]:
         """The code that decides how the system trains."""
         return [SYSTEMS / "steplog.py", *sorted(self.folder.glob("*.py")), self.lock]
 
-    def why_not(self, workload: str, precision: str, device: str) -> str | None:
+    def why_not(
+        self, workload: str, precision: str, device: Device, variant: str | None = None
+    ) -> str | None:
         """Why the system cannot train this at all, or None if it can."""
         if not self.trainer.exists():
             return "not built yet"
@@ -101,6 +112,8 @@ class System(BaseModel):
             return f"{workload} is not built yet"
         if precision not in self.precisions.get(device, ()):
             return f"{self.framework} has no {precision} training on {device}"
+        if variant is not None and device not in self.variants[variant].devices:
+            return f"{self.title} has no {variant} on {device}"
         return None
 
 

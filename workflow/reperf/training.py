@@ -131,6 +131,7 @@ def launcher(run: Run, system: System, place: Place) -> list[str]:
         "node_rank": "{node_rank}",
         "devices_per_node": run.devices_per_node,
         "world_size": run.world_size,
+        "hosts": ",".join((place.head, *place.nodes[1:])),
         "head": place.head,
         "port": place.port,
     }

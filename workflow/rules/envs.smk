@@ -3,8 +3,8 @@
 from reperf.systems import load_systems
 
 
-def lock_of_system(wildcards):
-    return seen_from_here([load_systems()[wildcards.system].lock])
+def recipe_of_system(wildcards):
+    return seen_from_here(load_systems()[wildcards.system].recipe)
 
 
 def packages_of_system(wildcards):
@@ -18,7 +18,7 @@ def python_of_system(wildcards):
 # The library's code is no input here: it decides no result, and a new environment reruns every run.
 rule environment:
     input:
-        lock=lock_of_system,
+        recipe=recipe_of_system,
     output:
         ".envs/{system}/environment.json",
     log:
