@@ -1,0 +1,91 @@
+"""The starters of frameworks that have no launcher for one node of several."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from reperf.systems import SYSTEMS
+
+SAY = "import os; os.write(1, ' '.join(map(os.environ.get, {})).encode() + b'\\n')"
+
+
+def start(*command: str) -> subprocess.Popen:
+    """A Python process that finds the trainers' modules."""
+    return subprocess.Popen(
+        [sys.executable, *command],
+        env={**os.environ, "PYTHONPATH": str(SYSTEMS)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def start_ranks(program: str, count: int = 2) -> subprocess.Popen:
+    """Ranks that run a program; each has its number as RANK."""
+    ranks = [{"RANK": str(rank)} for rank in range(count)]
+    return start("-c", f"from ranks import run_ranks; run_ranks(['-c', {program!r}], {ranks})")
+
+
+def test_each_rank_runs_with_its_own_variables():
+    said, complaints = start_ranks(SAY.format(["RANK"]), count=3).communicate(timeout=20)
+    assert sorted(said.split()) == ["0", "1", "2"]
+    assert complaints == ""
+
+
+@pytest.mark.parametrize(
+    ("last_act", "end"),
+    [("os.kill(os.getpid(), 9)", "SIGKILL"), ("os._exit(3)", "status 3")],
+)
+def test_when_a_rank_fails_the_others_end_and_it_is_named(last_act: str, end: str):
+    program = (
+        f"import os, time\nif os.environ['RANK'] == '1': {last_act}\n"
+        "os.write(1, f'{os.getpid()}\\n'.encode()); time.sleep(60)"
+    )
+    ranks = start_ranks(program)
+    said, complaints = ranks.communicate(timeout=20)
+    assert ranks.returncode == 1
+    assert complaints == f"the node's rank 1 ended with {end}\n"
+    assert not any(psutil.pid_exists(int(pid)) for pid in said.split())
+
+
+def test_ranks_end_with_their_starter():
+    ranks = start_ranks("import os, time; os.write(1, b'here\\n'); time.sleep(60)")
+    assert [ranks.stdout.readline() for _ in range(2)] == ["here\n", "here\n"]
+    children = psutil.Process(ranks.pid).children()
+    ranks.terminate()
+    assert ranks.wait(timeout=20) == 1
+    time.sleep(0.1)
+    assert len(children) == 2
+    assert not any(child.is_running() for child in children)
+
+
+def start_workers(folder: Path, hosts: str, node_rank: int, *variables: str) -> list[str]:
+    """What TensorFlow's workers of one node with two devices see, a line for each."""
+    program = folder / "train.py"
+    program.write_text(SAY.format(variables))
+    flags = [f"--hosts={hosts}", f"--node-rank={node_rank}", "--devices-per-node=2", "--port=7000"]
+    command = ["-m", "tensorflow2.workers", *flags, str(program)]
+    said, complaints = start(*command).communicate(timeout=20)
+    assert complaints == ""
+    return sorted(said.splitlines())
+
+
+def test_one_node_is_one_tensorflow_worker_with_all_its_devices(tmp_path: Path):
+    assert start_workers(tmp_path, "127.0.0.1", 0, "LOCAL_DEVICES") == ["2"]
+
+
+def test_of_several_nodes_each_device_is_a_tensorflow_worker(tmp_path: Path):
+    lines = start_workers(tmp_path, "one,two", 1, "TF_CONFIG")
+    configurations = [json.loads(line) for line in lines]
+    everybody = ["one:7000", "one:7001", "two:7000", "two:7001"]
+    assert [one["task"] for one in configurations] == [
+        {"type": "worker", "index": 2},
+        {"type": "worker", "index": 3},
+    ]
+    assert all(one["cluster"] == {"worker": everybody} for one in configurations)
+    assert start_workers(tmp_path, "one,two", 1, "LOCAL_RANK", "LOCAL_DEVICES") == ["0 1", "1 1"]

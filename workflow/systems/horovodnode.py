@@ -1,0 +1,58 @@
+"""Start Horovod's ranks on one node: python -m horovodnode ... train.py ...
+
+horovodrun reaches the other nodes by ssh, which the nodes of a job need not allow. This is started
+once on every node instead, and lets the ranks meet as horovodrun does, over gloo: at a server of
+Horovod's on the first node.
+"""
+
+import argparse
+import socket
+import threading
+
+import psutil
+from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
+from horovod.runner.gloo_run import create_run_env_vars, create_slot_env_vars
+from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
+from ranks import run_ranks
+
+
+def main():
+    flags = parse_flags()
+    hosts = ",".join("{}:{}".format(node, flags.devices_per_node) for node in range(flags.nodes))
+    slots = get_host_assignments(parse_hosts(hosts), flags.nodes * flags.devices_per_node)
+    if flags.node_rank == 0:
+        server = RendezvousHTTPServer(("", flags.port), RendezvousHandler, False)
+        server.init(slots)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    meeting = create_run_env_vars(
+        flags.head, [interface_towards(flags.head, flags.port)], str(flags.port)
+    )
+    here = (slot for slot in slots if slot.hostname == str(flags.node_rank))
+    run_ranks(flags.command, [dict(meeting, **create_slot_env_vars(slot)) for slot in here])
+
+
+def parse_flags():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nodes", required=True, type=int)
+    parser.add_argument("--node-rank", required=True, type=int)
+    parser.add_argument("--devices-per-node", required=True, type=int)
+    parser.add_argument("--head", required=True, help="address of the first node")
+    parser.add_argument("--port", required=True, type=int, help="where its server listens")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="the trainer and its flags")
+    return parser.parse_args()
+
+
+def interface_towards(address, port):
+    """The network interface through which this node reaches an address; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((address, port))
+        own = probe.getsockname()[0]
+    return next(
+        name
+        for name, addresses in psutil.net_if_addrs().items()
+        if any(one.address == own for one in addresses)
+    )
+
+
+if __name__ == "__main__":
+    main()

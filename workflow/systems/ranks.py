@@ -1,0 +1,45 @@
+"""Start the ranks of one node, and end them together.
+
+For frameworks that have no launcher, or only one that reaches other nodes by ssh: like torchrun,
+this is started once on every node. It needs nothing but the standard library.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+
+def run_ranks(command, environments):
+    """Run a Python program once per rank of this node.
+
+    When a rank fails the others are killed, and this process exits with a line that names it.
+
+    Args:
+        command: the program and its arguments.
+        environments: the environment variables that each rank gets on top of this process's own.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
+    ranks = []
+    try:
+        for variables in environments:
+            ranks.append(
+                subprocess.Popen([sys.executable, *command], env=dict(os.environ, **variables))
+            )
+        while None in [rank.poll() for rank in ranks]:
+            _exit_if_one_failed(ranks)
+            time.sleep(0.1)
+        _exit_if_one_failed(ranks)
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
+
+
+def _exit_if_one_failed(ranks):
+    for number, rank in enumerate(ranks):
+        if rank.returncode:
+            code = rank.returncode
+            how = signal.Signals(-code).name if code < 0 else "status {}".format(code)
+            sys.exit("the node's rank {} ended with {}".format(number, how))
