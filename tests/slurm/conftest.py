@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from cluster import SlurmCluster, why_not
+from small_benchmark import ROOT, new_benchmark
 
 
 @pytest.fixture(scope="session")
@@ -15,6 +17,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
         refuse(f"no Slurm cluster can run here: {reason}")
     with SlurmCluster(tmp_path_factory.mktemp("cluster")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The systems' environments, with PyTorch's built: inside the cluster there is no internet."""
+    folder = ROOT / ".envs"
+    folder.mkdir(exist_ok=True)
+    builder = new_benchmark(tmp_path_factory.mktemp("environments") / "benchmark", folder)
+    answer = builder.snakemake(".envs/pytorch/environment.json", timeout=600)
+    assert answer.returncode == 0, answer.stdout
+    return folder
 
 
 @pytest.fixture(autouse=True)
