@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from reperf.config import TOPOLOGY
+from reperf.systems import WORKLOADS
 
 NAMES = {
     "workload": "workload",
@@ -111,3 +112,8 @@ def repeat_in_path(path: PurePath | str) -> int | None:
     """The number of the repeat in DLPerf's naming, if the path has it."""
     name = _FILE_NAME.fullmatch(PurePath(path).name)
     return int(name[2]) if name else None
+
+
+def unit_of(workload: object) -> str | None:
+    """The unit of a workload's throughput, such as "images/s"."""
+    return f"{WORKLOADS[workload]['unit']}/s" if workload in WORKLOADS else None

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from reperf.config import LogSource, Report, Suite, Window, topology_shape
 from reperf.errors import ReperfError
+from reperf.facts import unit_of
 from reperf.found_logs import Answer, Question, answers
 from reperf.logs import format_called
 from reperf.logs.format import Format
-from reperf.measure import Method, unit_of
+from reperf.measure import Method
 from reperf.own_runs import measure_own_runs
 
 Row = dict[str, object]

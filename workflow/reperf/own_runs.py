@@ -7,10 +7,10 @@ from pydantic import ValidationError
 
 from reperf.config import Run, Window
 from reperf.errors import ReperfError
-from reperf.facts import Fact
+from reperf.facts import Fact, unit_of
 from reperf.files import sha256
 from reperf.logs import mllog
-from reperf.measure import Measurement, Method, measure_log, unit_of
+from reperf.measure import Measurement, Method, measure_log
 from reperf.records import RunRecord
 from reperf.systems import WORKLOADS
 

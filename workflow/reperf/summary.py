@@ -7,7 +7,7 @@ import pandas as pd
 
 from reperf.config import Cell
 from reperf.errors import ReperfError
-from reperf.measure import unit_of
+from reperf.facts import unit_of
 from reperf.statistics import efficiency, speedup, spread
 from reperf.tables import IDENTITY, SUMMARY
 
