@@ -118,7 +118,7 @@ def test_only_ci_insists_on_a_cluster(tmp_path):
     for ci, status, outcome in (("false", 0, "SKIPPED"), ("true", 1, "ERROR")):
         answer = subprocess.run(
             [sys.executable, "-m", "pytest", "-rsE", "-p", "no:cacheprovider", tmp_path],
-            env={"PATH": "/nowhere", "CI": ci, "PYTHONPATH": str(HERE)},
+            env={"PATH": "/nowhere", "CI": ci, "PYTHONPATH": f"{HERE}:{HERE.parent}"},
             capture_output=True,
             text=True,
             check=False,
