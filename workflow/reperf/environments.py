@@ -44,10 +44,12 @@ def build(system: System, folder: Path) -> None:
         ReperfError: something cannot be found, installed or imported: what, and the last lines.
     """
     lock, trainer = system.lock.relative_to(ROOT), system.trainer.relative_to(ROOT)
-    python = str(python_of(folder))
+    # Launchers name their interpreter by its path, which must outlive a link to the folder.
+    home = folder.resolve()
+    python = str(python_of(home))
     uv = find_uv_bin()
     _do(
-        [uv, "venv", "--clear", "--no-project", "--python", system.python, str(folder)],
+        [uv, "venv", "--clear", "--no-project", "--python", system.python, str(home)],
         trouble=f"{folder}: Python {system.python} is neither here nor to be fetched",
     )
     install = [uv, "pip", "install", "--python", python, *_settings_of(system)]
