@@ -79,12 +79,13 @@ def _all_reduce(run: Run, cluster: dict[str, Any] | None) -> AllReduce:
         lines=place.lines,
         seconds_to_end=place.seconds_to_end,
     )
-    said = [line.partition(_MARK)[2] for line in LOG.read_text(errors="replace").splitlines()]
-    answer = next((json.loads(text) for text in said if text), None)
+    lines = LOG.read_text(errors="replace").splitlines()
+    answer = next((json.loads(line.partition(_MARK)[2]) for line in lines if _MARK in line), None)
     if answer is not None and outcome.exit_code == 0:
         return AllReduce(system=run.system, nodes=place.nodes, **answer)
     how = f"no end after {TIME_LIMIT} s" if outcome.timed_out else f"exit {outcome.exit_code}"
-    return AllReduce(system=run.system, nodes=place.nodes, trouble=f"failed: {how}")
+    trouble = ": ".join([f"failed, {how}", *lines[-1:]])
+    return AllReduce(system=run.system, nodes=place.nodes, trouble=trouble)
 
 
 if __name__ == "__main__":
