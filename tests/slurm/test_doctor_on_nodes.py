@@ -23,7 +23,7 @@ def benchmark(cluster, tmp_path, environments) -> SlurmBenchmark:
 
 def doctor(benchmark: SlurmBenchmark) -> tuple[int, str, dict]:
     """The exit status, what is printed, and what is kept."""
-    answer = benchmark.call("reperf", "doctor", "--profile", "slurm", timeout=120)
+    answer = benchmark.call("reperf", "doctor", "--profile", "slurm", timeout=300)
     assert "all of it is in results/doctor.json" in answer.stdout, answer.stdout
     kept = json.loads((benchmark.folder / "results/doctor.json").read_text())
     return answer.returncode, answer.stdout, kept
