@@ -52,8 +52,9 @@ def test_what_compiles_a_package_is_in_the_lock(system: System):
     for path in system.recipe[1:]:
         settings = tomllib.loads(path.read_text())
         for built, needs in settings["extra-build-dependencies"].items():
-            names = [need if isinstance(need, str) else need["requirement"] for need in needs]
-            assert {built, *names, "setuptools", "wheel"} <= set(packages)
+            named = {name: version for name, _, version in (need.partition("==") for need in needs)}
+            assert {built, *named, "setuptools", "wheel"} <= set(packages)
+            assert all(packages[name] == version for name, version in named.items() if version)
         for package in settings["dependency-metadata"]:
             assert packages[package["name"]] == package["version"]
 
