@@ -188,18 +188,6 @@ def test_a_run_whose_node_is_lost_is_run_on_others(benchmark):
     benchmark.wait_until_nobody_trains()
 
 
-def test_a_run_past_slurms_own_limit_is_named(benchmark):
-    benchmark.configure(topologies=["1n1g"], repeats=1, iterations=4000, time_limit=600)
-    with benchmark.started(*benchmark.command("--retries", "0")) as snakemake:
-        benchmark.rank("1n1g", 0)
-        job = benchmark.job_of("1n1g")
-        benchmark.cluster.run(["scontrol", "update", f"JobId={job}", "TimeLimit=0:01"])
-        said, _ = snakemake.communicate(timeout=120)
-    assert f"SLURM-job '{job}' failed, SLURM status is: 'TIMEOUT'" in said
-    assert benchmark.record("1n1g")["status"] == "failed"
-    benchmark.wait_until_nobody_trains()
-
-
 def test_launchers_run_in_a_container_with_the_configured_variables(benchmark):
     container = {
         "engine": "bubblewrap",
