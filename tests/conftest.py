@@ -7,6 +7,15 @@ import pytest
 from small_benchmark import ROOT, Benchmark, new_benchmark
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--systems",
+        choices=("one", "all"),
+        default="one",
+        help="train with PyTorch alone, or with every system (make test-all)",
+    )
+
+
 @pytest.fixture(scope="session")
 def environments() -> Path:
     """Where the systems' environments are kept between test runs."""

@@ -1,7 +1,9 @@
 """What the systems' tests share: environments, real images and their records."""
 
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import simplejpeg
 import skimage.data
@@ -11,16 +13,25 @@ from reperf.systems import load_systems
 from trainer import Trainer
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "system" in metafunc.fixturenames:
+        every = metafunc.config.getoption("systems") == "all"
+        built = [name for name, system in load_systems().items() if system.trainer.exists()]
+        metafunc.parametrize("system", built if every else ["pytorch"], scope="session")
+
+
 @pytest.fixture(scope="session")
-def trainer_of(environments: Path):
+def trainer_of(environments: Path, tmp_path_factory: pytest.TempPathFactory):
     """A system's trainer, its environment built first where it is not up to date."""
 
     def trainer(name: str) -> Trainer:
         system = load_systems()[name]
-        folder = environments / system.environment.name
-        if not is_current(system, folder):
-            build(system, folder)
-        return Trainer(name, folder)
+        environment = environments / system.environment.name
+        if not is_current(system, environment):
+            build(system, environment)
+        folder = tmp_path_factory.mktemp(name)
+        (folder / ".envs").symlink_to(environments)
+        return Trainer(system, folder)
 
     return trainer
 
@@ -41,8 +52,37 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tfrecord(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The images as two TFRecord parts."""
-    folder = tmp_path_factory.mktemp("tfrecord")
-    convert(images, folder, "tfrecord", parts=2, workers=1, seed=1)
-    return folder
+def records(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The photographs as two record parts, in the format asked for."""
+    return _converted(images, tmp_path_factory)
+
+
+COLOURS = [(r, g, b) for r in (10, 240) for g in (10, 240) for b in (10, 90, 170, 240)]
+"""One for each class of coloured_records: red, green and blue."""
+
+
+@pytest.fixture(scope="session")
+def coloured_records(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Sixteen classes of one image each as two record parts, in the format asked for.
+
+    Each image has one colour, so that whatever part of it is cut out says which image it was.
+    """
+    folder = tmp_path_factory.mktemp("coloured")
+    for label, colour in enumerate(COLOURS):
+        synset = folder / f"train/n000000{label:02}"
+        synset.mkdir(parents=True)
+        image = np.full((120 + label, 160 - label, 3), colour, np.uint8)
+        (synset / "image.JPEG").write_bytes(simplejpeg.encode_jpeg(image, quality=95))
+    return _converted(folder, tmp_path_factory)
+
+
+def _converted(images: Path, temporary: pytest.TempPathFactory) -> Callable[[str], Path]:
+    done: dict[str, Path] = {}
+
+    def records(form: str) -> Path:
+        if form not in done:
+            done[form] = temporary.mktemp(form)
+            convert(images, done[form], form, parts=2, workers=1, seed=1)
+        return done[form]
+
+    return records

@@ -2,24 +2,98 @@
 
 import json
 import os
+import re
+import resource
+import signal
 import subprocess
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from reperf.systems import SYSTEMS
+from reperf.config import Run
+from reperf.places import ThisMachine
+from reperf.records import RunRecord
+from reperf.systems import SYSTEMS, System
+from reperf.training import train
+
+# A run of seconds on two processes; what tests change, they say.
+SMALL = {
+    "suite": "small",
+    "variant": None,
+    "workload": "resnet50",
+    "precision": "fp32",
+    "batch_size": 8,
+    "topology": "1n2g",
+    "repeat": 1,
+    "iterations": 8,
+    "print_every": 1,
+    "image_size": 64,
+    "input": "synthetic",
+    "data": None,
+    "device": "cpu",
+    "threads": 1,
+    "seed": 1,
+}
 
 
 @dataclass
 class Trainer:
-    """One system in its environment."""
+    """One system in its environment, and a folder to train in."""
 
-    system: str
-    environment: Path
+    system: System
+    folder: Path
 
-    def python(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess:
+    @property
+    def environment(self) -> Path:
+        return self.folder / self.system.environment
+
+    def train(self, time_limit: float = 240, **changes: object) -> tuple[RunRecord, str]:
+        """Train as the workflow does; returns the run's record and its log."""
+        run = Run.model_validate(SMALL | {"system": self.system.id} | changes)
+        with chdir(self.folder):
+            train(run, ThisMachine(run), time_limit=time_limit, attempt=1, last_attempt=True)
+            log = (run.folder / "train.log").read_text(errors="replace")
+            return RunRecord.read(run.folder / "run.json"), log
+
+    @contextmanager
+    def disturbed(self, what: signal.Signals, rank: int, iteration: int) -> Iterator[None]:
+        """Within this, the rank of a run gets a signal when it has printed an iteration."""
+        over = threading.Event()
+        started = time.time()
+
+        def watch() -> None:
+            while not over.wait(0.1):
+                logs = [log for log in self.folder.rglob("train.log") if started < _written(log)]
+                for log in logs:
+                    text = log.read_text(errors="replace")
+                    if f"rank {rank}: iteration {iteration}," in text:
+                        process = re.search(rf"rank {rank}: started on \S+ process (\d+)", text)
+                        os.kill(int(process[1]), what)
+                        return
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()
+
+    def python(self, *arguments: str) -> subprocess.CompletedProcess:
         """Run the environment's Python, where the trainer's modules can be imported."""
-        return self._run([str(self.environment / "bin/python"), *arguments], variables)
+        path = f"{SYSTEMS}{os.pathsep}{self.system.folder}"
+        return subprocess.run(
+            [str(self.environment / "bin/python"), *arguments],
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=240,
+            env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        )
 
     def answer(self, code: str) -> object:
         """What a piece of code prints, read as JSON."""
@@ -27,23 +101,23 @@ class Trainer:
         assert said.returncode == 0, said.stdout
         return json.loads(said.stdout.splitlines()[-1])
 
-    def launch(self, *launcher: str, flags: Sequence[str]) -> subprocess.CompletedProcess:
-        """Train with the framework's own launcher."""
-        program = str(self.environment / "bin" / launcher[0])
-        trainer = str(SYSTEMS / self.system / "train.py")
-        return self._run([program, *launcher[1:], trainer, *flags], {})
 
-    def _run(self, command: list[str], variables: dict) -> subprocess.CompletedProcess:
-        path = f"{SYSTEMS}{os.pathsep}{SYSTEMS / self.system}"
-        return subprocess.run(
-            command,
-            check=False,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=240,
-            env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **variables},
-        )
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+@contextmanager
+def limited_memory(gigabytes: int) -> Iterator[None]:
+    """Within this, no new process may take more address space."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (gigabytes << 30, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def step_log(text: str) -> tuple[dict, list[dict]]:
@@ -54,3 +128,11 @@ def step_log(text: str) -> tuple[dict, list[dict]]:
     ]
     steps = [event["value"] for event in events if event["key"] == "tracked_stats"]
     return {event["key"]: event["value"] for event in events}, steps
+
+
+def losses(text: str, rank: int) -> list[float]:
+    """The losses that a rank printed."""
+    if rank == 0:
+        return [step["loss"] for step in step_log(text)[1]]
+    found = re.findall(rf"^.*\brank {rank}: iteration \d+, loss (\S+)", text, re.MULTILINE)
+    return [float(loss) for loss in found]

@@ -105,14 +105,14 @@ def test_only_printed_iterations_wait_for_the_device():
     assert [n for n in range(1, 11) if log.prints(n)] == [5, 10]
 
 
-def test_other_ranks_only_give_signs_of_life(capfd):
+def test_other_ranks_only_give_their_losses_as_signs_of_life(capfd):
     log = make_log(rank=1)
     configure(log)
     log.step(5, 6.9)
     log.finished(["aa", "aa"], [100, 200])
     lines = capfd.readouterr().out.splitlines()
     assert lines[0].startswith("rank 1: started on ")
-    assert lines[1:] == ["rank 1: iteration 5", "rank 1: done"]
+    assert lines[1:] == ["rank 1: iteration 5, loss 6.9", "rank 1: done"]
 
 
 def test_a_model_that_is_not_the_workloads_is_refused():
@@ -170,11 +170,6 @@ def test_another_error_shows_where_it_happened():
     assert answer.returncode == 1
     assert "ZeroDivisionError" in answer.stderr
     assert ":::" not in answer.stdout
-
-
-def test_the_learning_rate_grows_with_the_batch_and_stays_safe():
-    assert steplog.learning_rate(8) == pytest.approx(0.1 / 32)
-    assert steplog.learning_rate(256) == steplog.learning_rate(8192) == 0.1
 
 
 def test_ranks_keep_to_cores_of_their_own():

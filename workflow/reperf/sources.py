@@ -2,7 +2,7 @@
 
 import ast
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -22,14 +22,23 @@ def code_of(script: str) -> list[str]:
     Returns:
         Paths as seen from here, templates and other data files of the packages included.
     """
-    files: set[Path] = set()
-    waiting = [SCRIPTS / f"{script}.py"]
+    return seen_from_here(sorted(closure([SCRIPTS / f"{script}.py"], _files_of)))
+
+
+def closure(files: Iterable[Path], files_of: Callable[[str], Iterable[Path]]) -> set[Path]:
+    """Files, and all that they import in turn.
+
+    Args:
+        files_of: the files of a module; none if it is somebody else's.
+    """
+    found: set[Path] = set()
+    waiting = list(files)
     while waiting:
         path = waiting.pop()
-        if path not in files:
-            files.add(path)
-            waiting.extend(_imported_by(path))
-    return seen_from_here(sorted(files))
+        if path not in found:
+            found.add(path)
+            waiting.extend(file for name in _imported_by(path) for file in files_of(name))
+    return found
 
 
 def seen_from_here(paths: Iterable[Path]) -> list[str]:
@@ -38,7 +47,8 @@ def seen_from_here(paths: Iterable[Path]) -> list[str]:
 
 
 @cache
-def _imported_by(path: Path) -> tuple[Path, ...]:
+def _imported_by(path: Path) -> tuple[str, ...]:
+    """The modules that a file imports, by their full names."""
     if path.suffix != ".py":
         return ()
     names: set[str] = set()
@@ -50,15 +60,17 @@ def _imported_by(path: Path) -> tuple[Path, ...]:
             # `from reperf.logs import mllog` names a module, `from reperf.files import sha256`
             # does not; what is no file is passed over.
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
-    ours = sorted(name for name in names if name.split(".")[0] == PACKAGE.name)
-    return tuple(file for name in ours for file in _files_of(name))
+    return tuple(sorted(names))
 
 
 def _files_of(module: str) -> list[Path]:
-    """The files of one module: a package's are all of those below it."""
-    stem = PACKAGE.joinpath(*module.split(".")[1:])
-    if stem.is_dir() and stem != PACKAGE:
-        inside = (path for path in stem.rglob("*") if "__pycache__" not in path.parts)
-        return [path for path in inside if path.is_file()]
+    """The files of one module of the library: a package's are all of those below it."""
+    package, *inside = module.split(".")
+    if package != PACKAGE.name:
+        return []
+    stem = PACKAGE.joinpath(*inside)
+    if stem.is_dir() and inside:
+        below = (path for path in stem.rglob("*") if "__pycache__" not in path.parts)
+        return [path for path in below if path.is_file()]
     source = stem.with_suffix(".py")
     return [source] if source.exists() else []

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from reperf.errors import ReperfError
 from reperf.faults import first_fault
+from reperf.sources import closure
 
 Device = Literal["cpu", "cuda"]
 
@@ -99,8 +100,9 @@ class System(BaseModel):
 
     @property
     def sources(self) -> list[Path]:
-        """The code that decides how the system trains."""
-        return [SYSTEMS / "steplog.py", *sorted(self.folder.glob("*.py")), self.lock]
+        """What decides how the system trains: its folder's code, all that it imports, the lock."""
+        launchers = [file for part in self.launch for file in _module(part)]
+        return [*sorted(closure([*self.folder.glob("*.py"), *launchers], _module)), self.lock]
 
     def why_not(
         self, workload: str, precision: str, device: Device, variant: str | None = None
@@ -125,6 +127,12 @@ def load_systems() -> dict[str, System]:
         ReperfError: a system.yaml that does not say what a system is.
     """
     return {path.parent.name: _read(path) for path in sorted(SYSTEMS.glob("*/system.yaml"))}
+
+
+def _module(name: str) -> list[Path]:
+    """The file of a module that trainers share; none if it is a framework's."""
+    source = SYSTEMS.joinpath(*name.split(".")).with_suffix(".py")
+    return [source] if source.exists() else []
 
 
 def _read(path: Path) -> System:

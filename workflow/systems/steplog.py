@@ -1,11 +1,13 @@
 """What every trainer says, in one place: its flags, its step log, its checks.
 
-This is the only file that trainers share. It needs nothing but the standard library and runs on
-Python 3.7 and later, in each framework's own environment.
+It needs nothing but the standard library and runs on Python 3.7 and later, in each framework's own
+environment.
 
 The step log is MLPerf's logging format: lines that start with `:::MLLOG` and hold one JSON object.
 Rank 0 writes it to standard output; the other ranks write a plain line where rank 0 writes a step,
 so that whoever watches knows which rank was last heard of.
+
+Where one process trains on several devices it holds a StepLog for each of them.
 """
 
 import argparse
@@ -24,11 +26,6 @@ WORKLOADS = {
     "bert-base": {"title": "BERT-base pretraining", "unit": "sentences", "parameters": None},
 }
 
-# ResNet-50's optimizer, the same in every framework.
-MOMENTUM = 0.875
-WEIGHT_DECAY = 3.0517578125e-05
-LABEL_SMOOTHING = 0.1
-
 # A trainer that gives up says why in a line with one of these marks, for the run record.
 REFUSAL = ":::REFUSED "
 OUT_OF_MEMORY = ":::OOM "
@@ -42,16 +39,6 @@ _MEMORY_IS_FULL = re.compile(
 
 class Refused(Exception):
     """The trainer must not go on: what it would measure is not the workload. One line says why."""
-
-
-def learning_rate(global_batch):
-    """ResNet-50's learning rate, constant over a run.
-
-    It grows with the batch up to 256 images and no further, so that a few hundred iterations from
-    random weights stay finite at every global batch without a warm-up. It does not change how fast
-    a framework trains.
-    """
-    return 0.1 * min(1.0, global_batch / 256)
 
 
 def keep_to_own_cores(rank, threads):
@@ -87,6 +74,7 @@ def parse_flags(argv=None):
     parser.add_argument("--seed", required=True, type=int)
     parser.add_argument("--loss-scale", default="none", choices=("none", "static", "dynamic"))
     parser.add_argument("--compile", action="store_true", help="compile the model first")
+    parser.add_argument("--dali", action="store_true", help="let NVIDIA DALI read and decode")
     flags = parser.parse_args(argv)
     if flags.input != "synthetic" and not flags.data:
         parser.error("--data is needed unless --input is synthetic")
@@ -163,7 +151,7 @@ class StepLog:
         if not math.isfinite(loss):
             raise Refused("the loss at iteration {} is {}".format(iteration, loss))
         if self.rank != 0:
-            self._say_plainly("iteration {}".format(iteration))
+            self._say_plainly("iteration {}, loss {}".format(iteration, loss))
             return
         value = {"iteration": iteration, "seconds": seconds, "samples": samples, "loss": loss}
         if tokens is not None:

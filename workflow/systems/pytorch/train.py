@@ -1,19 +1,17 @@
 """Train with PyTorch: one process per device, started by torchrun."""
 
-import hashlib
-import itertools
 import os
 import platform
 import resource
 
+import resnet50
 import steplog
 import torch
 import torch.distributed as dist
-from model import ResNet50
+from pytorch.data import input_batches, on_device
+from pytorch.model import ResNet50
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-
-from data import SOURCES, batches
 
 RANK = int(os.environ.get("RANK", "0"))
 LOCAL_RANK = int(os.environ.get("LOCAL_RANK", "0"))
@@ -21,39 +19,50 @@ WORLD_SIZE = int(os.environ.get("WORLD_SIZE", "1"))
 
 LOSS_SCALES = {
     "none": {"enabled": False},
-    "static": {"init_scale": 128.0, "growth_interval": 2**31 - 1},  # never grows
+    # It never grows.
+    "static": {"init_scale": resnet50.STATIC_LOSS_SCALE, "growth_interval": 2**31 - 1},
     "dynamic": {},
 }
 
 
 def main():
+    run(input_batches, torch_sgd)
+
+
+def run(input_batches, sgd):
+    """Train as the flags say.
+
+    Args:
+        input_batches: gives, for flags, rank, world size and device, endless batches of uint8
+            images [N, H, W, 3] and labels [N].
+        sgd: makes the optimizer of parameter groups, a learning rate and a momentum.
+    """
     flags = steplog.parse_flags()
     log = steplog.StepLog(flags, RANK, WORLD_SIZE)
     with log.to_the_end():
-        train(flags, log)
+        train(flags, log, input_batches, sgd)
 
 
-def train(flags, log):
+def train(flags, log, input_batches, sgd):
     precision, scaler = make_precision(flags)
     device = prepare_device(flags)
-    data = on_device(input_batches(flags, device), device)
-    torch.manual_seed(flags.seed)
-    network = ResNet50().to(device, memory_format=torch.channels_last)
-    optimizer = make_optimizer(network, log.global_batch)
+    data = on_device(input_batches(flags, RANK, WORLD_SIZE, device), device)
+    network = ResNet50(flags.seed).to(device, memory_format=torch.channels_last)
+    optimizer = make_optimizer(network, log.global_batch, sgd)
     model = distribute(network, device)
     if flags.compile:
         model = torch.compile(model)
     log.configured(
         parameters=sum(weight.numel() for weight in network.parameters()),
         framework=f"torch {torch.__version__}",
-        versions=versions(),
+        versions={**versions(), "optimizer": name_of(optimizer)},
         devices=of_all_ranks(device_name(device)),
     )
     for iteration in range(1, flags.iterations + 1):
         images, labels = next(data)
         with precision:
             loss = nn.functional.cross_entropy(
-                model(images), labels, label_smoothing=steplog.LABEL_SMOOTHING
+                model(images), labels, label_smoothing=resnet50.LABEL_SMOOTHING
             )
         optimizer.zero_grad(set_to_none=True)
         scaler.scale(loss).backward()
@@ -83,17 +92,24 @@ def prepare_device(flags):
     return device
 
 
-def make_optimizer(network, global_batch):
+def make_optimizer(network, global_batch, sgd):
     """SGD that decays all weights and the classifier's bias, but not batch norm."""
     norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d)]
     of_norms = {weight for norm in norms for weight in norm.parameters()}
     others = [weight for weight in network.parameters() if weight not in of_norms]
-    return torch.optim.SGD(
-        [{"params": others, "weight_decay": steplog.WEIGHT_DECAY}, {"params": list(of_norms)}],
-        lr=steplog.learning_rate(global_batch),
-        momentum=steplog.MOMENTUM,
-        fused=True,
+    return sgd(
+        [
+            {"params": others, "weight_decay": resnet50.WEIGHT_DECAY},
+            {"params": list(of_norms), "weight_decay": 0.0},
+        ],
+        lr=resnet50.learning_rate(global_batch),
+        momentum=resnet50.MOMENTUM,
     )
+
+
+def torch_sgd(groups, **settings):
+    """torch's own SGD, in one kernel."""
+    return torch.optim.SGD(groups, fused=True, **settings)
 
 
 def make_precision(flags):
@@ -122,37 +138,6 @@ def distribute(network, device):
     )
 
 
-def input_batches(flags, device):
-    """Endless batches of uint8 images [N, H, W, 3] and labels [N], in host or device memory."""
-    if flags.input != "synthetic":
-        source = SOURCES[flags.input](flags.data, RANK, WORLD_SIZE)
-        return batches(source, flags, RANK, device)
-    draw = torch.Generator(device).manual_seed(flags.seed + RANK)
-    shape = (flags.batch_size, flags.image_size, flags.image_size, 3)
-    images = torch.randint(256, shape, generator=draw, dtype=torch.uint8, device=device)
-    labels = torch.randint(1000, shape[:1], generator=draw, device=device)
-    return itertools.repeat((images, labels))
-
-
-def on_device(data, device):
-    """Batches on the device; a GPU copies the next one while it trains on this one."""
-    if device.type == "cpu":
-        yield from data
-    copier, trainer = torch.cuda.Stream(device), torch.cuda.current_stream(device)
-
-    def copy(batch):
-        with torch.cuda.stream(copier):
-            return [tensor.to(device, non_blocking=True) for tensor in batch]
-
-    ahead = copy(next(data))
-    while True:
-        trainer.wait_stream(copier)
-        for tensor in ahead:
-            tensor.record_stream(trainer)
-        batch, ahead = ahead, copy(next(data))
-        yield batch
-
-
 def of_all_ranks(value):
     """What each rank gave, in the order of ranks."""
     if WORLD_SIZE == 1:
@@ -164,10 +149,7 @@ def of_all_ranks(value):
 
 def digest(network):
     """A short digest of all weights."""
-    seen = hashlib.sha256()
-    for weight in network.parameters():
-        seen.update(weight.detach().cpu().contiguous().numpy())
-    return seen.hexdigest()[:16]
+    return resnet50.digest(weight.detach().cpu().numpy() for weight in network.parameters())
 
 
 def peak_memory(device):
@@ -175,6 +157,12 @@ def peak_memory(device):
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def name_of(optimizer):
+    """Where the optimizer comes from, such as "torch.optim.SGD"."""
+    kind = type(optimizer)
+    return f"{kind.__module__.rpartition('.')[0]}.{kind.__name__}"
 
 
 def device_name(device):

@@ -1,0 +1,43 @@
+"""How to get the batches that a system trains on: Python for the system's own environment.
+
+Each defines batches(flags, rank, world_size), which gives images [N, H, W, 3] from 0 to 255 in red,
+green and blue, and labels.
+"""
+
+from pathlib import Path
+
+LOADERS = {
+    "pytorch": "from jpegs import batches",
+    "ngc-pytorch": """
+import torch, train
+def batches(flags, rank, world_size):
+    return train.input_batches(flags, rank, world_size, torch.device("cpu"))
+""",
+    "mxnet": """
+import mxnet, train
+def batches(flags, rank, world_size):
+    for images, labels in train.input_batches(flags, rank, world_size, mxnet.cpu()):
+        yield images.asnumpy().transpose(0, 2, 3, 1), labels.asnumpy()
+""",
+    "ngc-mxnet": """
+import mxnet, train
+def batches(flags, rank, world_size):
+    for images, labels in train.input_batches(flags, rank, world_size, mxnet.cpu()):
+        yield images.asnumpy(), labels.asnumpy()
+""",
+    "oneflow": f"""
+import socket, subprocess, sys, tempfile
+def batches(flags, rank, world_size):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with tempfile.TemporaryDirectory() as folder:
+        launcher = [sys.executable, "-m", "oneflow.distributed.launch"]
+        launcher += [f"--nproc_per_node={{world_size}}", f"--master_port={{port}}"]
+        script = [{str(Path(__file__).with_name("oneflow_ranks.py"))!r}]
+        script += [folder, "8", json.dumps(vars(flags))]
+        # The launcher ends its whole process group where a rank fails.
+        subprocess.run([*launcher, *script], check=True, start_new_session=True)
+        with np.load(f"{{folder}}/{{rank}}.npz") as read:
+            return list(zip(read["images"], read["labels"]))
+""",
+}

@@ -1,0 +1,23 @@
+"""docs/add-a-system.md, followed to the letter, adds a system that trains."""
+
+import re
+
+import pandas as pd
+from small_benchmark import ROOT
+
+PAGE = ROOT / "docs/add-a-system.md"
+FILE = re.compile(r"^`(workflow/systems/\S+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def test_a_ninth_system_is_a_folder_and_nothing_else(benchmark):
+    files = FILE.findall(PAGE.read_text(encoding="utf-8"))
+    assert [path.rpartition("/")[2] for path, _ in files] == ["system.yaml", "train.py"]
+    for path, content in files:
+        file = benchmark.folder / path
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(content, encoding="utf-8")
+    answer = benchmark.snakemake("--config", "systems=pytorch-foreach")
+    assert answer.returncode == 0, answer.stdout
+    summary = pd.read_csv(benchmark.folder / "results/summary.csv")
+    assert set(summary["system"]) == {"pytorch-foreach"}
+    assert set(summary["status"]) == {"ok"}

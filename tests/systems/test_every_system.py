@@ -1,0 +1,24 @@
+"""One command measures every system on this machine."""
+
+import pandas as pd
+import pytest
+from reperf.systems import load_systems
+
+
+def test_the_report_of_all_systems_comes_from_one_command(benchmark, pytestconfig):
+    if pytestconfig.getoption("systems") == "one":
+        pytest.skip("trains in every framework: make test-all")
+    benchmark.configure(repeats=1, time_limit=600)
+    answer = benchmark.snakemake("--config", "systems=all", timeout=3600)
+    assert answer.returncode == 0, answer.stdout[-5000:]
+    summary = pd.read_csv(benchmark.folder / "results/summary.csv")
+    assert set(summary["system"]) == set(load_systems())
+    fp32 = summary[summary["suite"] == "small"]
+    assert set(fp32["status"]) == {"ok"}
+    assert set(fp32["topology"]) == {"1n1g", "1n2g"}
+    amp = summary[summary["precision"] == "amp"].set_index("system")
+    assert amp.loc["oneflow", "status"] == "unsupported"
+    assert amp.loc["oneflow", "reason"] == "oneflow has no amp training on cpu"
+    page = (benchmark.folder / "results/report.html").read_text(encoding="utf-8")
+    for system in load_systems().values():
+        assert system.title in page

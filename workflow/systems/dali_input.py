@@ -1,0 +1,94 @@
+"""Training images that NVIDIA DALI reads and decodes, for every framework that uses it."""
+
+from pathlib import Path
+
+import resnet50
+from nvidia.dali import fn, pipeline_def, tfrecord, types
+from steplog import Refused
+
+IMAGE, LABEL = "image/encoded", "image/class/label"
+
+
+def build_pipeline(flags, rank, world_size, gpu=None):
+    """An endless pipeline of one rank's batches.
+
+    Args:
+        flags: input, data, batch_size, image_size, threads and seed.
+        rank: which share of the images it reads; decides, with the seed, the order and the crops.
+        world_size: how many ranks share the images.
+        gpu: number of the GPU that decodes; None for the CPU.
+
+    Returns:
+        A built pipeline; each run gives uint8 images [N, H, W, 3] and int64 labels [N, 1].
+
+    Raises:
+        Refused: there are no parts in the folder.
+    """
+    parts = sorted(path for path in Path(flags.data).glob("part-*") if path.suffix in ("", ".rec"))
+    if not parts:
+        raise Refused("{}: holds no parts; allowed: a converted data set".format(flags.data))
+
+    @pipeline_def(
+        batch_size=flags.batch_size,
+        num_threads=flags.threads,
+        device_id=gpu,
+        seed=flags.seed + rank,
+        prefetch_queue_depth=2,
+    )
+    def pipeline():
+        jpegs, labels = READERS[flags.input](parts, rank, world_size)
+        images = fn.decoders.image_random_crop(
+            jpegs,
+            device="cpu" if gpu is None else "mixed",
+            output_type=types.RGB,
+            random_area=resnet50.AREA,
+            random_aspect_ratio=resnet50.ASPECT,
+        )
+        images = fn.resize(
+            images,
+            resize_x=flags.image_size,
+            resize_y=flags.image_size,
+            interp_type=types.INTERP_LINEAR,
+            antialias=False,
+        )
+        images = fn.flip(images, horizontal=fn.random.coin_flip())
+        return images, labels if gpu is None else labels.gpu()
+
+    built = pipeline()
+    built.build()
+    return built
+
+
+def _tfrecord(parts, rank, world_size):
+    record = fn.readers.tfrecord(
+        path=[str(part) for part in parts],
+        index_path=["{}.idx".format(part) for part in parts],
+        features={
+            IMAGE: tfrecord.FixedLenFeature((), tfrecord.string, ""),
+            LABEL: tfrecord.FixedLenFeature([1], tfrecord.int64, -1),
+        },
+        **_share(rank, world_size),
+    )
+    return record[IMAGE], record[LABEL] - 1  # in ImageNet's TFRecords 0 is the background
+
+
+def _recordio(parts, rank, world_size):
+    jpegs, labels = fn.readers.mxnet(
+        path=[str(part) for part in parts],
+        index_path=[str(parts[0].with_name("all.idx"))],
+        **_share(rank, world_size),
+    )
+    return jpegs, fn.cast(labels, dtype=types.INT64)
+
+
+def _share(rank, world_size):
+    return {
+        "shard_id": rank,
+        "num_shards": world_size,
+        "random_shuffle": True,
+        "initial_fill": 1024,
+        "name": "records",
+    }
+
+
+READERS = {"tfrecord": _tfrecord, "recordio": _recordio}
