@@ -62,3 +62,20 @@ def test_nothing_published_stands_beside_other_images_or_synthetic_ones(big_benc
         own = big_benchmark.summary[big_benchmark.summary["suite"] == "resnet50-fp32"]
         (suite,) = gather(report, [], big_benchmark.measurements, own).suites
         assert suite.compared == []
+
+
+def test_the_fastest_of_a_topology_stands_beside_the_others(big_benchmark):
+    suite = gathered(big_benchmark).suites[0]
+    rankings = {ranking.topology: ranking for ranking in suite.rankings}
+    one = rankings["1n1g"]
+    assert one.fastest.series == "OneFlow"
+    assert [rival.cell.series for rival in one.others] == ["PaddlePaddle", "PyTorch"]
+    assert [round(rival.share, 2) for rival in one.others] == [0.89, 0.88]
+    assert [rival.verdict for rival in one.others] == ["slower", "slower"]
+    assert [rival.cell.series for rival in rankings["4n8g"].others] == ["PyTorch"]
+
+
+def test_a_topology_with_one_cell_has_nobody_to_compare(big_benchmark):
+    ones = big_benchmark.summary[big_benchmark.summary["system"] == "oneflow"]
+    context = gather(big_benchmark.report, [], big_benchmark.measurements, ones)
+    assert context.suites[0].rankings == []

@@ -19,6 +19,7 @@ from reperf.published import PublishedTable, load_tables, published_for
 from reperf.published.discrepancies import Discrepancy, discrepancies
 from reperf.records import Environment, Host, RunRecord
 from reperf.report.formats import count
+from reperf.statistics import Verdict, compare
 from reperf.systems import load_systems
 
 Row = Any
@@ -60,6 +61,30 @@ class CellView:
     def measured(self) -> bool:
         return pd.notna(self.row.throughput_median)
 
+    @property
+    def throughputs(self) -> list[float]:
+        """Those of the runs that gave one."""
+        return [run.row.throughput for run in self.runs if pd.notna(run.row.throughput)]
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A cell beside the fastest one of its topology."""
+
+    cell: CellView
+    share: float
+    """Its median over that of the fastest."""
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The measured cells of one topology, the fastest apart, the others by their medians."""
+
+    topology: str
+    fastest: CellView
+    others: tuple[Rival, ...]
+
 
 @dataclass(frozen=True)
 class SuiteView:
@@ -92,6 +117,15 @@ class SuiteView:
     def compared(self) -> list[CellView]:
         """The measured cells that have a published counterpart."""
         return [cell for cell in self.cells if cell.measured and cell.published]
+
+    @property
+    def rankings(self) -> list[Ranking]:
+        """Of each topology on which there is more than one cell to compare."""
+        measured = defaultdict(list)
+        for cell in self.cells:
+            if cell.measured:
+                measured[cell.row.topology].append(cell)
+        return [_ranking(name, cells) for name, cells in measured.items() if len(cells) > 1]
 
     @property
     def fastest(self) -> CellView | None:
@@ -261,6 +295,22 @@ def _suite(config: Report, suite: Suite, cells: pd.DataFrame, runs: Mapping) -> 
                 published=tuple(published[_published_key(row)]),
             )
             for row, series in zip(cells.itertuples(), series_of(cells), strict=True)
+        ),
+    )
+
+
+def _ranking(topology: str, cells: list[CellView]) -> Ranking:
+    fastest, *others = sorted(cells, key=lambda cell: -cell.row.throughput_median)
+    return Ranking(
+        topology,
+        fastest,
+        tuple(
+            Rival(
+                cell,
+                share=cell.row.throughput_median / fastest.row.throughput_median,
+                verdict=compare(cell.throughputs, fastest.throughputs)[0],
+            )
+            for cell in others
         ),
     )
 
