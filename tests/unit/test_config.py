@@ -55,6 +55,12 @@ FAULTS = [
         suite(systems=[{"system": "oneflow", "variant": "xla"}]),
         "suites.small.systems.oneflow.variant: got 'xla'; allowed: ",
     ),
+    (report(systems="pytorhc"), f"systems.pytorhc.system: got 'pytorhc'; allowed: {SYSTEMS}"),
+    (report(systems=3), "systems: got 3; allowed: a list"),
+    (
+        report(systems=["oneflow", "oneflow"]),
+        "suites.small.systems: oneflow is there twice; allowed: each once",
+    ),
     (suite(workload="vgg"), "suites.small.workload: got 'vgg'; allowed: resnet50, bert-base"),
     (suite(precision="fp16"), "suites.small.precision: got 'fp16'; allowed: 'fp32' or 'amp'"),
     (
@@ -173,6 +179,22 @@ def test_the_default_report_is_the_matrix_of_dlperf_v1():
     assert full.topologies == ("1n1g", "1n8g", "2n8g", "4n8g")
     assert full.repeats == 7
     assert (full.window.first, full.window.last) == (20, 120)
+
+
+@pytest.mark.parametrize(
+    ("systems", "entries"),
+    [
+        ("all", list(load_systems())),
+        ("oneflow", ["oneflow"]),
+        (["mxnet", {"system": "pytorch", "variant": "compile"}], ["mxnet", "pytorch+compile"]),
+    ],
+)
+def test_systems_of_the_report_run_in_every_suite_that_runs_any(systems, entries):
+    logs = {"name": "logs", "workload": "resnet50", "precision": "fp32", "from": "logs.zip"}
+    given = load_report({"suites": [SUITE, logs], "systems": systems})
+    assert [entry.id for entry in given.suite("small").entries] == entries
+    assert not given.suite("logs").entries
+    assert load_report(given.model_dump(mode="json", by_alias=True)) == given
 
 
 def test_a_report_says_itself_again_after_it_was_written_out():

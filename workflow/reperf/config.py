@@ -189,6 +189,15 @@ def _from_name(entry: Any) -> Any:  # noqa: ANN401 - raw YAML
     return {"system": entry} if isinstance(entry, str) else entry
 
 
+EntryOrName = Annotated[Entry, BeforeValidator(_from_name, json_schema_input_type=str | Entry)]
+
+
+def _chosen(systems: Any) -> Any:  # noqa: ANN401 - raw YAML
+    if systems == "all":
+        return list(load_systems())
+    return [systems] if isinstance(systems, str) else systems
+
+
 class LogSource(_Model):
     """Logs that are there already, whoever made them."""
 
@@ -236,9 +245,7 @@ class Suite(_Model):
         validate_default=True,
         description="samples per device and iteration; only suites with `from` may leave it out",
     )
-    entries: tuple[
-        Annotated[Entry, BeforeValidator(_from_name, json_schema_input_type=str | Entry)], ...
-    ] = Field(
+    entries: tuple[EntryOrName, ...] = Field(
         (),
         alias="systems",
         validate_default=True,
@@ -347,7 +354,30 @@ class Report(_Model):
     time_limit: int = Field(1800, ge=1, description="seconds that one run may take")
     data: Data = Field(Data(), description="what suites with real input train on")
     cluster: Cluster | None = Field(None, description="the Slurm cluster; left out: this machine")
+    systems: Annotated[
+        tuple[EntryOrName, ...],
+        BeforeValidator(_chosen, json_schema_input_type=str | list[str | Entry]),
+    ] = Field(
+        (),
+        description="run in every suite that runs any, instead of those that it names; "
+        "`all` is every system",
+    )
     suites: tuple[Suite, ...] = Field(min_length=1, description="a table and two plots each")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _systems_of_suites(cls, config: Any) -> Any:  # noqa: ANN401 - raw YAML
+        match config:
+            case {"systems": systems, "suites": [*suites]} if systems:
+                return dict(config) | {
+                    "suites": [
+                        dict(suite) | {"systems": _chosen(systems)}
+                        if isinstance(suite, Mapping) and suite.get("systems")
+                        else suite
+                        for suite in suites
+                    ]
+                }
+        return config
 
     @model_validator(mode="after")
     def _window_fits(self) -> Self:

@@ -38,7 +38,8 @@ def _place(content: Any, location: tuple[int | str, ...]) -> str:  # noqa: ANN40
     names = []
     for step in location:
         try:
-            content = content[step]
+            # A text where a list may stand is its only item.
+            content = content if isinstance(content, str) else content[step]
         except (LookupError, TypeError):  # a key that is missing
             content = None
         names.append(_name_of(content, step) if isinstance(step, int) else step)
