@@ -1,16 +1,20 @@
 # make report   run the benchmark on this machine and write the report
-# make test     run the tests that need one framework, about ten minutes
+# make test     run the tests that need one framework
+# make test-all run all tests: every framework trains
 
 PYTHON ?= python3
 VENV := .venv
 
-.PHONY: report test clean
+.PHONY: report test test-all clean
 
 report: $(VENV)/reperf-installed
 	$(VENV)/bin/snakemake --profile local
 
 test: $(VENV)/tests-installed
 	$(VENV)/bin/python -m pytest
+
+test-all: $(VENV)/tests-installed
+	$(VENV)/bin/python -m pytest --systems all
 
 # uv installs the pinned packages in seconds; pip fetches uv itself.
 $(VENV)/reperf-installed: requirements.txt pyproject.toml

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from cluster import SlurmCluster, why_not
+from reperf.systems import load_systems
 from small_benchmark import ROOT, new_benchmark
 
 
@@ -20,12 +21,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
 
 
 @pytest.fixture(scope="session")
-def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The systems' environments, with PyTorch's built: inside the cluster there is no internet."""
+def environments(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
+    """The systems' environments, all built: inside the cluster there is no internet."""
     folder = ROOT / ".envs"
     folder.mkdir(exist_ok=True)
     builder = new_benchmark(tmp_path_factory.mktemp("environments") / "benchmark", folder)
-    answer = builder.snakemake(".envs/pytorch/environment.json", timeout=600)
+    every = pytestconfig.getoption("systems") == "all"
+    systems = load_systems().values() if every else [load_systems()["pytorch"]]
+    targets = sorted({f"{system.environment}/environment.json" for system in systems})
+    answer = builder.snakemake(*targets, timeout=2400)
     assert answer.returncode == 0, answer.stdout
     return folder
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import psutil
 import yaml
-from cluster import SlurmCluster, wait_for
+from cluster import ClusterError, SlurmCluster, wait_for
 from small_benchmark import SMALL, Benchmark, new_benchmark
 
 SUITE = {
@@ -120,7 +120,11 @@ class SlurmBenchmark(Benchmark):
         )
 
     def wait_until_nobody_trains(self) -> None:
-        wait_for(lambda: not self.trainers(), "the last trainer to end", 20)
+        try:
+            wait_for(lambda: not self.trainers(), "the last trainer to end", 60)
+        except ClusterError as error:
+            left = [process.as_dict(["pid", "ppid", "status"]) for process in self.trainers()]
+            raise AssertionError(f"{error}: {left}") from None
 
 
 def new_slurm_benchmark(folder: Path, environments: Path, cluster: SlurmCluster) -> SlurmBenchmark:
