@@ -25,7 +25,8 @@ def alone(pytorch, before: str = "pass", **changes: object):
     """Train in one process without a launcher, after running some code in it."""
     settings = SMALL | {"system": "pytorch", "batch_size": 4, "image_size": 32} | changes
     flags = trainer_flags(Run.model_validate(settings), pytorch.system)
-    code = f"import sys, steplog, train; sys.argv[1:] = {flags}; {before}\ntrain.main()"
+    code = f"import sys, train; from pytorch import training; sys.argv[1:] = {flags}; {before}\n"
+    code += "train.run(train.input_batches, train.torch_sgd)"
     return pytorch.python("-c", code)
 
 
@@ -60,11 +61,11 @@ def test_the_images_of_the_folder_can_be_trained_on(pytorch, images):
 
 def test_another_model_is_refused(pytorch):
     other = """
-class Larger(train.ResNet50):
+class Larger(training.ResNet50):
     def __init__(self, seed):
         super().__init__(seed)
-        self.extra = train.nn.Linear(1, 1)
-train.ResNet50 = Larger
+        self.extra = training.nn.Linear(1, 1)
+training.ResNet50 = Larger
 """
     answer = alone(pytorch, before=other)
     assert answer.returncode == 1
@@ -72,7 +73,7 @@ train.ResNet50 = Larger
 
 
 def test_a_loss_that_is_not_finite_is_refused(pytorch):
-    answer = alone(pytorch, before="train.resnet50.learning_rate = lambda batch: 1e30")
+    answer = alone(pytorch, before="training.resnet50.learning_rate = lambda batch: 1e30")
     assert answer.returncode == 1
     assert ":::REFUSED rank 0: the loss at iteration 2 is nan" in answer.stdout
 

@@ -2,8 +2,8 @@
 
 from dali_input import build_pipeline
 from nvidia.dali.plugin.pytorch import DALIGenericIterator
-from pytorch import data
-from pytorch.train import run, torch_sgd
+from pytorch.data import synthetic_batches
+from pytorch.training import run, torch_sgd
 
 try:
     # NVIDIA's apex, which its container has; PyPI's is another package.
@@ -15,13 +15,10 @@ except ImportError:
 def input_batches(flags, rank, world_size, device):
     """Endless batches of uint8 images [N, H, W, 3] and labels [N], on the device."""
     if flags.input == "synthetic":
-        return data.input_batches(flags, rank, world_size, device)
+        return synthetic_batches(flags, rank, device)
     pipeline = build_pipeline(flags, rank, world_size, device.index)
-    return ((one["images"], one["labels"][:, 0]) for (one,) in decoded(pipeline))
-
-
-def decoded(pipeline):
-    return DALIGenericIterator([pipeline], ["images", "labels"])
+    decoded = DALIGenericIterator([pipeline], ["images", "labels"])
+    return ((one["images"], one["labels"][:, 0]) for (one,) in decoded)
 
 
 if __name__ == "__main__":

@@ -1,30 +1,15 @@
-"""Batches for PyTorch, in memory that a GPU can copy from while it trains."""
+"""Batches for PyTorch, on the device that trains."""
 
-import functools
 import itertools
 
-import jpegs
 import resnet50
 import torch
 
 
-def input_batches(flags, rank, world_size, device):
-    """Endless batches of uint8 images [N, H, W, 3] and labels [N], in host or device memory."""
-    if flags.input == "synthetic":
-        batch = [torch.from_numpy(array) for array in resnet50.synthetic_batch(flags, rank)]
-        return itertools.repeat([tensor.to(device) for tensor in batch])
-    pinned = device.type == "cuda"
-    shape = (flags.batch_size, flags.image_size, flags.image_size, 3)
-
-    def new_batch():
-        return (
-            torch.empty(shape, dtype=torch.uint8, pin_memory=pinned),
-            torch.empty(flags.batch_size, dtype=torch.int64, pin_memory=pinned),
-        )
-
-    # Page-locked memory belongs to the thread's current GPU.
-    start = functools.partial(torch.cuda.set_device, device) if pinned else None
-    return jpegs.batches(flags, rank, world_size, new_batch, start)
+def synthetic_batches(flags, rank, device):
+    """The rank's synthetic batch, again and again: uint8 images [N, H, W, 3] and labels [N]."""
+    batch = [torch.from_numpy(array) for array in resnet50.synthetic_batch(flags, rank)]
+    return itertools.repeat([tensor.to(device) for tensor in batch])
 
 
 def on_device(batches, device):
