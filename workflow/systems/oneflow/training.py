@@ -10,7 +10,7 @@ import oneflow as flow
 import resnet50
 from batches import input_batches
 from model import ResNet50
-from oneflow import nn
+from oneflow import nn, sysconfig
 from steplog import Refused
 
 RANK = flow.env.get_rank()
@@ -145,6 +145,6 @@ def device_name(flags):
 def versions(flags):
     found = {"python": platform.python_version(), "oneflow": flow.__version__}
     if flags.device == "cuda":
-        found["cuda"] = str(flow.sysconfig.get_cuda_version())
+        found["cuda"] = str(sysconfig.get_cuda_version())
     found["precision"] = "float16" if flags.precision == "amp" else "float32"
     return found
