@@ -53,6 +53,22 @@ def test_when_a_rank_fails_the_others_end_and_it_is_named(last_act: str, end: st
     assert not any(psutil.pid_exists(int(pid)) for pid in said.split())
 
 
+def test_the_rank_that_failed_first_is_named_and_not_one_that_missed_it(tmp_path: Path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    program = f"""
+import os, time
+if os.environ["RANK"] == "1":
+    open({str(fifo)!r}, "w")
+    os.kill(os.getpid(), 9)
+open({str(fifo)!r}).read()  # up to the other's end
+time.sleep(0.03)
+os._exit(3)
+"""
+    _, complaints = start_ranks(program).communicate(timeout=20)
+    assert complaints == "the node's rank 1 ended with SIGKILL\n"
+
+
 def test_ranks_end_with_their_starter():
     ranks = start_ranks("import os, time; os.write(1, b'here\\n'); time.sleep(60)")
     assert [ranks.stdout.readline() for _ in range(2)] == ["here\n", "here\n"]

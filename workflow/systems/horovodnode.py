@@ -27,6 +27,8 @@ def main():
     meeting = create_run_env_vars(
         flags.head, [interface_towards(flags.head, flags.port)], str(flags.port)
     )
+    # A rank may be long in starting, and one that hangs is for the run's time limit to end.
+    meeting["HOROVOD_GLOO_TIMEOUT_SECONDS"] = str(24 * 3600)
     here = (slot for slot in slots if slot.hostname == str(flags.node_rank))
     run_ranks(flags.command, [dict(meeting, **create_slot_env_vars(slot)) for slot in here])
 

@@ -8,13 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 
 def run_ranks(command, environments):
     """Run a Python program once per rank of this node.
 
-    When a rank fails the others are killed, and this process exits with a line that names it.
+    When a rank fails the others are killed, and this process exits with a line that names the
+    first that failed.
 
     Args:
         command: the program and its arguments.
@@ -27,19 +27,19 @@ def run_ranks(command, environments):
             ranks.append(
                 subprocess.Popen([sys.executable, *command], env=dict(os.environ, **variables))
             )
-        while None in [rank.poll() for rank in ranks]:
-            _exit_if_one_failed(ranks)
-            time.sleep(0.1)
-        _exit_if_one_failed(ranks)
+        running = {rank.pid: number for number, rank in enumerate(ranks)}
+        while running:
+            # Whoever ends first is to blame: the others fail after it, within milliseconds.
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT).si_pid
+            number = running.pop(ended)
+            _exit_if_it_failed(number, ranks[number].wait())
     finally:
         for rank in ranks:
             rank.kill()
             rank.wait()
 
 
-def _exit_if_one_failed(ranks):
-    for number, rank in enumerate(ranks):
-        if rank.returncode:
-            code = rank.returncode
-            how = signal.Signals(-code).name if code < 0 else "status {}".format(code)
-            sys.exit("the node's rank {} ended with {}".format(number, how))
+def _exit_if_it_failed(number, code):
+    if code:
+        how = signal.Signals(-code).name if code < 0 else "status {}".format(code)
+        sys.exit("the node's rank {} ended with {}".format(number, how))
