@@ -85,6 +85,7 @@ def _share(rank, world_size):
     return {
         "shard_id": rank,
         "num_shards": world_size,
+        "stick_to_shard": True,  # else each epoch reads another rank's share
         "random_shuffle": True,
         "initial_fill": 1024,
         "name": "records",
