@@ -165,6 +165,13 @@ def test_full_memory_has_a_mark_of_its_own_in_every_framework(error):
     assert len(last) > len(":::OOM rank 1: ")
 
 
+def test_of_a_message_of_several_lines_the_one_on_memory_is_said():
+    message = "Traceback (most recent call last):\\n File x\\nMXNetError: Failed to allocate memory"
+    answer = run(f"raise RuntimeError('{message}')")
+    last = answer.stdout.splitlines()[-1]
+    assert last == ":::OOM rank 1: MXNetError: Failed to allocate memory"
+
+
 def test_another_error_shows_where_it_happened():
     answer = run("1 / 0")
     assert answer.returncode == 1

@@ -32,9 +32,11 @@ OUT_OF_MEMORY = ":::OOM "
 
 # What frameworks say when memory is full; not all have an exception of their own for it.
 _MEMORY_IS_FULL = re.compile(
-    "out of memory|not enough memory|(can't|cannot|failed to|when) allocat(e|ing)|bad_alloc",
+    "out of memory|not enough memory|(can't|cannot|failed to|when) allocat(e|ing)|allocate failed"
+    "|bad_alloc",
     re.IGNORECASE,
 )
+_COLOUR = re.compile("\x1b\\[[0-9;]*m")  # in OneFlow's messages
 
 
 class Refused(Exception):
@@ -195,7 +197,9 @@ class StepLog:
             self._write(REFUSAL + "rank {}: {}".format(self.rank, error))
         except Exception as error:
             if isinstance(error, MemoryError) or _MEMORY_IS_FULL.search(str(error)):
-                reason = str(error).strip().split("\n")[0] or "no memory left"
+                lines = _COLOUR.sub("", str(error)).strip().split("\n")
+                # MXNet's messages start with a traceback.
+                reason = next(filter(_MEMORY_IS_FULL.search, lines), lines[0]) or "no memory left"
                 self._write(OUT_OF_MEMORY + "rank {}: {}".format(self.rank, reason))
             else:
                 traceback.print_exc()
