@@ -1,0 +1,156 @@
+"""ResNet-50 v1.5 in MXNet's Gluon, with 25,557,032 parameters, and its loss.
+
+Source: He et al., Deep Residual Learning for Image Recognition (2015). v1.5 halves the resolution
+in a bottleneck's 3x3 convolution, where the paper does so in its first 1x1.
+
+Where the build has them, a batch norm and what follows it are one kernel: oneDNN's on a CPU, those
+of NVIDIA's container on a GPU.
+"""
+
+import mxnet as mx
+import resnet50
+from mxnet.gluon import nn
+
+ONEDNN = any(
+    name in ("MKLDNN", "ONEDNN") and feature.enabled
+    for name, feature in mx.runtime.Features().items()
+)
+
+
+class ResNet50Loss(nn.HybridBlock):
+    """Takes uint8 images and float32 labels [N], returns their mean smoothed cross-entropy, [1].
+
+    Images arrive as bytes and are normalised here, on the device: a quarter of the traffic.
+    Its trainable parameters lie in the order of resnet50.initial_weights.
+
+    Args:
+        images: how the images lie, "NHWC" or "NCHW".
+        device: on which it is to train.
+    """
+
+    def __init__(self, images, device):
+        super().__init__()
+        layers = Layers(device)
+        self._image_axes = [images.index(axis) for axis in layers.layout]
+        self._filter_axes = ["NCHW".index(axis) for axis in layers.layout]
+        shape = [3 if axis == "C" else 1 for axis in layers.layout]
+        self.mean = self.params.get_constant("mean", mx.nd.array(resnet50.MEAN).reshape(shape))
+        self.std = self.params.get_constant("std", mx.nd.array(resnet50.STD).reshape(shape))
+        self.body = nn.HybridSequential()
+        self.body.add(layers.conv(3, 64, 7, stride=2), layers.norm_relu(64))
+        self.body.add(nn.MaxPool2D(3, strides=2, padding=1, layout=layers.layout))
+        channels = 64
+        for width, blocks, stride in resnet50.STAGES:
+            for block in range(blocks):
+                self.body.add(Bottleneck(layers, channels, width, 1 if block else stride))
+                channels = resnet50.EXPANSION * width
+        self.body.add(nn.GlobalAvgPool2D(layout=layers.layout))
+        self.classify = nn.Dense(resnet50.CLASSES, in_units=channels)
+
+    def hybrid_forward(self, F, images, labels, mean, std):
+        images = F.transpose(images, self._image_axes)
+        x = F.broadcast_div(F.broadcast_sub(F.cast(images, "float32"), mean), std)
+        log_chances = F.log_softmax(self.classify(self.body(x)))
+        of_labels = F.mean(F.pick(log_chances, labels))
+        of_all = F.mean(log_chances)
+        return (resnet50.LABEL_SMOOTHING - 1) * of_labels - resnet50.LABEL_SMOOTHING * of_all
+
+    def start_from(self, weights):
+        """Set the trainable parameters to those of resnet50.initial_weights."""
+        for parameter, (name, value) in zip(self.trainable(), weights.items(), strict=True):
+            if value.ndim == 4:
+                parameter.set_data(mx.nd.array(value.transpose(self._filter_axes)))
+            else:
+                parameter.set_data(mx.nd.array(value))
+            parameter.wd_mult = float(resnet50.decays(name))
+
+    def trainable(self):
+        """The parameters that are trained, in the order in which an image passes them."""
+        return [one for one in self.collect_params().values() if one.grad_req != "null"]
+
+
+class Bottleneck(nn.HybridBlock):
+    """1x1, 3x3 and 1x1 convolutions beside a shortcut; the output has 4 x `width` channels."""
+
+    def __init__(self, layers, channels, width, stride):
+        super().__init__()
+        out = resnet50.EXPANSION * width
+        self.body = nn.HybridSequential()
+        self.body.add(layers.conv(channels, width, 1), layers.norm_relu(width))
+        self.body.add(layers.conv(width, width, 3, stride), layers.norm_relu(width))
+        self.body.add(layers.conv(width, out, 1))
+        self.norm_add_relu = layers.norm_add_relu(out)
+        self.shortcut = nn.HybridSequential()
+        if stride != 1 or channels != out:
+            self.shortcut.add(layers.conv(channels, out, 1, stride), layers.norm(out))
+
+    def hybrid_forward(self, F, x):
+        return self.norm_add_relu(self.body(x), self.shortcut(x))
+
+
+class NormAddReLU(nn.BatchNorm):
+    """Batch norm, to which a shortcut of the same shape is added before a ReLU."""
+
+    def hybrid_forward(self, F, x, shortcut, **weights):
+        return F.relu(super().hybrid_forward(F, x, **weights) + shortcut)
+
+
+class NvidiaNormAddReLU(nn.BatchNorm):
+    """The same in one kernel of NVIDIA's build."""
+
+    def hybrid_forward(self, F, x, shortcut, **weights):
+        averages = {
+            "moving_mean": weights.pop("running_mean"),
+            "moving_var": weights.pop("running_var"),
+        }
+        settings = {name: value for name, value in self._kwargs.items() if name != "act_type"}
+        return F.BatchNormAddRelu(x, shortcut, **weights, **averages, **settings)
+
+
+class Layers:
+    """Makes layers for one device, in the layout that is best there.
+
+    NVIDIA's kernels for Tensor Cores want channels last; other builds' batch norm is slow then, and
+    on a CPU there is none.
+    """
+
+    def __init__(self, device):
+        self._on_cpu = device.device_type == "cpu"
+        self._nvidia = not self._on_cpu and hasattr(mx.nd, "BatchNormAddRelu")
+        self.layout = "NHWC" if self._nvidia else "NCHW"
+        self._settings = {
+            "axis": self.layout.index("C"),
+            "epsilon": resnet50.BATCH_NORM_EPSILON,
+            "momentum": resnet50.BATCH_NORM_MOMENTUM,
+        }
+
+    def conv(self, channels, out, size, stride=1):
+        """A convolution without a bias, which keeps the image's size at a stride of 1."""
+        return nn.Conv2D(
+            out,
+            size,
+            stride,
+            padding=size // 2,
+            layout=self.layout,
+            use_bias=False,
+            in_channels=channels,
+        )
+
+    def norm(self, channels):
+        """Batch norm."""
+        return nn.BatchNorm(in_channels=channels, **self._settings)
+
+    def norm_relu(self, channels):
+        """Batch norm and a ReLU."""
+        if self._on_cpu and ONEDNN:
+            return nn.BatchNormReLU(in_channels=channels, **self._settings)
+        if self._nvidia:
+            return nn.BatchNorm(in_channels=channels, act_type="relu", **self._settings)
+        both = nn.HybridSequential()
+        both.add(self.norm(channels), nn.Activation("relu"))
+        return both
+
+    def norm_add_relu(self, channels):
+        """Batch norm, to which a shortcut of the same shape is added before a ReLU."""
+        kind = NvidiaNormAddReLU if self._nvidia else NormAddReLU
+        return kind(in_channels=channels, **self._settings)
