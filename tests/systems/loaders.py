@@ -25,6 +25,17 @@ def batches(flags, rank, world_size):
     for images, labels in train.input_batches(flags, rank, world_size, mxnet.cpu()):
         yield images.asnumpy(), labels.asnumpy()
 """,
+    "tensorflow2": """
+import tensorflow2.data
+def batches(flags, rank, world_size):
+    return tensorflow2.data.batches(flags, [rank], world_size)
+""",
+    "ngc-tensorflow1": """
+import tensorflow, tensorflow2.data
+tensorflow.compat.v1.enable_eager_execution()
+def batches(flags, rank, world_size):
+    return tensorflow2.data.batches(flags, [rank], world_size)
+""",
     "oneflow": f"""
 import socket, subprocess, sys, tempfile
 def batches(flags, rank, world_size):
@@ -40,4 +51,5 @@ def batches(flags, rank, world_size):
         with np.load(f"{{folder}}/{{rank}}.npz") as read:
             return list(zip(read["images"], read["labels"]))
 """,
+    "paddlepaddle": "from paddlepaddle.data import input_batches as batches",
 }

@@ -7,11 +7,20 @@ MultiWorkerMirroredStrategy, which on a CPU uses one device of a process and no 
 
 import argparse
 import json
+import os
 
 from ranks import run_ranks
 
+SETTINGS = {
+    "TF_CPP_MIN_LOG_LEVEL": "2",  # errors
+    # Each GPU's kernels are launched by threads that the data's readers cannot keep busy.
+    "TF_GPU_THREAD_MODE": "gpu_private",
+}
+
 
 def main():
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
     flags = parse_flags()
     hosts = flags.hosts.split(",")
     if len(hosts) == 1:

@@ -1,0 +1,90 @@
+"""Batches of TFRecords through tf.data, for TensorFlow 2 and 1.15."""
+
+from pathlib import Path
+
+import resnet50
+import tensorflow as tf
+from steplog import Refused
+
+IMAGE, LABEL = "image/encoded", "image/class/label"
+SHUFFLED = 1024  # records
+
+
+def batches(flags, ranks, world_size):
+    """An endless tf.data.Dataset of the batches of some ranks, which take them in turn.
+
+    Args:
+        flags: data, batch_size, image_size, threads and seed.
+        ranks: each reads every world-size-th part; decide, with the seed, the order and the crops.
+        world_size: how many ranks share the images.
+
+    Returns:
+        A dataset of uint8 images [N, H, W, 3] and int64 labels [N].
+
+    Raises:
+        Refused: the parts cannot be shared equally.
+    """
+    parts = sorted(str(path) for path in Path(flags.data).glob("part-*") if not path.suffix)
+    if not parts or len(parts) % world_size:
+        raise Refused(
+            "{}: {} parts for {} ranks; allowed: a multiple of them".format(
+                flags.data, len(parts), world_size
+            )
+        )
+    of_ranks = [_of_one_rank(flags, parts[rank::world_size], flags.seed + rank) for rank in ranks]
+    turns = tf.data.Dataset.range(len(ranks)).repeat()
+    in_turn = tf.data.experimental.choose_from_datasets(of_ranks, turns)
+    return in_turn.with_options(_options(flags.threads * len(ranks)))
+
+
+def _of_one_rank(flags, parts, seed):
+    """An endless dataset of the batches in some parts."""
+
+    def load(record):
+        fields = {
+            IMAGE: tf.io.FixedLenFeature([], tf.string),
+            LABEL: tf.io.FixedLenFeature([], tf.int64),
+        }
+        fields = tf.io.parse_single_example(record, fields)
+        image = random_crop(fields[IMAGE], flags.image_size, seed)
+        return image, fields[LABEL] - 1  # in ImageNet's TFRecords 0 is the background
+
+    return (
+        tf.data.TFRecordDataset(parts)
+        .repeat()
+        .shuffle(SHUFFLED, seed)
+        .map(load, flags.threads)
+        .batch(flags.batch_size, drop_remainder=True)
+        .prefetch(2)
+    )
+
+
+def random_crop(jpeg, size, seed):
+    """Decode a random part of an image, scaled to size x size and flipped half of the time."""
+    begin, extent, _ = tf.image.sample_distorted_bounding_box(
+        tf.io.extract_jpeg_shape(jpeg),
+        tf.constant([[[0.0, 0.0, 1.0, 1.0]]]),
+        seed=seed,
+        min_object_covered=0.0,
+        area_range=resnet50.AREA,
+        aspect_ratio_range=resnet50.ASPECT,
+        max_attempts=10,
+    )
+    # A rectangle's top and left, height and width; without the channels.
+    part = tf.concat([begin[:2], extent[:2]], 0)
+    image = tf.io.decode_and_crop_jpeg(jpeg, part, channels=3)
+    image = tf.compat.v2.image.resize(image, [size, size])
+    image = tf.image.random_flip_left_right(image, seed)
+    return tf.cast(image + 0.5, tf.uint8)  # rounded
+
+
+def _options(threads):
+    """What keeps tf.data to a number of threads."""
+    options = tf.data.Options()
+    if hasattr(options, "threading"):
+        options.threading.private_threadpool_size = threads
+        options.autotune.enabled = False
+    else:  # TensorFlow 1.15
+        options.experimental_threading.private_threadpool_size = threads
+        options.experimental_optimization.autotune = False
+    return options

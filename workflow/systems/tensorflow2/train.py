@@ -1,0 +1,240 @@
+"""Train with TensorFlow 2, as tensorflow2.workers starts it.
+
+On one node a single process has all devices, a rank each. On several nodes every process has one
+device, and TF_CONFIG names them all.
+"""
+
+import json
+import os
+import platform
+import resource
+
+import numpy as np
+import resnet50
+import steplog
+import tensorflow as tf
+from tensorflow2.data import batches
+from tensorflow2.model import ResNet50, own_variable
+
+CLUSTER = json.loads(os.environ.get("TF_CONFIG", "null"))
+LOCAL_DEVICES = int(os.environ.get("LOCAL_DEVICES", "1"))
+LOCAL_RANK = int(os.environ.get("LOCAL_RANK", "0"))  # of this process's first device
+WORLD_SIZE = len(CLUSTER["cluster"]["worker"]) if CLUSTER else LOCAL_DEVICES
+FIRST_RANK = CLUSTER["task"]["index"] if CLUSTER else 0
+RANKS = range(FIRST_RANK, FIRST_RANK + LOCAL_DEVICES)  # those of this process
+
+MESSAGE_BYTES = 256  # of what ranks of different nodes tell each other
+
+
+def main():
+    flags = steplog.parse_flags()
+    logs = [steplog.StepLog(flags, rank, WORLD_SIZE) for rank in RANKS]
+    with logs[0].to_the_end():
+        train(flags, logs)
+
+
+def train(flags, logs):
+    dtype = make_precision(flags)
+    devices = prepare_devices(flags)
+    # A worker of several nodes has one device, and finds it itself.
+    strategy = (
+        tf.distribute.MultiWorkerMirroredStrategy()
+        if CLUSTER
+        else tf.distribute.MirroredStrategy(devices)
+    )
+    next_batch = make_input(flags, strategy)
+    with strategy.scope():
+        model = ResNet50(flags.seed, dtype)
+        step = make_step(flags, model, resnet50.learning_rate(logs[0].global_batch))
+
+    @tf.function(autograph=False)
+    def iterate():
+        return strategy.run(step, args=next_batch())
+
+    names = of_all_ranks(strategy, [device_name(device) for device in devices])
+    for log in logs:
+        log.configured(
+            parameters=model.parameters,
+            framework=f"tensorflow {tf.__version__}",
+            versions={
+                **versions(),
+                "precision": f"{dtype.name}, loss scale {flags.loss_scale}",
+            },
+            devices=names,
+        )
+    for iteration in range(1, flags.iterations + 1):
+        losses = iterate()
+        if logs[0].prints(iteration):
+            # Fetching a loss waits for all that its device was given before, the update too.
+            for log, loss in zip(logs, strategy.experimental_local_results(losses), strict=True):
+                log.step(iteration, float(loss))
+    digests = of_all_ranks(strategy, digests_of_replicas(strategy, model))
+    memory = of_all_ranks(strategy, [peak_memory(device) for device in devices])
+    for log in logs:
+        log.finished(digests, memory)
+
+
+def make_precision(flags):
+    """What convolutions compute in.
+
+    Mixed precision is bfloat16, or float16 on a GPU where a loss scale is asked for.
+    """
+    if flags.loss_scale == "none":
+        return tf.bfloat16 if flags.precision == "amp" else tf.float32
+    if (flags.device, flags.precision) != ("cuda", "amp"):
+        raise steplog.Refused("--loss-scale is for float16, which needs --device cuda and amp")
+    return tf.float16
+
+
+def prepare_devices(flags):
+    """The names of this process's devices, ready to be used."""
+    if flags.device == "cpu":
+        threads = flags.threads * LOCAL_DEVICES
+        steplog.keep_to_own_cores(FIRST_RANK, threads)
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(threads)
+        (cpu,) = tf.config.list_physical_devices("CPU")
+        tf.config.set_logical_device_configuration(
+            cpu, [tf.config.LogicalDeviceConfiguration()] * LOCAL_DEVICES
+        )
+        return [f"CPU:{number}" for number in range(LOCAL_DEVICES)]
+    gpus = tf.config.list_physical_devices("GPU")[LOCAL_RANK : LOCAL_RANK + LOCAL_DEVICES]
+    if len(gpus) < LOCAL_DEVICES:
+        raise steplog.Refused(
+            f"TensorFlow sees {len(gpus)} GPUs of {LOCAL_DEVICES}; allowed: a build for GPUs, such"
+            " as the image of envs/tensorflow2.image.yaml"
+        )
+    tf.config.set_visible_devices(gpus, "GPU")
+    tf.config.experimental.enable_tensor_float_32_execution(False)  # fp32 is fp32
+    return [f"GPU:{number}" for number in range(LOCAL_DEVICES)]
+
+
+def make_input(flags, strategy):
+    """What gives each replica its next images [N, H, W, 3] and labels [N], on its device."""
+    if flags.input == "synthetic":
+
+        def of_replica(context):
+            replica = context.replica_id_in_sync_group
+            with tf.device(strategy.extended.worker_devices[replica - FIRST_RANK]):
+                return [tf.constant(a) for a in resnet50.synthetic_batch(flags, replica)]
+
+        fixed = strategy.experimental_distribute_values_from_function(of_replica)
+        return lambda: fixed
+    # A dataset's batches go to the replicas in turn.
+    datasets = strategy.distribute_datasets_from_function(
+        lambda _: batches(flags, RANKS, WORLD_SIZE)
+    )
+    return iter(datasets).get_next
+
+
+def make_step(flags, model, learning_rate):
+    """One replica's iteration: takes images and labels, updates the weights, returns the loss."""
+    weights = list(model.weights.values())
+    velocities = [tf.Variable(tf.zeros_like(weight), trainable=False) for weight in weights]
+    scale = DynamicLossScale() if flags.loss_scale == "dynamic" else LossScale(flags.loss_scale)
+
+    def differentiate(images, labels):
+        with tf.GradientTape() as tape:
+            loss = model.loss(images, labels)
+            scaled = scale.value * (loss + model.decay())
+        return loss, [gradient / scale.value for gradient in tape.gradient(scaled, weights)]
+
+    if flags.compile:
+        differentiate = tf.function(differentiate, jit_compile=True, autograph=False)
+
+    def update(gradients):
+        # Keras 3 takes seven kernels for what is one here.
+        for weight, velocity, gradient in zip(weights, velocities, gradients, strict=True):
+            tf.raw_ops.ResourceApplyMomentum(
+                var=weight.handle,
+                accum=velocity.handle,
+                lr=learning_rate,
+                grad=gradient,
+                momentum=resnet50.MOMENTUM,
+            )
+
+    def step(images, labels):
+        loss, gradients = differentiate(images, labels)
+        gradients = tf.distribute.get_replica_context().all_reduce("mean", gradients)
+        scale.guard(update, gradients)
+        return loss
+
+    return step
+
+
+class LossScale:
+    """A fixed factor that keeps float16 gradients from vanishing; 1 is none."""
+
+    def __init__(self, kind):
+        self.value = {"none": 1.0, "static": resnet50.STATIC_LOSS_SCALE}[kind]
+
+    def guard(self, update, gradients):
+        """Update with gradients."""
+        update(gradients)
+
+
+class DynamicLossScale:
+    """A factor that halves when gradients overflow, and doubles after 2000 steps without.
+
+    Source: Micikevicius et al., Mixed Precision Training (2017).
+    """
+
+    def __init__(self):
+        self.value = own_variable(2.0**15)
+        self._good_steps = own_variable(0)
+
+    def guard(self, update, gradients):
+        """Update with gradients if all are finite; they are averages, the same on all ranks."""
+        finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(g)) for g in gradients])
+        tf.cond(finite, lambda: update(gradients), lambda: None)
+        good = tf.where(finite, self._good_steps + 1, 0)
+        grows = good == 2000
+        self._good_steps.assign(tf.where(grows, 0, good))
+        factor = tf.where(finite, tf.where(grows, 2.0, 1.0), 0.5)
+        self.value.assign(self.value * factor)
+
+
+def of_all_ranks(strategy, values):
+    """What each rank gave, in the order of ranks; `values` are of this process's ranks."""
+    if not CLUSTER:
+        return values
+    (value,) = values
+    message = np.frombuffer(json.dumps(value).encode().ljust(MESSAGE_BYTES), np.uint8)
+    messages = strategy.gather(tf.constant(message[np.newaxis], tf.int32), axis=0)
+    return [json.loads(bytes(one.tolist())) for one in messages.numpy()]
+
+
+def digests_of_replicas(strategy, model):
+    """A short digest of all weights that each of this process's replicas has."""
+    replicas = zip(*map(strategy.experimental_local_results, model.weights.values()), strict=True)
+    return [resnet50.digest(weight.numpy() for weight in replica) for replica in replicas]
+
+
+def peak_memory(device):
+    """Bytes: the most that was taken of a GPU, or this rank's part of the process's memory."""
+    if device.startswith("GPU"):
+        return tf.config.experimental.get_memory_info(device)["peak"]
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 // LOCAL_DEVICES
+
+
+def device_name(device):
+    """The GPU's name, or "cpu"."""
+    kind, _, number = device.partition(":")
+    if kind == "CPU":
+        return "cpu"
+    gpu = tf.config.get_visible_devices("GPU")[int(number)]
+    return tf.config.experimental.get_device_details(gpu)["device_name"]
+
+
+def versions():
+    build = tf.sysconfig.get_build_info()
+    found = {"python": platform.python_version(), "tensorflow": tf.__version__}
+    return found | {
+        name: build[key]
+        for name, key in (("cuda", "cuda_version"), ("cudnn", "cudnn_version"))
+        if key in build
+    }
+
+
+if __name__ == "__main__":
+    main()
