@@ -1,6 +1,7 @@
 """What tests share: a small real benchmark in a folder of its own."""
 
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="one",
         help="train with PyTorch alone, or with every system (make test-all)",
     )
+
+
+def pytest_configure() -> None:
+    # Started in a script's background, it would ignore Ctrl-C, and so would all that tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -25,16 +25,11 @@ def batches(flags, rank, world_size):
     for images, labels in train.input_batches(flags, rank, world_size, mxnet.cpu()):
         yield images.asnumpy(), labels.asnumpy()
 """,
-    "tensorflow2": """
-import tensorflow2.data
-def batches(flags, rank, world_size):
-    return tensorflow2.data.batches(flags, [rank], world_size)
-""",
+    "tensorflow2": "from tensorflow2.data import batches",
     "ngc-tensorflow1": """
-import tensorflow, tensorflow2.data
+import tensorflow
+from tensorflow2.data import batches
 tensorflow.compat.v1.enable_eager_execution()
-def batches(flags, rank, world_size):
-    return tensorflow2.data.batches(flags, [rank], world_size)
 """,
     "oneflow": f"""
 import socket, subprocess, sys, tempfile

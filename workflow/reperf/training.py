@@ -200,6 +200,9 @@ def _wrong_model(run: Run, facts: dict) -> str:
 def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
     """What to say of a launcher that did not exit with 0."""
     signals = re.findall(r"\bSIG[A-Z0-9]+\b", tail)
+    # Some launchers give a rank's signal as its exit code.
+    codes = set(re.findall(r"\bcode -(\d+)\b", tail))
+    signals += [one.name for one in signal.Signals if str(one.value) in codes]
     if outcome.exit_code < 0:
         signals.append(signal.Signals(-outcome.exit_code).name)
     # A launcher that has lost one rank to a signal ends the others with SIGTERM, and says so, too.

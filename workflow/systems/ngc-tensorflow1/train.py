@@ -11,7 +11,7 @@ import resnet50
 import steplog
 import tensorflow
 from tensorflow.python.client import device_lib
-from tensorflow2.data import batches
+from tensorflow2.data import batches, on_threads
 from tensorflow2.model import ResNet50
 
 tf = tensorflow.compat.v1
@@ -136,7 +136,7 @@ def make_input(flags):
         feed = {tf.placeholder(array.dtype, array.shape): array for array in arrays}
         dataset = tf.data.Dataset.from_tensors(tuple(feed)).repeat()
     else:
-        dataset = batches(flags, [RANK], WORLD_SIZE)
+        dataset = on_threads(batches(flags, RANK, WORLD_SIZE), flags.threads)
     if flags.device == "cuda":
         dataset = dataset.apply(tf.data.experimental.prefetch_to_device("/gpu:0"))
     iterator = tf.data.make_initializable_iterator(dataset)

@@ -1,12 +1,11 @@
 """Train with OneFlow: one process per device, started by oneflow.distributed.launch."""
 
-import ctypes
 import os
-import signal
 import socket
 import time
 
 import steplog
+from aborts import abort_late
 
 RANK = int(os.environ.get("RANK", "0"))
 WORLD_SIZE = int(os.environ.get("WORLD_SIZE", "1"))
@@ -33,16 +32,6 @@ def prepare(flags):
         os.environ["ONEFLOW_ENABLE_NHWC"] = "1"  # as a GPU's float16 units want it
     if RANK > 0:
         wait_for_head()
-
-
-def abort_late():
-    """Let an abort take some seconds, in which the launcher sees whether another rank died first.
-
-    A rank aborts as soon as it has lost another one, and the launcher, which looks once a second,
-    blames any that it finds dead. A signal's handler is called with its number: 6, for sleep().
-    """
-    libc = ctypes.CDLL(None)
-    libc.signal(signal.SIGABRT, libc.sleep)
 
 
 def wait_for_head():

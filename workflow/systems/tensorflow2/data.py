@@ -10,12 +10,12 @@ IMAGE, LABEL = "image/encoded", "image/class/label"
 SHUFFLED = 1024  # records
 
 
-def batches(flags, ranks, world_size):
-    """An endless tf.data.Dataset of the batches of some ranks, which take them in turn.
+def batches(flags, rank, world_size):
+    """An endless tf.data.Dataset of one rank's batches.
 
     Args:
         flags: data, batch_size, image_size, threads and seed.
-        ranks: each reads every world-size-th part; decide, with the seed, the order and the crops.
+        rank: it reads every world-size-th part; decides, with the seed, the order and the crops.
         world_size: how many ranks share the images.
 
     Returns:
@@ -31,14 +31,7 @@ def batches(flags, ranks, world_size):
                 flags.data, len(parts), world_size
             )
         )
-    of_ranks = [_of_one_rank(flags, parts[rank::world_size], flags.seed + rank) for rank in ranks]
-    turns = tf.data.Dataset.range(len(ranks)).repeat()
-    in_turn = tf.data.experimental.choose_from_datasets(of_ranks, turns)
-    return in_turn.with_options(_options(flags.threads * len(ranks)))
-
-
-def _of_one_rank(flags, parts, seed):
-    """An endless dataset of the batches in some parts."""
+    seed = flags.seed + rank
 
     def load(record):
         fields = {
@@ -50,7 +43,7 @@ def _of_one_rank(flags, parts, seed):
         return image, fields[LABEL] - 1  # in ImageNet's TFRecords 0 is the background
 
     return (
-        tf.data.TFRecordDataset(parts)
+        tf.data.TFRecordDataset(parts[rank::world_size])
         .repeat()
         .shuffle(SHUFFLED, seed)
         .map(load, flags.threads)
@@ -78,8 +71,8 @@ def random_crop(jpeg, size, seed):
     return tf.cast(image + 0.5, tf.uint8)  # rounded
 
 
-def _options(threads):
-    """What keeps tf.data to a number of threads."""
+def on_threads(dataset, threads):
+    """The dataset, kept to a number of threads."""
     options = tf.data.Options()
     if hasattr(options, "threading"):
         options.threading.private_threadpool_size = threads
@@ -87,4 +80,4 @@ def _options(threads):
     else:  # TensorFlow 1.15
         options.experimental_threading.private_threadpool_size = threads
         options.experimental_optimization.autotune = False
-    return options
+    return dataset.with_options(options)

@@ -13,7 +13,7 @@ import numpy as np
 import resnet50
 import steplog
 import tensorflow as tf
-from tensorflow2.data import batches
+from tensorflow2.data import batches, on_threads
 from tensorflow2.model import ResNet50, own_variable
 
 CLUSTER = json.loads(os.environ.get("TF_CONFIG", "null"))
@@ -120,11 +120,15 @@ def make_input(flags, strategy):
 
         fixed = strategy.experimental_distribute_values_from_function(of_replica)
         return lambda: fixed
-    # A dataset's batches go to the replicas in turn.
-    datasets = strategy.distribute_datasets_from_function(
-        lambda _: batches(flags, RANKS, WORLD_SIZE)
-    )
-    return iter(datasets).get_next
+
+    def of_ranks(_):
+        turns = tf.data.Dataset.range(LOCAL_DEVICES).repeat()
+        in_turn = tf.data.Dataset.choose_from_datasets(
+            [batches(flags, rank, WORLD_SIZE) for rank in RANKS], turns
+        )
+        return on_threads(in_turn, flags.threads * LOCAL_DEVICES)
+
+    return iter(strategy.distribute_datasets_from_function(of_ranks)).get_next
 
 
 def make_step(flags, model, learning_rate):

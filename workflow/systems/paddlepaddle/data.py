@@ -1,0 +1,67 @@
+"""Batches for PaddlePaddle, read and copied to the device while it trains."""
+
+import itertools
+
+import paddle
+import resnet50
+from steplog import Refused
+
+
+def input_batches(flags, rank, world_size, gpu=None):
+    """Endless batches of uint8 images [N, H, W, 3] and int64 labels [N], on the device.
+
+    Args:
+        flags: input, data, dali, batch_size, image_size, threads and seed.
+        rank: which share of the images is read; decides, with the seed, the order and the crops.
+        world_size: how many ranks share the images.
+        gpu: number of the GPU, or None for the CPU.
+    """
+    if flags.input == "synthetic":
+        return itertools.repeat(list(map(paddle.to_tensor, resnet50.synthetic_batch(flags, rank))))
+    if flags.dali:
+        return _dali_batches(flags, rank, world_size, gpu)
+    # OpenCV and DALI bring their own libraries: only those that are asked for are loaded.
+    from jpegs import SOURCES, batches  # noqa: PLC0415
+
+    if flags.input not in SOURCES:
+        raise Refused(f"no --input {flags.input}; allowed: {', '.join(SOURCES)}, synthetic")
+    return _copied_ahead(batches(flags, rank, world_size))
+
+
+def _dali_batches(flags, rank, world_size, gpu):
+    if flags.input != "tfrecord":
+        raise Refused(f"no --input {flags.input} with --dali; allowed: tfrecord, synthetic")
+    from dali_input import build_pipeline  # noqa: PLC0415
+
+    pipeline = build_pipeline(flags, rank, world_size, gpu)
+    if gpu is None:  # DALI's plugin for Paddle is for GPUs
+        decoded = ([part.as_array() for part in pipeline.run()] for _ in itertools.count())
+        return _copied_ahead((images, labels[:, 0]) for images, labels in decoded)
+    from nvidia.dali.plugin.paddle import DALIGenericIterator  # noqa: PLC0415
+
+    decoded = DALIGenericIterator([pipeline], ["images", "labels"])
+    return (
+        (paddle.to_tensor(one["images"]), paddle.to_tensor(one["labels"])[:, 0])
+        for (one,) in decoded
+    )
+
+
+def _copied_ahead(batches):
+    """The batches as tensors on the device, copied there by a thread of Paddle's."""
+    source = _Source(batches)
+    yield from paddle.io.DataLoader(source, batch_size=None)
+    raise source.error
+
+
+class _Source(paddle.io.IterableDataset):
+    """Batches that end with an error, which the thread that reads them would only print."""
+
+    def __init__(self, batches):
+        super().__init__()
+        self.batches, self.error = batches, None
+
+    def __iter__(self):
+        try:
+            yield from self.batches
+        except Exception as error:
+            self.error = error
