@@ -209,6 +209,8 @@ def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
     signals.sort(key=lambda name: name == "SIGTERM")
     if "SIGKILL" in signals and outcome.out_of_memory_kills:
         return "oom", "a process was killed because the machine's memory was full"
+    if "std::bad_alloc" in tail:  # nobody caught it, so the trainer could not say it
+        return "oom", f"a process found no memory, and died; {_last_heard(run, outcome)}"
     what = f"a process was ended by {signals[0]}" if signals else _last_error(tail)
     return "failed", f"{what or 'no error was printed'}; {_last_heard(run, outcome)}"
 

@@ -1,0 +1,57 @@
+"""How a run ended, by what its launcher left behind."""
+
+from pathlib import Path
+
+import pytest
+from reperf.config import load_report
+from reperf.launch import Outcome
+from reperf.records import LastHeard
+from reperf.training import judge
+
+SUITE = {
+    "name": "small",
+    "workload": "resnet50",
+    "precision": "fp32",
+    "batch_size": 4,
+    "systems": ["pytorch"],
+}
+RUN = load_report({"suites": [SUITE], "device": "cpu"}).run("small", "pytorch", "1n2g", 1)
+HEARD = tuple(LastHeard(rank=rank, iteration=3, seconds=2.0) for rank in (0, 1))
+
+
+def judged(folder: Path, log: str, **ended: object) -> tuple[str, str]:
+    """The status and the reason of a run that left this log and ended so."""
+    path = folder / "train.log"
+    path.write_text(log)
+    outcome = Outcome(**{"last_heard": HEARD} | ended)
+    return judge(RUN, outcome, path, facts={}, time_limit=60)
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "log", "status", "reason"),
+    [
+        (1, "Signal 9 (SIGKILL) received\n[rank 0] SIGTERM", "failed", "ended by SIGKILL"),
+        (1, "exit code -9", "failed", "ended by SIGKILL"),
+        (-11, "", "failed", "ended by SIGSEGV"),
+        (1, "what():  std::bad_alloc\nended with SIGABRT", "oom", "found no memory"),
+        (3, "", "failed", "no error was printed"),
+        (0, "", "failed", "the trainer reported nothing parameters"),
+    ],
+)
+def test_what_a_launcher_leaves_is_named(tmp_path: Path, exit_code, log, status, reason):
+    ended, why = judged(tmp_path, log, exit_code=exit_code)
+    assert ended == status
+    assert reason in why
+
+
+def test_killed_while_the_kernel_wanted_memory_is_out_of_memory(tmp_path: Path):
+    status, reason = judged(tmp_path, "exit code -9", exit_code=1, out_of_memory_kills=1)
+    assert (status, reason) == ("oom", "a process was killed because the machine's memory was full")
+    status, _ = judged(tmp_path, "ValueError: no such layer", exit_code=1, out_of_memory_kills=1)
+    assert status == "failed"
+
+
+def test_a_lost_rank_is_the_one_that_is_behind(tmp_path: Path):
+    behind = (HEARD[0], LastHeard(rank=1, iteration=2, seconds=1.0))
+    said = "no end after 60 s; rank 1 of 2 was last heard of at iteration 2, 1 s in"
+    assert judged(tmp_path, "", timed_out=True, last_heard=behind) == ("timeout", said)
