@@ -4,9 +4,9 @@
 
 Builds logs in three formats, long runs that print every iteration: OneFlow's lines alone; NGC
 MXNet's of eight labelled ranks that take turns; reperf's own among progress bars and warnings.
-Then the same files are measured by `reperf.found_logs` with one and two processes, and by a plain
-loop: readlines, a regular expression on every line, the speed between two iterations. All read
-from the page cache, a few logs each in turn; the numbers they find are compared.
+Then the same files are measured by `reperf.measuring.found_logs` with one and two processes, and
+by a plain loop: readlines, a regular expression on every line, the speed between two iterations.
+All read from the page cache, a few logs each in turn; the numbers they find are compared.
 """
 
 import argparse
@@ -22,8 +22,8 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from reperf.found_logs import Question, answers
-from reperf.measure import Method
+from reperf.measuring.found_logs import Question, answers
+from reperf.measuring.measure import Method
 
 FILE = 1 << 25
 """Bytes of one log."""

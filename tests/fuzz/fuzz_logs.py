@@ -16,7 +16,7 @@ import atheris
 
 with atheris.instrument_imports(include=["reperf"]):
     from reperf.logs import formats
-    from reperf.measure import Method, measure_log
+    from reperf.measuring.measure import Method, measure_log
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "logs"))
 from written import STYLES

@@ -14,8 +14,8 @@ import pytest
 import yaml
 from cluster import inside, wait_for
 from reperf.config import load_report
-from reperf.slurm import resources_of_run
-from reperf.slurm_job import whole_lines
+from reperf.training.slurm import resources_of_run
+from reperf.training.slurm_job import whole_lines
 from slurm_benchmark import SUITE, SlurmBenchmark, new_slurm_benchmark
 from small_benchmark import ROOT
 

@@ -7,7 +7,7 @@ import pytest
 import simplejpeg
 from reperf.config import Run
 from reperf.environments import read_environment
-from reperf.training import trainer_flags
+from reperf.training.train import trainer_flags
 from trainer import SMALL, losses
 
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reperf.config import Run
-from reperf.places import ThisMachine
 from reperf.records import RunRecord
 from reperf.systems import SYSTEMS, System
-from reperf.training import train
+from reperf.training.places import ThisMachine
+from reperf.training.train import train
 
 # A run of seconds on two processes; what tests change, they say.
 SMALL = {

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 from reperf.config import load_report
-from reperf.launch import Outcome
 from reperf.records import LastHeard
-from reperf.training import judge
+from reperf.training.launch import Outcome
+from reperf.training.train import judge
 
 SUITE = {
     "name": "small",

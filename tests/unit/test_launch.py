@@ -17,7 +17,7 @@ import json, os, sys
 from dataclasses import asdict
 from pathlib import Path
 from reperf.errors import ReperfError
-from reperf.launch import launch
+from reperf.training.launch import launch
 try:
     outcome = launch(
         ["bash", "-c", sys.argv[2]], log=Path(sys.argv[1]), time_limit=float(sys.argv[3]),

@@ -8,8 +8,8 @@ import pytest
 from reperf.config import Suite, Window, load_report
 from reperf.errors import ReperfError
 from reperf.files import sha256
-from reperf.log_sources import check_sources, measure_suite
-from reperf.summary import summarise
+from reperf.measuring.log_sources import check_sources, measure_suite
+from reperf.measuring.summary import summarise
 from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
 from step_logs import step_log
 from test_measure import RUN, kept_run

@@ -10,8 +10,8 @@ import pytest
 from reperf.config import Run, Window
 from reperf.files import sha256
 from reperf.logs import mllog
-from reperf.measure import Measurement, Method, measure_log
-from reperf.own_runs import measure_own_runs
+from reperf.measuring.measure import Measurement, Method, measure_log
+from reperf.measuring.own_runs import measure_own_runs
 from reperf.records import Environment, Host, RunRecord
 from reperf.systems import SYSTEMS
 from step_logs import event, step, step_log

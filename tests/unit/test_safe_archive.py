@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reperf.errors import ReperfError
-from reperf.found_logs import Question, answers
-from reperf.measure import Method
-from reperf.safe_archive import MOST_MEMBERS, open_archive
+from reperf.measuring.found_logs import Question, answers
+from reperf.measuring.measure import Method
+from reperf.measuring.safe_archive import MOST_MEMBERS, open_archive
 
 LOG = (Path(__file__).parents[1] / "data/logs/oneflow_resnet50_2n8g_b128_fp32.log").read_bytes()
 

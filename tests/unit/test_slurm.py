@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reperf import slurm
 from reperf.config import Container, Report, load_report
 from reperf.errors import ReperfError
-from reperf.slurm_job import _on_its_node, contained, whole_lines
+from reperf.training import slurm
+from reperf.training.slurm_job import _on_its_node, contained, whole_lines
 
 LAUNCHER = ["torchrun", "--node-rank={node_rank}", "train.py", "--data", "my images"]
 FOLDER = Path("/shared/reperf")

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reperf.statistics import compare, efficiency, median_interval, speedup, spread
+from reperf.measuring.statistics import compare, efficiency, median_interval, speedup, spread
 
 
 @pytest.mark.parametrize(

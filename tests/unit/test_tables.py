@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reperf.config import Cell
 from reperf.errors import ReperfError
-from reperf.measure import Measurement
-from reperf.own_runs import row_of_run
-from reperf.summary import summarise
+from reperf.measuring.measure import Measurement
+from reperf.measuring.own_runs import row_of_run
+from reperf.measuring.summary import summarise
 from reperf.tables import (
     MEASUREMENTS,
     SUMMARY,

@@ -105,10 +105,10 @@ def test_each_call_of_the_readme_works(call: str, finished_benchmark: Benchmark)
     ("edited", "rerun", "untouched"),
     [
         ("workflow/reperf/figures.py", {"draw_figures"}, {"train", "measure", "summarise"}),
-        ("workflow/reperf/statistics.py", {"summarise"}, {"train", "measure"}),
-        ("workflow/reperf/measure.py", {"measure"}, {"train", "convert"}),
+        ("workflow/reperf/measuring/statistics.py", {"summarise"}, {"train", "measure"}),
+        ("workflow/reperf/measuring/measure.py", {"measure"}, {"train", "convert"}),
         ("workflow/systems/pytorch/train.py", {"train"}, {"environment", "convert"}),
-        ("workflow/reperf/launch.py", set(), {"train", "measure", "summarise", "report"}),
+        ("workflow/reperf/training/launch.py", set(), {"train", "measure", "summarise", "report"}),
     ],
 )
 def test_editing_code_reruns_what_it_computes_and_nothing_else(

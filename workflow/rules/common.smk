@@ -9,9 +9,9 @@ from reperf.config import load_report
 from reperf.errors import ReperfError, one_line_errors
 from reperf.files import hold_folder
 from reperf.machine import check_fits
-from reperf.slurm import cancel_left_over, check_cluster, status_command
+from reperf.training.slurm import cancel_left_over, check_cluster, status_command
 from reperf.sources import code_of, seen_from_here
-from reperf.tries import keep_lost
+from reperf.training.tries import keep_lost
 
 with one_line_errors():
     REPORT = load_report(config, source=str(workflow.configfiles[-1]))

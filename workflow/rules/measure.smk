@@ -1,7 +1,7 @@
 # From logs to numbers: one process a suite measures all of its runs and logs.
 
-from reperf.found_logs import files_of
-from reperf.log_sources import check_sources
+from reperf.measuring.found_logs import files_of
+from reperf.measuring.log_sources import check_sources
 
 with one_line_errors():
     check_sources(REPORT)

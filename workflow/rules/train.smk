@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from reperf.slurm import resources_of_run
+from reperf.training.slurm import resources_of_run
 from reperf.systems import load_systems
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reperf.config import Suite, Window
-from reperf.log_sources import measure_suite
+from reperf.measuring.log_sources import measure_suite
 from reperf.script import script
 from reperf.tables import MEASUREMENTS, write_table
 

@@ -1,8 +1,8 @@
 """Summarise a suite: one row a cell."""
 
 from reperf.config import Cell
+from reperf.measuring.summary import summarise
 from reperf.script import script
-from reperf.summary import summarise
 from reperf.tables import SUMMARY, read_measurements, write_table
 
 with script(snakemake.log[0]):

@@ -3,9 +3,9 @@
 import os
 
 from reperf.config import Run
-from reperf.places import place_of
 from reperf.script import script
-from reperf.training import train
+from reperf.training.places import place_of
+from reperf.training.train import train
 
 with script(snakemake.log[0]):
     run = Run.model_validate(snakemake.params.run)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from reperf.facts import Fact
 from reperf.logs import formats
-from reperf.measure import Measurement, Method, measure_log
+from reperf.measuring.measure import Measurement, Method, measure_log
 from written import STYLES
 
 REAL = Path(__file__).resolve().parents[2] / "data" / "logs"

@@ -7,7 +7,7 @@ from asking import measure, measure_written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.logs import formats
-from reperf.measure import Measurement
+from reperf.measuring.measure import Measurement
 from written import STYLES, written
 
 NAMES = sorted(name for name in formats() if STYLES[name].has_time)

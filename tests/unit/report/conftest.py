@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from reperf.config import Report, Run, load_report
 from reperf.figures import draw_published, draw_suite
+from reperf.measuring.summary import summarise
 from reperf.records import Environment, Gpu, Host, LastHeard, RunRecord
 from reperf.report import write_report
-from reperf.summary import summarise
 from reperf.tables import (
     MEASUREMENTS,
     SUMMARY,

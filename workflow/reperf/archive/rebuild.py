@@ -12,8 +12,8 @@ from reperf.archive.suite import CELL_LIST, CELLS, CONFIG, figures_of, tables_of
 from reperf.config import Cell, Report, Run, load_report
 from reperf.errors import ReperfError
 from reperf.figures import draw_suite
-from reperf.log_sources import measure_suite
-from reperf.summary import summarise
+from reperf.measuring.log_sources import measure_suite
+from reperf.measuring.summary import summarise
 from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
 
 Content = TypeVar("Content")

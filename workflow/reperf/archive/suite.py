@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from reperf.archive.container import Member, write
 from reperf.config import Cell, Report, Run, Suite
-from reperf.found_logs import files_of
+from reperf.measuring.found_logs import files_of
 from reperf.records import RunRecord
 from reperf.systems import ROOT, load_systems
 

@@ -70,9 +70,9 @@ def _topology(text: str) -> tuple[int, int]:
 
 def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     """Print a line, or an object, per run found."""
-    from reperf.found_logs import Question, answers  # noqa: PLC0415 - half a second of libraries
     from reperf.logs import formats  # noqa: PLC0415
-    from reperf.measure import Method  # noqa: PLC0415
+    from reperf.measuring.found_logs import Question, answers  # noqa: PLC0415 - half a second of libraries
+    from reperf.measuring.measure import Method  # noqa: PLC0415
 
     if options.format not in (None, *formats()):
         parser.error(f"argument --format: {options.format!r}; allowed: {', '.join(formats())}")

@@ -18,10 +18,10 @@ from typing import Any
 from reperf.config import Report, Run
 from reperf.doctor.case import largest_shape
 from reperf.doctor.record import AllReduce
-from reperf.launch import launch
-from reperf.places import place_of
 from reperf.systems import System, load_systems
-from reperf.training import launcher, run_variables
+from reperf.training.launch import launch
+from reperf.training.places import place_of
+from reperf.training.train import launcher, run_variables
 
 MEGABYTES = (1, 16, 64)
 TIME_LIMIT = 120

@@ -11,8 +11,8 @@ from reperf.config import Cluster, Report, load_report
 from reperf.doctor.case import largest_shape
 from reperf.errors import ReperfError
 from reperf.machine import check_fits
-from reperf.slurm import ask, check_cluster
 from reperf.systems import ROOT
+from reperf.training.slurm import ask, check_cluster
 
 WAIT_SECONDS = 60
 """How long a node may be busy with other jobs before the doctor gives up on it."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from reperf.config import Container, Run
-from reperf.slurm import ask
+from reperf.training.slurm import ask
 
 _LABEL = re.compile(rb" *\d+: ")
 _LONGEST_PART = 1024

@@ -16,7 +16,7 @@ from reperf.logs import recognise
 from reperf.logs.format import Format
 from reperf.logs.runs import LoggedRun, training_runs, whole_log
 from reperf.logs.scan import blocks
-from reperf.window import by_window, in_order, intervals, step_samples
+from reperf.measuring.window import by_window, in_order, intervals, step_samples
 
 Sources = Sequence[tuple[str, Iterable[Fact]]]
 """Who else knows about a log's runs, and what."""

@@ -10,7 +10,7 @@ from reperf.errors import ReperfError
 from reperf.facts import Fact, unit_of
 from reperf.files import sha256
 from reperf.logs import mllog
-from reperf.measure import Measurement, Method, measure_log
+from reperf.measuring.measure import Measurement, Method, measure_log
 from reperf.records import RunRecord
 from reperf.systems import WORKLOADS
 

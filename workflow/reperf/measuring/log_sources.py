@@ -8,11 +8,11 @@ from pathlib import Path
 from reperf.config import LogSource, Report, Suite, Window, topology_shape
 from reperf.errors import ReperfError
 from reperf.facts import unit_of
-from reperf.found_logs import Answer, Question, answers
 from reperf.logs import format_called
 from reperf.logs.format import Format
-from reperf.measure import Method
-from reperf.own_runs import measure_own_runs
+from reperf.measuring.found_logs import Answer, Question, answers
+from reperf.measuring.measure import Method
+from reperf.measuring.own_runs import measure_own_runs
 
 Row = dict[str, object]
 

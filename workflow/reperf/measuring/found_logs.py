@@ -15,10 +15,10 @@ from reperf.errors import ReperfError
 from reperf.facts import Facts, facts_in_path
 from reperf.faults import first_fault
 from reperf.logs import NO_FORMAT, formats, mllog
-from reperf.measure import Measurement, Method, Sources, measure_log
-from reperf.own_runs import facts_of_run
+from reperf.measuring.measure import Measurement, Method, Sources, measure_log
+from reperf.measuring.own_runs import facts_of_run
+from reperf.measuring.safe_archive import DAMAGE, ArchivedFile, is_archive, open_archive
 from reperf.records import RunRecord
-from reperf.safe_archive import DAMAGE, ArchivedFile, is_archive, open_archive
 
 SUFFIXES = (".log", ".txt", ".out", ".err")
 """Names under which a log in a folder or archive is looked for."""

@@ -8,7 +8,7 @@ import pandas as pd
 from reperf.config import Cell
 from reperf.errors import ReperfError
 from reperf.facts import unit_of
-from reperf.statistics import efficiency, speedup, spread
+from reperf.measuring.statistics import efficiency, speedup, spread
 from reperf.tables import IDENTITY, SUMMARY
 
 BASELINE = "1n1g"

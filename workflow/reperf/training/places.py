@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any, Protocol
 
 from reperf.config import Container, Run
-from reperf.slurm_job import SlurmJob
+from reperf.training.slurm_job import SlurmJob
 
 
 class Place(Protocol):

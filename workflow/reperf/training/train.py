@@ -12,14 +12,14 @@ from reperf.config import Run
 from reperf.environments import read_environment
 from reperf.errors import ReperfError
 from reperf.files import sha256
-from reperf.launch import Outcome, launch
 from reperf.logs import mllog
 from reperf.machine import describe_host
-from reperf.places import Place
 from reperf.records import RunRecord, Status
 from reperf.systems import ROOT, SYSTEMS, WORKLOADS, System, load_systems
-from reperf.telemetry import gpu_meter
-from reperf.tries import keep, new_try
+from reperf.training.launch import Outcome, launch
+from reperf.training.places import Place
+from reperf.training.telemetry import gpu_meter
+from reperf.training.tries import keep, new_try
 
 FINAL_STATUSES = ("ok", "oom", "unsupported")
 """How a run can end that another try would not change."""
