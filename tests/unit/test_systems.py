@@ -1,5 +1,7 @@
 """The systems under test: what their folders say, and what they can train."""
 
+import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,39 @@ def test_what_is_built_is_complete(system: System):
     assert set(system.workloads) <= set(WORKLOADS)
     assert SYSTEMS / "steplog.py" in system.sources
     assert all(source.is_relative_to(ROOT) for source in system.sources)
+
+
+def code_without_comments(path: Path) -> str:
+    """A file's code; docstrings and comments may give examples."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        return re.sub(r"#.*", "", text)
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            node.body = [part for part in node.body if not is_text(part)] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def test_no_rule_and_no_library_module_names_a_system():
+    workflow = ROOT / "workflow"
+    # Formats and published tables are of what these systems printed and reached once.
+    of_the_past = {workflow / "reperf/logs", workflow / "reperf/published"}
+    suffixes = {".py", ".smk", ".j2"}
+    files = [ROOT / "Snakefile", *(path for path in workflow.rglob("*") if path.suffix in suffixes)]
+    looked_at = [
+        path
+        for path in files
+        if SYSTEMS not in path.parents and not of_the_past & set(path.parents)
+    ]
+    assert len(looked_at) > 80
+    name = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, load_systems()))})(?![\w-])")
+    named = {str(path): name.findall(code_without_comments(path)) for path in looked_at}
+    assert not {path: found for path, found in named.items() if found}
 
 
 def test_a_system_shares_the_environment_of_one_that_exists():

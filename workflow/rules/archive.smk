@@ -9,8 +9,7 @@ def results_of_suite(wildcards):
 
 
 def trainers_of_suite(wildcards):
-    runs = REPORT.runs(REPORT.suite(wildcards.suite))
-    used = sorted({run.system for run in runs})
+    used = sorted({run.system for run in RUNS[wildcards.suite]})
     return seen_from_here(
         source for system in used for source in load_systems()[system].sources
     )

@@ -18,6 +18,7 @@ with one_line_errors():
     check_fits(REPORT)
 
 SUITES = [suite.name for suite in REPORT.suites]
+RUNS = {suite.name: REPORT.runs(suite) for suite in REPORT.suites}
 ENTRIES = {entry.id for suite in REPORT.suites for entry in suite.entries}
 ALL_CORES = workflow.resource_settings.cores or 1
 

@@ -8,7 +8,7 @@ with one_line_errors():
 
 
 def folders_of_suite(wildcards):
-    return [str(run.folder) for run in REPORT.runs(REPORT.suite(wildcards.suite))]
+    return [str(run.folder) for run in RUNS[wildcards.suite]]
 
 
 def logs_of_suite(wildcards):

@@ -4,11 +4,7 @@ from reperf.doctor.record import DIAGNOSIS
 
 
 def records_of_report(wildcards):
-    return [
-        f"{run.folder}/run.json"
-        for suite in REPORT.suites
-        for run in REPORT.runs(suite)
-    ]
+    return [f"{run.folder}/run.json" for runs in RUNS.values() for run in runs]
 
 
 def diagnosis_if_made(wildcards):

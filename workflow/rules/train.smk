@@ -6,10 +6,13 @@ from reperf.training.slurm import resources_of_run
 from reperf.systems import load_systems
 
 
+@cache
+def run_of_path(suite, entry, topology, repeat):
+    return REPORT.run(suite, entry, topology, repeat)
+
+
 def the_run(wildcards):
-    return REPORT.run(
-        wildcards.suite, wildcards.entry, wildcards.topology, wildcards.repeat
-    )
+    return run_of_path(*wildcards)
 
 
 def system_of_run(wildcards):
