@@ -41,6 +41,14 @@ def test_what_is_built_is_complete(system: System):
     assert all(source.is_relative_to(ROOT) for source in system.sources)
 
 
+@pytest.mark.parametrize("system", load_systems().values(), ids=lambda system: system.id)
+def test_the_page_of_systems_names_each_with_its_variants(system: System):
+    lines = (ROOT / "docs/systems.md").read_text(encoding="utf-8").splitlines()
+    (row,) = [line for line in lines if line.startswith(f"| `{system.id}` |")]
+    variants = set(re.findall("`([^`]+)`", row.rpartition(" | ")[2]))
+    assert variants == set(system.variants)
+
+
 def code_without_comments(path: Path) -> str:
     """A file's code; docstrings and comments may give examples."""
     text = path.read_text(encoding="utf-8")
