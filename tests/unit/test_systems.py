@@ -36,6 +36,7 @@ def test_what_is_built_is_complete(system: System):
         return
     assert system.lock.exists()
     assert system.launch
+    assert system.workloads
     assert set(system.workloads) <= set(WORKLOADS)
     assert SYSTEMS / "steplog.py" in system.sources
     assert all(source.is_relative_to(ROOT) for source in system.sources)
