@@ -4,17 +4,18 @@
 
 PYTHON ?= python3
 VENV := .venv
+SYSTEMS := one
 
 .PHONY: report test test-all clean
 
 report: $(VENV)/reperf-installed
 	$(VENV)/bin/snakemake --profile local
 
-test: $(VENV)/tests-installed
-	$(VENV)/bin/python -m pytest
-
-test-all: $(VENV)/tests-installed
-	$(VENV)/bin/python -m pytest --systems all
+# The library's tests share the cores; whatever trains has the machine to itself.
+test-all: SYSTEMS := all
+test test-all: $(VENV)/tests-installed
+	$(VENV)/bin/python -m pytest --numprocesses auto tests/unit
+	$(VENV)/bin/python -m pytest --systems $(SYSTEMS) tests/slurm tests/systems tests/workflow
 
 # uv installs the pinned packages in seconds; pip fetches uv itself.
 $(VENV)/reperf-installed: requirements.txt pyproject.toml
