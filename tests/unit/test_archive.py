@@ -228,8 +228,8 @@ class TestHostileArchives:
         assert "beside its members" in fault_of(path)
 
 
-GPUS_ONLY = "ngc-mxnet"
-"""A system that no CPU will ever run."""
+GPUS_ONLY = {"system": "oneflow", "variant": "static-loss-scale"}
+"""What no CPU can train."""
 
 SUITE = {
     "title": "two repeats",
