@@ -7,9 +7,8 @@ from reperf.systems import load_systems
 from slurm_benchmark import SUITE, new_slurm_benchmark
 
 
-def test_every_system_trains_on_two_nodes(tmp_path, environments, cluster, pytestconfig):
-    if pytestconfig.getoption("systems") == "one":
-        pytest.skip("trains in every framework: make test-all")
+@pytest.mark.every_system
+def test_every_system_trains_on_two_nodes(tmp_path, environments, cluster):
     benchmark = new_slurm_benchmark(tmp_path / "benchmark", environments, cluster)
     built = [name for name, system in load_systems().items() if system.trainer.exists()]
     suite = SUITE | {"input": "records", "systems": built}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import simplejpeg
 import skimage.data
+from loaders import COLOURS
 from reperf.data.convert import convert
 from reperf.environments import build, is_current
 from reperf.systems import load_systems
@@ -55,10 +56,6 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def records(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The photographs as two record parts, in the format asked for."""
     return _converted(images, tmp_path_factory)
-
-
-COLOURS = [(r, g, b) for r in (10, 240) for g in (10, 240) for b in (10, 90, 170, 240)]
-"""One for each class of coloured_records: red, green and blue."""
 
 
 @pytest.fixture(scope="session")

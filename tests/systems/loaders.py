@@ -1,10 +1,13 @@
-"""How to get the batches that a system trains on: Python for the system's own environment.
+"""How to get the batches that a system trains on, and what is asked of them.
 
-Each defines batches(flags, rank, world_size), which gives images [N, H, W, 3] from 0 to 255 in red,
-green and blue, and labels.
+A loader is Python for the system's own environment. It defines batches(flags, rank, world_size),
+which gives images [N, H, W, 3] from 0 to 255 in red, green and blue, and labels.
 """
 
 from pathlib import Path
+
+COLOURS = [(r, g, b) for r in (10, 240) for g in (10, 240) for b in (10, 90, 170, 240)]
+"""One for each class of the coloured records: red, green and blue."""
 
 LOADERS = {
     "pytorch": "from jpegs import batches",

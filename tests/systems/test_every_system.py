@@ -5,9 +5,8 @@ import pytest
 from reperf.systems import load_systems
 
 
-def test_the_report_of_all_systems_comes_from_one_command(benchmark, pytestconfig):
-    if pytestconfig.getoption("systems") == "one":
-        pytest.skip("trains in every framework: make test-all")
+@pytest.mark.every_system
+def test_the_report_of_all_systems_comes_from_one_command(benchmark):
     benchmark.configure(repeats=1, time_limit=600)
     answer = benchmark.snakemake("--config", "systems=all", timeout=3600)
     assert answer.returncode == 0, answer.stdout[-5000:]

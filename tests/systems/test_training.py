@@ -6,8 +6,7 @@ from itertools import pairwise
 
 import psutil
 import pytest
-from conftest import COLOURS
-from loaders import LOADERS
+from loaders import COLOURS, LOADERS
 from trainer import limited_memory, losses, step_log
 
 WORLD_SIZE = 2

@@ -7,15 +7,9 @@ from reperf.config import load_report
 from reperf.records import LastHeard
 from reperf.training.launch import Outcome
 from reperf.training.train import judge
+from small_benchmark import SMALL
 
-SUITE = {
-    "name": "small",
-    "workload": "resnet50",
-    "precision": "fp32",
-    "batch_size": 4,
-    "systems": ["pytorch"],
-}
-RUN = load_report({"suites": [SUITE], "device": "cpu"}).run("small", "pytorch", "1n2g", 1)
+RUN = load_report(SMALL).run("small", "pytorch", "1n2g", 1)
 HEARD = tuple(LastHeard(rank=rank, iteration=3, seconds=2.0) for rank in (0, 1))
 
 

@@ -8,19 +8,12 @@ from pydantic import ValidationError
 from reperf.config import load_report
 from reperf.machine import describe_host
 from reperf.records import Environment, LastHeard, Power, RunRecord
-
-SUITE = {
-    "name": "small",
-    "workload": "resnet50",
-    "precision": "fp32",
-    "batch_size": 4,
-    "systems": ["pytorch"],
-}
+from small_benchmark import SMALL
 
 
 @pytest.fixture
 def record() -> RunRecord:
-    report = load_report({"suites": [SUITE], "device": "cpu"})
+    report = load_report(SMALL)
     return RunRecord(
         status="timeout",
         reason="no end after 300 s; rank 0 of 1 was last heard of at iteration 20, 12 s in",

@@ -325,6 +325,21 @@ class Run(_Model):
         return self.world_size * self.batch_size
 
     @property
+    def identity(self) -> dict[str, str | int | None]:
+        """What names the run's cell in the tables, see reperf.tables.IDENTITY."""
+        return {
+            "suite": self.suite,
+            "system": self.system,
+            "workload": self.workload,
+            "precision": self.precision,
+            "variant": self.variant,
+            "batch_size_per_device": self.batch_size,
+            "topology": self.topology,
+            "num_nodes": self.nodes,
+            "devices_per_node": self.devices_per_node,
+        }
+
+    @property
     def folder(self) -> Path:
         """Where the run's log and record lie, relative to the working folder."""
         return Path("results/runs", self.suite, self.entry, self.topology, str(self.repeat))

@@ -131,7 +131,10 @@ def tiny_disk(tmp_path):
     mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk]
     tried = subprocess.run(mount, check=False, capture_output=True)
     if tried.returncode != 0:
-        pytest.skip("mounting a file system takes root; the next test needs none")
+        pytest.skip(
+            "a full disk needs a file system of its own, which only root can mount; "
+            "test_a_file_size_limit_is_said_in_one_line_and_leaves_nothing_half_written needs none"
+        )
     yield disk
     subprocess.run(["umount", disk], check=True)
 

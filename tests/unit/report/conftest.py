@@ -130,16 +130,8 @@ def _measurement(run: Run) -> dict:
     }
     return (
         dict.fromkeys(MEASUREMENTS)
+        | run.identity
         | {
-            "suite": run.suite,
-            "system": run.system,
-            "workload": run.workload,
-            "precision": run.precision,
-            "variant": run.variant,
-            "batch_size_per_device": run.batch_size,
-            "topology": run.topology,
-            "num_nodes": run.nodes,
-            "devices_per_node": run.devices_per_node,
             "repeat": run.repeat,
             "status": status,
             "reason": reason,

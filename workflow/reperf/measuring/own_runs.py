@@ -72,16 +72,7 @@ def facts_of_run(run: Run) -> list[Fact]:
 
 def row_of_run(run: Run, measured: Measurement, status: str, digest: str) -> dict:
     """One row of measurements.csv; its source is empty, because the run was made here."""
-    return {
-        "suite": run.suite,
-        "system": run.system,
-        "workload": run.workload,
-        "precision": run.precision,
-        "variant": run.variant,
-        "batch_size_per_device": run.batch_size,
-        "topology": run.topology,
-        "num_nodes": run.nodes,
-        "devices_per_node": run.devices_per_node,
+    return run.identity | {
         "repeat": run.repeat,
         "status": status,
         "reason": measured.reason,

@@ -47,19 +47,7 @@ def _key(values: Iterable[object]) -> tuple[str, ...]:
 
 
 def _identity(cell: Cell) -> dict:
-    run = cell.runs[0]
-    return {
-        "suite": run.suite,
-        "system": run.system,
-        "workload": run.workload,
-        "precision": run.precision,
-        "variant": run.variant,
-        "batch_size_per_device": run.batch_size,
-        "topology": run.topology,
-        "num_nodes": run.nodes,
-        "devices_per_node": run.devices_per_node,
-        "source": "",
-    }
+    return cell.runs[0].identity | {"source": ""}
 
 
 def _unsupported(cell: Cell) -> dict:
