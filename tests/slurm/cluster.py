@@ -234,11 +234,12 @@ def wait_for(condition: Callable[[], bool], what: str, timeout: float = 30) -> N
 
 def _end(machine: subprocess.Popen) -> None:
     """Kill a machine: with the first process of its namespace, the kernel kills all others."""
-    first = psutil.Process(machine.pid).children()
-    for process in first:
-        process.kill()
-    if not first:  # it was still starting
-        machine.kill()
+    with suppress(psutil.NoSuchProcess):  # it has ended already
+        first = psutil.Process(machine.pid).children()
+        for process in first:
+            process.kill()
+        if not first:  # it was still starting
+            machine.kill()
     machine.wait()
     machine.stdout.close()
 

@@ -4,7 +4,6 @@ import json
 import signal
 from itertools import pairwise
 
-import psutil
 import pytest
 from loaders import COLOURS, LOADERS
 from trainer import limited_memory, losses, step_log
@@ -35,14 +34,6 @@ def fixed_runs(trainers):
         return done[name]
 
     return run
-
-
-@pytest.fixture(autouse=True)
-def _no_process_is_left():
-    before = set(psutil.Process().children(recursive=True))
-    yield
-    left = set(psutil.Process().children(recursive=True)) - before
-    assert not left
 
 
 def test_two_processes_train_the_agreed_model_and_end_with_equal_weights(system, fixed_runs):

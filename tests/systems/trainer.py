@@ -6,13 +6,15 @@ import re
 import resource
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import chdir, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 from reperf.config import Run
 from reperf.records import RunRecord
 from reperf.systems import SYSTEMS, System
@@ -51,12 +53,22 @@ class Trainer:
         return self.folder / self.system.environment
 
     def train(self, time_limit: float = 240, **changes: object) -> tuple[RunRecord, str]:
-        """Train as the workflow does; returns the run's record and its log."""
+        """Train as the workflow does, in a process of its own; returns the run's record and log.
+
+        Raises:
+            AssertionError: a process outlived the run.
+        """
         run = Run.model_validate(SMALL | {"system": self.system.id} | changes)
-        with chdir(self.folder):
-            train(run, ThisMachine(run), time_limit=time_limit, attempt=1, last_attempt=True)
-            log = (run.folder / "train.log").read_text(errors="replace")
-            return RunRecord.read(run.folder / "run.json"), log
+        subprocess.run(
+            [sys.executable, __file__, run.model_dump_json(), str(time_limit)],
+            check=True,
+            cwd=self.folder,
+        )
+        left = [one for one in psutil.process_iter(["cwd"]) if one.info["cwd"] == str(self.folder)]
+        assert not left
+        folder = self.folder / run.folder
+        log = (folder / "train.log").read_text(errors="replace")
+        return RunRecord.read(folder / "run.json"), log
 
     @contextmanager
     def disturbed(self, what: signal.Signals, rank: int, iteration: int) -> Iterator[None]:
@@ -136,3 +148,9 @@ def losses(text: str, rank: int) -> list[float]:
         return [step["loss"] for step in step_log(text)[1]]
     found = re.findall(rf"^.*\brank {rank}: iteration \d+, loss (\S+)", text, re.MULTILINE)
     return [float(loss) for loss in found]
+
+
+if __name__ == "__main__":
+    asked = Run.model_validate_json(sys.argv[1])
+    limit = float(sys.argv[2])
+    train(asked, ThisMachine(asked), time_limit=limit, attempt=1, last_attempt=True)
