@@ -39,13 +39,10 @@ class ResNet50Loss(nn.HybridBlock):
         self.body = nn.HybridSequential()
         self.body.add(layers.conv(3, 64, 7, stride=2), layers.norm_relu(64))
         self.body.add(nn.MaxPool2D(3, strides=2, padding=1, layout=layers.layout))
-        channels = 64
-        for width, blocks, stride in resnet50.STAGES:
-            for block in range(blocks):
-                self.body.add(Bottleneck(layers, channels, width, 1 if block else stride))
-                channels = resnet50.EXPANSION * width
+        for _, *shape in resnet50.BLOCKS:
+            self.body.add(Bottleneck(layers, *shape))
         self.body.add(nn.GlobalAvgPool2D(layout=layers.layout))
-        self.classify = nn.Dense(resnet50.CLASSES, in_units=channels)
+        self.classify = nn.Dense(resnet50.CLASSES, in_units=resnet50.FEATURES)
 
     def hybrid_forward(self, F, images, labels, mean, std):
         images = F.transpose(images, self._image_axes)

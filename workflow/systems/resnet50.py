@@ -15,7 +15,6 @@ STD = (58.395, 57.12, 57.375)
 AREA = (0.08, 1.0)
 ASPECT = (3 / 4, 4 / 3)
 
-STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))  # width, blocks, stride
 EXPANSION = 4  # a block's output channels by its width
 CLASSES = 1000
 
@@ -26,6 +25,22 @@ MOMENTUM = 0.875
 WEIGHT_DECAY = 3.0517578125e-05  # not on batch norm
 LABEL_SMOOTHING = 0.1
 STATIC_LOSS_SCALE = 128.0
+
+
+def _blocks():
+    channels = 64
+    for stage, (width, count, stride) in enumerate(
+        ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)), start=1
+    ):
+        for block in range(count):
+            yield "layer{}.{}".format(stage, block), channels, width, 1 if block else stride
+            channels = EXPANSION * width
+
+
+BLOCKS = tuple(_blocks())
+"""The sixteen bottlenecks in order: name, channels of the input, width, stride of the 3x3."""
+FEATURES = EXPANSION * BLOCKS[-1][2]
+"""What the classifier is given of each image."""
 
 
 def learning_rate(global_batch):
@@ -71,17 +86,13 @@ def initial_weights(seed):
 
     weights = {}
     conv_bn("stem", 3, 64, 7)
-    channels = 64
-    for stage, (width, blocks, _) in enumerate(STAGES, start=1):
-        for block in range(blocks):
-            name = "layer{}.{}".format(stage, block)
-            conv_bn(name + ".1", channels, width, 1)
-            conv_bn(name + ".2", width, width, 3)
-            conv_bn(name + ".3", width, EXPANSION * width, 1, gamma=0.0)
-            if block == 0:
-                conv_bn(name + ".shortcut", channels, EXPANSION * width, 1)
-            channels = EXPANSION * width
-    weights["fc.weight"] = uniform((CLASSES, channels), channels**-0.5)
+    for name, channels, width, _ in BLOCKS:
+        conv_bn(name + ".1", channels, width, 1)
+        conv_bn(name + ".2", width, width, 3)
+        conv_bn(name + ".3", width, EXPANSION * width, 1, gamma=0.0)
+        if channels != EXPANSION * width:
+            conv_bn(name + ".shortcut", channels, EXPANSION * width, 1)
+    weights["fc.weight"] = uniform((CLASSES, FEATURES), FEATURES**-0.5)
     weights["fc.bias"] = np.zeros(CLASSES, np.float32)
     return weights
 

@@ -29,13 +29,9 @@ class ResNet50(nn.Module):
         norm_relu = nn.FusedBatchNorm2d if fused else NormReLU
         self.conv, self.norm = _conv(3, 64, 7, stride=2), _norm(norm_relu, 64)
         self.pool = nn.MaxPool2d(3, stride=2, padding=1)
-        channels, blocks = 64, []
-        for width, count, stride in resnet50.STAGES:
-            for block in range(count):
-                blocks.append(Bottleneck(channels, width, 1 if block else stride, norm_relu))
-                channels = resnet50.EXPANSION * width
+        blocks = (Bottleneck(*shape, norm_relu) for _, *shape in resnet50.BLOCKS)
         self.blocks = nn.Sequential(*blocks)
-        self.classify = nn.Linear(channels, resnet50.CLASSES)
+        self.classify = nn.Linear(resnet50.FEATURES, resnet50.CLASSES)
         start = resnet50.initial_weights(seed)
         self.names = list(start)  # of the parameters, in their order
         with flow.no_grad():

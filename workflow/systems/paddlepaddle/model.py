@@ -27,13 +27,9 @@ class ResNet50(nn.Layer):
         self.register_buffer("std", paddle.to_tensor(resnet50.STD), persistable=False)
         self.stem = nn.Sequential(*_conv_bn(3, 64, 7, 2, layout=layout), nn.ReLU())
         self.pool = nn.MaxPool2D(3, stride=2, padding=1, data_format=layout)
-        channels, blocks = 64, []
-        for width, count, stride in resnet50.STAGES:
-            for block in range(count):
-                blocks.append(Bottleneck(channels, width, 1 if block else stride, layout))
-                channels = resnet50.EXPANSION * width
+        blocks = (Bottleneck(*shape, layout) for _, *shape in resnet50.BLOCKS)
         self.blocks = nn.Sequential(*blocks)
-        self.classify = nn.Linear(channels, resnet50.CLASSES)
+        self.classify = nn.Linear(resnet50.FEATURES, resnet50.CLASSES)
         start = resnet50.initial_weights(seed)
         for weight, (name, value) in zip(self.weights(), start.items(), strict=True):
             # Paddle's linear layers have [features, classes].

@@ -22,12 +22,8 @@ class ResNet50(nn.Module):
         self.register_buffer("std", torch.tensor(resnet50.STD).view(3, 1, 1), persistent=False)
         self.stem = nn.Sequential(*_conv_bn(3, 64, 7, stride=2), nn.ReLU(inplace=True))
         self.pool = nn.MaxPool2d(3, stride=2, padding=1)
-        channels, stages = 64, []
-        for width, blocks, stride in resnet50.STAGES:
-            stages.append(_stage(channels, width, blocks, stride))
-            channels = resnet50.EXPANSION * width
-        self.stages = nn.Sequential(*stages)
-        self.classify = nn.Linear(channels, resnet50.CLASSES)
+        self.blocks = nn.Sequential(*(Bottleneck(*shape) for _, *shape in resnet50.BLOCKS))
+        self.classify = nn.Linear(resnet50.FEATURES, resnet50.CLASSES)
         start = resnet50.initial_weights(seed).values()
         with torch.no_grad():
             for weight, value in zip(self.parameters(), start, strict=True):
@@ -36,7 +32,7 @@ class ResNet50(nn.Module):
     def forward(self, images):
         # [N, H, W, 3] seen as [N, 3, H, W] lies in memory just as channels-last wants it.
         x = (images.permute(0, 3, 1, 2) - self.mean) / self.std
-        x = self.stages(self.pool(self.stem(x)))
+        x = self.blocks(self.pool(self.stem(x)))
         return self.classify(x.mean((2, 3)))
 
 
@@ -60,12 +56,6 @@ class Bottleneck(nn.Module):
 
     def forward(self, x):
         return self.relu(self.body(x).add_(self.shortcut(x)))
-
-
-def _stage(channels, width, blocks, stride):
-    first = Bottleneck(channels, width, stride)
-    out = resnet50.EXPANSION * width
-    return nn.Sequential(first, *(Bottleneck(out, width, 1) for _ in range(blocks - 1)))
 
 
 def _conv_bn(channels, out, size, stride=1):

@@ -43,10 +43,8 @@ class ResNet50:
         x = (tf.cast(images, tf.float32) - resnet50.MEAN) / resnet50.STD
         x = tf.nn.relu(self._conv_bn(tf.cast(x, self.dtype), "stem", stride=2))
         x = tf.nn.max_pool2d(tf.pad(x, _around(1)), 3, 2, "VALID")
-        for stage, (_, blocks, stride) in enumerate(resnet50.STAGES, start=1):
-            for block in range(blocks):
-                name = "layer{}.{}".format(stage, block)
-                x = self._bottleneck(x, name, stride if block == 0 else 1)
+        for name, _, _, stride in resnet50.BLOCKS:
+            x = self._bottleneck(x, name, stride)
         x = tf.reduce_mean(tf.cast(x, tf.float32), [1, 2])
         return tf.matmul(x, self.weights["fc.weight"]) + self.weights["fc.bias"]
 
