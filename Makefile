@@ -5,17 +5,18 @@
 PYTHON ?= python3
 VENV := .venv
 SYSTEMS := one
+# Every run starts Python again, on machines that keep no bytecode too.
+export UV_COMPILE_BYTECODE := 1
 
 .PHONY: report test test-all clean
 
 report: $(VENV)/reperf-installed
 	$(VENV)/bin/snakemake --profile local
 
-# The library's tests share the cores; whatever trains has the machine to itself.
+# Up to four tests at once: much of their time, one program waits for another.
 test-all: SYSTEMS := all
 test test-all: $(VENV)/tests-installed
-	$(VENV)/bin/python -m pytest --numprocesses auto tests/unit
-	$(VENV)/bin/python -m pytest --systems $(SYSTEMS) tests/slurm tests/systems tests/workflow
+	$(VENV)/bin/python -m pytest --systems $(SYSTEMS) --numprocesses logical --maxprocesses 4 --dist loadgroup
 
 # uv installs the pinned packages in seconds; pip fetches uv itself.
 $(VENV)/reperf-installed: requirements.txt pyproject.toml

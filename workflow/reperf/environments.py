@@ -52,7 +52,9 @@ def build(system: System, folder: Path) -> None:
         [uv, "venv", "--clear", "--no-project", "--python", system.python, str(home)],
         trouble=f"{folder}: Python {system.python} is neither here nor to be fetched",
     )
-    install = [uv, "pip", "install", "--python", python, *_settings_of(system)]
+    # Compiled here once, and not by every rank of every run on a machine that keeps no bytecode.
+    install = [uv, "pip", "install", "--compile-bytecode", "--python", python]
+    install += _settings_of(system)
     _do([*install, *system.packages], trouble=f"{lock}: cannot be installed")
     packages = _do(
         [uv, "pip", "list", "--python", python, "--format", "json"],
