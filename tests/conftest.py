@@ -1,10 +1,13 @@
 """What tests share: a small real benchmark in a folder of its own."""
 
+import fcntl
 import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from reperf.systems import load_systems
 from small_benchmark import ROOT, Benchmark, new_benchmark
 
 
@@ -23,19 +26,47 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups after this
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("systems") == "one":
         left_out = [item for item in items if item.get_closest_marker("every_system")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+    # What takes long to make is made once: by the process that runs all tests that need it.
+    for fixture in ("cluster", "_finished"):
+        for item in items:
+            if fixture in item.fixturenames:
+                item.add_marker(pytest.mark.xdist_group(fixture))
 
 
 @pytest.fixture(scope="session")
-def environments() -> Path:
-    """Where the systems' environments are kept between test runs."""
+def built_environments(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Have the workflow build systems' environments; returns where they lie, now and next time."""
     folder = ROOT / ".envs"
     folder.mkdir(exist_ok=True)
-    return folder
+    builder = new_benchmark(tmp_path_factory.mktemp("environments") / "benchmark", folder)
+
+    def build(*systems: str) -> Path:
+        targets = {f"{load_systems()[name].environment}/environment.json" for name in systems}
+        with (folder / "tests.lock").open("w") as lock:  # of the processes that test
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            answer = builder.snakemake(*sorted(targets), timeout=2400)
+        assert answer.returncode == 0, answer.stdout
+        return folder
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def environments(built_environments: Callable[..., Path]) -> Path:
+    """The systems' environments, of which PyTorch's is built."""
+    return built_environments("pytorch")
+
+
+@pytest.fixture(scope="session")
+def every_environment(built_environments: Callable[..., Path]) -> Path:
+    """The systems' environments, all built."""
+    return built_environments(*load_systems())
 
 
 @pytest.fixture

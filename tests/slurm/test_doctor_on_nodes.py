@@ -6,16 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from reperf.environments import build, is_current
-from reperf.systems import load_systems
 from slurm_benchmark import SlurmBenchmark, new_slurm_benchmark
 
 
 @pytest.fixture
 def benchmark(cluster, tmp_path, environments) -> SlurmBenchmark:
-    pytorch, folder = load_systems()["pytorch"], environments / "pytorch"
-    if not is_current(pytorch, folder):
-        build(pytorch, folder)
     benchmark = new_slurm_benchmark(tmp_path / "benchmark", environments, cluster)
     benchmark.configure(topologies=["1n1g", "4n1g"])
     return benchmark

@@ -9,7 +9,6 @@ import simplejpeg
 import skimage.data
 from loaders import COLOURS
 from reperf.data.convert import convert
-from reperf.environments import build, is_current
 from reperf.systems import load_systems
 from trainer import Trainer
 
@@ -17,22 +16,20 @@ from trainer import Trainer
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "system" in metafunc.fixturenames:
         every = metafunc.config.getoption("systems") == "all"
-        built = [name for name, system in load_systems().items() if system.trainer.exists()]
-        metafunc.parametrize("system", built if every else ["pytorch"], scope="session")
+        systems = list(load_systems()) if every else ["pytorch"]
+        # What a system has trained once serves several tests.
+        together = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in systems]
+        metafunc.parametrize("system", together, scope="session")
 
 
 @pytest.fixture(scope="session")
-def trainer_of(environments: Path, tmp_path_factory: pytest.TempPathFactory):
-    """A system's trainer, its environment built first where it is not up to date."""
+def trainer_of(built_environments: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory):
+    """A system's trainer in its environment."""
 
     def trainer(name: str) -> Trainer:
-        system = load_systems()[name]
-        environment = environments / system.environment.name
-        if not is_current(system, environment):
-            build(system, environment)
         folder = tmp_path_factory.mktemp(name)
-        (folder / ".envs").symlink_to(environments)
-        return Trainer(system, folder)
+        (folder / ".envs").symlink_to(built_environments(name))
+        return Trainer(load_systems()[name], folder)
 
     return trainer
 
