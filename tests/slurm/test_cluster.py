@@ -192,6 +192,7 @@ def test_a_killed_node_and_a_forgotten_command_leave_nothing_behind(folder, monk
         submit(cluster, "--nodes=2")
         cluster.kill_node("node2")
         forgotten = cluster.popen(["sleep", "1000"])
+        wait_for(lambda: psutil.Process(forgotten.pid).name() == "sleep", "the command to start")
     assert forgotten.wait(5) == -signal.SIGKILL
     nobody_is_left(folder)
     assert outside() == before

@@ -3,10 +3,6 @@
 from reperf.doctor.record import DIAGNOSIS
 
 
-def records_of_report(wildcards):
-    return [f"{run.folder}/run.json" for runs in RUNS.values() for run in runs]
-
-
 def diagnosis_if_made(wildcards):
     """What `reperf doctor` kept; nobody has to have called it."""
     return [str(DIAGNOSIS)] if DIAGNOSIS.exists() else []
@@ -15,8 +11,7 @@ def diagnosis_if_made(wildcards):
 rule report:
     input:
         diagnosis=diagnosis_if_made,
-        records=records_of_report,
-        measurements="results/measurements.csv",
+        measurements="results/measurements.csv",  # and by them the runs' records
         summary="results/summary.csv",
         figures=expand(
             "figures/{suite}-{kind}.{suffix}",

@@ -1,5 +1,6 @@
 """Write the report."""
 
+from itertools import chain
 from pathlib import Path
 
 from reperf.config import load_report
@@ -10,9 +11,11 @@ from reperf.script import script
 from reperf.tables import read_measurements, read_summary
 
 with script(snakemake.log[0]):
+    report = load_report(snakemake.params.report)
+    runs = chain.from_iterable(map(report.runs, report.suites))
     write_report(
-        load_report(snakemake.params.report),
-        map(RunRecord.read, snakemake.input.records),
+        report,
+        (RunRecord.read(run.folder / "run.json") for run in runs),
         read_measurements(snakemake.input.measurements),
         read_summary(snakemake.input.summary),
         figures=Path(snakemake.input.published).parent,
