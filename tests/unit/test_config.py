@@ -77,6 +77,7 @@ FAULTS = [
     (report(repeats=0), "repeats: got 0; allowed: greater than or equal to 1"),
     (suite(repeats=0), "suites.small.repeats: got 0; allowed: greater than or equal to 1"),
     (report(repeats="many"), "repeats: got 'many'; allowed: a whole number"),
+    (report(repeats=True), "repeats: got True; allowed: a whole number"),
     (report(repeats=1.5), "repeats: got 1.5; allowed: a whole number"),
     (report(repeats=[3]), "repeats: allowed: a whole number"),
     (report(cluster={"nodes": 4}), "cluster.devices_per_node: is missing"),

@@ -18,6 +18,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    Strict,
     ValidationError,
     ValidationInfo,
     WithJsonSchema,
@@ -76,6 +77,7 @@ Name = Annotated[
     AfterValidator(_name),
     WithJsonSchema({"type": "string", "pattern": f"^{NAME.pattern}$"}),
 ]
+Number = Annotated[int, Strict()]  # YAML's `yes` is none, nor is "3"
 Topologies = Annotated[tuple[Topology, ...], Field(min_length=1), AfterValidator(_distinct)]
 Workload = Annotated[
     str,
@@ -100,8 +102,8 @@ class _Model(BaseModel):
 class Window(_Model):
     """The measured iterations."""
 
-    warmup: int = Field(20, ge=0, description="iterations before the window")
-    measured: int = Field(100, ge=1, description="iterations in the window")
+    warmup: Number = Field(20, ge=0, description="iterations before the window")
+    measured: Number = Field(100, ge=1, description="iterations in the window")
 
     @property
     def first(self) -> int:
@@ -122,9 +124,9 @@ class Data(_Model):
         None,
         description="folder that holds train/<synset>/*.JPEG; left out, the embedded set is made",
     )
-    parts: int = Field(8, ge=1, description="record files; must divide by every world size")
-    workers: int = Field(2, ge=1, description="processes that convert")
-    seed: int = Field(1, ge=0, description="seed of the shuffle")
+    parts: Number = Field(8, ge=1, description="record files; must divide by every world size")
+    workers: Number = Field(2, ge=1, description="processes that convert")
+    seed: Number = Field(1, ge=0, description="seed of the shuffle")
 
 
 class Container(_Model):
@@ -138,18 +140,18 @@ class Container(_Model):
 class Cluster(_Model):
     """The Slurm cluster that runs the report; left out, this machine runs it."""
 
-    nodes: int = Field(ge=1, description="nodes that one run may use")
-    devices_per_node: int = Field(ge=1, description="GPUs a node")
+    nodes: Number = Field(ge=1, description="nodes that one run may use")
+    devices_per_node: Number = Field(ge=1, description="GPUs a node")
     partition: str | None = Field(None, description="left out: the cluster's default")
     account: str | None = Field(None, description="left out: the user's default")
     exclusive: bool = Field(True, description="a run shares its nodes with nobody")
-    cpus_per_device: int = Field(
+    cpus_per_device: Number = Field(
         1, ge=1, description="CPUs to ask for; an exclusive run gets all that its nodes have"
     )
-    memory_mb: int | None = Field(
+    memory_mb: Number | None = Field(
         None, ge=1, description="memory to ask for on each node; left out: the cluster's default"
     )
-    spare_minutes: int = Field(
+    spare_minutes: Number = Field(
         5, ge=1, description="how long Slurm's time limit is above `time_limit`"
     )
     options: tuple[str, ...] = Field((), description='more options of sbatch, "--qos=high"')
@@ -168,7 +170,7 @@ class Entry(_Model):
 
     system: SystemId = Field(description="folder name under workflow/systems/")
     variant: str | None = Field(None, description="one of the system's variants")
-    batch_size: int | None = Field(None, ge=1, description="per device, instead of the suite's")
+    batch_size: Number | None = Field(None, ge=1, description="per device, instead of the suite's")
 
     @field_validator("variant")
     @classmethod
@@ -239,7 +241,7 @@ class Suite(_Model):
         tuple[Annotated[LogSource, BeforeValidator(_from_path)], ...],
         BeforeValidator(_from_one, json_schema_input_type=str | LogSource | list[str | LogSource]),
     ] = Field((), alias="from", description="logs to measure instead of runs, or beside them")
-    batch_size: int | None = Field(
+    batch_size: Number | None = Field(
         None,
         ge=1,
         validate_default=True,
@@ -252,9 +254,9 @@ class Suite(_Model):
         description="what is run: a system's name is enough; only suites with `from` may run none",
     )
     input: Input = Field("records", description="where the samples come from")
-    image_size: int = Field(224, ge=32, description="height and width after the crop, pixels")
+    image_size: Number = Field(224, ge=32, description="height and width after the crop, pixels")
     topologies: Topologies | None = Field(None, description="instead of the report's")
-    repeats: int | None = Field(None, ge=1, description="instead of the report's")
+    repeats: Number | None = Field(None, ge=1, description="instead of the report's")
 
     @field_validator("sources")
     @classmethod
@@ -357,16 +359,16 @@ class Report(_Model):
 
     title: str = Field("Training benchmark", description="heading of the report")
     topologies: Topologies = Field(("1n1g",), description="nodes x devices per node")
-    repeats: int = Field(7, ge=1, description="runs per cell")
-    iterations: int = Field(120, ge=1, description="training iterations per run")
+    repeats: Number = Field(7, ge=1, description="runs per cell")
+    iterations: Number = Field(120, ge=1, description="training iterations per run")
     window: Window = Field(Window(), description="the measured iterations")
-    print_every: int = Field(20, ge=1, description="iterations between two log lines")
-    seed: int = Field(1, ge=0, description="repeat k trains with seed + k - 1")
+    print_every: Number = Field(20, ge=1, description="iterations between two log lines")
+    seed: Number = Field(1, ge=0, description="repeat k trains with seed + k - 1")
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto", description="auto: GPUs where the machine holds enough of them, else CPU"
     )
-    threads_per_device: int = Field(1, ge=1, description="CPU threads of one training process")
-    time_limit: int = Field(1800, ge=1, description="seconds that one run may take")
+    threads_per_device: Number = Field(1, ge=1, description="CPU threads of one training process")
+    time_limit: Number = Field(1800, ge=1, description="seconds that one run may take")
     data: Data = Field(Data(), description="what suites with real input train on")
     cluster: Cluster | None = Field(None, description="the Slurm cluster; left out: this machine")
     systems: Annotated[
