@@ -14,7 +14,10 @@ def test_the_doctor_looks_at_this_machine_and_the_report_shows_it(finished_bench
     assert kept["all_reduce"]["world_size"] == 2
     assert [found["level"] for found in kept["findings"] if found["check"] == "answer"] == ["ok"]
     assert benchmark.planned() == {"report": 1, "complete": 1}
-    assert benchmark.snakemake().returncode == 0
+    answer = benchmark.snakemake()
+    assert answer.returncode == 0
+    where = "The report is in results/report.html and results/report.md"
+    assert answer.stdout.splitlines()[-1] == where
     assert "What <code>reperf doctor</code> found" in (
         benchmark.folder / "results/report.html"
     ).read_text(encoding="utf-8")

@@ -18,6 +18,7 @@ from small_benchmark import SMALL, Benchmark
 
 ONE_RUN = [SMALL["suites"][1] | {"systems": ["pytorch"]}]
 TWO_RANKS = [SMALL["suites"][1] | {"systems": ["pytorch"], "topologies": ["1n2g"]}]
+RERUN = "snakemake --profile local --forcerun $(reperf runs --failed)"
 
 
 def first_run(benchmark: Benchmark, topology: str = "1n1g") -> Path:
@@ -74,7 +75,7 @@ def test_a_run_past_its_time_limit_is_tried_again_and_then_recorded(benchmark: B
     benchmark.configure(suites=ONE_RUN, time_limit=1)
     answer = benchmark.snakemake()
     assert answer.returncode != 0
-    assert "snakemake --profile local --forcerun $(reperf runs --failed)" in answer.stdout
+    assert answer.stdout.splitlines()[-1] == f"run the failed cells again: {RERUN}"
     assert (cell(benchmark)["status"], cell(benchmark)["n"]) == ("timeout", 0)
     assert "no end after 1 s" in cell(benchmark)["reason"]
     assert pd.isna(cell(benchmark)["throughput_median"])
@@ -84,9 +85,7 @@ def test_a_run_past_its_time_limit_is_tried_again_and_then_recorded(benchmark: B
 
     # The one command that was printed measures the cell, once the cause is gone.
     benchmark.configure(suites=ONE_RUN)
-    again = benchmark.call(
-        "bash", "-c", "snakemake --profile local --forcerun $(reperf runs --failed)"
-    )
+    again = benchmark.call("bash", "-c", RERUN)
     assert again.returncode == 0, again.stdout
     assert cell(benchmark)["status"] == "ok"
     assert len(list((first_run(benchmark) / "tries").iterdir())) == 3

@@ -1,10 +1,12 @@
 # What all rule files share: the checked report, and names for what they ask of it.
 
+import atexit
 import os
 import re
 import sys
 from pathlib import Path
 
+from reperf.complete import rerun_command
 from reperf.config import load_report
 from reperf.errors import ReperfError, one_line_errors
 from reperf.files import hold_folder
@@ -20,6 +22,7 @@ with one_line_errors():
 SUITES = [suite.name for suite in REPORT.suites]
 RUNS = {suite.name: REPORT.runs(suite) for suite in REPORT.suites}
 ENTRIES = {entry.id for suite in REPORT.suites for entry in suite.entries}
+PROFILE = "slurm" if REPORT.cluster else "local"
 ALL_CORES = workflow.resource_settings.cores or 1
 
 
@@ -69,13 +72,22 @@ onstart:
     os.environ["REPERF_TRIES"] = str(workflow.execution_settings.retries + 1)
 
 
+def say_last(line):
+    """Print a line below all that Snakemake has to say."""
+    atexit.register(print, line)
+
+
 onerror:
-    lost = [job for job in workflow.scheduler.failed if job.rule.name == "train"]
+    failed = workflow.scheduler.failed
+    lost = [job for job in failed if job.rule.name == "train"]
     if any([keep_lost(Path(job.output.record).parent) for job in lost]):
-        print(
+        say_last(
             "reperf: runs were lost; the same command again puts them into the report"
         )
+    elif any(job.rule.name == "complete" for job in failed):
+        say_last(f"run the failed cells again: {rerun_command(PROFILE)}")
 
 
 onsuccess:
-    print("The report is in results/report.html and results/report.md")
+    if any(job.rule.name == "report" for job in workflow.dag.finished_jobs):
+        say_last("The report is in results/report.html and results/report.md")

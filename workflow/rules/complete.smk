@@ -16,7 +16,7 @@ rule complete:
     log:
         "logs/complete.log",
     params:
-        profile="slurm" if REPORT.cluster else "local",
+        profile=PROFILE,
     message:
         "look for cells that were not measured"
     script:
