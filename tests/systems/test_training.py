@@ -1,6 +1,7 @@
 """Every system really trains, and all of them train the same thing."""
 
 import json
+import re
 import signal
 from itertools import pairwise
 
@@ -92,7 +93,8 @@ def test_a_rank_that_hangs_ends_the_run_at_its_time_limit(system, trainers, fixe
     with trainers(system).disturbed(signal.SIGSTOP, rank=1, iteration=2):
         record, log = trainers(system).train(limit, batch_size=2, iterations=100_000)
     assert record.status == "timeout", log[-5000:]
-    assert record.reason.startswith(f"no end after {limit:g} s; ")
+    # Some collectives give up before this limit does.
+    assert re.match(rf"(no end after {limit} s|a rank waited in vain for another); ", record.reason)
     assert "last heard of at iteration" in record.reason
 
 

@@ -28,6 +28,8 @@ def judged(folder: Path, log: str, **ended: object) -> tuple[str, str]:
         (1, "exit code -9", "failed", "ended by SIGKILL"),
         (-11, "", "failed", "ended by SIGSEGV"),
         (1, "what():  std::bad_alloc\nended with SIGABRT", "oom", "found no memory"),
+        (1, "instance of 'gloo::TimeoutException'\nSIGABRT", "timeout", "rank waited in vain for"),
+        (1, "gloo::TimeoutException\nexit code -9", "failed", "ended by SIGKILL"),
         (3, "", "failed", "no error was printed"),
         (0, "", "failed", "the trainer reported nothing parameters"),
     ],

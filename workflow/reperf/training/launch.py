@@ -6,6 +6,7 @@ ends with its whole process tree, and knows which rank was last heard of.
 
 import ctypes
 import json
+import os
 import re
 import signal
 import subprocess
@@ -198,14 +199,18 @@ def _adopt_orphans() -> None:
 
 
 def _kill_descendants() -> None:
-    """Kill every process below this one, those that appear meanwhile too."""
-    while children := psutil.Process().children(recursive=True):
-        for child in children:
-            try:
-                child.kill()
-            except psutil.NoSuchProcess:
-                continue
-        psutil.wait_procs(children, timeout=5)
+    """Kill every process below this one, those that appear meanwhile too.
+
+    A list of them misses one whose parent ends while the list is made. It is this process's child
+    then, and that there is none any more is the kernel's word.
+    """
+    with suppress(ChildProcessError):
+        while True:
+            for process in psutil.Process().children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            if os.waitpid(-1, os.WNOHANG) == (0, 0):
+                time.sleep(0.01)
 
 
 def _out_of_memory_kills() -> int:

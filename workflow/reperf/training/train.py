@@ -21,6 +21,11 @@ from reperf.training.places import Place
 from reperf.training.telemetry import gpu_meter
 from reperf.training.tries import keep, new_try
 
+# Collectives have time limits of their own, of gloo 30 s and more, of torch's NCCL ten minutes.
+_GAVE_UP = re.compile(
+    r"gloo::TimeoutException|Timed out waiting \d+ms|collective operation timeout"
+)
+
 FINAL_STATUSES = ("ok", "oom", "unsupported")
 """How a run can end that another try would not change."""
 
@@ -211,6 +216,9 @@ def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
         return "oom", "a process was killed because the machine's memory was full"
     if "std::bad_alloc" in tail:  # nobody caught it, so the trainer could not say it
         return "oom", f"a process found no memory, and died; {_last_heard(run, outcome)}"
+    # A rank that gives up waiting aborts, and its launcher ends the others.
+    if _GAVE_UP.search(tail) and not set(signals) - {"SIGABRT", "SIGTERM"}:
+        return "timeout", f"a rank waited in vain for another; {_last_heard(run, outcome)}"
     what = f"a process was ended by {signals[0]}" if signals else _last_error(tail)
     return "failed", f"{what or 'no error was printed'}; {_last_heard(run, outcome)}"
 
