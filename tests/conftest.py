@@ -1,12 +1,15 @@
 """What tests share: a small real benchmark in a folder of its own."""
 
 import fcntl
+import shlex
 import shutil
 import signal
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from refusal import cannot_run
 from reperf.systems import load_systems
 from small_benchmark import ROOT, Benchmark, new_benchmark
 
@@ -37,6 +40,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if fixture in item.fixturenames:
                 item.add_marker(pytest.mark.xdist_group(fixture))
+
+
+@pytest.fixture
+def new_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Make a file system of a size such as "64k"; it ends with the test and hides no folder."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    keepers = []
+
+    def make(size: str) -> Path:
+        # It lies in a mount namespace of its own, which others reach through its process.
+        script = f"mount -t tmpfs -o size={size} tmpfs {shlex.quote(str(folder))} && echo up && cat"
+        keeper = subprocess.Popen(
+            ["sh", "-c", f"exec unshare --mount sh -c {shlex.quote(script)}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        keepers.append(keeper)
+        if not keeper.stdout.readline():
+            cannot_run(f"this machine lets the tests mount no disk to fill: {keeper.stderr.read()}")
+        return Path(f"/proc/{keeper.pid}/root{folder}")
+
+    yield make
+    for keeper in keepers:
+        keeper.communicate()
 
 
 @pytest.fixture(scope="session")

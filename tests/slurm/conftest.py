@@ -1,18 +1,17 @@
 """The test cluster, for every test that asks for it."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
 from cluster import SlurmCluster, why_not
+from refusal import cannot_run
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
     """Four idle nodes of eight GPUs; a skip where that cannot be, but a failure in CI."""
     if reason := why_not():
-        refuse = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        refuse(f"no Slurm cluster can run here: {reason}")
+        cannot_run(f"no Slurm cluster can run here: {reason}")
     with SlurmCluster(tmp_path_factory.mktemp("cluster")) as running:
         yield running
 

@@ -1,7 +1,6 @@
 """Every system really trains, and all of them train the same thing."""
 
 import json
-import re
 import signal
 from itertools import pairwise
 
@@ -15,6 +14,9 @@ WORLD_SIZE = 2
 TOO_MANY = 25_000
 # Its convolutions crash without memory; of so many images it cannot make floating-point numbers.
 TOO_MANY_FOR = {"tensorflow2": 60_000}
+
+# Ranks that wait for another no longer than 30 s, which a run's time limit may outlast.
+GIVES_UP = {"paddlepaddle"}
 
 
 @pytest.fixture(scope="session")
@@ -93,8 +95,9 @@ def test_a_rank_that_hangs_ends_the_run_at_its_time_limit(system, trainers, fixe
     with trainers(system).disturbed(signal.SIGSTOP, rank=1, iteration=2):
         record, log = trainers(system).train(limit, batch_size=2, iterations=100_000)
     assert record.status == "timeout", log[-5000:]
-    # Some collectives give up before this limit does.
-    assert re.match(rf"(no end after {limit} s|a rank waited in vain for another); ", record.reason)
+    early = system in GIVES_UP and record.seconds < limit
+    end = "a rank waited in vain for another" if early else f"no end after {limit} s"
+    assert record.reason.startswith(f"{end}; ")
     assert "last heard of at iteration" in record.reason
 
 

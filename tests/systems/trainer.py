@@ -40,6 +40,9 @@ SMALL = {
     "seed": 1,
 }
 
+# By this environment variable every process of a run is known, whatever has become of its parents.
+MARK = "REPERF_TESTED_IN"
+
 
 @dataclass
 class Trainer:
@@ -63,9 +66,10 @@ class Trainer:
             [sys.executable, __file__, run.model_dump_json(), str(time_limit)],
             check=True,
             cwd=self.folder,
+            env={**os.environ, MARK: str(self.folder)},
         )
-        left = [one for one in psutil.process_iter(["cwd"]) if one.info["cwd"] == str(self.folder)]
-        assert not left
+        marked = psutil.process_iter(["environ"])
+        assert not [p for p in marked if (p.info["environ"] or {}).get(MARK) == str(self.folder)]
         folder = self.folder / run.folder
         log = (folder / "train.log").read_text(errors="replace")
         return RunRecord.read(folder / "run.json"), log

@@ -1,6 +1,5 @@
 """The report of a real benchmark in a real browser: Debian's chromium."""
 
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
+from refusal import cannot_run
 from small_benchmark import Benchmark
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium", path="/usr/bin")
@@ -38,10 +38,7 @@ class Visit:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
-        reason = "there is no chromium on this machine: apt-get install chromium"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        cannot_run("no browser to open the report in: apt-get install chromium")
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield chromium
