@@ -15,8 +15,11 @@ EXPLAINED = {
     "Param images is a prefix of input or output file but hardcoded": (
         "the images are a folder that the user may own; as an input, each file would be looked at"
     ),
-    "Environment variable REPERF_TRIES used but not asserted with envvars directive": (
-        "the workflow sets it itself, for its jobs"
+    "Shell command directly uses variable sys from outside of the rule": (
+        "as a param, the path of Python would run finished runs again in a folder that has moved"
+    ),
+    "Shell command directly uses variable workflow from outside of the rule": (
+        "as a param, another number of retries would run finished runs again"
     ),
 }
 

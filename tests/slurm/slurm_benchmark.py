@@ -44,7 +44,7 @@ class SlurmBenchmark(Benchmark):
 
     def command(self, *arguments: str) -> list[str]:
         # Runs of seconds: the first look at a job need not wait as long as on a real cluster.
-        soon = ("--slurm-init-seconds-before-status-checks", "1")
+        soon = ("--slurm-shell-init-seconds-before-status-checks", "1")
         return [sys.executable, "-m", "snakemake", "--profile", "slurm", *soon, *arguments]
 
     def snakemake(self, *arguments: str, timeout: float = 1200) -> subprocess.CompletedProcess:

@@ -22,6 +22,7 @@ from small_benchmark import ROOT
 TOPOLOGIES = ["1n1g", "1n2g", "2n2g", "4n1g", "4n2g"]
 # Long enough to be disturbed after the second iteration, on a machine that is quick.
 DISTURBED = {"iterations": 20, "time_limit": 150}
+QUOTED = """it's "$HOME" `id` \\n"""
 RERUN = "snakemake --profile slurm --forcerun $(reperf runs --failed)"
 
 
@@ -219,14 +220,14 @@ def test_launchers_run_in_a_container_with_the_configured_variables(benchmark):
             "memory_mb": 8000,
             "options": ["--gpus-per-node=1"],
             "container": container,
-            "variables": {"GLOO_SOCKET_IFNAME": "lo", "NCCL_DEBUG": "WARN"},
+            "variables": {"GLOO_SOCKET_IFNAME": "lo", "NCCL_DEBUG": QUOTED},
         },
     )
     answer = benchmark.snakemake("results/runs/small/pytorch/1n1g/1/run.json")
     assert answer.returncode == 0, answer.stdout
     record = benchmark.record("1n1g")
     assert record["status"] == "ok"
-    assert record["variables"]["NCCL_DEBUG"] == "WARN"
+    assert record["variables"]["NCCL_DEBUG"] == QUOTED
     log = (benchmark.run_folder("1n1g") / "train.log").read_text()
     assert "rank 0: started on inside, process" in log
 

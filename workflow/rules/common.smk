@@ -1,7 +1,6 @@
 # What all rule files share: the checked report, and names for what they ask of it.
 
 import atexit
-import os
 import re
 import sys
 from pathlib import Path
@@ -11,7 +10,12 @@ from reperf.config import load_report
 from reperf.errors import ReperfError, one_line_errors
 from reperf.files import hold_folder
 from reperf.machine import check_fits
-from reperf.training.slurm import cancel_left_over, check_cluster, status_command
+from reperf.training.slurm import (
+    EXECUTOR,
+    cancel_left_over,
+    check_cluster,
+    status_command,
+)
 from reperf.sources import code_of, seen_from_here
 from reperf.training.tries import keep_lost
 
@@ -51,9 +55,9 @@ wildcard_constraints:
 
 def check_profile(executor):
     """Refuse a report for a cluster on this machine, and one for this machine on a cluster."""
-    if REPORT.cluster and executor != "slurm":
+    if REPORT.cluster and executor != EXECUTOR:
         raise ReperfError("cluster: the report is for one; allowed: --profile slurm")
-    if executor == "slurm" and not REPORT.cluster:
+    if executor == EXECUTOR and not REPORT.cluster:
         raise ReperfError(
             "cluster: missing; --profile slurm needs it, see docs/cluster.md"
         )
@@ -67,9 +71,6 @@ onstart:
             check_cluster(REPORT)
             cancel_left_over(Path.cwd())
             workflow.executor_settings.status_command = status_command()
-    # A run must know whether it may fail (and be tried again) or has to record how it failed. The
-    # retries are the profile's; jobs inherit the number, on cluster nodes too.
-    os.environ["REPERF_TRIES"] = str(workflow.execution_settings.retries + 1)
 
 
 def say_last(line):

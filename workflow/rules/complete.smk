@@ -15,6 +15,7 @@ rule complete:
         "results/complete.txt",
     log:
         "logs/complete.log",
+    retries: 0  # it would say the same
     params:
         profile=PROFILE,
     message:

@@ -1,5 +1,7 @@
 # One training run per repeat of every cell.
 
+import json
+import sys
 from functools import cache
 
 from reperf.training.slurm import resources_of_run
@@ -20,7 +22,7 @@ def system_of_run(wildcards):
 
 
 def settings_of_run(wildcards):
-    return the_run(wildcards).model_dump()
+    return the_run(wildcards).model_dump_json()
 
 
 def data_of_run(wildcards):
@@ -62,8 +64,12 @@ rule train:
         time_limit=REPORT.time_limit,
     params:
         run=settings_of_run,
-        cluster=REPORT.cluster and REPORT.cluster.of_launch(),
+        cluster=json.dumps(REPORT.cluster and REPORT.cluster.of_launch()),
     message:
         "train {wildcards.suite}: {wildcards.entry} on {wildcards.topology}, repeat {wildcards.repeat}"
-    script:
-        "../scripts/train.py"
+    # A shell command, because a Slurm job that runs one need not start Snakemake.
+    shell:
+        "{sys.executable} -m reperf.training"
+        " --run {params.run:q} --cluster {params.cluster:q} --log {log:q}"
+        " --time-limit {resources.time_limit} --attempt {resources.attempt}"
+        " --retries {workflow.execution_settings.retries}"

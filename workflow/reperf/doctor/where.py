@@ -12,7 +12,7 @@ from reperf.doctor.case import largest_shape
 from reperf.errors import ReperfError
 from reperf.machine import check_fits
 from reperf.systems import ROOT
-from reperf.training.slurm import ask, check_cluster
+from reperf.training.slurm import EXECUTOR, ask, check_cluster
 
 WAIT_SECONDS = 60
 """How long a node may be busy with other jobs before the doctor gives up on it."""
@@ -103,7 +103,7 @@ def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]
         raise ReperfError(f"{source}: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ReperfError(f"{source}: is not YAML: {error}") from None
-    if settings.get("executor") != "slurm":
+    if settings.get("executor") != EXECUTOR:
         if report.cluster is not None:
             raise ReperfError(f"{source}: cluster: the report is for one; allowed: --profile slurm")
         check_fits(report)

@@ -14,8 +14,10 @@ import psutil
 from reperf.config import Report, topology_shape
 from reperf.errors import ReperfError
 
+EXECUTOR = "slurm-shell"
+"""The executor that a cluster's profile names: workflow/snakemake_executor_plugin_slurm_shell."""
 JOB_NAME = "reperf"
-"""How the names of our jobs start: slurm-jobname-prefix in slurm/config.yaml."""
+"""How the names of our jobs start: slurm-shell-jobname-prefix in slurm/config.yaml."""
 
 _COMMANDS = ("sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun")
 _MEMORY_FILE_SYSTEMS = ("devtmpfs", "ramfs", "tmpfs")

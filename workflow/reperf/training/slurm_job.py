@@ -40,7 +40,7 @@ class SlurmJob:
             **({} if run.device == "cuda" else {"CUDA_VISIBLE_DEVICES": ""}),
             **variables,
         }
-        # What Slurm said to the step around this process must not decide the step inside it.
+        # What Slurm said to the job's script must not decide the step that it starts.
         self.environment = {
             name: value
             for name, value in os.environ.items()
@@ -53,7 +53,6 @@ class SlurmJob:
             *(f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1"),
             f"--cpus-per-task={self._cpus}",
             *([f"--gpus-per-node={self._run.devices_per_node}"] * (self._run.device == "cuda")),
-            "--overlap",  # with the step that this process is
             "--kill-on-bad-exit=1",
             "--label",
         ]

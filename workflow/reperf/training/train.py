@@ -26,6 +26,9 @@ _GAVE_UP = re.compile(
     r"gloo::TimeoutException|Timed out waiting \d+ms|collective operation timeout"
 )
 
+# Snakemake sets them to all of the machine's cores, Slurm does not.
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
 FINAL_STATUSES = ("ok", "oom", "unsupported")
 """How a run can end that another try would not change."""
 
@@ -170,7 +173,7 @@ def run_variables(run: Run, system: System) -> dict[str, str]:
     return {
         "PYTHONPATH": str(SYSTEMS),
         "PYTHONUNBUFFERED": "1",
-        "OMP_NUM_THREADS": str(run.threads),
+        **dict.fromkeys(_THREADS, str(run.threads)),
         **variant,
     }
 
