@@ -184,7 +184,11 @@ class Entry(_Model):
     @property
     def id(self) -> str:
         """The entry's name in paths and tables: "system" or "system+variant"."""
-        return self.system + (f"+{self.variant}" if self.variant else "")
+        return _entry_id(self.system, self.variant)
+
+
+def _entry_id(system: str, variant: str | None) -> str:
+    return system + (f"+{variant}" if variant else "")
 
 
 def _from_name(entry: Any) -> Any:  # noqa: ANN401 - raw YAML
@@ -308,7 +312,7 @@ class Run(_Model):
     @property
     def entry(self) -> str:
         """The entry's name in paths and tables."""
-        return Entry(system=self.system, variant=self.variant).id
+        return _entry_id(self.system, self.variant)
 
     @property
     def nodes(self) -> int:
@@ -453,16 +457,13 @@ class Report(_Model):
 
     def cells(self, suite: Suite) -> Iterator[Cell]:
         """The cells of a suite, in the order of its table."""
-        systems = load_systems()
         for entry, topology in product(suite.entries, self.topologies_of(suite)):
             yield Cell(
                 runs=tuple(
                     self._run(suite, entry, topology, repeat)
                     for repeat in range(1, (suite.repeats or self.repeats) + 1)
                 ),
-                unsupported=systems[entry.system].why_not(
-                    suite.workload, suite.precision, self.resolved_device, entry.variant
-                ),
+                unsupported=self._why_not(suite, entry),
             )
 
     def runs(self, suite: Suite) -> list[Run]:
@@ -473,10 +474,15 @@ class Report(_Model):
         """One line that names what the report asks for and nothing can train; "" if all can."""
         why: dict[str, set[str]] = {}
         for suite in self.suites:
-            for cell in self.cells(suite):
-                if cell.unsupported:
-                    why.setdefault(cell.unsupported, set()).add(cell.runs[0].system)
+            for entry in suite.entries:
+                if reason := self._why_not(suite, entry):
+                    why.setdefault(reason, set()).add(entry.system)
         return "; ".join(f"{reason}: {', '.join(sorted(ids))}" for reason, ids in why.items())
+
+    def _why_not(self, suite: Suite, entry: Entry) -> str | None:
+        return load_systems()[entry.system].why_not(
+            suite.workload, suite.precision, self.resolved_device, entry.variant
+        )
 
     def run(self, suite: str, entry: str, topology: str, repeat: int | str) -> Run:
         """The one run that its path names."""

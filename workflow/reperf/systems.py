@@ -4,6 +4,7 @@ A system is what its folder under workflow/systems/ says in system.yaml; no rule
 module names one.
 """
 
+import hashlib
 import importlib.util
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from reperf.errors import ReperfError
 from reperf.faults import first_fault
+from reperf.files import sha256
 from reperf.sources import closure
 
 Device = Literal["cpu", "cuda"]
@@ -103,6 +105,14 @@ class System(BaseModel):
         """What decides how the system trains: its folder's code, all that it imports, the lock."""
         launchers = [file for part in self.launch for file in _module(part)]
         return [*sorted(closure([*self.folder.glob("*.py"), *launchers], _module)), self.lock]
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of all sources' contents."""
+        contents = hashlib.sha256()
+        for source in self.sources:
+            contents.update(sha256(source).encode())
+        return contents.hexdigest()
 
     def why_not(
         self, workload: str, precision: str, device: Device, variant: str | None = None

@@ -1,6 +1,7 @@
 # What all rule files share: the checked report, and names for what they ask of it.
 
 import atexit
+import gc
 import re
 import sys
 from pathlib import Path
@@ -18,6 +19,9 @@ from reperf.training.slurm import (
 )
 from reperf.sources import code_of, seen_from_here
 from reperf.training.tries import keep_lost
+
+# A plan is millions of objects, all of which stay: looking for garbage takes a tenth of planning.
+gc.set_threshold(100_000)
 
 with one_line_errors():
     REPORT = load_report(config, source=str(workflow.configfiles[-1]))

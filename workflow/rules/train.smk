@@ -17,29 +17,26 @@ def the_run(wildcards):
     return run_of_path(*wildcards)
 
 
-def system_of_run(wildcards):
-    return load_systems()[the_run(wildcards).system]
+# One function for both: of ten thousand runs, each function that is asked takes a second.
+def inputs_of_run(wildcards):
+    run = the_run(wildcards)
+    return {
+        "data": data_manifest(run.input),
+        "environment": f"{load_systems()[run.system].environment}/environment.json",
+    }
 
 
 def settings_of_run(wildcards):
     return the_run(wildcards).model_dump_json()
 
 
-def data_of_run(wildcards):
-    return data_manifest(the_run(wildcards).input)
-
-
-def environment_of_run(wildcards):
-    return f"{system_of_run(wildcards).environment}/environment.json"
-
-
 @cache
-def sources_of_system(system):
-    return seen_from_here(load_systems()[system].sources)
+def trainer_of_system(system):
+    return load_systems()[system].digest
 
 
-def sources_of_run(wildcards):
-    return sources_of_system(the_run(wildcards).system)
+def trainer_of_run(wildcards):
+    return trainer_of_system(the_run(wildcards).system)
 
 
 def number_of_attempt(wildcards, attempt):
@@ -48,9 +45,7 @@ def number_of_attempt(wildcards, attempt):
 
 rule train:
     input:
-        data=data_of_run,
-        environment=environment_of_run,
-        code=sources_of_run,
+        unpack(inputs_of_run),
     output:
         log="results/runs/{suite}/{entry}/{topology}/{repeat}/train.log",
         record="results/runs/{suite}/{entry}/{topology}/{repeat}/run.json",
@@ -64,6 +59,7 @@ rule train:
         time_limit=REPORT.time_limit,
     params:
         run=settings_of_run,
+        trainer=trainer_of_run,  # another one runs all of its runs again
         cluster=json.dumps(REPORT.cluster and REPORT.cluster.of_launch()),
     message:
         "train {wildcards.suite}: {wildcards.entry} on {wildcards.topology}, repeat {wildcards.repeat}"
