@@ -177,7 +177,7 @@ def nobody_is_left(folder: Path) -> None:
 def test_down_leaves_nothing_behind(folder):
     before = outside()
     assert script(folder, "up").returncode == 0
-    script(folder, "run", "sbatch", "--nodes=4", "--wrap=srun sleep 1000")
+    script(folder, "run", "sbatch", "--output=/dev/null", "--nodes=4", "--wrap=srun sleep 1000")
     wait_for(lambda: any("sleep 1000" in line for line in inhabitants(folder)), "the job")
     assert script(folder, "down").returncode == 0
     nobody_is_left(folder)

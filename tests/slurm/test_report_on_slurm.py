@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -140,14 +141,22 @@ def test_a_killed_workflow_is_taken_up_where_it_was(report):
 
 
 def test_bad_ends_are_named_and_the_others_go_on(benchmark):
+    def cancel() -> None:
+        benchmark.rank("1n1g", 0)
+        benchmark.cluster.run(["scancel", benchmark.job_of("1n1g")])
+
+    def hang() -> None:
+        benchmark.rank("1n2g", 1).suspend()
+
+    def die() -> None:
+        benchmark.rank("2n1g", 1).kill()
+
     topologies = ["1n1g", "1n2g", "2n1g", "2n2g"]
     benchmark.configure(topologies=topologies, repeats=1, **DISTURBED)
     # All at once; a cluster that is a part of one machine has enough nodes, not enough cores.
     with benchmark.started(*benchmark.command("--retries", "0")) as snakemake:
-        benchmark.rank("1n1g", 0)
-        benchmark.cluster.run(["scancel", benchmark.job_of("1n1g")])
-        benchmark.rank("1n2g", 1).suspend()
-        benchmark.rank("2n1g", 1).kill()
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda disturb: disturb(), (cancel, hang, die)))
         said, _ = snakemake.communicate(timeout=600)
     assert snakemake.returncode == 1, said
     benchmark.wait_until_nobody_trains()
@@ -298,6 +307,12 @@ def test_the_whole_published_matrix_is_planned_and_its_requests_fit(benchmark):
 def test_what_the_cluster_cannot_run_is_one_line(benchmark, changes, line):
     benchmark.configure(**changes)
     refused(benchmark, line)
+
+
+def test_job_arrays_are_refused(benchmark):
+    answer = benchmark.snakemake("--slurm-shell-array-jobs", "train")
+    assert answer.returncode == 1
+    assert "slurm-shell-array-jobs: train; allowed: none" in answer.stdout
 
 
 def test_a_folder_in_this_machines_memory_is_refused(benchmark):
