@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from cluster import inside, wait_for
 from reperf.config import load_report
 from reperf.training.slurm import resources_of_run
 from reperf.training.slurm_job import whole_lines
-from slurm_benchmark import SUITE, SlurmBenchmark, new_slurm_benchmark
+from slurm_benchmark import LONG, SUITE, SlurmBenchmark, new_slurm_benchmark
 from small_benchmark import ROOT
 
 TOPOLOGIES = ["1n1g", "1n2g", "2n2g", "4n1g", "4n2g"]
@@ -213,6 +214,24 @@ def test_a_run_past_slurms_own_limit_is_named(benchmark):
     assert "stopped from outside: SIGTERM" in record["reason"]
 
 
+def test_a_run_is_trained_as_it_was_planned(benchmark):
+    benchmark.configure(topologies=["1n1g"], repeats=1)
+    nodes = f"NodeName={','.join(benchmark.cluster.nodes)}"
+    benchmark.cluster.run(["scontrol", "update", nodes, "State=DRAIN", "Reason=trial"])
+    try:
+        with benchmark.started(*benchmark.command()) as snakemake:
+            waiting = ["squeue", "--noheader", "--states=pending"]
+            wait_for(lambda: benchmark.cluster.ask(*waiting), "a job to wait", LONG)
+            benchmark.configure(topologies=["1n1g"], repeats=1, seed=5)
+            benchmark.cluster.run(["scontrol", "update", nodes, "State=RESUME"])
+            said, _ = snakemake.communicate(timeout=300)
+    finally:
+        benchmark.cluster.run(["scontrol", "update", nodes, "State=RESUME"], check=False)
+    assert snakemake.returncode == 0, said
+    assert benchmark.record("1n1g")["run"]["seed"] == 1
+    assert benchmark.planned()["train"] == 1
+
+
 def test_launchers_run_in_a_container_with_the_configured_variables(benchmark):
     container = {
         "engine": "bubblewrap",
@@ -227,7 +246,8 @@ def test_launchers_run_in_a_container_with_the_configured_variables(benchmark):
             "devices_per_node": 8,
             "partition": "gpu",
             "memory_mb": 8000,
-            "options": ["--gpus-per-node=1"],
+            # The executor that ours extends takes none of these.
+            "options": ["--gres=gpu:3", "--constraint=quick"],
             "container": container,
             "variables": {"GLOO_SOCKET_IFNAME": "lo", "NCCL_DEBUG": QUOTED},
         },
@@ -239,6 +259,8 @@ def test_launchers_run_in_a_container_with_the_configured_variables(benchmark):
     assert record["variables"]["NCCL_DEBUG"] == QUOTED
     log = (benchmark.run_folder("1n1g") / "train.log").read_text()
     assert "rank 0: started on inside, process" in log
+    asked = ["squeue", "--noheader", "--states=all", "--format=%f|%b|%m|%Z"]
+    assert f"quick|gres:gpu:3|8000M|{benchmark.folder}" in benchmark.cluster.ask(*asked)
 
 
 def test_long_lines_come_whole_out_of_srun(cluster):
@@ -276,7 +298,7 @@ def test_the_whole_published_matrix_is_planned_and_its_requests_fit(benchmark):
                     f"--ntasks={asked['tasks']}",
                 ),
                 *(f"--cpus-per-task={asked['cpus_per_task']}", f"--time={asked['runtime']}"),
-                *(*asked["slurm_extra"].split(), "--wrap=true"),
+                *(*shlex.split(asked["sbatch_options"]), "--wrap=true"),
             ]
         )
 

@@ -45,7 +45,7 @@ def test_a_run_asks_for_its_nodes_and_devices():
         "nodes": 4,
         "tasks": 4,
         "cpus_per_task": 8,
-        "slurm_extra": "--ntasks-per-node=1 --gpus-per-node=8 --exclusive",
+        "sbatch_options": "--ntasks-per-node=1 --gpus-per-node=8 --exclusive --mem=0",
         "runtime": 7,  # a minute and a half, rounded up, and five to spare
     }
 
@@ -67,7 +67,7 @@ def test_what_the_configuration_says_is_asked_for():
         "nodes": 1,
         "tasks": 1,
         "cpus_per_task": 6,
-        "slurm_extra": "--ntasks-per-node=1 --gpus-per-node=1 --qos=high --constraint=ib",
+        "sbatch_options": "--ntasks-per-node=1 --gpus-per-node=1 --qos=high --constraint=ib",
         "runtime": 12,
         "mem_mb": 64000,
         "slurm_partition": "v100",

@@ -149,7 +149,10 @@ class Cluster(_Model):
         1, ge=1, description="CPUs to ask for; an exclusive run gets all that its nodes have"
     )
     memory_mb: Number | None = Field(
-        None, ge=1, description="memory to ask for on each node; left out: the cluster's default"
+        None,
+        ge=1,
+        description="memory to ask for on each node; left out: all of it for an exclusive run, "
+        "else the cluster's default",
     )
     spare_minutes: Number = Field(
         5, ge=1, description="how long Slurm's time limit is above `time_limit`"

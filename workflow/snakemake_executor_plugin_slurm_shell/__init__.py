@@ -1,10 +1,13 @@
 """Snakemake's executor for Slurm, with jobs that run a rule's shell command and nothing around it.
 
 The executor that this one extends starts Snakemake in each job, which starts it once more there
-before the command begins. Rules that are jobs must have a shell command.
+before the command begins. Rules that are jobs must have a shell command. Their resource
+`sbatch_options` may hold any option of sbatch; the other executor's `slurm_extra` refuses --qos,
+--constraint, --gres and --mem among others.
 """
 
 import shlex
+from collections.abc import Iterator
 
 from snakemake_executor_plugin_slurm import Executor as SlurmExecutor
 from snakemake_executor_plugin_slurm import ExecutorSettings, common_settings
@@ -25,6 +28,11 @@ class Executor(SlurmExecutor):
         settings.pass_command_as_script = True  # sbatch --wrap takes no command with quotes
         super().__post_init__()
 
+    def get_account_arg(self, job: JobExecutorInterface) -> Iterator[str]:
+        """Without an account, the user's default one; the other executor guesses."""
+        yield from super().get_account_arg(job) if job.resources.get("slurm_account") else [""]
+
     def format_job_exec(self, job: JobExecutorInterface) -> str:
-        """The line that a job's script consists of."""
-        return f"exec bash -euo pipefail -c {shlex.quote(job.shellcmd)}"
+        """The lines that a job's script consists of."""
+        options = job.resources.get("sbatch_options", "")
+        return f"#SBATCH {options}\nexec bash -euo pipefail -c {shlex.quote(job.shellcmd)}"

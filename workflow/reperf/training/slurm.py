@@ -2,6 +2,7 @@
 
 import getpass
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -53,7 +54,7 @@ def resources_of_run(report: Report) -> dict[str, Any]:
     """What the rule that trains asks Slurm for, one job a run.
 
     Returns:
-        Snakemake's resources, as the executor plugin for Slurm reads them; none without a cluster.
+        Snakemake's resources, as the executor slurm-shell reads them; none without a cluster.
     """
     cluster = report.cluster
     if cluster is None:
@@ -70,13 +71,15 @@ def resources_of_run(report: Report) -> dict[str, Any]:
         devices = topology_shape(wildcards.topology)[1]
         gpus = [f"--gpus-per-node={devices}"] if report.resolved_device == "cuda" else []
         exclusive = ["--exclusive"] if cluster.exclusive else []
-        return " ".join(["--ntasks-per-node=1", *gpus, *exclusive, *cluster.options])
+        # Nobody else can use the memory of an exclusive run's nodes; by default it gets a part.
+        memory = ["--mem=0"] if cluster.exclusive and cluster.memory_mb is None else []
+        return shlex.join(["--ntasks-per-node=1", *gpus, *exclusive, *memory, *cluster.options])
 
     asked = {
         "nodes": nodes,
         "tasks": nodes,
         "cpus_per_task": cpus,
-        "slurm_extra": options,
+        "sbatch_options": options,
         "runtime": -(-report.time_limit // 60) + cluster.spare_minutes,
         "mem_mb": cluster.memory_mb,
         "slurm_partition": cluster.partition,
