@@ -61,7 +61,7 @@ def new_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
         )
         keepers.append(keeper)
         if not keeper.stdout.readline():
-            cannot_run(f"this machine lets the tests mount no disk to fill: {keeper.stderr.read()}")
+            cannot_run(f"a disk to fill, which root can mount: {keeper.stderr.read().strip()}")
         return Path(f"/proc/{keeper.pid}/root{folder}")
 
     yield make

@@ -11,7 +11,7 @@ from refusal import cannot_run
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
     """Four idle nodes of eight GPUs; a skip where that cannot be, but a failure in CI."""
     if reason := why_not():
-        cannot_run(f"no Slurm cluster can run here: {reason}")
+        cannot_run(f"a Slurm cluster: {reason}")
     with SlurmCluster(tmp_path_factory.mktemp("cluster")) as running:
         yield running
 

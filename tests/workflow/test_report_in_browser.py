@@ -38,7 +38,7 @@ class Visit:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
-        cannot_run("no browser to open the report in: apt-get install chromium")
+        cannot_run("a browser to open the report in: apt-get install chromium")
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield chromium
