@@ -322,7 +322,7 @@ def test_the_whole_published_matrix_is_planned_and_its_requests_fit(benchmark):
         ),
         (
             {"cluster": None},
-            "reperf: cluster: missing; --profile slurm needs it, see docs/cluster.md",
+            "reperf: config.yaml: cluster: missing; --profile slurm needs it, see docs/cluster.md",
         ),
     ],
 )

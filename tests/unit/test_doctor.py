@@ -308,7 +308,7 @@ BAD_INPUT = [
     ),
     (
         ["--profile", "slurm", "--configfile", "big.yaml"],
-        "big.yaml: cluster: missing; profile slurm",
+        "big.yaml: cluster: missing; --profile slurm needs it, see docs/cluster.md",
     ),
     (
         ["--profile", "local", "--configfile", "far.yaml"],

@@ -36,3 +36,13 @@ def test_a_wrong_configuration_is_one_line(changes: dict, said: list[str], bench
     for word in said:
         assert word in line
     assert not (benchmark.folder / "results").exists()
+
+
+def test_a_report_for_a_cluster_is_not_run_on_this_machine(benchmark: Benchmark):
+    benchmark.configure(cluster={"nodes": 4, "devices_per_node": 8})
+    answer = benchmark.snakemake()
+    assert answer.returncode != 0
+    line = "local/report.yaml: cluster: the report is for one; allowed: --profile slurm"
+    assert [said for said in answer.stdout.splitlines() if said.endswith(line)], answer.stdout
+    assert "Traceback" not in answer.stdout
+    assert not (benchmark.folder / "results").exists()

@@ -6,7 +6,7 @@ module names one.
 
 import hashlib
 import importlib.util
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -106,7 +106,7 @@ class System(BaseModel):
         launchers = [file for part in self.launch for file in _module(part)]
         return [*sorted(closure([*self.folder.glob("*.py"), *launchers], _module)), self.lock]
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """The SHA-256 of all sources' contents."""
         contents = hashlib.sha256()

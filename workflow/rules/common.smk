@@ -8,13 +8,13 @@ from pathlib import Path
 
 from reperf.complete import rerun_command
 from reperf.config import load_report
-from reperf.errors import ReperfError, one_line_errors
+from reperf.errors import one_line_errors
 from reperf.files import hold_folder
 from reperf.machine import check_fits
 from reperf.training.slurm import (
-    EXECUTOR,
     cancel_left_over,
     check_cluster,
+    check_profile,
     status_command,
 )
 from reperf.sources import code_of, seen_from_here
@@ -23,8 +23,10 @@ from reperf.training.tries import keep_lost
 # A plan is millions of objects, all of which stay: looking for garbage takes a tenth of planning.
 gc.set_threshold(100_000)
 
+CONFIGURATION = str(workflow.configfiles[-1])
+
 with one_line_errors():
-    REPORT = load_report(config, source=str(workflow.configfiles[-1]))
+    REPORT = load_report(config, source=CONFIGURATION)
     check_fits(REPORT)
 
 SUITES = [suite.name for suite in REPORT.suites]
@@ -57,19 +59,9 @@ wildcard_constraints:
     repeat=r"\d+",
 
 
-def check_profile(executor):
-    """Refuse a report for a cluster on this machine, and one for this machine on a cluster."""
-    if REPORT.cluster and executor != EXECUTOR:
-        raise ReperfError("cluster: the report is for one; allowed: --profile slurm")
-    if executor == EXECUTOR and not REPORT.cluster:
-        raise ReperfError(
-            "cluster: missing; --profile slurm needs it, see docs/cluster.md"
-        )
-
-
 onstart:
     with one_line_errors():
-        check_profile(workflow.executor_plugin.name)
+        check_profile(REPORT, workflow.executor_plugin.name, CONFIGURATION)
         hold_folder(".")
         if REPORT.cluster:
             check_cluster(REPORT)

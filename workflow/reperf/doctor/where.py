@@ -12,7 +12,7 @@ from reperf.doctor.case import largest_shape
 from reperf.errors import ReperfError
 from reperf.machine import check_fits
 from reperf.systems import ROOT
-from reperf.training.slurm import EXECUTOR, ask, check_cluster
+from reperf.training.slurm import ask, check_cluster, check_profile
 
 WAIT_SECONDS = 60
 """How long a node may be busy with other jobs before the doctor gives up on it."""
@@ -103,13 +103,10 @@ def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]
         raise ReperfError(f"{source}: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ReperfError(f"{source}: is not YAML: {error}") from None
-    if settings.get("executor") != EXECUTOR:
-        if report.cluster is not None:
-            raise ReperfError(f"{source}: cluster: the report is for one; allowed: --profile slurm")
+    check_profile(report, settings.get("executor"), str(source))
+    if report.cluster is None:
         check_fits(report)
         return ThisMachine(), report, source
-    if report.cluster is None:
-        raise ReperfError(f"{source}: cluster: missing; profile {profile} needs it")
     check_cluster(report)
     return Partition(report, report.cluster), report, source
 
