@@ -264,11 +264,14 @@ def test_launchers_run_in_a_container_with_the_configured_variables(benchmark):
 
 
 def test_long_lines_come_whole_out_of_srun(cluster):
+    # srun tells each task that its input has ended. Where a task ends before it has heard of that,
+    # the connection is reset, and what srun had no room for yet is lost; so listen first.
     program = (
-        "import os; [os.write(1, b'%d:' % n + b'x' * n + b'\\n') for n in range(1010, 3100, 7)]"
+        "import os, sys; sys.stdin.read(); "
+        "[os.write(1, b'%d:' % n + b'x' * n + b'\\n') for n in range(1010, 3100, 7)]"
     )
     srun = ["srun", "--nodes=2", "--ntasks=2", "--label", "python3", "-c", program]
-    said = cluster.run(srun).stdout.encode().splitlines(keepends=True)
+    said = cluster.run(srun, stdin=subprocess.DEVNULL).stdout.encode().splitlines(keepends=True)
     expected = sorted(
         b"%d: %d:" % (node, n) + b"x" * n + b"\n" for node in (0, 1) for n in range(1010, 3100, 7)
     )

@@ -28,8 +28,9 @@ except ReperfError as error:
 heard = [one.model_dump() for one in outcome.last_heard]
 print(json.dumps(asdict(outcome) | {"last_heard": heard}))
 """
-# Named by a number that nobody else sleeps for, so that a survivor can be found.
-NAP = "31415.9"
+# Named by a number that nobody else sleeps for, so that a survivor can be found: tests of this file
+# run in several processes at once.
+NAP = f"31415.{os.getpid()}"
 
 
 def launch_apart(log: Path, script: str, time_limit: float = 20) -> subprocess.CompletedProcess:
