@@ -1,9 +1,10 @@
 """Rules rerun for the code that they use, and for no other."""
 
+import ast
 from pathlib import Path
 
 import pytest
-from reperf.sources import PACKAGE, SCRIPTS, code_of
+from reperf.sources import PACKAGE, SCRIPTS, closure, code_of
 
 
 def names(script: str) -> set[str]:
@@ -38,3 +39,38 @@ def test_a_package_stands_for_all_of_its_files():
 @pytest.mark.parametrize("script", sorted(path.stem for path in SCRIPTS.glob("*.py")))
 def test_only_files_that_are_there_are_named(script: str):
     assert all(Path(path).is_file() for path in code_of(script))
+
+
+def imported(source: Path) -> set[str]:
+    """What Python's own parser says that a file imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source.read_bytes())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return names
+
+
+@pytest.mark.parametrize(
+    "source",
+    sorted(PACKAGE.parent.rglob("*.py")),
+    ids=lambda source: source.relative_to(PACKAGE.parent).as_posix(),
+)
+def test_no_import_is_missed(source: Path):
+    asked: set[str] = set()
+    closure([source], lambda name: asked.add(name) or [])
+    assert imported(source) <= asked
+
+
+def test_an_import_is_seen_however_it_is_written(tmp_path: Path):
+    source = tmp_path / "source.py"
+    source.write_text(
+        "import one, two.three as four\n"
+        "from five import (  # noqa\n    six as seven,\n    eight,\n)\n"
+        "def function():\n    from nine.ten import eleven\n"
+    )
+    asked: set[str] = set()
+    closure([source], lambda name: asked.add(name) or [])
+    assert imported(source) <= asked
