@@ -11,13 +11,13 @@ from reperf.config import load_report
 from reperf.errors import one_line_errors
 from reperf.files import hold_folder
 from reperf.machine import check_fits
+from reperf.sources import code_of, seen_from_here
 from reperf.training.slurm import (
     cancel_left_over,
     check_cluster,
     check_profile,
     status_command,
 )
-from reperf.sources import code_of, seen_from_here
 from reperf.training.tries import keep_lost
 
 # A plan is millions of objects, all of which stay: looking for garbage takes a tenth of planning.
