@@ -66,10 +66,10 @@ class Benchmark:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         return {**os.environ, "PYTHONPATH": str(self.folder / "workflow"), "PATH": path}
 
-    def snakemake(self, *arguments: str, timeout: float = 300) -> subprocess.CompletedProcess:
+    def snakemake(self, *arguments: str, timeout: float = 900) -> subprocess.CompletedProcess:
         return self.call(*self.command(*arguments), timeout=timeout)
 
-    def call(self, *command: str, timeout: float = 300) -> subprocess.CompletedProcess:
+    def call(self, *command: str, timeout: float = 900) -> subprocess.CompletedProcess:
         return subprocess.run(
             command,
             cwd=self.folder,

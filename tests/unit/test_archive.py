@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.archive.container import MANIFEST, Member, verified, write
+from reperf.archive.layout import figures_of, tables_of
 from reperf.archive.rebuild import make_results, rebuild
-from reperf.archive.suite import CELL_LIST, figures_of, tables_of, write_archive
+from reperf.archive.suite import CELL_LIST, write_archive
 from reperf.cli import main
 from reperf.config import Report, Run, load_report
 from reperf.errors import ReperfError

@@ -8,6 +8,7 @@ import pytest
 from reperf.config import Suite, Window, load_report
 from reperf.errors import ReperfError
 from reperf.files import sha256
+from reperf.measuring.found_logs import files_of
 from reperf.measuring.log_sources import check_sources, measure_suite
 from reperf.measuring.summary import summarise
 from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
@@ -109,12 +110,13 @@ def test_kept_runs_of_ours_keep_their_records_facts(tmp_path):
     assert (second["status"], second["reason"]) == ("timeout", "no end after 9 s")
 
 
-def test_cells_of_others_stand_behind_our_own_and_are_never_mixed(tmp_path):
-    ours = kept_run(tmp_path / "ours", step_log())
+def test_cells_of_others_stand_behind_our_own_and_are_never_mixed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ours = kept_run(RUN.folder, step_log())
     theirs = tmp_path / "theirs"
     shutil.copytree(ours, theirs / "1")
     settings = SUITE | {"name": "small", "from": str(theirs), "batch_size": 8}
-    rows = measure_suite(Suite.model_validate(settings), [ours], WINDOW)
+    rows = measure_suite(Suite.model_validate(settings), [RUN], WINDOW)
     write_table(tmp_path / "m.csv", rows, MEASUREMENTS)
     cells = summarise(read_measurements(tmp_path / "m.csv"))
     write_table(tmp_path / "s.csv", cells, SUMMARY)
@@ -139,3 +141,46 @@ def test_sources_that_are_not_there_are_one_line(tmp_path):
         check_sources(report({"path": str(tmp_path), "format": "morse"}))
     with pytest.raises(ReperfError, match=r"suites.theirs.from: a.zip is there twice"):
         report(["x/a.zip", "y/a.zip"])
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"workload": "bert-base"}, "workload is resnet50 by the log, bert-base by the"),
+        ({"precision": "amp"}, "precision is fp32 by the run record, amp by the configuration"),
+        (
+            {"image_size": 224, "systems": ["pytorch"]},
+            "image size is 64 by the run record, 224 by the configuration",
+        ),
+    ],
+)
+def test_logs_of_what_the_suite_does_not_train_are_refused(tmp_path, change, reason):
+    kept_run(tmp_path / "theirs" / "1", step_log())
+    suite = {"batch_size": 8} | change | {"from": str(tmp_path / "theirs")}
+    [row] = measure_suite(Suite.model_validate(SUITE | suite), [], WINDOW)
+    assert row["status"] == "refused"
+    assert reason in row["reason"]
+
+
+def test_an_edited_log_beside_its_record_is_refused(tmp_path):
+    log = kept_run(tmp_path / "theirs" / "1", step_log()) / "train.log"
+    log.write_text(log.read_text().replace("1022.2", "1003.2"))
+    [row] = rows_of(tmp_path / "theirs", batch_size=8)
+    assert (row["status"], row["throughput"]) == ("refused", None)
+    assert row["reason"] == "the log has changed since its run record was written"
+
+
+def test_a_log_that_counts_something_else_is_refused(archive):
+    suite = Suite.model_validate(SUITE | {"workload": "bert-base", "from": str(archive)})
+    rows = measure_suite(suite, [], WINDOW)
+    assert {row["status"] for row in rows} == {"refused"}
+    assert "it counts images/s, which is not what bert-base counts" in {r["reason"] for r in rows}
+
+
+def test_a_file_too_large_for_a_record_is_none(tmp_path):
+    record = kept_run(tmp_path / "theirs" / "1", step_log()) / "run.json"
+    with record.open("r+b") as stream:
+        stream.truncate(30 << 30)  # a hole: the disk holds none of it
+    [row] = rows_of(tmp_path / "theirs", batch_size=8, workload="resnet50")
+    assert "nothing says its batch size per device" in row["reason"]
+    assert record not in files_of(tmp_path / "theirs")

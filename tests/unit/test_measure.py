@@ -4,16 +4,18 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from reperf.config import Run, Window
+from reperf.config import Run, Suite, Window
 from reperf.files import sha256
 from reperf.logs import mllog
+from reperf.measuring.log_sources import measure_suite
 from reperf.measuring.measure import Measurement, Method, measure_log
-from reperf.measuring.own_runs import measure_own_runs
-from reperf.records import Environment, Host, RunRecord
+from reperf.records import LARGEST_RECORD, Environment, Host, RunRecord
 from reperf.systems import SYSTEMS
+from reperf.tables import MEASUREMENTS
 from step_logs import event, step, step_log
 
 WINDOW = Window(warmup=20, measured=100)
@@ -233,32 +235,141 @@ def kept_run(folder: Path, lines: list[str], **record: object) -> Path:
     return folder
 
 
-def test_a_kept_run_becomes_a_row(tmp_path):
-    [row] = measure_own_runs([kept_run(tmp_path / "1", step_log())], WINDOW)
+SUITE = Suite(
+    name="small",
+    workload="resnet50",
+    precision="fp32",
+    batch_size=8,
+    image_size=64,
+    systems=["pytorch"],
+)
+
+
+@pytest.fixture
+def rows(tmp_path, monkeypatch) -> Callable[..., list[dict]]:
+    """Measure runs in the working folder, which is the test's."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *runs: measure_suite(SUITE, runs or [RUN], WINDOW)
+
+
+def test_a_kept_run_becomes_a_row(rows):
+    kept_run(RUN.folder, step_log())
+    [row] = rows()
     assert row["status"] == "ok"
     assert row["throughput"] == pytest.approx(100.0)
-    assert row["log_sha256"] == sha256(tmp_path / "1" / "train.log")
+    assert row["log_sha256"] == sha256(RUN.folder / "train.log")
+    assert list(row) == list(MEASUREMENTS)
 
 
-def test_a_run_that_did_not_end_well_is_never_a_number(tmp_path):
-    folder = kept_run(tmp_path / "1", step_log(), status="oom", reason="no memory left")
-    [row] = measure_own_runs([folder], WINDOW)
+def test_a_run_that_did_not_end_well_is_never_a_number(rows):
+    kept_run(RUN.folder, step_log(), status="oom", reason="no memory left")
+    [row] = rows()
     assert (row["status"], row["reason"], row["throughput"]) == ("oom", "no memory left", None)
+    assert (row["global_batch"], row["world_size"]) == (16, 2)
 
 
-def test_a_log_that_is_not_its_records_is_refused(tmp_path):
-    folder = kept_run(tmp_path / "1", step_log(), log_sha256="0" * 64)
+def test_a_log_that_is_not_its_records_is_refused(rows):
+    second = RUN.model_copy(update={"repeat": 2})
+    kept_run(RUN.folder, step_log(), log_sha256="0" * 64)
     other_model = [event("parameters", 25557033) if "parameters" in x else x for x in step_log()]
-    other = kept_run(tmp_path / "2", other_model)
-    changed, odd = measure_own_runs([folder, other], WINDOW)
+    kept_run(second.folder, other_model, run=second)
+    changed, odd = rows(RUN, second)
     assert "changed since its run record" in changed["reason"]
     assert odd["reason"] == ("parameter count is 25557033 by the log, 25557032 by the run record")
 
 
-def test_a_record_that_is_none_is_one_line(tmp_path):
-    folder = kept_run(tmp_path / "1", step_log())
-    record = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(record | {"status": "well"}))
-    with pytest.raises(Exception, match=r"run.json: not a run record: .*") as caught:
-        measure_own_runs([folder], WINDOW)
-    assert "\n" not in str(caught.value)
+def test_a_run_that_is_not_the_one_asked_for_is_refused_with_both_values(rows):
+    kept_run(RUN.folder, step_log(), run=RUN.model_copy(update={"image_size": 32, "seed": 4}))
+    [row] = rows()
+    assert (row["status"], row["throughput"], row["batch_size_per_device"]) == ("refused", None, 8)
+    assert row["reason"] == (
+        "the run is not the one that is asked for: "
+        "image_size is 32 by the run record, 64 by the configuration; "
+        "seed is 4 by the run record, 1 by the configuration"
+    )
+
+
+def edited(content: dict) -> str:
+    return json.dumps(content | {"git_commit": "0" * 40})
+
+
+def deep(_content: dict) -> str:
+    return '{"record_version": 2, "host": ' + "[" * 100_000 + "]" * 100_000 + "}"
+
+
+@pytest.mark.parametrize(
+    ("write", "fault"),
+    [
+        (edited, "has changed since it was written"),
+        (deep, "not a run record: "),
+        (lambda content: json.dumps(content | {"status": "x" * 200_000}), "not a run record: "),
+        (lambda content: json.dumps(content | {"x" * 200_000: 1}), "not a run record: "),
+        (lambda content: json.dumps([content]), "not a run record: "),
+        (lambda content: json.dumps(content)[:-1], "not a run record: "),
+        (lambda content: json.dumps(content) + " " * LARGEST_RECORD, "larger than 16 MiB"),
+        (
+            lambda content: json.dumps(
+                content | {"record_version": 1, "run": content["run"] | {"batch_size": 10**30}}
+            ),
+            "not a run record: run.batch_size: got 1",
+        ),
+    ],
+)
+def test_a_record_that_is_none_or_was_edited_refuses_its_run_in_one_short_line(rows, write, fault):
+    record = kept_run(RUN.folder, step_log()) / "run.json"
+    record.write_text(write(json.loads(record.read_text())))
+    [row] = rows()
+    assert (row["status"], row["throughput"]) == ("refused", None)
+    assert row["reason"].startswith(f"{record}: ")
+    assert fault in row["reason"]
+    assert len(row["reason"]) < 500
+
+
+def test_a_run_without_its_record_or_log_is_refused(rows):
+    kept_run(RUN.folder, step_log())
+    (RUN.folder / "run.json").unlink()
+    [row] = rows()
+    assert row["reason"] == f"{RUN.folder}/run.json: not there; a run leaves one beside its log"
+    (RUN.folder / "train.log").unlink()
+    [row] = rows()
+    assert (row["status"], row["log_sha256"]) == ("refused", "")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        # Ends of a run, where none is.
+        (lambda lines: [*lines[:-2], event("note", '"run_stop" "success"')], "is not in the log"),
+        (
+            lambda lines: [*lines[:-2], event("run_stop", None, metadata={"status": "aborted"})],
+            "is not in the log",
+        ),
+        (lambda lines: [*lines[:10], lines[-2], *lines[10:-2]], "ended at iteration 40, before"),
+        (lambda lines: [*lines[:10], lines[-2], *lines[10:]], "ended at iteration 40, before"),
+        # Speeds of nothing on Earth.
+        (
+            lambda lines: [step(20, 0, 16), step(120, 5e-324, 16), *lines[-2:]],
+            "1600 samples in 4.94066e-324 s are no speed that any training has",
+        ),
+        (
+            lambda lines: [step(20, 0, 16), step(120, 9e17, 16), *lines[-2:]],
+            "1600 samples in 9e+17 s are no speed that any training has",
+        ),
+    ],
+)
+def test_ends_and_speeds_that_cannot_be_are_refused(change, reason):
+    result = only(change(step_log()), global_batch=16)
+    assert (result.status, result.throughput) == ("refused", None)
+    assert reason in result.reason
+
+
+def test_a_number_that_cannot_be_is_no_batch():
+    lines = [event("global_batch_size", 10**30) if "global_b" in x else x for x in step_log()]
+    assert only(lines, global_batch=10**30).reason == (
+        "the global batch by the run record is above 1e+15"
+    )
+
+
+def test_what_follows_the_end_of_a_run_does_not_matter():
+    lines = step_log()
+    assert only([*lines, step(140, 1200.0, 16)]).status == "ok"

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 from reperf.config import load_report
+from reperf.errors import ReperfError
 from reperf.machine import describe_host
 from reperf.records import Environment, LastHeard, Power, RunRecord
 from small_benchmark import SMALL
@@ -60,7 +60,7 @@ def test_equal_records_are_equal_bytes_that_people_can_read(record: RunRecord, t
     ("key", "value"),
     [
         ("status", "fine"),
-        ("record_version", 2),
+        ("record_version", 3),
         ("attempt", "second"),
         ("host", None),
         ("unheard_of", 1),
@@ -69,7 +69,7 @@ def test_equal_records_are_equal_bytes_that_people_can_read(record: RunRecord, t
 def test_a_record_with_a_wrong_value_is_none(record: RunRecord, tmp_path: Path, key, value):
     content = record.model_dump(mode="json") | {key: value}
     (tmp_path / "run.json").write_text(json.dumps(content))
-    with pytest.raises(ValidationError, match=key):
+    with pytest.raises(ReperfError, match=key):
         RunRecord.read(tmp_path / "run.json")
 
 
@@ -77,5 +77,18 @@ def test_half_a_record_is_none(record: RunRecord, tmp_path: Path):
     path = tmp_path / "run.json"
     record.write(path)
     path.write_text(path.read_text()[:200])
-    with pytest.raises(ValueError, match=r"Unterminated|Expecting"):
+    with pytest.raises(ReperfError, match=r"Unterminated|Expecting"):
         RunRecord.read(path)
+
+
+def test_a_record_without_a_seal_is_of_the_first_version(record: RunRecord, tmp_path: Path):
+    path = tmp_path / "run.json"
+    record.write(path)
+    content = json.loads(path.read_text())
+    del content["seal"]
+    path.write_text(json.dumps(content))
+    with pytest.raises(ReperfError, match="changed since it was written"):
+        RunRecord.read(path)
+    del content["trainer"]
+    path.write_text(json.dumps(content | {"record_version": 1}))
+    assert RunRecord.read(path).run == record.run

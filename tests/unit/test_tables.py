@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reperf.config import Cell
 from reperf.errors import ReperfError
+from reperf.facts import Facts
+from reperf.measuring.found_logs import Answer
+from reperf.measuring.log_sources import row_of
 from reperf.measuring.measure import Measurement
-from reperf.measuring.own_runs import row_of_run
 from reperf.measuring.summary import summarise
 from reperf.tables import (
     MEASUREMENTS,
@@ -19,14 +21,15 @@ from reperf.tables import (
     read_summary,
     write_table,
 )
-from test_measure import RUN
+from test_measure import RUN, SUITE
 
 
 def row(repeat: int, throughput: float | None, topology: str = "1n1g", **more: str) -> dict:
     run = RUN.model_copy(update={"repeat": repeat, "topology": topology})
     status = more.pop("status", "ok")
     measured = Measurement("log", "mllog", "ok", throughput=throughput, method="window", **more)
-    return row_of_run(run, measured, status, "0" * 64)
+    answer = Answer(measured, Facts(), planned=run, digest="0" * 64)
+    return row_of(SUITE, answer) | {"status": status}
 
 
 def summary(tmp_path, rows: list[dict], cells: tuple[Cell, ...] = ()):

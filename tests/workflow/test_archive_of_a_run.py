@@ -1,7 +1,9 @@
 """Archives of real runs: checked, and rebuilt in an empty folder."""
 
+import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from small_benchmark import Benchmark
 
@@ -30,6 +32,18 @@ def test_an_archive_alone_gives_the_same_tables_and_figures(
     for name in results:
         made = (finished_benchmark.folder / name).read_bytes()
         assert (rebuilt / name).read_bytes() == made, name
+
+
+def test_an_archive_is_measured_by_the_window_that_it_records(finished_benchmark: Benchmark):
+    answer = finished_benchmark.call("reperf", "measure", "--json", "archive/small.zip")
+    assert answer.returncode == 0, answer.stdout
+    found = [json.loads(line) for line in answer.stdout.splitlines()]
+    table = pd.read_csv(finished_benchmark.folder / "results/suites/small/measurements.csv")
+    assert [one["throughput"] for one in found] == list(table["throughput"])
+    assert {(one["first"], one["last"]) for one in found} == {(2, 4)}
+    # One that is asked for by hand goes before it.
+    answer = finished_benchmark.call("reperf", "measure", "--window", "1:4", "archive/small.zip")
+    assert answer.stdout.count("1:4") == len(table)
 
 
 def test_the_same_runs_are_archived_to_the_same_bytes(finished_benchmark: Benchmark):

@@ -77,6 +77,7 @@ Name = Annotated[
     AfterValidator(_name),
     WithJsonSchema({"type": "string", "pattern": f"^{NAME.pattern}$"}),
 ]
+Whole = Annotated[int, Field(ge=0, le=10**15)]  # all that a table holds, and more than any run has
 Number = Annotated[int, Strict()]  # YAML's `yes` is none, nor is "3"
 Topologies = Annotated[tuple[Topology, ...], Field(min_length=1), AfterValidator(_distinct)]
 Workload = Annotated[
@@ -300,17 +301,17 @@ class Run(_Model):
     variant: str | None
     workload: Workload
     precision: Precision
-    batch_size: int
+    batch_size: Whole
     topology: Topology
-    repeat: int
-    iterations: int
-    print_every: int
-    image_size: int
+    repeat: Whole
+    iterations: Whole
+    print_every: Whole
+    image_size: Whole
     input: str = Field(description="a record format, folder or synthetic")
     data: str | None = Field(description="folder of the samples, None when synthetic")
     device: Literal["cpu", "cuda"]
-    threads: int = Field(description="CPU threads per device")
-    seed: int
+    threads: Whole = Field(description="CPU threads per device")
+    seed: Whole
 
     @property
     def entry(self) -> str:
@@ -352,6 +353,14 @@ class Run(_Model):
     def folder(self) -> Path:
         """Where the run's log and record lie, relative to the working folder."""
         return Path("results/runs", self.suite, self.entry, self.topology, str(self.repeat))
+
+    def differences(self, planned: Self) -> str:
+        """What of a recorded run is not as planned, each with both values; "" if all is."""
+        return "; ".join(
+            f"{name} is {mine} by the run record, {asked} by the configuration"
+            for (name, mine), (_, asked) in zip(self, planned, strict=True)
+            if mine != asked
+        )
 
 
 class Cell(_Model):

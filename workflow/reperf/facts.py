@@ -12,6 +12,8 @@ from reperf.systems import WORKLOADS
 NAMES = {
     "workload": "workload",
     "parameters": "parameter count",
+    "precision": "precision",
+    "image_size": "image size",
     "batch_size": "batch size per device",
     "node_batch": "batch size per node",
     "accumulation": "gradient accumulation",
@@ -28,7 +30,10 @@ _PRODUCTS = (
     ("global_batch", ("nodes", "node_batch")),
     ("global_batch", ("world_size", "batch_size", "accumulation")),
 )
-_FILE_NAME = re.compile(r".+_b(\d{1,9})_(?:fp32|fp16|amp)_(\d{1,9})\.(?:log|txt|out)")
+_FILE_NAME = re.compile(r".+_b(\d{1,9})_(fp32|fp16|amp)_\d{1,9}\.(?:log|txt|out)")
+
+LARGEST = 10**15
+"""No fact is a larger number; what is more can only be wrong, and no table would hold it."""
 
 Fact = tuple[str, object]
 """A name, as in NAMES, and a value."""
@@ -55,7 +60,8 @@ class Facts:
         """Take what one source says; a value of None says nothing.
 
         Raises:
-            Refused: a fact is known already, and was another; the message names both.
+            Refused: a fact is known already, and was another; the message names both. Or it is a
+                number that cannot be.
         """
         for name, value in facts:
             if value is not None:
@@ -80,6 +86,8 @@ class Facts:
         return self._known[name].value
 
     def _put(self, name: str, new: Known) -> None:
+        if isinstance(new.value, int | float) and not new.value <= LARGEST:
+            raise Refused(f"the {NAMES[name]} by {new.source} is above {LARGEST:.0e}")
         old = self._known.setdefault(name, new)
         if old.value != new.value:
             raise Refused(
@@ -105,13 +113,8 @@ def facts_in_path(path: PurePath | str) -> list[Fact]:
         facts += zip(("nodes", "devices_per_node"), map(int, topology.groups()), strict=True)
     if name := _FILE_NAME.fullmatch(path.name):
         facts.append(("batch_size", int(name[1])))
+        facts.append(("precision", "fp32" if name[2] == "fp32" else "amp"))
     return facts
-
-
-def repeat_in_path(path: PurePath | str) -> int | None:
-    """The number of the repeat in DLPerf's naming, if the path has it."""
-    name = _FILE_NAME.fullmatch(PurePath(path).name)
-    return int(name[2]) if name else None
 
 
 def unit_of(workload: object) -> str | None:

@@ -6,6 +6,9 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+LONGEST = 120
+"""Characters that are shown of a value, or of the place where it stands."""
+
 # pydantic speaks Python to those who write YAML.
 PLAIN_WORDS = {
     "dict_type": "a mapping of keys to values",
@@ -30,7 +33,7 @@ def first_fault(error: ValidationError, model: type[BaseModel], content: Any) ->
     """
     fault = error.errors(include_url=False)[0]
     place = _place(content, fault["loc"])
-    return ": ".join(filter(None, [place, _complaint(fault, model)]))
+    return ": ".join(filter(None, [_cut(place), _complaint(fault, model)]))
 
 
 def _place(content: Any, location: tuple[int | str, ...]) -> str:  # noqa: ANN401
@@ -63,7 +66,11 @@ def _complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
     if kind in PLAIN_WORDS:
         message = f"allowed: {PLAIN_WORDS[kind]}"
     # A list or a mapping is not repeated: the place tells where it is.
-    return message if isinstance(value, dict | list) else f"got {value!r}; {message}"
+    return message if isinstance(value, dict | list) else f"got {_cut(repr(value))}; {message}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def _keys_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:

@@ -1,13 +1,23 @@
 """The run record: what was run, where, and how it ended."""
 
 import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from reperf.config import Run
+from reperf.errors import ReperfError
+from reperf.faults import first_fault
 from reperf.files import whole_file
+
+RECORD = "run.json"
+"""The file's name, in the run's folder beside its train.log."""
+LARGEST_RECORD = 1 << 24
+"""Bytes; what is larger is not read."""
 
 Status = Literal["ok", "oom", "failed", "timeout", "unsupported"]
 
@@ -65,7 +75,7 @@ class RunRecord(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    record_version: Literal[1] = 1
+    record_version: Literal[1, 2] = Field(2, description="1 had neither trainer nor seal")
     status: Status
     reason: str = Field("", description="why the status is not ok, one line")
     run: Run
@@ -73,6 +83,7 @@ class RunRecord(BaseModel):
     command: tuple[str, ...]
     variables: dict[str, str] = Field(description="environment variables that the launch set")
     environment: Environment
+    trainer: str = Field("", description="SHA-256 of all that decides how the system trains")
     git_commit: str | None
     git_dirty: bool | None
     host: Host
@@ -87,17 +98,70 @@ class RunRecord(BaseModel):
     log_sha256: str
 
     def write(self, path: Path) -> None:
-        """Write the record as indented JSON, whole or not at all."""
+        """Write the record as indented JSON with its seal, whole or not at all."""
+        content = self.model_dump(mode="json")
         with whole_file(path) as stream:
-            json.dump(self.model_dump(mode="json"), stream, indent=2, ensure_ascii=False)
+            json.dump(content | {"seal": _seal(content)}, stream, indent=2, ensure_ascii=False)
             stream.write("\n")
 
     @classmethod
-    def read(cls, path: Path | str) -> "RunRecord":
+    def read(cls, path: Path | str) -> Self:
         """Read a record.
 
         Raises:
-            pydantic.ValidationError: the file is not a run record.
+            ReperfError: the file is not there, is not a run record, or has changed since it was
+                written.
         """
-        content: Any = json.loads(Path(path).read_text(encoding="utf-8"))
-        return cls.model_validate(content)
+        try:
+            with Path(path).open("rb") as stream:
+                return cls.parse(stream.read(LARGEST_RECORD + 1), str(path))
+        except OSError as error:
+            raise ReperfError(f"{path}: not a run record: {error.strerror or error}") from None
+
+    @classmethod
+    def parse(cls, text: bytes, name: str) -> Self:
+        """Make a record of a file's bytes.
+
+        Args:
+            name: of the file, for the message.
+
+        Raises:
+            ReperfError: the file is not a run record, or has changed since it was written.
+        """
+        if len(text) > LARGEST_RECORD:
+            raise ReperfError(
+                f"{name}: not a run record: larger than {LARGEST_RECORD >> 20} MiB, which none is"
+            )
+        try:
+            content: Any = json.loads(text)
+            seal = content.pop("seal", None) if isinstance(content, dict) else None
+            record = cls.model_validate(content)
+        except ValidationError as error:
+            fault = first_fault(error, cls, content)
+            raise ReperfError(f"{name}: not a run record: {fault}") from None
+        except (ValueError, RecursionError) as error:
+            raise ReperfError(f"{name}: not a run record: {error}") from None
+        if record.record_version > 1 and seal != _seal(content):
+            raise ReperfError(f"{name}: has changed since it was written")
+        return record
+
+
+def records_of(runs: Iterable[Run]) -> Iterator[RunRecord]:
+    """The records of runs, as planned, in the working folder.
+
+    One that cannot be read, or is of another run, is passed over: measuring has refused it.
+    """
+    for run in runs:
+        with suppress(ReperfError):
+            record = RunRecord.read(run.folder / RECORD)
+            if record.run == run:
+                yield record
+
+
+def _seal(content: dict[str, Any]) -> str:
+    """The SHA-256 of a record's content, by which an edited one is known.
+
+    It is made from what the file holds and not from the model, which may have more fields later.
+    """
+    plain = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return sha256(plain.encode()).hexdigest()

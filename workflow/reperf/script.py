@@ -4,8 +4,21 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
+from typing import Any
 
 from reperf.errors import ReperfError
+from reperf.seals import sealed
+
+
+@contextmanager
+def building(job: Any) -> Iterator[None]:  # noqa: ANN401 - Snakemake's own
+    """Run a script that builds a part of the report, and seal what it has built.
+
+    Args:
+        job: `snakemake`, as scripts know it.
+    """
+    with script(job.log[0]), sealed(job.output, job.input, dict(job.params.items())):
+        yield
 
 
 @contextmanager

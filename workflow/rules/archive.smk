@@ -1,6 +1,6 @@
 # One archive a suite: its tables and figures, and all that they came from.
 
-from reperf.archive.suite import figures_of, tables_of
+from reperf.archive.layout import figures_of, tables_of
 from reperf.systems import load_systems
 
 
@@ -19,10 +19,14 @@ def report_of_suite(wildcards):
     return REPORT.alone(wildcards.suite).model_dump(mode="json", by_alias=True)
 
 
+WRITE_ARCHIVE = {"report": report_of_suite}
+
+
 # Logs and records are archived too; the measurements are made anew with them, and planning is
 # quicker where not every rule asks for each.
 rule archive:
     input:
+        built("archive/{suite}.zip", WRITE_ARCHIVE),
         sources=sources_of_suite,
         results=results_of_suite,
         trainers=trainers_of_suite,
@@ -33,7 +37,7 @@ rule archive:
     log:
         "logs/archive/{suite}.log",
     params:
-        report=report_of_suite,
+        **WRITE_ARCHIVE,
     message:
         "archive {wildcards.suite}"
     script:

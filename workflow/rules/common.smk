@@ -11,6 +11,7 @@ from reperf.config import load_report
 from reperf.errors import one_line_errors
 from reperf.files import hold_folder
 from reperf.machine import check_fits
+from reperf.seals import Seal
 from reperf.sources import code_of, seen_from_here
 from reperf.training.slurm import (
     cancel_left_over,
@@ -67,6 +68,45 @@ onstart:
             check_cluster(REPORT)
             cancel_left_over(Path.cwd())
             workflow.executor_settings.status_command = status_command()
+
+
+def again(output, why=""):
+    """Have the job that makes a file run in this call, whatever Snakemake remembers of it."""
+    if why and workflow.is_main_process:
+        print(f"reperf: {why}; it is made again", file=sys.stderr)
+    workflow.dag.forcefiles.add(str(output))
+
+
+def built(output, params):
+    """No input, but a look at what was built: where its seal is broken, it is built again.
+
+    Args:
+        output: the first of the files that the rule makes, with its wildcards.
+        params: the rule's own.
+    """
+
+    def look(wildcards):
+        path = output.format(**dict(wildcards.items()))
+        if not Path(path).exists():
+            return []
+        seal = Seal.of(path)
+        if seal is None:
+            again(path)
+        elif edited := seal.edited():
+            again(path, f"{edited[0]}: has changed since it was built")
+        elif not seal.holds(asked(params, wildcards)):
+            again(path)
+        return []
+
+    return look
+
+
+def asked(params, wildcards):
+    """A rule's parameters, as its script will have them."""
+    return {
+        name: value(wildcards) if callable(value) else value
+        for name, value in params.items()
+    }
 
 
 def say_last(line):

@@ -4,8 +4,12 @@ if workflow.is_main_process and (left_out := REPORT.left_out()):
     print(f"reperf: left out of this report: {left_out}", file=sys.stderr)
 
 
+COMPLETE = {"profile": PROFILE}
+
+
 rule complete:
     input:
+        built("results/complete.txt", COMPLETE),
         summary="results/summary.csv",
         measurements="results/measurements.csv",
         reports=["results/report.html", "results/report.md"],
@@ -17,7 +21,7 @@ rule complete:
         "logs/complete.log",
     retries: 0  # it would say the same
     params:
-        profile=PROFILE,
+        **COMPLETE,
     message:
         "look for cells that were not measured"
     script:

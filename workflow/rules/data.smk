@@ -4,6 +4,7 @@ from pathlib import Path
 
 from reperf.config import RECORD_FORMATS
 from reperf.data.listing import check_layout
+from reperf.data.manifest import Manifest
 from reperf.errors import one_line_errors
 
 # A folder that the user names is never an input: Snakemake would look at each of its files.
@@ -39,9 +40,20 @@ def data_manifest(source):
     return f"{REPORT.data_folder(source)}/manifest.json"
 
 
+def images_of_set(wildcards):
+    """The images; and where a set was made from others, or otherwise, it is made again."""
+    manifest = Path(f"{REPORT.data_folder(wildcards.format)}/manifest.json")
+    data = REPORT.data
+    if manifest.exists() and not Manifest.read(manifest).is_of(
+        REPORT.image_folder, data.parts, data.seed
+    ):
+        again(manifest, f"{manifest}: the data set is not the one that is asked for")
+    return IMAGES
+
+
 rule convert:
     input:
-        images=IMAGES,
+        images=images_of_set,
         code=code_of("convert"),
     output:
         f"data/{REPORT.data.name}/{{format}}/manifest.json",

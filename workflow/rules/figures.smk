@@ -20,6 +20,10 @@ def figure_of_suite(kind):
     )
 
 
+def stem_of_figures(wildcards):
+    return f"figures/{wildcards.suite}"
+
+
 def systems_of_suite(wildcards):
     systems = load_systems()
     entries = REPORT.suite(wildcards.suite).entries
@@ -28,8 +32,15 @@ def systems_of_suite(wildcards):
     )
 
 
+DRAW_FIGURES = {
+    "stem": stem_of_figures,
+    "window": REPORT.window.model_dump(),  # for the captions
+}
+
+
 rule draw_figures:
     input:
+        built("figures/{suite}-throughput.svg", DRAW_FIGURES),
         summary="results/suites/{suite}/summary.csv",
         systems=systems_of_suite,  # their titles and colours
         code=code_of("draw_figures"),
@@ -39,8 +50,7 @@ rule draw_figures:
     log:
         "logs/draw_figures/{suite}.log",
     params:
-        stem="figures/{suite}",
-        window=REPORT.window.model_dump(),  # for the captions
+        **DRAW_FIGURES,
     message:
         "draw the figures of {wildcards.suite}"
     script:
@@ -49,6 +59,7 @@ rule draw_figures:
 
 rule draw_published_figures:
     input:
+        built("figures/published", {}),
         facts=PUBLISHED_FACTS,
         code=code_of("draw_published_figures"),
     output:

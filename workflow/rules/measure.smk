@@ -7,16 +7,16 @@ with one_line_errors():
     check_sources(REPORT)
 
 
-def folders_of_suite(wildcards):
-    return [str(run.folder) for run in RUNS[wildcards.suite]]
-
-
 def logs_of_suite(wildcards):
-    return [f"{folder}/train.log" for folder in folders_of_suite(wildcards)]
+    return [f"{run.folder}/train.log" for run in RUNS[wildcards.suite]]
 
 
 def records_of_suite(wildcards):
-    return [f"{folder}/run.json" for folder in folders_of_suite(wildcards)]
+    return [f"{run.folder}/run.json" for run in RUNS[wildcards.suite]]
+
+
+def runs_of_suite(wildcards):
+    return [run.model_dump(mode="json") for run in RUNS[wildcards.suite]]
 
 
 def sources_of_suite(wildcards):
@@ -29,11 +29,23 @@ def settings_of_suite(wildcards):
 
 
 def cells_of_suite(wildcards):
-    return [cell.model_dump() for cell in REPORT.cells(REPORT.suite(wildcards.suite))]
+    return [
+        cell.model_dump(mode="json")
+        for cell in REPORT.cells(REPORT.suite(wildcards.suite))
+    ]
+
+
+MEASURE = {
+    "suite": settings_of_suite,
+    "runs": runs_of_suite,
+    "window": REPORT.window.model_dump(),
+}
+SUMMARISE = {"cells": cells_of_suite}
 
 
 rule measure:
     input:
+        built("results/suites/{suite}/measurements.csv", MEASURE),
         logs=logs_of_suite,
         records=records_of_suite,
         sources=sources_of_suite,
@@ -43,9 +55,7 @@ rule measure:
     log:
         "logs/measure/{suite}.log",
     params:
-        suite=settings_of_suite,
-        folders=folders_of_suite,
-        window=REPORT.window.model_dump(),
+        **MEASURE,
     message:
         "measure {wildcards.suite}"
     script:
@@ -54,6 +64,7 @@ rule measure:
 
 rule summarise:
     input:
+        built("results/suites/{suite}/summary.csv", SUMMARISE),
         measurements="results/suites/{suite}/measurements.csv",
         code=code_of("summarise"),
     output:
@@ -61,7 +72,7 @@ rule summarise:
     log:
         "logs/summarise/{suite}.log",
     params:
-        cells=cells_of_suite,
+        **SUMMARISE,
     message:
         "summarise {wildcards.suite}"
     script:
@@ -70,6 +81,7 @@ rule summarise:
 
 rule join_tables:
     input:
+        built("results/measurements.csv", {}),
         measurements=expand("results/suites/{suite}/measurements.csv", suite=SUITES),
         summaries=expand("results/suites/{suite}/summary.csv", suite=SUITES),
         code=code_of("join_tables"),

@@ -8,8 +8,12 @@ def diagnosis_if_made(wildcards):
     return [str(DIAGNOSIS)] if DIAGNOSIS.exists() else []
 
 
+WRITE_REPORT = {"report": REPORT.model_dump(mode="json", by_alias=True)}
+
+
 rule report:
     input:
+        built("results/report.html", WRITE_REPORT),
         diagnosis=diagnosis_if_made,
         measurements="results/measurements.csv",  # and by them the runs' records
         summary="results/summary.csv",
@@ -32,7 +36,7 @@ rule report:
     log:
         "logs/report.log",
     params:
-        report=REPORT.model_dump(mode="json", by_alias=True),
+        **WRITE_REPORT,
     message:
         "write the report"
     script:

@@ -5,6 +5,7 @@ import sys
 from functools import cache
 
 from reperf.training.slurm import resources_of_run
+from reperf.training.tries import not_as_planned
 from reperf.systems import load_systems
 
 
@@ -20,6 +21,8 @@ def the_run(wildcards):
 # One function for both: a function more takes half a second of planning ten thousand runs.
 def inputs_of_run(wildcards):
     run = the_run(wildcards)
+    if why := not_as_planned(run, load_systems()[run.system].digest):
+        again(run.folder / "run.json", why)
     return {
         "data": data_manifest(run.input),
         "environment": f"{load_systems()[run.system].environment}/environment.json",

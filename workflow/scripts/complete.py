@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reperf.complete import complete
-from reperf.script import script
+from reperf.script import building
 
-with script(snakemake.log[0]):
+with building(snakemake):
     complete(Path(snakemake.input.summary), Path(snakemake.output[0]), snakemake.params.profile)

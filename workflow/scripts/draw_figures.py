@@ -1,7 +1,7 @@
 """Draw the figures of a suite."""
 
 from reperf.figures import draw_suite
-from reperf.script import script
+from reperf.script import building
 
-with script(snakemake.log[0]):
+with building(snakemake):
     draw_suite(snakemake.input.summary, snakemake.params.stem)

@@ -1,7 +1,7 @@
 """Draw the figures of the published tables."""
 
 from reperf.figures import draw_published
-from reperf.script import script
+from reperf.script import building
 
-with script(snakemake.log[0]):
+with building(snakemake):
     draw_published(snakemake.output[0])

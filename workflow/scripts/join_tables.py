@@ -1,8 +1,8 @@
 """Put the tables of all suites below each other."""
 
-from reperf.script import script
+from reperf.script import building
 from reperf.tables import MEASUREMENTS, SUMMARY, join_tables
 
-with script(snakemake.log[0]):
+with building(snakemake):
     join_tables(snakemake.input.measurements, snakemake.output.measurements, MEASUREMENTS)
     join_tables(snakemake.input.summaries, snakemake.output.summary, SUMMARY)

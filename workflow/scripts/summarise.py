@@ -2,10 +2,10 @@
 
 from reperf.config import Cell
 from reperf.measuring.summary import summarise
-from reperf.script import script
+from reperf.script import building
 from reperf.tables import SUMMARY, read_measurements, write_table
 
-with script(snakemake.log[0]):
+with building(snakemake):
     cells = map(Cell.model_validate, snakemake.params.cells)
     rows = summarise(read_measurements(snakemake.input.measurements), cells)
     write_table(snakemake.output[0], rows, SUMMARY)

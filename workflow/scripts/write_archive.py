@@ -4,7 +4,7 @@ from pathlib import Path
 
 from reperf.archive.suite import write_archive
 from reperf.config import load_report
-from reperf.script import script
+from reperf.script import building
 
-with script(snakemake.log[0]):
+with building(snakemake):
     write_archive(load_report(snakemake.params.report), Path(snakemake.output[0]))

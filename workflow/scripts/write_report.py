@@ -5,17 +5,17 @@ from pathlib import Path
 
 from reperf.config import load_report
 from reperf.doctor.record import Diagnosis
-from reperf.records import RunRecord
+from reperf.records import records_of
 from reperf.report import write_report
-from reperf.script import script
+from reperf.script import building
 from reperf.tables import read_measurements, read_summary
 
-with script(snakemake.log[0]):
+with building(snakemake):
     report = load_report(snakemake.params.report)
     runs = chain.from_iterable(map(report.runs, report.suites))
     write_report(
         report,
-        (RunRecord.read(run.folder / "run.json") for run in runs),
+        records_of(runs),
         read_measurements(snakemake.input.measurements),
         read_summary(snakemake.input.summary),
         figures=Path(snakemake.input.published).parent,

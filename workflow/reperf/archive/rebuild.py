@@ -3,12 +3,14 @@
 import json
 from collections.abc import Callable
 from contextlib import chdir
+from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 from zipfile import ZipFile
 
 from reperf.archive.container import unpack, verified
-from reperf.archive.suite import CELL_LIST, CELLS, CONFIG, figures_of, tables_of
+from reperf.archive.layout import CELLS, CONFIG, SOURCES, figures_of, tables_of
+from reperf.archive.suite import CELL_LIST
 from reperf.config import Cell, Report, Run, load_report
 from reperf.errors import ReperfError
 from reperf.figures import draw_suite
@@ -39,6 +41,7 @@ def rebuild(path: Path, folder: Path) -> list[str]:
     with verified(path) as archive:
         report = load_report(_read(archive, path, CONFIG, json.loads), f"{path}: {CONFIG}")
         cells = _read(archive, path, CELLS, CELL_LIST.validate_json)
+        _check_sources(report, archive, path)
         if not cells and not report.suites[0].sources:
             raise ReperfError(f"{path}: is not the archive of a suite: {CELLS} names no cell")
         runs = [run for cell in cells if not cell.unsupported for run in cell.runs]
@@ -52,17 +55,43 @@ def rebuild(path: Path, folder: Path) -> list[str]:
         with chdir(folder):
             make_results(report, cells, runs)
         for name in results:
-            if (folder / name).read_bytes() != archive.read(name):
-                raise ReperfError(f"{folder / name}: differs from the one in {path}")
+            made, archived = (folder / name).read_bytes(), archive.read(name)
+            if made != archived:
+                where = _first_difference(made, archived) if name.endswith(".csv") else ""
+                raise ReperfError(f"{folder / name}: differs from the one in {path}{where}")
     return results
+
+
+def _first_difference(made: bytes, archived: bytes) -> str:
+    """Where two tables part, and what the new one has there."""
+    pairs = zip_longest(made.splitlines(), archived.splitlines(), fillvalue=b"")
+    number, line = next(
+        (number, mine) for number, (mine, theirs) in enumerate(pairs, 1) if mine != theirs
+    )
+    return f" from line {number} on: {line.decode()[:500]}"
 
 
 def _read(archive: ZipFile, path: Path, name: str, parse: Callable[[bytes], Content]) -> Content:
     try:
         return parse(archive.read(name))
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0]
         raise ReperfError(f"{path}: is not the archive of a suite: {name}: {reason}") from None
+
+
+def _check_sources(report: Report, archive: ZipFile, path: Path) -> None:
+    """Refuse a configuration that measures anything but members of its own archive.
+
+    Raises:
+        ReperfError: names the path.
+    """
+    for source in report.suites[0].sources:
+        inside = source.path.as_posix()
+        below = any(name == inside or name.startswith(f"{inside}/") for name in archive.namelist())
+        if source.path.parent != SOURCES or not below:
+            raise ReperfError(
+                f"{path}: {CONFIG}: from: {inside} is no member; allowed: files below {SOURCES}/"
+            )
 
 
 def _files_to_measure(runs: list[Run]) -> list[str]:
@@ -73,7 +102,7 @@ def make_results(report: Report, cells: tuple[Cell, ...], runs: list[Run]) -> No
     """Measure, summarise and draw in the working folder, as the workflow's rules do."""
     suite = report.suites[0].name
     measurements, summary = tables_of(suite)
-    rows = measure_suite(report.suites[0], [run.folder for run in runs], report.window)
+    rows = measure_suite(report.suites[0], runs, report.window)
     write_table(measurements, rows, MEASUREMENTS)
     rows = summarise(read_measurements(measurements), cells)
     write_table(summary, rows, SUMMARY)

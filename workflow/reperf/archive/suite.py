@@ -20,29 +20,13 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from reperf.archive.container import Member, write
+from reperf.archive.layout import CELLS, CONFIG, SOURCES, figures_of, tables_of
 from reperf.config import Cell, Report, Run, Suite
 from reperf.measuring.found_logs import files_of
-from reperf.records import RunRecord
+from reperf.records import records_of
 from reperf.systems import ROOT, load_systems
 
-CONFIG = "config.json"
-CELLS = "cells.json"
 CELL_LIST = TypeAdapter(tuple[Cell, ...])
-SOURCES = Path("from")
-
-
-def tables_of(suite: str) -> list[str]:
-    """The tables of a suite: its measurements, its summary."""
-    return [f"results/suites/{suite}/{table}.csv" for table in ("measurements", "summary")]
-
-
-def figures_of(suite: str) -> list[str]:
-    """The figures of a suite."""
-    return [
-        f"figures/{suite}-{figure}.{suffix}"
-        for figure in ("throughput", "speedup")
-        for suffix in ("svg", "png")
-    ]
 
 
 def write_archive(report: Report, path: Path) -> None:
@@ -59,7 +43,7 @@ def write_archive(report: Report, path: Path) -> None:
 
     (suite,) = report.suites
     runs = report.runs(suite)
-    records = [RunRecord.read(run.folder / "run.json") for run in runs]
+    records = list(records_of(runs))
     files = _files_of_runs(runs) | _files_of_systems(runs)
     files |= {name: Path(name) for name in (*tables_of(suite.name), *figures_of(suite.name))}
     files |= _files_of_sources(suite)

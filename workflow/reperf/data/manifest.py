@@ -47,6 +47,10 @@ class Manifest(BaseModel):
             json.dump(self.model_dump(mode="json"), stream, indent=1, ensure_ascii=False)
             stream.write("\n")
 
+    def is_of(self, images: Path, parts: int, seed: int) -> bool:
+        """Whether the set was made from a folder as the configuration says."""
+        return (self.source, len(self.parts), self.seed) == (str(images), parts, seed)
+
     @classmethod
     def read(cls, path: Path | str) -> "Manifest":
         """Read a manifest.

@@ -75,8 +75,8 @@ class Format:
         step_is: the fact that says how many samples one count of `iteration` is; where formats
             leave it open, several, of which the printed speed decides.
         facts: finds what the log says about its run in the text before the run's first record.
-        end: found behind a run's last record if the run came to its end; None if the format has
-            no such line.
+        ended: whether a text between two records, or behind the last, says that the run came to
+            its end; None if the format has no such line.
         counts_from: the number of the first iteration.
         unit: of the throughput; None if the workload decides.
         published: the published extractor's method; None if there is none.
@@ -93,7 +93,7 @@ class Format:
     rate_times: tuple[str, ...] = ()
     step_is: tuple[str, ...] = ("global_batch",)
     facts: Callable[[bytes], Iterable[Fact]] = no_facts
-    end: re.Pattern[bytes] | None = None
+    ended: Callable[[bytes], bool] | None = None
     counts_from: int = 1
     unit: str | None = None
     published: Callable[[Sequence[Record], Facts], Estimate] | None = None
@@ -168,7 +168,8 @@ def facts_by(patterns: Mapping[str, str]) -> Callable[[bytes], Iterator[Fact]]:
     def find(head: bytes) -> Iterator[Fact]:
         for pattern, name in compiled:
             for match in pattern.finditer(head):
-                if int(match[1]) > 0:
-                    yield name, int(match[1])
+                # Python reads no number of thousands of digits; twenty are too many for any fact.
+                if (value := int(match[1].lstrip(b"0")[:20] or b"0")) > 0:
+                    yield name, value
 
     return find

@@ -20,7 +20,6 @@ from reperf.logs.scan import blocks
 from reperf.records import Status
 
 EVENT = line(r":::MLLOG (\{.*\})" + END)
-RUN_STOP = line(r':::MLLOG \{.*"run_stop".*"success".*\}' + END)
 
 _EXCUSES: dict[bytes, Status] = {b":::REFUSED ": "failed", b":::OOM ": "oom"}
 _FACTS = {
@@ -73,6 +72,18 @@ def _facts(head: bytes) -> Iterator[Fact]:
             yield name, value
 
 
+def has_ended(text: bytes) -> bool:
+    """Whether a text holds the line with which a run that went well ends."""
+    return b'"run_stop"' in text and any(map(_is_good_end, EVENT.finditer(text)))
+
+
+def _is_good_end(match: re.Match[bytes]) -> bool:
+    event = read_event(match)
+    metadata = event.get("metadata")
+    status = metadata.get("status") if isinstance(metadata, dict) else None
+    return event.get("key") == "run_stop" and status == "success"
+
+
 FORMAT = Format(
     name="mllog",
     system="",
@@ -81,7 +92,7 @@ FORMAT = Format(
     clock=MONOTONIC,
     read=_read,
     facts=_facts,
-    end=RUN_STOP,
+    ended=has_ended,
 )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from reperf.facts import Fact
 from reperf.logs.clock import Clock
 from reperf.logs.format import Format, Record
-from reperf.logs.mllog import EVENT, RUN_STOP, is_number, read_event
+from reperf.logs.mllog import EVENT, has_ended, is_number, read_event
 
 _COUNTS = ("samples_count", "step_num", "step", "epoch_num")
 _FACTS = {"global_batch_size": "global_batch", "train_samples": "epoch_samples"}
@@ -61,6 +61,6 @@ FORMAT = Format(
     read=_read,
     step_is=("global_batch", "sample", "epoch_samples"),
     facts=_facts,
-    end=RUN_STOP,
+    ended=has_ended,
     unit="samples/s",
 )

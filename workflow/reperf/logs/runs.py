@@ -19,13 +19,14 @@ class LoggedRun:
     Attributes:
         facts: what the text before the first record says.
         records: those that matter, in the log's order: of the rank that is measured, or of all.
-        ended: whether the run's end is in the log; None if the format does not say.
+        ends: the records behind which the log says that the run came to its end, the first and
+            the last of them; None if the format does not say.
         newest: the last record of the measured rank.
         overflow: there were more records than are kept.
     """
 
     facts: tuple[Fact, ...]
-    ended: bool | None
+    ends: list[Record] | None
     records: list[Record] = field(default_factory=list)
     newest: Record | None = None
     overflow: bool = False
@@ -76,8 +77,8 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
     """
     run: LoggedRun | None = None
     for gap, record in scan(pieces, log_format, last):
-        if run is not None and log_format.end is not None:
-            run.ended = run.ended or log_format.end.search(gap) is not None
+        if run is not None and log_format.ended is not None and log_format.ended(gap):
+            run.ends = [*run.ends[:1], run.newest]
         following = _unwrapped(record, run.newest if run else None, log_format.clock)
         if run is not None and following is not None and not run.is_followed_by(following):
             run.add(following, last)
@@ -101,7 +102,7 @@ def whole_log(pieces: Iterable[bytes], log_format: Format) -> LoggedRun | None:
 
 def _begin(head: bytes, log_format: Format) -> LoggedRun:
     return LoggedRun(
-        facts=tuple(log_format.facts(head)), ended=None if log_format.end is None else False
+        facts=tuple(log_format.facts(head)), ends=None if log_format.ended is None else []
     )
 
 

@@ -1,5 +1,6 @@
 """Logs wherever they lie: files, folders and archives of them, measured one after the other."""
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -9,23 +10,21 @@ from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import IO
 
-from pydantic import ValidationError
-
+from reperf.archive.container import MANIFEST
+from reperf.archive.layout import CELLS, CONFIG
+from reperf.config import Run, Window, load_report
 from reperf.errors import ReperfError
-from reperf.facts import Facts, facts_in_path
-from reperf.faults import first_fault
+from reperf.facts import Fact, Facts, facts_in_path
 from reperf.logs import NO_FORMAT, formats, mllog
 from reperf.measuring.measure import Measurement, Method, Sources, measure_log
-from reperf.measuring.own_runs import facts_of_run
 from reperf.measuring.safe_archive import DAMAGE, ArchivedFile, is_archive, open_archive
-from reperf.records import RunRecord
+from reperf.records import LARGEST_RECORD, RECORD, RunRecord
+from reperf.systems import WORKLOADS
 
 SUFFIXES = (".log", ".txt", ".out", ".err")
 """Names under which a log in a folder or archive is looked for."""
 SURE_SUFFIX = ".log"
 """A file of this name is a log; of another one, only if it holds lines of a known format."""
-RECORD = "run.json"
-LARGEST_RECORD = 1 << 24
 WORTH_PROCESSES = 1 << 26
 """Bytes below which a second process takes longer to start than to help."""
 
@@ -39,12 +38,15 @@ class Question:
         log_format: name of the logs' format; None: found from the content of each.
         told: facts from the command line or the configuration, and which of the two.
         digests: whether the SHA-256 of each log is wanted; it takes as long as measuring it.
+        planned: the run that must have made the log, which the record beside it has to confirm;
+            None: whichever the record names, if there is one.
     """
 
     method: Method
     log_format: str | None = None
     told: Sources = ()
     digests: bool = False
+    planned: Run | None = None
 
 
 @dataclass(frozen=True)
@@ -54,14 +56,37 @@ class Answer:
     Attributes:
         measured: the number, or the reason for none.
         facts: from all who say something.
-        record: of the run, where one of ours lies beside the log.
+        record: of the run, where one of ours lies beside the log and is what was planned.
+        planned: the run that was asked about, if it was one.
         digest: SHA-256 of the log, if it was wanted.
     """
 
     measured: Measurement
     facts: Facts
-    record: RunRecord | None
+    record: RunRecord | None = None
+    planned: Run | None = None
     digest: str = ""
+
+    @property
+    def run(self) -> Run | None:
+        """The run that made the log, if one of ours did."""
+        return self.planned or (self.record and self.record.run)
+
+
+def own_run(run: Run, method: Method) -> Answer:
+    """Measure a run that reperf made in the working folder.
+
+    Args:
+        run: as the configuration plans it.
+        method: how to measure.
+    """
+    log = run.folder / "train.log"
+    question = Question(method, mllog.FORMAT.name, digests=True, planned=run)
+    found = _of_unit(question, _Unit(log, sure=True))
+    if len(found) == 1:
+        return found[0]
+    reason = f"{len(found)} runs are in one log; a run of ours writes one"
+    return replace(_refused(str(log), reason, question), digest=found[0].digest)
 
 
 def answers(paths: Iterable[Path], question: Question, processes: int = 1) -> Iterator[Answer]:
@@ -105,7 +130,11 @@ def files_of(path: Path) -> list[Path]:
     """The files that are read when a file or folder is measured, run records included."""
     logs = [unit.path for unit in _units(path)]
     records = {log.with_name(RECORD) for log in logs if not is_archive(log)}
-    return [*logs, *sorted(record for record in records if record.is_file())]
+    return [*logs, *sorted(filter(_is_read, records))]
+
+
+def _is_read(record: Path) -> bool:
+    return record.is_file() and record.stat().st_size <= LARGEST_RECORD
 
 
 def _is_looked_at(path: Path) -> bool:
@@ -122,8 +151,7 @@ def _of_unit(question: Question, unit: _Unit) -> list[Answer]:
         if is_archive(path):
             return _of_archive(path, question)
         name = os.fsencode(path).decode(errors="replace")
-        record = path.with_name(RECORD)
-        content = record.read_bytes() if record.is_file() else None
+        content = _content_of(path.with_name(RECORD))
         with path.open("rb") as stream:
             found = _of_stream(name, stream, question, content)
     except (ReperfError, OSError) as error:
@@ -131,21 +159,65 @@ def _of_unit(question: Question, unit: _Unit) -> list[Answer]:
     return found if unit.sure else _speaking(found)
 
 
+def _content_of(record: Path) -> bytes | None:
+    if not record.is_file():
+        return None
+    with record.open("rb") as stream:
+        return _read_record(stream)
+
+
+def _read_record(stream: IO[bytes]) -> bytes:
+    """As much of a file as a run record may hold, and one byte more where there is more."""
+    content = b""
+    while chunk := stream.read(LARGEST_RECORD + 1 - len(content)):
+        content += chunk
+    return content
+
+
 def _of_archive(path: Path, question: Question) -> list[Answer]:
     with open_archive(path) as files:
         inside = {file.name for file in files}
         logs = [file for file in files if _is_looked_at_inside(file.name, inside)]
+        windows = {} if question.method.window else _recorded_windows(files)
         records = _records_beside(logs, files)
         found = []
         for file in logs:
             name, record = f"{path}/{file.name}", records.get(_beside(file.name))
             try:
                 with file.open() as stream:
-                    answered = _of_stream(name, stream, question, record)
+                    asked = _by_window(question, windows, file.name)
+                    answered = _of_stream(name, stream, asked, record)
             except (OSError, *DAMAGE) as error:
                 answered = [_refused(name, f"damaged in the archive: {error}", question)]
             found += answered if file.name.endswith(SURE_SUFFIX) else _speaking(answered)
     return found or [_refused(str(path), "no log is in it", question)]
+
+
+def _recorded_windows(files: list[ArchivedFile]) -> dict[str, Window]:
+    """The windows by which an archive of ours was measured: beginning of a log's name -> window.
+
+    Raises:
+        ReperfError: it seems to be one of ours, and its configuration is none.
+    """
+    members = {file.name: file for file in files}
+    if not {CONFIG, CELLS, MANIFEST} <= members.keys():
+        return {}
+    try:
+        with members[CONFIG].open() as stream:
+            report = load_report(json.loads(_read_record(stream)), CONFIG)
+    except (OSError, RecursionError, *DAMAGE) as error:
+        raise ReperfError(f"{CONFIG}: is no configuration: {error}") from None
+    windows = {
+        f"{source.path}": source.window or report.window
+        for suite in report.suites
+        for source in suite.sources
+    }
+    return {**windows, "results/runs/": report.window}
+
+
+def _by_window(question: Question, windows: Mapping[str, Window], name: str) -> Question:
+    window = next((one for root, one in windows.items() if name.startswith(root)), None)
+    return replace(question, method=replace(question.method, window=window)) if window else question
 
 
 def _is_looked_at_inside(name: str, inside: set[str]) -> bool:
@@ -163,10 +235,10 @@ def _records_beside(logs: list[ArchivedFile], files: list[ArchivedFile]) -> Mapp
     wanted = {_beside(log.name) for log in logs}
     records = {}
     for file in files:
-        if file.name in wanted and file.size <= LARGEST_RECORD:
+        if file.name in wanted:
             try:
                 with file.open() as stream:
-                    records[file.name] = b"".join(iter(partial(stream.read, 1 << 20), b""))
+                    records[file.name] = _read_record(stream)
             except (OSError, *DAMAGE) as error:
                 raise ReperfError(f"{file.name}: damaged in the archive: {error}") from None
     return records
@@ -194,47 +266,84 @@ class _Hashing:
 def _of_stream(
     name: str, stream: IO[bytes], question: Question, content: bytes | None
 ) -> list[Answer]:
-    """Measure one log, beside which a run record may lie."""
-    if question.digests:
-        hashing = _Hashing(stream)
-        found = _of_stream(name, hashing, replace(question, digests=False), content)
-        digest = hashing.digest()
-        return [replace(one, digest=digest) for one in found]
+    """Measure one log.
+
+    Args:
+        name: of the log.
+        stream: its bytes.
+        question: what is asked of it.
+        content: of a run.json beside it; None without one.
+    """
+    record, hashing = None, _Hashing(stream)
     try:
-        record = _read_record(name, content)
+        record = _record_beside(name, content, question.planned)
+        hashed = question.digests or record is not None
+        found = _measured(name, hashing if hashed else stream, question, record)
     except ReperfError as error:
-        return [_refused(name, str(error), question)]
+        found = [_refused(name, str(error), question)]
+    if record is None and not question.digests:
+        return found
+    digest = hashing.digest()
+    if record is not None and record.status == "ok" and digest != record.log_sha256:
+        reason = "the log has changed since its run record was written"
+        found = [_refused(name, reason, question, record)]
+    return [replace(one, digest=digest) for one in found]
+
+
+def _measured(
+    name: str, stream: IO[bytes], question: Question, record: RunRecord | None
+) -> list[Answer]:
     if record is not None and record.status != "ok":
         reason = f"the run ended as {record.status}: {record.reason}"
-        return [replace(_refused(name, reason, question), record=record)]
+        measured = Measurement(name, mllog.FORMAT.name, "refused", reason, method="")
+        return [Answer(measured, Facts(), record, question.planned)]
     told = [("the run record", facts_of_run(record.run))] if record else []
     told += [("the path", facts_in_path(name)), *question.told]
     chosen = question.log_format or (mllog.FORMAT.name if record else None)
     log_format = formats()[chosen] if chosen else None
     return [
-        Answer(measured, facts, record)
+        Answer(measured, facts, record, question.planned)
         for measured, facts in measure_log(name, stream, question.method, log_format, told)
     ]
 
 
-def _read_record(name: str, content: bytes | None) -> RunRecord | None:
+def facts_of_run(run: Run) -> list[Fact]:
+    """What a run's configuration says about its log."""
+    return [
+        ("workload", run.workload),
+        ("parameters", WORKLOADS[run.workload]["parameters"]),
+        ("precision", run.precision),
+        ("image_size", run.image_size),
+        ("batch_size", run.batch_size),
+        ("nodes", run.nodes),
+        ("devices_per_node", run.devices_per_node),
+    ]
+
+
+def _record_beside(name: str, content: bytes | None, planned: Run | None) -> RunRecord | None:
     """The run record beside a log, if what lies there is one of ours.
 
     Raises:
-        ReperfError: it says that it is, but is not.
+        ReperfError: it says that it is, but is not; or it is not that of the planned run.
     """
-    if content is None or b'"record_version"' not in content:
+    if planned is None and (content is None or not _may_be_record(content)):
         return None
-    try:
-        return RunRecord.model_validate_json(content)
-    except ValidationError as error:
-        fault = first_fault(error, RunRecord, {})
-        raise ReperfError(f"{_beside(name)}: not a run record: {fault}") from None
+    if content is None:
+        raise ReperfError(f"{_beside(name)}: not there; a run leaves one beside its log")
+    record = RunRecord.parse(content, _beside(name))
+    if planned is not None and (differences := record.run.differences(planned)):
+        raise ReperfError(f"the run is not the one that is asked for: {differences}")
+    return record
 
 
-def _refused(name: str, reason: str, question: Question) -> Answer:
-    measured = Measurement(name, None, "refused", reason, method=question.method.name)
-    return Answer(measured, Facts(), None)
+def _may_be_record(content: bytes) -> bool:
+    return len(content) <= LARGEST_RECORD and b'"record_version"' in content
+
+
+def _refused(name: str, reason: str, question: Question, record: RunRecord | None = None) -> Answer:
+    chosen = mllog.FORMAT.name if record or question.planned else None
+    measured = Measurement(name, chosen, "refused", reason, method=question.method.name)
+    return Answer(measured, Facts(), record, question.planned)
 
 
 def _speaking(found: list[Answer]) -> list[Answer]:

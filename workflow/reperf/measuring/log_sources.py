@@ -3,16 +3,15 @@
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 
-from reperf.config import LogSource, Report, Suite, Window, topology_shape
+from reperf.config import LogSource, Report, Run, Suite, Window, topology_shape
 from reperf.errors import ReperfError
 from reperf.facts import unit_of
 from reperf.logs import format_called
 from reperf.logs.format import Format
-from reperf.measuring.found_logs import Answer, Question, answers
+from reperf.measuring.found_logs import Answer, Question, answers, own_run
 from reperf.measuring.measure import Method
-from reperf.measuring.own_runs import measure_own_runs
+from reperf.systems import WORKLOADS
 
 Row = dict[str, object]
 
@@ -31,18 +30,19 @@ def check_sources(report: Report) -> None:
                 format_called(source.format)
 
 
-def measure_suite(suite: Suite, folders: Iterable[Path], window: Window) -> list[Row]:
+def measure_suite(suite: Suite, runs: Iterable[Run], window: Window) -> list[Row]:
     """Measure all that a suite names: its own runs, and the logs of others.
 
     Args:
         suite: the suite.
-        folders: of its own runs, with train.log and run.json each.
+        runs: its own, as the configuration plans them.
         window: iterations of warm-up and in the window.
 
     Returns:
         The rows of measurements.csv, see reperf.tables.MEASUREMENTS.
     """
-    rows = measure_own_runs(folders, window)
+    method = Method(window=window)
+    rows = [row_of(suite, own_run(run, method)) for run in runs]
     for source in suite.sources:
         rows += _measure_source(suite, source, window)
     return rows
@@ -50,14 +50,22 @@ def measure_suite(suite: Suite, folders: Iterable[Path], window: Window) -> list
 
 def _measure_source(suite: Suite, source: LogSource, window: Window) -> list[Row]:
     nodes, devices = topology_shape(source.topology) if source.topology else (None, None)
-    told = [("nodes", nodes), ("devices_per_node", devices), ("batch_size", suite.batch_size)]
+    told = [
+        ("workload", suite.workload),
+        ("precision", suite.precision),
+        ("nodes", nodes),
+        ("devices_per_node", devices),
+        ("batch_size", suite.batch_size),
+        # Without runs of its own, a suite's table says nothing of a shape.
+        ("image_size", suite.image_size if suite.entries else None),
+    ]
     question = Question(
         method=Method(source.method, source.window or window),
         log_format=source.format,
         told=[("the configuration", told)],
         digests=True,
     )
-    rows = [_row(suite, source, answer) for answer in answers([source.path], question)]
+    rows = [row_of(suite, answer, source) for answer in answers([source.path], question)]
     rows.sort(key=_place)
     repeats: Counter[tuple] = Counter()
     for row in rows:
@@ -69,26 +77,40 @@ def _measure_source(suite: Suite, source: LogSource, window: Window) -> list[Row
     return rows
 
 
-def _row(suite: Suite, source: LogSource, answer: Answer) -> Row:
-    measured, facts, run = answer.measured, answer.facts, answer.record and answer.record.run
-    nodes, devices = facts.get("nodes"), facts.get("devices_per_node")
-    batch = facts.get("batch_size")
+def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row:
+    """One row of measurements.csv.
+
+    Args:
+        suite: that takes the row.
+        answer: what the log gave.
+        source: where the log is from; None for a run that was made here.
+    """
+    measured, facts, run = answer.measured, answer.facts, answer.run
     if run is not None:
         nodes, devices, batch = run.nodes, run.devices_per_node, run.batch_size
+    else:
+        nodes, devices = facts.get("nodes"), facts.get("devices_per_node")
+        batch = facts.get("batch_size")
     placed = None not in (nodes, devices, batch)
-    status, reason = _verdict(answer, placed)
+    status, reason = _verdict(suite, answer, placed)
     log_format = format_called(measured.format) if measured.format else None
+    system = run.system if run else _system_of(log_format)
+    variant = run.variant if run else None
+    log = measured.log
+    if source is not None:
+        system, variant = source.system or system, source.variant or variant
+        log = f"{source.id}{log.removeprefix(str(source.path))}"
     return {
         "suite": suite.name,
-        "system": source.system or (run.system if run else _system_of(log_format)),
+        "system": system,
         "workload": suite.workload,
         "precision": suite.precision,
-        "variant": source.variant or (run.variant if run else None),
+        "variant": variant,
         "batch_size_per_device": batch,
         "topology": f"{nodes}n{devices}g" if placed else "",
         "num_nodes": nodes,
         "devices_per_node": devices,
-        "repeat": None,
+        "repeat": None if source else run.repeat,
         "status": status,
         "reason": reason,
         "throughput": measured.throughput if status == "ok" else None,
@@ -98,11 +120,11 @@ def _row(suite: Suite, source: LogSource, answer: Answer) -> Row:
         "samples": measured.samples,
         "seconds": measured.seconds,
         "method": measured.method,
-        "global_batch": measured.global_batch,
-        "world_size": measured.world_size,
-        "log": f"{source.id}{measured.log.removeprefix(str(source.path))}",
+        "global_batch": measured.global_batch or (run and run.global_batch),
+        "world_size": measured.world_size or (run and run.world_size),
+        "log": log,
         "log_sha256": answer.digest,
-        "source": source.id,
+        "source": source.id if source else "",
     }
 
 
@@ -112,10 +134,13 @@ def _place(row: Row) -> tuple:
     return row["system"], row["variant"] or "", row["batch_size_per_device"] or 0, size, row["log"]
 
 
-def _verdict(answer: Answer, placed: bool) -> tuple[str, str]:
+def _verdict(suite: Suite, answer: Answer, placed: bool) -> tuple[str, str]:
     measured, record = answer.measured, answer.record
     if record is not None and record.status != "ok":
         return record.status, record.reason
+    others = set(map(unit_of, WORKLOADS)) - {unit_of(suite.workload)}
+    if measured.status == "ok" and measured.unit in others:
+        return "refused", f"it counts {measured.unit}, which is not what {suite.workload} counts"
     if measured.status == "ok" and not placed:
         return "refused", (
             "nothing says its batch size per device, its nodes and the devices on each; allowed: "

@@ -6,8 +6,7 @@ published with a format can be asked for by name.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from math import inf
+from dataclasses import dataclass
 from typing import IO, Literal
 
 from reperf.config import Window
@@ -16,7 +15,7 @@ from reperf.logs import recognise
 from reperf.logs.format import Format
 from reperf.logs.runs import LoggedRun, training_runs, whole_log
 from reperf.logs.scan import blocks
-from reperf.measuring.window import by_window, in_order, intervals, step_samples
+from reperf.measuring.window import FASTEST, SLOWEST, by_window, in_order, intervals, step_samples
 
 Sources = Sequence[tuple[str, Iterable[Fact]]]
 """Who else knows about a log's runs, and what."""
@@ -28,12 +27,12 @@ class Method:
 
     Attributes:
         name: the window rule, or what the format's published extractor does.
-        window: of the window rule.
+        window: of the window rule; None: the one that an archive of ours records, else the usual.
         ends: the iterations, as the log prints them, between which to measure instead.
     """
 
     name: Literal["window", "published"] = "window"
-    window: Window = field(default_factory=Window)
+    window: Window | None = None
     ends: tuple[int, int] | None = None
 
     def ends_in(self, log_format: Format) -> list[tuple[int, int]]:
@@ -42,7 +41,8 @@ class Method:
         A log that counts from 0 and prints 19, 39, .. has trained on as many batches there as
         another at 20, 40, ..
         """
-        ends = self.ends or (self.window.first, self.window.last)
+        window = self.window or Window()
+        ends = self.ends or (window.first, window.last)
         if self.ends or log_format.counts_from == 1:
             return [ends]
         return [ends, (ends[0] - 1, ends[1] - 1)]
@@ -129,6 +129,8 @@ def _measure_run(
             found |= by_window(run, log_format, method.ends_in(log_format), facts)
     except Refused as refusal:
         status, reason = "refused", str(refusal)
+    except ArithmeticError as error:
+        status, reason = "refused", f"its numbers cannot be reckoned with: {error}"
     found |= {fact: facts.get(fact) for fact in ("global_batch", "world_size")}
     return Measurement(name, log_format.name, status, reason, **found), facts
 
@@ -137,7 +139,7 @@ def _published(run: LoggedRun, log_format: Format, facts: Facts) -> dict:
     if log_format.published is None:
         raise Refused(f"no extractor was published for {log_format.name}")
     estimate = log_format.published(run.records, facts)
-    if not 0 < estimate.throughput < inf:
+    if not SLOWEST <= estimate.throughput <= FASTEST:
         raise Refused(f"the published method gives {estimate.throughput:g}")
     rank = min(record.rank for record in run.records)
     lines = [record for record in run.records if record.rank == rank]

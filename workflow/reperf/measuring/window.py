@@ -14,6 +14,8 @@ from reperf.logs.runs import LoggedRun
 
 TOLERANCE = 0.05
 """How far the printed speed may be from batch x world / step time."""
+SLOWEST, FASTEST = 1e-9, 1e15
+"""Samples a second between which a throughput lies."""
 COARSEST = 0.01
 """How much of the window's time the steps of the log's clock may leave open."""
 
@@ -63,8 +65,7 @@ def by_window(
             f"the time from iteration {hole[0]} to {hole[1]} is not in the log: printed are "
             + _some([record.iteration for record in records])
         )
-    if run.ended is False:
-        raise Refused("the end of the run is not in the log: it is cut, or the run broke off")
+    _check_end(run, records[0].epoch, ends[1])
     seconds = fsum(step.seconds for step in inside)
     samples = (ends[1] - ends[0]) * (batch or facts.need(log_format.step_is[0]))
     _check_clock(records, inside, seconds)
@@ -74,7 +75,7 @@ def by_window(
         "last": ends[1],
         "samples": samples,
         "seconds": seconds,
-        "throughput": samples / seconds,
+        "throughput": _speed(samples, seconds),
     }
 
 
@@ -183,6 +184,20 @@ def _check_reached(run: LoggedRun, records: Sequence[Record], last: int) -> None
         raise Refused(f"too short: {what} ends at iteration {reached}, the window at {last}")
 
 
+def _check_end(run: LoggedRun, epoch: int, last: int) -> None:
+    """Look whether the log says that the run came to its end, and not before the window's."""
+    if run.ends is None:
+        return
+    if not run.ends:
+        raise Refused("the end of the run is not in the log: it is cut, or the run broke off")
+    early = run.ends[0]
+    if (early.epoch, early.iteration) < (epoch, last):
+        raise Refused(
+            f"the log says that the run ended at iteration {early.iteration}, before the window "
+            f"does at {last}, and goes on"
+        )
+
+
 def _inside(steps: Sequence[Interval], ends: tuple[int, int]) -> list[Interval]:
     return [step for step in steps if ends[0] <= step.start and step.stop <= ends[1]]
 
@@ -209,6 +224,18 @@ def _check_clock(records: Sequence[Record], inside: Sequence[Interval], seconds:
         raise Refused(
             f"the log's times are printed in steps of {tick:g} s, too coarse for {seconds:.6g} s"
         )
+
+
+def _speed(samples: float, seconds: float) -> float:
+    """Samples a second.
+
+    Raises:
+        Refused: no training is as fast, or as slow.
+    """
+    speed = samples / seconds
+    if not SLOWEST <= speed <= FASTEST:
+        raise Refused(f"{samples} samples in {seconds:g} s are no speed that any training has")
+    return speed
 
 
 def _check_samples(records: Sequence[Record], ends: tuple[int, int], samples: int) -> None:

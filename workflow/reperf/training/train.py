@@ -87,6 +87,7 @@ def _try_once(
         command=tuple(command),
         variables=variables,
         environment=read_environment(system.environment),
+        trainer=system.digest,
         git_commit=commit,
         git_dirty=dirty,
         host=describe_host(),

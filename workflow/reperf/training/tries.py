@@ -1,11 +1,14 @@
 """The tries of a run: a folder with a log and a record each, one of which becomes the run's own."""
 
+import json
 import shutil
 from pathlib import Path
 
+from reperf.config import Run
 from reperf.files import whole_file
+from reperf.records import LARGEST_RECORD, RECORD
 
-_FILES = ("train.log", "run.json")
+_FILES = ("train.log", RECORD)
 
 
 def new_try(run: Path) -> Path:
@@ -36,6 +39,31 @@ def keep_lost(run: Path) -> bool:
     if found:
         keep(last, run)
     return found
+
+
+def not_as_planned(run: Run, trainer: str) -> str:
+    """Why what lies in a run's folder is not the run that is planned; "" if it is.
+
+    It is asked of each run before anything starts, so no more is read than is needed. A record that
+    is none, or was edited, is left to measuring, which refuses it.
+
+    Args:
+        run: as planned.
+        trainer: SHA-256 of all that decides how its system trains.
+    """
+    record = run.folder / RECORD
+    try:
+        if record.stat().st_size > LARGEST_RECORD:
+            return ""
+        content = json.loads(record.read_bytes())
+        recorded, trained_by = content["run"], content.get("trainer") or trainer
+        if recorded != run.model_dump(mode="json") and (
+            differences := Run.model_validate(recorded).differences(run)
+        ):
+            return f"{record}: {differences}"
+    except (OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
+        return ""
+    return "" if trained_by == trainer else f"{record}: the trainer was another one"
 
 
 def _last(run: Path) -> int:
