@@ -32,8 +32,9 @@ _PRODUCTS = (
 )
 _FILE_NAME = re.compile(r".+_b(\d{1,9})_(fp32|fp16|amp)_\d{1,9}\.(?:log|txt|out)")
 
-LARGEST = 10**15
-"""No fact is a larger number; what is more can only be wrong, and no table would hold it."""
+LARGEST = {"nodes": 10**6, "devices_per_node": 10**4}
+"""What is more can only be wrong, and so is any other fact above LARGEST_FACT."""
+LARGEST_FACT = 10**15
 
 Fact = tuple[str, object]
 """A name, as in NAMES, and a value."""
@@ -86,8 +87,9 @@ class Facts:
         return self._known[name].value
 
     def _put(self, name: str, new: Known) -> None:
-        if isinstance(new.value, int | float) and not new.value <= LARGEST:
-            raise Refused(f"the {NAMES[name]} by {new.source} is above {LARGEST:.0e}")
+        largest = LARGEST.get(name, LARGEST_FACT)
+        if isinstance(new.value, int | float) and not new.value <= largest:
+            raise Refused(f"the {NAMES[name]} by {new.source} is above {largest:.0e}")
         old = self._known.setdefault(name, new)
         if old.value != new.value:
             raise Refused(
