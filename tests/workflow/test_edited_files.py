@@ -17,7 +17,7 @@ def built_files(benchmark: Benchmark) -> dict[Path, bytes]:
     found = [*folder.glob("results/*.*"), *folder.glob("results/suites/*/*.csv")]
     found += [*folder.glob("figures/*.*"), *folder.glob("archive/*.zip")]
     found += [*folder.glob("figures/published/*.svg")]
-    return {path.relative_to(folder): path.read_bytes() for path in sorted(found)}
+    return {path.relative_to(folder): path.read_bytes() for path in sorted(found) if path.is_file()}
 
 
 def forget(benchmark: Benchmark) -> None:
