@@ -9,7 +9,6 @@ import ast
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from uv import find_uv_bin
 
 from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
+from reperf.programs import answer_of
 from reperf.records import Environment
 from reperf.systems import ROOT, SYSTEMS, System
 
@@ -135,22 +135,17 @@ def _uv_settings() -> dict[str, str]:
     settings = {}
     if links := _find_links_of_pip():
         settings["UV_FIND_LINKS"] = ",".join(links)
-    if pyenv := shutil.which("pyenv"):
-        # Its commands answer only for the versions chosen, and uv stops at one that does not.
-        answer = subprocess.run(
-            [pyenv, "versions", "--bare"], check=True, capture_output=True, text=True
-        )
-        settings["PYENV_VERSION"] = ":".join(answer.stdout.split())
+    # pyenv's commands answer only for the versions chosen, and uv stops at one that does not.
+    if versions := answer_of(["pyenv", "versions", "--bare"]):
+        settings["PYENV_VERSION"] = ":".join(versions.split())
     return settings
 
 
 def _find_links_of_pip() -> list[str]:
     """The places of wheels that uv is set to look into, and those of pip's settings."""
-    answer = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "list"], check=False, capture_output=True, text=True
-    )
+    settings = answer_of([sys.executable, "-m", "pip", "config", "list"]) or ""
     links = os.environ.get("UV_FIND_LINKS", "").split(",")
-    for line in answer.stdout.splitlines():
+    for line in settings.splitlines():
         key, _, value = line.partition("=")
         if key.endswith(".find-links"):
             links += ast.literal_eval(value).split()

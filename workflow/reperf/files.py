@@ -60,19 +60,23 @@ def hold_folder(folder: Path | str) -> None:
     The kernel lets go of the hold even after SIGKILL, so none is ever left behind to be cleared.
 
     Raises:
-        ReperfError: another process holds the folder.
+        ReperfError: another process holds the folder, or this one may not write there.
     """
     lock = Path(folder, ".reperf-in-use")
-    stream = lock.open("a+")
     try:
+        stream = lock.open("ab+", buffering=0)
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        stream.truncate(0)
+        stream.write(str(os.getpid()).encode())
+        _held.append(stream)
     except BlockingIOError:
         stream.seek(0)
+        holder = stream.read(20).decode(errors="replace").strip()
         raise ReperfError(
-            f"{Path(folder).resolve()}: in use by process {stream.read().strip()}; "
-            "allowed: one workflow at a time"
+            f"{Path(folder).resolve()}: in use by process {holder}; allowed: one workflow at a time"
         ) from None
-    stream.truncate(0)
-    stream.write(str(os.getpid()))
-    stream.flush()
-    _held.append(stream)
+    except OSError as error:
+        raise ReperfError(
+            f"{lock.absolute()}: cannot be written: {error.strerror or error}; "
+            "allowed: a file that you may write to, or none"
+        ) from None

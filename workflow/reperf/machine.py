@@ -4,7 +4,6 @@ import os
 import platform
 import re
 import socket
-import subprocess
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ import pynvml
 
 from reperf.config import Report, topology_shape
 from reperf.errors import ReperfError
+from reperf.programs import answer_of
 from reperf.records import Gpu, Host
 
 Answer = TypeVar("Answer")
@@ -148,7 +148,4 @@ def _ask_nvml(question: Callable[[], Answer]) -> Answer | None:
 def _topology_matrix() -> str | None:
     if not gpus():
         return None
-    answer = subprocess.run(
-        ["nvidia-smi", "topo", "-m"], check=False, capture_output=True, text=True
-    )
-    return answer.stdout if answer.returncode == 0 else None
+    return answer_of(["nvidia-smi", "topo", "-m"])

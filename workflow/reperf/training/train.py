@@ -2,9 +2,7 @@
 
 import os
 import re
-import shlex
 import signal
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from reperf.logs import mllog
 from reperf.machine import describe_host
 from reperf.records import RunRecord, Status
 from reperf.systems import ROOT, SYSTEMS, WORKLOADS, System, load_systems
+from reperf.training.commit import checked_out_commit
 from reperf.training.launch import Outcome, launch
 from reperf.training.places import Place
 from reperf.training.telemetry import gpu_meter
@@ -76,7 +75,7 @@ def _try_once(
     variables = {**run_variables(run, system), **place.variables}
     environment = {**place.environment, **variables}
     environment["PATH"] = f"{system.environment.absolute() / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    commit, dirty = _git_state()
+    commit, dirty = checked_out_commit(ROOT)
     started = datetime.now(UTC)
     # Written now for the case that nobody comes to write how it ended, and once more at the end.
     record = RunRecord(
@@ -254,17 +253,3 @@ def _tail(log: Path, size: int = 20_000) -> str:
     with log.open("rb") as stream:
         stream.seek(max(0, log.stat().st_size - size))
         return stream.read().decode(errors="replace")
-
-
-def _git_state() -> tuple[str | None, bool | None]:
-    """The commit that is checked out, and whether the tree differs from it."""
-
-    def ask(command: str) -> str | None:
-        answer = subprocess.run(
-            shlex.split(command), check=False, capture_output=True, text=True, cwd=ROOT
-        )
-        return answer.stdout.strip() if answer.returncode == 0 else None
-
-    if (commit := ask("git rev-parse HEAD")) is None:
-        return None, None
-    return commit, bool(ask("git status --porcelain --untracked-files=no"))
