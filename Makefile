@@ -8,10 +8,19 @@ SYSTEMS := one
 # Every run starts Python again, on machines that keep no bytecode too.
 export UV_COMPILE_BYTECODE := 1
 
-.PHONY: report test test-all clean
+.PHONY: report test test-all clean again
+
+# Programs are looked for in folders that a colon parts.
+ifneq (,$(findstring :,$(CURDIR)))
+$(error reperf: $(CURDIR): a colon in the path of the work folder; allowed: none)
+endif
+
+# What is installed names the folder and the Python that it was made with.
+STALE := $(shell [ ! -e $(VENV)/reperf-installed ] || { [ -x $(VENV)/bin/python ] && \
+	[ "$$(cat $(VENV)/reperf-installed)" = "$$(pwd -P)" ]; } || echo again)
 
 report: $(VENV)/reperf-installed
-	$(VENV)/bin/snakemake --profile local
+	$(VENV)/bin/python -m snakemake --profile local
 
 # Up to four tests at once: much of their time, one program waits for another.
 test-all: SYSTEMS := all
@@ -19,17 +28,21 @@ test test-all: $(VENV)/tests-installed
 	$(VENV)/bin/python -m pytest --systems $(SYSTEMS) --numprocesses logical --maxprocesses 4 --dist loadgroup
 
 # uv installs the pinned packages in seconds; pip fetches uv itself.
-$(VENV)/reperf-installed: requirements.txt pyproject.toml
+$(VENV)/reperf-installed: requirements.txt pyproject.toml $(STALE)
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("reperf needs Python 3.11 or later, $(PYTHON) is " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check $$(grep '^uv==' requirements.txt)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $$(grep '^uv==' requirements.txt)
 	VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet -r requirements.txt
 	VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet --no-deps -e .
-	@touch $@
+	@pwd -P > $@
 
 $(VENV)/tests-installed: $(VENV)/reperf-installed requirements-test.txt
 	VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet -r requirements-test.txt
 	@touch $@
+
+again:
+	@echo "reperf: $(VENV) was made in another folder, or its Python is gone; it is made again"
+	@rm -rf $(VENV)
 
 clean:
 	rm -rf $(VENV) .envs .snakemake results figures archive logs data/embedded

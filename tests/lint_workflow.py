@@ -15,7 +15,7 @@ EXPLAINED = {
     "Param images is a prefix of input or output file but hardcoded": (
         "the images are a folder that the user may own; as an input, each file would be looked at"
     ),
-    "Shell command directly uses variable sys from outside of the rule": (
+    "Shell command directly uses variable PYTHON from outside of the rule": (
         "as a param, the path of Python would run finished runs again in a folder that has moved"
     ),
     "Shell command directly uses variable workflow from outside of the rule": (

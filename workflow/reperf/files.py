@@ -51,6 +51,17 @@ def sha256(path: Path | str) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def check_folder(folder: Path) -> None:
+    """Refuse a folder in which programs would not find what they are told to use.
+
+    Raises:
+        ReperfError: its path has a character that no list of folders can hold.
+    """
+    for character, name in ((os.pathsep, "a colon"), ("\n", "a line break")):
+        if character in str(folder):
+            raise ReperfError(f"{folder}: {name} in the path of the work folder; allowed: none")
+
+
 _held: list[IO] = []
 
 

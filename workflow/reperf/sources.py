@@ -6,12 +6,30 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
+from reperf.errors import ReperfError
+
 PACKAGE = Path(__file__).resolve().parent
 SCRIPTS = PACKAGE.parent / "scripts"
 # Every call reads all code: Python's own parser would take a tenth of the time to plan.
 _IMPORT = re.compile(
     r"^[ \t]*(?:from +([\w.]+) +import +(\([^)]*\)|.+)|import +(.+))", flags=re.MULTILINE
 )
+
+
+def check_library(root: Path) -> None:
+    """Refuse rules that would call the library of another folder.
+
+    Args:
+        root: where the Snakefile lies.
+
+    Raises:
+        ReperfError: this library was installed from elsewhere.
+    """
+    if PACKAGE != root.resolve() / "workflow" / "reperf":
+        raise ReperfError(
+            f"{root}: has its rules here and its library in {PACKAGE}: the folder was moved or "
+            "copied after `make`; make .venv/reperf-installed makes it whole"
+        )
 
 
 def code_of(script: str) -> list[str]:

@@ -3,16 +3,17 @@
 import atexit
 import gc
 import re
+import shlex
 import sys
 from pathlib import Path
 
 from reperf.complete import rerun_command
 from reperf.config import load_report
 from reperf.errors import one_line_errors
-from reperf.files import hold_folder
+from reperf.files import check_folder, hold_folder
 from reperf.machine import check_fits
 from reperf.seals import Seal
-from reperf.sources import code_of, seen_from_here
+from reperf.sources import check_library, code_of, seen_from_here
 from reperf.training.slurm import (
     cancel_left_over,
     check_cluster,
@@ -24,9 +25,16 @@ from reperf.training.tries import keep_lost
 # A plan is millions of objects, all of which stay: looking for garbage takes a tenth of planning.
 gc.set_threshold(100_000)
 
+# Snakemake puts the path of Python into shell lines as it is; in a folder whose name has a space or
+# a quote, scripts would not start.
+PYTHON = shlex.quote(sys.executable)
+sys.executable = PYTHON
+
 CONFIGURATION = str(workflow.configfiles[-1])
 
 with one_line_errors():
+    check_folder(Path.cwd())
+    check_library(Path(workflow.basedir))
     REPORT = load_report(config, source=CONFIGURATION)
     check_fits(REPORT)
 

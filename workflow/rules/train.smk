@@ -1,7 +1,6 @@
 # One training run per repeat of every cell.
 
 import json
-import sys
 from functools import cache
 
 from reperf.training.slurm import resources_of_run
@@ -63,7 +62,7 @@ rule train:
         "train {wildcards.suite}: {wildcards.entry} on {wildcards.topology}, repeat {wildcards.repeat}"
     # A shell command, because a Slurm job that runs one need not start Snakemake.
     shell:
-        "{sys.executable} -m reperf.training"
+        "{PYTHON} -m reperf.training"
         " --run {params.run:q} --cluster {params.cluster:q} --log {log:q}"
         " --time-limit {resources.time_limit} --attempt {resources.attempt}"
         " --retries {workflow.execution_settings.retries}"
