@@ -1,8 +1,9 @@
 """Each system's environment: built from its lock, and what was really installed into it.
 
 An environment is a folder with a Python of its own and, written last, environment.json: where
-that file lies, the packages are in place and the trainer has started among them once. Rebuilding
-is quick, because uv links packages out of its cache.
+that file lies, the packages are in place and the trainer has started among them once. Its programs
+name the folder and the Python that it was built with, so that it can be neither moved nor copied.
+Rebuilding is quick, because uv links packages out of its cache.
 """
 
 import ast
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from pydantic import Field, ValidationError
 from uv import find_uv_bin
 
 from reperf.errors import ReperfError
@@ -23,9 +25,17 @@ from reperf.programs import answer_of
 from reperf.records import Environment
 from reperf.systems import ROOT, SYSTEMS, System
 
-_RECORD = "environment.json"
+RECORD = "environment.json"
+"""The file that is written last."""
+
 _EXACT = re.compile(r"[A-Za-z0-9][\w.-]*==[\w.!+-]*\w")
 _TAIL_LINES = 6
+
+
+class BuiltEnvironment(Environment):
+    """environment.json: what runs record of an environment, and where it can be used."""
+
+    built_in: str | None = Field(None, description="the folder that its programs name")
 
 
 def build(system: System, folder: Path) -> None:
@@ -65,33 +75,50 @@ def build(system: System, folder: Path) -> None:
         trouble=f"{folder}: its Python does not start",
     )
     _do([python, str(system.trainer), "--help"], trouble=f"{trainer}: does not start in {folder}")
-    record = Environment(
+    record = BuiltEnvironment(
+        built_in=str(home),
         lock=str(lock),
         lock_sha256=sha256(system.lock),
         python=version.strip(),
         packages={package["name"]: package["version"] for package in json.loads(packages)},
     )
-    with whole_file(folder / _RECORD) as stream:
+    with whole_file(folder / RECORD) as stream:
         stream.write(record.model_dump_json(indent=2) + "\n")
 
 
 def read_environment(folder: Path) -> Environment:
-    """What an environment holds.
+    """What an environment holds, as runs record it.
 
     Raises:
         ReperfError: the environment is not built, or not to its end.
     """
+    return Environment(**_read(folder).model_dump(include=set(Environment.model_fields)))
+
+
+def why_unusable(folder: Path) -> str:
+    """Why no run can be trained in an environment as it is, in one line; "" if one can."""
     try:
-        return Environment.model_validate_json((folder / _RECORD).read_bytes())
-    except FileNotFoundError:
-        raise ReperfError(f"{folder}: not built; snakemake {folder / _RECORD} builds it") from None
+        built = _read(folder)
+    except ReperfError as error:
+        return str(error)
+    if built.built_in not in (None, str(folder.resolve())):
+        return f"{folder}: was built in {built.built_in}, and was moved or copied"
+    if not python_of(folder).exists():
+        return f"{folder}: its Python {python_of(folder).resolve()} is gone"
+    return ""
 
 
 def is_current(system: System, folder: Path) -> bool:
-    """Whether an environment is built, and from the system's lock as it is now."""
-    if not (folder / _RECORD).exists():
-        return False
-    return read_environment(folder).lock_sha256 == sha256(system.lock)
+    """Whether an environment can be used, and is built from the system's lock as it is now."""
+    return not why_unusable(folder) and _read(folder).lock_sha256 == sha256(system.lock)
+
+
+def _read(folder: Path) -> BuiltEnvironment:
+    path = folder / RECORD
+    try:
+        return BuiltEnvironment.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, ValidationError):
+        raise ReperfError(f"{folder}: not built; snakemake {path} builds it") from None
 
 
 def python_of(folder: Path) -> Path:

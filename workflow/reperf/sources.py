@@ -25,7 +25,7 @@ def check_library(root: Path) -> None:
     Raises:
         ReperfError: this library was installed from elsewhere.
     """
-    if PACKAGE != root.resolve() / "workflow" / "reperf":
+    if root.resolve() / "workflow" / "reperf" != PACKAGE:
         raise ReperfError(
             f"{root}: has its rules here and its library in {PACKAGE}: the folder was moved or "
             "copied after `make`; make .venv/reperf-installed makes it whole"

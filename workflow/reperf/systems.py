@@ -102,16 +102,23 @@ class System(BaseModel):
 
     @property
     def sources(self) -> list[Path]:
-        """What decides how the system trains: its folder's code, all that it imports, the lock."""
+        """What decides how the system trains: its code, all that it imports, and the recipe."""
         launchers = [file for part in self.launch for file in _module(part)]
-        return [*sorted(closure([*self.folder.glob("*.py"), *launchers], _module)), self.lock]
+        code = closure([*self.folder.glob("*.py"), *launchers], _module)
+        return [*sorted(code), *self.recipe]
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of all sources' contents."""
+        """The SHA-256 of what decides how the system trains, its environment included.
+
+        It is that of the environment's recipe, not of what was built: an environment that is built
+        again from the same recipe decides the same.
+        """
+        host = load_systems()[self.shares] if self.shares else self
         contents = hashlib.sha256()
         for source in self.sources:
             contents.update(sha256(source).encode())
+        contents.update(repr((host.python, host.packages)).encode())
         return contents.hexdigest()
 
     def why_not(

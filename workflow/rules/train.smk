@@ -17,6 +17,12 @@ def the_run(wildcards):
     return run_of_path(*wildcards)
 
 
+# Its recipe decides a run, and is in the digest of the trainer; when it was built does not.
+@cache
+def environment_of(system):
+    return ancient(f"{load_systems()[system].environment}/environment.json")
+
+
 # One function for both: a function more takes half a second of planning ten thousand runs.
 def inputs_of_run(wildcards):
     run = the_run(wildcards)
@@ -24,7 +30,7 @@ def inputs_of_run(wildcards):
         again(run.folder / "run.json", why)
     return {
         "data": data_manifest(run.input),
-        "environment": f"{load_systems()[run.system].environment}/environment.json",
+        "environment": environment_of(run.system),
     }
 
 
