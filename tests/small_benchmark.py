@@ -11,6 +11,12 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 
+# All that a checkout needs to make a report; git, which could list it, need not be installed.
+WORKFLOW = (
+    *("Makefile", "README.md", "Snakefile", "config.yaml", "pyproject.toml", "requirements.txt"),
+    *("data/published", "docs", "envs", "local", "slurm", "workflow"),
+)
+
 # Shapes at which a run takes seconds; everything else is as in local/report.yaml.
 SMALL = {
     "title": "a small benchmark",
@@ -84,7 +90,7 @@ class Benchmark:
 
     def planned(self, *arguments: str) -> dict[str, int]:
         """The jobs that a call would run: rule name -> count, without `all`."""
-        answer = self.snakemake("--dry-run", "--quiet", "rules", *arguments)
+        answer = self.snakemake(*arguments, "--dry-run", "--quiet", "rules")
         assert answer.returncode == 0, answer.stdout
         table = answer.stdout.partition("-----")[2].splitlines()[1:]
         rows = [line.split() for line in table]
@@ -94,16 +100,12 @@ class Benchmark:
 
 def new_benchmark(folder: Path, shared: Path) -> Benchmark:
     """Copy the workflow into a folder; the environments and the images are shared."""
-    listing = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    for name in listing.stdout.splitlines():
-        if (ROOT / name).is_file() and not name.startswith(("tests/", "benchmarks/")):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    for name in WORKFLOW:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_dir():
+            built = shutil.ignore_patterns("__pycache__", "*.egg-info")
+            shutil.copytree(ROOT / name, folder / name, ignore=built)
+        else:
             shutil.copy2(ROOT / name, folder / name)
     (folder / ".envs").symlink_to(shared)
     benchmark = Benchmark(folder)

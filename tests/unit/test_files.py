@@ -1,6 +1,7 @@
 """Files that appear whole or not at all, and folders that one process holds."""
 
 import hashlib
+import os
 import resource
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusal import cannot_run
 from reperf.errors import ReperfError
 from reperf.files import hold_folder, sha256, whole_file
 
@@ -104,6 +106,47 @@ class TestHoldFolder:
         with run_apart(HOLDER, tmp_path) as successor:
             assert successor.stdout.readline() == "ready\n"
             successor.kill()
+
+    def test_what_a_holder_left_does_not_matter(self, tmp_path):
+        (tmp_path / ".reperf-in-use").write_bytes(b"\xff" * 100)
+        with run_apart(HOLDER, tmp_path) as holder:
+            assert holder.stdout.readline() == "ready\n"
+            with pytest.raises(ReperfError, match=f"in use by process {holder.pid}; allowed: one"):
+                hold_folder(tmp_path)
+            holder.kill()
+
+    def test_a_folder_where_the_name_is_taken_is_one_line(self, tmp_path):
+        lock = tmp_path / ".reperf-in-use"
+        lock.mkdir()
+        with pytest.raises(ReperfError) as refusal:
+            hold_folder(tmp_path)
+        said = "cannot be written: Is a directory; allowed: a file that you may write to, or none"
+        assert str(refusal.value) == f"{lock}: {said}"
+
+    @pytest.mark.parametrize("others", ["file", "folder"])
+    def test_what_belongs_to_another_user_is_one_line(self, others, tmp_path):
+        if os.geteuid() != 0:
+            cannot_run("root, who can become another user")
+        if others == "file":
+            (tmp_path / ".reperf-in-use").touch(mode=0o644)
+            tmp_path.chmod(0o777)
+        try_it = (
+            "import os, sys; from reperf.errors import ReperfError\n"
+            "from reperf.files import hold_folder\n"
+            "os.chdir(sys.argv[1]); os.setgid(65534); os.setuid(65534)\n"
+            "try: hold_folder('.')\n"
+            "except ReperfError as error: print(error)\n"
+        )
+        with run_apart(try_it, tmp_path) as process:
+            said, trouble = process.communicate()
+        assert said.startswith(f"{tmp_path}/.reperf-in-use: cannot be written: Permission denied")
+        assert not trouble
+
+    def test_a_disk_that_takes_no_more_is_one_line(self, new_disk):
+        disk = new_disk("4k")
+        (disk / "all of it").write_bytes(bytes(4096))
+        with pytest.raises(ReperfError, match=r"reperf-in-use: cannot be written: No space left"):
+            hold_folder(disk)
 
     def test_two_folders_are_held_apart(self, tmp_path):
         for name in ("a", "b"):

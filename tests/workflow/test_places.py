@@ -1,0 +1,359 @@
+"""Folders of any name, folders that move, and machines on which little is installed."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from small_benchmark import ROOT, Benchmark, new_benchmark
+
+HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
+SYSTEM = {
+    "title": "Stand-in",
+    "framework": "engine",
+    "about": "prints a whole step log at once",
+    "python": HERE,
+    "packages": ["engine"],
+    "launch": ["python"],
+    "workloads": ["resnet50"],
+    "precisions": {"cpu": ["fp32"]},
+}
+TRAINER = """\
+import engine, steplog
+flags = steplog.parse_flags()
+log = steplog.StepLog(flags, 0, 1)
+with log.to_the_end():
+    log.configured(steplog.WORKLOADS["resnet50"]["parameters"], "engine", {}, ["cpu"])
+    for iteration in range(1, flags.iterations + 1):
+        log.step(iteration, 1.0)
+    log.finished(["same"], [0])
+"""
+NAMES = ("one", "other")
+MEASURED = "results/suites/stand-ins/measurements.csv"
+SUITE = {
+    "name": "stand-ins",
+    "workload": "resnet50",
+    "precision": "fp32",
+    "batch_size": 2,
+    "image_size": 32,
+    "input": "synthetic",
+    "topologies": ["1n1g"],
+    "systems": list(NAMES),
+}
+
+
+@dataclass
+class Place(Benchmark):
+    """A benchmark of two systems that need next to nothing, with environments of its own."""
+
+    python: str = sys.executable
+    path: str | None = None
+
+    def command(self, *arguments: str) -> list[str]:
+        return [self.python, *super().command(*arguments)[1:]]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return super().environment | ({"PATH": self.path} if self.path else {})
+
+    def train(self, repeats: int = 1) -> None:
+        self.configure(suites=[SUITE], repeats=repeats)
+
+    def measure(self) -> str:
+        """Build, train and measure; returns what was said."""
+        answer = self.snakemake(MEASURED)
+        assert answer.returncode == 0, answer.stdout
+        return answer.stdout
+
+    def records(self) -> dict[str, str]:
+        """Each run's path -> its record."""
+        found = sorted(self.folder.glob("results/runs/*/*/*/*/run.json"))
+        return {str(path.relative_to(self.folder)): path.read_text() for path in found}
+
+    def moved(self, folder: Path) -> "Place":
+        folder.parent.mkdir(exist_ok=True)
+        self.folder.rename(folder)
+        return Place(folder)
+
+
+@pytest.fixture
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that packages come from: the one that there is knows its version."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    info = "engine-1.0.dist-info"
+    with zipfile.ZipFile(folder / "engine-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("engine.py", "version = '1.0'\n")
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: engine\nVersion: 1.0\n")
+        tag = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        wheel.writestr(f"{info}/WHEEL", tag)
+        wheel.writestr(f"{info}/RECORD", "")
+    monkeypatch.setenv("UV_FIND_LINKS", str(folder))
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
+    return folder
+
+
+def new_place(folder: Path) -> Place:
+    new_benchmark(folder, folder)
+    (folder / ".envs").unlink()
+    for name in NAMES:
+        system = folder / "workflow/systems" / name
+        system.mkdir()
+        (system / "system.yaml").write_text(yaml.safe_dump(SYSTEM))
+        (system / "train.py").write_text(TRAINER)
+        lock = folder / f"envs/{name}.txt"
+        lock.write_text("engine==1.0\n")
+        os.utime(lock, (0, 0))
+    place = Place(folder)
+    place.train()
+    return place
+
+
+@pytest.fixture
+def place(tmp_path: Path, wheels: Path) -> Place:
+    """Nothing of it is built yet."""
+    return new_place(tmp_path / "place")
+
+
+class TestAFolderThatMoves:
+    def test_environments_are_built_again_and_no_run_is_trained_again(self, place, tmp_path):
+        place.measure()
+        before, old = place.records(), place.folder
+        place = place.moved(tmp_path / "elsewhere/place")
+        assert place.planned(MEASURED) == {"environment": 2}
+        said = place.measure()
+        lines = [line for line in said.splitlines() if line.startswith("reperf: ")]
+        was = f"was built in {old}/.envs/one, and was moved or copied; it is built again"
+        assert lines[0] == f"reperf: .envs/one: {was}"
+        assert len(lines) == 2
+        assert place.records() == before
+        assert place.planned(MEASURED) == {}
+
+        place.train(repeats=2)
+        assert place.planned(MEASURED)["train"] == 2
+        place.measure()
+        assert before.items() <= place.records().items()
+        assert all(json.loads(one)["status"] == "ok" for one in place.records().values())
+
+    def test_a_copy_builds_its_own_and_leaves_the_first_alone(self, place, tmp_path):
+        place.measure()
+        copy = Place(tmp_path / "copy")
+        shutil.copytree(place.folder, copy.folder, symlinks=True)
+        assert copy.planned(MEASURED) == {"environment": 2}
+        copy.measure()
+        assert copy.planned(MEASURED) == place.planned(MEASURED) == {}
+        assert copy.records() == place.records()
+
+    def test_environments_that_several_folders_share_stay_as_they_are(self, place, tmp_path):
+        place.measure()
+        shared = place.folder / ".envs"
+        other = new_place(tmp_path / "other")
+        (other.folder / ".envs").symlink_to(shared)
+        assert "environment" not in other.planned(MEASURED)
+        other = other.moved(tmp_path / "elsewhere/other")
+        assert "environment" not in other.planned(MEASURED)
+
+    def test_rules_do_not_call_the_library_of_the_folder_that_was_copied(self, place, tmp_path):
+        copy = Place(tmp_path / "copy")
+        shutil.copytree(place.folder, copy.folder)
+        command = copy.command("-n")
+        answer = subprocess.run(
+            command,
+            cwd=copy.folder,
+            env=place.environment,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert answer.returncode != 0
+        line = answer.stderr.splitlines()[-1]
+        assert line.startswith(f"reperf: {copy.folder}: has its rules here and its library in ")
+        assert str(place.folder) in line
+        assert "make .venv/reperf-installed" in line
+
+
+def leave_nothing(environment: Path) -> None:
+    shutil.rmtree(environment.parent)
+
+
+def take_its_python_away(environment: Path) -> None:
+    (environment / "bin/python").unlink()
+    (environment / "bin/python").symlink_to("/nowhere/python")
+
+
+def cut_its_record(environment: Path) -> None:
+    (environment / "environment.json").write_text("")
+
+
+@pytest.mark.parametrize("spoil", [leave_nothing, take_its_python_away, cut_its_record])
+def test_an_environment_that_is_gone_is_built_again_and_no_run_is_trained_again(spoil, place):
+    place.measure()
+    before = place.records()
+    spoil(place.folder / ".envs/one")
+    place.train(repeats=2)
+    planned = place.planned(MEASURED)
+    assert planned["train"] == 2
+    assert planned["environment"] == (2 if spoil is leave_nothing else 1)
+    place.measure()
+    assert before.items() <= place.records().items()
+
+
+def test_a_rebuild_that_fails_costs_no_finished_run(place, tmp_path, monkeypatch):
+    place.measure()
+    before = place.records()
+    place = place.moved(tmp_path / "moved")
+    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    answer = place.snakemake()
+    assert answer.returncode != 0
+    assert "cannot be installed (engine==1.0)" in answer.stdout
+    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path / "wheels"))
+    assert "train" not in place.planned(MEASURED)
+    place.measure()
+    assert place.records() == before
+
+
+def test_an_environment_built_again_from_the_same_recipe_reruns_nothing(place):
+    place.measure()
+    before = place.records()
+    assert place.planned(MEASURED, "--forcerun", "environment") == {"environment": 2}
+    answer = place.snakemake(MEASURED, "--forcerun", "environment")
+    assert answer.returncode == 0, answer.stdout
+    assert place.planned(MEASURED) == {}
+    assert place.records() == before
+
+
+@pytest.mark.parametrize("changed", ["lock", "packages", "python", "settings"])
+def test_a_changed_recipe_reruns_the_runs_of_its_systems_alone(changed, place):
+    place.measure()
+    system = place.folder / "workflow/systems/one"
+    if changed == "lock":
+        (place.folder / "envs/one.txt").write_text("# again\nengine==1.0\n")
+    elif changed == "settings":
+        (system / "uv.toml").write_text("no-build = true\n")
+    else:
+        other = {"packages": ["engine>=1"], "python": f">={HERE}"}[changed]
+        (system / "system.yaml").write_text(yaml.safe_dump(SYSTEM | {changed: other}))
+    planned = place.planned(MEASURED)
+    assert (planned["environment"], planned["train"]) == (1, 1)
+    before = place.records()
+    place.measure()
+    same = {path for path, record in place.records().items() if record == before[path]}
+    assert same == {"results/runs/stand-ins/other/1n1g/1/run.json"}
+
+
+# Each has what some shell, or Snakemake, or make would take for its own.
+ODD_NAMES = ["a b", "it's {suite} [a]*?", 'größer ☃ "$HOME" `id` \\n;&c#d%e=~']
+
+
+def python_in(folder: Path) -> str:
+    """A Python in a folder, with the packages of the one that tests."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (packages / "of_tests.pth").write_text(f"{Path(pytest.__file__).parents[1]}\n")
+    return str(folder / "bin/python")
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_report_is_made_in_a_folder_of_any_name(name, wheels, tmp_path):
+    place = new_place(tmp_path / name / "place")
+    place.python = python_in(place.folder / ".venv")
+    answer = place.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    assert (place.folder / "results/report.html").exists()
+    records = [json.loads(record) for record in place.records().values()]
+    assert [record["status"] for record in records] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize(("name", "what"), [("a:b", "a colon"), ("a\nb", "a line break")])
+def test_a_folder_that_cannot_work_is_refused_in_one_line(name, what, wheels, tmp_path):
+    place = new_place(tmp_path / name)
+    answer = place.snakemake("-n")
+    assert answer.returncode != 0
+    line = answer.stdout.splitlines()[-1]
+    assert line.startswith("reperf: ")
+    assert line.endswith(f"{what} in the path of the work folder; allowed: none")
+    assert "Traceback" not in answer.stdout
+
+
+def test_a_report_is_made_where_nothing_but_python_is_installed(place, tmp_path):
+    (tmp_path / "bin").mkdir()
+    base = Path(sys.base_prefix, "bin", f"python{HERE}")
+    for name in ("python3", f"python{HERE}"):
+        (tmp_path / "bin" / name).symlink_to(base)
+    place.path = str(tmp_path / "bin")
+    answer = place.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    for record in place.records().values():
+        assert json.loads(record)["status"] == "ok"
+        assert json.loads(record)["git_commit"] is None
+
+
+class TestMake:
+    @pytest.fixture
+    def checkout(self, tmp_path: Path) -> Path:
+        """A checkout whose Python needs no package but uv."""
+        folder = tmp_path / "a b" / "reperf it's"
+        new_benchmark(folder, tmp_path)
+        needed = (ROOT / "requirements.txt").read_text().splitlines()
+        (folder / "requirements.txt").write_text(
+            "\n".join(line for line in needed if line.startswith("uv==")) + "\n"
+        )
+        return folder
+
+    @staticmethod
+    def make(folder: Path, *arguments: str) -> str:
+        answer = subprocess.run(
+            ["make", f"PYTHON={sys.executable}", *arguments],
+            cwd=folder,
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert answer.returncode == 0, answer.stdout
+        return answer.stdout
+
+    @staticmethod
+    def library_of(folder: Path) -> str:
+        ask = "from importlib.util import find_spec; print(find_spec('reperf').origin)"
+        command = [folder / ".venv/bin/python", "-c", ask]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    def test_a_checkout_that_has_moved_gets_its_python_anew(self, checkout, tmp_path):
+        self.make(checkout, ".venv/reperf-installed")
+        assert self.library_of(checkout) == str(checkout / "workflow/reperf/__init__.py")
+        assert "up to date" in self.make(checkout, ".venv/reperf-installed")
+        moved = checkout.rename(tmp_path / "moved")
+        said = self.make(moved, ".venv/reperf-installed").splitlines()
+        assert (
+            sum(line.startswith("reperf: .venv was made in another folder") for line in said) == 1
+        )
+        assert self.library_of(moved) == str(moved / "workflow/reperf/__init__.py")
+        assert "up to date" in self.make(moved, ".venv/reperf-installed")
+
+    def test_a_checkout_whose_python_is_gone_gets_it_anew(self, checkout):
+        self.make(checkout, ".venv/reperf-installed")
+        for python in (checkout / ".venv/bin").glob("python*"):
+            python.unlink()
+            python.symlink_to("/nowhere/python")
+        self.make(checkout, ".venv/reperf-installed")
+        assert self.library_of(checkout) == str(checkout / "workflow/reperf/__init__.py")
+
+    def test_a_folder_that_cannot_work_is_refused_in_one_line(self, tmp_path):
+        folder = tmp_path / "a:b"
+        new_benchmark(folder, tmp_path)
+        answer = subprocess.run(
+            ["make", "report"], cwd=folder, check=False, capture_output=True, text=True
+        )
+        assert answer.returncode != 0
+        (line,) = (answer.stdout + answer.stderr).splitlines()
+        assert f"reperf: {folder}: a colon in the path of the work folder; allowed: none" in line
+        assert not (folder / ".venv").exists()
