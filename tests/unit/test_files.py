@@ -6,13 +6,14 @@ import resource
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from refusal import cannot_run
 from reperf.errors import ReperfError
-from reperf.files import hold_folder, sha256, whole_file
+from reperf.files import check_folder, hold_folder, sha256, whole_file
 
 
 def run_apart(code: str, *arguments: object) -> subprocess.Popen:
@@ -96,6 +97,41 @@ HOLDER = (
 )
 
 
+def as_another_user(folder: Path, code: str) -> str:
+    """What refuses some code that runs in a folder, as a user who owns nothing."""
+    if os.geteuid() != 0:
+        cannot_run("root, who can become another user")
+    whole = (
+        "import os, sys; from pathlib import Path\n"
+        "from reperf.errors import ReperfError; from reperf.files import *\n"
+        "os.chdir(sys.argv[1]); os.setgid(65534); os.setuid(65534)\n"
+        f"try: {code}\n"
+        "except ReperfError as error: print(error)\n"
+    )
+    with run_apart(whole, folder) as process:
+        said, trouble = process.communicate()
+    assert not trouble
+    return said.strip()
+
+
+class TestCheckFolder:
+    def test_a_folder_of_ones_own_will_do(self, tmp_path):
+        check_folder(tmp_path)
+
+    @pytest.mark.parametrize("closed", ["", ".snakemake"])
+    def test_a_folder_of_another_user_is_one_line(self, closed, tmp_path):
+        (tmp_path / ".snakemake").mkdir(mode=0o755)
+        tmp_path.chmod(0o777 if closed else 0o755)
+        said = as_another_user(tmp_path, "check_folder(Path())")
+        where = tmp_path / closed
+        assert said == f"{where}: you may not write there; allowed: a folder where you may"
+
+    @pytest.mark.parametrize("name", ["a:b", "a\nb"])
+    def test_a_name_that_no_list_of_folders_holds_is_one_line(self, name, tmp_path):
+        with pytest.raises(ReperfError, match="in the path of the work folder; allowed: none"):
+            check_folder(tmp_path / name)
+
+
 class TestHoldFolder:
     def test_a_held_folder_names_its_holder_and_a_kill_lets_go(self, tmp_path):
         with run_apart(HOLDER, tmp_path) as holder:
@@ -125,22 +161,8 @@ class TestHoldFolder:
 
     @pytest.mark.parametrize("others", ["file", "folder"])
     def test_what_belongs_to_another_user_is_one_line(self, others, tmp_path):
-        if os.geteuid() != 0:
-            cannot_run("root, who can become another user")
-        if others == "file":
-            (tmp_path / ".reperf-in-use").touch(mode=0o644)
-            tmp_path.chmod(0o777)
-        try_it = (
-            "import os, sys; from reperf.errors import ReperfError\n"
-            "from reperf.files import hold_folder\n"
-            "os.chdir(sys.argv[1]); os.setgid(65534); os.setuid(65534)\n"
-            "try: hold_folder('.')\n"
-            "except ReperfError as error: print(error)\n"
-        )
-        with run_apart(try_it, tmp_path) as process:
-            said, trouble = process.communicate()
+        said = as_another_user(tmp_path, "hold_folder('.')")
         assert said.startswith(f"{tmp_path}/.reperf-in-use: cannot be written: Permission denied")
-        assert not trouble
 
     def test_a_disk_that_takes_no_more_is_one_line(self, new_disk):
         disk = new_disk("4k")

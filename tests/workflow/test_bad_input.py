@@ -1,6 +1,7 @@
 """Wrong input: one line that says what and where, before any job starts."""
 
 import pytest
+from refusal import cannot_run
 from small_benchmark import SMALL, Benchmark
 
 SUITE = SMALL["suites"][0]
@@ -46,3 +47,15 @@ def test_a_report_for_a_cluster_is_not_run_on_this_machine(benchmark: Benchmark)
     assert [said for said in answer.stdout.splitlines() if said.endswith(line)], answer.stdout
     assert "Traceback" not in answer.stdout
     assert not (benchmark.folder / "results").exists()
+
+
+def test_a_checkout_that_cannot_be_written_is_one_line(benchmark: Benchmark):
+    mount = 'mount --bind . . && mount -o remount,bind,ro "$PWD" "$PWD" && cd "$PWD" && exec "$@"'
+    alone = ["unshare", "--mount", "sh", "-c", mount, "sh"]
+    if benchmark.call(*alone, "true").returncode != 0:
+        cannot_run("a file system that root can mount read-only")
+    answer = benchmark.call(*alone, *benchmark.command())
+    assert answer.returncode != 0
+    said = f"reperf: {benchmark.folder}: you may not write there; allowed: a folder where you may"
+    assert answer.stdout.splitlines()[-1] == said
+    assert "Traceback" not in answer.stdout

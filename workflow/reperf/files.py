@@ -52,14 +52,20 @@ def sha256(path: Path | str) -> str:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder in which programs would not find what they are told to use.
+    """Refuse a folder in which no workflow can work.
 
     Raises:
-        ReperfError: its path has a character that no list of folders can hold.
+        ReperfError: its path has a character that no list of folders can hold, or this process may
+            not write there.
     """
     for character, name in ((os.pathsep, "a colon"), ("\n", "a line break")):
         if character in str(folder):
             raise ReperfError(f"{folder}: {name} in the path of the work folder; allowed: none")
+    for place in (folder, *folder.glob(".snakemake")):
+        if not os.access(place, os.W_OK):
+            raise ReperfError(
+                f"{place.absolute()}: you may not write there; allowed: a folder where you may"
+            )
 
 
 _held: list[IO] = []
