@@ -104,7 +104,8 @@ def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path
     text = (
         "{title: A, framework: torch, about: x, workloads: [resnet50],"
         " precisions: {cpu: [fp32], cuda: [fp32]},"
-        " variants: {quick: {about: x}, fused: {about: x, devices: [cuda]}}}"
+        " variants: {quick: {about: x, flags: [--quick]},"
+        " fused: {about: x, flags: [--fused], devices: [cuda]}}}"
     )
     system = load_from(folder, text)["mine"]
     (folder / "mine" / "train.py").touch()
@@ -117,6 +118,24 @@ def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path
     ("text", "fault"),
     [
         ("{title: A, framework: torch}", "about: is missing"),
+        (
+            "{title: A, framework: t, about: x, workloads: [resnet50], variants: {a: {about: x}}}",
+            "variants.a: changes nothing; allowed: flags or environment, or workloads that",
+        ),
+        (
+            "{title: A, framework: t, about: x, variants: "
+            "{a: {about: x, flags: [-x]}, b: {about: y, flags: [-x]}}}",
+            "variants.b: has the flags and environment of a; allowed: each variant once",
+        ),
+        (
+            "{title: A, framework: t, about: x, variants: {a: {about: x, workloads: [bert]}}}",
+            "variants.a.workloads: got 'bert'; allowed: resnet50, bert-base",
+        ),
+        (
+            "{title: A, framework: t, about: x, variants: {../a: {about: x, flags: [-x]}}}",
+            "variants.../a.[key]: got '../a'; String should match pattern",
+        ),
+        ("title: A\nabout: x\ntitle: B", "'title' is there twice, in lines 1 and 3; allowed: each"),
         ("{title: A, framework: t, about: x, speed: 9}", "speed: unknown key; allowed: about, "),
         ("{title: A, framework: t, about: x, precisions: {tpu: [fp32]}}", "precisions.tpu"),
         ("{title: [A], framework: t, about: x}", "title: allowed: text"),

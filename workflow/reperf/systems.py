@@ -7,18 +7,21 @@ module names one.
 import hashlib
 import importlib.util
 from functools import cache, cached_property
+from itertools import combinations
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, Self, get_args
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from reperf.errors import ReperfError
 from reperf.faults import first_fault
 from reperf.files import sha256
 from reperf.sources import closure
+from reperf.written import read_written
 
 Device = Literal["cpu", "cuda"]
+Precision = Literal["fp32", "amp"]
+Input = Literal["records", "folder", "synthetic"]
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEMS = ROOT / "workflow" / "systems"
@@ -46,6 +49,23 @@ class Variant(BaseModel):
     flags: tuple[str, ...] = ()
     environment: dict[str, str] = {}
     devices: tuple[Device, ...] = Field(("cpu", "cuda"), description="on which it can be asked")
+    workloads: tuple[str, ...] = Field(
+        tuple(WORKLOADS), description="in which it changes something; left out: all"
+    )
+    precisions: tuple[Precision, ...] = Field(get_args(Precision), description="likewise")
+    inputs: tuple[Input, ...] = Field(get_args(Input), description="likewise")
+    usual: bool = Field(False, description="whether the system does so without being asked, too")
+
+    def why_idle(self, workload: str, precision: Precision, source: Input) -> str | None:
+        """Why a run with it would be the same as one without, or None if it differs."""
+        for value, wanted in (
+            (workload, self.workloads),
+            (precision, self.precisions),
+            (source, self.inputs),
+        ):
+            if value not in wanted:
+                return f"it is for {', '.join(wanted)}, not for {value}"
+        return None
 
 
 class System(BaseModel):
@@ -74,7 +94,32 @@ class System(BaseModel):
     workloads: tuple[str, ...] = ()
     precisions: dict[Device, tuple[str, ...]] = {}
     reads: tuple[str, ...] = Field((), description="record formats, the preferred one first")
-    variants: dict[str, Variant] = {}
+    variants: dict[
+        Annotated[str, Field(pattern="^[a-z0-9][a-z0-9.-]*$", max_length=100)], Variant
+    ] = {}
+
+    @model_validator(mode="after")
+    def _variants_differ(self) -> Self:
+        for name, variant in self.variants.items():
+            if unknown := set(variant.workloads) - set(WORKLOADS):
+                raise ValueError(
+                    f"variants.{name}.workloads: got {min(unknown)!r}; "
+                    f"allowed: {', '.join(WORKLOADS)}"
+                )
+            idle = not variant.flags and not variant.environment
+            if idle and set(variant.workloads) & set(self.workloads):
+                raise ValueError(
+                    f"variants.{name}: changes nothing; allowed: flags or environment, "
+                    "or workloads that the system does not train yet"
+                )
+        for (name, one), (other, two) in combinations(self.variants.items(), 2):
+            same = (one.flags, one.environment) == (two.flags, two.environment)
+            if same and (one.flags or one.environment):
+                raise ValueError(
+                    f"variants.{other}: has the flags and environment of {name}; "
+                    "allowed: each variant once"
+                )
+        return self
 
     @property
     def folder(self) -> Path:
@@ -153,10 +198,7 @@ def _module(name: str) -> list[Path]:
 
 
 def _read(path: Path) -> System:
-    try:
-        described = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ReperfError(f"{path}: is not YAML: {error}") from None
+    described = read_written(path)
     if isinstance(described, dict):
         described["id"] = path.parent.name
     try:
