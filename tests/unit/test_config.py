@@ -20,6 +20,7 @@ SUITE = {
     "batch_size": 4,
     "systems": ["pytorch"],
 }
+SCALED = {"system": "mxnet", "variant": "static-loss-scale"}
 SYSTEMS = ", ".join(load_systems())
 SHIPPED = ("config.yaml", "local/report.yaml")
 
@@ -98,7 +99,98 @@ FAULTS = [
     ({}, "suites: is missing"),
     ([], "allowed: a mapping of keys to values"),
     (None, "got None; allowed: a mapping of keys to values"),
+    (report(repeats=10**9), "repeats: got 1000000000; allowed: less than or equal to 100000"),
+    (report(repeats=10**5000), "repeats: got a number of thousands of digits; allowed: less than"),
+    (report(iterations=1e30), "iterations: got 1e+30; allowed: a whole number"),
+    (report(iterations=10**30), f"iterations: got {10**30}; allowed: less than or equal to"),
+    (report(print_every=10**8), "print_every: got 100000000; allowed: less than or equal to"),
+    (report(seed=1e26), "seed: got 1e+26; allowed: a whole number"),
+    (report(seed=10**26), f"seed: got {10**26}; allowed: less than or equal to 2000000000"),
+    (report(seed=float("inf")), "seed: got inf; allowed: a whole number"),
+    (report(seed=float("nan")), "seed: got nan; allowed: a whole number"),
+    (report(time_limit=10**9), "time_limit: got 1000000000; allowed: less than or equal to"),
+    (report(threads_per_device=10**6), "threads_per_device: got 1000000; allowed: less than"),
+    (report(data={"parts": 10**6}), "data.parts: got 1000000; allowed: less than or equal to"),
+    (report(data={"workers": 10**6}), "data.workers: got 1000000; allowed: less than or equal"),
+    (report(data={"seed": 10**12}), "data.seed: got 1000000000000; allowed: less than or equal"),
+    (
+        report(cluster={"nodes": 10**6, "devices_per_node": 8}),
+        "cluster.nodes: got 1000000; allowed: less than or equal to 99999",
+    ),
+    (
+        report(cluster={"nodes": 1, "devices_per_node": 8, "options": ["x"] * 51}),
+        "cluster.options: allowed: up to 50 items",
+    ),
+    (
+        report(cluster={"nodes": 1, "devices_per_node": 8, "options": ["a\0b"]}),
+        "cluster.options.a\0b: got 'a\\x00b'; allowed: one line of printed characters",
+    ),
+    (suite(batch_size=10**9), "suites.small.batch_size: got 1000000000; allowed: less than"),
+    (suite(image_size=10**6), "suites.small.image_size: got 1000000; allowed: less than"),
+    (
+        report(topologies=["999999999n9g"]),
+        "topologies.999999999n9g: got '999999999n9g'; allowed: <nodes>n<devices per node>g, such",
+    ),
+    (report(window={"warmup": 10**9}), "window.warmup: got 1000000000; allowed: less than"),
+    # Texts that are no line, or too long a one.
+    (report(title="a" * 3000), f"title: got '{'a' * 79}…; allowed: up to 1000 characters"),
+    (report(title="a\nb"), "title: got 'a\\nb'; allowed: one line of printed characters"),
+    (report(title="\x1b[31m"), "title: got '\\x1b[31m'; allowed: one line of printed characters"),
+    (report(title="\u202eba"), "title: got '\\u202eba'; allowed: one line of printed characters"),
+    (report(title="\ud800"), "title: got '\\ud800'; allowed: a valid string"),
+    (report(title=" "), "title: got ' '; allowed: one line of printed characters"),
+    (
+        suite(name="a" * 300),
+        f"suites.{'a' * 80}….name: got '{'a' * 79}…; allowed: up to 100 characters",
+    ),
+    (report(data={"name": "a" * 300}), f"data.name: got '{'a' * 79}…; allowed: up to 100 char"),
+    (report(**{"a" * 300: 3}), f"{'a' * 80}…: unknown key; allowed: cluster, data, "),
+    (report(data={"images": "a" * 300}), f"data.images: got '{'a' * 79}…; allowed: up to 4095"),
+    (report(data={"images": "a\0b"}), "data.images: got 'a\\x00b'; allowed: one line of printed"),
+    (
+        suite(**{"from": "/"}),
+        "suites.small.from./.path: got '/'; allowed: a path that ends with the name of a file",
+    ),
+    (suite(**{"from": ".."}), "suites.small.from....path: got '..'; allowed: a path that ends"),
+    (suite(**{"from": ""}), "suites.small.from..path: got ''; allowed: a path that ends with"),
+    (
+        suite(**{"from": {"path": "logs", "variant": "a\nb"}}),
+        "suites.small.from.1.variant: got 'a\\nb'; allowed: one line of printed characters",
+    ),
+    # What would be one run under two names.
+    (
+        suite(systems=[{"system": "oneflow", "variant": "no-clip"}]),
+        "suites.small: systems.oneflow+no-clip: the variant changes nothing here: it is for "
+        "bert-base, not for resnet50; allowed: to leave the variant out",
+    ),
+    (
+        report(systems=[{"system": "oneflow", "variant": "no-clip"}]),
+        "suites.small: systems.oneflow+no-clip: the variant changes nothing here: it is for ",
+    ),
+    (
+        suite(systems=[{"system": "pytorch", "variant": "dynamic-loss-scale"}]),
+        "suites.small: systems.pytorch+dynamic-loss-scale: the variant changes nothing here: it "
+        "is for amp, not for fp32; allowed: to leave the variant out",
+    ),
+    (
+        suite(systems=[{"system": "paddlepaddle", "variant": "dali"}], input="synthetic"),
+        "suites.small: systems.paddlepaddle+dali: the variant changes nothing here: it is for "
+        "records, not for synthetic; allowed: to leave the variant out",
+    ),
+    (
+        suite(systems=["mxnet", SCALED], precision="amp"),
+        "suites.small: systems.mxnet+static-loss-scale: is what mxnet does without a variant; "
+        "allowed: one of the two",
+    ),
     # What does not fit together.
+    (
+        report(
+            repeats=10_000,
+            topologies=[f"{nodes}n1g" for nodes in range(1, 501)],
+            suites=[SUITE | {"name": f"s{number}"} for number in range(500)],
+        ),
+        "2500000000 runs in all, by its systems, topologies and repeats; allowed: up to 100000",
+    ),
     (
         report(window={"warmup": 20, "measured": 120}),
         "window: ends at iteration 140, after the last of 120 iterations; "
@@ -127,7 +219,22 @@ def test_each_fault_is_one_line_with_the_key_the_value_and_what_is_allowed(confi
     with pytest.raises(ReperfError) as refusal:
         load_report(config, "my.yaml")
     assert str(refusal.value).startswith(f"my.yaml: {message}")
+    assert len(str(refusal.value)) < 500
     assert len(str(refusal.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"workload": "bert-base", "systems": [{"system": "oneflow", "variant": "no-clip"}]},
+        {"precision": "amp", "systems": [SCALED]},
+        {"precision": "amp", "systems": ["mxnet", SCALED | {"batch_size": 8}]},
+        {"systems": [{"system": "paddlepaddle", "variant": "dali"}]},
+        {"from": {"path": "run_12:30:01.log", "variant": "$\\frac{$ of 2019"}},
+    ],
+)
+def test_a_variant_stands_where_it_changes_something_and_any_may_name_the_logs_of_others(changes):
+    load_report(suite(**changes))
 
 
 KEYS = st.sampled_from([*Report.model_fields, *SUITE, "variant", "warmup", "x\ny"]) | st.integers()

@@ -19,6 +19,17 @@ SUITE = SMALL["suites"][0]
         ),
         ({"topologies": ["2n1g"]}, ["2n1g", "too large", "this machine has"]),
         ({"window": {"warmup": 2, "measured": 9}}, ["window", "11", "4 iterations"]),
+        ({"repeats": 1_000_000_000}, ["repeats", "1000000000", "less than or equal to"]),
+        ({"seed": float("inf")}, ["seed", "inf", "a whole number"]),
+        ({"time_limit": 10**18}, ["time_limit", "less than or equal to"]),
+        ({"suites": [SUITE | {"name": "a" * 300}]}, ["aaa", "up to 100 characters"]),
+        (
+            {"suites": [SUITE | {"systems": [{"system": "oneflow", "variant": "no-clip"}]}]},
+            ["oneflow+no-clip", "bert-base", "resnet50"],
+        ),
+        ({"suites": [SUITE | {"from": "/"}]}, ["from", "'/'", "name of a file or folder"]),
+        ({"suites": [SUITE | {"from": "/dev/zero"}]}, ["from", "/dev/zero", "a file or a folder"]),
+        ({"suites": [SUITE | {"from": "/proc"}]}, ["from", "/proc", "allowed: a folder of logs"]),
         ({"suites": [SUITE, SUITE]}, ["small", "twice"]),
         ({"suites": [SUITE | {"workload": "resnet51"}]}, ["resnet51", "resnet50"]),
         ({"suites": [SUITE | {"precision": "fp8"}]}, ["fp8", "fp32", "amp"]),
@@ -37,6 +48,37 @@ def test_a_wrong_configuration_is_one_line(changes: dict, said: list[str], bench
     for word in said:
         assert word in line
     assert not (benchmark.folder / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("title: a\nrepeats: 3\nrepeats: 9\n", "'repeats' is there twice, in lines 2 and 3"),
+        ('{"repeats": 3, "repeats": 9}', "'repeats' is there twice"),
+        ("title: " + "[" * 3000 + "]" * 3000, "is nested more than 50 deep"),
+        ("title: \udcff", "is not UTF-8: byte 7 is 255"),
+        ("- a", "allowed: a mapping of keys to values"),
+        ("", "allowed: a mapping of keys to values"),
+    ],
+)
+def test_a_file_that_cannot_be_a_configuration_is_one_line(
+    text: str, said: str, benchmark: Benchmark
+):
+    """Snakemake reads it before the Snakefile; so it is one line for `--configfile` as well."""
+    report = benchmark.folder / "local/report.yaml"
+    report.write_text(text, encoding="utf-8", errors="surrogateescape")
+    answer = benchmark.snakemake("-n")
+    assert answer.returncode == 1
+    snakemakes_own, line = answer.stdout.splitlines()
+    assert snakemakes_own.startswith("Using profile local")
+    assert line.startswith("reperf: local/report.yaml: ")
+    assert said in line
+    assert not (benchmark.folder / "results").exists()
+
+
+def test_what_the_command_line_says_of_a_key_counts_more_than_the_file(benchmark: Benchmark):
+    answer = benchmark.snakemake("-n", "--config", "repeats=0")
+    assert "repeats: got 0;" in answer.stdout
 
 
 def test_a_report_for_a_cluster_is_not_run_on_this_machine(benchmark: Benchmark):

@@ -5,6 +5,8 @@ these models.
 """
 
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import product
@@ -29,11 +31,40 @@ from pydantic_core import PydanticCustomError
 
 from reperf.errors import ReperfError
 from reperf.faults import first_fault
-from reperf.systems import WORKLOADS, System, load_systems
+from reperf.systems import WORKLOADS, Input, Precision, System, load_systems
 
 RECORD_FORMATS = ("tfrecord", "ofrecord", "recordio")
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
-TOPOLOGY = re.compile(r"([1-9]\d*)n([1-9]\d*)g")
+TOPOLOGY = re.compile(r"([1-9][0-9]{0,4})n([1-9][0-9]{0,3})g")
+
+LONGEST_NAME = 100
+"""Two names and a suffix are one file name, which may have 255 bytes."""
+LONGEST_TEXT = 1000
+"""All that a run's launch is told goes into one argument of a command, which may have 128 kB."""
+MOST_TEXTS = 50
+LONGEST_PATH = 4095
+LONGEST_STEP = 255
+"""Bytes of a path, and of a name in it, that Linux opens."""
+MOST_RUNS = 100_000
+"""Ten thousand are planned in ten seconds."""
+MOST_SUITES = 1000
+MOST_NODES, MOST_DEVICES = 99_999, 9_999
+"""What a topology can name."""
+MOST_PARTS = 100_000
+"""Their names have five digits."""
+MOST_PROCESSES = 1024
+"""Processes or threads that one machine starts."""
+MOST_ITERATIONS = 10_000_000
+MOST_SAMPLES = 10_000_000
+"""Per device and iteration."""
+LARGEST_IMAGE = 8192
+"""Pixels: one such sample takes 800 MB in fp32."""
+LARGEST_SEED = 2_000_000_000
+"""The frameworks take 31 bits, and repeats and ranks are added."""
+MONTH_IN_SECONDS = 30 * 24 * 3600
+
+# Control characters, surrogates, direction marks, line and paragraph ends.
+_UNPRINTED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
 def _name(text: str) -> str:
@@ -42,9 +73,34 @@ def _name(text: str) -> str:
     return text
 
 
+def _line(text: str) -> str:
+    if not text.strip() or any(unicodedata.category(one) in _UNPRINTED for one in text):
+        raise ValueError("allowed: one line of printed characters")
+    return text
+
+
+def _path(path: Path) -> Path:
+    _line(str(path))
+    parts = [len(part.encode()) for part in path.parts]
+    if max(parts, default=0) > LONGEST_STEP or len(str(path).encode()) > LONGEST_PATH:
+        raise ValueError(
+            f"allowed: up to {LONGEST_PATH} bytes, and {LONGEST_STEP} between two slashes"
+        )
+    return path
+
+
+def _ends_with_a_name(path: Path) -> Path:
+    if path.name in ("", ".."):
+        raise ValueError("allowed: a path that ends with the name of a file or folder")
+    return path
+
+
 def _topology(text: str) -> str:
     if not TOPOLOGY.fullmatch(text):
-        raise ValueError("allowed: <nodes>n<devices per node>g, such as 2n8g")
+        raise ValueError(
+            "allowed: <nodes>n<devices per node>g, such as 2n8g, "
+            f"up to {MOST_NODES}n{MOST_DEVICES}g"
+        )
     return text
 
 
@@ -61,8 +117,8 @@ def _known_system(system: str) -> str:
 
 
 def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
-    for name in names:
-        if names.count(name) > 1:
+    for name, times in Counter(names).items():
+        if times > 1:
             raise ValueError(f"{name} is there twice; allowed: each once")
     return names
 
@@ -74,20 +130,25 @@ Topology = Annotated[
 ]
 Name = Annotated[
     str,
+    Field(max_length=LONGEST_NAME),
     AfterValidator(_name),
     WithJsonSchema({"type": "string", "pattern": f"^{NAME.pattern}$"}),
 ]
 Whole = Annotated[int, Field(ge=0, le=10**15)]  # all that a table holds, and more than any run has
+Label = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(_line)]
+Text = Annotated[str, Field(max_length=LONGEST_TEXT), AfterValidator(_line)]
+Texts = Annotated[tuple[Text, ...], Field(max_length=MOST_TEXTS)]
+PlainPath = Annotated[Path, AfterValidator(_path)]
 Number = Annotated[int, Strict()]  # YAML's `yes` is none, nor is "3"
-Topologies = Annotated[tuple[Topology, ...], Field(min_length=1), AfterValidator(_distinct)]
+Topologies = Annotated[
+    tuple[Topology, ...], Field(min_length=1, max_length=1000), AfterValidator(_distinct)
+]
 Workload = Annotated[
     str,
     AfterValidator(_known_workload),
     WithJsonSchema({"type": "string", "enum": list(WORKLOADS)}),
 ]
 SystemId = Annotated[str, AfterValidator(_known_system)]
-Precision = Literal["fp32", "amp"]
-Input = Literal["records", "folder", "synthetic"]
 
 
 def topology_shape(topology: str) -> tuple[int, int]:
@@ -103,8 +164,8 @@ class _Model(BaseModel):
 class Window(_Model):
     """The measured iterations."""
 
-    warmup: Number = Field(20, ge=0, description="iterations before the window")
-    measured: Number = Field(100, ge=1, description="iterations in the window")
+    warmup: Number = Field(20, ge=0, le=MOST_ITERATIONS, description="iterations before the window")
+    measured: Number = Field(100, ge=1, le=MOST_ITERATIONS, description="iterations in the window")
 
     @property
     def first(self) -> int:
@@ -121,47 +182,58 @@ class Data(_Model):
     """The data set that suites with real input train on."""
 
     name: Name = Field("embedded", description="folder name under data/")
-    images: Path | None = Field(
+    images: PlainPath | None = Field(
         None,
         description="folder that holds train/<synset>/*.JPEG; left out, the embedded set is made",
     )
-    parts: Number = Field(8, ge=1, description="record files; must divide by every world size")
-    workers: Number = Field(2, ge=1, description="processes that convert")
-    seed: Number = Field(1, ge=0, description="seed of the shuffle")
+    parts: Number = Field(
+        8, ge=1, le=MOST_PARTS, description="record files; must divide by every world size"
+    )
+    workers: Number = Field(2, ge=1, le=MOST_PROCESSES, description="processes that convert")
+    seed: Number = Field(1, ge=0, le=LARGEST_SEED, description="seed of the shuffle")
 
 
 class Container(_Model):
     """What a run's launchers are wrapped in on a cluster."""
 
     engine: Literal["apptainer", "pyxis", "bubblewrap"] = Field(description="what runs it")
-    image: str = Field(description="as the engine names it; bubblewrap takes an unpacked folder")
-    options: tuple[str, ...] = Field((), description="more options of the engine")
+    image: Text = Field(description="as the engine names it; bubblewrap takes an unpacked folder")
+    options: Texts = Field((), description="more options of the engine")
 
 
 class Cluster(_Model):
     """The Slurm cluster that runs the report; left out, this machine runs it."""
 
-    nodes: Number = Field(ge=1, description="nodes that one run may use")
-    devices_per_node: Number = Field(ge=1, description="GPUs a node")
-    partition: str | None = Field(None, description="left out: the cluster's default")
-    account: str | None = Field(None, description="left out: the user's default")
+    nodes: Number = Field(ge=1, le=MOST_NODES, description="nodes that one run may use")
+    devices_per_node: Number = Field(ge=1, le=MOST_DEVICES, description="GPUs a node")
+    partition: Label | None = Field(None, description="left out: the cluster's default")
+    account: Label | None = Field(None, description="left out: the user's default")
     exclusive: bool = Field(True, description="a run shares its nodes with nobody")
     cpus_per_device: Number = Field(
-        1, ge=1, description="CPUs to ask for; an exclusive run gets all that its nodes have"
+        1,
+        ge=1,
+        le=MOST_PROCESSES,
+        description="CPUs to ask for; an exclusive run gets all that its nodes have",
     )
     memory_mb: Number | None = Field(
         None,
         ge=1,
+        le=1_000_000_000,
         description="memory to ask for on each node; left out: all of it for an exclusive run, "
         "else the cluster's default",
     )
     spare_minutes: Number = Field(
-        5, ge=1, description="how long Slurm's time limit is above `time_limit`"
+        5,
+        ge=1,
+        le=MONTH_IN_SECONDS // 60,
+        description="how long Slurm's time limit is above `time_limit`",
     )
-    options: tuple[str, ...] = Field((), description='more options of sbatch, "--qos=high"')
+    options: Texts = Field((), description='more options of sbatch, "--qos=high"')
     container: Container | None = Field(None, description="left out: no container")
-    variables: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], str] = Field(
-        {}, description="environment variables of every launch, such as NCCL_SOCKET_IFNAME"
+    variables: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")], Text] = Field(
+        {},
+        max_length=MOST_TEXTS,
+        description="environment variables of every launch, such as NCCL_SOCKET_IFNAME",
     )
 
     def of_launch(self) -> dict[str, Any]:
@@ -174,7 +246,9 @@ class Entry(_Model):
 
     system: SystemId = Field(description="folder name under workflow/systems/")
     variant: str | None = Field(None, description="one of the system's variants")
-    batch_size: Number | None = Field(None, ge=1, description="per device, instead of the suite's")
+    batch_size: Number | None = Field(
+        None, ge=1, le=MOST_SAMPLES, description="per device, instead of the suite's"
+    )
 
     @field_validator("variant")
     @classmethod
@@ -211,13 +285,15 @@ def _chosen(systems: Any) -> Any:  # noqa: ANN401 - raw YAML
 class LogSource(_Model):
     """Logs that are there already, whoever made them."""
 
-    path: Path = Field(description=".zip, .tar or .tar.gz, a folder of logs, or one log")
+    path: Annotated[PlainPath, AfterValidator(_ends_with_a_name)] = Field(
+        description=".zip, .tar or .tar.gz, a folder of logs, or one log"
+    )
     system: Name | None = Field(None, description="whose logs; left out: the log format's")
-    variant: str | None = Field(None, description="what that system was asked to do differently")
+    variant: Label | None = Field(None, description="what that system was asked to do differently")
     topology: Topology | None = Field(
         None, description="left out: the logs, their run records or their paths say it"
     )
-    format: str | None = Field(
+    format: Label | None = Field(
         None, description="as in docs/log-formats.md; left out: found from the content"
     )
     method: Literal["window", "published"] = Field(
@@ -252,6 +328,7 @@ class Suite(_Model):
     batch_size: Number | None = Field(
         None,
         ge=1,
+        le=MOST_SAMPLES,
         validate_default=True,
         description="samples per device and iteration; only suites with `from` may leave it out",
     )
@@ -262,9 +339,11 @@ class Suite(_Model):
         description="what is run: a system's name is enough; only suites with `from` may run none",
     )
     input: Input = Field("records", description="where the samples come from")
-    image_size: Number = Field(224, ge=32, description="height and width after the crop, pixels")
+    image_size: Number = Field(
+        224, ge=32, le=LARGEST_IMAGE, description="height and width after the crop, pixels"
+    )
     topologies: Topologies | None = Field(None, description="instead of the report's")
-    repeats: Number | None = Field(None, ge=1, description="instead of the report's")
+    repeats: Number | None = Field(None, ge=1, le=MOST_RUNS, description="instead of the report's")
 
     @field_validator("sources")
     @classmethod
@@ -291,6 +370,25 @@ class Suite(_Model):
                 raise ValueError(f"{entry.id} has no batch_size; allowed: its own or the suite's")
         _distinct(tuple(entry.id for entry in entries))
         return entries
+
+    @model_validator(mode="after")
+    def _no_run_has_two_names(self) -> Self:
+        sizes = {entry.id: entry.batch_size or self.batch_size for entry in self.entries}
+        for entry in self.entries:
+            if entry.variant is None:
+                continue
+            variant = load_systems()[entry.system].variants[entry.variant]
+            if why := variant.why_idle(self.workload, self.precision, self.input):
+                raise ValueError(
+                    f"systems.{entry.id}: the variant changes nothing here: {why}; "
+                    "allowed: to leave the variant out"
+                )
+            if variant.usual and sizes.get(entry.system) == sizes[entry.id]:
+                raise ValueError(
+                    f"systems.{entry.id}: is what {entry.system} does without a variant; "
+                    "allowed: one of the two"
+                )
+        return self
 
 
 class Run(_Model):
@@ -373,18 +471,26 @@ class Cell(_Model):
 class Report(_Model):
     """The whole configuration file."""
 
-    title: str = Field("Training benchmark", description="heading of the report")
+    title: Text = Field("Training benchmark", description="heading of the report")
     topologies: Topologies = Field(("1n1g",), description="nodes x devices per node")
-    repeats: Number = Field(7, ge=1, description="runs per cell")
-    iterations: Number = Field(120, ge=1, description="training iterations per run")
+    repeats: Number = Field(7, ge=1, le=MOST_RUNS, description="runs per cell")
+    iterations: Number = Field(
+        120, ge=1, le=MOST_ITERATIONS, description="training iterations per run"
+    )
     window: Window = Field(Window(), description="the measured iterations")
-    print_every: Number = Field(20, ge=1, description="iterations between two log lines")
-    seed: Number = Field(1, ge=0, description="repeat k trains with seed + k - 1")
+    print_every: Number = Field(
+        20, ge=1, le=MOST_ITERATIONS, description="iterations between two log lines"
+    )
+    seed: Number = Field(1, ge=0, le=LARGEST_SEED, description="repeat k trains with seed + k - 1")
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto", description="auto: GPUs where the machine holds enough of them, else CPU"
     )
-    threads_per_device: Number = Field(1, ge=1, description="CPU threads of one training process")
-    time_limit: Number = Field(1800, ge=1, description="seconds that one run may take")
+    threads_per_device: Number = Field(
+        1, ge=1, le=MOST_PROCESSES, description="CPU threads of one training process"
+    )
+    time_limit: Number = Field(
+        1800, ge=1, le=MONTH_IN_SECONDS, description="seconds that one run may take"
+    )
     data: Data = Field(Data(), description="what suites with real input train on")
     cluster: Cluster | None = Field(None, description="the Slurm cluster; left out: this machine")
     systems: Annotated[
@@ -395,7 +501,9 @@ class Report(_Model):
         description="run in every suite that runs any, instead of those that it names; "
         "`all` is every system",
     )
-    suites: tuple[Suite, ...] = Field(min_length=1, description="a table and two plots each")
+    suites: tuple[Suite, ...] = Field(
+        min_length=1, max_length=MOST_SUITES, description="a table and two plots each"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -425,6 +533,19 @@ class Report(_Model):
                     f"window: {name} is {edge}, which is not printed; allowed: multiples of "
                     f"print_every ({self.print_every})"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _runs_can_be_planned(self) -> Self:
+        runs = sum(
+            len(suite.entries) * len(self.topologies_of(suite)) * (suite.repeats or self.repeats)
+            for suite in self.suites
+        )
+        if runs > MOST_RUNS:
+            raise ValueError(
+                f"{runs} runs in all, by its systems, topologies and repeats; "
+                f"allowed: up to {MOST_RUNS}"
+            )
         return self
 
     @model_validator(mode="after")

@@ -62,6 +62,8 @@ def _allowed(field: dict[str, Any]) -> str:
             words = ", ".join(f"`{value}`" for value in values)
         case {"type": "array", "items": items}:
             words = f"list: {_allowed(items)}"
+        case {"type": "integer", "minimum": least, "maximum": most}:
+            words = f"whole number, {least:,} to {most:,}"
         case {"type": "integer", "minimum": least}:
             words = f"whole number, {least} or more"
         case {"type": "boolean"}:

@@ -9,12 +9,17 @@ before the command begins. Rules that are jobs must have a shell command. Their 
 import shlex
 from collections.abc import Iterator
 
+from reperf.written import read_configfiles_of_snakemake
 from snakemake_executor_plugin_slurm import Executor as SlurmExecutor
 from snakemake_executor_plugin_slurm import ExecutorSettings, common_settings
 from snakemake_interface_common.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 
 __all__ = ["Executor", "ExecutorSettings", "common_settings"]
+
+# Snakemake imports its plugins before it reads a configuration, with or without Slurm; nothing
+# else of reperf is there so early.
+read_configfiles_of_snakemake()
 
 
 class Executor(SlurmExecutor):

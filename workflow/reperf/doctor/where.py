@@ -5,14 +5,13 @@ import socket
 from pathlib import Path
 from typing import Any, Protocol
 
-import yaml
-
 from reperf.config import Cluster, Report, load_report
 from reperf.doctor.case import largest_shape
 from reperf.errors import ReperfError
 from reperf.machine import check_fits
 from reperf.systems import ROOT
 from reperf.training.slurm import ask, check_cluster, check_profile
+from reperf.written import read_written
 
 WAIT_SECONDS = 60
 """How long a node may be busy with other jobs before the doctor gives up on it."""
@@ -97,12 +96,7 @@ def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]
     settings = _settings_of(profile)
     named = settings.get("configfile", "config.yaml")
     source = configfile or Path(named[-1] if isinstance(named, list) else named)
-    try:
-        report = load_report(yaml.safe_load(source.read_text(encoding="utf-8")), str(source))
-    except OSError as error:
-        raise ReperfError(f"{source}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ReperfError(f"{source}: is not YAML: {error}") from None
+    report = load_report(read_written(source), str(source))
     check_profile(report, settings.get("executor"), str(source))
     if report.cluster is None:
         check_fits(report)
@@ -117,4 +111,4 @@ def _settings_of(profile: str) -> dict[str, Any]:
     if file is None:
         known = sorted(path.parent.name for path in ROOT.glob("*/config.yaml"))
         raise ReperfError(f"profile {profile}: not there; allowed: {', '.join(known)}")
-    return yaml.safe_load(file.read_text(encoding="utf-8"))
+    return read_written(file)

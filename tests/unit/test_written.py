@@ -1,0 +1,119 @@
+"""Files that people write: what YAML and JSON hold, and one line for what no file should."""
+
+import os
+from pathlib import Path
+
+import pytest
+from reperf.cli import main
+from reperf.errors import ReperfError
+from reperf.systems import ROOT
+from reperf.written import LARGEST, read_written
+
+# Ten of ten of ten: a kilobyte that is a million million values when it is written out.
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
+    for before, name in zip("abcdefghijk", "bcdefghijkl", strict=True)
+)
+
+FAULTS = {
+    "a key twice": (
+        "repeats: 3\ntitle: a\nrepeats: 9\n",
+        "'repeats' is there twice, in lines 1 and 3; allowed: each key once",
+    ),
+    "a key twice inside": (
+        "suites:\n- name: a\n  name: b\n",
+        "'name' is there twice, in lines 2 and 3; allowed: each key once",
+    ),
+    "a key twice in braces": ("{title: a, title: b}", "'title' is there twice, in lines 1 and 1"),
+    "a key twice in other words": ("yes: 1\non: 2", "'on' is there twice, in lines 1 and 2"),
+    "a key twice in JSON": (
+        '{"a": {"b": 1, "b": 2}}',
+        "'b' is there twice; allowed: each key once",
+    ),
+    "a key twice in what is repeated": ("a: &a {x: 1, x: 2}\nb: *a", "'x' is there twice"),
+    "a list as a key": ("? [a]\n: 3", "line 1: a list or mapping as a key; allowed: text"),
+    "a bomb": (BOMB, "holds more than 100000 values; allowed: up to as many"),
+    "a list of itself": ("a: &a [*a]", "is nested more than 50 deep; allowed: up to as much"),
+    "deep brackets": ("a: " + "[" * 3000 + "]" * 3000, "is nested more than 50 deep"),
+    "deep braces": ("{a: " * 3000 + "}" * 3000, "is nested more than 50 deep"),
+    "deep dashes": ("- " * 3000 + "a", "is nested more than 50 deep"),
+    "deep keys": ("? " * 3000 + "a", "is nested more than 50 deep"),
+    "deep JSON": ('{"a":' * 60 + "1" + "}" * 60, "is nested more than 50 deep"),
+    "very deep JSON": ("[" * 100_000 + "]" * 100_000, "is nested more than 50 deep"),
+    "many digits": ("repeats: " + "9" * 200_000, "line 1: a number of 200000 characters"),
+    "many hexadecimal digits": ("a: 0x" + "f" * 200_000, "line 1: a number of 200002 characters"),
+    "many digits of base 60": ("a: 1" + ":1" * 99_999, "line 1: a number of 199999 characters"),
+    "many values": (f"a: [{'b,' * 101_000}]", "holds more than 100000 values"),
+    "many bytes": ("a" * (LARGEST + 1), f"is larger than {LARGEST} bytes; allowed: up to as many"),
+    "no month": ("title: 2024-13-45", "is not YAML: month must be in 1..12"),
+    "a tab": ("title:\n\t- x", "is not YAML: line 2: while scanning for the next token found "),
+    "a tag of Python": (
+        "title: !!python/object/apply:os.system [ls]",
+        "is not YAML: line 1: could not determine a constructor for the tag",
+    ),
+    "two documents": ("a: 1\n---\nb: 2", "is not YAML: line 2: expected a single document"),
+    "a key that is not closed": ("a: [1", "is not YAML: line "),
+    "an unknown name": ("a: *b", "is not YAML: line 1: found undefined alias"),
+    "a NUL": ("title: a\0b", "is not YAML: unacceptable character #x0000"),
+    "Latin 1": ("title: caf\u00e9".encode("latin-1"), "is not UTF-8: byte 10 is 233"),
+    "UTF-16": ("title: a".encode("utf-16"), "is not UTF-8: byte 0 is 255"),
+    "a picture": (b"\x89PNG\r\n\x1a\n\0\0", "is not UTF-8: byte 0 is 137"),
+}
+
+
+@pytest.mark.parametrize(("content", "fault"), FAULTS.values(), ids=FAULTS)
+def test_what_no_file_should_hold_is_one_line(content: str | bytes, fault: str, tmp_path: Path):
+    file = tmp_path / "my.yaml"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ReperfError) as refusal:
+        read_written(file)
+    assert str(refusal.value).startswith(f"{file}: {fault}")
+    assert len(str(refusal.value).splitlines()) == 1
+    assert len(str(refusal.value)) < len(str(file)) + 300
+
+
+def test_what_is_no_file_is_one_line_and_nothing_is_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    for path, fault in {
+        "/dev/zero": "is no file; allowed: a YAML or JSON file",
+        tmp_path: "is no file; allowed: a YAML or JSON file",
+        tmp_path / "pipe": "is no file; allowed: a YAML or JSON file",
+        tmp_path / "loop": "Too many levels of symbolic links",
+        tmp_path / "nowhere": "No such file or directory",
+        tmp_path / ("a" * 300): "File name too long",
+        f"{tmp_path}/a\0b": "embedded null byte",
+    }.items():
+        with pytest.raises(ReperfError) as refusal:
+            read_written(path)
+        assert str(refusal.value) == f"{path}: {fault}"
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("", None),
+        ("\ufefftitle: a", {"title": "a"}),
+        ('{"a": [1, 2.5, null]}', {"a": [1, 2.5, None]}),
+        ('{\n\t"a": true\n}', {"a": True}),
+        ("{a: b}", {"a": "b"}),
+        # Keys of one's own before those that are merged in, as YAML has it.
+        (
+            "a: &a {x: 1}\nb: &b {<<: *a, x: 2}\nc: {<<: *b, y: 3}",
+            {"a": {"x": 1}, "b": {"x": 2}, "c": {"x": 2, "y": 3}},
+        ),
+    ],
+)
+def test_all_else_is_read_as_yaml_and_json_have_it(text: str, content: object, tmp_path: Path):
+    file = tmp_path / "my.yaml"
+    file.write_text(text, encoding="utf-8")
+    assert read_written(file) == content
+
+
+def test_the_doctor_reads_a_report_in_the_same_way(tmp_path: Path, capsys: pytest.CaptureFixture):
+    report = tmp_path / "my.yaml"
+    text = (ROOT / "local/report.yaml").read_text(encoding="utf-8")
+    report.write_text(f"{text}\nrepeats: 9\n", encoding="utf-8")
+    assert main(["doctor", "--profile", "local", "--configfile", str(report)]) != 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"reperf: {report}: 'repeats' is there twice, in lines ")
