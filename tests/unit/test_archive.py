@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reperf.archive.container import MANIFEST, Member, verified, write
+from reperf.archive.container import MANIFEST, Member, unpack, verified, write
 from reperf.archive.layout import figures_of, tables_of
 from reperf.archive.rebuild import make_results, rebuild
 from reperf.archive.suite import CELL_LIST, write_archive
@@ -26,8 +26,9 @@ from reperf.machine import describe_host
 from reperf.records import Environment, RunRecord
 from step_logs import step_log
 
-PARTS = st.text("abcXYZ019-+._ äß", min_size=1, max_size=6).filter(lambda part: part.strip("."))
-NAMES = st.lists(PARTS, min_size=1, max_size=3).map("/".join)
+PARTS = st.text("abcXYZ019-+._: äß", min_size=1, max_size=6).filter(lambda part: part.strip("."))
+NAMES = st.lists(PARTS, min_size=1, max_size=3).map("/".join).filter(lambda name: name[1:2] != ":")
+ANY_NAMES = st.text(st.characters() | st.sampled_from("./\\:\n\0\u2028\udcff"), max_size=300)
 CONTENTS = st.dictionaries(NAMES, st.binary(max_size=300), max_size=6).filter(
     lambda files: MANIFEST not in files
 )
@@ -83,6 +84,42 @@ class TestContainer:
         with verified(path) as opened:
             assert {*opened.namelist()} == {*contents, MANIFEST}
             assert all(opened.read(name) == content for name, content in contents.items())
+
+    @given(names=st.lists(ANY_NAMES, max_size=3))
+    @settings(max_examples=200, deadline=None)
+    def test_nothing_is_written_that_would_not_be_verified(self, tmp_path_factory, names):
+        path = tmp_path_factory.mktemp("archive") / "a.zip"
+        try:
+            write(path, [Member.of_bytes(name, b"log") for name in names])
+        except ReperfError as refusal:
+            assert str(refusal).startswith(f"{path}: ")
+            assert len(str(refusal).splitlines()) == 1
+            assert not list(path.parent.iterdir())
+        else:
+            with verified(path) as opened:
+                assert {*opened.namelist()} == {*names, MANIFEST}
+                for name in names:
+                    unpack(opened, name, path.parent / "unpacked")
+
+    @pytest.mark.parametrize(
+        ("names", "fault"),
+        [
+            (["a\\b.log"], "leaves the archive or cannot be a name; allowed: printed names"),
+            (["a\x1b.log"], "leaves the archive or cannot be a name; allowed: printed names"),
+            (["a\udcff.log"], "leaves the archive or cannot be a name; allowed: printed names"),
+            (["a" * 231], "is too long a name for an archive; allowed: printed names"),
+            (["a/" * 1001 + "b"], "is too long a name for an archive; allowed: printed names"),
+            (["a.log", "a.log"], "is there twice; allowed: each member once"),
+            ([MANIFEST], "is there twice; allowed: each member once"),
+        ],
+    )
+    def test_names_that_cannot_stand_in_an_archive_are_not_written(self, tmp_path, names, fault):
+        path = tmp_path / "a.zip"
+        with pytest.raises(ReperfError) as refusal:
+            write(path, [Member.of_bytes(name, b"log") for name in names])
+        assert str(refusal.value).startswith(f"{path}: {repr(names[0][:300])[:-1]}")
+        assert fault in str(refusal.value)
+        assert not list(tmp_path.iterdir())
 
     def test_the_manifest_is_what_sha256sum_reads(self, tmp_path):
         with verified(archive(tmp_path / "a.zip", {"b/c": b"two", "a": b"one"})) as opened:
@@ -229,7 +266,7 @@ class TestHostileArchives:
         assert "beside its members" in fault_of(path)
 
 
-GPUS_ONLY = {"system": "oneflow", "variant": "static-loss-scale"}
+GPUS_ONLY = {"system": "ngc-tensorflow1", "variant": "xla"}
 """What no CPU can train."""
 
 SUITE = {

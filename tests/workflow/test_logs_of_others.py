@@ -100,3 +100,30 @@ def test_logs_that_are_not_there_are_one_line(benchmark: Benchmark):
     assert answer.returncode != 0
     assert "reperf: suite theirs: from: nowhere.zip is not there" in answer.stdout
     assert "Traceback" not in answer.stdout
+
+
+def test_logs_called_by_the_time_of_day_are_archived_verified_and_rebuilt(
+    benchmark: Benchmark, tmp_path: Path
+):
+    folder = benchmark.folder / "2n8g"
+    folder.mkdir()
+    odd = ("run_12:30:01.log", "a b.log", "$HOME'.log", "*.log", "\u00e9.log")
+    for name in odd:
+        (folder / name).write_text(RESNET50)
+    suite = {"name": "theirs", "workload": "resnet50", "precision": "fp32", "batch_size": 128}
+    window = {"warmup": 20, "measured": 100}
+    benchmark.configure(suites=[suite | {"from": {"path": "2n8g", "window": window}}])
+    answer = benchmark.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    measured = pd.read_csv(benchmark.folder / "results/measurements.csv")
+    assert set(measured["log"]) == {f"2n8g/{name}" for name in odd}
+    assert set(measured["status"]) == {"ok"}
+
+    archive, rebuilt = "archive/theirs.zip", tmp_path / "rebuilt"
+    answer = benchmark.call("reperf", "archive", "verify", archive)
+    assert answer.returncode == 0, answer.stdout
+    answer = benchmark.call("reperf", "archive", "rebuild", archive, "--to", str(rebuilt))
+    assert answer.returncode == 0, answer.stdout
+    assert {path.name for path in (rebuilt / "from/2n8g").iterdir()} == set(odd)
+    table = "results/suites/theirs/measurements.csv"
+    assert (rebuilt / table).read_bytes() == (benchmark.folder / table).read_bytes()

@@ -81,6 +81,8 @@ def _line(text: str) -> str:
 
 def _path(path: Path) -> Path:
     _line(str(path))
+    if set(str(path)) & set("{}"):  # Snakemake would look for the wildcard
+        raise ValueError("allowed: names without { and }")
     parts = [len(part.encode()) for part in path.parts]
     if max(parts, default=0) > LONGEST_STEP or len(str(path).encode()) > LONGEST_PATH:
         raise ValueError(

@@ -25,6 +25,7 @@ from typing import IO
 
 from reperf.errors import ReperfError
 from reperf.files import whole_file
+from reperf.member_names import check_names, fault_of_name
 
 MANIFEST = "manifest-sha256.txt"
 """In the form of `sha256sum`, so that `sha256sum -c` checks an unpacked archive."""
@@ -61,8 +62,13 @@ def write(path: Path, members: Iterable[Member]) -> None:
     """Write an archive and its manifest, whole or not at all.
 
     Raises:
-        ReperfError: the archive cannot be written.
+        ReperfError: the archive cannot be written, or `verified` would refuse it for its names.
     """
+    members = list(members)
+    try:
+        check_names([MANIFEST, *(member.name for member in members)])
+    except ReperfError as fault:
+        raise ReperfError(f"{path}: {fault}") from None
     with whole_file(path, "wb") as stream:
         _write(stream, members)
 
@@ -126,21 +132,18 @@ def _add(archive: zipfile.ZipFile, member: Member) -> str:
 
 def _check_headers(archive: zipfile.ZipFile, size: int) -> None:
     """Check what can be checked before any member is read."""
-    names: set[str] = set()
     for info in archive.infolist():
         if fault := _fault_of(info):
             raise ReperfError(f"{info.orig_filename!r} {fault}")
-        if info.filename in names:
-            raise ReperfError(f"{info.filename!r} is there twice; allowed: each member once")
-        names.add(info.filename)
+    check_names(info.filename for info in archive.infolist())
     unpacked = sum(info.file_size for info in archive.infolist())
     if unpacked > size:
         raise ReperfError(f"its members claim {unpacked} bytes; the whole file has {size}")
 
 
 def _fault_of(info: zipfile.ZipInfo) -> str | None:
-    if not _stays_inside(info.orig_filename):
-        return "leaves the archive or cannot be a name; allowed: names joined by /, without .."
+    if fault := fault_of_name(info.orig_filename):
+        return fault
     if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
         return "is a link, a folder or a device; allowed: files"
     if info.flag_bits & _ENCRYPTED:
@@ -148,11 +151,6 @@ def _fault_of(info: zipfile.ZipInfo) -> str | None:
     if info.compress_type != zipfile.ZIP_STORED:
         return "is compressed; allowed: members as reperf stores them"
     return None
-
-
-def _stays_inside(name: str) -> bool:
-    plain = name.isprintable() and not set(name) & set("\\:")
-    return plain and not any(part in ("", ".", "..") for part in name.split("/"))
 
 
 def _check_contents(archive: zipfile.ZipFile) -> None:

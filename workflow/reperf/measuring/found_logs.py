@@ -18,6 +18,7 @@ from reperf.facts import Fact, Facts, facts_in_path
 from reperf.logs import NO_FORMAT, formats, mllog
 from reperf.measuring.measure import Measurement, Method, Sources, measure_log
 from reperf.measuring.safe_archive import DAMAGE, ArchivedFile, is_archive, open_archive
+from reperf.measuring.walk import files_below
 from reperf.records import LARGEST_RECORD, RECORD, RunRecord
 from reperf.systems import WORKLOADS
 
@@ -120,8 +121,7 @@ def _units(path: Path) -> list[_Unit]:
         return [_Unit(path, sure=True)]
     found = [
         _Unit(one, sure=is_archive(one) or one.suffix == SURE_SUFFIX)
-        for one in sorted(path.rglob("*"))
-        if one.is_file() and _is_looked_at(one)
+        for one in files_below(path, _is_looked_at)
     ]
     return found or [_Unit(path, sure=True)]
 

@@ -1,5 +1,6 @@
 """Suites that are measured from logs that are there already, instead of runs or beside them."""
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -9,25 +10,42 @@ from reperf.errors import ReperfError
 from reperf.facts import unit_of
 from reperf.logs import format_called
 from reperf.logs.format import Format
-from reperf.measuring.found_logs import Answer, Question, answers, own_run
+from reperf.measuring.found_logs import Answer, Question, answers, files_of, own_run
 from reperf.measuring.measure import Method
+from reperf.member_names import fault_of_name, shown
 from reperf.systems import WORKLOADS
 
 Row = dict[str, object]
 
 
 def check_sources(report: Report) -> None:
-    """Refuse a report whose logs are not there or have no such format.
+    """Refuse a report whose logs are not there, have no such format or fit in no archive.
 
     Raises:
         ReperfError: names the suite and what is wrong.
     """
     for suite in report.suites:
         for source in suite.sources:
-            if not source.path.exists():
-                raise ReperfError(f"suite {suite.name}: from: {source.path} is not there")
-            if source.format is not None:
-                format_called(source.format)
+            try:
+                _check_source(source)
+            except ReperfError as fault:
+                raise ReperfError(f"suite {suite.name}: from: {fault}") from None
+
+
+def _check_source(source: LogSource) -> None:
+    path = source.path
+    if not os.path.lexists(path):
+        raise ReperfError(f"{path} is not there")
+    if not os.path.isfile(path) and not os.path.isdir(path):  # noqa: PTH112, PTH113 - never raise
+        raise ReperfError(f"{path} is neither; allowed: a file or a folder")
+    if source.format is not None:
+        format_called(source.format)
+    for file in files_of(path):
+        if set(str(file)) & set("{}"):  # Snakemake would look for the wildcard
+            raise ReperfError(f"{shown(str(file))}; allowed: names without {{ and }}")
+        name = file.relative_to(path.parent).as_posix()
+        if fault := fault_of_name(name):
+            raise ReperfError(f"{shown(str(file))} {fault}")
 
 
 def measure_suite(suite: Suite, runs: Iterable[Run], window: Window) -> list[Row]:

@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from reperf.errors import ReperfError
+from reperf.member_names import fault_of_name, shown
 
 MOST_MEMBERS = 20_000
 MOST_NAMES = 1 << 25
@@ -86,10 +87,10 @@ def _line(error: Exception) -> str:
 
 
 def _check_name(name: str) -> None:
-    parts = name.removesuffix("/").split("/")
-    plain = name.isprintable() and "\\" not in name and name[1:2] != ":"
-    if not plain or any(part in ("", "..") for part in parts):
-        raise ReperfError(f"member {name[:80]!r} leaves the archive or cannot be a name")
+    # Folders end with a slash, and tar files like to begin with ./
+    plain = "/".join(part for part in name.removesuffix("/").split("/") if part != ".")
+    if (plain or name.strip("./")) and (fault := fault_of_name(plain)):
+        raise ReperfError(f"member {shown(name)} {fault}")
 
 
 def _plain(name: str) -> str:

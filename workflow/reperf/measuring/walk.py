@@ -1,0 +1,47 @@
+"""The files below a folder, as far as one can be a folder of logs."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from reperf.errors import ReperfError
+
+MOST_ENTRIES = 100_000
+"""Files and folders; they are looked at in a second."""
+DEEPEST = 50
+"""Folders inside each other."""
+
+
+def files_below(folder: Path, wanted: Callable[[Path], bool]) -> list[Path]:
+    """The wanted files below a folder, in the order of their paths; links to folders lead nowhere.
+
+    Raises:
+        ReperfError: there are more than anybody's logs, or a folder cannot be read.
+    """
+    files: list[Path] = []
+    count = 0
+    waiting = [(folder, 1)]
+    while waiting:
+        current, depth = waiting.pop()
+        if depth > DEEPEST:
+            raise ReperfError(
+                f"{folder}: has folders more than {DEEPEST} deep; allowed: a folder of logs"
+            )
+        try:
+            with os.scandir(current) as entries:
+                for entry in entries:
+                    count += 1
+                    if count > MOST_ENTRIES:
+                        raise ReperfError(
+                            f"{folder}: holds more than {MOST_ENTRIES} files and folders, those of "
+                            f"{current} among them; allowed: a folder of logs"
+                        )
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append((current / entry.name, depth + 1))
+                    elif wanted(path := current / entry.name) and path.is_file():
+                        files.append(path)
+        except OSError as error:
+            raise ReperfError(
+                f"{current}: cannot be read: {error.strerror}; allowed: a folder of logs"
+            ) from None
+    return sorted(files)
