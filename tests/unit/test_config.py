@@ -133,7 +133,7 @@ FAULTS = [
     ),
     (report(window={"warmup": 10**9}), "window.warmup: got 1000000000; allowed: less than"),
     # Texts that are no line, or too long a one.
-    (report(title="a" * 3000), f"title: got '{'a' * 79}…; allowed: up to 1000 characters"),
+    (report(title="a" * 3000), f"title: got '{'a' * 119}...; allowed: up to 1000 characters"),
     (report(title="a\nb"), "title: got 'a\\nb'; allowed: one line of printed characters"),
     (report(title="\x1b[31m"), "title: got '\\x1b[31m'; allowed: one line of printed characters"),
     (report(title="\u202eba"), "title: got '\\u202eba'; allowed: one line of printed characters"),
@@ -141,11 +141,11 @@ FAULTS = [
     (report(title=" "), "title: got ' '; allowed: one line of printed characters"),
     (
         suite(name="a" * 300),
-        f"suites.{'a' * 80}….name: got '{'a' * 79}…; allowed: up to 100 characters",
+        f"suites.{'a' * 113}...: got '{'a' * 119}...; allowed: up to 100 characters",
     ),
-    (report(data={"name": "a" * 300}), f"data.name: got '{'a' * 79}…; allowed: up to 100 char"),
-    (report(**{"a" * 300: 3}), f"{'a' * 80}…: unknown key; allowed: cluster, data, "),
-    (report(data={"images": "a" * 300}), f"data.images: got '{'a' * 79}…; allowed: up to 4095"),
+    (report(data={"name": "a" * 300}), f"data.name: got '{'a' * 119}...; allowed: up to 100 char"),
+    (report(**{"a" * 300: 3}), f"{'a' * 120}...: unknown key; allowed: cluster, data, "),
+    (report(data={"images": "a" * 300}), f"data.images: got '{'a' * 119}...; allowed: up to 4095"),
     (report(data={"images": "a\0b"}), "data.images: got 'a\\x00b'; allowed: one line of printed"),
     (report(data={"images": "a/{b}"}), "data.images: got 'a/{b}'; allowed: names without { and }"),
     (

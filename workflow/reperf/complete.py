@@ -6,15 +6,13 @@ import pandas as pd
 
 from reperf.errors import ReperfError
 from reperf.files import whole_file
-from reperf.tables import read_summary
-
-EXPLAINED = ("ok", "oom", "unsupported")
-"""Cell statuses that another run would not change."""
+from reperf.records import FINAL
+from reperf.tables import IDENTITY, read_measurements, read_summary
 
 
-def failed_cells(summary: pd.DataFrame) -> pd.DataFrame:
-    """The cells that another run could still measure; logs that others made are what they are."""
-    return summary[~summary["status"].isin(EXPLAINED) & (summary["source"] == "")]
+def failed_runs(measurements: pd.DataFrame) -> pd.DataFrame:
+    """The runs that another try could still measure; logs that others made are what they are."""
+    return measurements[~measurements["status"].isin(FINAL) & (measurements["source"] == "")]
 
 
 def rerun_command(profile: str) -> str:
@@ -22,21 +20,24 @@ def rerun_command(profile: str) -> str:
     return f"snakemake --profile {profile} --forcerun $(reperf runs --failed)"
 
 
-def complete(summary: Path, output: Path, profile: str) -> None:
+def complete(summary: Path, measurements: Path, output: Path, profile: str) -> None:
     """Write the closing line of a report that is complete.
+
+    A cell with a run that failed is not; one whose runs all ended for good is, measured or not.
 
     Raises:
         ReperfError: some cells failed; the message names them and the command that reruns them.
     """
     cells = read_summary(summary)
-    failed = failed_cells(cells)
+    names = [*IDENTITY, "source"]
+    failed = cells.merge(failed_runs(read_measurements(measurements))[names].drop_duplicates())
     if len(failed):
-        names = ", ".join(
+        told = ", ".join(
             f"{cell.suite}/{cell.system}/{cell.topology} ({cell.status}: {cell.reason})"
             for cell in failed.itertuples()
         )
         raise ReperfError(
-            f"{len(failed)} of {len(cells)} cells failed: {names}; "
+            f"{len(failed)} of {len(cells)} cells failed: {told}; "
             f"the report shows them; run them again: {rerun_command(profile)}"
         )
     with whole_file(output) as stream:

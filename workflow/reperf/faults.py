@@ -6,6 +6,9 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+LONGEST = 120
+"""Characters that are shown of a value, or of the place where it stands."""
+
 # pydantic speaks Python to those who write YAML.
 PLAIN_WORDS = {
     "dict_type": "a mapping of keys to values",
@@ -19,8 +22,6 @@ PLAIN_WORDS = {
     "too_short": "at least one item",
     "tuple_type": "a list",
 }
-LONGEST_VALUE = 80
-"""Characters of a key or a value that a message repeats."""
 
 
 def first_fault(error: ValidationError, model: type[BaseModel], content: Any) -> str:  # noqa: ANN401
@@ -33,7 +34,7 @@ def first_fault(error: ValidationError, model: type[BaseModel], content: Any) ->
     """
     fault = error.errors(include_url=False)[0]
     place = _place(content, fault["loc"])
-    return ": ".join(filter(None, [place, _complaint(fault, model)]))
+    return ": ".join(filter(None, [_cut(place), _complaint(fault, model)]))
 
 
 def _place(content: Any, location: tuple[int | str, ...]) -> str:  # noqa: ANN401
@@ -46,7 +47,7 @@ def _place(content: Any, location: tuple[int | str, ...]) -> str:  # noqa: ANN40
         except (LookupError, TypeError):  # a key that is missing
             content = None
         names.append(_name_of(content, step) if isinstance(step, int) else step)
-    return ".".join(shortened(str(name)) for name in names)
+    return ".".join(map(str, names))
 
 
 def _name_of(item: Any, position: int) -> str:  # noqa: ANN401
@@ -69,17 +70,16 @@ def _complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
         what = "characters" if kind == "string_too_long" else "items"
         message = f"allowed: up to {fault['ctx']['max_length']} {what}"
     # A list or a mapping is not repeated: the place tells where it is.
-    return message if isinstance(value, dict | list) else f"got {_said(value)}; {message}"
+    return message if isinstance(value, dict | list) else f"got {_cut(_written(value))}; {message}"
 
 
-def shortened(text: str) -> str:
-    """A text's beginning, where it is longer than a line should repeat."""
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
-def _said(value: Any) -> str:  # noqa: ANN401
+def _written(value: Any) -> str:  # noqa: ANN401
     try:
-        return shortened(repr(value))
+        return repr(value)
     except ValueError:  # Python writes out no number of more than 4,300 digits
         return "a number of thousands of digits"
 

@@ -20,6 +20,8 @@ LARGEST_RECORD = 1 << 24
 """Bytes; what is larger is not read."""
 
 Status = Literal["ok", "oom", "failed", "timeout", "unsupported"]
+FINAL = ("ok", "oom", "unsupported")
+"""How a run can end that another try would not change."""
 
 
 class Gpu(BaseModel):

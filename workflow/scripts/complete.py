@@ -6,4 +6,5 @@ from reperf.complete import complete
 from reperf.script import building
 
 with building(snakemake):
-    complete(Path(snakemake.input.summary), Path(snakemake.output[0]), snakemake.params.profile)
+    tables = Path(snakemake.input.summary), Path(snakemake.input.measurements)
+    complete(*tables, Path(snakemake.output[0]), snakemake.params.profile)

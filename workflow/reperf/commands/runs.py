@@ -22,17 +22,23 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--system", help="all of its variants")
     parser.add_argument("--topology", help="such as 1n8g")
     parser.add_argument("--repeat", type=int)
-    parser.add_argument("--failed", action="store_true", help="runs that gave no measurement")
+    parser.add_argument(
+        "--failed", action="store_true", help="runs that another try could still measure"
+    )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print one path a line; status 1 where no run fits."""
-    from reperf.tables import read_measurements  # noqa: PLC0415 - pandas takes half a second
+    from reperf.complete import failed_runs  # noqa: PLC0415 - pandas takes half a second
+    from reperf.tables import read_measurements  # noqa: PLC0415
 
     if not MEASUREMENTS.exists():
         raise ReperfError(f"{MEASUREMENTS}: not there; run the report first")
-    chosen = _choose(read_measurements(MEASUREMENTS), options)
+    runs = read_measurements(MEASUREMENTS)
+    # The logs of others cannot be run again.
+    runs = failed_runs(runs) if options.failed else runs[runs["source"] == ""]
+    chosen = _choose(runs, options)
     for log in chosen["log"]:
         print(Path(log).with_name("run.json"))
     return 0 if len(chosen) else 1
@@ -43,7 +49,4 @@ def _choose(runs: pd.DataFrame, options: argparse.Namespace) -> pd.DataFrame:
         wanted = getattr(options, column)
         if wanted is not None:
             runs = runs[runs[column] == wanted]
-    if options.failed:
-        # Out of memory is a result: another run would end the same way.
-        runs = runs[~runs["status"].isin(("ok", "oom"))]
     return runs

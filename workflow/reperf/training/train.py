@@ -12,7 +12,7 @@ from reperf.errors import ReperfError
 from reperf.files import sha256
 from reperf.logs import mllog
 from reperf.machine import describe_host
-from reperf.records import RunRecord, Status
+from reperf.records import FINAL, RunRecord, Status
 from reperf.systems import ROOT, SYSTEMS, WORKLOADS, System, load_systems
 from reperf.training.commit import checked_out_commit
 from reperf.training.launch import Outcome, launch
@@ -27,9 +27,6 @@ _GAVE_UP = re.compile(
 
 # Snakemake sets them to all of the machine's cores, Slurm does not.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-
-FINAL_STATUSES = ("ok", "oom", "unsupported")
-"""How a run can end that another try would not change."""
 
 
 def train(
@@ -55,7 +52,7 @@ def train(
     """
     folder = new_try(run.folder)
     stopped, record = _try_once(run, place, folder, time_limit, attempt)
-    if stopped or (record.status not in FINAL_STATUSES and not last_attempt):
+    if stopped or (record.status not in FINAL and not last_attempt):
         raise ReperfError(f"{folder}/train.log: {record.status}: {record.reason}")
     keep(folder, run.folder)
 
