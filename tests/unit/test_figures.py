@@ -13,7 +13,15 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from PIL import Image
-from reperf.figures import draw_speedup, draw_suite, draw_throughput, save
+from reperf import figures
+from reperf.figures import (
+    LONGEST_NAME,
+    _shortened,
+    draw_speedup,
+    draw_suite,
+    draw_throughput,
+    save,
+)
 from reperf.labels import series_of, title_of
 from reperf.palette import SPARE, colour_of
 from reperf.systems import load_systems
@@ -217,6 +225,46 @@ def test_titles_and_series_come_from_the_summary_alone():
     mixed = pd.DataFrame(rows | {"batch_size_per_device": [256, 224, 256]})
     assert title_of(mixed) == "ResNet-50 v1.5, AMP, batch sizes 224 to 256"
     assert series_of(mixed)[1] == "PyTorch, compile, batch 224"
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "variant",
+    ["$\\frac{$", "$x$", "\\alpha_{", "\U0001f680 \u4e2d\u6587", "\u05d0\u05d1", "w" * 100],
+)
+def test_whatever_a_variant_is_called_both_figures_are_drawn(summary, tmp_path, variant):
+    cells = pd.read_csv(summary, dtype=str, keep_default_na=False)
+    sources = {"source": "a" * 200 + ".zip", "status": "ok"}
+    both = [cells, *(cells.assign(variant=variant + end, **sources) for end in ("", "x"))]
+    pd.concat(both).to_csv(tmp_path / "summary.csv", index=False)
+    draw_suite(tmp_path / "summary.csv", tmp_path / "mine")
+    for kind in ("throughput", "speedup"):
+        with Image.open(tmp_path / f"mine-{kind}.png") as image:
+            assert image.size[0] == 1000
+
+
+def test_a_dollar_sign_is_drawn_as_one(cells):
+    figure = draw_throughput(cells.assign(series="$\\frac{$"), "$a$", "$b$", "images/s")
+    drawn = [text for text in figure.findobj(Text) if "$" in text.get_text()]
+    assert drawn
+    assert not any(text.get_parse_math() for text in drawn)
+
+
+def test_names_that_leave_no_room_are_shortened_and_stay_different():
+    names = pd.Series(["PyTorch", *(f"{'a' * 50}{middle}{'b' * 50}" for middle in "xyx")])
+    first, second, third, fourth = _shortened(names)
+    assert first == "PyTorch"
+    assert second == fourth != third
+    assert len(second) == LONGEST_NAME
+    assert second.startswith("aaa")
+    assert second.endswith("bbb")
+
+
+def test_a_figure_is_never_higher_than_a_picture_can_be(cells, tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "HIGHEST", 300)
+    save(draw_throughput(cells, "a", "b", "images/s"), tmp_path / "low")
+    with Image.open(tmp_path / "low.png") as image:
+        assert image.size[1] == 300
 
 
 def stated_colours() -> np.ndarray:

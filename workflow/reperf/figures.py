@@ -15,6 +15,8 @@ names, so that the figures read in grey too.
 """
 
 import textwrap
+import warnings
+from collections import Counter
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -39,6 +41,9 @@ ROW = 0.185  # inches of height a bar
 GAP = 1.4  # rows between two device counts, for the heading of the second
 SMALL = 7.5  # points
 MARKERS = "osD^vPX<>pdh"
+LONGEST_NAME = 48  # characters of a series, beside which there is room for a plot
+DPI = 200
+HIGHEST = 32_000  # pixels; 850 bars at full resolution
 
 STYLE = {
     "axes.axisbelow": True,
@@ -57,6 +62,7 @@ STYLE = {
     "svg.fonttype": "path",
     "svg.hashsalt": "reperf",  # without one, ids in the file are random
     "text.color": INK,
+    "text.parse_math": False,  # a dollar sign in a name is one
     "xtick.color": MUTED,
     "xtick.major.size": 0,
     "ytick.color": INK,
@@ -170,16 +176,32 @@ def save(figure: Figure, path: Path | str) -> None:
     Raises:
         ReperfError: a file cannot be written.
     """
-    with the_style():
+    dpi = min(DPI, HIGHEST / figure.get_figheight())
+    with the_style(), warnings.catch_warnings():
+        # A letter that the font lacks is drawn as a box.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         with whole_file(f"{path}.svg", "wb") as stream:
             figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
         with whole_file(f"{path}.png", "wb") as stream:
-            figure.savefig(stream, format="png", dpi=200, metadata={"Software": None})
+            figure.savefig(stream, format="png", dpi=dpi, metadata={"Software": None})
 
 
 def _save_pair(cells: pd.DataFrame, title: str, subtitle: str, unit: str, stem: Path | str) -> None:
+    cells = cells.assign(series=_shortened(cells["series"]))
     save(draw_throughput(cells, title, subtitle, unit), f"{stem}-throughput")
     save(draw_speedup(cells, title, subtitle), f"{stem}-speedup")
+
+
+def _shortened(series: pd.Series) -> pd.Series:
+    """The names without the middle of those that leave no room; different ones stay different."""
+    half = LONGEST_NAME // 2
+    short: dict[str, str] = {}
+    times: Counter[str] = Counter()
+    for name in series.unique():
+        fits = name if len(name) <= LONGEST_NAME else f"{name[:half]}…{name[1 - half :]}"
+        times[fits] += 1
+        short[name] = fits if times[fits] == 1 else f"{fits} ({times[fits]})"
+    return series.map(short)
 
 
 def _drawable(cells: pd.DataFrame) -> pd.DataFrame:
