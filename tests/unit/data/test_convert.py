@@ -1,10 +1,13 @@
 import os
+import struct
+import zlib
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import record_readers
 from pictures import encoded, jpeg, make_set, picture
+from PIL import Image
 from reperf.config import RECORD_FORMATS
 from reperf.data.convert import convert
 from reperf.data.formats import FORMATS
@@ -180,6 +183,85 @@ def test_an_image_that_does_not_decode_is_named_and_leaves_no_part(
     with pytest.raises(ReperfError, match=f"^{bad}: {reason}$"):
         convert(images, tmp_path / "out", "tfrecord", parts=1, workers=1, seed=1)
     assert content(tmp_path / "out") == {}
+
+
+def claiming(width: int, height: int) -> bytes:
+    """A PNG of a few bytes whose header says that it is as large."""
+    small = encoded(picture(1), "PNG")
+    header = b"IHDR" + struct.pack(">II", width, height) + small[24:29]
+    return small[:12] + header + struct.pack(">I", zlib.crc32(header)) + small[33:]
+
+
+def chunked(kind: bytes, content: bytes) -> bytes:
+    """A PNG with one chunk more, behind its header."""
+    small = encoded(picture(1), "PNG")
+    sizes = struct.pack(">I", len(content)), struct.pack(">I", zlib.crc32(kind + content))
+    return small[:33] + sizes[0] + kind + content + sizes[1] + small[33:]
+
+
+CMYK = encoded(picture(1, "CMYK"))
+TOO_MUCH = {
+    "bomb": (claiming(60_000, 60_000), "decompression bomb"),
+    "large": (claiming(10_000, 10_000), "10000x10000 pixels, which are more than 80000000"),
+    "longest": (claiming(2**31 - 1, 2**31 - 1), "."),
+    "jpeg": (jpeg().replace(b"\0\x20\0\x30\3", b"\xff\xdc\xff\xdc\3"), "65500x65500 pixels"),
+    "cmyk": (CMYK.replace(b"\0\x20\0\x30\4", b"\xff\xff\xff\xff\4"), "65535x65535 pixels"),
+    "text": (chunked(b"zTXt", b"a\0\0" + zlib.compress(bytes(1 << 24))), "."),
+    "16 bits": (encoded(Image.new("I;16", (8, 8)), "PNG"), "more than 8 bits a sample"),
+    "gif": (encoded(picture(1), "GIF"), "not a JPEG"),
+    "tiff": (encoded(picture(1), "TIFF"), "not a JPEG"),
+    "filled": (b"\xff\xd8" + b"\xff" * 200_000 + jpeg()[2:], "more than 100000 markers"),
+    "bare": (b"\xff\xd8" + b"\xff\x01" * 200_000, "more than 100000 markers"),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("data", "reason"), TOO_MUCH.values(), ids=TOO_MUCH)
+def test_an_image_that_would_fill_the_memory_or_lose_its_bits_is_named(
+    images, tmp_path, data, reason
+):
+    bad = images / "train" / "n02" / "bad.JPEG"
+    bad.write_bytes(data)
+    with pytest.raises(ReperfError, match=f"^{bad}: does not decode: .*{reason}.*; allowed: a J"):
+        convert(images, tmp_path / "out", "tfrecord", parts=1, workers=1, seed=1)
+    assert content(tmp_path / "out") == {}
+
+
+def test_what_is_called_an_image_and_is_no_file_is_named_and_not_waited_for(images, tmp_path):
+    odd = images / "train" / "n02" / "odd.JPEG"
+    for make, reason in (
+        (os.mkfifo, "is no file; allowed: a JPEG"),
+        (Path.mkdir, "is no file; allowed: a JPEG"),
+        (lambda path: path.symlink_to("/dev/zero"), "is no file; allowed: a JPEG"),
+        (lambda path: path.symlink_to(path), "cannot be read: Too many levels of symbolic links"),
+        (grow, f"has {1 << 40} bytes; allowed: up to {1 << 27}"),
+    ):
+        make(odd)
+        with pytest.raises(ReperfError, match=f"^{odd}: {reason}$"):
+            convert(images, tmp_path / "out", "tfrecord", parts=1, workers=1, seed=1)
+        odd.rmdir() if odd.is_dir() else odd.unlink()
+
+
+def grow(path: Path) -> None:
+    """Make a file of a terabyte, of which nothing is written."""
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA"])
+def test_a_png_of_up_to_8_bits_a_sample_is_encoded_anew(images, tmp_path, mode):
+    image = picture(1).convert(mode)
+    twice = {"save_all": True, "append_images": [image]}  # an animation: the first is the image
+    (images / "train" / "n02" / "odd.JPEG").write_bytes(encoded(image, "PNG", **twice))
+    (images / "train" / "n02" / "one.JPEG").write_bytes(encoded(picture(1, size=(1, 1))))
+    made = convert(images, tmp_path / "out", "tfrecord", parts=1, workers=1, seed=1)
+    assert made.reencoded == ["n02/odd.JPEG"]
+
+
+def test_a_class_that_is_a_loop_of_links_is_named(images, tmp_path):
+    (images / "train" / "n05").symlink_to("n05")
+    with pytest.raises(ReperfError, match=r"train: cannot be read: Too many levels of symbolic"):
+        convert(images, tmp_path / "out", "tfrecord", parts=1, workers=1, seed=1)
 
 
 def test_an_image_that_cannot_be_read_is_named(images, tmp_path):

@@ -1,10 +1,14 @@
 """One image on its way from its file into a record."""
 
 import os
+import stat
 from typing import NamedTuple
 
 from reperf.data.jpeg import PNG_SIGNATURE, as_rgb_jpeg, read_frame
 from reperf.errors import ReperfError
+
+LARGEST_FILE = 1 << 27
+"""Bytes of an image; ImageNet's largest has 15 million."""
 
 
 class Image(NamedTuple):
@@ -44,9 +48,16 @@ def read_image(path: str, label: int, synset: str, name: str, index: int) -> Ima
 def _read(path: str) -> bytes:
     # Plain system calls: a file object costs as much as reading the image.
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would be waited for
         try:
-            return os.read(descriptor, os.fstat(descriptor).st_size)
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise ReperfError(f"{path}: is no file; allowed: a JPEG")
+            if status.st_size > LARGEST_FILE:
+                raise ReperfError(
+                    f"{path}: has {status.st_size} bytes; allowed: up to {LARGEST_FILE}"
+                )
+            return os.read(descriptor, status.st_size)
         finally:
             os.close(descriptor)
     except OSError as error:

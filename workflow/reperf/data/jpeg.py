@@ -7,6 +7,8 @@ scan: bytes that were changed inside it go unseen, as decoders go on over them t
 """
 
 import io
+import warnings
+import zlib
 from struct import error as CutShort
 from struct import unpack_from
 from typing import NamedTuple
@@ -21,6 +23,24 @@ START_OF_SCAN = 0xDA
 FRAMES = {0xC0, 0xC1, 0xC2}  # baseline, extended sequential, progressive
 OTHER_FRAMES = {0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}
 BARE_MARKERS = {0x01, *range(0xD0, 0xD8)}  # markers without a segment
+MOST_MARKERS = 100_000
+"""Before the first scan; a file of nothing else would take a minute."""
+MOST_PIXELS = 80_000_000
+"""Of an image: 240 MB once it is decoded, in every process that reads; ImageNet has up to 12."""
+
+
+# What Pillow raises for a broken image, depending on which byte is wrong.
+_BROKEN = (
+    OSError,
+    SyntaxError,
+    EOFError,
+    LookupError,
+    OverflowError,
+    ArithmeticError,
+    CutShort,
+    zlib.error,
+    Image.DecompressionBombError,
+)
 
 
 class Frame(NamedTuple):
@@ -54,7 +74,7 @@ def _walk(data: bytes) -> tuple[Frame, int]:
     frame = None
     quantised = False
     at = 2
-    while True:
+    for _ in range(MOST_MARKERS):
         prefix, marker = unpack_from(">BB", data, at)
         if prefix != 0xFF:
             raise ValueError(f"byte {at} is not a marker")
@@ -74,6 +94,8 @@ def _walk(data: bytes) -> tuple[Frame, int]:
         at += 2 + length
         if marker == START_OF_SCAN:
             break
+    else:
+        raise ValueError(f"more than {MOST_MARKERS} markers before the first scan")
     if frame is None:
         raise ValueError("no frame header before the first scan")
     if not quantised:
@@ -87,9 +109,15 @@ def _frame(data: bytes, at: int) -> Frame:
         raise ValueError(f"{precision} bits a sample, which common decoders lack")
     if height == 0 or width == 0:
         raise ValueError(f"a size of {width}x{height} pixels")
+    _check_size(width, height)
     if components not in (1, 3, 4):
         raise ValueError(f"{components} colour components")
     return Frame(height, width, components)
+
+
+def _check_size(width: int, height: int) -> None:
+    if width * height > MOST_PIXELS:
+        raise ValueError(f"{width}x{height} pixels, which are more than {MOST_PIXELS}")
 
 
 def as_rgb_jpeg(data: bytes) -> bytes:
@@ -103,8 +131,15 @@ def as_rgb_jpeg(data: bytes) -> bytes:
     """
     encoded = io.BytesIO()
     try:
-        with Image.open(io.BytesIO(data)) as image:
-            image.convert("RGB").save(encoded, "JPEG", quality=100)
-    except (OSError, SyntaxError) as error:  # what Pillow raises for a broken image
-        raise ValueError(str(error)) from None
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore"
+            )  # what is too large is refused, and the rest is no fault
+            with Image.open(io.BytesIO(data)) as image:
+                _check_size(*image.size)
+                if image.mode[0] in "IF":  # RGB would be white wherever a sample is above 255
+                    raise ValueError("more than 8 bits a sample, which a JPEG lacks")
+                image.convert("RGB").save(encoded, "JPEG", quality=100)
+    except _BROKEN as error:
+        raise ValueError(str(error) or type(error).__name__) from None
     return encoded.getvalue()
