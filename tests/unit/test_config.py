@@ -132,6 +132,10 @@ FAULTS = [
         "topologies.999999999n9g: got '999999999n9g'; allowed: <nodes>n<devices per node>g, such",
     ),
     (report(window={"warmup": 10**9}), "window.warmup: got 1000000000; allowed: less than"),
+    (suite(systems=["pytorch"] * 201), "suites.small.systems: allowed: up to 200 items"),
+    (report(systems=["pytorch"] * 20_000, suites=[SUITE] * 1000), "systems: allowed: up to 200"),
+    (report(suites=["a"] * 99_999), "suites.a: got 'a'; allowed: a mapping of keys to values"),
+    (report(topologies=["1n1g"] * 99_999), "topologies: allowed: up to 1000 items"),
     # Texts that are no line, or too long a one.
     (report(title="a" * 3000), f"title: got '{'a' * 119}...; allowed: up to 1000 characters"),
     (report(title="a\nb"), "title: got 'a\\nb'; allowed: one line of printed characters"),

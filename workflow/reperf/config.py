@@ -47,7 +47,9 @@ LONGEST_STEP = 255
 """Bytes of a path, and of a name in it, that Linux opens."""
 MOST_RUNS = 100_000
 """Ten thousand are planned in ten seconds."""
-MOST_SUITES = 1000
+MOST_SUITES = MOST_SOURCES = 1000
+MOST_ENTRIES = 200
+"""Several times the systems with all of their variants."""
 MOST_NODES, MOST_DEVICES = 99_999, 9_999
 """What a topology can name."""
 MOST_PARTS = 100_000
@@ -326,7 +328,12 @@ class Suite(_Model):
     sources: Annotated[
         tuple[Annotated[LogSource, BeforeValidator(_from_path)], ...],
         BeforeValidator(_from_one, json_schema_input_type=str | LogSource | list[str | LogSource]),
-    ] = Field((), alias="from", description="logs to measure instead of runs, or beside them")
+    ] = Field(
+        (),
+        alias="from",
+        max_length=MOST_SOURCES,
+        description="logs to measure instead of runs, or beside them",
+    )
     batch_size: Number | None = Field(
         None,
         ge=1,
@@ -337,6 +344,7 @@ class Suite(_Model):
     entries: tuple[EntryOrName, ...] = Field(
         (),
         alias="systems",
+        max_length=MOST_ENTRIES,
         validate_default=True,
         description="what is run: a system's name is enough; only suites with `from` may run none",
     )
@@ -500,6 +508,7 @@ class Report(_Model):
         BeforeValidator(_chosen, json_schema_input_type=str | list[str | Entry]),
     ] = Field(
         (),
+        max_length=MOST_ENTRIES,
         description="run in every suite that runs any, instead of those that it names; "
         "`all` is every system",
     )
