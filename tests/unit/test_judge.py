@@ -31,7 +31,7 @@ def judged(folder: Path, log: str, **ended: object) -> tuple[str, str]:
         (1, "instance of 'gloo::TimeoutException'\nSIGABRT", "timeout", "rank waited in vain for"),
         (1, "gloo::TimeoutException\nexit code -9", "failed", "ended by SIGKILL"),
         (3, "", "failed", "no error was printed"),
-        (0, "", "failed", "the trainer reported nothing parameters"),
+        (0, "", "failed", "the trainer reported no number of parameters"),
     ],
 )
 def test_what_a_launcher_leaves_is_named(tmp_path: Path, exit_code, log, status, reason):

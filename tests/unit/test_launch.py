@@ -21,7 +21,7 @@ from reperf.training.launch import launch
 try:
     outcome = launch(
         ["bash", "-c", sys.argv[2]], log=Path(sys.argv[1]), time_limit=float(sys.argv[3]),
-        environment=os.environ | {"GREETING": "hello"},
+        world_size=3, environment=os.environ | {"GREETING": "hello"},
     )
 except ReperfError as error:
     sys.exit(f"reperf: {error}")

@@ -7,6 +7,7 @@ from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
 from reperf.errors import ReperfError
+from reperf.keeper import keep_to_workflow
 from reperf.seals import sealed
 
 
@@ -22,12 +23,17 @@ def building(job: Any) -> Iterator[None]:  # noqa: ANN401 - Snakemake's own
 
 
 @contextmanager
-def script(log: str) -> Iterator[None]:
+def script(log: str, *, kept: bool = True) -> Iterator[None]:
     """Run a rule's script: its messages go to the rule's log, a ReperfError ends it in one line.
+
+    It ends, with all processes that it starts, when its workflow does.
 
     Args:
         log: the rule's log file.
+        kept: whether it is to end with the workflow; Slurm ends its jobs itself.
     """
+    if kept:
+        keep_to_workflow()
     with open(log, "w", encoding="utf-8", buffering=1) as stream, redirect_stderr(stream):  # noqa: PTH123
         try:
             yield
@@ -35,6 +41,9 @@ def script(log: str) -> Iterator[None]:
             stream.write(f"reperf: {error}\n")
             sys.stderr = sys.__stderr__  # the line is for the caller, too
             sys.exit(f"reperf: {error}")
+        except SystemExit:
+            stream.write("reperf: told to end\n")
+            raise
         except BaseException:
             stream.write(traceback.format_exc())
             raise

@@ -123,7 +123,9 @@ def say_last(line):
 
 
 onerror:
-    failed = workflow.scheduler.failed
+    # Jobs that ended because the workflow was told to end have not failed.
+    told = workflow.scheduler._user_kill
+    failed = [] if told else workflow.scheduler.failed
     lost = [job for job in failed if job.rule.name == "train"]
     if any([keep_lost(Path(job.output.record).parent) for job in lost]):
         say_last(

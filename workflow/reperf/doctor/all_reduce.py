@@ -75,6 +75,7 @@ def _all_reduce(run: Run, cluster: dict[str, Any] | None) -> AllReduce:
         place.start([*launcher(run, system, place), *program]),
         log=LOG,
         time_limit=TIME_LIMIT,
+        world_size=run.world_size,
         environment={**place.environment, **variables},
         lines=place.lines,
         seconds_to_end=place.seconds_to_end,

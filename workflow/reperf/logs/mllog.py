@@ -28,6 +28,10 @@ _FACTS = {
     "world_size": "world_size",
     "parameters": "parameters",
 }
+_MARK = b":::MLLOG "
+_LONGEST_EXCUSE = 10_000  # bytes
+_KEYS = ("parameters", "peak_memory_bytes", "run_stop")
+"""The facts that a run is judged by; a log can hold any number of others."""
 
 
 def read_event(match: re.Match[bytes]) -> dict[str, Any]:
@@ -97,14 +101,17 @@ FORMAT = Format(
 
 
 def read_facts(log: Path) -> dict[str, Any]:
-    """All that a log of ours says, but for the iterations: key -> the last value."""
+    """What a log of ours says about its run as a whole: key -> the last value, whatever it is."""
     facts = {}
     with log.open("rb") as stream:
         for block in blocks(stream):
-            for match in EVENT.finditer(block):
-                event = read_event(match)
-                if event.get("key") not in (None, "tracked_stats"):
-                    facts[event["key"]] = event.get("value")
+            for text in block.splitlines(keepends=True):
+                # One search a line: a long one may hold thousands of beginnings.
+                match = EVENT.search(text, max(text.rfind(_MARK), 0))
+                event = read_event(match) if match else {}
+                key = event.get("key")
+                if isinstance(key, str) and key in _KEYS:
+                    facts[key] = event.get("value")
     return facts
 
 
@@ -115,6 +122,6 @@ def read_excuse(log: Path) -> tuple[Status, str] | None:
             for mark, status in _EXCUSES.items():
                 at = block.find(mark)
                 if at >= 0:
-                    line_end = block[at + len(mark) :].split(b"\n", 1)[0]
+                    line_end = block[at + len(mark) :][:_LONGEST_EXCUSE].split(b"\n", 1)[0]
                     return status, line_end.decode(errors="replace").strip()
     return None

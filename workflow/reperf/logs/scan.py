@@ -160,3 +160,11 @@ def _rank(block: bytes, at: int) -> tuple[int, ...]:
         rank += (int(label[label.lastindex]),)
         at = label.end()
     return rank
+
+
+def after_labels(line: bytes) -> int:
+    """Where a line goes on behind the launchers' labels."""
+    end = 0
+    while label := _LABEL.match(line, end):
+        end = label.end()
+    return end

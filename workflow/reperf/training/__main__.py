@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--log", required=True, type=Path)
     options = parser.parse_args()
     options.log.parent.mkdir(parents=True, exist_ok=True)
-    with script(options.log):
+    with script(options.log, kept=options.cluster is None):
         train(
             options.run,
             place_of(options.run, options.cluster),

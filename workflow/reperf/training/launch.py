@@ -4,29 +4,29 @@ Processes that hang are distributed training's usual failure, so every launch ha
 ends with its whole process tree, and knows which rank was last heard of.
 """
 
-import ctypes
-import json
-import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO
 
-import psutil
-
 from reperf.errors import ReperfError
+from reperf.keeper import adopt_orphans, kill_descendants
+from reperf.logs import mllog
+from reperf.logs.scan import after_labels
 from reperf.records import LastHeard
 
 STEP_MARK = b":::MLLOG "
-_RANK_LINE = re.compile(rb"\brank (\d+): (?:iteration (\d+))?")
-_PR_SET_CHILD_SUBREAPER = 36
+LONGEST_PIECE = 1 << 20
+"""Bytes of a line that are held in memory at once; a step's line is shorter."""
+# A rank or an iteration of more digits is none.
+_RANK_LINE = re.compile(rb"\brank (\d{1,9}): (?:iteration (\d{1,15})\b)?")
 _POLL_SECONDS = 0.1
 
 
@@ -38,7 +38,7 @@ class Outcome:
     """The command's own; negative for a signal, None if the launch had to end it."""
     timed_out: bool = False
     stopped: str = ""
-    """What ended the launch from outside: a signal, or that nobody waits for it any more."""
+    """The signal that ended the launch from outside, if one did."""
     out_of_memory_kills: int = 0
     """Processes that the kernel killed on this machine for want of memory meanwhile."""
     seconds: float = 0.0
@@ -47,20 +47,33 @@ class Outcome:
 
 @dataclass
 class _Listener:
-    """Copies a command's output into the log, and notes each rank's last sign of life."""
+    """Copies a command's output into the log, and notes each rank's last sign of life.
+
+    All that is written is kept, whatever it is; only what can be a step of one of the ranks counts
+    as one.
+    """
 
     log: IO[bytes]
     started: float
+    world_size: int
     heard: dict[int, LastHeard] = field(default_factory=dict)
     trouble: OSError | None = None
 
-    def listen(self, lines: Iterable[bytes]) -> None:
+    def listen(self, pieces: Iterable[bytes]) -> None:
+        begins_line = True
         try:
-            for line in lines:
-                # A launcher's label before a step line would only be in the way of its readers.
-                start = max(line.find(STEP_MARK), 0)
-                self.log.write(line[start:])
-                self._note(line[start:])
+            for piece in pieces:
+                line = piece
+                if begins_line and (start := piece.find(STEP_MARK)) > 0:
+                    # A launcher's label before a step would only be in the way of its readers;
+                    # anything else is what another process wrote without an end of its line.
+                    if after_labels(piece) < start:
+                        self.log.write(piece[:start] + b"\n")
+                    line = piece[start:]
+                self.log.write(line)
+                if begins_line:
+                    self._note(line)
+                begins_line = line.endswith(b"\n")
         except OSError as error:
             self.trouble = error
 
@@ -71,7 +84,7 @@ class _Listener:
         elif found := _RANK_LINE.search(line):
             rank = int(found[1])
             iteration = int(found[2]) if found[2] else None
-        if rank is None:
+        if rank is None or rank >= self.world_size:
             return
         if iteration is None and rank in self.heard:
             iteration = self.heard[rank].iteration
@@ -81,11 +94,16 @@ class _Listener:
 
 
 def _iteration_of(line: bytes) -> int | None:
-    try:
-        value = json.loads(line[len(STEP_MARK) :])["value"]
-        return value.get("iteration") if isinstance(value, dict) else None
-    except (ValueError, KeyError):
-        return None
+    """The iteration of a step line; None if it holds none, or nothing that can be read."""
+    found = mllog.EVENT.match(line)
+    value = mllog.read_event(found).get("value") if found else None
+    iteration = value.get("iteration") if isinstance(value, dict) else None
+    return iteration if type(iteration) is int and 0 <= iteration < 10**15 else None
+
+
+def pieces(output: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a stream; one that is longer than LONGEST_PIECE comes in several pieces."""
+    return iter(partial(output.readline, LONGEST_PIECE), b"")
 
 
 def launch(
@@ -93,8 +111,9 @@ def launch(
     *,
     log: Path,
     time_limit: float,
+    world_size: int,
     environment: Mapping[str, str],
-    lines: Callable[[IO[bytes]], Iterable[bytes]] = iter,
+    lines: Callable[[Iterable[bytes]], Iterable[bytes]] = iter,
     seconds_to_end: float = 0,
 ) -> Outcome:
     """Run a command to its end, or end it.
@@ -103,8 +122,9 @@ def launch(
         command: the program and its arguments.
         log: file that takes all that the command's processes print.
         time_limit: seconds after which the whole process tree is killed.
+        world_size: number of ranks whose signs of life are listened for.
         environment: the command's environment variables.
-        lines: takes the lines of the log out of what the command prints.
+        lines: takes the lines of the log out of the pieces of lines that the command prints.
         seconds_to_end: how long the command, told to end by SIGTERM, may take before it is killed:
             none, unless it has processes to end on other machines.
 
@@ -114,8 +134,7 @@ def launch(
     Raises:
         ReperfError: the log cannot be written, for example because no space is left.
     """
-    _adopt_orphans()
-    keeper = _Keeper()
+    adopt_orphans()
     started = time.monotonic()
     kills = _out_of_memory_kills()
     outcome = Outcome()
@@ -128,8 +147,9 @@ def launch(
             env=environment,
             start_new_session=True,
         )
-        listener = _Listener(stream, started)
-        ear = threading.Thread(target=listener.listen, args=(lines(process.stdout),), daemon=True)
+        listener = _Listener(stream, started, world_size)
+        said = lines(pieces(process.stdout))
+        ear = threading.Thread(target=listener.listen, args=(said,), daemon=True)
         ear.start()
         try:
             while outcome.exit_code is None and not (outcome.timed_out or outcome.stopped):
@@ -139,14 +159,12 @@ def launch(
                     outcome.exit_code = process.wait(_POLL_SECONDS)
                 except subprocess.TimeoutExpired:
                     outcome.timed_out = time.monotonic() - started > time_limit
-                    if keeper.is_gone():
-                        outcome.stopped = "the workflow is gone"
         finally:
             if outcome.exit_code is None and seconds_to_end:
                 process.terminate()
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(seconds_to_end)
-            _kill_descendants()
+            kill_descendants()
             ear.join(timeout=10)
     outcome.seconds = time.monotonic() - started
     outcome.out_of_memory_kills = _out_of_memory_kills() - kills
@@ -167,50 +185,6 @@ def _noting_signals(outcome: Outcome) -> Iterator[None]:
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
-
-
-class _Keeper:
-    """The Snakemake process that waits for this one, if there is one."""
-
-    def __init__(self) -> None:
-        self._process = next(filter(_is_snakemake, psutil.Process().parents()), None)
-
-    def is_gone(self) -> bool:
-        if self._process is None:
-            return False
-        try:
-            return self._process.status() == psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return True
-
-
-def _is_snakemake(process: psutil.Process) -> bool:
-    """Whether a process is `snakemake ...` or `python -m snakemake ...`, and not a script of it."""
-    return any(Path(word).name == "snakemake" for word in process.cmdline()[:3])
-
-
-def _adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent ends, so that none gets lost.
-
-    Launchers start ranks in sessions of their own, which a process group does not reach.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _kill_descendants() -> None:
-    """Kill every process below this one, those that appear meanwhile too.
-
-    A list of them misses one whose parent ends while the list is made. It is this process's child
-    then, and that there is none any more is the kernel's word.
-    """
-    with suppress(ChildProcessError):
-        while True:
-            for process in psutil.Process().children(recursive=True):
-                with suppress(psutil.NoSuchProcess):
-                    process.kill()
-            if os.waitpid(-1, os.WNOHANG) == (0, 0):
-                time.sleep(0.01)
 
 
 def _out_of_memory_kills() -> int:

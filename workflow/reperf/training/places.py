@@ -3,7 +3,7 @@
 import os
 import socket
 from collections.abc import Iterable, Mapping, Sequence
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 from reperf.config import Container, Run
 from reperf.training.slurm_job import SlurmJob
@@ -32,8 +32,12 @@ class Place(Protocol):
             launcher: its command; `{node_rank}` in it stands for the number of the node, from 0.
         """
 
-    def lines(self, output: IO[bytes]) -> Iterable[bytes]:
-        """The lines that launchers wrote, out of what the command wrote."""
+    def lines(self, pieces: Iterable[bytes]) -> Iterable[bytes]:
+        """The lines that launchers wrote, out of what the command wrote.
+
+        Args:
+            pieces: lines, or the pieces of one that is too long to be held in memory.
+        """
 
 
 class ThisMachine:
@@ -52,8 +56,8 @@ class ThisMachine:
     def start(self, launcher: Sequence[str]) -> list[str]:
         return [part.replace("{node_rank}", "0") for part in launcher]
 
-    def lines(self, output: IO[bytes]) -> Iterable[bytes]:
-        return output
+    def lines(self, pieces: Iterable[bytes]) -> Iterable[bytes]:
+        return pieces
 
 
 def place_of(run: Run, cluster: Mapping[str, Any] | None) -> Place:

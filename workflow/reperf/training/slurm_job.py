@@ -5,7 +5,6 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
 
 from reperf.config import Container, Run
 from reperf.training.slurm import ask
@@ -13,6 +12,8 @@ from reperf.training.slurm import ask
 _LABEL = re.compile(rb" *\d+: ")
 _LONGEST_PART = 1024
 """Bytes of a line that srun passes on at once (SLURM_IO_MAX_MSG_LEN in its source)."""
+_LONGEST_LINE = 1 << 20
+"""Bytes."""
 
 
 class SlurmJob:
@@ -62,8 +63,8 @@ class SlurmJob:
             options += more
         return ["srun", *options, "sh", "-c", _on_its_node(command)]
 
-    def lines(self, output: IO[bytes]) -> Iterator[bytes]:
-        return whole_lines(output)
+    def lines(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        return whole_lines(pieces)
 
 
 def _address(node: str) -> str:
@@ -108,7 +109,8 @@ def whole_lines(output: Iterable[bytes]) -> Iterator[bytes]:
     """Put lines together again: `srun --label` breaks long ones, and labels each part.
 
     A part that was broken off holds exactly as much as srun passes on at once; the last part of a
-    line, and a line in one part, holds less.
+    line, and a line in one part, holds less. A line that gets longer than memory should hold is
+    broken, once a megabyte.
 
     Args:
         output: lines as srun wrote them.
@@ -118,7 +120,7 @@ def whole_lines(output: Iterable[bytes]) -> Iterator[bytes]:
         found = _LABEL.match(line)
         label = found[0] if found else b""
         text = begun.pop(label, b"") + line[len(label) :]
-        if found and len(line) - len(label) - 1 == _LONGEST_PART:
+        if found and len(line) - len(label) - 1 == _LONGEST_PART and len(text) < _LONGEST_LINE:
             begun[label] = text[:-1]
         else:
             yield label + text

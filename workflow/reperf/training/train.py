@@ -28,6 +28,8 @@ _GAVE_UP = re.compile(
 # Snakemake sets them to all of the machine's cores, Slurm does not.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
+_LONGEST_REASON = 500  # letters
+
 
 def train(
     run: Run,
@@ -100,6 +102,7 @@ def _try_once(
             command,
             log=log,
             time_limit=time_limit,
+            world_size=run.world_size,
             environment=environment,
             lines=place.lines,
             seconds_to_end=place.seconds_to_end,
@@ -114,7 +117,7 @@ def _try_once(
             "seconds": round(outcome.seconds, 3),
             "exit_code": outcome.exit_code,
             "last_heard": outcome.last_heard,
-            "peak_memory_bytes": tuple(facts.get("peak_memory_bytes", ())),
+            "peak_memory_bytes": _peak_memory(run, facts),
             "power": meter.power,
             "log_sha256": sha256(log),
         }
@@ -179,6 +182,13 @@ def judge(
     run: Run, outcome: Outcome, log: Path, facts: dict, time_limit: float
 ) -> tuple[Status, str]:
     """Decide how a run ended, and say why in one line if not well."""
+    status, reason = _judge(run, outcome, log, facts, time_limit)
+    return status, " ".join(reason.split())[:_LONGEST_REASON]
+
+
+def _judge(
+    run: Run, outcome: Outcome, log: Path, facts: dict, time_limit: float
+) -> tuple[Status, str]:
     if outcome.stopped:
         return "failed", f"stopped from outside: {outcome.stopped}; {_last_heard(run, outcome)}"
     if outcome.timed_out:
@@ -198,18 +208,27 @@ def _wrong_model(run: Run, facts: dict) -> str:
     expected = WORKLOADS[run.workload]["parameters"]
     if expected is None or facts.get("parameters") == expected:
         return ""
-    said = facts.get("parameters", "nothing")
+    said = facts.get("parameters")
+    said = said if mllog.is_number(said) else "no number of"
     return f"the trainer reported {said} parameters; {run.workload} has {expected}"
+
+
+def _peak_memory(run: Run, facts: dict) -> tuple[int, ...]:
+    """The bytes that the trainer said for each rank; none if it said anything else."""
+    said = facts.get("peak_memory_bytes")
+    if not isinstance(said, list) or len(said) > run.world_size:
+        return ()
+    return tuple(map(int, said)) if all(map(mllog.is_number, said)) else ()
 
 
 def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
     """What to say of a launcher that did not exit with 0."""
-    signals = re.findall(r"\bSIG[A-Z0-9]+\b", tail)
+    signals = re.findall(r"\bSIG[A-Z0-9]{1,9}\b", tail)
     # Some launchers give a rank's signal as its exit code.
     codes = set(re.findall(r"\bcode -(\d+)\b", tail))
     signals += [one.name for one in signal.Signals if str(one.value) in codes]
     if outcome.exit_code < 0:
-        signals.append(signal.Signals(-outcome.exit_code).name)
+        signals.append(_name_of_signal(-outcome.exit_code))
     # A launcher that has lost one rank to a signal ends the others with SIGTERM, and says so, too.
     signals.sort(key=lambda name: name == "SIGTERM")
     if "SIGKILL" in signals and outcome.out_of_memory_kills:
@@ -223,12 +242,19 @@ def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
     return "failed", f"{what or 'no error was printed'}; {_last_heard(run, outcome)}"
 
 
+def _name_of_signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # one of those between SIGRTMIN and SIGRTMAX
+        return f"signal {number}"
+
+
 def _last_error(tail: str) -> str:
     """The last line that looks like the message of an exception."""
     errors = re.findall(
-        r"^(?:\[[^\]]*\]:?)? *((?:[\w.]+)?(?:Error|Exception)\b.*)$", tail, re.MULTILINE
+        r"^(?:\[[^\]\n]*\]:?)? *([\w.]*(?:Error|Exception)\b.*)$", tail, re.MULTILINE
     )
-    return errors[-1][:300] if errors else ""
+    return errors[-1] if errors else ""
 
 
 def _last_heard(run: Run, outcome: Outcome) -> str:

@@ -5,14 +5,17 @@ import shutil
 from pathlib import Path
 
 from reperf.config import Run
-from reperf.files import whole_file
+from reperf.files import remove_partials, whole_file
 from reperf.records import LARGEST_RECORD, RECORD
 
 _FILES = ("train.log", RECORD)
 
 
 def new_try(run: Path) -> Path:
-    """Make the folder of the next try in a run's folder."""
+    """Make the folder of the next try in a run's folder, and tidy up what a killed one left."""
+    for place in (run, *(run / "tries").glob("*")):
+        if place.is_dir():
+            remove_partials(place)
     folder = run / "tries" / str(_last(run) + 1)
     folder.mkdir(parents=True)
     return folder

@@ -1,0 +1,357 @@
+"""Kill the workflow at random moments of every stage, and see what is left; by hand, and in CI.
+
+    python tests/fuzz/kills.py 200 1                  # as many moments, and a seed
+    python tests/fuzz/kills.py 20 1 --environments    # each pass builds the environment as well
+
+A pass begins in an empty folder. Call after call is killed in a stage further on, by one of four
+signals, sent to Snakemake alone or to its process group; the last call of a pass runs to its end.
+After each kill all processes must end, no half file may have a final name, and finished runs must
+stay as they are; the last call must finish, and find nothing to tidy up. It needs the environment
+of PyTorch in .envs, as the tests build it.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from xml.etree import ElementTree
+
+import google_crc32c
+import psutil
+from PIL import Image
+from reperf.archive.container import verified
+from reperf.data.manifest import Manifest
+from reperf.files import sha256
+from reperf.records import Environment, RunRecord
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from small_benchmark import ROOT, SMALL, Benchmark, new_benchmark
+
+# Each stage, how its log is named, and for how many seconds after that a kill may come.
+STAGES = {
+    "plan": (".snakemake/log/*.log", 1),
+    "make_images": ("logs/make_images.log", 5),
+    "draw_published_figures": ("logs/draw_published_figures.log", 12),
+    "environment": ("logs/envs/pytorch.log", 25),
+    "convert": ("logs/convert/tfrecord.log", 0.7),
+    "train": ("logs/train/small/pytorch/1n1g/1.log", 9),
+    "train on two": ("logs/train/small/pytorch/1n2g/1.log", 10),
+    "measure": ("logs/measure/small.log", 1),
+    "summarise": ("logs/summarise/small.log", 1.5),
+    "join_tables": ("logs/join_tables.log", 0.7),
+    "draw_figures": ("logs/draw_figures/small.log", 2.5),
+    "archive": ("logs/archive/small.log", 0.7),
+    "report": ("logs/report.log", 1.5),
+    "complete": ("logs/complete.log", 0.7),
+}
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+TARGETS = ("alone", "group")
+SECONDS_TO_END = 120  # jobs that Snakemake waits for included
+MARK = "REPERF_KILLED_IN"
+
+
+class Fault(Exception):
+    """What must not be."""
+
+
+@dataclass
+class Fuzz:
+    """A folder in which the workflow is killed again and again, and what was seen."""
+
+    benchmark: Benchmark
+    dice: random.Random
+    counts: Counter = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+    unheard: int = 0
+    finished: dict[Path, bytes] = field(default_factory=dict)
+    ways: list[tuple] = field(default_factory=list)
+
+    @property
+    def folder(self) -> Path:
+        return self.benchmark.folder
+
+    def call(self) -> subprocess.Popen:
+        """Begin the workflow as `make report` does, in a process group of its own."""
+        with (self.folder / "said.txt").open("w") as said:
+            return subprocess.Popen(
+                self.benchmark.command(),
+                cwd=self.folder,
+                env=self.benchmark.environment | {MARK: str(self.folder)},
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def way(self) -> tuple[signal.Signals, str]:
+        """A signal and its target; each pair as often as any other."""
+        if not self.ways:
+            self.ways = list(product(SIGNALS, TARGETS))
+            self.dice.shuffle(self.ways)
+        return self.ways.pop()
+
+    def kill_in(self, stage: str) -> bool:
+        """Kill a call in a stage and look at what is left; returns whether it came that far."""
+        pattern, seconds = STAGES[stage]
+        before = stamps(self.folder, pattern)
+        workflow = self.call()
+        while workflow.poll() is None and stamps(self.folder, pattern) == before:
+            time.sleep(0.01)
+        delay = self.dice.uniform(0, seconds)
+        try:
+            workflow.wait(delay)
+        except subprocess.TimeoutExpired:
+            pass
+        else:
+            if workflow.returncode != 0:
+                self.fault(f"{stage}: a call failed: {self.said()}")
+            return False
+        number, target = self.way()
+        known = {path: path.read_bytes() for path in self.finished_runs()}
+        send = os.kill if target == "alone" else os.killpg
+        send(workflow.pid, number)
+        self.counts[stage, number.name, target] += 1
+        begun = time.monotonic()
+        troubles = [*self.wait_until_all_ended(workflow)]
+        ended = time.monotonic() - begun
+        self.finished.update(known)
+        troubles += [*self.changed(), *half_files(self.folder)]
+        what = "; ".join(troubles) or f"all ended after {ended:.1f} s, all is whole"
+        say(f"{number.name} {target} in {stage} +{delay:.2f} s: {what}")
+        for trouble in troubles:
+            self.fault(f"{number.name} {target} in {stage} +{delay:.2f} s: {trouble}")
+        return True
+
+    def wait_until_all_ended(self, workflow: subprocess.Popen) -> Iterator[str]:
+        deadline = time.monotonic() + SECONDS_TO_END
+        while (left := processes_in(self.folder)) and time.monotonic() < deadline:
+            workflow.poll()  # buries it
+            time.sleep(0.05)
+        for process in left:
+            yield f"process {process.pid} is left: {' '.join(process.info['cmdline'] or ())[:200]}"
+            process.kill()
+        workflow.wait()
+
+    def finished_runs(self) -> Iterator[Path]:
+        """The records of the runs that ended well and that Snakemake knows the end of."""
+        for path in self.folder.glob("results/runs/*/*/*/*/run.json"):
+            name = str(path.relative_to(self.folder))
+            marks = self.folder.glob(f".snakemake/incomplete/{b64encode(name.encode()).decode()}")
+            if json.loads(path.read_text())["status"] != "ok":
+                continue
+            if any(marks):
+                self.unheard += 1
+            else:
+                yield path
+
+    def changed(self) -> Iterator[str]:
+        for path, content in self.finished.items():
+            if not path.exists() or path.read_bytes() != content:
+                yield f"{path.relative_to(self.folder)}: a finished run was run again"
+        self.finished = {path: content for path, content in self.finished.items() if path.exists()}
+
+    def finish(self) -> None:
+        """Let a call run to its end, and look at what it leaves."""
+        begun = time.monotonic()
+        workflow = self.call()
+        workflow.wait()
+        troubles = [*self.wait_until_all_ended(workflow), *self.changed(), *half_files(self.folder)]
+        if workflow.returncode != 0:
+            troubles.append(f"exit {workflow.returncode}: {self.said()}")
+        troubles += [f"{path} is left" for path in self.folder.rglob("*.partial")]
+        if (planned := self.benchmark.planned()) != {}:
+            troubles.append(f"the next call would do {planned}")
+        say(
+            f"finished in {time.monotonic() - begun:.0f} s: {'; '.join(troubles) or 'all is whole'}"
+        )
+        for trouble in troubles:
+            self.fault(f"the last call: {trouble}")
+
+    def said(self) -> str:
+        return (self.folder / "said.txt").read_text()[-1500:]
+
+    def fault(self, what: str) -> None:
+        self.faults.append(what)
+        kept = self.folder.with_name(f"fault-{len(self.faults)}")
+        shutil.copytree(self.folder, kept, symlinks=True, ignore=shutil.ignore_patterns(".envs"))
+
+
+def say(line: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {line}", flush=True)
+
+
+def stamps(folder: Path, pattern: str) -> dict[Path, int]:
+    found = {}
+    for path in folder.glob(pattern):
+        try:
+            found[path] = path.stat().st_mtime_ns
+        except FileNotFoundError:
+            continue  # Snakemake removes an old log before it starts a job
+    return found
+
+
+def processes_in(folder: Path) -> list[psutil.Process]:
+    """The processes that a call in a folder has started, and those that work there."""
+    found = []
+    for process in psutil.process_iter(["cwd", "cmdline", "environ", "status"]):
+        info = process.info
+        works_here = info["cwd"] is not None and Path(info["cwd"]).is_relative_to(folder)
+        started_here = (info["environ"] or {}).get(MARK) == str(folder)
+        if (works_here or started_here) and info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process)
+    return found
+
+
+def half_files(folder: Path) -> Iterator[str]:
+    """What is wrong with files that have a final name."""
+    checks = {
+        "*.json": lambda path: json.loads(path.read_text()),
+        "results/runs/*/*/*/*/run.json": check_run,
+        "results/runs/*/*/*/*/tries/*/run.json": RunRecord.read,
+        "results/**/*.csv": check_table,
+        "results/report.html": lambda path: check_end(path, "</html>"),
+        "results/report.md": lambda path: check_end(path, ""),
+        "results/complete.txt": lambda path: check_end(path, "measured or explained"),
+        "figures/**/*.svg": ElementTree.parse,
+        "figures/**/*.png": check_image,
+        "archive/*.zip": check_archive,
+        "data/*/*/manifest.json": check_manifest,
+        "data/*/images/train/*/*.JPEG": check_image,
+        "data/*/tfrecord/part-?????": check_part,
+    }
+    if not (folder / ".envs").is_symlink():  # it is this folder's own
+        checks[".envs/*/environment.json"] = check_environment
+    for pattern, check in checks.items():
+        for path in folder.glob(pattern):
+            try:
+                check(path)
+            except Exception as error:
+                yield f"{path.relative_to(folder)} is not whole: {type(error).__name__}: {error}"
+
+
+def check_run(path: Path) -> None:
+    record = RunRecord.read(path)
+    if record.log_sha256 != sha256(path.with_name("train.log")):
+        raise Fault("not the record of the log beside it")
+    if record.status != "ok":
+        raise Fault(f"{record.status}: {record.reason}")
+
+
+def check_table(path: Path) -> None:
+    lines = path.read_text().split("\n")
+    if lines[-1] or len({line.count(",") for line in lines[:1]}) != 1 or len(lines) < 3:
+        raise Fault("cut off")
+
+
+def check_end(path: Path, end: str) -> None:
+    text = path.read_text().rstrip()
+    if not text or not text.endswith(end):
+        raise Fault("cut off")
+
+
+def check_image(path: Path) -> None:
+    with Image.open(path) as image:
+        image.load()
+
+
+def check_archive(path: Path) -> None:
+    with verified(path):
+        pass
+
+
+def check_manifest(path: Path) -> None:
+    if path.parent.name == "images":
+        images = len(list(path.parent.glob("train/*/*.JPEG")))
+        if images != json.loads(path.read_text())["images"]:
+            raise Fault(f"{images} images")
+        return
+    for part in Manifest.read(path).parts:
+        content = (path.parent / part.name).read_bytes()
+        if (len(content), f"{google_crc32c.value(content):08x}") != (part.bytes, part.crc32c):
+            raise Fault(f"{part.name} is another one")
+
+
+def check_part(path: Path) -> None:
+    content, at = path.read_bytes(), 0
+    while at < len(content):
+        (size,) = struct.unpack_from("<Q", content, at)
+        message = content[at + 12 : at + 12 + size]
+        (masked,) = struct.unpack_from("<I", content, at + 12 + size)
+        turned = (masked - 0xA282EAD8) % 2**32
+        if (turned >> 17 | turned << 15) % 2**32 != google_crc32c.value(message):
+            raise Fault(f"a record at {at} is another one")
+        at += 16 + size
+
+
+def check_environment(path: Path) -> None:
+    Environment.model_validate_json(path.read_bytes())
+    python = path.parent / "bin" / "python"
+    subprocess.run([python, "-c", "import torch"], check=True, capture_output=True)
+
+
+def stages_of_a_pass(dice: random.Random, environments: bool) -> list[str]:
+    """Some stages in their order, some of them more than once."""
+    stages = [name for name in STAGES if environments or name != "environment"]
+    return [name for name in stages for _ in range(dice.choice((0, 1, 1, 2)))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("moments", type=int)
+    parser.add_argument("seed", type=int)
+    parser.add_argument("--environments", action="store_true", help="build them in each pass")
+    options = parser.parse_args()
+    dice = random.Random(options.seed)
+    top = Path(tempfile.mkdtemp(prefix="kills-"))
+    fuzz = Fuzz(Benchmark(top), dice)
+    while (left := options.moments - sum(fuzz.counts.values())) > 0:
+        folder = top / "benchmark"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        fuzz.benchmark = new_benchmark(folder, ROOT / ".envs")
+        if options.environments:
+            (folder / ".envs").unlink()
+        suite = SMALL["suites"][0] | {"repeats": 1}
+        fuzz.benchmark.configure(suites=[suite], data={"name": "embedded", "parts": 16})
+        fuzz.finished.clear()
+        stages = stages_of_a_pass(dice, options.environments)
+        chosen = sorted(dice.sample(range(len(stages)), min(left, len(stages))))
+        for number in chosen:
+            fuzz.kill_in(stages[number])
+        fuzz.finish()
+    print_summary(fuzz)
+    if fuzz.faults:
+        sys.exit(f"{len(fuzz.faults)} faults; what they left is in {top}")
+    shutil.rmtree(top)
+
+
+def print_summary(fuzz: Fuzz) -> None:
+    print(f"{sum(fuzz.counts.values())} moments")
+    ways = list(product([number.name for number in SIGNALS], TARGETS))
+    print(" " * 24 + "".join(f"{name[3:]:>6}/{target[0]}" for name, target in ways))
+    for stage in STAGES:
+        print(f"{stage:24}" + "".join(f"{fuzz.counts[stage, *way]:8}" for way in ways))
+    sums = Counter()
+    for (_, *way), count in fuzz.counts.items():
+        sums[tuple(way)] += count
+    print(f"{'sum':24}" + "".join(f"{sums[way]:8}" for way in ways))
+    print(f"records of runs whose good end Snakemake had not heard of: {fuzz.unheard}")
+    for fault in fuzz.faults:
+        print(f"FAULT {fault}")
+
+
+if __name__ == "__main__":
+    main()
