@@ -59,7 +59,7 @@ STAGES = {
 }
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 TARGETS = ("alone", "group")
-SECONDS_TO_END = 120  # jobs that Snakemake waits for included
+SECONDS_TO_END = 300  # Snakemake itself waits for its jobs when it is told to end
 MARK = "REPERF_KILLED_IN"
 
 
@@ -314,6 +314,9 @@ def main() -> None:
     parser.add_argument("seed", type=int)
     parser.add_argument("--environments", action="store_true", help="build them in each pass")
     options = parser.parse_args()
+    # What a shell's background or nohup ignores, the calls would ignore as well.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     dice = random.Random(options.seed)
     top = Path(tempfile.mkdtemp(prefix="kills-"))
     fuzz = Fuzz(Benchmark(top), dice)
