@@ -1,16 +1,43 @@
 """How a run ended, by what its launcher left behind."""
 
+import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from reperf.config import load_report
-from reperf.records import LastHeard
+from reperf.logs import mllog
+from reperf.machine import describe_host
+from reperf.records import Environment, LastHeard, RunRecord
 from reperf.training.launch import Outcome
-from reperf.training.train import judge
+from reperf.training.train import judge, peak_memory
 from small_benchmark import SMALL
 
 RUN = load_report(SMALL).run("small", "pytorch", "1n2g", 1)
 HEARD = tuple(LastHeard(rank=rank, iteration=3, seconds=2.0) for rank in (0, 1))
+
+
+RECORD = RunRecord(
+    status="ok",
+    run=RUN,
+    attempt=1,
+    command=(),
+    variables={},
+    environment=Environment(lock="", lock_sha256="", python="", packages={}),
+    git_commit=None,
+    git_dirty=None,
+    host=describe_host(),
+    started="",
+    ended="",
+    seconds=1,
+    exit_code=0,
+    log_sha256="",
+)
+ODD_VALUES = [
+    *(None, True, -1, 1.5, "25557032", "\ud800", [], {}, [[1]], [1, "2"], {"a": {}}, 10**400),
+    *([1, 2], [1.0, 2.0], [1, 2, 3], float("nan"), [float("inf")], "x" * 100_000),
+]
 
 
 def judged(folder: Path, log: str, **ended: object) -> tuple[str, str]:
@@ -51,3 +78,33 @@ def test_a_lost_rank_is_the_one_that_is_behind(tmp_path: Path):
     behind = (HEARD[0], LastHeard(rank=1, iteration=2, seconds=1.0))
     said = "no end after 60 s; rank 1 of 2 was last heard of at iteration 2, 1 s in"
     assert judged(tmp_path, "", timed_out=True, last_heard=behind) == ("timeout", said)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["parameters", "peak_memory_bytes", "run_stop", ["no", "text"], {}]),
+            st.sampled_from(ODD_VALUES),
+        )
+    ),
+    st.sampled_from([":::REFUSED \x1b\r" + "x" * 5000, ":::OOM ", "SIG" * 9000, "E" * 9000, ""]),
+    st.sampled_from([0, 1, -9, -40]),
+)
+def test_whatever_the_log_says_its_record_can_be_written_and_read(
+    tmp_path_factory, events, text, code
+):
+    log = tmp_path_factory.mktemp("run") / "train.log"
+    lines = [":::MLLOG " + json.dumps({"key": key, "value": value}) for key, value in events]
+    log.write_text(
+        "\n".join([*lines, ":::MLLOG {" * 50_000, text, "Error: \x1b[31m" + "\udce4" * 9]),
+        errors="surrogateescape",
+    )
+    facts = mllog.read_facts(log)
+    outcome = Outcome(exit_code=code, last_heard=HEARD)
+    status, reason = judge(RUN, outcome, log, facts, time_limit=60)
+    assert len(reason) <= 500
+    assert "\n" not in reason
+    ended = {"status": status, "reason": reason, "peak_memory_bytes": peak_memory(RUN, facts)}
+    record = RECORD.model_copy(update=ended)
+    record.write(log.with_name("run.json"))
+    assert RunRecord.read(log.with_name("run.json")) == record

@@ -1,5 +1,6 @@
 """A launch ends, whatever its processes do, and none of them is left."""
 
+import io
 import json
 import os
 import signal
@@ -10,6 +11,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reperf.training import launch
 
 # Launching kills every descendant of the process that launches, so that it has one of its own.
 PROGRAM = """
@@ -106,6 +110,69 @@ def test_a_launch_knows_how_each_rank_was_last_heard_of(tmp_path: Path):
 
 def test_a_signal_is_the_exit_code(tmp_path: Path):
     assert outcome_of(tmp_path / "log", "kill -9 $$")["exit_code"] == -signal.SIGKILL
+
+
+# What is no step, although it looks like one.
+ODD_LINES = [
+    b":::MLLOG [1]",
+    b":::MLLOG " + b"[" * 100_000,
+    b':::MLLOG {"value": ' + b"[" * 100_000 + b"}",
+    b':::MLLOG {"value": {"iteration": "abc"}}',
+    b':::MLLOG {"value": {"iteration": NaN}}',
+    b':::MLLOG {"value": {"iteration": Infinity}}',
+    b':::MLLOG {"value": {"iteration": true}}',
+    b':::MLLOG {"value": {"iteration": -3}}',
+    b':::MLLOG {"value": {"iteration": [2]}}',
+    b':::MLLOG {"value": {"iteration": %s}}' % (b"9" * 4000),
+    b':::MLLOG {"value": {"iteration": %s}}' % (b"9" * 5000),
+    b':::MLLOG {"key": ["a", "list"], "value": 1}',
+    b':::MLLOG {"key": "\\ud800"}',
+    b":::MLLOG \xff\xfe\x00{",
+    b":::MLLOG",
+    b":::MLLOG 1",
+    b":::MLLOG null",
+    b"rank %s: iteration 1" % (b"1" * 5000),
+    b"rank 7: iteration 1",
+    b"rank -1: iteration 1",
+    b"rank 1: iteration %s" % (b"1" * 5000),
+    b"\0" * 1000,
+    b"\r\r\x1b[31m",
+    b"",
+]
+
+
+@given(
+    st.lists(st.sampled_from(ODD_LINES) | st.binary(max_size=60) | st.just(b"x" * 70_000)),
+    st.booleans(),
+)
+def test_all_that_is_written_is_kept_and_only_steps_are_noted(lines, ends):
+    said = b"\n".join(lines) + b"\n" * ends
+    log = io.BytesIO()
+    listener = launch._Listener(log, started=0.0, world_size=2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "LONGEST_PIECE", 1 << 16)
+        listener.listen(launch.pieces(io.BytesIO(said)))
+    assert log.getvalue() == said
+    assert listener.trouble is None
+    assert set(listener.heard) <= {0, 1}
+    assert {one.iteration for one in listener.heard.values()} <= {None, 1}
+
+
+def test_what_stands_before_a_step_without_an_end_of_its_line_is_kept(tmp_path: Path):
+    outcome_of(tmp_path / "log", """echo 'lost: :::MLLOG {"key": 1}'""")
+    assert (tmp_path / "log").read_text() == 'lost: \n:::MLLOG {"key": 1}\n'
+
+
+def test_odd_lines_neither_end_a_launch_nor_hold_it_up(tmp_path: Path):
+    (tmp_path / "odd").write_bytes(b"\n".join([*ODD_LINES, b"x" * 3_000_000, b"y" * 300]) + b"\n")
+    step = ':::MLLOG {"key": "tracked_stats", "value": {"iteration": 7}}'
+    script = f"cat {tmp_path}/odd; echo '{step}'; cat {tmp_path}/odd; cat {tmp_path}/odd >&2"
+    outcome = outcome_of(tmp_path / "log", script)
+    assert (outcome["exit_code"], outcome["timed_out"]) == (0, False)
+    heard = [(one["rank"], one["iteration"]) for one in outcome["last_heard"]]
+    assert heard == [(0, 7), (1, None)]
+    odd = (tmp_path / "odd").read_bytes()
+    assert (tmp_path / "log").read_bytes() == odd + step.encode() + b"\n" + odd + odd
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")

@@ -117,7 +117,7 @@ def _try_once(
             "seconds": round(outcome.seconds, 3),
             "exit_code": outcome.exit_code,
             "last_heard": outcome.last_heard,
-            "peak_memory_bytes": _peak_memory(run, facts),
+            "peak_memory_bytes": peak_memory(run, facts),
             "power": meter.power,
             "log_sha256": sha256(log),
         }
@@ -213,7 +213,7 @@ def _wrong_model(run: Run, facts: dict) -> str:
     return f"the trainer reported {said} parameters; {run.workload} has {expected}"
 
 
-def _peak_memory(run: Run, facts: dict) -> tuple[int, ...]:
+def peak_memory(run: Run, facts: dict) -> tuple[int, ...]:
     """The bytes that the trainer said for each rank; none if it said anything else."""
     said = facts.get("peak_memory_bytes")
     if not isinstance(said, list) or len(said) > run.world_size:
