@@ -3,7 +3,8 @@
     python tests/fuzz/kills.py 200 1                  # as many moments, and a seed
     python tests/fuzz/kills.py 20 1 --environments    # each pass builds the environment as well
 
-A pass begins in an empty folder. Call after call is killed in a stage further on, by one of four
+The first pass begins in an empty folder, the others where nothing is left but, in most of them, the
+published figures, which take long to draw. Call after call is killed in a stage further on, by one of four
 signals, sent to Snakemake alone or to its process group; the last call of a pass runs to its end.
 After each kill all processes must end, no half file may have a final name, and finished runs must
 stay as they are; the last call must finish, and find nothing to tidy up. It needs the environment
@@ -83,6 +84,18 @@ class Fuzz:
     def folder(self) -> Path:
         return self.benchmark.folder
 
+    def begin(self) -> None:
+        """Remove what the last pass has built."""
+        self.finished.clear()
+        for name in ("archive", "data/embedded", "logs", "results", ".envs"):
+            if not (self.folder / name).is_symlink():
+                shutil.rmtree(self.folder / name, ignore_errors=True)
+        for path in self.folder.glob("figures/*"):
+            if path.name != "published":
+                path.unlink()
+            elif self.dice.random() < 0.2:
+                shutil.rmtree(path)
+
     def call(self) -> subprocess.Popen:
         """Begin the workflow as `make report` does, in a process group of its own."""
         with (self.folder / "said.txt").open("w") as said:
@@ -110,7 +123,7 @@ class Fuzz:
         workflow = self.call()
         while workflow.poll() is None and stamps(self.folder, pattern) == before:
             time.sleep(0.01)
-        delay = self.dice.uniform(0, seconds)
+        delay = self.dice.uniform(0, seconds) * max(1, os.getloadavg()[0] / os.cpu_count())
         try:
             workflow.wait(delay)
         except subprocess.TimeoutExpired:
@@ -319,17 +332,13 @@ def main() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     dice = random.Random(options.seed)
     top = Path(tempfile.mkdtemp(prefix="kills-"))
-    fuzz = Fuzz(Benchmark(top), dice)
+    fuzz = Fuzz(new_benchmark(top / "benchmark", ROOT / ".envs"), dice)
+    if options.environments:
+        (fuzz.folder / ".envs").unlink()
+    suite = SMALL["suites"][0] | {"repeats": 1}
+    fuzz.benchmark.configure(suites=[suite], data={"name": "embedded", "parts": 16})
     while (left := options.moments - sum(fuzz.counts.values())) > 0:
-        folder = top / "benchmark"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        fuzz.benchmark = new_benchmark(folder, ROOT / ".envs")
-        if options.environments:
-            (folder / ".envs").unlink()
-        suite = SMALL["suites"][0] | {"repeats": 1}
-        fuzz.benchmark.configure(suites=[suite], data={"name": "embedded", "parts": 16})
-        fuzz.finished.clear()
+        fuzz.begin()
         stages = stages_of_a_pass(dice, options.environments)
         chosen = sorted(dice.sample(range(len(stages)), min(left, len(stages))))
         for number in chosen:
