@@ -3,12 +3,12 @@
     python tests/fuzz/kills.py 200 1                  # as many moments, and a seed
     python tests/fuzz/kills.py 20 1 --environments    # each pass builds the environment as well
 
-The first pass begins in an empty folder, the others where nothing is left but, in most of them, the
-published figures, which take long to draw. Call after call is killed in a stage further on, by one of four
-signals, sent to Snakemake alone or to its process group; the last call of a pass runs to its end.
-After each kill all processes must end, no half file may have a final name, and finished runs must
-stay as they are; the last call must finish, and find nothing to tidy up. It needs the environment
-of PyTorch in .envs, as the tests build it.
+The first pass begins in an empty folder. The others find no more than the published figures there,
+which take long to draw, and most of them do. Call after call is killed in a stage further on, by
+one of four signals, sent to Snakemake alone or to its process group; the last call of a pass runs
+to its end. After each kill all processes must end, no half file may have a final name, and finished
+runs must stay as they are; the last call must finish, and find nothing to tidy up. It needs the
+environment of PyTorch in .envs, as the tests build it.
 """
 
 import argparse

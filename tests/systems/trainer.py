@@ -157,4 +157,5 @@ def losses(text: str, rank: int) -> list[float]:
 if __name__ == "__main__":
     asked = Run.model_validate_json(sys.argv[1])
     limit = float(sys.argv[2])
-    train(asked, ThisMachine(asked), time_limit=limit, attempt=1, last_attempt=True)
+    there = ThisMachine(asked)
+    train(asked, there, window=(2, 8), time_limit=limit, attempt=1, last_attempt=True)

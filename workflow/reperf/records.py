@@ -57,11 +57,16 @@ class Environment(BaseModel):
 
 
 class Power(BaseModel):
-    """What NVML measured over the run, all used GPUs together."""
+    """What NVML measured: the run's GPUs on the nodes named here, together, in the window."""
 
     mean_watts: float
     energy_joules: float
     mean_utilisation_percent: float
+    nodes: tuple[str, ...] = Field((), description="the nodes metered; none named: the first one")
+    first: int | None = Field(
+        None, description="iteration whose end begins the window; none: the whole run was metered"
+    )
+    last: int | None = Field(None, description="iteration whose end ends the window")
 
 
 class LastHeard(BaseModel):

@@ -70,5 +70,6 @@ rule train:
     shell:
         "{PYTHON} -m reperf.training"
         " --run {params.run:q} --cluster {params.cluster:q} --log {log:q}"
+        " --window {REPORT.window.first} {REPORT.window.last}"
         " --time-limit {resources.time_limit} --attempt {resources.attempt}"
         " --retries {workflow.execution_settings.retries}"

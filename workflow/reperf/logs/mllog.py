@@ -9,7 +9,7 @@ Source: workflow/systems/steplog.py; github.com/mlcommons/logging.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -102,17 +102,24 @@ FORMAT = Format(
 
 def read_facts(log: Path) -> dict[str, Any]:
     """What a log of ours says about its run as a whole: key -> the last value, whatever it is."""
-    facts = {}
+    events = map(read_event, _events(log))
+    found = ((event.get("key"), event.get("value")) for event in events)
+    return {key: value for key, value in found if isinstance(key, str) and key in _KEYS}
+
+
+def read_ends(log: Path, iterations: Collection[int]) -> dict[int, float]:
+    """When some printed iterations ended: iteration -> seconds, by the trainer's own clock."""
+    steps = (_read(match, ()) for match in _events(log))
+    return {step.iteration: step.time for step in steps if step and step.iteration in iterations}
+
+
+def _events(log: Path) -> Iterator[re.Match[bytes]]:
     with log.open("rb") as stream:
         for block in blocks(stream):
             for text in block.splitlines(keepends=True):
                 # One search a line: a long one may hold thousands of beginnings.
-                match = EVENT.search(text, max(text.rfind(_MARK), 0))
-                event = read_event(match) if match else {}
-                key = event.get("key")
-                if isinstance(key, str) and key in _KEYS:
-                    facts[key] = event.get("value")
-    return facts
+                if match := EVENT.search(text, max(text.rfind(_MARK), 0)):
+                    yield match
 
 
 def read_excuse(log: Path) -> tuple[Status, str] | None:

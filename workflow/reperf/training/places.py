@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from reperf.config import Container, Run
 from reperf.training.slurm_job import SlurmJob
+from reperf.training.telemetry import used_gpus
 
 
 class Place(Protocol):
@@ -50,8 +51,9 @@ class ThisMachine:
         self.head = "127.0.0.1"
         self.port = _free_port()
         self.environment = dict(os.environ)
-        used = range(run.devices_per_node) if run.device == "cuda" else ()
-        self.variables = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, used))}
+        used = used_gpus(os.environ, run.devices_per_node) if run.device == "cuda" else ()
+        as_nvml_counts = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if used else {}
+        self.variables = {"CUDA_VISIBLE_DEVICES": ",".join(used), **as_nvml_counts}
 
     def start(self, launcher: Sequence[str]) -> list[str]:
         return [part.replace("{node_rank}", "0") for part in launcher]

@@ -1,9 +1,14 @@
-"""Power and utilisation of the GPUs while a run trains, through NVML."""
+"""Power and utilisation of the GPUs while a run trains, through NVML.
+
+The GPUs of this machine are metered, which is a run's first node. A meter knows nothing of
+iterations: it keeps samples, of which those between the ends of the window count afterwards.
+"""
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from statistics import fmean
+from typing import Any, NamedTuple
 
 import pynvml
 
@@ -13,53 +18,130 @@ from reperf.records import Power
 _SAMPLE_SECONDS = 0.5
 
 
+class Reading(NamedTuple):
+    """What all metered GPUs say together."""
+
+    joules: float
+    """Used since some moment in the past."""
+    percent: float
+    """How busy they are, on average."""
+
+
 class GpuMeter:
-    """Samples all GPUs of this machine from a thread of its own."""
+    """Samples GPUs from a thread of its own.
 
-    def __init__(self) -> None:
-        self._stop = threading.Event()
-        self._watts: list[float] = []
-        self._percent: list[float] = []
-        self._joules = 0.0
+    Args:
+        read: asks the GPUs; raises NVMLError when one does not answer.
+        clock: seconds of the clock that the step log tells.
+    """
 
-    @property
-    def power(self) -> Power | None:
-        """What was measured; None where there was no GPU to measure."""
-        if not self._watts:
+    def __init__(
+        self, read: Callable[[], Reading], clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._read = read
+        self._clock = clock
+        self._samples: list[tuple[float, float, float]] = []
+
+    def sample(self) -> None:
+        """Take one sample."""
+        self._samples.append((self._clock(), *self._read()))
+
+    def sample_until(self, stop: threading.Event) -> None:
+        """Take samples until told to stop, or until a GPU does not answer."""
+        try:
+            self.sample()
+            while not stop.wait(_SAMPLE_SECONDS):
+                self.sample()
+            self.sample()
+        except pynvml.NVMLError:
+            return  # the samples end here; no window that ends later has a power
+
+    def power_between(self, begin: float, end: float) -> dict[str, float] | None:
+        """The mean power, the energy and the mean utilisation between two times.
+
+        Returns:
+            The fields of Power; None if the samples do not reach from one time to the other.
+        """
+        import numpy as np  # noqa: PLC0415 - runs without a GPU start sooner
+
+        if not self._samples:
             return None
-        return Power(
-            mean_watts=fmean(self._watts),
-            energy_joules=self._joules,
-            mean_utilisation_percent=fmean(self._percent),
-        )
-
-    def _sample(self, used: int) -> None:
-        pynvml.nvmlInit()
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(used)]
-
-        def millijoules() -> int:
-            return sum(map(pynvml.nvmlDeviceGetTotalEnergyConsumption, handles))
-
-        start = millijoules()
-        while not self._stop.wait(_SAMPLE_SECONDS):
-            self._watts.append(sum(map(pynvml.nvmlDeviceGetPowerUsage, handles)) / 1000)
-            busy = [pynvml.nvmlDeviceGetUtilizationRates(handle).gpu for handle in handles]
-            self._percent.append(fmean(busy))
-        self._joules = (millijoules() - start) / 1000
-        pynvml.nvmlShutdown()
+        times, joules, percent = np.array(self._samples).T
+        if not times[0] <= begin < end <= times[-1]:
+            return None
+        energy = np.interp(end, times, joules) - np.interp(begin, times, joules)
+        inside = times[(begin < times) & (times < end)]
+        at = np.array([begin, *inside, end])
+        busy = np.trapezoid(np.interp(at, times, percent), at) / (end - begin)
+        return {
+            "mean_watts": float(energy / (end - begin)),
+            "energy_joules": float(energy),
+            "mean_utilisation_percent": float(busy),
+        }
 
 
 @contextmanager
-def gpu_meter(used: int) -> Iterator[GpuMeter]:
-    """Measure the first `used` GPUs of this machine while the block runs."""
-    meter = GpuMeter()
-    if used == 0 or not gpus():
-        yield meter
+def gpu_meter(used: Sequence[str]) -> Iterator[GpuMeter | None]:
+    """Meter GPUs of this machine while the block runs; None where there is none to meter.
+
+    Args:
+        used: their numbers or UUIDs.
+    """
+    if not used or not gpus():
+        yield None
         return
-    thread = threading.Thread(target=meter._sample, args=(used,), daemon=True)
+    pynvml.nvmlInit()
+    stop = threading.Event()
+    meter = GpuMeter(lambda: _read(used))
+    thread = threading.Thread(target=meter.sample_until, args=(stop,), daemon=True)
     thread.start()
     try:
         yield meter
     finally:
-        meter._stop.set()
+        stop.set()
         thread.join(timeout=5)
+        pynvml.nvmlShutdown()
+
+
+def used_gpus(environment: Mapping[str, str], count: int) -> tuple[str, ...]:
+    """The first GPUs that a process with these environment variables sees.
+
+    Returns:
+        Their UUIDs or numbers, as CUDA_VISIBLE_DEVICES names them.
+    """
+    named = environment.get("CUDA_VISIBLE_DEVICES", "")
+    names = [name.strip() for name in named.split(",")] if named else map(str, range(count))
+    return tuple(names)[:count]
+
+
+def power_of_window(
+    meter: GpuMeter, window: tuple[int, int], ends: Mapping[int, float], node: str
+) -> Power | None:
+    """What was metered in the window.
+
+    Args:
+        window: the iterations whose ends begin and end it.
+        ends: when iterations ended: iteration -> seconds, by the meter's clock.
+        node: where the meter was.
+
+    Returns:
+        None if the run, or its meter, did not come from the one to the other.
+    """
+    first, last = window
+    if first not in ends or last not in ends:
+        return None
+    power: dict[str, Any] | None = meter.power_between(ends[first], ends[last])
+    return power and Power(**power, nodes=(node,), first=first, last=last)
+
+
+def _read(used: Sequence[str]) -> Reading:
+    handles = [_handle(name) for name in used]
+    joules = sum(map(pynvml.nvmlDeviceGetTotalEnergyConsumption, handles)) / 1000
+    busy = [pynvml.nvmlDeviceGetUtilizationRates(handle).gpu for handle in handles]
+    return Reading(joules, sum(busy) / len(busy))
+
+
+def _handle(name: str) -> Any:  # noqa: ANN401 - NVML's own
+    if name.isdigit():
+        return pynvml.nvmlDeviceGetHandleByIndex(int(name))
+    return pynvml.nvmlDeviceGetHandleByUUID(name)

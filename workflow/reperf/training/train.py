@@ -17,7 +17,7 @@ from reperf.systems import ROOT, SYSTEMS, WORKLOADS, System, load_systems
 from reperf.training.commit import checked_out_commit
 from reperf.training.launch import Outcome, launch
 from reperf.training.places import Place
-from reperf.training.telemetry import gpu_meter
+from reperf.training.telemetry import gpu_meter, power_of_window, used_gpus
 from reperf.training.tries import keep, new_try
 
 # Collectives have time limits of their own, of gloo 30 s and more, of torch's NCCL ten minutes.
@@ -35,6 +35,7 @@ def train(
     run: Run,
     place: Place,
     *,
+    window: tuple[int, int],
     time_limit: float,
     attempt: int,
     last_attempt: bool,
@@ -45,6 +46,8 @@ def train(
 
     Args:
         place: where the launchers start.
+        window: the iterations whose ends begin and end what is measured; it decides nothing but
+            the part of the run for which the power is recorded.
         time_limit: seconds after which the run is ended.
         attempt: 1 for the first try that the workflow makes.
         last_attempt: whether a failure is recorded as the run's end.
@@ -53,14 +56,22 @@ def train(
         ReperfError: the try failed and another one is allowed, or it was stopped from outside.
     """
     folder = new_try(run.folder)
-    stopped, record = _try_once(run, place, folder, time_limit, attempt)
+    stopped, record = _try_once(
+        run, place, folder, window=window, time_limit=time_limit, attempt=attempt
+    )
     if stopped or (record.status not in FINAL and not last_attempt):
         raise ReperfError(f"{folder}/train.log: {record.status}: {record.reason}")
     keep(folder, run.folder)
 
 
 def _try_once(
-    run: Run, place: Place, folder: Path, time_limit: float, attempt: int
+    run: Run,
+    place: Place,
+    folder: Path,
+    *,
+    window: tuple[int, int],
+    time_limit: float,
+    attempt: int,
 ) -> tuple[bool, RunRecord]:
     """Train, and write the log and the record of this try.
 
@@ -97,7 +108,8 @@ def _try_once(
         log_sha256=sha256(log),
     )
     record.write(folder / "run.json")
-    with gpu_meter(run.devices_per_node if run.device == "cuda" else 0) as meter:
+    metered = used_gpus(environment, run.devices_per_node) if run.device == "cuda" else ()
+    with gpu_meter(metered) as meter:
         outcome = launch(
             command,
             log=log,
@@ -118,7 +130,8 @@ def _try_once(
             "exit_code": outcome.exit_code,
             "last_heard": outcome.last_heard,
             "peak_memory_bytes": peak_memory(run, facts),
-            "power": meter.power,
+            "power": meter
+            and power_of_window(meter, window, mllog.read_ends(log, window), place.nodes[0]),
             "log_sha256": sha256(log),
         }
     )

@@ -1,0 +1,110 @@
+"""What a meter's samples say about the window. The GPUs' counters are the tests' own here."""
+
+import json
+import threading
+from pathlib import Path
+
+import pynvml
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reperf.logs import mllog
+from reperf.records import Power
+from reperf.training.telemetry import GpuMeter, Reading, power_of_window, used_gpus
+
+
+def metered(samples: list[tuple[float, float, float]]) -> GpuMeter:
+    """A meter that has taken samples: seconds, joules since some moment, percent."""
+    times = iter([seconds for seconds, *_ in samples])
+    readings = iter([Reading(joules, percent) for _, joules, percent in samples])
+    meter = GpuMeter(lambda: next(readings), lambda: next(times))
+    for _ in samples:
+        meter.sample()
+    return meter
+
+
+def test_energy_of_start_up_and_of_the_end_does_not_count():
+    # 10 W for the start, 300 W from 10 s to 20 s, 10 W afterwards.
+    meter = metered(
+        [(0, 1000, 0), (10, 1100, 0), (10.001, 1100, 90), (20, 4100, 90), (30, 4200, 0)]
+    )
+    ends = {2: 10.001, 4: 20.0}
+    power = power_of_window(meter, (2, 4), ends, "node1")
+    assert power.energy_joules == pytest.approx(3000)
+    assert power.mean_watts == pytest.approx(300, rel=1e-3)
+    assert power.mean_utilisation_percent == pytest.approx(90)
+    assert (power.nodes, power.first, power.last) == (("node1",), 2, 4)
+
+
+@given(
+    watts=st.floats(1, 1e4),
+    begin=st.floats(0, 50),
+    length=st.floats(0.01, 49),
+    every=st.floats(0.1, 5),
+)
+def test_a_steady_power_is_found_whatever_the_window(watts, begin, length, every):
+    times = [every * k for k in range(int(100 / every) + 2)]
+    meter = metered([(time, 7e6 + watts * time, 50) for time in times])
+    power = meter.power_between(begin, begin + length)
+    assert power["mean_watts"] == pytest.approx(watts, rel=1e-3, abs=1e-3)
+    assert power["energy_joules"] == pytest.approx(watts * length, rel=1e-3, abs=1e-3)
+    assert power["mean_utilisation_percent"] == pytest.approx(50)
+
+
+@pytest.mark.parametrize(
+    ("samples", "ends"),
+    [
+        ([], {2: 1.0, 4: 2.0}),
+        ([(0, 0, 0)], {2: 0.0, 4: 0.0}),
+        ([(0, 0, 0), (3, 9, 0)], {2: 1.0}),
+        ([(0, 0, 0), (3, 9, 0)], {4: 1.0}),
+        ([(0, 0, 0), (3, 9, 0)], {2: 1.0, 4: 5.0}),
+        ([(2, 0, 0), (3, 9, 0)], {2: 1.0, 4: 3.0}),
+        ([(0, 0, 0), (3, 9, 0)], {2: 2.0, 4: 1.0}),
+    ],
+)
+def test_without_samples_of_the_whole_window_there_is_no_power(samples, ends):
+    assert power_of_window(metered(samples), (2, 4), ends, "node1") is None
+
+
+def test_a_gpu_that_stops_to_answer_ends_the_samples_and_not_the_run():
+    answers = iter([Reading(1, 1)])
+
+    def read() -> Reading:
+        for answer in answers:
+            return answer
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+
+    meter = GpuMeter(read)
+    stop = threading.Event()
+    stop.set()
+    meter.sample_until(stop)
+    assert meter.power_between(0, 1e9) is None
+
+
+def test_the_ends_of_the_window_are_those_that_the_trainer_printed(tmp_path: Path):
+    steps = [{"iteration": k, "seconds": 100.0 + k, "samples": k} for k in range(1, 6)]
+    odd = [{"iteration": "2", "seconds": 1}, {"iteration": 4, "seconds": "1"}, [], {}, None]
+    lines = [json.dumps({"key": "tracked_stats", "value": value}) for value in [*steps, *odd]]
+    (tmp_path / "log").write_text("".join(f":::MLLOG {line}\n" for line in lines))
+    assert mllog.read_ends(tmp_path / "log", (2, 4)) == {2: 102.0, 4: 104.0}
+
+
+@pytest.mark.parametrize(
+    ("variables", "gpus"),
+    [
+        ({}, ("0", "1")),
+        ({"CUDA_VISIBLE_DEVICES": ""}, ("0", "1")),
+        ({"CUDA_VISIBLE_DEVICES": "4,5,6"}, ("4", "5")),
+        ({"CUDA_VISIBLE_DEVICES": "GPU-8f2, GPU-1c3"}, ("GPU-8f2", "GPU-1c3")),
+        ({"CUDA_VISIBLE_DEVICES": "7"}, ("7",)),
+    ],
+)
+def test_the_gpus_that_the_environment_names_are_metered(variables, gpus):
+    assert used_gpus(variables, 2) == gpus
+
+
+def test_a_power_of_an_old_record_is_that_of_the_whole_run():
+    old = {"mean_watts": 250.0, "energy_joules": 7500.0, "mean_utilisation_percent": 98.5}
+    power = Power.model_validate(old)
+    assert (power.nodes, power.first, power.last) == ((), None, None)
