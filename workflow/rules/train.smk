@@ -60,6 +60,8 @@ rule train:
         **resources_of_run(REPORT),
         attempt=number_of_attempt,
         time_limit=REPORT.time_limit,
+        # No parameter: another window measures the same runs anew.
+        window=f"{REPORT.window.first} {REPORT.window.last}",
     params:
         run=settings_of_run,
         trainer=trainer_of_run,  # another one runs all of its runs again
@@ -70,6 +72,6 @@ rule train:
     shell:
         "{PYTHON} -m reperf.training"
         " --run {params.run:q} --cluster {params.cluster:q} --log {log:q}"
-        " --window {REPORT.window.first} {REPORT.window.last}"
+        " --window {resources.window}"
         " --time-limit {resources.time_limit} --attempt {resources.attempt}"
         " --retries {workflow.execution_settings.retries}"
