@@ -117,13 +117,23 @@ class Fuzz:
         return self.ways.pop()
 
     def kill_in(self, stage: str) -> bool:
-        """Kill a call in a stage and look at what is left; returns whether it came that far."""
-        pattern, seconds = STAGES[stage]
-        before = stamps(self.folder, pattern)
+        """Kill a call in a stage, or in the next one that it comes to, and look at what is left.
+
+        Returns:
+            Whether there was anything to do.
+        """
+        names = list(STAGES)
+        later = {name: STAGES[name][0] for name in names[names.index(stage) :]}
+        before = {name: stamps(self.folder, log) for name, log in later.items()}
         workflow = self.call()
-        while workflow.poll() is None and stamps(self.folder, pattern) == before:
-            time.sleep(0.01)
-        delay = self.dice.uniform(0, seconds) * max(1, os.getloadavg()[0] / os.cpu_count())
+        begun = ()
+        while workflow.poll() is None and not begun:
+            time.sleep(0.02)
+            begun = [
+                name for name, log in later.items() if stamps(self.folder, log) != before[name]
+            ]
+        stage = begun[0] if begun else stage
+        delay = self.dice.uniform(0, STAGES[stage][1]) * max(1, os.getloadavg()[0] / os.cpu_count())
         try:
             workflow.wait(delay)
         except subprocess.TimeoutExpired:
@@ -342,7 +352,8 @@ def main() -> None:
         stages = stages_of_a_pass(dice, options.environments)
         chosen = sorted(dice.sample(range(len(stages)), min(left, len(stages))))
         for number in chosen:
-            fuzz.kill_in(stages[number])
+            if not fuzz.kill_in(stages[number]):
+                break
         fuzz.finish()
     print_summary(fuzz)
     if fuzz.faults:

@@ -19,7 +19,8 @@ from reperf.files import check_folder, hold_folder, sha256, whole_file
 def run_apart(code: str, *arguments: object) -> subprocess.Popen:
     """Run some code in a process of its own, which says "ready" when it is to be spoilt."""
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen(command, **pipes, text=True)
 
 
 class TestWholeFile:
@@ -55,6 +56,31 @@ class TestWholeFile:
             process.kill()
         assert process.returncode == -signal.SIGKILL
         assert path.read_text() == "old"
+
+    def test_what_a_killed_writer_left_goes_with_the_next_one_and_a_living_one_keeps_its_own(
+        self, tmp_path
+    ):
+        path = tmp_path / "[table].csv"
+        code = (
+            "import sys, time; from reperf.files import whole_file\n"
+            "with whole_file(sys.argv[1]) as stream:\n"
+            "    print('ready', flush=True); sys.stdin.readline(); stream.write('living')\n"
+        )
+        with run_apart(code, path) as killed:
+            killed.stdout.readline()
+            killed.kill()
+        with run_apart(code, path) as living:
+            living.stdout.readline()
+            (left,) = tmp_path.iterdir()
+            assert left.name == f".{path.name}.{living.pid}.partial"
+            with whole_file(path) as stream:
+                stream.write("next")
+            assert sorted(tmp_path.iterdir()) == sorted([left, path])
+            assert path.read_text() == "next"
+            living.communicate("go on\n")
+        assert living.returncode == 0
+        assert path.read_text() == "living"
+        assert list(tmp_path.iterdir()) == [path]
 
     def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing(self, tmp_path):
         path = tmp_path / "table.csv"

@@ -165,6 +165,18 @@ def test_a_killed_workflow_leaves_no_trainer_and_resumes(finished_benchmark: Ben
     assert read_record(benchmark.folder / "results/runs/small/pytorch/1n1g/1") == done
 
 
+def test_a_run_that_ends_because_its_workflow_is_told_to_is_no_failed_run(benchmark: Benchmark):
+    benchmark.configure(suites=ONE_RUN, iterations=4000, print_every=2)
+    run = first_run(benchmark)
+    with started(benchmark, "--retries", "0") as snakemake:
+        wait_for(run / "tries/1/train.log", "started on")
+        os.killpg(snakemake.pid, signal.SIGTERM)
+        snakemake.communicate(timeout=120)
+    assert not trainers_of(benchmark)
+    assert "stopped from outside: SIGTERM" in read_record(run / "tries/1")["reason"]
+    assert not (run / "run.json").exists()  # the next call trains again
+
+
 def test_two_workflows_do_not_measure_in_one_folder(benchmark: Benchmark):
     benchmark.configure(suites=ONE_RUN, iterations=4000, print_every=2)
     log = first_run(benchmark) / "tries/1/train.log"

@@ -113,13 +113,14 @@ def hold_folder(folder: Path | str) -> None:
     """
     stream = _open_hold(folder)
     me = f"{os.getpid()} {socket.gethostname()}"
-    deadline = time.monotonic() + _SECONDS_TO_END
+    begun = time.monotonic()
     # Whoever comes is first alone with the folder, and shares it with its own scripts from then on.
     while not (_lock(stream, fcntl.LOCK_EX) and _write(stream, me) and _share(stream, me)):
         process, _, host = _read(stream).partition(" ")
-        lives = host not in ("", socket.gethostname()) or _lives(process)
-        if lives or time.monotonic() > deadline:
-            by = f"process {process}" if lives else f"what process {process} has left"
+        elsewhere = f" on {host}" if host not in ("", socket.gethostname()) else ""
+        lives = elsewhere or _lives(process)
+        if lives or time.monotonic() > begun + _SECONDS_TO_END:
+            by = f"process {process}{elsewhere}" if lives else f"what process {process} has left"
             raise ReperfError(
                 f"{Path(folder).resolve()}: in use by {by}; allowed: one workflow at a time"
             )
