@@ -41,11 +41,11 @@ from reperf.records import Environment, RunRecord
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from small_benchmark import ROOT, SMALL, Benchmark, new_benchmark
 
-# Each stage, how its log is named, and for how many seconds after that a kill may come.
+# Each stage, its log, and for how many seconds from its beginning a kill may come.
 STAGES = {
-    "plan": (".snakemake/log/*.log", 1),
-    "make_images": ("logs/make_images.log", 5),
+    "plan": ("", 4),
     "draw_published_figures": ("logs/draw_published_figures.log", 12),
+    "make_images": ("logs/make_images.log", 5),
     "environment": ("logs/envs/pytorch.log", 25),
     "convert": ("logs/convert/tfrecord.log", 0.7),
     "train": ("logs/train/small/pytorch/1n1g/1.log", 9),
@@ -62,6 +62,8 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 TARGETS = ("alone", "group")
 SECONDS_TO_END = 300  # Snakemake itself waits for its jobs when it is told to end
 MARK = "REPERF_KILLED_IN"
+
+whole: set[tuple] = set()
 
 
 class Fault(Exception):
@@ -123,16 +125,11 @@ class Fuzz:
             Whether there was anything to do.
         """
         names = list(STAGES)
-        later = {name: STAGES[name][0] for name in names[names.index(stage) :]}
-        before = {name: stamps(self.folder, log) for name, log in later.items()}
+        shutil.rmtree(self.folder / "logs", ignore_errors=True)
         workflow = self.call()
-        begun = ()
-        while workflow.poll() is None and not begun:
-            time.sleep(0.02)
-            begun = [
-                name for name, log in later.items() if stamps(self.folder, log) != before[name]
-            ]
-        stage = begun[0] if begun else stage
+        while workflow.poll() is None and names.index(self.last_stage()) < names.index(stage):
+            time.sleep(0.1)
+        stage = self.last_stage(stage)
         delay = self.dice.uniform(0, STAGES[stage][1]) * max(1, os.getloadavg()[0] / os.cpu_count())
         try:
             workflow.wait(delay)
@@ -142,6 +139,7 @@ class Fuzz:
             if workflow.returncode != 0:
                 self.fault(f"{stage}: a call failed: {self.said()}")
             return False
+        stage = self.last_stage(stage)  # it may have gone on
         number, target = self.way()
         known = {path: path.read_bytes() for path in self.finished_runs()}
         send = os.kill if target == "alone" else os.killpg
@@ -158,11 +156,17 @@ class Fuzz:
             self.fault(f"{number.name} {target} in {stage} +{delay:.2f} s: {trouble}")
         return True
 
+    def last_stage(self, chosen: str = "plan") -> str:
+        """The last stage that has begun; the chosen one, if that may still go on beside it."""
+        begun = [name for name, (log, _) in STAGES.items() if (self.folder / log).exists()]
+        beside = chosen in begun and chosen == "draw_published_figures" and "train" not in begun
+        return chosen if beside else begun[-1]
+
     def wait_until_all_ended(self, workflow: subprocess.Popen) -> Iterator[str]:
         deadline = time.monotonic() + SECONDS_TO_END
         while (left := processes_in(self.folder)) and time.monotonic() < deadline:
             workflow.poll()  # buries it
-            time.sleep(0.05)
+            time.sleep(0.3)
         for process in left:
             yield f"process {process.pid} is left: {' '.join(process.info['cmdline'] or ())[:200]}"
             process.kill()
@@ -216,16 +220,6 @@ def say(line: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {line}", flush=True)
 
 
-def stamps(folder: Path, pattern: str) -> dict[Path, int]:
-    found = {}
-    for path in folder.glob(pattern):
-        try:
-            found[path] = path.stat().st_mtime_ns
-        except FileNotFoundError:
-            continue  # Snakemake removes an old log before it starts a job
-    return found
-
-
 def processes_in(folder: Path) -> list[psutil.Process]:
     """The processes that a call in a folder has started, and those that work there."""
     found = []
@@ -239,7 +233,7 @@ def processes_in(folder: Path) -> list[psutil.Process]:
 
 
 def half_files(folder: Path) -> Iterator[str]:
-    """What is wrong with files that have a final name."""
+    """What is wrong with files that have a final name; a picture is looked at once."""
     checks = {
         "*.json": lambda path: json.loads(path.read_text()),
         "results/runs/*/*/*/*/run.json": check_run,
@@ -259,8 +253,13 @@ def half_files(folder: Path) -> Iterator[str]:
         checks[".envs/*/environment.json"] = check_environment
     for pattern, check in checks.items():
         for path in folder.glob(pattern):
+            state = path.stat()
+            if (seen := (check, path, state.st_ino, state.st_mtime_ns)) in whole:
+                continue
             try:
                 check(path)
+                if check is check_image or check is ElementTree.parse:
+                    whole.add(seen)
             except Exception as error:
                 yield f"{path.relative_to(folder)} is not whole: {type(error).__name__}: {error}"
 
