@@ -169,6 +169,29 @@ def test_there_is_a_speedup_only_where_one_device_was_measured():
     assert TABLES["fleetx-resnet50-collective"].cells["speedup"].isna().all()
 
 
+def test_a_table_shows_the_speedups_that_its_report_prints_and_no_others():
+    printed = TABLES["oneflow-resnet50-amp-dynamic-loss-scale"].wide()
+    assert printed.columns.tolist()[2:] == [
+        "OneFlow, dynamic loss scale",
+        "OneFlow, dynamic loss scale: speedup",
+    ]
+    assert printed.iloc[:, 3].tolist() == [1.00, 7.12, 12.08, 22.14]
+    with_speedups = [
+        table.id
+        for table in load_tables()
+        if any(str(name).endswith(": speedup") for name in table.wide().columns)
+    ]
+    assert with_speedups == ["oneflow-resnet50-amp-dynamic-loss-scale"]
+
+
+def test_every_table_names_a_document_that_anyone_can_find():
+    for table in load_tables():
+        assert "seed" not in table.source
+        assert table.source in set(published_numbers()["source_doc"])
+    assert "Oneflow-Inc/DLPerf" in TABLES["dlperf-resnet50-fp32-b128"].source
+    assert "PaddlePaddle/FleetX" in TABLES["fleetx-resnet50-collective"].source
+
+
 def test_parameter_servers_count_nodes_alone():
     wide = TABLES["fleetx-word2vec-parameter-server"].wide()
     assert wide.columns.tolist()[0] == "nodes"

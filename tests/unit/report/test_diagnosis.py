@@ -51,3 +51,10 @@ def test_equal_diagnoses_give_equal_reports(big_benchmark):
 def test_a_report_without_a_diagnosis_does_not_speak_of_one(big_benchmark):
     for text in rendered(big_benchmark, None):
         assert "reperf doctor" not in text
+
+
+def test_the_frameworks_have_their_heading_whether_the_doctor_was_asked_or_not(big_benchmark):
+    for diagnosis in (None, diagnosis_of_an_ill_node()):
+        html, markdown = rendered(big_benchmark, diagnosis)
+        assert "\n### Frameworks\n\n| system |" in markdown
+        assert html.count("<h3>Frameworks</h3>") == 1

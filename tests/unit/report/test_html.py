@@ -8,7 +8,8 @@ from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
-from reperf.report.formats import number, percent
+from reperf.report.context import gather
+from reperf.report.formats import ABSENT, number, percent, published_speedup
 
 VOID = {"meta", "link", "input", "br"}
 
@@ -129,6 +130,34 @@ def test_published_tables_and_contradictions_are_there(page):
     assert "a median that its repeats do not give" in page.text
 
 
+def test_a_speedup_that_a_report_prints_is_told_from_one_that_follows_from_it(page, big_benchmark):
+    assert "4 32 31,958.78 22.14" in page.text
+    context = gather(big_benchmark.report, [], big_benchmark.measurements, big_benchmark.summary)
+    beside = context.suites[0].compared[-1].published[0]
+    assert f"({beside.speedup:.2f})" in page.text
+    assert published_speedup(beside._replace(speedup_published=7.5)) == "7.50"
+    assert published_speedup(beside._replace(speedup=float("nan"))) == ABSENT
+
+
+def test_no_page_names_a_file_that_nobody_has(big_benchmark, tmp_path):
+    html, markdown = big_benchmark.write(tmp_path)
+    assert "seed:" not in html + markdown
+    document = "(Oneflow-Inc/DLPerf: reports/dlperf_benchmark_test_report_v1.md)"
+    assert document in html
+    assert document.replace("_", "\\_") in markdown
+
+
+def test_one_run_alone_shows_no_spread(big_benchmark, tmp_path):
+    columns = {f"throughput_{name}": 123.45 for name in ("median", "min", "max")}
+    odd = {"n": 1, "throughput_iqr": float("nan"), "ci_level": float("nan")}
+    lonely = big_benchmark.summary.assign(**columns, **odd).iloc[:1]
+    html, markdown = replace(big_benchmark, summary=lonely).write(tmp_path)
+    assert html.count("<b>123.45</b>") == html.count("123.45") == 2  # on top, and in the table
+    results = html.partition('<section id="results">')[2].partition('<section id="environment">')[0]
+    assert results.count(f'<td class="n">{ABSENT}</td>') == 4  # the interval has none either
+    assert f"| 1 | 123.45 | {ABSENT} | {ABSENT} |" in markdown
+
+
 def test_equal_inputs_give_equal_bytes(big_benchmark, html, tmp_path):
     shuffled = random.Random(1).sample(big_benchmark.records, k=len(big_benchmark.records))
     again = replace(big_benchmark, records=shuffled)
@@ -150,6 +179,25 @@ def test_a_report_in_which_nothing_could_run_still_reads(big_benchmark, tmp_path
             },
         ),
     )
-    page = Page(nothing.write(tmp_path)[0])
-    assert "Left out, not built yet: OneFlow" in page.text
-    assert "No run has left a record of its machine." in page.text
+    html, markdown = nothing.write(tmp_path)
+    for text in (Page(html).text, markdown):
+        assert "Left out, not built yet: OneFlow" in text
+        assert "No run has left a record of its machine." in text
+        assert "No cell could be tried." in text
+        assert "0 training runs" in text
+
+
+def test_a_report_of_logs_that_others_made_says_nothing_of_runs(big_benchmark, tmp_path):
+    foreign = {"source": "logs.zip"}
+    logs = replace(
+        big_benchmark,
+        records=[],
+        measurements=big_benchmark.measurements.assign(**foreign),
+        summary=big_benchmark.summary.assign(**foreign),
+    )
+    html, markdown = logs.write(tmp_path)
+    for text in (Page(html).text, markdown):
+        assert "140 logs of others" in text
+        assert "No run has left a record of its machine." in text
+        for said in ("training run", "Every run trained", "A device is", "seed", "Frameworks"):
+            assert said not in text, said

@@ -38,8 +38,9 @@ class Spread:
     median: float
     minimum: float
     maximum: float
-    iqr: float
-    """Distance of the quartiles by linear interpolation (Hyndman and Fan's type 7)."""
+    iqr: float | None
+    """Distance of the quartiles by linear interpolation (Hyndman and Fan's type 7); None where a
+    single value has no spread."""
     interval: Interval | None
     """Confidence interval of the median; None where n is too small for one."""
 
@@ -52,7 +53,7 @@ def spread(values: Sequence[float]) -> Spread:
         median=float(median),
         minimum=min(values),
         maximum=max(values),
-        iqr=float(high - low),
+        iqr=float(high - low) if len(values) > 1 else None,
         interval=median_interval(values),
     )
 

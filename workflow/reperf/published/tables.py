@@ -54,11 +54,12 @@ class PublishedTable:
         """Whether a series of the table begins at one device, so that both figures can be drawn."""
         return self.unit is not None and bool(self.cells["speedup"].notna().any())
 
-    def wide(self, column: str = "throughput") -> pd.DataFrame:
+    def wide(self, column: str | None = None) -> pd.DataFrame:
         """The table as its report shows it.
 
         Args:
-            column: which of the cells' columns to show, where the table holds throughput.
+            column: the one of the cells' columns to show, where the table holds throughput; left
+                out, throughput, and beside it the speedup where the report prints one.
 
         Returns:
             A row a topology: nodes, devices (unless CPU nodes are counted) and a column a series.
@@ -73,9 +74,14 @@ class PublishedTable:
         rows = {"num_nodes": "nodes", "num_devices": "devices"}
         if self.cells["num_devices"].isna().all():
             del rows["num_devices"]
-        wide = self.cells.pivot(index=list(rows), columns="series", values=column)
-        in_order = wide[self.cells["series"].unique()].rename_axis(columns=None)
-        return in_order.reset_index().rename(columns=rows)
+        wide = self.cells.pivot(index=list(rows), columns="series")
+        shown = {}
+        for series in self.cells["series"].unique():
+            shown[series] = wide[column or "throughput", series]
+            printed = wide["speedup_published", series]
+            if column is None and printed.notna().any():
+                shown[f"{series}: speedup"] = printed
+        return pd.DataFrame(shown).reset_index().rename(columns=rows)
 
 
 @cache

@@ -62,6 +62,16 @@ class CellView:
         return pd.notna(self.row.throughput_median)
 
     @property
+    def least(self) -> float | None:
+        """The least throughput of the runs; None where one run alone says nothing of a spread."""
+        return self.row.throughput_min if self.row.n > 1 else None
+
+    @property
+    def greatest(self) -> float | None:
+        """The greatest throughput, likewise."""
+        return self.row.throughput_max if self.row.n > 1 else None
+
+    @property
     def throughputs(self) -> list[float]:
         """Those of the runs that gave one."""
         return [run.row.throughput for run in self.runs if pd.notna(run.row.throughput)]
@@ -189,6 +199,13 @@ class Context:
             if cell.row.status == "unsupported" and title not in why[cell.row.reason]:
                 why[cell.row.reason].append(title)
         return dict(why)
+
+    @property
+    def what_was_measured(self) -> str:
+        """How many runs were trained here, how many logs are of others."""
+        others = sum(run.row.source != "" for suite in self.suites for run in suite.runs)
+        told = [count(len(self.records), "training run")] if self.records or not others else []
+        return " and ".join(told + ([f"{count(others, 'log')} of others"] if others else []))
 
     @property
     def statuses(self) -> Counter[str]:

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import pandas as pd
 
@@ -18,6 +19,13 @@ def number(value: Value) -> str:
 def plain_number(value: Value) -> str:
     """Two decimals, nothing else: "12411.97"."""
     return ABSENT if pd.isna(value) else f"{value:.2f}"
+
+
+def published_speedup(cell: Any) -> str:  # noqa: ANN401 - pandas' named tuple
+    """The speedup that was published; in parentheses where only its throughputs were."""
+    if pd.notna(cell.speedup_published) or pd.isna(cell.speedup):
+        return number(cell.speedup_published)
+    return f"({number(cell.speedup)})"
 
 
 def percent(value: Value) -> str:
@@ -72,6 +80,7 @@ FILTERS: dict[str, Callable] = {
         number,
         percent,
         plain_number,
+        published_speedup,
         shell,
     )
 }
