@@ -6,6 +6,7 @@ import subprocess
 import sys
 from itertools import combinations
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,7 @@ from reperf.labels import series_of, title_of
 from reperf.palette import SPARE, colour_of
 from reperf.systems import load_systems
 from reperf.tables import SUMMARY, write_table
+from reperf.text import printable
 from skimage.color import deltaE_ciede2000, rgb2lab
 
 NAN = float("nan")
@@ -265,6 +267,23 @@ def test_a_figure_is_never_higher_than_a_picture_can_be(cells, tmp_path, monkeyp
     save(draw_throughput(cells, "a", "b", "images/s"), tmp_path / "low")
     with Image.open(tmp_path / "low.png") as image:
         assert image.size[1] == 300
+
+
+HOSTILE = "$\\frac{$ \x1b[2J\n--> <b>&\x00\u2028\u202e\udcff\uffff ]]>"
+
+
+def test_a_figure_shows_any_text_and_holds_no_character_that_xml_forbids(cells, tmp_path):
+    named = cells.assign(series=cells["series"] + HOSTILE, topology=HOSTILE)
+    odd = named.assign(status=named["status"].where(named["speedup"].notna(), HOSTILE))
+    shown = printable(HOSTILE)
+    throughput = draw_throughput(odd, HOSTILE, HOSTILE, HOSTILE)
+    speedup = draw_speedup(odd, HOSTILE, HOSTILE)
+    assert f"PyTorch{shown}" in texts(throughput)
+    for name, figure in (("throughput", throughput), ("speedup", speedup)):
+        save(figure, tmp_path / name)
+        svg = (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
+        assert ElementTree.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"
+        assert svg.replace("\n", "").isprintable()
 
 
 def stated_colours() -> np.ndarray:

@@ -1,10 +1,10 @@
 """The tables: equal bytes for equal content, and cells that say what became of their runs."""
 
+import csv
 import math
-import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from reperf.config import Cell
 from reperf.errors import ReperfError
@@ -63,13 +63,43 @@ def test_a_number_is_read_back_exactly(tmp_path_factory, number):
     assert read_measurements(path)["throughput"][0] == number
 
 
-@given(reason=st.text().map(lambda text: re.sub(r"[\x00\r\n\ud800-\udfff]", " ", text)))
-def test_a_reason_is_read_back_exactly(tmp_path_factory, reason):
+ODD = st.sampled_from("\x00\t\n\r\x1b\x85\u2028\u202e\ufeff\udcff\U000e0001'=+-@\\x1b\\n\\,\"")
+
+
+@given(reason=st.text(st.characters(exclude_categories=()) | ODD))
+@example(reason="a\rforged,row")
+@example(reason="'=1")
+@example(reason=r"C:\new\x1b")
+def test_a_reason_is_read_back_exactly_and_stays_in_its_line(tmp_path_factory, reason):
     path = tmp_path_factory.mktemp("table") / "table.csv"
     write_table(path, [row(1, None, status="failed", reason=reason)], MEASUREMENTS)
+    assert len(path.read_text(encoding="utf-8").splitlines()) == 2
     table = read_measurements(path)
     assert table["reason"][0] == reason
     assert math.isnan(table["throughput"][0])
+
+
+@pytest.mark.parametrize("start", "=+-@\t\r\n\uff1d'")
+def test_no_text_begins_a_formula_in_a_spreadsheet(tmp_path, start):
+    command = f"{start}=cmd|' /C calc'!A0" if start == "'" else f"{start}cmd|' /C calc'!A0"
+    failed = row(1, None, status="failed", reason=command) | {"variant": command}
+    write_table(tmp_path / "table.csv", [failed], MEASUREMENTS)
+    with (tmp_path / "table.csv").open(encoding="utf-8", newline="") as stream:
+        [fields] = csv.DictReader(stream)
+    for column in ("reason", "variant"):
+        assert fields[column][0] in "'\\"
+        assert read_measurements(tmp_path / "table.csv")[column][0] == command
+
+
+def test_numbers_and_harmless_text_stand_in_a_table_as_they_are(tmp_path):
+    ordinary = "rank 3: it's -9, 1 + 1 = 2 @ 5 % in C:\\logs, \u00fcber \u6570\u636e"
+    write_table(
+        tmp_path / "table.csv",
+        [row(1, -1.5, reason=ordinary) | {"repeat": -1}],
+        ["repeat", "throughput", "reason"],
+    )
+    lines = (tmp_path / "table.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[1] == f'-1,-1.5,"{ordinary}"'
 
 
 def test_a_cell_is_the_median_of_its_repeats(tmp_path):
@@ -79,6 +109,12 @@ def test_a_cell_is_the_median_of_its_repeats(tmp_path):
     assert (cell.throughput_min, cell.throughput_max, cell.throughput_iqr) == (1.0, 7.0, 3.0)
     assert (cell.ci_low, cell.ci_high, cell.ci_level) == (1.0, 7.0, 0.984375)
     assert (cell.unit, cell.method) == ("images/s", "window")
+
+
+def test_one_run_has_no_spread(tmp_path):
+    [cell] = summary(tmp_path, [row(1, 5.0), row(2, None, status="failed")]).itertuples()
+    assert (cell.n, cell.throughput_min, cell.throughput_max) == (1, 5.0, 5.0)
+    assert math.isnan(cell.throughput_iqr)
 
 
 def test_speedup_is_against_one_device(tmp_path):

@@ -4,6 +4,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from reperf.text import printable
+
 
 class ReperfError(Exception):
     """Bad input or a result that cannot be given.
@@ -13,8 +15,8 @@ class ReperfError(Exception):
     """
 
     def __init__(self, message: str) -> None:
-        # File names and values from outside may hold line breaks.
-        super().__init__(" ".join(message.splitlines()))
+        # File names and values from outside may hold line breaks and worse.
+        super().__init__(printable(message))
 
 
 @contextmanager

@@ -35,6 +35,7 @@ from reperf.labels import series_of, title_of, unit_of
 from reperf.palette import GRID, INK, MUTED, PAPER, colour_of
 from reperf.published import load_tables
 from reperf.tables import read_summary
+from reperf.text import printable
 
 WIDTH = 5.0  # inches: two figures stand side by side on a desk, one fills a phone
 ROW = 0.185  # inches of height a bar
@@ -94,8 +95,10 @@ def draw_published(folder: Path | str) -> None:
     for table in load_tables():
         if table.has_speedup:
             cells = table.cells.rename(columns={"throughput": "throughput_median"})
+            # What follows from the throughputs stands in for what a report does not print.
+            printed = cells["speedup_published"].fillna(cells["speedup"])
             _save_pair(
-                cells.assign(status="ok"),
+                cells.assign(status="ok", speedup=printed),
                 table.title,
                 f"as published in the {table.report}",
                 table.unit,
@@ -121,7 +124,7 @@ def draw_throughput(cells: pd.DataFrame, title: str, subtitle: str, unit: str) -
             title, f"Throughput, {subtitle}", 1.2 + ROW * (len(cells) + GAP * len(groups))
         )
         whiskers = " (whiskers: minimum to maximum)" if _spreads(cells).any() else ""
-        axes.set_xlabel(f"{unit}{whiskers}")
+        axes.set_xlabel(f"{printable(unit)}{whiskers}")
         axes.xaxis.set_major_locator(MaxNLocator(5))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
         axes.grid(visible=False, axis="y")
@@ -205,7 +208,7 @@ def _shortened(series: pd.Series) -> pd.Series:
 
 
 def _drawable(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells of the series that were tried, smallest topology first.
+    """The cells of the series that were tried, smallest topology first, their words printable.
 
     Adds world_size (number of devices), shape (what the bars are grouped by) and twin (the place of
     a series among those of its system).
@@ -214,7 +217,9 @@ def _drawable(cells: pd.DataFrame) -> pd.DataFrame:
     cells = cells[tried | ~tried.any()]  # where nothing was tried, that is what the figure shows
     sizes = cells[["num_nodes", "devices_per_node"]].astype(int)
     world_size = sizes.prod(axis="columns")
+    shown = {name: cells[name].map(printable) for name in ("series", "topology", "status")}
     return cells.assign(
+        **shown,
         world_size=world_size,
         shape=[*zip(world_size, sizes["num_nodes"], strict=True)],
         twin=cells.groupby("system")["series"].transform(lambda names: pd.factorize(names)[0]),
@@ -229,11 +234,12 @@ def _figure(title: str, subtitle: str, height: float) -> tuple[Figure, Axes]:
         height: inches.
     """
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    lines = textwrap.wrap(title, 52)
+    lines = textwrap.wrap(printable(title), 52)
     below = 0.07 + 0.17 * len(lines)
     # The empty last line keeps the plot clear of the subtitle.
     figure.suptitle("\n".join([*lines, ""]), x=0.01, ha="left", fontsize=10, weight="bold")
-    figure.text(0.01, 1 - below / height, subtitle, va="top", fontsize=SMALL, color=MUTED)
+    below_title = {"va": "top", "fontsize": SMALL, "color": MUTED}
+    figure.text(0.01, 1 - below / height, printable(subtitle), **below_title)
     return figure, figure.add_subplot()
 
 

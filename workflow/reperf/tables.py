@@ -1,7 +1,7 @@
 """The two tables that everything after measuring reads, as CSV files with equal bytes everywhere.
 
 Numbers are written with as many digits as it takes to read the same number again, an empty field
-is no value, lines end with a line feed.
+is no value, lines end with a line feed. Text is written as reperf.text.as_field has it.
 """
 
 import csv
@@ -13,6 +13,7 @@ import pandas as pd
 
 from reperf.errors import ReperfError
 from reperf.files import whole_file
+from reperf.text import as_field, from_field
 
 IDENTITY = {
     "suite": str,
@@ -82,7 +83,7 @@ def _field(value: Any) -> str:  # noqa: ANN401 - whatever a cell holds
         return ""
     if isinstance(value, float):
         return repr(float(value)).removesuffix(".0")  # float(): numpy's prints its type
-    return str(value)
+    return as_field(value) if isinstance(value, str) else str(value)
 
 
 def read_measurements(path: Path | str) -> pd.DataFrame:
@@ -99,12 +100,14 @@ def _read(path: Path | str, columns: Mapping[str, type]) -> pd.DataFrame:
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
     except (OSError, ValueError) as error:
-        raise ReperfError(f"{path}: not a table: {error}") from None
+        raise ReperfError(f"{path}: not a table: {str(error).strip()}") from None
     missing = [column for column in columns if column not in table.columns]
     if missing:
         raise ReperfError(f"{path}: column {missing[0]} is missing")
     for column, kind in columns.items():
-        if kind is not str:
+        if kind is str:
+            table[column] = table[column].map(from_field)
+        else:
             table[column] = _numbers(path, table[column], kind)
     return table
 

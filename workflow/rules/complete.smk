@@ -1,7 +1,9 @@
 # The last word: everything is built, and every cell is measured or its absence is explained.
 
+from reperf.text import printable
+
 if workflow.is_main_process and (left_out := REPORT.left_out()):
-    print(f"reperf: left out of this report: {left_out}", file=sys.stderr)
+    print(printable(f"reperf: left out of this report: {left_out}"), file=sys.stderr)
 
 
 COMPLETE = {"profile": PROFILE}

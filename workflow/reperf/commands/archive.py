@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from reperf.text import printable
+
 
 def add(commands: argparse._SubParsersAction) -> None:
     """Add the command to the parser of `reperf`."""
@@ -26,7 +28,8 @@ def run_verify(options: argparse.Namespace) -> int:
     from reperf.archive.container import verified  # noqa: PLC0415
 
     with verified(options.file) as archive:
-        print(f"{options.file}: {len(archive.namelist())} files, all as they were archived")
+        said = f"{options.file}: {len(archive.namelist())} files, all as they were archived"
+        print(printable(said))
     return 0
 
 
@@ -35,5 +38,5 @@ def run_rebuild(options: argparse.Namespace) -> int:
     from reperf.archive.rebuild import rebuild  # noqa: PLC0415 - matplotlib takes a second
 
     for name in rebuild(options.file, options.to):
-        print(f"{options.to / name}: the same bytes as in {options.file}")
+        print(printable(f"{options.to / name}: the same bytes as in {options.file}"))
     return 0

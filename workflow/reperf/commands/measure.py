@@ -6,7 +6,10 @@ import os
 import re
 from dataclasses import asdict
 from functools import partial
+from math import isfinite
 from pathlib import Path
+
+from reperf.text import printable
 
 REFUSED = 3
 """Exit status when some logs gave no number."""
@@ -89,7 +92,7 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     for answer in answers(options.paths, question, processes=len(os.sched_getaffinity(0))):
         measured = answer.measured
         statuses.add(measured.status)
-        print(json.dumps(asdict(measured)) if options.json else _line(measured), flush=True)
+        print(_object(measured) if options.json else printable(_line(measured)), flush=True)
     return REFUSED if "refused" in statuses else 0
 
 
@@ -101,6 +104,13 @@ def _facts(options: argparse.Namespace) -> list[tuple[str, object]]:
         ("nodes", nodes),
         ("devices_per_node", devices),
     ]
+
+
+def _object(measured) -> str:  # noqa: ANN001 - as below
+    """A run as JSON, which has no infinite number and none that is none."""
+    found = asdict(measured).items()
+    odd = {name: None for name, value in found if isinstance(value, float) and not isfinite(value)}
+    return json.dumps(dict(found) | odd)
 
 
 def _line(measured) -> str:  # noqa: ANN001 - a Measurement, imported when the command runs

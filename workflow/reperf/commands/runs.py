@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from reperf.errors import ReperfError
+from reperf.text import printable
 
 MEASUREMENTS = Path("results/measurements.csv")
 
@@ -40,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     runs = failed_runs(runs) if options.failed else runs[runs["source"] == ""]
     chosen = _choose(runs, options)
     for log in chosen["log"]:
-        print(Path(log).with_name("run.json"))
+        print(printable(str(Path(log).with_name("run.json"))))
     return 0 if len(chosen) else 1
 
 

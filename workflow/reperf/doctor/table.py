@@ -5,6 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from reperf.doctor.record import Diagnosis, Level
+from reperf.text import printable
 
 STYLES: dict[Level, str] = {
     "ok": "green",
@@ -21,7 +22,8 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
         return
     for finding in diagnosis.findings:
         columns = [finding.level, finding.check, diagnosis.place(finding), finding.what]
-        print("\t".join([*columns, finding.advice]).rstrip(), file=console.file)
+        line = "\t".join(map(printable, [*columns, finding.advice]))
+        print(line.rstrip(), file=console.file)
 
 
 def _table(diagnosis: Diagnosis) -> Table:
@@ -31,11 +33,17 @@ def _table(diagnosis: Diagnosis) -> Table:
     former = None
     for finding in diagnosis.findings:
         style = STYLES[finding.level]
-        what = Text(finding.what, style="dim" if finding.level == "not there" else "")
+        what = _plain(finding.what, style="dim" if finding.level == "not there" else "")
         if finding.advice:
-            what.append(f"\n{finding.advice}", style="italic")
+            what.append(f"\n{printable(finding.advice)}", style="italic")
         # A check's name stands once, beside the first of its rows.
         check = "" if finding.check == former else finding.check
         former = finding.check
-        table.add_row(Text(finding.level, style), check, diagnosis.place(finding), what)
+        place = _plain(diagnosis.place(finding))
+        table.add_row(_plain(finding.level, style), _plain(check), place, what)
     return table
+
+
+def _plain(text: str, style: str = "") -> Text:
+    """Text of which rich takes nothing for markup."""
+    return Text(printable(text), style)

@@ -14,6 +14,7 @@ from reperf.measuring.found_logs import Answer, Question, answers, files_of, own
 from reperf.measuring.measure import Method
 from reperf.member_names import fault_of_name, shown
 from reperf.systems import WORKLOADS
+from reperf.text import printable
 
 Row = dict[str, object]
 
@@ -91,7 +92,8 @@ def _measure_source(suite: Suite, source: LogSource, window: Window) -> list[Row
         repeats[cell] += 1
         row["repeat"] = repeats[cell]
         if not row["topology"]:
-            print(f"{row['log']}: in no cell: {row['reason']}", file=sys.stderr)
+            said = f"{row['log']}: in no cell: {row['reason']}"
+            print(printable(said), file=sys.stderr)
     return rows
 
 

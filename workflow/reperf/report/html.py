@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -9,6 +10,7 @@ from markupsafe import Markup
 from reperf.palette import GRID, INK, MUTED, PAPER
 from reperf.report.context import Context
 from reperf.report.formats import FILTERS, TESTS
+from reperf.text import printable, printable_lines
 
 # Where style.css says what a colour is in light and in dark.
 THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--line)", PAPER: "var(--paper)"}
@@ -25,17 +27,29 @@ def render_html(context: Context, figures: Path) -> str:
     environment = Environment(
         loader=PackageLoader("reperf.report"),
         autoescape=True,
+        finalize=_shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= FILTERS
+    environment.filters |= FILTERS | {"block": block}
     environment.tests |= TESTS
     return environment.get_template("report.html.j2").render(
         report=context,
         style=Markup(STYLE.read_text(encoding="utf-8")),
         drawing=lambda stem, label: inline_svg(figures / f"{stem}.svg", stem, label),
     )
+
+
+def block(text: str) -> Markup:
+    """Lines for a <pre>."""
+    return Markup("{}").format(printable_lines(text))
+
+
+def _shown(value: Any) -> Any:  # noqa: ANN401 - what a template prints
+    """Text of which every character may stand in a page."""
+    plain = isinstance(value, str) and not isinstance(value, Markup)
+    return printable(value) if plain else value
 
 
 def inline_svg(path: Path, name: str, label: str) -> Markup:
@@ -55,4 +69,6 @@ def inline_svg(path: Path, name: str, label: str) -> Markup:
         text = text.replace(colour, variable)
     opening, rest = text.split(">", 1)
     opening = re.sub(r' (width|height|version|xmlns)="[^"]*"', "", opening)
-    return Markup('{} role="img" aria-label="{}">{}').format(Markup(opening), label, Markup(rest))
+    return Markup('{} role="img" aria-label="{}">{}').format(
+        Markup(opening), printable(label), Markup(rest)
+    )

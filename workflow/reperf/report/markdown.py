@@ -8,8 +8,12 @@ from markupsafe import Markup
 
 from reperf.report.context import Context
 from reperf.report.formats import FILTERS, TESTS
+from reperf.text import printable, printable_lines
 
-SPECIAL = re.compile(r"([\\`*_\[\]<>|#~]|&(?=[#\w]+;))")
+# Marks wherever they stand; those that begin a list, a rule or a heading; and what many readers of
+# Markdown make a link of.
+SPECIAL = re.compile(r"([\\`*_\[\]<>|#~$]|&(?=[#\w]+;)|^[-+=]|:(?=//)|(?<=\bwww)\.)", re.IGNORECASE)
+NUMBERED = re.compile(r"^(\d{1,9})(?=[.)]( |$))")
 
 
 def render_markdown(context: Context, figures: str) -> str:
@@ -34,7 +38,9 @@ def render_markdown(context: Context, figures: str) -> str:
 
 def code(value: object) -> Markup:
     """Text in a code span."""
-    text = " ".join(str(value).split()).replace("|", "\\|")
+    text = _one_line(str(value)).replace("|", "\\|")
+    if not text:
+        return Markup("")
     fence = _fence(text, least=1)
     pad = " " if "`" in text else ""
     return Markup(f"{fence}{pad}{text}{pad}{fence}")
@@ -43,7 +49,7 @@ def code(value: object) -> Markup:
 def block(text: str) -> Markup:
     """Lines as a block of code."""
     fence = _fence(text, least=3)
-    return Markup("\n".join([fence, *text.strip("\n").splitlines(), fence]))
+    return Markup("\n".join([fence, printable_lines(text).strip("\n"), fence]))
 
 
 def _fence(text: str, least: int) -> str:
@@ -55,4 +61,9 @@ def _literal(value: Any) -> Any:  # noqa: ANN401 - what a template prints
     """Text that Markdown shows as it is, on one line."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    return SPECIAL.sub(r"\\\1", re.sub(r"\s+", " ", value))
+    return NUMBERED.sub(r"\1\\", SPECIAL.sub(r"\\\1", _one_line(value)))
+
+
+def _one_line(text: str) -> str:
+    """The text on one line, with single spaces: Markdown makes structure of others."""
+    return " ".join(printable(text).split())

@@ -1,0 +1,55 @@
+"""Text from outside, shown so that it can do nothing to a terminal, a page or a table.
+
+Logs, records, file names and titles may hold anything. A terminal obeys some characters, others
+begin a new line, turn the text around or cannot be seen; most may not stand in HTML or SVG at all.
+"""
+
+import re
+from unicodedata import category
+
+FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Characters that Unicode counts as letters, marks or symbols, and that nobody sees."""
+
+_ESCAPED = re.compile(r"\\(?:[\\nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
+# What spreadsheets take for the beginning of a formula, whole widths included.
+_FORMULA = re.compile("'*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
+
+
+def printable(text: str) -> str:
+    r"""The text on one line: what is no visible character or space stands as its escape, `\x1b`."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char if _harmless(char) else _escape(char) for char in text)
+
+
+def printable_lines(text: str) -> str:
+    """The text with every line made printable; line feeds and tabs stay."""
+    lines = text.split("\n")
+    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in lines)
+
+
+def as_field(text: str) -> str:
+    """The text for a field of a CSV file: printable, no formula, and `from_field` gives it back.
+
+    A field that a spreadsheet would take for a formula begins with an apostrophe. Text that is
+    harmless as it is stays as it is.
+    """
+    shown = printable(text)
+    if shown != text or _ESCAPED.search(text):
+        shown = "".join(r"\\" if char == "\\" else printable(char) for char in text)
+    return f"'{shown}" if _FORMULA.match(shown) else shown
+
+
+def from_field(field: str) -> str:
+    """The text that `as_field` was given."""
+    if field.startswith("'") and _FORMULA.match(field):
+        field = field[1:]
+    return _ESCAPED.sub(lambda escape: escape[0].encode().decode("unicode_escape"), field)
+
+
+def _harmless(char: str) -> bool:
+    return (char.isprintable() or category(char) == "Zs") and char not in FILLERS
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
