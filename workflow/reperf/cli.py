@@ -1,29 +1,111 @@
 """The `reperf` command: what people ask for outside the workflow."""
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
+from typing import NoReturn, TextIO, TypeVar
 
 from reperf import __version__
-from reperf.commands import archive, config, doctor, measure, runs
 from reperf.errors import ReperfError
+from reperf.text import printable
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C: what a shell says of a program that SIGINT ended."""
+NOBODY_READS = 141
+"""Exit status when `head` and the like have read enough: what a shell says after SIGPIPE."""
+
+Done = TypeVar("Done")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status (0 well, 1 a ReperfError, 2 wrong arguments)."""
-    parser = argparse.ArgumentParser(prog="reperf", description=__doc__)
+    """Run one command.
+
+    Returns:
+        The exit status: 0 well, 1 a ReperfError, 2 wrong arguments, INTERRUPTED, NOBODY_READS, or
+        what the command says of its own.
+    """
+    try:
+        with _output():
+            return _run(arguments)
+    except ReperfError as error:
+        with suppress(OSError):  # there is nobody left to tell
+            print(f"reperf: {error}", file=sys.stderr)
+        return 1
+    except _NobodyReads:
+        return NOBODY_READS
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    # Some take half a second of libraries, during which Ctrl-C must be as quiet as later.
+    from reperf.commands import archive, config, doctor, measure, runs  # noqa: PLC0415
+
+    parser = _Parser(prog="reperf", description=__doc__)
     parser.add_argument("--version", action="version", version=f"reperf {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in COMMANDS:
-        add(commands)
+    # Each adds one command: its parser, with `run` set to a function that takes the parsed options
+    # and returns an exit status. What a command needs is imported when it runs.
+    for command in (archive, config, doctor, measure, runs):
+        command.add(commands)
     options = parser.parse_args(arguments)
-    try:
-        return options.run(options)
-    except ReperfError as error:
-        print(f"reperf: {error}", file=sys.stderr)
-        return 1
+    return options.run(options)
 
 
-# Each adds one command: its parser, with `run` set to a function that takes the parsed options
-# and returns an exit status. What a command needs is imported when it runs.
-COMMANDS = (archive.add, config.add, doctor.add, measure.add, runs.add)
+class _Parser(argparse.ArgumentParser):
+    """A parser, and so all of its commands', that repeats wrong arguments without their escapes."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
+
+
+class _NobodyReads(Exception):
+    """Standard output is a pipe whose reader has gone."""
+
+
+class _Output:
+    """Standard output that takes any character, and whose faults are told from other files'."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        encoding = self._stream.encoding or "utf-8"
+        # A character that the terminal's encoding lacks is shown as its escape.
+        known = text.encode(encoding, "backslashreplace").decode(encoding)
+        return self._do(self._stream.write, known)
+
+    def flush(self) -> None:
+        self._do(self._stream.flush)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+    def _do(self, act: Callable[..., Done], *arguments: str) -> Done:
+        try:
+            return act(*arguments)
+        except OSError as error:
+            # What is left in the buffer would be written, and complained of, when Python ends.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
+            if isinstance(error, BrokenPipeError):
+                raise _NobodyReads from None
+            raise ReperfError(f"standard output: cannot be written: {error.strerror}") from None
+
+
+@contextmanager
+def _output() -> Iterator[None]:
+    """Have all that the block prints go through _Output, to its last character."""
+    if sys.stderr is None:  # closed by the caller; print() would take standard output instead
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    if sys.stdout is None:
+        raise ReperfError("standard output: is closed; allowed: a terminal, a file or a pipe")
+    output = _Output(sys.stdout)
+    with redirect_stdout(output):
+        try:
+            yield
+        finally:
+            output.flush()

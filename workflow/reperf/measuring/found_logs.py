@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path, PurePath
+from signal import SIG_DFL, SIGINT, signal
 from typing import IO
 
 from reperf.archive.container import MANIFEST
@@ -103,7 +104,9 @@ def answers(paths: Iterable[Path], question: Question, processes: int = 1) -> It
     if processes == 1 or len(units) == 1 or size < WORTH_PROCESSES:
         yield from (answer for unit in units for answer in _of_unit(question, unit))
         return
-    with ProcessPoolExecutor(min(processes, len(units))) as pool:
+    # Ctrl-C reaches these processes too: they end without a word.
+    quiet = {"initializer": signal, "initargs": (SIGINT, SIG_DFL)}
+    with ProcessPoolExecutor(min(processes, len(units)), **quiet) as pool:
         for found in pool.map(partial(_of_unit, question), units):
             yield from found
 

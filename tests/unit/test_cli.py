@@ -1,0 +1,152 @@
+"""The `reperf` command where its output, its reader or its user will not have any more of it."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from reperf.archive.container import Member, write
+from reperf.cli import INTERRUPTED, NOBODY_READS
+from reperf.commands.measure import _object
+from reperf.doctor.record import Finding
+from reperf.doctor.table import show
+from reperf.measuring.measure import Measurement
+from reperf.tables import MEASUREMENTS, write_table
+from rich.console import Console
+from test_doctor import diagnosis
+
+LOG = Path(__file__).parents[1] / "data" / "logs" / "oneflow_resnet50_2n8g_b128_fp32.log"
+REPERF = Path(sys.executable).with_name("reperf")
+HOSTILE = "\x1b[31mred\r\n\u202e [bold]x[/bold]"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Something for every command to print: a log, an archive, a table of runs that failed."""
+    shutil.copy(LOG, tmp_path / "train.log")
+    write(tmp_path / "x.zip", [Member.of_bytes("a", b"a")])
+    row = dict.fromkeys(MEASUREMENTS) | {"repeat": 1, "status": "failed", "log": "a/b/train.log"}
+    write_table(tmp_path / "results/measurements.csv", [row] * 3, MEASUREMENTS)
+    return tmp_path
+
+
+def call(folder: Path, line: str, **variables: str) -> subprocess.CompletedProcess:
+    """Run a line of bash in a folder; the status is that of reperf in its pipe."""
+    command = f"set -o pipefail; {line}".replace("reperf", str(REPERF))
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+COMMANDS = [
+    "--help",
+    "config docs",
+    "config schema",
+    "measure train.log",
+    "measure --json train.log",
+    "archive verify x.zip",
+    "runs --failed",
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_reader_that_has_read_enough_ends_a_command_without_a_word(folder, command):
+    answer = call(folder, f"reperf {command} | true")
+    assert (answer.returncode, answer.stderr) == (NOBODY_READS, "")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_output_that_cannot_be_written_is_one_line(folder, command):
+    answer = call(folder, f"reperf {command} > /dev/full")
+    assert answer.returncode == 1
+    assert answer.stderr == (
+        "reperf: standard output: cannot be written: No space left on device\n"
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_closed_output_is_one_line(folder, command):
+    answer = call(folder, f"reperf {command} >&-")
+    assert answer.returncode == 1
+    assert answer.stderr == (
+        "reperf: standard output: is closed; allowed: a terminal, a file or a pipe\n"
+    )
+
+
+def test_an_error_that_nobody_can_read_does_not_reach_the_output(folder):
+    answer = call(folder, "reperf measure nothing.zip 2>&-; reperf archive verify no.zip 2>&-")
+    assert (answer.returncode, answer.stdout) == (1, "")
+
+
+@pytest.mark.parametrize("encoding", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}])
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_a_terminal_that_knows_ascii_alone_is_shown_any_name(folder, encoding, form):
+    for name in ("\u00fc\u6570.log", "\udcff.log"):
+        shutil.copy(LOG, folder / name)
+    variables = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"} | encoding
+    answer = call(folder, f"reperf measure {form} *.log", **variables)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert len(answer.stdout.splitlines()) == 3
+    assert answer.stdout.isascii()
+
+
+def test_names_of_files_cannot_write_to_the_terminal_or_forge_a_line(folder):
+    name = HOSTILE.replace("/", "_")
+    shutil.copy(LOG, folder / f"{name}.log")
+    shutil.copy(folder / "x.zip", folder / f"{name}.zip")
+    row = dict.fromkeys(MEASUREMENTS) | {"repeat": 1, "log": f"{name}/train.log"}
+    write_table(folder / "results/measurements.csv", [row], MEASUREMENTS)
+    lines = ("measure *red*.log", "archive verify *red*.zip", "archive verify *red*.log", "runs")
+    for line in (*lines, r"measure $'\e[31mred\r\n'", "config *red*.log"):
+        answer = call(folder, f"reperf {line}")
+        said = answer.stdout + answer.stderr
+        assert r"\x1b[31mred\r\n" in said, line
+        assert said.replace("\n", "").isprintable(), line
+        assert not re.search(r"^ *\[bold\]", said, re.MULTILINE), line
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_what_the_doctor_found_is_shown_letter_by_letter(terminal):
+    finding = Finding(check=HOSTILE, level="error", nodes=(HOSTILE,), what=HOSTILE, advice=HOSTILE)
+    found = diagnosis().model_copy(update={"findings": (finding,)})
+    stream = StringIO()
+    show(found, Console(file=stream, force_terminal=terminal, width=400, color_system=None))
+    said = stream.getvalue()
+    assert said.count(r"\x1b[31mred\r\n\u202e [bold]x[/bold]") == 4
+    assert said.replace("\n", "").replace("\t", "").isprintable()
+    assert len(said.splitlines()) == (3 if terminal else 1)  # the advice has a line of its own
+
+
+def test_an_object_of_json_holds_no_number_that_json_lacks():
+    odd = Measurement("log", None, "refused", throughput=float("inf"), seconds=float("nan"))
+    found = json.loads(_object(odd), parse_constant=pytest.fail)
+    assert (found["throughput"], found["seconds"]) == (None, None)
+
+
+def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
+    os.mkfifo(tmp_path / "train.log")
+    command = subprocess.Popen(
+        [REPERF, "measure", tmp_path / "train.log"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    writer = os.open(tmp_path / "train.log", os.O_WRONLY)  # returns when reperf reads
+    os.write(writer, b"a line\n")
+    time.sleep(0.2)
+    command.send_signal(signal.SIGINT)
+    answer = command.communicate(timeout=60)
+    os.close(writer)
+    assert (command.returncode, *answer) == (INTERRUPTED, "", "")
