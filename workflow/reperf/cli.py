@@ -55,7 +55,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser, and so all of its commands', that repeats wrong arguments without their escapes."""
+    """A parser, and so those of its commands, whose complaints are printable."""
 
     def error(self, message: str) -> NoReturn:
         super().error(printable(message))

@@ -152,7 +152,8 @@ def test_one_run_alone_shows_no_spread(big_benchmark, tmp_path):
     odd = {"n": 1, "throughput_iqr": float("nan"), "ci_level": float("nan")}
     lonely = big_benchmark.summary.assign(**columns, **odd).iloc[:1]
     html, markdown = replace(big_benchmark, summary=lonely).write(tmp_path)
-    assert html.count("<b>123.45</b>") == html.count("123.45") == 2  # on top, and in the table
+    # On top, in the table and beside the published number: the median alone, which is bold.
+    assert html.count("<b>123.45</b>") == html.count("123.45") == 3
     results = html.partition('<section id="results">')[2].partition('<section id="environment">')[0]
     assert results.count(f'<td class="n">{ABSENT}</td>') == 4  # the interval has none either
     assert f"| 1 | 123.45 | {ABSENT} | {ABSENT} |" in markdown
