@@ -21,6 +21,7 @@ from reperf.training.slurm import (
     status_command,
 )
 from reperf.training.tries import keep_lost
+from snakemake_logger_plugin_reperf import LogHandler
 
 # A plan is millions of objects, all of which stay: looking for garbage takes a tenth of planning.
 gc.set_threshold(100_000)
@@ -37,6 +38,8 @@ with one_line_errors():
     check_library(Path(workflow.basedir))
     REPORT = load_report(config, source=CONFIGURATION)
     check_fits(REPORT)
+
+LogHandler.window = REPORT.window  # what it says of a run is measured as in the report
 
 SUITES = [suite.name for suite in REPORT.suites]
 RUNS = {suite.name: REPORT.runs(suite) for suite in REPORT.suites}

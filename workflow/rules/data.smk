@@ -67,6 +67,6 @@ rule convert:
         parts=REPORT.data.parts,
         seed=REPORT.data.seed,
     message:
-        "convert the images to {wildcards.format}, progress in {log}"
+        "convert the images to {wildcards.format}"
     script:
         "../scripts/convert.py"

@@ -1,0 +1,90 @@
+"""What a job gave: a run's throughput or status, and the reason why a job failed."""
+
+import json
+from pathlib import Path
+
+from reperf.config import Window
+from reperf.logs import mllog
+from reperf.measuring.measure import Method, measure_log
+from reperf.progress.text import duration, one_line
+
+_TAIL = 64 * 1024
+_RECORD = 16 * 1024 * 1024
+
+State = tuple[int, int] | None
+"""By what a file that is written anew differs from before: its time in ns and its bytes."""
+
+
+def of_run(record: Path, log: Path, window: Window) -> tuple[bool, str]:
+    """What a run gave that has ended.
+
+    Args:
+        record: its run.json.
+        log: its train.log, which is measured as the report does.
+        window: the measured iterations.
+
+    Returns:
+        Whether it is a result, and "25.30 images/s (12 s)" or the status and the reason.
+    """
+    try:
+        with record.open(encoding="utf-8") as stream:
+            said = json.loads(stream.read(_RECORD))
+        status, reason, seconds = said["status"], said["reason"], float(said["seconds"])
+        took = f" ({duration(seconds)})" if seconds else ""
+        if status == "ok":
+            gave, good = _throughput(log, window)
+            return good, gave + took
+        return status in ("oom", "unsupported"), one_line(f"{status}: {reason}") + took
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        return False, one_line(f"its record cannot be read: {error}")
+
+
+def _throughput(log: Path, window: Window) -> tuple[str, bool]:
+    with log.open("rb") as stream:
+        found = [
+            one for one, _ in measure_log(str(log), stream, Method(window=window), mllog.FORMAT)
+        ]
+    if len(found) != 1:
+        return f"no throughput: {len(found)} runs are in its log", False
+    (one,) = found
+    if one.throughput is None:
+        return one_line(f"no throughput: {one.reason}"), False
+    return f"{one.throughput:,.2f} {one.unit}", True
+
+
+def state_of(file: Path) -> State:
+    """What tells later whether a file was written anew; None where there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def reason_in(log: Path, before: State) -> str:
+    """Why a job failed, as it wrote to its log: the line for people, else the last one.
+
+    Args:
+        log: the job's.
+        before: the log's state when the job began: what is older is of another try.
+
+    Returns:
+        One line, "" if the job wrote nothing.
+    """
+    if state_of(log) in (None, before):
+        return ""
+    lines = tail(log)
+    said = [line for line in lines if line.startswith("reperf: ")]
+    return one_line((said or lines or [""])[-1].removeprefix("reperf: "))
+
+
+def tail(log: Path) -> list[str]:
+    """The last lines of a log that hold something; none where it cannot be read."""
+    try:
+        with log.open("rb") as stream:
+            size = stream.seek(0, 2)
+            stream.seek(max(0, size - _TAIL))
+            text = stream.read(_TAIL).decode("utf-8", "replace")
+    except OSError:
+        return []
+    return [line for line in text.splitlines() if line.strip()]

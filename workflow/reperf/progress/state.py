@@ -1,0 +1,163 @@
+"""What is planned, what is done and what is being done; and the line that each event is worth."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from reperf.config import Window
+from reperf.progress.outcome import State, of_run, reason_in, state_of, tail
+from reperf.progress.pace import Pace
+from reperf.progress.text import about, one_line
+
+RUN = "train"
+"""The rule that makes runs."""
+LARGER = ("environment", "convert", "report")
+"""Rules of which people are told when they begin, on a terminal or not."""
+
+
+class Line(NamedTuple):
+    """What is to be said."""
+
+    text: str
+    bad: bool = False
+
+
+@dataclass(frozen=True)
+class Job:
+    """A step that is being done."""
+
+    rule: str
+    title: str
+    log: Path | None
+    log_before: State
+    outputs: tuple[Path, ...]
+    started: float
+
+    @property
+    def is_run(self) -> bool:
+        return self.rule == RUN
+
+
+class Progress:
+    """The state of one call. Times are seconds of the clock that is given."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._pace = Pace()
+        self._jobs: dict[int, Job] = {}
+        self._known: dict[int, Job] = {}
+        self._given_up: set[int] = set()
+        self._ended = 0
+        self.runs = 0
+        self.steps = 0
+        self.window = Window()
+
+    def planned(self, counts: Mapping[str, int]) -> Line:
+        """The plan is made.
+
+        Args:
+            counts: jobs of each rule, and their sum as `total`.
+        """
+        self.runs = counts.get(RUN, 0)
+        self.steps = counts.get("total", 0) - self.runs - counts.get("all", 0)
+        return Line(f"{_count(self.runs, 'run')} and {_count(self.steps, 'other step')} to do")
+
+    @property
+    def ended(self) -> int:
+        """Runs that have ended and are not tried again."""
+        return self._ended + len(self._given_up)
+
+    def started(
+        self,
+        number: int,
+        *,
+        rule: str,
+        message: str,
+        wildcards: Mapping[str, str],
+        logs: Sequence[str],
+        outputs: Sequence[str],
+    ) -> Line | None:
+        """A job has begun; a line is worth what takes long, and a run's further try."""
+        log = Path(logs[0]) if logs else None
+        title = one_line(message or rule)
+        if rule == RUN:
+            title = one_line(
+                "{suite} {entry} {topology}, repeat {repeat}".format_map(dict(wildcards))
+            )
+        before = state_of(log) if log else None
+        job = Job(rule, title, log, before, tuple(map(Path, outputs)), self._clock())
+        again = number in self._known
+        self._jobs[number] = self._known[number] = job
+        if job.is_run:
+            self._given_up.discard(number)
+            self._pace.started(job.started)
+        if again:
+            return Line(f"{self._named(job)}: tried again")
+        return Line(f"{title}; its log: {log}") if rule in LARGER else None
+
+    def finished(self, number: int) -> Line | None:
+        """A job has ended well; a line says what a run gave."""
+        job = self._jobs.pop(number, None)
+        if job is None or not job.is_run:
+            return None
+        named = self._named(job)
+        self._ended += 1
+        self._pace.ended(self._clock())
+        files = {file.name: file for file in job.outputs}
+        good, gave = of_run(files["run.json"], files["train.log"], self.window)
+        where = "" if good else f"; its log: {files['train.log']}"
+        return Line(f"{named}: {gave}{where}{self._left('; ')}", bad=not good)
+
+    def failed(self, number: int, rule: str, logs: Sequence[str], message: str) -> Line:
+        """A job has failed, perhaps to be tried again.
+
+        Args:
+            logs: the job's own one first, then those of who ran it.
+            message: what Snakemake knows, taken where the job itself left no reason.
+        """
+        job = self._jobs.pop(number, None)
+        own = Path(logs[0]) if logs else None
+        reason = reason_in(own, job.log_before) if own and job else ""
+        reason = reason or one_line(message) or "it left no reason"
+        named = rule
+        if job is not None:
+            named = self._named(job)
+            if job.is_run:
+                self._pace.ended(self._clock(), counts=False)
+                self._given_up.add(number)
+        where = f" ({', '.join(map(one_line, logs))})" if logs else ""
+        return Line(f"{named}: failed: {reason}{where}", bad=True)
+
+    def head(self) -> tuple[str, str]:
+        """Which run of how many, and how long is left: "7 of 18 runs", "about 2 min left"."""
+        return (f"{self.ended} of {self.runs} runs" if self.runs else "", self._left(""))
+
+    def doing(self, most: int) -> list[str]:
+        """What is being done, in at most so many lines, the newest first."""
+        now = self._clock()
+        jobs = list(self._jobs.values())[::-1]
+        shown = jobs if len(jobs) <= most else jobs[: max(0, most - 1)]
+        lines = [f"{job.title}: {self._far(job)}{about(now - job.started)}" for job in shown]
+        rest = len(jobs) - len(shown)
+        return [*lines, f"and {rest} more"] if rest and most else lines
+
+    def _far(self, job: Job) -> str:
+        """How far a step is, as it says itself in its log."""
+        if job.is_run or job.log is None or state_of(job.log) in (None, job.log_before):
+            return ""
+        said = tail(job.log)[-1:]
+        return f"{one_line(said[0])}; " if said else ""
+
+    def _named(self, job: Job) -> str:
+        return f"run {self.ended + 1} of {self.runs}: {job.title}" if job.is_run else job.title
+
+    def _left(self, before: str) -> str:
+        runs = self.runs - self.ended
+        seconds = self._pace.left(runs, self._clock()) if runs > 0 else None
+        return "" if seconds is None else f"{before}about {about(seconds)} left"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + "s" * (number != 1)

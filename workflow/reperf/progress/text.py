@@ -1,0 +1,35 @@
+"""Lines for people: times as one says them, and names that cannot steer a terminal."""
+
+LONGEST = 1000
+"""Characters of a line; what is longer stands in the log."""
+
+
+def duration(seconds: float) -> str:
+    """A time as one says it: "3.2 s", "45 s", "12 min", "1 h 20 min"."""
+    if round(seconds, 1) < 10:
+        return f"{seconds:.1f} s"
+    if round(seconds) < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 100:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")
+
+
+def about(seconds: float) -> str:
+    """A time that is not known better than to the second."""
+    return duration(seconds) if seconds >= 10 else f"{max(1, round(seconds))} s"
+
+
+def printable(text: str) -> str:
+    r"""The text with control characters as escapes such as \x1b; line breaks stay."""
+    return "".join(
+        sign if sign.isprintable() or sign in "\n" else sign.encode("unicode_escape").decode()
+        for sign in text.replace("\t", " ").encode("utf-8", "backslashreplace").decode()
+    )
+
+
+def one_line(text: str) -> str:
+    """The text as one line that can be printed, cut where it is longer than LONGEST."""
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]} .."

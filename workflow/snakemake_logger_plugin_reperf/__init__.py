@@ -1,0 +1,188 @@
+"""Snakemake's logger that says what people want to know; all the rest goes to a file under logs/.
+
+Snakemake finds it by its name, as `logger: [reperf]`. A dry run, and a call with --verbose,
+--printshellcmds or --debug-dag, looks as it does without this logger.
+"""
+
+import logging
+import sys
+from contextlib import suppress
+from datetime import datetime
+from logging import LogRecord
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+if TYPE_CHECKING:
+    from reperf.config import Window
+    from reperf.progress.state import Line
+
+__all__ = ["LogHandler"]
+
+# Before the first job, what is not known is shown: it may be the answer to --report or --unlock.
+_NOISE = (
+    "Building DAG of jobs",
+    "Using shell: ",
+    "host: ",
+    "Assuming unrestricted shared filesystem usage",
+    "Conda environments: ignored",
+    "Singularity containers: ignored",
+)
+_NOISE_EVENTS = (LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO)
+# After it, this is all of Snakemake's information that people can use.
+_NEWS = ("Terminating processes", "Will exit after")
+# Errors that others say better: the failed jobs themselves, and the last lines of the call.
+_REPEATED = (
+    "Exiting because a job execution failed",
+    "WorkflowError:\nAt least one job did not complete successfully",
+)
+
+
+class LogHandler(LogHandlerBase):
+    """`logger: [reperf]`; called in a thread of its own, one record after the other."""
+
+    window: "Window | None" = None
+    """The measured iterations of the report, set by the workflow."""
+    writes_to_stream = True
+    writes_to_file = False
+    has_filter = True
+    has_formatter = True
+    needs_rulegraph = False
+
+    def __post_init__(self) -> None:
+        from reperf.progress.output import PlainLines  # noqa: PLC0415
+        from reperf.progress.state import Progress  # noqa: PLC0415
+        from snakemake.logging import (  # noqa: PLC0415 - Snakemake imports its plugins early
+            ColorizingTextHandler,
+            DefaultFilter,
+            DefaultFormatter,
+        )
+
+        settings = self.common_settings
+        quiet = {one.name for one in settings.quiet or ()}
+        self._says_progress = not quiet & {"ALL", "RULES", "PROGRESS"}
+        self._says_warnings = "ALL" not in quiet
+        self._formatter = DefaultFormatter(None, settings.show_failed_logs)
+        self._snakemakes_own = None
+        if settings.dryrun or settings.verbose or settings.printshellcmds or settings.debug_dag:
+            self._snakemakes_own = ColorizingTextHandler(
+                settings.nocolor,
+                sys.stdout if settings.stdout else sys.stderr,
+                DefaultFormatter(settings.quiet, settings.show_failed_logs),
+                DefaultFilter(
+                    settings.quiet,
+                    settings.debug_dag,
+                    settings.verbose,
+                    settings.dryrun,
+                    settings.printshellcmds,
+                ),
+            )
+        self._progress = Progress()
+        self._screen = PlainLines(sys.stderr)
+        self._begun = False
+        self._log = None
+        self._early: list[str] = []
+        self._cause = ""
+        self._failed = False
+
+    def emit(self, record: LogRecord) -> None:
+        if self._snakemakes_own is not None:
+            self._snakemakes_own.handle(record)
+            return
+        try:
+            self._keep(record)
+            self._tell(record)
+        except Exception:
+            self.handleError(record)
+
+    def close(self) -> None:
+        """End the display, and name the log if anything failed. Snakemake may call it twice."""
+        log, self._log = self._log, None
+        self._screen.close()
+        if log is not None:
+            if self._failed:
+                self._say_always(f"all that was said is in {log.path}")
+            log.close()
+        super().close()
+
+    def _keep(self, record: LogRecord) -> None:
+        """Add a record to the log of all that is said, which begins with the first job."""
+        text = self._formatter.format(record)
+        event = getattr(record, "event", None)
+        if not text or text == "None" or (event == LogEvent.SHELLCMD and not record.shellcmd):
+            return
+        if self._log is not None:
+            self._log.write(f"{text}\n")
+        else:
+            self._early.append(f"{text}\n")
+
+    def _tell(self, record: LogRecord) -> None:
+        event = getattr(record, "event", None)
+        if event == LogEvent.RUN_INFO:
+            self._begin(record)
+        elif event == LogEvent.JOB_INFO:
+            self._say(
+                self._progress.started(
+                    record.jobid,
+                    rule=record.rule_name,
+                    message=record.rule_msg,
+                    wildcards=record.wildcards,
+                    logs=record.log,
+                    outputs=record.output,
+                )
+            )
+        elif event == LogEvent.JOB_FINISHED:
+            self._say(self._progress.finished(record.job_id))
+        elif event == LogEvent.JOB_ERROR:
+            self._failed = True
+            message = record.rule_msg or self._cause
+            line = self._progress.failed(record.jobid, record.rule_name, record.log, message)
+            self._say_always(line.text, bad=True)
+        elif event is None or event == LogEvent.ERROR:
+            self._tell_message(record, record.getMessage())
+
+    def _begin(self, record: LogRecord) -> None:
+        """The plan is made, jobs follow."""
+        from reperf.progress.output import FullLog, screen  # noqa: PLC0415
+
+        self._begun = True
+        if self.window is not None:
+            self._progress.window = self.window
+        plan = self._progress.planned(record.stats)
+        with suppress(OSError):
+            self._log = FullLog(Path("logs", f"{datetime.now():%Y-%m-%dT%H%M%S}.log"))
+            self._log.write("".join(self._early))
+        self._early = []
+        wants_color = self._says_progress and not self.common_settings.nocolor
+        self._screen = screen(self._progress, color=wants_color)
+        self._say(plan)
+
+    def _tell_message(self, record: LogRecord, message: str) -> None:
+        """Show what Snakemake says beside its events, where people can use it."""
+        if record.levelno >= logging.ERROR:
+            cause = getattr(record, "exception", "") == "RuleException"
+            if cause:  # of a job, whose own failure comes next
+                self._cause = message.splitlines()[-1]
+            elif not message.startswith(_REPEATED):
+                self._failed = True
+                self._say_always(message, bad=True)
+        elif record.levelno >= logging.WARNING:
+            if self._says_warnings:
+                self._say_always(message)
+        elif not self._begun:
+            if self._says_warnings and not message.startswith(_NOISE):
+                self._say_always(message)
+        elif message.startswith(_NEWS):
+            self._failed = True
+            self._say_always(message)
+
+    def _say(self, line: "Line | None") -> None:
+        if line is not None and self._says_progress:
+            self._screen.say(line)
+
+    def _say_always(self, text: str, *, bad: bool = False) -> None:
+        from reperf.progress.state import Line  # noqa: PLC0415
+
+        self._screen.say(Line(text, bad))
