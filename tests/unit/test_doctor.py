@@ -300,6 +300,8 @@ def test_nodes_are_named_where_somebody_must_go_there():
 BAD_INPUT = [
     (["--profile", "nowhere"], "profile nowhere: not there; allowed: "),
     (["--profile", "local"], "local/report.yaml: No such file or directory"),
+    ([], "local/report.yaml: No such file or directory; call it where reperf lies, or name one"),
+    (["--configfile", "big.yaml"], "suite one: topology 1n9999g is too large"),
     (["--profile", "local", "--configfile", "no.yaml"], "no.yaml: No such file or directory"),
     (["--profile", "local", "--configfile", "text"], "text: is not YAML: "),
     (

@@ -6,7 +6,7 @@ import json
 def test_the_doctor_looks_at_this_machine_and_the_report_shows_it(finished_benchmark):
     benchmark = finished_benchmark
     assert benchmark.planned() == {}
-    answer = benchmark.call("reperf", "doctor", "--profile", "local")
+    answer = benchmark.call("reperf", "doctor")
     assert answer.returncode == 0, answer.stdout
     kept = json.loads((benchmark.folder / "results/doctor.json").read_text())
     (visit,) = kept["visits"]

@@ -32,7 +32,8 @@ _NOISE = (
 )
 _NOISE_EVENTS = (LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO)
 # After it, this is all of Snakemake's information that people can use.
-_NEWS = ("Terminating processes", "Will exit after")
+_STOPS = "Terminating processes"
+_NEWS = (_STOPS, "Will exit after")
 # Errors that others say better: the failed jobs themselves, and the last lines of the call.
 _REPEATED = (
     "Exiting because a job execution failed",
@@ -86,6 +87,7 @@ class LogHandler(LogHandlerBase):
         self._early: list[str] = []
         self._cause = ""
         self._failed = False
+        self._stopping = False
 
     def emit(self, record: LogRecord) -> None:
         if self._snakemakes_own is not None:
@@ -110,8 +112,7 @@ class LogHandler(LogHandlerBase):
     def _keep(self, record: LogRecord) -> None:
         """Add a record to the log of all that is said, which begins with the first job."""
         text = self._formatter.format(record)
-        event = getattr(record, "event", None)
-        if not text or text == "None" or (event == LogEvent.SHELLCMD and not record.shellcmd):
+        if not text or text in ("None", "Shell command: None"):
             return
         if self._log is not None:
             self._log.write(f"{text}\n")
@@ -135,7 +136,7 @@ class LogHandler(LogHandlerBase):
             )
         elif event == LogEvent.JOB_FINISHED:
             self._say(self._progress.finished(record.job_id))
-        elif event == LogEvent.JOB_ERROR:
+        elif event == LogEvent.JOB_ERROR and not self._stopping:
             self._failed = True
             message = record.rule_msg or self._cause
             line = self._progress.failed(record.jobid, record.rule_name, record.log, message)
@@ -176,6 +177,7 @@ class LogHandler(LogHandlerBase):
                 self._say_always(message)
         elif message.startswith(_NEWS):
             self._failed = True
+            self._stopping = self._stopping or message.startswith(_STOPS)
             self._say_always(message)
 
     def _say(self, line: "Line | None") -> None:

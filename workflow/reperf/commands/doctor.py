@@ -13,7 +13,9 @@ def add(commands: argparse._SubParsersAction) -> None:
         "benchmarks. Exit status: 0 no error, warnings or not; 1 something would spoil runs.",
     )
     parser.add_argument(
-        "--profile", required=True, help="as for snakemake: local, slurm, or a folder of your own"
+        "--profile",
+        default="local",
+        help="as for snakemake: local, slurm, or a folder of your own; left out, this machine",
     )
     parser.add_argument(
         "--configfile", type=Path, metavar="FILE", help="instead of the profile's own report"

@@ -96,6 +96,9 @@ def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]
     settings = _settings_of(profile)
     named = settings.get("configfile", "config.yaml")
     source = configfile or Path(named[-1] if isinstance(named, list) else named)
+    if not source.exists():
+        advice = "" if configfile else "; call it where reperf lies, or name one: --configfile FILE"
+        raise ReperfError(f"{source}: No such file or directory{advice}")
     report = load_report(read_written(source), str(source))
     check_profile(report, settings.get("executor"), str(source))
     if report.cluster is None:
