@@ -73,7 +73,17 @@ def test_a_run_past_its_time_limit_is_tried_again_and_then_recorded(benchmark: B
     benchmark.configure(suites=ONE_RUN, time_limit=1)
     answer = benchmark.snakemake()
     assert answer.returncode != 0
-    assert answer.stdout.splitlines()[-1] == f"run the failed cells again: {RERUN}"
+    *_, first, again, second, incomplete, full_text, last = answer.stdout.splitlines()
+    run = "run 1 of 1: small-synthetic pytorch 1n1g, repeat 1: "
+    assert first.startswith(f"{run}failed: results/runs/")
+    assert "timeout: no end after 1 s" in first
+    assert first.endswith(" (logs/train/small-synthetic/pytorch/1n1g/1.log)")
+    assert again == f"{run}tried again"
+    assert second.startswith(f"{run}timeout: no end after 1 s")
+    assert "failed: 1 of 1 cells failed: small-synthetic/pytorch/1n1g (timeout: " in incomplete
+    log = benchmark.folder / full_text.removeprefix("all that was said is in ")
+    assert "Error in rule train" in log.read_text()
+    assert last == f"run the failed cells again: {RERUN}"
     assert (cell(benchmark)["status"], cell(benchmark)["n"]) == ("timeout", 0)
     assert "no end after 1 s" in cell(benchmark)["reason"]
     assert pd.isna(cell(benchmark)["throughput_median"])

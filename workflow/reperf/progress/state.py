@@ -62,7 +62,9 @@ class Progress:
         """
         self.runs = counts.get(RUN, 0)
         self.steps = counts.get("total", 0) - self.runs - counts.get("all", 0)
-        return Line(f"{_count(self.runs, 'run')} and {_count(self.steps, 'other step')} to do")
+        runs = [_count(self.runs, "run")] * bool(self.runs)
+        steps = [_count(self.steps, "other step" if runs else "step")] * bool(self.steps)
+        return Line(f"{' and '.join(runs + steps) or 'nothing'} to do")
 
     @property
     def ended(self) -> int:

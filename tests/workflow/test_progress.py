@@ -1,0 +1,152 @@
+"""What people see while a report is made: in a pipe, and on a terminal."""
+
+import fcntl
+import os
+import re
+import signal
+import struct
+import subprocess
+import termios
+import time
+from pathlib import Path
+
+import pandas as pd
+import psutil
+from small_benchmark import SMALL, Benchmark
+
+ONE_RUN = [SMALL["suites"][1] | {"systems": ["pytorch"]}]
+WHERE = "The report is in results/report.html and results/report.md"
+
+
+class Terminal:
+    """A terminal of 80 columns that runs one command, and all that the command wrote to it."""
+
+    def __init__(self, benchmark: Benchmark, *arguments: str, **variables: str) -> None:
+        self._master, slave = os.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self._before = termios.tcgetattr(slave)
+        self._slave = slave
+        self.text = ""
+        self.process = subprocess.Popen(
+            ["setsid", "--ctty", *benchmark.command(*arguments)],  # Ctrl-C is its own
+            cwd=benchmark.folder,
+            env=benchmark.environment | {"TERM": "xterm-256color", "NO_COLOR": ""} | variables,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+        )
+        os.set_blocking(self._master, False)
+
+    def read_until(self, pattern: str = "", seconds: float = 240) -> None:
+        """Read until a pattern has come, or, without one, until the command has ended."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            ended = self.process.poll() is not None
+            try:
+                self.text += os.read(self._master, 1 << 16).decode()
+            except BlockingIOError:
+                if ended:
+                    return
+                time.sleep(0.05)
+            if pattern and re.search(pattern, self.text):
+                return
+        raise AssertionError(f"{pattern!r} never came: {self.text}")
+
+    def press_ctrl_c(self) -> None:
+        os.write(self._master, b"\x03")
+
+    def is_as_before(self) -> bool:
+        """Whether the terminal's settings are as before, and its cursor was never hidden."""
+        same = termios.tcgetattr(self._slave) == self._before
+        return same and not re.search(r"\x1b\[\?(25l|1049h)", self.text)
+
+    @property
+    def last_lines(self) -> list[str]:
+        """The lines below all that was drawn."""
+        return re.split(r"\x1b\[[0-9;?]*[A-Za-z]", self.text)[-1].split()
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        os.close(self._master)
+        os.close(self._slave)
+
+
+def said_of_the_run(benchmark: Benchmark) -> str:
+    """What must be said of the one run, from the table that the report shows."""
+    runs = pd.read_csv(benchmark.folder / "results/measurements.csv")
+    (throughput,) = runs["throughput"]
+    return f"run 1 of 1: small-synthetic pytorch 1n1g, repeat 1: {throughput:,.2f} images/s ("
+
+
+def full_log(benchmark: Benchmark) -> str:
+    (log,) = (benchmark.folder / "logs").glob("????-??-??T??????.log")
+    return log.read_text()
+
+
+def test_in_a_pipe_there_is_a_plain_line_a_run_and_the_full_text_is_in_a_log(benchmark: Benchmark):
+    benchmark.configure(suites=ONE_RUN)
+    answer = benchmark.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    lines = answer.stdout.splitlines()
+    assert re.fullmatch(r"1 run and \d+ other steps to do", lines[-4]), answer.stdout
+    assert lines[-3].startswith(said_of_the_run(benchmark))
+    assert lines[-2:] == ["write the report; its log: logs/report.log", WHERE]
+    assert "\x1b" not in answer.stdout
+    assert "Reason: " not in answer.stdout
+    assert "Reason: Missing output files: results/runs/" in full_log(benchmark)
+    assert "-m reperf.training --run " in full_log(benchmark)
+
+
+def test_quiet_says_nothing_of_what_goes_well(benchmark: Benchmark):
+    answer = benchmark.snakemake("--quiet", "--", "results/runs/small/pytorch/1n1g/1/run.json")
+    assert answer.returncode == 0, answer.stdout
+    assert [line for line in answer.stdout.splitlines() if "run 1" in line or "step" in line] == []
+    assert "Reason: " in full_log(benchmark)
+
+
+def test_on_a_terminal_the_runs_are_lines_above_a_display_that_goes_away(benchmark: Benchmark):
+    benchmark.configure(suites=ONE_RUN)
+    terminal = Terminal(benchmark)
+    try:
+        terminal.read_until()
+        assert terminal.process.returncode == 0, terminal.text
+        assert "0 of 1 runs" in terminal.text
+        assert re.search(r"  small-synthetic pytorch 1n1g, repeat 1: \d+ s", terminal.text)
+        assert said_of_the_run(benchmark) in terminal.text
+        assert " ".join(terminal.last_lines) == WHERE
+        assert terminal.is_as_before()
+    finally:
+        terminal.close()
+
+
+def test_ctrl_c_leaves_the_terminal_as_it_was_and_nobody_trains(benchmark: Benchmark):
+    benchmark.configure(suites=ONE_RUN, iterations=4000, print_every=2)
+    terminal = Terminal(benchmark)
+    try:
+        terminal.read_until(r"repeat 1: [3-9] s")
+        terminal.press_ctrl_c()
+        terminal.read_until()
+        assert terminal.process.returncode == 1
+        assert "Terminating processes on user request" in terminal.text
+        assert "all that was said is in logs/" in " ".join(terminal.last_lines)
+        assert "Traceback" not in terminal.text
+        assert terminal.is_as_before()
+    finally:
+        terminal.close()
+    working = [process.info["cwd"] for process in psutil.process_iter(["cwd"])]
+    assert str(benchmark.folder) not in working
+
+
+def test_a_terminal_that_wants_no_escapes_gets_plain_lines(finished_benchmark: Benchmark):
+    for variables in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        Path(finished_benchmark.folder, "results/complete.txt").unlink()
+        terminal = Terminal(finished_benchmark, **variables)
+        try:
+            terminal.read_until()
+            assert terminal.process.returncode == 0, terminal.text
+            assert "1 step to do" in terminal.text
+            assert "\x1b" not in terminal.text
+        finally:
+            terminal.close()
