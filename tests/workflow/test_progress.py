@@ -99,6 +99,13 @@ def test_in_a_pipe_there_is_a_plain_line_a_run_and_the_full_text_is_in_a_log(ben
     assert "-m reperf.training --run " in full_log(benchmark)
 
 
+def test_a_plan_whose_reader_goes_away_ends_without_a_word(benchmark: Benchmark):
+    answer = benchmark.call("bash", "-c", "set -o pipefail; snakemake --profile local -n | head -1")
+    assert answer.returncode == 0, answer.stdout
+    assert "Traceback" not in answer.stdout
+    assert "BrokenPipe" not in answer.stdout
+
+
 def test_quiet_says_nothing_of_what_goes_well(benchmark: Benchmark):
     answer = benchmark.snakemake("--quiet", "--", "results/runs/small/pytorch/1n1g/1/run.json")
     assert answer.returncode == 0, answer.stdout

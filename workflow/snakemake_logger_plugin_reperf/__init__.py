@@ -5,6 +5,7 @@ Snakemake finds it by its name, as `logger: [reperf]`. A dry run, and a call wit
 """
 
 import logging
+import os
 import sys
 from contextlib import suppress
 from datetime import datetime
@@ -90,12 +91,15 @@ class LogHandler(LogHandlerBase):
         self._stopping = False
 
     def emit(self, record: LogRecord) -> None:
-        if self._snakemakes_own is not None:
-            self._snakemakes_own.handle(record)
-            return
         try:
+            if self._snakemakes_own is not None:
+                self._snakemakes_own.handle(record)
+                return
             self._keep(record)
             self._tell(record)
+        except BrokenPipeError:  # nobody reads on: snakemake -n | head
+            gone = self._snakemakes_own.stream
+            os.dup2(os.open(os.devnull, os.O_WRONLY), gone.fileno())
         except Exception:
             self.handleError(record)
 
@@ -116,7 +120,7 @@ class LogHandler(LogHandlerBase):
             return
         if self._log is not None:
             self._log.write(f"{text}\n")
-        else:
+        elif not self._begun:
             self._early.append(f"{text}\n")
 
     def _tell(self, record: LogRecord) -> None:
@@ -138,7 +142,7 @@ class LogHandler(LogHandlerBase):
             self._say(self._progress.finished(record.job_id))
         elif event == LogEvent.JOB_ERROR and not self._stopping:
             self._failed = True
-            message = record.rule_msg or self._cause
+            message, self._cause = record.rule_msg or self._cause, ""
             line = self._progress.failed(record.jobid, record.rule_name, record.log, message)
             self._say_always(line.text, bad=True)
         elif event is None or event == LogEvent.ERROR:
@@ -163,8 +167,8 @@ class LogHandler(LogHandlerBase):
     def _tell_message(self, record: LogRecord, message: str) -> None:
         """Show what Snakemake says beside its events, where people can use it."""
         if record.levelno >= logging.ERROR:
-            cause = getattr(record, "exception", "") == "RuleException"
-            if cause:  # of a job, whose own failure comes next
+            exception = getattr(record, "exception", "")
+            if self._begun and exception == "RuleException":  # the job's own failure comes next
                 self._cause = message.splitlines()[-1]
             elif not message.startswith(_REPEATED):
                 self._failed = True

@@ -47,7 +47,7 @@ class Progress:
         self._clock = clock
         self._pace = Pace()
         self._jobs: dict[int, Job] = {}
-        self._known: dict[int, Job] = {}
+        self._known: set[int] = set()
         self._given_up: set[int] = set()
         self._ended = 0
         self.runs = 0
@@ -91,7 +91,10 @@ class Progress:
         before = state_of(log) if log else None
         job = Job(rule, title, log, before, tuple(map(Path, outputs)), self._clock())
         again = number in self._known
-        self._jobs[number] = self._known[number] = job
+        if number in self._jobs:  # nothing was said of its end: it lacked an output
+            self._leave(number)
+        self._jobs[number] = job
+        self._known.add(number)
         if job.is_run:
             self._given_up.discard(number)
             self._pace.started(job.started)
@@ -119,7 +122,7 @@ class Progress:
             logs: the job's own one first, then those of who ran it.
             message: what Snakemake knows, taken where the job itself left no reason.
         """
-        job = self._jobs.pop(number, None)
+        job = self._leave(number)
         own = Path(logs[0]) if logs else None
         reason = reason_in(own, job.log_before) if own and job else ""
         reason = reason or one_line(message) or "it left no reason"
@@ -127,10 +130,15 @@ class Progress:
         if job is not None:
             named = self._named(job)
             if job.is_run:
-                self._pace.ended(self._clock(), counts=False)
                 self._given_up.add(number)
         where = f" ({', '.join(map(one_line, logs))})" if logs else ""
         return Line(f"{named}: failed: {reason}{where}", bad=True)
+
+    def _leave(self, number: int) -> Job | None:
+        job = self._jobs.pop(number, None)
+        if job is not None and job.is_run:
+            self._pace.ended(self._clock(), counts=False)
+        return job
 
     def head(self) -> tuple[str, str]:
         """Which run of how many, and how long is left: "7 of 18 runs", "about 2 min left"."""
