@@ -8,7 +8,6 @@ import struct
 import subprocess
 import termios
 import time
-from pathlib import Path
 
 import pandas as pd
 import psutil
@@ -61,9 +60,9 @@ class Terminal:
         return same and not re.search(r"\x1b\[\?(25l|1049h)", self.text)
 
     @property
-    def last_lines(self) -> list[str]:
-        """The lines below all that was drawn."""
-        return re.split(r"\x1b\[[0-9;?]*[A-Za-z]", self.text)[-1].split()
+    def end(self) -> str:
+        """What stands below all that was drawn."""
+        return re.split(r"\x1b\[[0-9;?]*[A-Za-z]", self.text)[-1].strip()
 
     def close(self) -> None:
         if self.process.poll() is None:
@@ -122,7 +121,7 @@ def test_on_a_terminal_the_runs_are_lines_above_a_display_that_goes_away(benchma
         assert "0 of 1 runs" in terminal.text
         assert re.search(r"  small-synthetic pytorch 1n1g, repeat 1: \d+ s", terminal.text)
         assert said_of_the_run(benchmark) in terminal.text
-        assert " ".join(terminal.last_lines) == WHERE
+        assert terminal.end == WHERE
         assert terminal.is_as_before()
     finally:
         terminal.close()
@@ -137,7 +136,7 @@ def test_ctrl_c_leaves_the_terminal_as_it_was_and_nobody_trains(benchmark: Bench
         terminal.read_until()
         assert terminal.process.returncode == 1
         assert "Terminating processes on user request" in terminal.text
-        assert "all that was said is in logs/" in " ".join(terminal.last_lines)
+        assert "all that was said is in logs/" in terminal.end
         assert "Traceback" not in terminal.text
         assert terminal.is_as_before()
     finally:
@@ -146,10 +145,10 @@ def test_ctrl_c_leaves_the_terminal_as_it_was_and_nobody_trains(benchmark: Bench
     assert str(benchmark.folder) not in working
 
 
-def test_a_terminal_that_wants_no_escapes_gets_plain_lines(finished_benchmark: Benchmark):
+def test_a_terminal_that_wants_no_escapes_gets_plain_lines(benchmark: Benchmark):
     for variables in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
-        Path(finished_benchmark.folder, "results/complete.txt").unlink()
-        terminal = Terminal(finished_benchmark, **variables)
+        images = "data/embedded/images/manifest.json"
+        terminal = Terminal(benchmark, "--forcerun", "make_images", "--", images, **variables)
         try:
             terminal.read_until()
             assert terminal.process.returncode == 0, terminal.text
