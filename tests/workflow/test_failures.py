@@ -73,7 +73,8 @@ def test_a_run_past_its_time_limit_is_tried_again_and_then_recorded(benchmark: B
     benchmark.configure(suites=ONE_RUN, time_limit=1)
     answer = benchmark.snakemake()
     assert answer.returncode != 0
-    *_, first, again, second, incomplete, full_text, last = answer.stdout.splitlines()
+    lines = answer.stdout.splitlines()
+    first, again, second, _, incomplete, full_text, last = lines[-7:]
     run = "run 1 of 1: small-synthetic pytorch 1n1g, repeat 1: "
     assert first.startswith(f"{run}failed: results/runs/")
     assert "timeout: no end after 1 s" in first
