@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 import record_readers
-from pictures import jpeg, make_set
+from pictures import make_set
 from reperf.data.convert import convert
 from reperf.errors import ReperfError
 
@@ -20,7 +20,14 @@ import sys
 from pathlib import Path
 from reperf.data.convert import convert
 from reperf.errors import ReperfError
-images, output, format_name = sys.argv[1:]
+from reperf.data import convert as conversion
+images, output, format_name, *held = sys.argv[1:]
+read_image = conversion.read_image
+def read_or_wait(path, *rest):
+    if path in held:
+        Path(held[1]).read_bytes()  # a pipe that nobody writes
+    return read_image(path, *rest)
+conversion.read_image = read_or_wait
 try:
     convert(Path(images), Path(output), format_name, parts=2, workers=2, seed=1)
 except ReperfError as error:
@@ -28,9 +35,11 @@ except ReperfError as error:
 """
 
 
-def start(images: Path, output: Path, format_name: str = "tfrecord", **options) -> subprocess.Popen:
-    """Begin a conversion in a process of its own."""
-    command = [sys.executable, "-c", CONVERT, images, output, format_name]
+def start(
+    images: Path, output: Path, format_name: str = "tfrecord", *held: Path, **options
+) -> subprocess.Popen:
+    """Begin a conversion in a process of its own; `held` is an image, and a pipe to wait for."""
+    command = [sys.executable, "-c", CONVERT, images, output, format_name, *held]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **options)
 
 
@@ -57,14 +66,10 @@ def images(tmp_path):
 
 @pytest.fixture
 def stuck(images, tmp_path):
-    """A conversion of two parts, of which one waits half way for an image that does not come.
-
-    The image is a pipe that nobody writes.
-    """
-    pipe = images / "train" / "n01" / "n01_0.JPEG"
-    pipe.unlink()
-    os.mkfifo(pipe)
-    process = start(images, tmp_path / "out", start_new_session=True)
+    """A conversion of two parts, of which one waits half way for an image that does not come."""
+    os.mkfifo(tmp_path / "pipe")
+    held = images / "train" / "n01" / "n01_0.JPEG", tmp_path / "pipe"
+    process = start(images, tmp_path / "out", "tfrecord", *held, start_new_session=True)
     # The part that holds the pipe stays partial; the other one takes its name.
     wait_until(lambda: any(name.startswith("part-") for name in files(tmp_path / "out")))
     wait_until(lambda: len(files(tmp_path / "out")) == 4)
@@ -83,9 +88,6 @@ def whole_parts(folder: Path) -> list[Path]:
 
 def finish(images: Path, tmp_path: Path) -> None:
     """Convert again where a conversion was killed, and see that nothing of it is left."""
-    pipe = images / "train" / "n01" / "n01_0.JPEG"
-    pipe.unlink()
-    pipe.write_bytes(jpeg(seed=0))
     again = convert(images, tmp_path / "out", "tfrecord", parts=2, workers=2, seed=1)
     clean = convert(images, tmp_path / "clean", "tfrecord", parts=2, workers=2, seed=1)
     assert again == clean
@@ -106,7 +108,7 @@ def test_after_a_kill_of_the_first_process_the_others_end_and_tidy_up(stuck, ima
     stuck.kill()
     stuck.wait()
     # Let go of the pipe's reader, if the worker has come that far; this open never waits.
-    os.close(os.open(images / "train" / "n01" / "n01_0.JPEG", os.O_RDWR))
+    os.close(os.open(tmp_path / "pipe", os.O_RDWR))
     wait_until(lambda: not any(map(lives, workers)))
     (part,) = whole_parts(tmp_path / "out")
     assert files(tmp_path / "out") == {part.name, f"{part.name}.idx"}
