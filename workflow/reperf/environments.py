@@ -33,8 +33,9 @@ _TAIL_LINES = 6
 
 
 class BuiltEnvironment(Environment):
-    """environment.json: what runs record of an environment, and where it can be used."""
+    """environment.json: what runs record of an environment, and what it can be used for."""
 
+    recipe_sha256: str | None = Field(None, description="of all that it was made from")
     built_in: str | None = Field(None, description="the folder that its programs name")
 
 
@@ -76,6 +77,7 @@ def build(system: System, folder: Path) -> None:
     )
     _do([python, str(system.trainer), "--help"], trouble=f"{trainer}: does not start in {folder}")
     record = BuiltEnvironment(
+        recipe_sha256=system.recipe_digest,
         built_in=str(home),
         lock=str(lock),
         lock_sha256=sha256(system.lock),
@@ -95,8 +97,13 @@ def read_environment(folder: Path) -> Environment:
     return Environment(**_read(folder).model_dump(include=set(Environment.model_fields)))
 
 
-def why_unusable(folder: Path) -> str:
-    """Why no run can be trained in an environment as it is, in one line; "" if one can."""
+def is_current(system: System, folder: Path) -> bool:
+    """Whether an environment can be used, and is built from the system's recipe as it is now."""
+    return not why_build(system, folder)
+
+
+def why_build(system: System, folder: Path) -> str:
+    """Why an environment is to be built before runs are trained in it, in one line; "" if not."""
     try:
         built = _read(folder)
     except ReperfError as error:
@@ -105,12 +112,11 @@ def why_unusable(folder: Path) -> str:
         return f"{folder}: was built in {built.built_in}, and was moved or copied"
     if not python_of(folder).exists():
         return f"{folder}: its Python {python_of(folder).resolve()} is gone"
+    # Those that reperf built before it wrote down recipes name their lock alone.
+    same_recipe = built.recipe_sha256 in (None, system.recipe_digest)
+    if built.lock_sha256 != sha256(system.lock) or not same_recipe:
+        return f"{folder}: was built from another recipe than today's"
     return ""
-
-
-def is_current(system: System, folder: Path) -> bool:
-    """Whether an environment can be used, and is built from the system's lock as it is now."""
-    return not why_unusable(folder) and _read(folder).lock_sha256 == sha256(system.lock)
 
 
 def _read(folder: Path) -> BuiltEnvironment:

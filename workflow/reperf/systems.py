@@ -6,6 +6,7 @@ module names one.
 
 import hashlib
 import importlib.util
+from collections.abc import Iterable
 from functools import cache, cached_property
 from itertools import combinations
 from pathlib import Path
@@ -154,17 +155,14 @@ class System(BaseModel):
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of what decides how the system trains, its environment included.
+        """The SHA-256 of what decides how the system trains, its environment's recipe included."""
+        return _sha256_of(self.sources, self.recipe_digest)
 
-        It is that of the environment's recipe, not of what was built: an environment that is built
-        again from the same recipe decides the same.
-        """
+    @cached_property
+    def recipe_digest(self) -> str:
+        """The SHA-256 of what an environment is made from; one made again from it is the same."""
         host = load_systems()[self.shares] if self.shares else self
-        contents = hashlib.sha256()
-        for source in self.sources:
-            contents.update(sha256(source).encode())
-        contents.update(repr((host.python, host.packages)).encode())
-        return contents.hexdigest()
+        return _sha256_of(self.recipe, repr((host.python, host.packages)))
 
     def why_not(
         self, workload: str, precision: str, device: Device, variant: str | None = None
@@ -189,6 +187,13 @@ def load_systems() -> dict[str, System]:
         ReperfError: a system.yaml that does not say what a system is.
     """
     return {path.parent.name: _read(path) for path in sorted(SYSTEMS.glob("*/system.yaml"))}
+
+
+def _sha256_of(files: Iterable[Path], more: str) -> str:
+    contents = hashlib.sha256(more.encode())
+    for file in files:
+        contents.update(sha256(file).encode())
+    return contents.hexdigest()
 
 
 def _module(name: str) -> list[Path]:

@@ -79,6 +79,7 @@ onstart:
             check_cluster(REPORT)
             cancel_left_over(Path.cwd())
             workflow.executor_settings.status_command = status_command()
+        build_what_is_out_of_date()
 
 
 def again(output, why=""):

@@ -1,44 +1,54 @@
-# The systems' environments: one folder a system, made from its lock.
+# The systems' environments: one folder a system, made from its recipe.
 
 from functools import cache
 from pathlib import Path
 
-from reperf.environments import RECORD, why_unusable
+from reperf.environments import RECORD, build, why_build
 from reperf.files import whole_file
+from reperf.script import script as logged_to
 from reperf.systems import load_systems
 
 
+# For Snakemake, what was made of a new or a missing file is to be made again, and what depends on
+# a file that is to be made has no other reason to be. An environment of the same recipe decides
+# the same, and of another one the digest of the trainer says so: so its record is "ancient", is
+# there where runs are, and what is out of date is built before the first job.
 @cache
-def have_built_again(system):
-    """Have an environment built again that was moved, or whose Python or folder is gone."""
-    record = Path(".envs", system, RECORD)
-    runs_decided = Path("results/runs").exists()
-    if (record.exists() or runs_decided) and (why := why_unusable(record.parent)):
-        print(f"reperf: {why}; it is built again", file=sys.stderr)
-        workflow.dag.forcefiles.add(str(record))
-        if not record.exists():
-            # Where an input is missing, Snakemake redoes all that was made from it.
-            with one_line_errors(), whole_file(record):
-                pass
+def environment_of(system):
+    """The record of a system's environment, as an input of its runs."""
+    record = load_systems()[system].environment / RECORD
+    if Path("results/runs").exists() and not record.exists():
+        with one_line_errors(), whole_file(record):
+            pass
+    return ancient(str(record))
 
 
-def recipe_of_system(wildcards):
-    have_built_again(wildcards.system)
-    return seen_from_here(load_systems()[wildcards.system].recipe)
+def build_what_is_out_of_date():
+    """Build the environments again that are there, and of no use to the runs to come."""
+    jobs = (job for job in workflow.dag.needrun_jobs() if job.rule.name == "train")
+    used = {the_run(job.wildcards).system for job in jobs}
+    for folder in sorted({load_systems()[system].environment for system in used}):
+        system = load_systems()[folder.name]
+        if (folder / RECORD).exists() and (why := why_build(system, folder)):
+            print(f"reperf: {why}; it is built again", file=sys.stderr)
+            log = Path("logs/envs", f"{folder.name}.log")
+            log.parent.mkdir(parents=True, exist_ok=True)
+            with logged_to(log):
+                build(system, folder)
 
 
-def packages_of_system(wildcards):
-    return load_systems()[wildcards.system].packages
+def built_if_asked_for(wildcards):
+    """Have an environment that is itself a target built again if it is out of date."""
+    system = load_systems()[wildcards.system]
+    record = str(system.environment / RECORD)
+    if record in workflow.dag_settings.targets and why_build(
+        system, system.environment
+    ):
+        workflow.dag.forcefiles.add(record)
+    return True
 
 
-def python_of_system(wildcards):
-    return load_systems()[wildcards.system].python
-
-
-# The library's code is no input here: it decides no result.
 rule environment:
-    input:
-        recipe=recipe_of_system,
     output:
         ".envs/{system}/environment.json",
     log:
@@ -46,8 +56,7 @@ rule environment:
     wildcard_constraints:
         system="|".join(load_systems()),
     params:
-        packages=packages_of_system,
-        python=python_of_system,
+        current=built_if_asked_for,
     message:
         "build the environment of {wildcards.system}"
     script:

@@ -17,12 +17,6 @@ def the_run(wildcards):
     return run_of_path(*wildcards)
 
 
-# Its recipe decides a run, and is in the digest of the trainer; when it was built does not.
-@cache
-def environment_of(system):
-    return ancient(f"{load_systems()[system].environment}/environment.json")
-
-
 # One function for both: a function more takes half a second of planning ten thousand runs.
 def inputs_of_run(wildcards):
     run = the_run(wildcards)

@@ -21,7 +21,7 @@ from reperf.doctor.record import AllReduce
 from reperf.systems import System, load_systems
 from reperf.training.launch import launch
 from reperf.training.places import place_of
-from reperf.training.train import launcher, run_variables
+from reperf.training.train import launcher, path_into, run_variables
 
 MEGABYTES = (1, 16, 64)
 TIME_LIMIT = 120
@@ -68,8 +68,7 @@ def _all_reduce(run: Run, cluster: dict[str, Any] | None) -> AllReduce:
         "--bytes",
         *(str(size * 10**6) for size in MEGABYTES),
     ]
-    path = f"{system.environment.absolute() / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    variables = {**run_variables(run, system), **place.variables, "PATH": path}
+    variables = {**run_variables(run, system), **place.variables, "PATH": path_into(system)}
     LOG.parent.mkdir(parents=True, exist_ok=True)
     outcome = launch(
         place.start([*launcher(run, system, place), *program]),

@@ -84,7 +84,7 @@ def _try_once(
     command = place.start(launcher_command(run, system, place))
     variables = {**run_variables(run, system), **place.variables}
     environment = {**place.environment, **variables}
-    environment["PATH"] = f"{system.environment.absolute() / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    environment["PATH"] = path_into(system)
     commit, dirty = checked_out_commit(ROOT)
     started = datetime.now(UTC)
     # Written now for the case that nobody comes to write how it ended, and once more at the end.
@@ -189,6 +189,12 @@ def run_variables(run: Run, system: System) -> dict[str, str]:
         **dict.fromkeys(_THREADS, str(run.threads)),
         **variant,
     }
+
+
+def path_into(system: System) -> str:
+    """The PATH of a launch: to the programs of the system's environment, then to all others."""
+    others = os.environ.get("PATH", os.defpath)
+    return f"{system.environment.absolute() / 'bin'}{os.pathsep}{others}"
 
 
 def judge(
