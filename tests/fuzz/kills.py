@@ -3,8 +3,8 @@
     python tests/fuzz/kills.py 200 1                  # as many moments, and a seed
     python tests/fuzz/kills.py 20 1 --environments    # each pass builds the environment as well
 
-The first pass begins in an empty folder. The others find no more than the published figures there,
-which take long to draw, and most of them do. Call after call is killed in a stage further on, by
+The first pass begins in an empty folder. In most of the others the runs, or the published figures,
+are there already, because they take long. Call after call is killed in a stage further on, by
 one of four signals, sent to Snakemake alone or to its process group; the last call of a pass runs
 to its end. After each kill all processes must end, no half file may have a final name, and finished
 runs must stay as they are; the last call must finish, and find nothing to tidy up. It needs the
@@ -48,8 +48,8 @@ STAGES = {
     "make_images": ("logs/make_images.log", 5),
     "environment": ("logs/envs/pytorch.log", 25),
     "convert": ("logs/convert/tfrecord.log", 0.7),
-    "train": ("logs/train/small/pytorch/1n1g/1.log", 9),
-    "train on two": ("logs/train/small/pytorch/1n2g/1.log", 10),
+    "train": ("logs/train/small/pytorch/1n1g/1.log", 6),
+    "train on two": ("logs/train/small/pytorch/1n2g/1.log", 7),
     "measure": ("logs/measure/small.log", 1),
     "summarise": ("logs/summarise/small.log", 1.5),
     "join_tables": ("logs/join_tables.log", 0.7),
@@ -87,16 +87,17 @@ class Fuzz:
         return self.benchmark.folder
 
     def begin(self) -> None:
-        """Remove what the last pass has built."""
+        """Remove what the last pass has built; mostly all but what takes long."""
         self.finished.clear()
-        for name in ("archive", "data/embedded", "logs", "results", ".envs"):
-            if not (self.folder / name).is_symlink():
-                shutil.rmtree(self.folder / name, ignore_errors=True)
-        for path in self.folder.glob("figures/*"):
-            if path.name != "published":
-                path.unlink()
-            elif self.dice.random() < 0.2:
-                shutil.rmtree(path)
+        all_anew = self.dice.random() < 0.3
+        names = ["archive", "results/suites", *(["data/embedded", "results", ".envs"] * all_anew)]
+        for path in map(self.folder.joinpath, names):
+            if not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+        for path in [*self.folder.glob("figures/small*"), *self.folder.glob("results/*.*")]:
+            path.unlink()
+        if all_anew and self.dice.random() < 0.3:
+            shutil.rmtree(self.folder / "figures/published", ignore_errors=True)
 
     def call(self) -> subprocess.Popen:
         """Begin the workflow as `make report` does, in a process group of its own."""
@@ -130,7 +131,7 @@ class Fuzz:
         while workflow.poll() is None and names.index(self.last_stage()) < names.index(stage):
             time.sleep(0.1)
         stage = self.last_stage(stage)
-        delay = self.dice.uniform(0, STAGES[stage][1]) * max(1, os.getloadavg()[0] / os.cpu_count())
+        delay = self.dice.uniform(0, STAGES[stage][1]) * self.slowness()
         try:
             workflow.wait(delay)
         except subprocess.TimeoutExpired:
@@ -155,6 +156,11 @@ class Fuzz:
         for trouble in troubles:
             self.fault(f"{number.name} {target} in {stage} +{delay:.2f} s: {trouble}")
         return True
+
+    @staticmethod
+    def slowness() -> float:
+        """How many times as long as alone a program takes on this machine now, about."""
+        return max(1, os.getloadavg()[0] / os.cpu_count())
 
     def last_stage(self, chosen: str = "plan") -> str:
         """The last stage that has begun; the chosen one, if that may still go on beside it."""
@@ -327,13 +333,14 @@ def check_environment(path: Path) -> None:
 def stages_of_a_pass(dice: random.Random, environments: bool) -> list[str]:
     """Some stages in their order, some of them more than once."""
     stages = [name for name in STAGES if environments or name != "environment"]
-    return [name for name in stages for _ in range(dice.choice((0, 1, 1, 2)))]
+    return [name for name in stages for _ in range(dice.choice((1, 1, 2, 3)))]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("moments", type=int)
     parser.add_argument("seed", type=int)
+    parser.add_argument("--folder", type=Path, help="go on in the one that a call has left")
     parser.add_argument("--environments", action="store_true", help="build them in each pass")
     options = parser.parse_args()
     # What a shell's background or nohup ignores, the calls would ignore as well.
@@ -341,19 +348,23 @@ def main() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     dice = random.Random(options.seed)
     top = Path(tempfile.mkdtemp(prefix="kills-"))
-    fuzz = Fuzz(new_benchmark(top / "benchmark", ROOT / ".envs"), dice)
+    if options.folder:
+        options.folder.rename(top / "benchmark")
+        fuzz = Fuzz(Benchmark(top / "benchmark"), dice)
+    else:
+        fuzz = Fuzz(new_benchmark(top / "benchmark", ROOT / ".envs"), dice)
     if options.environments:
         (fuzz.folder / ".envs").unlink()
     suite = SMALL["suites"][0] | {"repeats": 1}
     fuzz.benchmark.configure(suites=[suite], data={"name": "embedded", "parts": 16})
     while (left := options.moments - sum(fuzz.counts.values())) > 0:
-        fuzz.begin()
         stages = stages_of_a_pass(dice, options.environments)
         chosen = sorted(dice.sample(range(len(stages)), min(left, len(stages))))
         for number in chosen:
             if not fuzz.kill_in(stages[number]):
                 break
         fuzz.finish()
+        fuzz.begin()
     print_summary(fuzz)
     if fuzz.faults:
         sys.exit(f"{len(fuzz.faults)} faults; what they left is in {top}")
