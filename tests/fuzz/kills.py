@@ -1,7 +1,7 @@
 """Kill the workflow at random moments of every stage, and see what is left; by hand, and in CI.
 
-    python tests/fuzz/kills.py 200 1                  # as many moments, and a seed
-    python tests/fuzz/kills.py 20 1 --environments    # each pass builds the environment as well
+    python tests/fuzz/kills.py 200 1                        # as many moments, and a seed
+    python tests/fuzz/kills.py 20 1 --stages environment    # build one, and kill that
 
 The first pass begins in an empty folder. In most of the others the runs, or the published figures,
 are there already, because they take long. Call after call is killed in a stage further on, by
@@ -330,9 +330,8 @@ def check_environment(path: Path) -> None:
     subprocess.run([python, "-c", "import torch"], check=True, capture_output=True)
 
 
-def stages_of_a_pass(dice: random.Random, environments: bool) -> list[str]:
-    """Some stages in their order, some of them more than once."""
-    stages = [name for name in STAGES if environments or name != "environment"]
+def stages_of_a_pass(dice: random.Random, stages: list[str]) -> list[str]:
+    """The stages in their order, some of them more than once."""
     return [name for name in stages for _ in range(dice.choice((1, 1, 2, 3)))]
 
 
@@ -341,7 +340,13 @@ def main() -> None:
     parser.add_argument("moments", type=int)
     parser.add_argument("seed", type=int)
     parser.add_argument("--folder", type=Path, help="go on in the one that a call has left")
-    parser.add_argument("--environments", action="store_true", help="build them in each pass")
+    parser.add_argument(
+        "--stages",
+        nargs="+",
+        choices=STAGES,
+        default=[name for name in STAGES if name != "environment"],
+        help="where to kill; left out: all, with an environment that is there already",
+    )
     options = parser.parse_args()
     # What a shell's background or nohup ignores, the calls would ignore as well.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -353,12 +358,12 @@ def main() -> None:
         fuzz = Fuzz(Benchmark(top / "benchmark"), dice)
     else:
         fuzz = Fuzz(new_benchmark(top / "benchmark", ROOT / ".envs"), dice)
-    if options.environments:
+    if "environment" in options.stages:
         (fuzz.folder / ".envs").unlink()
     suite = SMALL["suites"][0] | {"repeats": 1}
     fuzz.benchmark.configure(suites=[suite], data={"name": "embedded", "parts": 16})
     while (left := options.moments - sum(fuzz.counts.values())) > 0:
-        stages = stages_of_a_pass(dice, options.environments)
+        stages = stages_of_a_pass(dice, options.stages)
         chosen = sorted(dice.sample(range(len(stages)), min(left, len(stages))))
         for number in chosen:
             if not fuzz.kill_in(stages[number]):
