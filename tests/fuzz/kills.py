@@ -89,7 +89,7 @@ class Fuzz:
     def begin(self) -> None:
         """Remove what the last pass has built; mostly all but what takes long."""
         self.finished.clear()
-        all_anew = self.dice.random() < 0.3
+        all_anew = self.dice.random() < 0.3 or not (self.folder / ".envs").is_symlink()
         names = ["archive", "results/suites", *(["data/embedded", "results", ".envs"] * all_anew)]
         for path in map(self.folder.joinpath, names):
             if not path.is_symlink():
