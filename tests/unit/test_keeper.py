@@ -14,7 +14,7 @@ import pytest
 # A workflow: it holds the folder and, as Snakemake does, has a shell start a script.
 WORKFLOW = """
 import subprocess, sys
-from reperf.files import hold_folder
+from reperf.hold import hold_folder
 hold_folder(".")
 subprocess.run(["bash", "-c", f"{sys.executable} script.py; exit $?"])
 """
@@ -35,7 +35,7 @@ with script("log"):
         time.sleep(1)
         Path("tidied").touch()
 """
-NEXT = "from reperf.files import hold_folder; hold_folder('.'); print('held')"
+NEXT = "from reperf.hold import hold_folder; hold_folder('.'); print('held')"
 
 
 def wait_until(condition: Callable[[], object]) -> None:

@@ -6,6 +6,7 @@ name the folder and the Python that it was built with, so that it can be neither
 Rebuilding is quick, because uv links packages out of its cache.
 """
 
+import argparse
 import ast
 import json
 import os
@@ -23,7 +24,8 @@ from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
 from reperf.programs import answer_of
 from reperf.records import Environment
-from reperf.systems import ROOT, SYSTEMS, System
+from reperf.script import script
+from reperf.systems import ROOT, SYSTEMS, System, load_systems
 
 RECORD = "environment.json"
 """The file that is written last."""
@@ -183,3 +185,19 @@ def _find_links_of_pip() -> list[str]:
         if key.endswith(".find-links"):
             links += ast.literal_eval(value).split()
     return list(dict.fromkeys(filter(None, links)))
+
+
+def main() -> None:
+    """What the rule calls that builds environments: `python -m reperf.environments SYSTEM`."""
+    parser = argparse.ArgumentParser(prog="python -m reperf.environments")
+    parser.add_argument("system", choices=load_systems())
+    parser.add_argument("--log", required=True, type=Path)
+    options = parser.parse_args()
+    options.log.parent.mkdir(parents=True, exist_ok=True)
+    system = load_systems()[options.system]
+    with script(options.log):
+        build(system, system.environment)
+
+
+if __name__ == "__main__":
+    main()

@@ -10,7 +10,7 @@ from pathlib import Path
 from reperf.complete import rerun_command
 from reperf.config import load_report
 from reperf.errors import one_line_errors
-from reperf.files import check_folder, hold_folder
+from reperf.hold import check_folder, hold_folder
 from reperf.machine import check_fits
 from reperf.seals import Seal
 from reperf.sources import check_library, code_of, seen_from_here

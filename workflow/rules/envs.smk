@@ -1,11 +1,12 @@
 # The systems' environments: one folder a system, made from its recipe.
 
+import shlex
+import subprocess
 from functools import cache
 from pathlib import Path
 
-from reperf.environments import RECORD, build, why_build
+from reperf.environments import RECORD, why_build
 from reperf.files import whole_file
-from reperf.script import script as logged_to
 from reperf.systems import load_systems
 
 
@@ -31,10 +32,11 @@ def build_what_is_out_of_date():
         system = load_systems()[folder.name]
         if (folder / RECORD).exists() and (why := why_build(system, folder)):
             print(f"reperf: {why}; it is built again", file=sys.stderr)
-            log = Path("logs/envs", f"{folder.name}.log")
-            log.parent.mkdir(parents=True, exist_ok=True)
-            with logged_to(log):
-                build(system, folder)
+            # A process of its own, which ends with this one.
+            log = f"logs/envs/{folder.name}.log"
+            command = [*shlex.split(PYTHON), "-m", "reperf.environments", folder.name]
+            if subprocess.run([*command, "--log", log], check=False).returncode:
+                sys.exit(1)
 
 
 def built_if_asked_for(wildcards):
@@ -59,5 +61,5 @@ rule environment:
         current=built_if_asked_for,
     message:
         "build the environment of {wildcards.system}"
-    script:
-        "../scripts/build_environment.py"
+    shell:
+        "{PYTHON} -m reperf.environments {wildcards.system} --log {log:q}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, Protocol, TextIO
 
 from reperf.progress.state import Line, Progress
-from reperf.progress.text import printable
+from reperf.text import printable_lines
 
 _MOST_JOBS = 6
 _SECONDS_BETWEEN_LOOKS = 1
@@ -32,7 +32,7 @@ class PlainLines:
     def say(self, line: Line) -> None:
         try:
             if self._stream:
-                print(printable(line.text), file=self._stream, flush=True)
+                print(printable_lines(line.text), file=self._stream, flush=True)
         except (OSError, ValueError):
             self._stream = None  # nobody reads it any more
 
@@ -68,7 +68,7 @@ class LiveDisplay:
         from rich.text import Text  # noqa: PLC0415
 
         with suppress(OSError, ValueError):
-            text = Text(printable(line.text), style="red" if line.bad else "")
+            text = Text(printable_lines(line.text), style="red" if line.bad else "")
             self._console.print(text, soft_wrap=True)
 
     def close(self) -> None:

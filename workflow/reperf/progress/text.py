@@ -1,4 +1,6 @@
-"""Lines for people: times as one says them, and names that cannot steer a terminal."""
+"""Lines for people: times as one says them, and text on one line of its own."""
+
+from reperf.text import printable
 
 LONGEST = 1000
 """Characters of a line; what is longer stands in the log."""
@@ -19,14 +21,6 @@ def duration(seconds: float) -> str:
 def about(seconds: float) -> str:
     """A time that is not known better than to the second."""
     return duration(seconds) if seconds >= 10 else f"{max(1, round(seconds))} s"
-
-
-def printable(text: str) -> str:
-    r"""The text with control characters as escapes such as \x1b; line breaks stay."""
-    return "".join(
-        sign if sign.isprintable() or sign in "\n" else sign.encode("unicode_escape").decode()
-        for sign in text.replace("\t", " ").encode("utf-8", "backslashreplace").decode()
-    )
 
 
 def one_line(text: str) -> str:
