@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
+from reperf.records import Power
 from reperf.report.context import gather
 from reperf.report.formats import ABSENT, number, percent, published_speedup
 
@@ -84,6 +85,25 @@ def test_every_run_names_its_log_hash_command_and_record(page, big_benchmark):
         assert f"{record.run.folder}/run.json" in page.text
         assert record.log_sha256 in page.text
     assert page.text.count("torchrun --nnodes=4 train.py") == 7 * 5
+
+
+def test_power_names_its_nodes_and_its_iterations(big_benchmark, tmp_path):
+    said = {"mean_watts": 250.0, "energy_joules": 7500.0, "mean_utilisation_percent": 98.0}
+    window = Power(**said, nodes=("node1",), first=20, last=120)
+    old = Power(**said)
+    records = [
+        record.model_copy(update={"power": power, "nodes": ("node1", "node2")})
+        for record, power in zip(big_benchmark.records, (window, old), strict=False)
+    ]
+    changed = replace(big_benchmark, records=records + big_benchmark.records[2:])
+    text = Page(changed.write(tmp_path)[0]).text
+    assert re.search(
+        r"GPUs of node1, one of 2 nodes: 250\S* W on average, \S+ J, 98\S* % busy, "
+        r"iterations 20 to 120",
+        text,
+    )
+    assert "GPUs of the first node, one of 2 nodes: " in text
+    assert "over the whole run, its start included" in text
 
 
 def test_names_and_reasons_cannot_become_elements(page):
