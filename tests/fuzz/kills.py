@@ -22,7 +22,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -78,7 +77,6 @@ class Fuzz:
     dice: random.Random
     counts: Counter = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
-    unheard: int = 0
     finished: dict[Path, bytes] = field(default_factory=dict)
     ways: list[tuple] = field(default_factory=list)
 
@@ -94,7 +92,7 @@ class Fuzz:
         for path in map(self.folder.joinpath, names):
             if not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
-        for path in [*self.folder.glob("figures/small*"), *self.folder.glob("results/*.*")]:
+        for path in [*self.folder.glob("figures/small*"), *self.folder.glob("results/[!.]*.*")]:
             path.unlink()
         if all_anew and self.dice.random() < 0.3:
             shutil.rmtree(self.folder / "figures/published", ignore_errors=True)
@@ -179,15 +177,9 @@ class Fuzz:
         workflow.wait()
 
     def finished_runs(self) -> Iterator[Path]:
-        """The records of the runs that ended well and that Snakemake knows the end of."""
+        """The records of the runs that ended well."""
         for path in self.folder.glob("results/runs/*/*/*/*/run.json"):
-            name = str(path.relative_to(self.folder))
-            marks = self.folder.glob(f".snakemake/incomplete/{b64encode(name.encode()).decode()}")
-            if json.loads(path.read_text())["status"] != "ok":
-                continue
-            if any(marks):
-                self.unheard += 1
-            else:
+            if json.loads(path.read_text())["status"] == "ok":
                 yield path
 
     def changed(self) -> Iterator[str]:
@@ -386,7 +378,6 @@ def print_summary(fuzz: Fuzz) -> None:
     for (_, *way), count in fuzz.counts.items():
         sums[tuple(way)] += count
     print(f"{'sum':24}" + "".join(f"{sums[way]:8}" for way in ways))
-    print(f"records of runs whose good end Snakemake had not heard of: {fuzz.unheard}")
     for fault in fuzz.faults:
         print(f"FAULT {fault}")
 

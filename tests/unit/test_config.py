@@ -12,6 +12,7 @@ from reperf.config import Report, load_report, topology_shape
 from reperf.configuration_page import SECTIONS, configuration_page
 from reperf.errors import ReperfError
 from reperf.systems import ROOT, load_systems
+from reperf.text import printable
 
 SUITE = {
     "name": "small",
@@ -223,7 +224,7 @@ FAULTS = [
 def test_each_fault_is_one_line_with_the_key_the_value_and_what_is_allowed(config, message):
     with pytest.raises(ReperfError) as refusal:
         load_report(config, "my.yaml")
-    assert str(refusal.value).startswith(f"my.yaml: {message}")
+    assert str(refusal.value).startswith(printable(f"my.yaml: {message}"))
     assert len(str(refusal.value)) < 500
     assert len(str(refusal.value).splitlines()) == 1
 

@@ -7,6 +7,7 @@ import pytest
 from reperf.cli import main
 from reperf.errors import ReperfError
 from reperf.systems import ROOT
+from reperf.text import printable
 from reperf.written import LARGEST, read_written
 
 # Ten of ten of ten: a kilobyte that is a million million values when it is written out.
@@ -86,7 +87,7 @@ def test_what_is_no_file_is_one_line_and_nothing_is_waited_for(tmp_path: Path):
     }.items():
         with pytest.raises(ReperfError) as refusal:
             read_written(path)
-        assert str(refusal.value) == f"{path}: {fault}"
+        assert str(refusal.value) == printable(f"{path}: {fault}")
 
 
 @pytest.mark.parametrize(

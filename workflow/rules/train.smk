@@ -4,7 +4,7 @@ import json
 from functools import cache
 
 from reperf.training.slurm import resources_of_run
-from reperf.training.tries import not_as_planned
+from reperf.training.tries import not_as_planned, take_up
 from reperf.systems import load_systems
 
 
@@ -20,7 +20,10 @@ def the_run(wildcards):
 # One function for both: a function more takes half a second of planning ten thousand runs.
 def inputs_of_run(wildcards):
     run = the_run(wildcards)
-    if why := not_as_planned(run, load_systems()[run.system].digest):
+    trainer = load_systems()[run.system].digest
+    if not workflow.dryrun:
+        take_up(run, trainer)
+    if why := not_as_planned(run, trainer):
         again(run.folder / "run.json", why)
     return {
         "data": data_manifest(run.input),

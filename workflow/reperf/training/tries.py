@@ -2,11 +2,13 @@
 
 import json
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from reperf.config import Run
+from reperf.errors import ReperfError
 from reperf.files import remove_partials, whole_file
-from reperf.records import LARGEST_RECORD, RECORD
+from reperf.records import FINAL, LARGEST_RECORD, RECORD, RunRecord
 
 _FILES = ("train.log", RECORD)
 
@@ -42,6 +44,24 @@ def keep_lost(run: Path) -> bool:
     if found:
         keep(last, run)
     return found
+
+
+def take_up(run: Run, trainer: str) -> None:
+    """Make the last try of a run its own, where it came to its end and the workflow did not.
+
+    A workflow that is told to end takes away what a run has just left.
+
+    Args:
+        run: as planned.
+        trainer: SHA-256 of all that decides how its system trains.
+    """
+    if (run.folder / RECORD).exists():
+        return
+    last = run.folder / "tries" / str(_last(run.folder))
+    with suppress(ReperfError):
+        record = RunRecord.read(last / RECORD)
+        if record.status in FINAL and (record.run, record.trainer) == (run, trainer):
+            keep(last, run.folder)
 
 
 def not_as_planned(run: Run, trainer: str) -> str:
