@@ -365,6 +365,20 @@ def rewritten(path: Path, **changes: bytes | None) -> Path:
 class TestSuites:
     """The archive of a suite: all that its numbers came from, and the numbers."""
 
+    @pytest.mark.parametrize(
+        "path",
+        ["/dev/zero", "/etc/hostname", "..", "../secret.log", "from/..", "from", "results/runs"],
+    )
+    def test_nothing_outside_the_archive_is_measured(self, archived, tmp_path, path):
+        (tmp_path / "secret.log").write_text("\n".join(step_log()))
+        with verified(archived) as opened:
+            config = json.loads(opened.read("config.json"))
+        config["suites"][0]["from"] = [{"path": path}]
+        crafted = rewritten(archived, **{"config.json": json.dumps(config).encode()})
+        with pytest.raises(ReperfError, match=r"is no member; allowed: |allowed: a path that ends"):
+            rebuild(crafted, tmp_path / "new")
+        assert not (tmp_path / "new").exists()
+
     def test_tables_and_figures_rebuild_to_the_byte_from_the_archive_alone(
         self, archived, tmp_path, monkeypatch
     ):

@@ -370,6 +370,12 @@ def test_a_number_that_cannot_be_is_no_batch():
     )
 
 
+def test_a_line_of_nothing_but_beginnings_takes_no_longer_than_another():
+    # As many as a line may have; were each looked at to the line's end, it would take hours.
+    hostile = '"tracked_stats" ' + ":::MLLOG {" * 400_000
+    assert only([hostile, *step_log()]).status == "ok"
+
+
 def test_what_follows_the_end_of_a_run_does_not_matter():
     lines = step_log()
     assert only([*lines, step(140, 1200.0, 16)]).status == "ok"

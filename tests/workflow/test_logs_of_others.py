@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from small_benchmark import SMALL, Benchmark
+from step_logs import event, step, step_log
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 RESNET50 = (LOGS / "oneflow_resnet50_2n8g_b128_fp32.log").read_text()
@@ -91,6 +92,36 @@ def test_own_runs_and_logs_of_others_share_a_table(finished_benchmark: Benchmark
     assert list(cells["source"]) == ["", "", "earlier", "earlier"]
     ours, theirs = cells[cells["source"] == ""], cells[cells["source"] != ""]
     assert list(ours["throughput_median"]) == list(theirs["throughput_median"])
+
+
+def test_hostile_logs_are_refused_and_the_report_is_written(benchmark: Benchmark):
+    hostile = benchmark.folder / "hostile" / "1n2g"
+    hostile.mkdir(parents=True)
+    logs = {
+        "no-time": [step(20, 0, 16), step(120, 5e-324, 16)],
+        "huge-batch": [event("global_batch_size", 10**30), step(20, 0, 16), step(120, 9, 16)],
+        "huge-fact": [event("world_size", 10**18), step(20, 0, 16), step(120, 9, 16)],
+        "beginnings": ['"tracked_stats" ' + ":::MLLOG {" * 100_000],
+    }
+    stop = event("run_stop", None, metadata={"status": "success"})
+    for name, lines in logs.items():
+        (hostile / f"{name}.log").write_text("\n".join([*step_log()[:5], *lines, stop, ""]))
+    (hostile / "good.log").write_text("\n".join(step_log()))
+    source = {
+        "path": "hostile",
+        "variant": "$\\frac{$ <b>",
+        "window": {"warmup": 20, "measured": 100},
+    }
+    suite = {"name": "theirs", "workload": "resnet50", "precision": "fp32", "batch_size": 8}
+    benchmark.configure(suites=[suite | {"from": source}])
+    answer = benchmark.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    assert "Traceback" not in answer.stdout
+    runs = pd.read_csv(benchmark.folder / "results/measurements.csv").set_index("log")
+    assert runs["status"].value_counts().to_dict() == {"refused": 4, "ok": 1}
+    assert (benchmark.folder / "results/report.html").exists()
+    verified = benchmark.call("reperf", "archive", "verify", "archive/theirs.zip")
+    assert verified.returncode == 0, verified.stdout
 
 
 def test_logs_that_are_not_there_are_one_line(benchmark: Benchmark):

@@ -19,7 +19,8 @@ from reperf.logs.format import END, Format, Record, line
 from reperf.logs.scan import blocks
 from reperf.records import Status
 
-EVENT = line(r":::MLLOG (\{.*\})" + END)
+# Where no object follows, the rest of the line is passed over: it may hold thousands of beginnings.
+EVENT = line(r":::MLLOG (?:(\{.*\})" + END + "|.*)")
 
 _EXCUSES: dict[bytes, Status] = {b":::REFUSED ": "failed", b":::OOM ": "oom"}
 _FACTS = {
@@ -35,9 +36,9 @@ _KEYS = ("parameters", "peak_memory_bytes", "run_stop")
 
 
 def read_event(match: re.Match[bytes]) -> dict[str, Any]:
-    """The object of a line that EVENT matches; empty if two writers have mixed their lines."""
+    """The object of a line that EVENT matches; empty if it holds none."""
     try:
-        event = json.loads(match[1])
+        event = json.loads(match[1] or "{}")
     except (ValueError, RecursionError):
         return {}
     return event if isinstance(event, dict) else {}
