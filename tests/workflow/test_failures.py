@@ -134,7 +134,7 @@ def test_a_rank_that_is_killed_fails_the_run(benchmark: Benchmark):
 
 
 def test_out_of_memory_is_a_result(benchmark: Benchmark):
-    benchmark.configure(suites=[ONE_RUN[0] | {"batch_size": 100_000_000}])
+    benchmark.configure(suites=[ONE_RUN[0] | {"batch_size": 10_000_000}])
     answer = benchmark.snakemake()
     assert answer.returncode == 0, answer.stdout
     assert cell(benchmark)["status"] == "oom"

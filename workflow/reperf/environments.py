@@ -62,7 +62,7 @@ def build(system: System, folder: Path) -> None:
     python = str(python_of(home))
     uv = find_uv_bin()
     _do(
-        [uv, "venv", "--clear", "--no-project", "--python", system.python, str(home)],
+        [uv, "venv", "--clear", "--force", "--no-project", "--python", system.python, str(home)],
         trouble=f"{folder}: Python {system.python} is neither here nor to be fetched",
     )
     # Compiled here once, and not by every rank of every run on a machine that keeps no bytecode.

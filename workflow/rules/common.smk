@@ -82,10 +82,15 @@ onstart:
         build_what_is_out_of_date()
 
 
+def say(line):
+    """Tell whoever called, in one piece: Snakemake's lines come from another thread."""
+    sys.stderr.write(f"reperf: {line}\n")
+
+
 def again(output, why=""):
     """Have the job that makes a file run in this call, whatever Snakemake remembers of it."""
     if why and workflow.is_main_process:
-        print(f"reperf: {why}; it is made again", file=sys.stderr)
+        say(f"{why}; it is made again")
     workflow.dag.forcefiles.add(str(output))
 
 

@@ -31,12 +31,15 @@ def build_what_is_out_of_date():
     for folder in sorted({load_systems()[system].environment for system in used}):
         system = load_systems()[folder.name]
         if (folder / RECORD).exists() and (why := why_build(system, folder)):
-            print(f"reperf: {why}; it is built again", file=sys.stderr)
+            say(f"{why}; it is built again")
             # A process of its own, which ends with this one.
             log = f"logs/envs/{folder.name}.log"
             command = [*shlex.split(PYTHON), "-m", "reperf.environments", folder.name]
-            if subprocess.run([*command, "--log", log], check=False).returncode:
-                sys.exit(1)
+            answer = subprocess.run(
+                [*command, "--log", log], check=False, stderr=subprocess.PIPE, text=True
+            )
+            if answer.returncode:
+                sys.exit(answer.stderr.strip())
 
 
 def built_if_asked_for(wildcards):
