@@ -30,10 +30,10 @@ REPORT = {
     ],
 }
 BUILT = (
-    "results/*.*",
+    "results/[!.]*.*",
     "results/suites/*/*.csv",
     "figures/*.*",
-    "figures/published/*.*",
+    "figures/published/[!.]*",
     "archive/*.zip",
 )
 STOOD_ON = ("results/runs/*/*/*/*/*.*", "results/.seals/**/*.json")
@@ -74,7 +74,8 @@ write_report(
 for name in names:
     write_archive(report.alone(name), Path(f"archive/{name}.zip"))
 try:
-    complete(Path("results/summary.csv"), Path("results/complete.txt"), "local")
+    tables = Path("results/summary.csv"), Path("results/measurements.csv")
+    complete(*tables, Path("results/complete.txt"), "local")
 except ReperfError:
     pass
 """

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reperf import __version__
 from reperf.archive.container import MANIFEST, Member, unpack, verified, write
 from reperf.archive.layout import figures_of, tables_of
 from reperf.archive.rebuild import make_results, rebuild
@@ -364,6 +365,20 @@ def rewritten(path: Path, **changes: bytes | None) -> Path:
 
 class TestSuites:
     """The archive of a suite: all that its numbers came from, and the numbers."""
+
+    def test_an_archive_that_comes_out_differently_names_the_version_that_made_it(
+        self, archived, tmp_path
+    ):
+        table = "results/suites/resnet50/summary.csv"
+        with verified(archived) as opened:
+            crate, rows = opened.read("ro-crate-metadata.json"), opened.read(table)
+        crate = crate.replace(f'"version": "{__version__}"'.encode(), b'"version": "0.0.9"')
+        changes = {"ro-crate-metadata.json": crate, table: rows.replace(b"images", b"pictures")}
+        with pytest.raises(ReperfError, match=r"reperf 0\.0\.9 made the archive, and rebuilds it"):
+            rebuild(rewritten(archived, **changes), tmp_path / "new")
+        same_version = rewritten(archived, **{table: changes[table]})
+        with pytest.raises(ReperfError, match=r"from line 2 on: [^;]*$"):
+            rebuild(same_version, tmp_path / "newer")
 
     @pytest.mark.parametrize(
         "path",

@@ -12,10 +12,9 @@ from rocrate.model import ContextEntity, File
 from rocrate.rocrate import ROCrate
 
 from reperf import __version__
+from reperf.archive.layout import REPERF
 from reperf.config import Report
 from reperf.records import RunRecord
-
-METADATA = "ro-crate-metadata.json"
 
 _PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 # Stated here, because each operating system has a table of types of its own.
@@ -103,4 +102,4 @@ def _reperf(crate: ROCrate) -> ContextEntity:
         "version": __version__,
         "softwareRequirements": [f"{library} {version(library)}" for library in _LIBRARIES],
     }
-    return ContextEntity(crate, "#reperf", properties)
+    return ContextEntity(crate, REPERF, properties)

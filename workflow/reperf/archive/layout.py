@@ -4,6 +4,9 @@ from pathlib import Path
 
 CONFIG = "config.json"
 CELLS = "cells.json"
+METADATA = "ro-crate-metadata.json"
+REPERF = "#reperf"
+"""The entity of the metadata that says which version of reperf made the archive."""
 SOURCES = Path("from")
 
 

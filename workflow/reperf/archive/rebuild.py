@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TypeVar
 from zipfile import ZipFile
 
+from reperf import __version__
 from reperf.archive.container import unpack, verified
-from reperf.archive.layout import CELLS, CONFIG, SOURCES, figures_of, tables_of
+from reperf.archive.layout import CELLS, CONFIG, METADATA, REPERF, SOURCES, figures_of, tables_of
 from reperf.archive.suite import CELL_LIST
 from reperf.config import Cell, Report, Run, load_report
 from reperf.errors import ReperfError
@@ -39,26 +40,38 @@ def rebuild(path: Path, folder: Path) -> list[str]:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ReperfError(f"{folder}: is there already; allowed: a new or empty folder")
     with verified(path) as archive:
-        report = load_report(_read(archive, path, CONFIG, json.loads), f"{path}: {CONFIG}")
-        cells = _read(archive, path, CELLS, CELL_LIST.validate_json)
-        _check_sources(report, archive, path)
-        if not cells and not report.suites[0].sources:
-            raise ReperfError(f"{path}: is not the archive of a suite: {CELLS} names no cell")
-        runs = [run for cell in cells if not cell.unsupported for run in cell.runs]
-        results = [*tables_of(report.suites[0].name), *figures_of(report.suites[0].name)]
-        held = set(archive.namelist())
-        for name in [*_files_to_measure(runs), *results]:
-            if name not in held:
-                raise ReperfError(f"{path}: is not the archive of a suite: {name} is not in it")
-        for name in sorted(held - set(results)):
-            unpack(archive, name, folder)
-        with chdir(folder):
-            make_results(report, cells, runs)
-        for name in results:
-            made, archived = (folder / name).read_bytes(), archive.read(name)
-            if made != archived:
-                where = _first_difference(made, archived) if name.endswith(".csv") else ""
-                raise ReperfError(f"{folder / name}: differs from the one in {path}{where}")
+        try:
+            return _rebuild(archive, path, folder)
+        except ReperfError as fault:
+            maker = _made_by(archive)
+            if maker in ("", __version__):
+                raise
+            raise ReperfError(
+                f"{fault}; reperf {maker} made the archive, and rebuilds it; this is {__version__}"
+            ) from None
+
+
+def _rebuild(archive: ZipFile, path: Path, folder: Path) -> list[str]:
+    report = load_report(_read(archive, path, CONFIG, json.loads), f"{path}: {CONFIG}")
+    cells = _read(archive, path, CELLS, CELL_LIST.validate_json)
+    _check_sources(report, archive, path)
+    if not cells and not report.suites[0].sources:
+        raise ReperfError(f"{path}: is not the archive of a suite: {CELLS} names no cell")
+    runs = [run for cell in cells if not cell.unsupported for run in cell.runs]
+    results = [*tables_of(report.suites[0].name), *figures_of(report.suites[0].name)]
+    held = set(archive.namelist())
+    for name in [*_files_to_measure(runs), *results]:
+        if name not in held:
+            raise ReperfError(f"{path}: is not the archive of a suite: {name} is not in it")
+    for name in sorted(held - set(results)):
+        unpack(archive, name, folder)
+    with chdir(folder):
+        make_results(report, cells, runs)
+    for name in results:
+        made, archived = (folder / name).read_bytes(), archive.read(name)
+        if made != archived:
+            where = _first_difference(made, archived) if name.endswith(".csv") else ""
+            raise ReperfError(f"{folder / name}: differs from the one in {path}{where}")
     return results
 
 
@@ -77,6 +90,16 @@ def _read(archive: ZipFile, path: Path, name: str, parse: Callable[[bytes], Cont
     except (KeyError, ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0]
         raise ReperfError(f"{path}: is not the archive of a suite: {name}: {reason}") from None
+
+
+def _made_by(archive: ZipFile) -> str:
+    """The version of reperf that made an archive; "" if it does not say."""
+    try:
+        described = json.loads(archive.read(METADATA))["@graph"]
+        found = next(entity for entity in described if entity["@id"] == REPERF)["version"]
+    except (KeyError, TypeError, ValueError, RecursionError, StopIteration):
+        return ""
+    return found if isinstance(found, str) and len(found) < 40 else ""
 
 
 def _check_sources(report: Report, archive: ZipFile, path: Path) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from reperf.archive.container import Member, write
-from reperf.archive.layout import CELLS, CONFIG, SOURCES, figures_of, tables_of
+from reperf.archive.layout import CELLS, CONFIG, METADATA, SOURCES, figures_of, tables_of
 from reperf.config import Cell, Report, Run, Suite
 from reperf.measuring.found_logs import files_of
 from reperf.records import records_of
@@ -39,7 +39,7 @@ def write_archive(report: Report, path: Path) -> None:
     Raises:
         ReperfError: the archive cannot be written.
     """
-    from reperf.archive.crate import METADATA, describe  # noqa: PLC0415 - a quarter of a second
+    from reperf.archive.crate import describe  # noqa: PLC0415 - a quarter of a second
 
     (suite,) = report.suites
     runs = report.runs(suite)
