@@ -348,7 +348,7 @@ def test_a_folder_in_this_machines_memory_is_refused(benchmark):
     )
     answer = benchmark.cluster.run(
         ["sh", "-c", f"cd {home}; exec python3 -m snakemake --profile slurm"],
-        env=benchmark.environment,
+        env=benchmark.environment | {"PYTHONPATH": f"{home}/workflow"},
         check=False,
     )
     assert answer.returncode == 1
