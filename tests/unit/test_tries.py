@@ -10,6 +10,7 @@ from step_logs import step_log
 from test_measure import RUN, kept_run
 
 TRAINER = "a" * 64
+CLUSTER = {"container": None, "variables": {"NCCL_DEBUG": "INFO"}}
 
 
 @pytest.fixture(autouse=True)
@@ -22,34 +23,37 @@ def files() -> set[str]:
 
 
 def test_the_planned_run_is_taken_for_itself():
-    assert not_as_planned(RUN, TRAINER) == ""
+    assert not_as_planned(RUN, TRAINER, None) == ""
     kept_run(RUN.folder, step_log(), trainer=TRAINER)
-    assert not_as_planned(RUN, TRAINER) == ""
+    assert not_as_planned(RUN, TRAINER, None) == ""
 
 
 def test_another_run_is_named_with_both_values():
     kept_run(RUN.folder, step_log(), trainer=TRAINER)
     other = RUN.model_copy(update={"image_size": 96})
     record = RUN.folder / "run.json"
-    assert not_as_planned(other, TRAINER) == (
+    assert not_as_planned(other, TRAINER, None) == (
         f"{record}: image_size is 64 by the run record, 96 by the configuration"
     )
-    assert not_as_planned(RUN, "b" * 64) == f"{record}: the trainer was another one"
+    assert not_as_planned(RUN, TRAINER, CLUSTER) == (
+        f"{record}: the cluster's settings were other ones"
+    )
+    assert not_as_planned(RUN, "b" * 64, None) == f"{record}: the trainer was another one"
 
 
 def test_a_record_of_the_first_version_names_no_trainer():
     record = kept_run(RUN.folder, step_log(), record_version=1) / "run.json"
     content = json.loads(record.read_text())
-    del content["trainer"]
+    del content["trainer"], content["cluster"]
     record.write_text(json.dumps(content))
-    assert not_as_planned(RUN, TRAINER) == ""
+    assert not_as_planned(RUN, TRAINER, None) == not_as_planned(RUN, TRAINER, CLUSTER) == ""
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"run": 1}', '{"run": {}}', "[" * 99_999])
 def test_what_is_no_record_is_left_to_measuring(content: str):
     kept_run(RUN.folder, step_log())
     (RUN.folder / "run.json").write_text(content)
-    assert not_as_planned(RUN, TRAINER) == ""
+    assert not_as_planned(RUN, TRAINER, None) == ""
 
 
 def leave_try(run: Run = RUN, **record: object) -> None:
@@ -62,7 +66,7 @@ def leave_try(run: Run = RUN, **record: object) -> None:
 def test_a_try_that_ended_well_is_taken_up_where_the_workflow_was_killed():
     leave_try(status="failed")
     leave_try()
-    take_up(RUN, TRAINER)
+    take_up(RUN, TRAINER, None)
     for name in ("train.log", "run.json"):
         assert (RUN.folder / name).read_bytes() == (RUN.folder / "tries/2" / name).read_bytes()
 
@@ -73,12 +77,13 @@ def test_a_try_that_ended_well_is_taken_up_where_the_workflow_was_killed():
         {"status": "failed"},
         {"run": RUN.model_copy(update={"seed": 9})},
         {"trainer": "b" * 64},
+        {"cluster": CLUSTER},
     ],
 )
 def test_no_other_try_is_taken_up(record: dict):
     leave_try()
     leave_try(**record)
-    take_up(RUN, TRAINER)
+    take_up(RUN, TRAINER, None)
     assert files() == {"tries"}
 
 
@@ -86,5 +91,5 @@ def test_a_run_that_is_there_stays():
     kept_run(RUN.folder, step_log(), seconds=2.0)
     before = (RUN.folder / "run.json").read_bytes()
     leave_try()
-    take_up(RUN, TRAINER)
+    take_up(RUN, TRAINER, None)
     assert (RUN.folder / "run.json").read_bytes() == before

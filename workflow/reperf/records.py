@@ -82,7 +82,7 @@ class RunRecord(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    record_version: Literal[1, 2] = Field(2, description="1 had neither trainer nor seal")
+    record_version: Literal[1, 2] = Field(2, description="1 had no trainer, cluster and seal")
     status: Status
     reason: str = Field("", description="why the status is not ok, one line")
     run: Run
@@ -91,6 +91,9 @@ class RunRecord(BaseModel):
     variables: dict[str, str] = Field(description="environment variables that the launch set")
     environment: Environment
     trainer: str = Field("", description="SHA-256 of all that decides how the system trains")
+    cluster: dict[str, Any] | None = Field(
+        None, description="the cluster's container and variables; null on this machine"
+    )
     git_commit: str | None
     git_dirty: bool | None
     host: Host

@@ -7,6 +7,9 @@ from reperf.training.slurm import resources_of_run
 from reperf.training.tries import not_as_planned, take_up
 from reperf.systems import load_systems
 
+# As JSON gives it, in which it goes to runs and stands in their records.
+CLUSTER = json.loads(json.dumps(REPORT.cluster and REPORT.cluster.of_launch()))
+
 
 @cache
 def run_of_path(suite, entry, topology, repeat):
@@ -22,8 +25,8 @@ def inputs_of_run(wildcards):
     run = the_run(wildcards)
     trainer = load_systems()[run.system].digest
     if not workflow.dryrun:
-        take_up(run, trainer)
-    if why := not_as_planned(run, trainer):
+        take_up(run, trainer, CLUSTER)
+    if why := not_as_planned(run, trainer, CLUSTER):
         again(run.folder / "run.json", why)
     return {
         "data": data_manifest(run.input),
@@ -62,7 +65,7 @@ rule train:
     params:
         run=settings_of_run,
         trainer=trainer_of_run,  # another one runs all of its runs again
-        cluster=json.dumps(REPORT.cluster and REPORT.cluster.of_launch()),
+        cluster=json.dumps(CLUSTER),
     message:
         "train {wildcards.suite}: {wildcards.entry} on {wildcards.topology}, repeat {wildcards.repeat}"
     # A shell command, because a Slurm job that runs one need not start Snakemake.

@@ -23,6 +23,8 @@ class Place(Protocol):
     """The environment variables that are there."""
     variables: Mapping[str, str]
     """The environment variables that the place adds to them."""
+    cluster: dict[str, Any] | None
+    """What of the cluster's configuration decides how fast a run is; None on this machine."""
     seconds_to_end: float
     """How long what was started needs, once it is told to, to end all that it has started."""
 
@@ -44,6 +46,7 @@ class Place(Protocol):
 class ThisMachine:
     """This machine as the only node."""
 
+    cluster = None
     seconds_to_end = 0.0
 
     def __init__(self, run: Run) -> None:

@@ -36,6 +36,8 @@ class SlurmJob:
         self._cpus = int(cpus) // len(self.nodes)
         self._run = run
         self._container = container
+        image = container and container.model_dump(mode="json")
+        self.cluster = {"container": image, "variables": dict(variables)}
         # Slurm names the GPUs of each node to what runs there.
         self.variables = {
             **({} if run.device == "cuda" else {"CUDA_VISIBLE_DEVICES": ""}),

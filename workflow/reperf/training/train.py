@@ -97,6 +97,7 @@ def _try_once(
         variables=variables,
         environment=read_environment(system.environment),
         trainer=system.digest,
+        cluster=place.cluster,
         git_commit=commit,
         git_dirty=dirty,
         host=describe_host(),

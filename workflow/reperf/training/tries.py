@@ -2,8 +2,10 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from reperf.config import Run
 from reperf.errors import ReperfError
@@ -46,7 +48,11 @@ def keep_lost(run: Path) -> bool:
     return found
 
 
-def take_up(run: Run, trainer: str) -> None:
+Cluster = Mapping[str, Any] | None
+"""The container and the variables of the cluster on which runs start; None on this machine."""
+
+
+def take_up(run: Run, trainer: str, cluster: Cluster) -> None:
     """Make the last try of a run its own, where it came to its end and the workflow did not.
 
     A workflow that is told to end takes away what a run has just left.
@@ -54,17 +60,19 @@ def take_up(run: Run, trainer: str) -> None:
     Args:
         run: as planned.
         trainer: SHA-256 of all that decides how its system trains.
+        cluster: on which it is to start.
     """
     if (run.folder / RECORD).exists():
         return
     last = run.folder / "tries" / str(_last(run.folder))
     with suppress(ReperfError):
         record = RunRecord.read(last / RECORD)
-        if record.status in FINAL and (record.run, record.trainer) == (run, trainer):
+        made = record.run, record.trainer, record.cluster
+        if record.status in FINAL and made == (run, trainer, cluster):
             keep(last, run.folder)
 
 
-def not_as_planned(run: Run, trainer: str) -> str:
+def not_as_planned(run: Run, trainer: str, cluster: Cluster) -> str:
     """Why what lies in a run's folder is not the run that is planned; "" if it is.
 
     It is asked of each run before anything starts, so no more is read than is needed. A record that
@@ -73,6 +81,7 @@ def not_as_planned(run: Run, trainer: str) -> str:
     Args:
         run: as planned.
         trainer: SHA-256 of all that decides how its system trains.
+        cluster: on which it is to start.
     """
     record = run.folder / RECORD
     try:
@@ -80,13 +89,16 @@ def not_as_planned(run: Run, trainer: str) -> str:
             return ""
         content = json.loads(record.read_bytes())
         recorded, trained_by = content["run"], content.get("trainer") or trainer
+        started_on = content.get("cluster") if content["record_version"] > 1 else cluster
         if recorded != run.model_dump(mode="json") and (
             differences := Run.model_validate(recorded).differences(run)
         ):
             return f"{record}: {differences}"
     except (OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
         return ""
-    return "" if trained_by == trainer else f"{record}: the trainer was another one"
+    if trained_by != trainer:
+        return f"{record}: the trainer was another one"
+    return "" if started_on == cluster else f"{record}: the cluster's settings were other ones"
 
 
 def _last(run: Path) -> int:
