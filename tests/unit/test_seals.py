@@ -39,6 +39,8 @@ def test_other_parameters_and_other_inputs_break_it(made: Seal):
     assert made.holds({})
     Path("log").write_text("two")
     assert not made.holds({})
+    Path("log").unlink()
+    assert not made.holds({})
 
 
 def test_an_edited_product_is_not_read(made: Seal):

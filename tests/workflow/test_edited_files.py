@@ -37,6 +37,31 @@ def test_whatever_was_edited_is_built_again(finished_benchmark: Benchmark):
     assert finished_benchmark.planned() == {}
 
 
+@pytest.mark.parametrize(
+    ("lost", "made"),
+    [
+        ("results/suites/small/summary.csv", {"summarise", "report", "archive"}),
+        ("archive/small.zip", {"archive", "complete"}),
+        (RUN, {"train", "measure", "report", "archive"}),
+    ],
+)
+def test_what_was_lost_is_made_again(lost: str, made: set, finished_benchmark: Benchmark):
+    path = finished_benchmark.folder / lost
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    forget(finished_benchmark)
+    assert made <= finished_benchmark.planned().keys()
+
+
+def test_a_lost_log_is_taken_from_the_last_try(finished_benchmark: Benchmark):
+    log = finished_benchmark.folder / RUN / "train.log"
+    content = log.read_bytes()
+    log.unlink()
+    answer = finished_benchmark.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    assert log.read_bytes() == content
+    assert len(list((finished_benchmark.folder / RUN / "tries").iterdir())) == 1
+
+
 def test_an_edited_table_does_not_get_into_an_archive_alone(finished_benchmark: Benchmark):
     table = finished_benchmark.folder / "results/suites/small/summary.csv"
     archive = finished_benchmark.folder / "archive/small.zip"

@@ -86,11 +86,11 @@ def _place(output: str) -> Path:
 
 
 def _has_changed(path: str, size: int, modified: int, changed: int, digest: str) -> bool:
-    """Whether a file is another one; whether one that is gone is needed, Snakemake knows."""
+    """Whether a file is another one, or gone."""
     try:
         return _state(path) != (size, modified, changed) and _digest(path) != digest
     except OSError:
-        return False
+        return True
 
 
 def _state(path: str) -> tuple[int, int, int]:

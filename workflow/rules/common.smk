@@ -104,11 +104,10 @@ def built(output, params):
 
     def look(wildcards):
         path = output.format(**dict(wildcards.items()))
-        if not Path(path).exists():
-            return []
         seal = Seal.of(path)
         if seal is None:
-            again(path)
+            if Path(path).exists():
+                again(path)
         elif edited := seal.edited():
             again(path, f"{edited[0]}: has changed since it was built")
         elif not seal.holds(asked(params, wildcards)):

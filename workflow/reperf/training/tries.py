@@ -62,7 +62,7 @@ def take_up(run: Run, trainer: str, cluster: Cluster) -> None:
         trainer: SHA-256 of all that decides how its system trains.
         cluster: on which it is to start.
     """
-    if (run.folder / RECORD).exists():
+    if all((run.folder / name).exists() for name in _FILES):
         return
     last = run.folder / "tries" / str(_last(run.folder))
     with suppress(ReperfError):
