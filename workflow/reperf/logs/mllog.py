@@ -49,6 +49,11 @@ def is_number(value: object) -> bool:
     return type(value) in (int, float) and abs(value) < 1e18  # false for NaN, too
 
 
+def is_count(value: object) -> bool:
+    """Whether JSON gave a number of things; one that is too large is for others to refuse."""
+    return type(value) in (int, float) and value >= 1
+
+
 def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
     event = read_event(match)
     value = event.get("value")
@@ -72,7 +77,7 @@ def _facts(head: bytes) -> Iterator[Fact]:
     for match in EVENT.finditer(head):
         event = read_event(match)
         name, value = _FACTS.get(str(event.get("key"))), event.get("value")
-        fits = isinstance(value, str) if name == "workload" else is_number(value) and value >= 1
+        fits = isinstance(value, str) if name == "workload" else is_count(value)
         if name and fits:
             yield name, value
 

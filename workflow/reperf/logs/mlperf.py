@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from reperf.facts import Fact
 from reperf.logs.clock import Clock
 from reperf.logs.format import Format, Record
-from reperf.logs.mllog import EVENT, has_ended, is_number, read_event
+from reperf.logs.mllog import EVENT, has_ended, is_count, is_number, read_event
 
 _COUNTS = ("samples_count", "step_num", "step", "epoch_num")
 _FACTS = {"global_batch_size": "global_batch", "train_samples": "epoch_samples"}
@@ -48,7 +48,7 @@ def _facts(head: bytes) -> Iterator[Fact]:
     for match in EVENT.finditer(head):
         event = read_event(match)
         name, value = _FACTS.get(str(event.get("key"))), event.get("value")
-        if name and is_number(value) and value >= 1:
+        if name and is_count(value):
             yield name, value
 
 
