@@ -365,9 +365,7 @@ def test_ends_and_speeds_that_cannot_be_are_refused(change, reason):
 
 def test_a_number_that_cannot_be_is_no_batch():
     lines = [event("global_batch_size", 10**30) if "global_b" in x else x for x in step_log()]
-    assert only(lines, global_batch=10**30).reason == (
-        "the global batch by the log is above 1e+15"
-    )
+    assert only(lines, global_batch=10**30).reason == ("the global batch by the log is above 1e+15")
 
 
 def test_a_line_of_nothing_but_beginnings_takes_no_longer_than_another():
