@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.cli import main
 from reperf.config import Report, load_report, topology_shape
-from reperf.configuration_page import SECTIONS, configuration_page
+from reperf.config.page import SECTIONS, configuration_page
 from reperf.errors import ReperfError
 from reperf.systems import ROOT, load_systems
 from reperf.text import printable

@@ -10,7 +10,7 @@ from reperf.config import Cluster, Container, Data, Entry, LogSource, Report, Su
 HEAD = """\
 # Configuration
 
-<!-- Made from workflow/reperf/config.py: reperf config docs > docs/configuration.md -->
+<!-- Made from workflow/reperf/config/: reperf config docs > docs/configuration.md -->
 
 A report is one YAML file: `config.yaml` is the full DLPerf v1.0 matrix, `local/report.yaml` what
 `make report` runs. Another one is run with `snakemake --configfile FILE`. Wrong keys and values
