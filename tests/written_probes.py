@@ -13,7 +13,7 @@ from reperf.doctor.record import (
     Transfer,
     Visit,
 )
-from reperf.records import Gpu, Host
+from reperf.training.record import Gpu, Host
 
 GIB = 2**30
 LOCK = "ab" * 32

@@ -46,13 +46,19 @@ import yaml
 from reperf.archive.layout import tables_of
 from reperf.archive.rebuild import make_results
 from reperf.archive.suite import write_archive
-from reperf.complete import complete
+from reperf.reruns import complete
 from reperf.config import load_report
 from reperf.errors import ReperfError
-from reperf.figures import draw_published
-from reperf.records import records_of
+from reperf.drawing.figures import draw_published
+from reperf.training.record import records_of
 from reperf.report import write_report
-from reperf.tables import MEASUREMENTS, SUMMARY, join_tables, read_measurements, read_summary
+from reperf.measuring.tables import (
+    MEASUREMENTS,
+    SUMMARY,
+    join_tables,
+    read_measurements,
+    read_summary,
+)
 
 report = load_report(yaml.safe_load(Path("local/report.yaml").read_text()))
 names = [suite.name for suite in report.suites]

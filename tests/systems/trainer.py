@@ -16,9 +16,9 @@ from pathlib import Path
 
 import psutil
 from reperf.config import Run
-from reperf.records import RunRecord
 from reperf.systems import SYSTEMS, System
 from reperf.training.places import ThisMachine
+from reperf.training.record import RunRecord
 from reperf.training.train import train
 
 # A run of seconds on two processes; what tests change, they say.

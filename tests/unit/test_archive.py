@@ -24,7 +24,7 @@ from reperf.config import Report, Run, load_report
 from reperf.errors import ReperfError
 from reperf.files import sha256
 from reperf.machine import describe_host
-from reperf.records import Environment, RunRecord
+from reperf.training.record import Environment, RunRecord
 from step_logs import step_log
 
 PARTS = st.text("abcXYZ019-+._: äß", min_size=1, max_size=6).filter(lambda part: part.strip("."))

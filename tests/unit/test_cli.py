@@ -18,7 +18,7 @@ from reperf.commands.measure import _object
 from reperf.doctor.record import Finding
 from reperf.doctor.table import show
 from reperf.measuring.measure import Measurement
-from reperf.tables import MEASUREMENTS, write_table
+from reperf.measuring.tables import MEASUREMENTS, write_table
 from rich.console import Console
 from test_doctor import diagnosis
 

@@ -8,10 +8,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from reperf import environments, systems
-from reperf.environments import build, is_current, python_of, read_environment
 from reperf.errors import ReperfError
-from reperf.systems import System
+from reperf.systems import System, environments, system
+from reperf.systems.environments import build, is_current, python_of, read_environment
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
@@ -19,8 +18,8 @@ HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 @pytest.fixture
 def root(tmp_path, monkeypatch) -> Path:
     """A repository that holds nothing yet, whose packages come from its folder wheels/."""
-    monkeypatch.setattr(systems, "SYSTEMS", tmp_path / "workflow/systems")
-    monkeypatch.setattr(systems, "ENVIRONMENTS", tmp_path / "envs")
+    monkeypatch.setattr(system, "SYSTEMS", tmp_path / "workflow/systems")
+    monkeypatch.setattr(system, "ENVIRONMENTS", tmp_path / "envs")
     monkeypatch.setattr(environments, "ROOT", tmp_path)
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
     monkeypatch.setenv("UV_NO_INDEX", "1")

@@ -14,8 +14,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from PIL import Image
-from reperf import figures
-from reperf.figures import (
+from reperf.drawing import figures
+from reperf.drawing.figures import (
     LONGEST_NAME,
     _shortened,
     draw_speedup,
@@ -23,10 +23,10 @@ from reperf.figures import (
     draw_throughput,
     save,
 )
-from reperf.labels import series_of, title_of
-from reperf.palette import SPARE, colour_of
+from reperf.drawing.labels import series_of, title_of
+from reperf.drawing.palette import SPARE, colour_of
+from reperf.measuring.tables import SUMMARY, write_table
 from reperf.systems import load_systems
-from reperf.tables import SUMMARY, write_table
 from reperf.text import printable
 from skimage.color import deltaE_ciede2000, rgb2lab
 
@@ -187,7 +187,7 @@ def test_equal_numbers_are_equal_bytes_whatever_the_users_settings(summary, tmp_
         [
             sys.executable,
             "-c",
-            "import sys; from reperf.figures import draw_suite; draw_suite(*sys.argv[1:])",
+            "import sys; from reperf.drawing.figures import draw_suite; draw_suite(*sys.argv[1:])",
             str(summary),
             str(tmp_path / "there"),
         ],

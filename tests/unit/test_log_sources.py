@@ -11,7 +11,7 @@ from reperf.files import sha256
 from reperf.measuring.found_logs import files_of
 from reperf.measuring.log_sources import check_sources, measure_suite
 from reperf.measuring.summary import summarise
-from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
+from reperf.measuring.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
 from step_logs import step_log
 from test_measure import RUN, kept_run
 

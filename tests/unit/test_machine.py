@@ -6,7 +6,7 @@ import pytest
 from reperf import machine
 from reperf.config import Report, load_report
 from reperf.errors import ReperfError
-from reperf.records import Gpu, Host
+from reperf.training.record import Gpu, Host
 
 GPU = Gpu(name="NVIDIA V100", uuid="GPU-0", memory_bytes=16 * 2**30)
 

@@ -13,9 +13,9 @@ from reperf.files import sha256
 from reperf.logs import mllog
 from reperf.measuring.log_sources import measure_suite
 from reperf.measuring.measure import Measurement, Method, measure_log
-from reperf.records import LARGEST_RECORD, Environment, Host, RunRecord
+from reperf.measuring.tables import MEASUREMENTS
 from reperf.systems import SYSTEMS
-from reperf.tables import MEASUREMENTS
+from reperf.training.record import LARGEST_RECORD, Environment, Host, RunRecord
 from step_logs import event, step, step_log
 
 WINDOW = Window(warmup=20, measured=100)

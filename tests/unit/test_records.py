@@ -7,7 +7,7 @@ import pytest
 from reperf.config import load_report
 from reperf.errors import ReperfError
 from reperf.machine import describe_host
-from reperf.records import Environment, LastHeard, Power, RunRecord
+from reperf.training.record import Environment, LastHeard, Power, RunRecord
 from small_benchmark import SMALL
 
 

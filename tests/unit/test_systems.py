@@ -5,15 +5,14 @@ import re
 from pathlib import Path
 
 import pytest
-from reperf import systems
 from reperf.errors import ReperfError
-from reperf.systems import ROOT, SYSTEMS, WORKLOADS, System, load_systems
+from reperf.systems import ROOT, SYSTEMS, WORKLOADS, System, load_systems, system
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder of systems in place of ours."""
-    monkeypatch.setattr(systems, "SYSTEMS", tmp_path)
+    monkeypatch.setattr(system, "SYSTEMS", tmp_path)
     return tmp_path
 
 
@@ -82,9 +81,9 @@ def test_no_rule_and_no_library_module_names_a_system():
 
 
 def test_a_system_shares_the_environment_of_one_that_exists():
-    for system in load_systems().values():
-        if system.shares:
-            assert load_systems()[system.shares].shares is None
+    for one in load_systems().values():
+        if one.shares:
+            assert load_systems()[one.shares].shares is None
 
 
 def test_why_a_system_cannot_train_is_said_in_words(folder: Path):

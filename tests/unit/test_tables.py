@@ -8,12 +8,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from reperf.config import Cell
 from reperf.errors import ReperfError
-from reperf.facts import Facts
+from reperf.logs.facts import Facts
 from reperf.measuring.found_logs import Answer
 from reperf.measuring.log_sources import row_of
 from reperf.measuring.measure import Measurement
 from reperf.measuring.summary import summarise
-from reperf.tables import (
+from reperf.measuring.tables import (
     MEASUREMENTS,
     SUMMARY,
     join_tables,

@@ -15,7 +15,7 @@ import pynvml
 from reperf.config import Report, topology_shape
 from reperf.errors import ReperfError
 from reperf.programs import answer_of
-from reperf.records import Gpu, Host
+from reperf.training.record import Gpu, Host
 
 Answer = TypeVar("Answer")
 

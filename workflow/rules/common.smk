@@ -7,13 +7,13 @@ import shlex
 import sys
 from pathlib import Path
 
-from reperf.complete import rerun_command
+from reperf.reruns import rerun_command
 from reperf.config import load_report
 from reperf.errors import one_line_errors
-from reperf.hold import check_folder, hold_folder
+from reperf.building.hold import check_folder, hold_folder
 from reperf.machine import check_fits
-from reperf.seals import Seal
-from reperf.sources import check_library, code_of, seen_from_here
+from reperf.building.seals import Seal
+from reperf.building.code import check_library, code_of, seen_from_here
 from reperf.training.slurm import (
     cancel_left_over,
     check_cluster,

@@ -5,7 +5,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from reperf.environments import RECORD, why_build
+from reperf.systems.environments import RECORD, why_build
 from reperf.files import whole_file
 from reperf.systems import load_systems
 
@@ -34,7 +34,12 @@ def build_what_is_out_of_date():
             say(f"{why}; it is built again")
             # A process of its own, which ends with this one.
             log = f"logs/envs/{folder.name}.log"
-            command = [*shlex.split(PYTHON), "-m", "reperf.environments", folder.name]
+            command = [
+                *shlex.split(PYTHON),
+                "-m",
+                "reperf.systems.environments",
+                folder.name,
+            ]
             answer = subprocess.run(
                 [*command, "--log", log], check=False, stderr=subprocess.PIPE, text=True
             )
@@ -65,4 +70,4 @@ rule environment:
     message:
         "build the environment of {wildcards.system}"
     shell:
-        "{PYTHON} -m reperf.environments {wildcards.system} --log {log:q}"
+        "{PYTHON} -m reperf.systems.environments {wildcards.system} --log {log:q}"

@@ -1,9 +1,9 @@
 """Measure the runs and logs of a suite: one row each."""
 
+from reperf.building.script import building
 from reperf.config import Run, Suite, Window
 from reperf.measuring.log_sources import measure_suite
-from reperf.script import building
-from reperf.tables import MEASUREMENTS, write_table
+from reperf.measuring.tables import MEASUREMENTS, write_table
 
 with building(snakemake):
     suite = Suite.model_validate(snakemake.params.suite)

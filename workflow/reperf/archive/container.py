@@ -23,9 +23,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO
 
+from reperf.archive.member_names import check_names, fault_of_name
 from reperf.errors import ReperfError
 from reperf.files import whole_file
-from reperf.member_names import check_names, fault_of_name
 
 MANIFEST = "manifest-sha256.txt"
 """In the form of `sha256sum`, so that `sha256sum -c` checks an unpacked archive."""

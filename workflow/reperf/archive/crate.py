@@ -14,7 +14,7 @@ from rocrate.rocrate import ROCrate
 from reperf import __version__
 from reperf.archive.layout import REPERF
 from reperf.config import Report
-from reperf.records import RunRecord
+from reperf.training.record import RunRecord
 
 _PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 # Stated here, because each operating system has a table of types of its own.

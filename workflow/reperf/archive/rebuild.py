@@ -13,11 +13,11 @@ from reperf.archive.container import unpack, verified
 from reperf.archive.layout import CELLS, CONFIG, METADATA, REPERF, SOURCES, figures_of, tables_of
 from reperf.archive.suite import CELL_LIST
 from reperf.config import Cell, Report, Run, load_report
+from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError
-from reperf.figures import draw_suite
 from reperf.measuring.log_sources import measure_suite
 from reperf.measuring.summary import summarise
-from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
+from reperf.measuring.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
 
 Content = TypeVar("Content")
 

@@ -23,8 +23,8 @@ from reperf.archive.container import Member, write
 from reperf.archive.layout import CELLS, CONFIG, METADATA, SOURCES, figures_of, tables_of
 from reperf.config import Cell, Report, Run, Suite
 from reperf.measuring.found_logs import files_of
-from reperf.records import records_of
 from reperf.systems import ROOT, load_systems
+from reperf.training.record import records_of
 
 CELL_LIST = TypeAdapter(tuple[Cell, ...])
 

@@ -3,8 +3,6 @@
 import argparse
 from pathlib import Path
 
-import pandas as pd
-
 from reperf.errors import ReperfError
 from reperf.text import printable
 
@@ -31,23 +29,15 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print one path a line; status 1 where no run fits."""
-    from reperf.complete import failed_runs  # noqa: PLC0415 - pandas takes half a second
-    from reperf.tables import read_measurements  # noqa: PLC0415
+    from reperf.measuring.tables import read_measurements  # noqa: PLC0415
+    from reperf.reruns import failed_runs, own_runs, runs_that_fit  # noqa: PLC0415 - pandas: 0.5 s
 
     if not MEASUREMENTS.exists():
         raise ReperfError(f"{MEASUREMENTS}: not there; run the report first")
-    runs = read_measurements(MEASUREMENTS)
-    # The logs of others cannot be run again.
-    runs = failed_runs(runs) if options.failed else runs[runs["source"] == ""]
-    chosen = _choose(runs, options)
+    measured = read_measurements(MEASUREMENTS)
+    runs = failed_runs(measured) if options.failed else own_runs(measured)
+    wanted = {name: getattr(options, name) for name in ("suite", "system", "topology", "repeat")}
+    chosen = runs_that_fit(runs, wanted)
     for log in chosen["log"]:
         print(printable(str(Path(log).with_name("run.json"))))
     return 0 if len(chosen) else 1
-
-
-def _choose(runs: pd.DataFrame, options: argparse.Namespace) -> pd.DataFrame:
-    for column in ("suite", "system", "topology", "repeat"):
-        wanted = getattr(options, column)
-        if wanted is not None:
-            runs = runs[runs[column] == wanted]
-    return runs

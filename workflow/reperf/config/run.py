@@ -53,7 +53,7 @@ class Run(Model):
 
     @property
     def identity(self) -> dict[str, str | int | None]:
-        """What names the run's cell in the tables, see reperf.tables.IDENTITY."""
+        """What names the run's cell in the tables, see reperf.measuring.tables.IDENTITY."""
         return {
             "suite": self.suite,
             "system": self.system,

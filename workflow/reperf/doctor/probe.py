@@ -16,10 +16,10 @@ from pathlib import Path
 from reperf.doctor.gpus import gpu_states
 from reperf.doctor.hardware import fabric_ports, processor, space
 from reperf.doctor.record import EnvironmentState, Probe, Request
-from reperf.environments import python_of, read_environment
 from reperf.errors import ReperfError
 from reperf.machine import describe_host
 from reperf.systems import SYSTEMS, load_systems
+from reperf.systems.environments import python_of, read_environment
 
 START_SECONDS = 120
 """How long a trainer may take to say what flags it has."""

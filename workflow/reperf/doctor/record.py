@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from reperf.files import whole_file
-from reperf.records import Host
+from reperf.training.record import Host
 
 DIAGNOSIS = Path("results/doctor.json")
 

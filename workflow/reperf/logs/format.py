@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from reperf.facts import Fact, Facts
 from reperf.logs.clock import Clock, tick
+from reperf.logs.facts import Fact, Facts
 
 
 class Record(NamedTuple):

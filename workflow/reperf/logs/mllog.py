@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from reperf.facts import Fact
 from reperf.logs.clock import MONOTONIC
+from reperf.logs.facts import Fact
 from reperf.logs.format import END, Format, Record, line
 from reperf.logs.scan import blocks
-from reperf.records import Status
+from reperf.training.record import Status
 
 # Where no object follows, the rest of the line is passed over: it may hold thousands of beginnings.
 EVENT = line(r":::MLLOG (?:(\{.*\})" + END + "|.*)")

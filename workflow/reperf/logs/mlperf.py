@@ -11,8 +11,8 @@ Source: github.com/mlcommons/logging, mlperf_logging/mllog. No extractor was pub
 import re
 from collections.abc import Iterator
 
-from reperf.facts import Fact
 from reperf.logs.clock import Clock
+from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Record
 from reperf.logs.mllog import EVENT, has_ended, is_count, is_number, read_event
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from reperf.facts import Fact
 from reperf.logs.clock import Clock
+from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Record
 from reperf.logs.scan import scan
 

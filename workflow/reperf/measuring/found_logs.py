@@ -15,13 +15,13 @@ from reperf.archive.container import MANIFEST
 from reperf.archive.layout import CELLS, CONFIG
 from reperf.config import Run, Window, load_report
 from reperf.errors import ReperfError
-from reperf.facts import Fact, Facts, facts_in_path
 from reperf.logs import NO_FORMAT, formats, mllog
+from reperf.logs.facts import Fact, Facts, facts_in_path
 from reperf.measuring.measure import Measurement, Method, Sources, measure_log
 from reperf.measuring.safe_archive import DAMAGE, ArchivedFile, is_archive, open_archive
 from reperf.measuring.walk import files_below
-from reperf.records import LARGEST_RECORD, RECORD, RunRecord
 from reperf.systems import WORKLOADS
+from reperf.training.record import LARGEST_RECORD, RECORD, RunRecord
 
 SUFFIXES = (".log", ".txt", ".out", ".err")
 """Names under which a log in a folder or archive is looked for."""

@@ -5,14 +5,14 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 
+from reperf.archive.member_names import fault_of_name, shown
 from reperf.config import LogSource, Report, Run, Suite, Window, topology_shape
 from reperf.errors import ReperfError
-from reperf.facts import unit_of
 from reperf.logs import format_called
 from reperf.logs.format import Format
 from reperf.measuring.found_logs import Answer, Question, answers, files_of, own_run
 from reperf.measuring.measure import Method
-from reperf.member_names import fault_of_name, shown
+from reperf.measuring.units import unit_of
 from reperf.systems import WORKLOADS
 from reperf.text import printable
 
@@ -58,7 +58,7 @@ def measure_suite(suite: Suite, runs: Iterable[Run], window: Window) -> list[Row
         window: iterations of warm-up and in the window.
 
     Returns:
-        The rows of measurements.csv, see reperf.tables.MEASUREMENTS.
+        The rows of measurements.csv, see reperf.measuring.tables.MEASUREMENTS.
     """
     method = Method(window=window)
     rows = [row_of(suite, own_run(run, method)) for run in runs]

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import IO, Literal
 
 from reperf.config import Window
-from reperf.facts import Fact, Facts, Refused, unit_of
 from reperf.logs import recognise
+from reperf.logs.facts import Fact, Facts, Refused
 from reperf.logs.format import Format
 from reperf.logs.runs import LoggedRun, training_runs, whole_log
 from reperf.logs.scan import blocks
+from reperf.measuring.units import unit_of
 from reperf.measuring.window import FASTEST, SLOWEST, by_window, in_order, intervals, step_samples
 
 Sources = Sequence[tuple[str, Iterable[Fact]]]

@@ -7,9 +7,9 @@ import pandas as pd
 
 from reperf.config import Cell
 from reperf.errors import ReperfError
-from reperf.facts import unit_of
 from reperf.measuring.statistics import efficiency, speedup, spread
-from reperf.tables import IDENTITY, SUMMARY
+from reperf.measuring.tables import IDENTITY, SUMMARY
+from reperf.measuring.units import unit_of
 
 BASELINE = "1n1g"
 CELL = [*IDENTITY, "source"]

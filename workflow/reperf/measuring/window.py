@@ -8,9 +8,10 @@ from itertools import pairwise
 from math import fsum, prod
 from typing import NamedTuple
 
-from reperf.facts import Facts, Refused, unit_of
+from reperf.logs.facts import Facts, Refused
 from reperf.logs.format import Format, Record
 from reperf.logs.runs import LoggedRun
+from reperf.measuring.units import unit_of
 
 TOLERANCE = 0.05
 """How far the printed speed may be from batch x world / step time."""

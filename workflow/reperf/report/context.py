@@ -14,13 +14,13 @@ import pandas as pd
 
 from reperf.config import Report, Suite
 from reperf.doctor.record import Diagnosis
-from reperf.labels import series_of, system_title, title_of, unit_of
+from reperf.drawing.labels import series_of, system_title, title_of, unit_of
 from reperf.measuring.statistics import Verdict, compare
 from reperf.published import PublishedTable, load_tables, published_for
 from reperf.published.discrepancies import Discrepancy, discrepancies
-from reperf.records import Environment, Host, RunRecord
 from reperf.report.formats import count
 from reperf.systems import load_systems
+from reperf.training.record import Environment, Host, RunRecord
 
 Row = Any
 """A row of a table, as pandas' itertuples gives it."""

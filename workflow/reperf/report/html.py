@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from reperf.palette import GRID, INK, MUTED, PAPER
+from reperf.drawing.palette import GRID, INK, MUTED, PAPER
 from reperf.report.context import Context
 from reperf.report.formats import FILTERS, TESTS
 from reperf.text import printable, printable_lines
@@ -56,7 +56,7 @@ def inline_svg(path: Path, name: str, label: str) -> Markup:
     """A figure of ours as part of a page, in the page's colours.
 
     Args:
-        path: the SVG file that reperf.figures wrote.
+        path: the SVG file that reperf.drawing.figures wrote.
         name: makes the ids unique among the page's figures.
         label: what the figure shows, for those who do not see it.
     """

@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from reperf.config import Run
-from reperf.environments import read_environment
 from reperf.errors import ReperfError
 from reperf.files import sha256
 from reperf.logs import mllog
 from reperf.machine import describe_host
-from reperf.records import FINAL, RunRecord, Status
 from reperf.systems import ROOT, SYSTEMS, WORKLOADS, System, load_systems
+from reperf.systems.environments import read_environment
 from reperf.training.commit import checked_out_commit
 from reperf.training.launch import Outcome, launch
 from reperf.training.places import Place
+from reperf.training.record import FINAL, RunRecord, Status
 from reperf.training.telemetry import gpu_meter, power_of_window, used_gpus
 from reperf.training.tries import keep, new_try
 

@@ -10,7 +10,7 @@ from typing import Any
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.files import remove_partials, whole_file
-from reperf.records import FINAL, LARGEST_RECORD, RECORD, RunRecord
+from reperf.training.record import FINAL, LARGEST_RECORD, RECORD, RunRecord
 
 _FILES = ("train.log", RECORD)
 

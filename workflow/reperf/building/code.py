@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reperf.errors import ReperfError
 
-PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[1]
 SCRIPTS = PACKAGE.parent / "scripts"
 # Every call reads all code: Python's own parser would take a tenth of the time to plan.
 _IMPORT = re.compile(
@@ -88,13 +88,22 @@ def _imported_by(path: Path) -> set[str]:
 
 @cache
 def _files_of(module: str) -> list[Path]:
-    """The files of one module of the library: a package's are all of those below it."""
-    package, *inside = module.split(".")
-    if package != PACKAGE.name:
-        return []
+    """The files of one module of the library, as Python runs them to import it.
+
+    With a module runs the `__init__.py` of the package that it is in; the library's own, which
+    holds the version, decides no result. A package brings along the data beside its code, and one
+    that looks for its modules while it runs brings along whatever it could find.
+    """
+    library, *inside = module.split(".")
     stem = PACKAGE.joinpath(*inside)
-    if stem.is_dir() and inside:
+    if library != PACKAGE.name or not inside:
+        return []
+    if stem.is_dir():
+        first = stem / "__init__.py"
+        every = "iter_modules" in first.read_text(encoding="utf-8")
         below = (path for path in stem.rglob("*") if "__pycache__" not in path.parts)
-        return [path for path in below if path.is_file()]
+        return [first, *(p for p in below if p.is_file() and (every or p.suffix != ".py"))]
     source = stem.with_suffix(".py")
-    return [source] if source.exists() else []
+    if not source.exists():
+        return []
+    return [source, *_files_of(".".join([library, *inside[:-1]]))]

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
+from reperf.building.keeper import keep_to_workflow
+from reperf.building.seals import sealed
 from reperf.errors import ReperfError
-from reperf.keeper import keep_to_workflow
-from reperf.seals import sealed
 
 
 @contextmanager

@@ -20,12 +20,12 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 from uv import find_uv_bin
 
+from reperf.building.script import script
 from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
 from reperf.programs import answer_of
-from reperf.records import Environment
-from reperf.script import script
 from reperf.systems import ROOT, SYSTEMS, System, load_systems
+from reperf.training.record import Environment
 
 RECORD = "environment.json"
 """The file that is written last."""
@@ -188,8 +188,8 @@ def _find_links_of_pip() -> list[str]:
 
 
 def main() -> None:
-    """What the rule calls that builds environments: `python -m reperf.environments SYSTEM`."""
-    parser = argparse.ArgumentParser(prog="python -m reperf.environments")
+    """Build one system's environment: what the rule calls."""
+    parser = argparse.ArgumentParser(prog="python -m reperf.systems.environments")
     parser.add_argument("system", choices=load_systems())
     parser.add_argument("--log", required=True, type=Path)
     options = parser.parse_args()

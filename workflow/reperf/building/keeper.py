@@ -8,7 +8,7 @@ A script is a chain of three processes, all of one program:
 
 The first two adopt what loses its parent below them. So whichever one is killed, another one is
 there to end all the others, and the kernel's word that nobody is left is what the script's end
-waits for. Meanwhile all three hold the folder: see `reperf.hold.share_folder`.
+waits for. Meanwhile all three hold the folder: see `reperf.building.hold.share_folder`.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ from contextlib import suppress
 
 import psutil
 
-from reperf.hold import WORKFLOW, share_folder
+from reperf.building.hold import WORKFLOW, share_folder
 
 SECONDS_TO_TIDY_UP = 25
 """How long the work, told to end by SIGTERM, may take before all of its processes are killed."""

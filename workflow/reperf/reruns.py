@@ -1,18 +1,33 @@
-"""Whether a report is complete, and how to run again what failed."""
+"""Which runs can be run again, how, and whether a report is complete without."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from reperf.errors import ReperfError
 from reperf.files import whole_file
-from reperf.records import FINAL
-from reperf.tables import IDENTITY, read_measurements, read_summary
+from reperf.measuring.tables import IDENTITY, read_measurements, read_summary
+from reperf.training.record import FINAL
+
+
+def own_runs(measurements: pd.DataFrame) -> pd.DataFrame:
+    """The runs that reperf trained; logs that others made cannot be run again."""
+    return measurements[measurements["source"] == ""]
 
 
 def failed_runs(measurements: pd.DataFrame) -> pd.DataFrame:
-    """The runs that another try could still measure; logs that others made are what they are."""
-    return measurements[~measurements["status"].isin(FINAL) & (measurements["source"] == "")]
+    """The runs that another try could still measure."""
+    runs = own_runs(measurements)
+    return runs[~runs["status"].isin(FINAL)]
+
+
+def runs_that_fit(runs: pd.DataFrame, wanted: Mapping[str, str | int | None]) -> pd.DataFrame:
+    """The runs with these values in these columns; None fits any."""
+    for column, value in wanted.items():
+        if value is not None:
+            runs = runs[runs[column] == value]
+    return runs
 
 
 def rerun_command(profile: str) -> str:

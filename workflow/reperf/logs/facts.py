@@ -7,7 +7,6 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from reperf.config import TOPOLOGY
-from reperf.systems import WORKLOADS
 
 NAMES = {
     "workload": "workload",
@@ -117,8 +116,3 @@ def facts_in_path(path: PurePath | str) -> list[Fact]:
         facts.append(("batch_size", int(name[1])))
         facts.append(("precision", "fp32" if name[2] == "fp32" else "amp"))
     return facts
-
-
-def unit_of(workload: object) -> str | None:
-    """The unit of a workload's throughput, such as "images/s"."""
-    return f"{WORKLOADS[workload]['unit']}/s" if workload in WORKLOADS else None

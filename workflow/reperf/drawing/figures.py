@@ -30,11 +30,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy.optimize import isotonic_regression
 
+from reperf.drawing.labels import series_of, title_of, unit_of
+from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
 from reperf.files import whole_file
-from reperf.labels import series_of, title_of, unit_of
-from reperf.palette import GRID, INK, MUTED, PAPER, colour_of
+from reperf.measuring.tables import read_summary
 from reperf.published import load_tables
-from reperf.tables import read_summary
 from reperf.text import printable
 
 WIDTH = 5.0  # inches: two figures stand side by side on a desk, one fills a phone

@@ -14,17 +14,17 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from reperf.building.code import closure
 from reperf.errors import ReperfError
 from reperf.faults import first_fault
 from reperf.files import sha256
-from reperf.sources import closure
 from reperf.written import read_written
 
 Device = Literal["cpu", "cuda"]
 Precision = Literal["fp32", "amp"]
 Input = Literal["records", "folder", "synthetic"]
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SYSTEMS = ROOT / "workflow" / "systems"
 ENVIRONMENTS = ROOT / "envs"
 

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from reperf.sources import PACKAGE, SCRIPTS, closure, code_of
+from reperf.building.code import PACKAGE, SCRIPTS, closure, code_of
 
 
 def names(script: str) -> set[str]:
@@ -16,7 +16,7 @@ def test_a_script_stands_for_all_that_it_imports():
     assert {
         "scripts/measure.py",
         "reperf/measuring/measure.py",
-        "reperf/facts.py",
+        "reperf/logs/facts.py",
         "reperf/errors.py",
         "reperf/logs/mllog.py",
     } <= names("measure")
@@ -24,13 +24,35 @@ def test_a_script_stands_for_all_that_it_imports():
 
 def test_code_that_a_result_does_not_need_does_not_count():
     assert not {
-        "reperf/figures.py",
+        "reperf/drawing/figures.py",
         "reperf/training/launch.py",
         "reperf/training/train.py",
     } & names("measure")
 
 
-def test_a_package_stands_for_all_of_its_files():
+def test_a_package_stands_for_what_it_takes_from_its_modules():
+    whole = {f"reperf/config/{path.name}" for path in (PACKAGE / "config").glob("*.py")}
+    assert whole - names("measure") == {"reperf/config/page.py"}
+
+
+def test_a_module_stands_for_its_package_too():
+    assert {"reperf/measuring/__init__.py", "reperf/systems/__init__.py"} <= names("measure")
+
+
+def test_a_package_that_looks_for_its_modules_stands_for_all_of_them():
+    formats = {f"reperf/logs/{path.name}" for path in (PACKAGE / "logs").glob("*.py")}
+    assert formats <= names("measure")
+    assert not formats & names("summarise")
+
+
+def test_figures_decide_no_number():
+    drawing = {f"reperf/drawing/{path.name}" for path in (PACKAGE / "drawing").glob("*.py")}
+    assert drawing <= names("draw_figures")
+    for script in ("convert", "measure", "summarise", "join_tables"):
+        assert not drawing & names(script)
+
+
+def test_a_package_stands_for_the_data_beside_its_code():
     templates = {path.name for path in (PACKAGE / "report").rglob("*.j2")}
     assert templates
     assert templates <= {Path(name).name for name in names("write_report")}
