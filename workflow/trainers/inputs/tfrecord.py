@@ -5,7 +5,8 @@ import struct
 from pathlib import Path
 
 import numpy as np
-from steplog import Refused
+
+from trainers.contract.steplog import Refused
 
 
 class Records:

@@ -55,7 +55,7 @@ def train(flags, log):
         start_input(session)
         log.configured(
             parameters=model.parameters,
-            framework="tensorflow {}".format(tf.__version__),
+            framework=f"tensorflow {tf.__version__}",
             versions=dict(versions(), precision=precision(loss_scale)),
             devices=hvd.allgather_object(device, session),
         )
@@ -116,8 +116,8 @@ def gpu_name(settings):
         if device.device_type == "GPU":
             return re.search("name: ([^,]*)", device.physical_device_desc).group(1)
     raise steplog.Refused(
-        "TensorFlow sees no GPU for local rank {}; allowed: a build for GPUs, such as the image of "
-        "envs/ngc-tensorflow1.image.yaml, on GPUs".format(LOCAL_RANK)
+        f"TensorFlow sees no GPU for local rank {LOCAL_RANK}; allowed: a build for GPUs, such as the image of "
+        "envs/ngc-tensorflow1.image.yaml, on GPUs"
     )
 
 
@@ -172,7 +172,7 @@ def make_optimizer(learning_rate, loss_scale):
 
 def precision(loss_scale):
     """What convolutions compute in, and the loss scale."""
-    return "float32" if loss_scale is None else "float16, loss scale {}".format(loss_scale)
+    return "float32" if loss_scale is None else f"float16, loss scale {loss_scale}"
 
 
 def digest(session, model):

@@ -27,9 +27,7 @@ def batches(flags, rank, world_size):
     parts = sorted(str(path) for path in Path(flags.data).glob("part-*") if not path.suffix)
     if not parts or len(parts) % world_size:
         raise Refused(
-            "{}: {} parts for {} ranks; allowed: a multiple of them".format(
-                flags.data, len(parts), world_size
-            )
+            f"{flags.data}: {len(parts)} parts for {world_size} ranks; allowed: a multiple of them"
         )
     seed = flags.seed + rank
 

@@ -1,4 +1,4 @@
-"""Start TensorFlow's workers on one node: python -m tensorflow2.workers ... train.py ...
+"""Start TensorFlow's workers on one node: python -m trainers.launchers.tensorflow ... train.py ...
 
 TensorFlow has no launcher: it learns from TF_CONFIG who takes part. One node is a single process,
 in which MirroredStrategy sees to all devices. Of several nodes each device is a worker of
@@ -9,7 +9,7 @@ import argparse
 import json
 import os
 
-from ranks import run_ranks
+from trainers.launchers.ranks import run_ranks
 
 SETTINGS = {
     "TF_CPP_MIN_LOG_LEVEL": "2",  # errors
@@ -27,7 +27,7 @@ def main():
         run_ranks(flags.command, [{"LOCAL_DEVICES": str(flags.devices_per_node)}])
         return
     local = range(flags.devices_per_node)
-    workers = ["{}:{}".format(host, flags.port + number) for host in hosts for number in local]
+    workers = [f"{host}:{flags.port + number}" for host in hosts for number in local]
     run_ranks(
         flags.command,
         [

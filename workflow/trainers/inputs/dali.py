@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-import resnet50
 from nvidia.dali import fn, pipeline_def, tfrecord, types
-from steplog import Refused
+
+from trainers.contract.steplog import Refused
+from trainers.inputs.images import AREA, ASPECT
 
 IMAGE, LABEL = "image/encoded", "image/class/label"
 
@@ -13,7 +14,7 @@ def build_pipeline(flags, rank, world_size, gpu=None):
     """An endless pipeline of one rank's batches.
 
     Args:
-        flags: input, data, batch_size, image_size, threads and seed.
+        flags: input, data, batch_size, shape, threads and seed.
         rank: which share of the images it reads; decides, with the seed, the order and the crops.
         world_size: how many ranks share the images.
         gpu: number of the GPU that decodes; None for the CPU.
@@ -26,7 +27,7 @@ def build_pipeline(flags, rank, world_size, gpu=None):
     """
     parts = sorted(path for path in Path(flags.data).glob("part-*") if path.suffix in ("", ".rec"))
     if not parts:
-        raise Refused("{}: holds no parts; allowed: a converted data set".format(flags.data))
+        raise Refused(f"{flags.data}: holds no parts; allowed: a converted data set")
 
     @pipeline_def(
         batch_size=flags.batch_size,
@@ -41,13 +42,13 @@ def build_pipeline(flags, rank, world_size, gpu=None):
             jpegs,
             device="cpu" if gpu is None else "mixed",
             output_type=types.RGB,
-            random_area=resnet50.AREA,
-            random_aspect_ratio=resnet50.ASPECT,
+            random_area=AREA,
+            random_aspect_ratio=ASPECT,
         )
         images = fn.resize(
             images,
-            resize_x=flags.image_size,
-            resize_y=flags.image_size,
+            resize_x=flags.shape["image_size"],
+            resize_y=flags.shape["image_size"],
             interp_type=types.INTERP_LINEAR,
             antialias=False,
         )
@@ -62,7 +63,7 @@ def build_pipeline(flags, rank, world_size, gpu=None):
 def _tfrecord(parts, rank, world_size):
     record = fn.readers.tfrecord(
         path=[str(part) for part in parts],
-        index_path=["{}.idx".format(part) for part in parts],
+        index_path=[f"{part}.idx" for part in parts],
         features={
             IMAGE: tfrecord.FixedLenFeature((), tfrecord.string, ""),
             LABEL: tfrecord.FixedLenFeature([1], tfrecord.int64, -1),

@@ -41,5 +41,5 @@ def run_ranks(command, environments):
 
 def _exit_if_it_failed(number, code):
     if code:
-        how = signal.Signals(-code).name if code < 0 else "status {}".format(code)
-        sys.exit("the node's rank {} ended with {}".format(number, how))
+        how = signal.Signals(-code).name if code < 0 else f"status {code}"
+        sys.exit(f"the node's rank {number} ended with {how}")

@@ -1,4 +1,4 @@
-"""Start Horovod's ranks on one node: python -m horovodnode ... train.py ...
+"""Start Horovod's ranks on one node: python -m trainers.launchers.horovod ... train.py ...
 
 horovodrun reaches the other nodes by ssh, which the nodes of a job need not allow. This is started
 once on every node instead, and lets the ranks meet as horovodrun does, over gloo: at a server of
@@ -13,12 +13,13 @@ import psutil
 from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
 from horovod.runner.gloo_run import create_run_env_vars, create_slot_env_vars
 from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
-from ranks import run_ranks
+
+from trainers.launchers.ranks import run_ranks
 
 
 def main():
     flags = parse_flags()
-    hosts = ",".join("{}:{}".format(node, flags.devices_per_node) for node in range(flags.nodes))
+    hosts = ",".join(f"{node}:{flags.devices_per_node}" for node in range(flags.nodes))
     slots = get_host_assignments(parse_hosts(hosts), flags.nodes * flags.devices_per_node)
     if flags.node_rank == 0:
         server = RendezvousHTTPServer(("", flags.port), RendezvousHandler, False)

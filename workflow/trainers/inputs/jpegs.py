@@ -12,9 +12,10 @@ from pathlib import Path
 import cv2
 import numpy as np
 import simplejpeg
-from resnet50 import AREA, ASPECT
-from steplog import Refused
-from tfrecord import Records
+
+from trainers.contract.steplog import Refused
+from trainers.inputs.images import AREA, ASPECT
+from trainers.inputs.tfrecord import Records
 
 cv2.setNumThreads(1)  # the loader has threads of its own
 
@@ -54,7 +55,7 @@ def batches(flags, rank, world_size, new_batch=None, start_thread=None):
     thread fills is what is copied to the device.
 
     Args:
-        flags: input, data, batch_size, image_size, threads and seed.
+        flags: input, data, batch_size, shape, threads and seed.
         rank: decides, with the seed, the order and the crops.
         world_size: how many ranks share the images.
         new_batch: gives the two tensors to fill, whose memory numpy can see; left out, arrays.
@@ -69,7 +70,7 @@ def batches(flags, rank, world_size, new_batch=None, start_thread=None):
     source = SOURCES[flags.input](flags.data, rank, world_size)
     if not len(source):
         raise Refused(f"{flags.data}: rank {rank} has no image; allowed: one or more for each rank")
-    shape = (flags.batch_size, flags.image_size, flags.image_size, 3)
+    shape = (flags.batch_size, flags.shape["image_size"], flags.shape["image_size"], 3)
 
     def new_arrays():
         return np.empty(shape, np.uint8), np.empty(flags.batch_size, np.int64)
@@ -82,7 +83,7 @@ def batches(flags, rank, world_size, new_batch=None, start_thread=None):
         for row, index in enumerate(indexes):
             jpeg, classes[row] = source.read(index)
             try:
-                rows[row] = random_crop(jpeg, flags.image_size, random)
+                rows[row] = random_crop(jpeg, flags.shape["image_size"], random)
             except ValueError as error:
                 raise Refused(f"{source.name(index)}: {error}; allowed: a JPEG") from None
         return images, labels

@@ -1,39 +1,26 @@
-"""ResNet-50 v1.5, with 25,557,032 parameters.
+"""ResNet-50 v1.5 for PyTorch; trainers/recipes/resnet50.py says what it is."""
 
-Source: He et al., Deep Residual Learning for Image Recognition (2015). v1.5 halves the resolution
-in a bottleneck's 3x3 convolution, where the paper does so in its first 1x1.
-"""
-
-import resnet50
-import torch
 from torch import nn
+
+from trainers.frameworks.torch.images import Normalize
+from trainers.recipes import resnet50
 
 
 class ResNet50(nn.Module):
-    """Takes uint8 images of shape [N, H, W, 3], returns logits of shape [N, classes].
+    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean smoothed cross-entropy."""
 
-    Images arrive as bytes and are normalised here, on the device: a quarter of the traffic.
-    Its parameters lie in the order of resnet50.initial_weights, with which it starts.
-    """
-
-    def __init__(self, seed):
+    def __init__(self, flags):
         super().__init__()
-        self.register_buffer("mean", torch.tensor(resnet50.MEAN).view(3, 1, 1), persistent=False)
-        self.register_buffer("std", torch.tensor(resnet50.STD).view(3, 1, 1), persistent=False)
+        self.normalize = Normalize()
         self.stem = nn.Sequential(*_conv_bn(3, 64, 7, stride=2), nn.ReLU(inplace=True))
         self.pool = nn.MaxPool2d(3, stride=2, padding=1)
         self.blocks = nn.Sequential(*(Bottleneck(*shape) for _, *shape in resnet50.BLOCKS))
         self.classify = nn.Linear(resnet50.FEATURES, resnet50.CLASSES)
-        start = resnet50.initial_weights(seed).values()
-        with torch.no_grad():
-            for weight, value in zip(self.parameters(), start, strict=True):
-                weight.copy_(torch.from_numpy(value))
 
-    def forward(self, images):
-        # [N, H, W, 3] seen as [N, 3, H, W] lies in memory just as channels-last wants it.
-        x = (images.permute(0, 3, 1, 2) - self.mean) / self.std
-        x = self.blocks(self.pool(self.stem(x)))
-        return self.classify(x.mean((2, 3)))
+    def forward(self, images, labels):
+        x = self.blocks(self.pool(self.stem(self.normalize(images))))
+        logits = self.classify(x.mean((2, 3)))
+        return nn.functional.cross_entropy(logits, labels, label_smoothing=resnet50.LABEL_SMOOTHING)
 
 
 class Bottleneck(nn.Module):

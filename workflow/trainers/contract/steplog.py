@@ -1,7 +1,4 @@
-"""What every trainer says, in one place: its flags, its step log, its checks.
-
-It needs nothing but the standard library and runs on Python 3.7 and later, in each framework's own
-environment.
+"""What every trainer says: its step log, and what it checks before it says so.
 
 The step log is MLPerf's logging format: lines that start with `:::MLLOG` and hold one JSON object.
 Rank 0 writes it to standard output; the other ranks write a plain line where rank 0 writes a step,
@@ -10,7 +7,6 @@ so that whoever watches knows which rank was last heard of.
 Where one process trains on several devices it holds a StepLog for each of them.
 """
 
-import argparse
 import json
 import math
 import os
@@ -21,10 +17,7 @@ import time
 import traceback
 from contextlib import contextmanager
 
-WORKLOADS = {
-    "resnet50": {"title": "ResNet-50 v1.5", "unit": "images", "parameters": 25557032},
-    "bert-base": {"title": "BERT-base pretraining", "unit": "sentences", "parameters": None},
-}
+from trainers.contract.recipe import parameters as parameters_of
 
 # A trainer that gives up says why in a line with one of these marks, for the run record.
 REFUSAL = ":::REFUSED "
@@ -43,63 +36,29 @@ class Refused(Exception):
     """The trainer must not go on: what it would measure is not the workload. One line says why."""
 
 
-def keep_to_own_cores(rank, threads):
-    """Keep a CPU rank, its data loader included, to as many cores as it may use threads.
-
-    A device is then the same number of cores whatever the number of ranks, and what a system
-    gains from more of them is the work of more devices and not of idle cores. Call it before
-    the first thread starts.
-    """
-    if hasattr(os, "sched_setaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
-        own = {cores[core % len(cores)] for core in range(rank * threads, (rank + 1) * threads)}
-        os.sched_setaffinity(0, own)
-
-
-def parse_flags(argv=None):
-    """Read the flags that all trainers have."""
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("--workload", required=True, choices=sorted(WORKLOADS))
-    parser.add_argument("--precision", required=True, choices=("fp32", "amp"))
-    parser.add_argument("--batch-size", required=True, type=int, help="samples per device")
-    parser.add_argument("--iterations", required=True, type=int)
-    parser.add_argument("--print-every", required=True, type=int, help="iterations per log line")
-    parser.add_argument(
-        "--input",
-        required=True,
-        choices=("tfrecord", "ofrecord", "recordio", "folder", "synthetic"),
-    )
-    parser.add_argument("--data", help="folder of the record parts or of train/<synset>/*.JPEG")
-    parser.add_argument("--image-size", type=int, default=224, help="pixels after the crop")
-    parser.add_argument("--device", required=True, choices=("cpu", "cuda"))
-    parser.add_argument("--threads", required=True, type=int, help="CPU threads per device")
-    parser.add_argument("--seed", required=True, type=int)
-    parser.add_argument("--loss-scale", default="none", choices=("none", "static", "dynamic"))
-    parser.add_argument("--compile", action="store_true", help="compile the model first")
-    parser.add_argument("--dali", action="store_true", help="let NVIDIA DALI read and decode")
-    flags = parser.parse_args(argv)
-    if flags.input != "synthetic" and not flags.data:
-        parser.error("--data is needed unless --input is synthetic")
-    return flags
-
-
 class StepLog:
     """The log of one training run, written by each of its ranks.
 
     Args:
+        recipe: the workload's numbers.
         flags: what parse_flags returned.
-        rank: this process's place among all, from 0.
-        world_size: number of processes, each with one device.
+        rank: this process's place among all, from 0; ranks of one pipeline stage follow each other.
+        world_size: number of ranks, each with one device.
     """
 
-    def __init__(self, flags, rank, world_size):
+    def __init__(self, recipe, flags, rank, world_size):
         self.flags = flags
         self.rank = rank
-        self.global_batch = flags.batch_size * world_size
+        # How many ranks hold the same part of the model; all, where training is data parallel.
+        self._replicas = flags.stages or (world_size,)
+        if sum(self._replicas) != world_size:
+            raise ValueError(f"{world_size} ranks for stages {flags.stages}")
+        self.global_batch = flags.batch_size * self._replicas[0]
+        self._expected = parameters_of(recipe, flags.shape)
         # The wall clock is read once; from here on a clock counts that cannot jump.
         self._wall = time.time() - time.perf_counter()
         self._last = None
-        self._say_plainly("started on {}, process {}".format(socket.gethostname(), os.getpid()))
+        self._say_plainly(f"started on {socket.gethostname()}, process {os.getpid()}")
         self._event("init_start", None, "INTERVAL_START")
         self._event("submission_benchmark", flags.workload)
         self._event("global_batch_size", self.global_batch)
@@ -111,7 +70,7 @@ class StepLog:
         """Say what will train, before the first iteration, and refuse a wrong model.
 
         Args:
-            parameters: number of trainable parameters.
+            parameters: number of trainable parameters, those of all stages together.
             framework: its name and version, such as "torch 2.13.0".
             versions: library versions, name -> version.
             devices: one device name per rank, or this rank's alone.
@@ -123,12 +82,9 @@ class StepLog:
         self._event("framework", framework)
         self._event("versions", versions)
         self._event("devices", devices)
-        expected = WORKLOADS[self.flags.workload]["parameters"]
-        if expected is not None and parameters != expected:
+        if parameters != self._expected:
             raise Refused(
-                "the model has {} parameters, {} has {}".format(
-                    parameters, self.flags.workload, expected
-                )
+                f"the model has {parameters} parameters, {self.flags.workload} has {self._expected}"
             )
         self._event("init_stop", None, "INTERVAL_END")
         self._event("run_start", None, "INTERVAL_START")
@@ -137,13 +93,13 @@ class StepLog:
         """Whether iteration (from 1) is one that is printed, so the device must be waited for."""
         return iteration % self.flags.print_every == 0
 
-    def step(self, iteration, loss, tokens=None):
+    def step(self, iteration, loss, **counts):
         """Log a printed iteration, after the device has finished it.
 
         Args:
             iteration: from 1.
             loss: this rank's training loss.
-            tokens: real tokens that all ranks have seen so far, where samples hold tokens.
+            counts: what else all ranks have trained on so far, such as tokens=4096.
 
         Raises:
             Refused: the loss is not finite.
@@ -151,13 +107,12 @@ class StepLog:
         seconds = time.perf_counter()
         samples = iteration * self.global_batch
         if not math.isfinite(loss):
-            raise Refused("the loss at iteration {} is {}".format(iteration, loss))
+            raise Refused(f"the loss at iteration {iteration} is {loss}")
         if self.rank != 0:
-            self._say_plainly("iteration {}, loss {}".format(iteration, loss))
+            self._say_plainly(f"iteration {iteration}, loss {loss}")
             return
         value = {"iteration": iteration, "seconds": seconds, "samples": samples, "loss": loss}
-        if tokens is not None:
-            value["tokens"] = tokens
+        value.update(counts)
         if self._last is not None:
             last_seconds, last_samples = self._last
             value["throughput"] = (samples - last_samples) / (seconds - last_seconds)
@@ -172,13 +127,18 @@ class StepLog:
             peak_memory_bytes: highest device memory in use, one number per rank.
 
         Raises:
-            Refused: the ranks' weights are not equal.
+            Refused: the weights of two ranks that hold the same part of the model are not equal.
         """
         self._event("weight_digests", weight_digests)
         self._event("peak_memory_bytes", peak_memory_bytes)
-        odd = [r for r, digest in enumerate(weight_digests) if digest != weight_digests[0]]
-        if odd:
-            raise Refused("the weights of rank {} differ from rank 0's at the end".format(odd[0]))
+        first = 0
+        for replicas in self._replicas:
+            for rank in range(first, first + replicas):
+                if weight_digests[rank] != weight_digests[first]:
+                    raise Refused(
+                        f"the weights of rank {rank} differ from rank {first}'s at the end"
+                    )
+            first += replicas
         self._event("run_stop", None, "INTERVAL_END", status="success")
         self._say_plainly("done")
 
@@ -194,13 +154,13 @@ class StepLog:
             yield
             status = 0
         except Refused as error:
-            self._write(REFUSAL + "rank {}: {}".format(self.rank, error))
+            self._write(REFUSAL + f"rank {self.rank}: {error}")
         except Exception as error:
             if isinstance(error, MemoryError) or _MEMORY_IS_FULL.search(str(error)):
                 lines = _COLOUR.sub("", str(error)).strip().split("\n")
                 # MXNet's messages start with a traceback.
                 reason = next(filter(_MEMORY_IS_FULL.search, lines), lines[0]) or "no memory left"
-                self._write(OUT_OF_MEMORY + "rank {}: {}".format(self.rank, reason))
+                self._write(OUT_OF_MEMORY + f"rank {self.rank}: {reason}")
             else:
                 traceback.print_exc()
         finally:
@@ -222,7 +182,7 @@ class StepLog:
         self._write(":::MLLOG " + json.dumps(event, ensure_ascii=True))
 
     def _say_plainly(self, text):
-        self._write("rank {}: {}".format(self.rank, text))
+        self._write(f"rank {self.rank}: {text}")
 
     @staticmethod
     def _write(line):

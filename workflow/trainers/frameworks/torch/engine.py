@@ -1,50 +1,57 @@
-"""Training with PyTorch, for the systems that do: one process per device, started by torchrun."""
+"""Training any model with PyTorch: one process per device, started by torchrun."""
 
 import os
-import platform
-import resource
 
-import resnet50
-import steplog
 import torch
 import torch.distributed as dist
-from pytorch.data import on_device
-from pytorch.model import ResNet50
-from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+
+from trainers.contract import process
+from trainers.contract.flags import parse_flags
+from trainers.contract.recipe import digest, initial_weights
+from trainers.contract.steplog import Refused, StepLog
+from trainers.frameworks.torch.inputs import on_device, synthetic_batches
 
 RANK = int(os.environ.get("RANK", "0"))
 LOCAL_RANK = int(os.environ.get("LOCAL_RANK", "0"))
 WORLD_SIZE = int(os.environ.get("WORLD_SIZE", "1"))
 
-LOSS_SCALES = {
-    "none": {"enabled": False},
-    # It never grows.
-    "static": {"init_scale": resnet50.STATIC_LOSS_SCALE, "growth_interval": 2**31 - 1},
-    "dynamic": {},
-}
+
+def torch_sgd(groups, **settings):
+    """torch's own SGD, in one kernel."""
+    return torch.optim.SGD(groups, fused=True, **settings)
 
 
-def run(input_batches, sgd):
+def run(recipe, model, batches, sgd=torch_sgd):
     """Train as the flags say.
 
     Args:
-        input_batches: gives, for flags, rank, world size and device, endless batches of uint8
-            images [N, H, W, 3] and labels [N].
+        recipe: the workload's numbers, a module of trainers.recipes.
+        model: makes of the flags a module that takes a batch and returns its mean loss; its
+            parameters lie in the order of the recipe's weight_shapes, and have their sizes.
+        batches: gives, for flags, rank, world size and device, endless batches of what is read.
         sgd: makes the optimizer of parameter groups, a learning rate and a momentum.
     """
-    flags = steplog.parse_flags()
-    log = steplog.StepLog(flags, RANK, WORLD_SIZE)
+    flags = parse_flags(recipe)
+    log = StepLog(recipe, flags, RANK, WORLD_SIZE)
     with log.to_the_end():
-        train(flags, log, input_batches, sgd)
+        train(recipe, flags, log, model, batches, sgd)
 
 
-def train(flags, log, input_batches, sgd):
-    precision, scaler = make_precision(flags)
+def train(recipe, flags, log, make_model, batches, sgd):
+    precision, scaler = make_precision(recipe, flags)
     device = prepare_device(flags)
-    data = on_device(input_batches(flags, RANK, WORLD_SIZE, device), device)
-    network = ResNet50(flags.seed).to(device, memory_format=torch.channels_last)
-    optimizer = make_optimizer(network, log.global_batch, sgd)
+    if flags.input == "synthetic":
+        data = synthetic_batches(recipe, flags, RANK, device)
+    else:
+        data = batches(flags, RANK, WORLD_SIZE, device)
+    data = on_device(data, device)
+    network = make_model(flags)
+    groups = start_from(network, recipe, flags)
+    network.to(device, memory_format=torch.channels_last)
+    optimizer = sgd(
+        groups, lr=recipe.learning_rate(log.global_batch), momentum=recipe.OPTIMIZER.momentum
+    )
     model = distribute(network, device)
     if flags.compile:
         model = torch.compile(model)
@@ -55,11 +62,9 @@ def train(flags, log, input_batches, sgd):
         devices=of_all_ranks(device_name(device)),
     )
     for iteration in range(1, flags.iterations + 1):
-        images, labels = next(data)
+        batch = next(data)
         with precision:
-            loss = nn.functional.cross_entropy(
-                model(images), labels, label_smoothing=resnet50.LABEL_SMOOTHING
-            )
+            loss = model(*batch)
         optimizer.zero_grad(set_to_none=True)
         scaler.scale(loss).backward()
         scaler.step(optimizer)
@@ -67,58 +72,62 @@ def train(flags, log, input_batches, sgd):
         if log.prints(iteration):
             # Fetching the loss waits for all that was queued before, so for the whole iteration.
             log.step(iteration, loss.item())
-    log.finished(of_all_ranks(digest(network)), of_all_ranks(peak_memory(device)))
+    weights = (weight.detach().cpu().numpy() for weight in network.parameters())
+    log.finished(of_all_ranks(digest(weights)), of_all_ranks(peak_memory(device)))
     if dist.is_initialized():
         dist.barrier()
+
+
+def start_from(network, recipe, flags):
+    """Give a model the recipe's weights; returns them in two groups, decayed and not."""
+    groups = {True: [], False: []}
+    with torch.no_grad():
+        start = initial_weights(recipe, flags)
+        for weight, (name, value) in zip(network.parameters(), start, strict=True):
+            weight.copy_(torch.from_numpy(value))
+            groups[recipe.decays(name)].append(weight)
+    decay = recipe.OPTIMIZER.weight_decay
+    return [
+        {"params": weights, "weight_decay": decay if decayed else 0.0}
+        for decayed, weights in groups.items()
+        if weights
+    ]
 
 
 def prepare_device(flags):
     """This process's device, ready, and connected to the other ranks' where there are any."""
     torch.set_num_threads(flags.threads)
     if flags.device == "cpu":
-        steplog.keep_to_own_cores(RANK, flags.threads)
+        process.keep_to_own_cores(RANK, flags.threads)
         device = torch.device("cpu")
     else:
         device = torch.device("cuda", LOCAL_RANK)
         torch.cuda.set_device(device)
         torch.backends.cudnn.benchmark = True
         torch.backends.cudnn.allow_tf32 = False  # fp32 is fp32; for matmul it is off already
+    torch.manual_seed(flags.seed + RANK)  # what drops out
     if WORLD_SIZE > 1:
         dist.init_process_group("gloo" if flags.device == "cpu" else "nccl")
     return device
 
 
-def make_optimizer(network, global_batch, sgd):
-    """SGD that decays all weights and the classifier's bias, but not batch norm."""
-    norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d)]
-    of_norms = {weight for norm in norms for weight in norm.parameters()}
-    others = [weight for weight in network.parameters() if weight not in of_norms]
-    return sgd(
-        [
-            {"params": others, "weight_decay": resnet50.WEIGHT_DECAY},
-            {"params": list(of_norms), "weight_decay": 0.0},
-        ],
-        lr=resnet50.learning_rate(global_batch),
-        momentum=resnet50.MOMENTUM,
-    )
-
-
-def torch_sgd(groups, **settings):
-    """torch's own SGD, in one kernel."""
-    return torch.optim.SGD(groups, fused=True, **settings)
-
-
-def make_precision(flags):
+def make_precision(recipe, flags):
     """The autocast context and the gradient scaler.
 
     Mixed precision is bfloat16, or float16 on a GPU where a loss scale is asked for.
     """
     scaled = flags.loss_scale != "none"
+    scales = {
+        "none": {"enabled": False},
+        # It never grows.
+        "static": {"init_scale": recipe.STATIC_LOSS_SCALE, "growth_interval": 2**31 - 1},
+        "dynamic": {},
+    }
     if scaled and (flags.device, flags.precision) != ("cuda", "amp"):
-        raise steplog.Refused("--loss-scale is for float16, which needs --device cuda and amp")
+        raise Refused("--loss-scale is for float16, which needs --device cuda and amp")
     dtype = torch.float16 if scaled else torch.bfloat16
     precision = torch.autocast(flags.device, dtype, enabled=flags.precision == "amp")
-    return precision, torch.amp.GradScaler(flags.device, **LOSS_SCALES[flags.loss_scale])
+    return precision, torch.amp.GradScaler(flags.device, **scales[flags.loss_scale])
 
 
 def distribute(network, device):
@@ -143,16 +152,11 @@ def of_all_ranks(value):
     return values
 
 
-def digest(network):
-    """A short digest of all weights."""
-    return resnet50.digest(weight.detach().cpu().numpy() for weight in network.parameters())
-
-
 def peak_memory(device):
     """Bytes: the most that torch took of a GPU, or that this process took of the memory."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return process.peak_memory()
 
 
 def name_of(optimizer):
@@ -166,7 +170,7 @@ def device_name(device):
 
 
 def versions():
-    found = {"python": platform.python_version(), "torch": torch.__version__}
+    found = {"python": process.python_version(), "torch": torch.__version__}
     if torch.version.cuda:
         found["cuda"] = torch.version.cuda
         found["cudnn"] = str(torch.backends.cudnn.version())

@@ -1,0 +1,60 @@
+"""What every trainer is asked: its flags."""
+
+import argparse
+import os
+import sys
+
+
+def parse_flags(recipe, argv=None):
+    """Read the flags that all trainers have.
+
+    Args:
+        recipe: the module of the workload's numbers, in trainers.recipes.
+        argv: the flags; left out, those of this process, whose program must be the workload's.
+
+    Returns:
+        Their values; `shape` is a dictionary, `stages` a tuple, empty where training is data
+        parallel.
+    """
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--workload", required=True)
+    parser.add_argument(
+        "--shape", nargs="*", type=_pair, default=[], help="the workload's, such as image_size=224"
+    )
+    parser.add_argument("--precision", required=True, choices=("fp32", "amp"))
+    parser.add_argument("--batch-size", required=True, type=int, help="samples per device")
+    parser.add_argument(
+        "--stages", nargs="*", type=int, default=[], help="replicas of each pipeline stage"
+    )
+    parser.add_argument("--iterations", required=True, type=int)
+    parser.add_argument("--print-every", required=True, type=int, help="iterations per log line")
+    parser.add_argument("--input", required=True, help="a record format, folder or synthetic")
+    parser.add_argument("--data", help="folder of what is read")
+    parser.add_argument("--device", required=True, choices=("cpu", "cuda"))
+    parser.add_argument("--threads", required=True, type=int, help="CPU threads per device")
+    parser.add_argument("--seed", required=True, type=int)
+    parser.add_argument("--loss-scale", default="none", choices=("none", "static", "dynamic"))
+    parser.add_argument("--compile", action="store_true", help="compile the model first")
+    parser.add_argument("--dali", action="store_true", help="let NVIDIA DALI read and decode")
+    parser.add_argument(
+        "--proof",
+        action="store_true",
+        help="start from weights so large that a mistake shows in the loss, and drop nothing out",
+    )
+    flags = parser.parse_args(argv)
+    flags.shape, flags.stages = dict(flags.shape), tuple(flags.stages)
+    program = os.path.splitext(os.path.basename(sys.argv[0]))[0]
+    if argv is None and flags.workload != program:
+        parser.error(f"--workload {flags.workload}: this program trains {program}")
+    if flags.input != "synthetic" and not flags.data:
+        parser.error("--data is needed unless --input is synthetic")
+    try:
+        recipe.check(flags.shape)
+    except ValueError as error:
+        parser.error(f"--shape: {error}")
+    return flags
+
+
+def _pair(text):
+    name, _, value = text.partition("=")
+    return name, int(value)

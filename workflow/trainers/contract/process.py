@@ -1,0 +1,27 @@
+"""What a rank does with its process, whatever its framework."""
+
+import os
+import platform
+import resource
+
+
+def keep_to_own_cores(rank, threads):
+    """Keep a CPU rank, its data loader included, to as many cores as it may use threads.
+
+    A device is then the same number of cores whatever the number of ranks, and what a system
+    gains from more of them is the work of more devices and not of idle cores. Call it before
+    the first thread starts.
+    """
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        own = {cores[core % len(cores)] for core in range(rank * threads, (rank + 1) * threads)}
+        os.sched_setaffinity(0, own)
+
+
+def peak_memory():
+    """Bytes: the most that this process has taken of the machine's memory."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def python_version():
+    return platform.python_version()

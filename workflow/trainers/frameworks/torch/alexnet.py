@@ -1,0 +1,35 @@
+"""AlexNet for PyTorch; trainers/recipes/alexnet.py says what it is."""
+
+from math import prod
+
+from torch import nn
+
+from trainers.frameworks.torch.images import Normalize
+from trainers.recipes import alexnet
+
+
+class AlexNet(nn.Module):
+    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean cross-entropy."""
+
+    def __init__(self, flags):
+        super().__init__()
+        layers, channels = [Normalize()], 3
+        for number, (width, size, stride, padding) in enumerate(alexnet.CONVOLUTIONS):
+            layers += [nn.Conv2d(channels, width, size, stride, padding), nn.ReLU(inplace=True)]
+            if number in alexnet.POOLED:
+                layers.append(nn.MaxPool2d(3, stride=2))
+            channels = width
+        dropout = 0.0 if flags.proof else alexnet.DROPOUT
+        layers.append(nn.Flatten())
+        inputs = prod(alexnet.features(flags.shape))
+        for _ in range(2):
+            layers += [
+                nn.Dropout(dropout),
+                nn.Linear(inputs, alexnet.HIDDEN),
+                nn.ReLU(inplace=True),
+            ]
+            inputs = alexnet.HIDDEN
+        self.classify = nn.Sequential(*layers, nn.Linear(inputs, alexnet.CLASSES))
+
+    def forward(self, images, labels):
+        return nn.functional.cross_entropy(self.classify(images), labels)

@@ -1,0 +1,35 @@
+"""VGG16 for PyTorch; trainers/recipes/vgg16.py says what it is."""
+
+from math import prod
+
+from torch import nn
+
+from trainers.frameworks.torch.images import Normalize
+from trainers.recipes import vgg16
+
+
+class VGG16(nn.Module):
+    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean cross-entropy."""
+
+    def __init__(self, flags):
+        super().__init__()
+        layers, channels = [Normalize()], 3
+        for widths in vgg16.CONVOLUTIONS:
+            for width in widths:
+                layers += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU(inplace=True)]
+                channels = width
+            layers.append(nn.MaxPool2d(2))
+        dropout = 0.0 if flags.proof else vgg16.DROPOUT
+        layers.append(nn.Flatten())
+        inputs = prod(vgg16.features(flags.shape))
+        for _ in range(2):
+            layers += [
+                nn.Linear(inputs, vgg16.HIDDEN),
+                nn.ReLU(inplace=True),
+                nn.Dropout(dropout),
+            ]
+            inputs = vgg16.HIDDEN
+        self.classify = nn.Sequential(*layers, nn.Linear(inputs, vgg16.CLASSES))
+
+    def forward(self, images, labels):
+        return nn.functional.cross_entropy(self.classify(images), labels)

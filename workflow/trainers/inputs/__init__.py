@@ -1,0 +1,1 @@
+"""How samples come from files to a rank: readers, decoders, crops."""

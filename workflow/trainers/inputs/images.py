@@ -1,0 +1,30 @@
+"""How an image is cut, scaled and normalised for training: the same for every framework."""
+
+import numpy as np
+
+MEAN = (123.675, 116.28, 103.53)  # of ImageNet's red, green and blue, 0 to 255
+STD = (58.395, 57.12, 57.375)
+
+# A crop's share of the image's area, and its width by its height.
+# Source: Szegedy et al., Going Deeper with Convolutions (2014), section 6.
+AREA = (0.08, 1.0)
+ASPECT = (3 / 4, 4 / 3)
+
+CLASSES = 1000
+
+
+def check_size(shape, least):
+    """Refuse images that are too small for a model.
+
+    Raises:
+        ValueError: the shape's image_size is below the least.
+    """
+    if shape["image_size"] < least:
+        raise ValueError("image_size is {}; allowed: {} or more".format(shape["image_size"], least))
+
+
+def noise(shape, batch_size, random):
+    """Images that nobody reads: uint8 images [N, H, W, 3] and int64 labels [N]."""
+    size = (batch_size, shape["image_size"], shape["image_size"], 3)
+    images = random.randint(256, size=size, dtype=np.uint8)
+    return images, random.randint(CLASSES, size=batch_size)

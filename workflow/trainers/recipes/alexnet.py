@@ -1,0 +1,66 @@
+"""AlexNet on one device, with 61,100,840 parameters for images of 224 x 224 pixels.
+
+Source: Krizhevsky, One Weird Trick for Parallelizing Convolutional Neural Networks (2014), whose
+network has no local response normalisation.
+"""
+
+from trainers.contract.recipe import Sgd
+from trainers.inputs.images import CLASSES, check_size, noise
+from trainers.recipes.plain import decays, start
+
+__all__ = ["decays", "start"]
+
+CONVOLUTIONS = ((64, 11, 4, 2), (192, 5, 1, 2), (384, 3, 1, 1), (256, 3, 1, 1), (256, 3, 1, 1))
+"""Channels, size, stride and padding of the convolutions."""
+POOLED = (0, 1, 4)
+"""The convolutions after which the resolution is halved, by the largest of 3x3."""
+HIDDEN = 4096
+DROPOUT = 0.5
+
+OPTIMIZER = Sgd(momentum=0.9, weight_decay=5e-4)
+STATIC_LOSS_SCALE = 128.0
+
+
+def check(shape):
+    """Refuse images of which nothing is left at the end."""
+    check_size(shape, 63)
+
+
+def learning_rate(global_batch):
+    """The paper's, of 128 images; below them it falls with the batch."""
+    return 0.01 * min(1.0, global_batch / 128)
+
+
+def features(shape):
+    """Channels, height and width of what the first linear layer is given of each image."""
+    side = shape["image_size"]
+    for number, (_, size, stride, padding) in enumerate(CONVOLUTIONS):
+        side = (side + 2 * padding - size) // stride + 1
+        if number in POOLED:
+            side = (side - 3) // 2 + 1
+    return CONVOLUTIONS[-1][0], side, side
+
+
+def weight_shapes(shape):
+    """The weights in the order in which an image passes them.
+
+    Convolutions "conv1.weight" [out, in, height, width] to "conv5.weight", then "fc1", "fc2" and
+    "fc3", [out, in], each with its bias. The first linear layer is given channels before rows.
+    """
+    sizes, channels = {}, 3
+    for number, (width, size, _, _) in enumerate(CONVOLUTIONS, start=1):
+        sizes[f"conv{number}.weight"] = (width, channels, size, size)
+        sizes[f"conv{number}.bias"] = (width,)
+        channels = width
+    channels, height, width = features(shape)
+    inputs = channels * height * width
+    for number, outputs in enumerate((HIDDEN, HIDDEN, CLASSES), start=1):
+        sizes[f"fc{number}.weight"] = (outputs, inputs)
+        sizes[f"fc{number}.bias"] = (outputs,)
+        inputs = outputs
+    return sizes
+
+
+def synthetic_batch(shape, batch_size, random):
+    """uint8 images [N, H, W, 3] and int64 labels [N]."""
+    return noise(shape, batch_size, random)

@@ -1,0 +1,103 @@
+"""ResNet-50 v1.5, with 25,557,032 parameters whatever the size of its images.
+
+Source: He et al., Deep Residual Learning for Image Recognition (2015). v1.5 halves the resolution
+in a bottleneck's 3x3 convolution, where the paper does so in its first 1x1.
+"""
+
+import numpy as np
+
+from trainers.contract.recipe import Sgd, uniform
+from trainers.inputs.images import CLASSES, check_size, noise
+
+EXPANSION = 4  # a block's output channels by its width
+
+BATCH_NORM_EPSILON = 1e-5
+BATCH_NORM_MOMENTUM = 0.9  # the share of the running averages that a step keeps
+
+OPTIMIZER = Sgd(momentum=0.875, weight_decay=3.0517578125e-05)
+LABEL_SMOOTHING = 0.1
+STATIC_LOSS_SCALE = 128.0
+
+
+def _blocks():
+    channels = 64
+    for stage, (width, count, stride) in enumerate(
+        ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)), start=1
+    ):
+        for block in range(count):
+            yield f"layer{stage}.{block}", channels, width, 1 if block else stride
+            channels = EXPANSION * width
+
+
+BLOCKS = tuple(_blocks())
+"""The sixteen bottlenecks in order: name, channels of the input, width, stride of the 3x3."""
+FEATURES = EXPANSION * BLOCKS[-1][2]
+"""What the classifier is given of each image."""
+
+
+def check(shape):
+    """Refuse images of which the last blocks would see nothing."""
+    check_size(shape, 32)
+
+
+def learning_rate(global_batch):
+    """The learning rate, constant over a run.
+
+    It grows with the batch up to 256 images and no further, so that a few hundred iterations from
+    random weights stay finite at every global batch without a warm-up. It does not change how fast
+    a framework trains.
+    """
+    return 0.1 * min(1.0, global_batch / 256)
+
+
+def decays(name):
+    """All weights are decayed but batch norm's."""
+    return name.startswith("fc.") or name.endswith("conv.weight")
+
+
+def weight_shapes(shape):
+    """The weights in the order in which an image passes them, a block's shortcut last.
+
+    Convolutions are [out, in, height, width] as "conv.weight", batch norms "bn.weight" and
+    "bn.bias", each below its block, such as "layer1.0.3.bn.bias" or "layer1.0.shortcut
+    .conv.weight"; the classifier is "fc.weight" [classes, features] and "fc.bias".
+    """
+    sizes = {}
+
+    def conv_bn(name, channels, out, size):
+        sizes[name + ".conv.weight"] = (out, channels, size, size)
+        sizes[name + ".bn.weight"] = sizes[name + ".bn.bias"] = (out,)
+
+    conv_bn("stem", 3, 64, 7)
+    for name, channels, width, _ in BLOCKS:
+        conv_bn(name + ".1", channels, width, 1)
+        conv_bn(name + ".2", width, width, 3)
+        conv_bn(name + ".3", width, EXPANSION * width, 1)
+        if channels != EXPANSION * width:
+            conv_bn(name + ".shortcut", channels, EXPANSION * width, 1)
+    sizes["fc.weight"] = (CLASSES, FEATURES)
+    sizes["fc.bias"] = (CLASSES,)
+    return sizes
+
+
+def start(name, size, random, proof):
+    """Where a weight starts.
+
+    Convolutions are He-initialised by fan-out, each block's last batch norm starts as zero. For a
+    proof no batch norm does, so that all blocks are seen in the loss, and biases are not zero.
+    Source: He et al., Delving Deep into Rectifiers (2015); Goyal et al., Accurate, Large Minibatch
+    SGD (2017).
+    """
+    if name.endswith("conv.weight"):
+        return uniform(random, size, (6 / (size[0] * size[2] * size[3])) ** 0.5)
+    if name == "fc.weight":
+        return uniform(random, size, FEATURES**-0.5)
+    if proof:
+        return uniform(random, size, 0.25) + np.float32(name.endswith("bn.weight"))
+    scale = name.endswith("bn.weight") and not name.endswith("3.bn.weight")
+    return np.full(size, scale, np.float32)
+
+
+def synthetic_batch(shape, batch_size, random):
+    """uint8 images [N, H, W, 3] and int64 labels [N]."""
+    return noise(shape, batch_size, random)

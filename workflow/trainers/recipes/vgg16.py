@@ -1,0 +1,61 @@
+"""VGG16, with 138,357,544 parameters for images of 224 x 224 pixels.
+
+Source: Simonyan and Zisserman, Very Deep Convolutional Networks for Large-Scale Image Recognition
+(2014), configuration D and section 3.1.
+"""
+
+from trainers.contract.recipe import Sgd
+from trainers.inputs.images import CLASSES, check_size, noise
+from trainers.recipes.plain import decays, start
+
+__all__ = ["decays", "start"]
+
+CONVOLUTIONS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
+"""Channels of the 3x3 convolutions; after each group, the resolution is halved."""
+HIDDEN = 4096
+DROPOUT = 0.5
+
+OPTIMIZER = Sgd(momentum=0.9, weight_decay=5e-4)
+STATIC_LOSS_SCALE = 128.0
+
+
+def check(shape):
+    """Refuse images of which nothing is left after five halvings."""
+    check_size(shape, 32)
+
+
+def learning_rate(global_batch):
+    """The paper's, of 256 images; below them it falls with the batch."""
+    return 0.01 * min(1.0, global_batch / 256)
+
+
+def features(shape):
+    """Channels, height and width of what the first linear layer is given of each image."""
+    side = shape["image_size"] // 2 ** len(CONVOLUTIONS)
+    return CONVOLUTIONS[-1][-1], side, side
+
+
+def weight_shapes(shape):
+    """The weights in the order in which an image passes them.
+
+    Convolutions "conv1.1.weight" [out, in, 3, 3] to "conv5.3.weight", then "fc1", "fc2" and "fc3",
+    [out, in], each with its bias. The first linear layer is given channels before rows.
+    """
+    sizes, channels = {}, 3
+    for group, widths in enumerate(CONVOLUTIONS, start=1):
+        for number, width in enumerate(widths, start=1):
+            sizes[f"conv{group}.{number}.weight"] = (width, channels, 3, 3)
+            sizes[f"conv{group}.{number}.bias"] = (width,)
+            channels = width
+    channels, height, width = features(shape)
+    inputs = channels * height * width
+    for number, outputs in enumerate((HIDDEN, HIDDEN, CLASSES), start=1):
+        sizes[f"fc{number}.weight"] = (outputs, inputs)
+        sizes[f"fc{number}.bias"] = (outputs,)
+        inputs = outputs
+    return sizes
+
+
+def synthetic_batch(shape, batch_size, random):
+    """uint8 images [N, H, W, 3] and int64 labels [N]."""
+    return noise(shape, batch_size, random)
