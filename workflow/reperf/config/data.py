@@ -1,4 +1,7 @@
-"""The data set that runs read."""
+"""The data sets that runs read."""
+
+from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
@@ -14,15 +17,32 @@ from reperf.config.words import (
 
 
 class Data(Model):
-    """The data set that suites with real input train on."""
+    """A data set that suites with real input train on."""
 
     name: Name = Field("embedded", description="folder name under data/")
+    kind: Literal["images"] = Field("images", description="what it holds")
     images: PlainPath | None = Field(
         None,
         description="folder that holds train/<synset>/*.JPEG; left out, the embedded set is made",
     )
     parts: Number = Field(
-        8, ge=1, le=MOST_PARTS, description="record files; must divide by every world size"
+        8,
+        ge=1,
+        le=MOST_PARTS,
+        description="record files; a multiple of the number of devices of every topology",
     )
     workers: Number = Field(2, ge=1, le=MOST_PROCESSES, description="processes that convert")
     seed: Number = Field(1, ge=0, le=LARGEST_SEED, description="seed of the shuffle")
+
+    @property
+    def image_folder(self) -> Path:
+        """The folder that holds train/<synset>/*.JPEG."""
+        return self.images or Path("data", self.name, "images")
+
+    def folder(self, read: str) -> str | None:
+        """What a run reads: a folder of record parts or of images; None when synthetic."""
+        if read == "synthetic":
+            return None
+        if read == "folder":
+            return str(self.image_folder)
+        return f"data/{self.name}/{read}"

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import product
 from math import prod
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
@@ -12,15 +11,26 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from reperf.config.cluster import Cluster
 from reperf.config.data import Data
 from reperf.config.run import Cell, Run
-from reperf.config.suite import Entry, EntryOrName, Suite, chosen_systems
+from reperf.config.suite import (
+    ITERATIONS,
+    PRINT_EVERY,
+    REPEATS,
+    SHARED,
+    TIME_LIMIT,
+    TOPOLOGIES,
+    WINDOW,
+    Entry,
+    EntryOrName,
+    Suite,
+    chosen_systems,
+)
 from reperf.config.window import Window
 from reperf.config.words import (
     LARGEST_SEED,
-    MONTH_IN_SECONDS,
     MOST_ENTRIES,
-    MOST_ITERATIONS,
     MOST_PROCESSES,
     MOST_RUNS,
+    MOST_SOURCES,
     MOST_SUITES,
     Model,
     Number,
@@ -31,22 +41,22 @@ from reperf.config.words import (
 )
 from reperf.errors import ReperfError
 from reperf.faults import first_fault
-from reperf.systems import load_systems
+from reperf.systems import load_systems, load_workloads
+
+
+def _from_one(data: Any) -> Any:  # noqa: ANN401 - raw YAML
+    return [data] if isinstance(data, Mapping) else data
 
 
 class Report(Model):
     """The whole configuration file."""
 
     title: Text = Field("Training benchmark", description="heading of the report")
-    topologies: Topologies = Field(("1n1g",), description="nodes x devices per node")
-    repeats: Number = Field(7, ge=1, le=MOST_RUNS, description="runs per cell")
-    iterations: Number = Field(
-        120, ge=1, le=MOST_ITERATIONS, description="training iterations per run"
-    )
-    window: Window = Field(Window(), description="the measured iterations")
-    print_every: Number = Field(
-        20, ge=1, le=MOST_ITERATIONS, description="iterations between two log lines"
-    )
+    topologies: Topologies = TOPOLOGIES
+    repeats: Number = REPEATS
+    iterations: Number = ITERATIONS
+    window: Window = WINDOW
+    print_every: Number = PRINT_EVERY
     seed: Number = Field(1, ge=0, le=LARGEST_SEED, description="repeat k trains with seed + k - 1")
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto", description="auto: GPUs where the machine holds enough of them, else CPU"
@@ -54,10 +64,16 @@ class Report(Model):
     threads_per_device: Number = Field(
         1, ge=1, le=MOST_PROCESSES, description="CPU threads of one training process"
     )
-    time_limit: Number = Field(
-        1800, ge=1, le=MONTH_IN_SECONDS, description="seconds that one run may take"
+    time_limit: Number = TIME_LIMIT
+    data: Annotated[
+        tuple[Data, ...],
+        BeforeValidator(_from_one, json_schema_input_type=Data | list[Data]),
+    ] = Field(
+        (Data(),),
+        min_length=1,
+        max_length=MOST_SOURCES,
+        description="what suites with real input train on: one data set, or several",
     )
-    data: Data = Field(Data(), description="what suites with real input train on")
     cluster: Cluster | None = Field(None, description="the Slurm cluster; left out: this machine")
     systems: Annotated[
         tuple[EntryOrName, ...],
@@ -74,13 +90,18 @@ class Report(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _systems_of_suites(cls, config: Any) -> Any:  # noqa: ANN401 - raw YAML
+    def _said_once_for_all_suites(cls, config: Any) -> Any:  # noqa: ANN401 - raw YAML
+        """Give each suite what it leaves out and the report says."""
         match config:
-            case {"systems": systems, "suites": [*suites]} if systems:
+            case {"suites": [*suites]}:
+                shared = {key: config[key] for key in SHARED if key in config}
+                asked = (
+                    {"systems": chosen_systems(config["systems"])} if config.get("systems") else {}
+                )
                 return dict(config) | {
                     "suites": [
-                        dict(suite) | {"systems": chosen_systems(systems)}
-                        if isinstance(suite, Mapping) and suite.get("systems")
+                        shared | dict(suite) | (asked if suite.get("systems") else {})
+                        if isinstance(suite, Mapping)
                         else suite
                         for suite in suites
                     ]
@@ -88,25 +109,9 @@ class Report(Model):
         return config
 
     @model_validator(mode="after")
-    def _window_fits(self) -> Self:
-        if self.window.last > self.iterations:
-            raise ValueError(
-                f"window: ends at iteration {self.window.last}, after the last of "
-                f"{self.iterations} iterations; allowed: warmup + measured <= iterations"
-            )
-        for name, edge in (("warmup", self.window.first), ("warmup + measured", self.window.last)):
-            if edge % self.print_every:
-                raise ValueError(
-                    f"window: {name} is {edge}, which is not printed; allowed: multiples of "
-                    f"print_every ({self.print_every})"
-                )
-        return self
-
-    @model_validator(mode="after")
     def _runs_can_be_planned(self) -> Self:
         runs = sum(
-            len(suite.entries) * len(self.topologies_of(suite)) * (suite.repeats or self.repeats)
-            for suite in self.suites
+            len(suite.entries) * len(suite.topologies) * suite.repeats for suite in self.suites
         )
         if runs > MOST_RUNS:
             raise ValueError(
@@ -116,15 +121,29 @@ class Report(Model):
         return self
 
     @model_validator(mode="after")
-    def _parts_divide(self) -> Self:
-        reading = [suite for suite in self.suites if suite.entries and suite.input == "records"]
-        for suite in reading:
+    def _data_sets_fit(self) -> Self:
+        """Look whether each suite that reads has a data set of its kind, in parts enough."""
+        distinct(tuple(data.name for data in self.data))
+        for suite in self.suites:
+            kind = load_workloads()[suite.workload].data
+            of_kind = [data.name for data in self.data if data.kind == kind]
+            allowed = ", ".join(of_kind) or f"{kind}, of which `data` holds none"
+            if suite.data is not None and suite.data not in of_kind:
+                known = {data.name: data.kind for data in self.data}.get(suite.data)
+                what = f"holds {known}, {suite.workload} wants {kind}" if known else "is not there"
+                raise ValueError(
+                    f"suites.{suite.name}.data: {suite.data} {what}; allowed: {allowed}"
+                )
+            data = self.data_of(suite)
+            if data is None or suite.input != "records":
+                continue
             for topology in self.topologies_of(suite):
                 world_size = prod(topology_shape(topology))
-                if self.data.parts % world_size:
+                if data.parts % world_size:
                     raise ValueError(
-                        f"data.parts: {self.data.parts} record files for the {world_size} devices "
-                        f"of {topology} in suite {suite.name}; allowed: multiples of {world_size}"
+                        f"data.{data.name}.parts: {data.parts} record files for the {world_size} "
+                        f"devices of {topology} in suite {suite.name}; "
+                        f"allowed: multiples of {world_size}"
                     )
         return self
 
@@ -146,7 +165,13 @@ class Report(Model):
 
     def topologies_of(self, suite: Suite) -> tuple[str, ...]:
         """The topologies on which a suite runs; none if it only measures logs."""
-        return (suite.topologies or self.topologies) if suite.entries else ()
+        return suite.topologies if suite.entries else ()
+
+    def data_of(self, suite: Suite) -> Data | None:
+        """The data set that a suite reads; None where the report has none of its kind."""
+        kind = load_workloads()[suite.workload].data
+        found = (data for data in self.data if data.kind == kind)
+        return next((data for data in found if suite.data in (None, data.name)), None)
 
     @cached_property
     def resolved_device(self) -> Literal["cpu", "cuda"]:
@@ -161,7 +186,7 @@ class Report(Model):
             yield Cell(
                 runs=tuple(
                     self._run(suite, entry, topology, repeat)
-                    for repeat in range(1, (suite.repeats or self.repeats) + 1)
+                    for repeat in range(1, suite.repeats + 1)
                 ),
                 unsupported=self._why_not(suite, entry),
             )
@@ -181,7 +206,7 @@ class Report(Model):
 
     def _why_not(self, suite: Suite, entry: Entry) -> str | None:
         return load_systems()[entry.system].why_not(
-            suite.workload, suite.precision, self.resolved_device, entry.variant
+            suite.workload, suite.precision, self.resolved_device, entry.variant, entry.stages
         )
 
     def run(self, suite: str, entry: str, topology: str, repeat: int | str) -> Run:
@@ -191,8 +216,9 @@ class Report(Model):
         return self._run(found, chosen, topology, int(repeat))
 
     def _run(self, suite: Suite, entry: Entry, topology: str, repeat: int) -> Run:
-        system = load_systems()[entry.system]
-        source = system.reads[0] if suite.input == "records" and system.reads else suite.input
+        can = load_systems()[entry.system].workloads.get(suite.workload)
+        read = can.reads[0] if suite.input == "records" and can and can.reads else suite.input
+        data = self.data_of(suite)
         return Run(
             suite=suite.name,
             system=entry.system,
@@ -202,28 +228,16 @@ class Report(Model):
             batch_size=entry.batch_size or suite.batch_size,
             topology=topology,
             repeat=repeat,
-            iterations=self.iterations,
-            print_every=self.print_every,
-            image_size=suite.image_size,
-            input=source,
-            data=self.data_folder(source),
+            iterations=suite.iterations,
+            print_every=suite.print_every,
+            shape=suite.shape,
+            stages=entry.stages,
+            input=read,
+            data=data and data.folder(read),
             device=self.resolved_device,
             threads=self.threads_per_device,
             seed=self.seed + repeat - 1,
         )
-
-    def data_folder(self, source: str) -> str | None:
-        """The folder that a run reads: record parts, the images, or None when synthetic."""
-        if source == "synthetic":
-            return None
-        if source == "folder":
-            return str(self.image_folder)
-        return f"data/{self.data.name}/{source}"
-
-    @property
-    def image_folder(self) -> Path:
-        """The folder that holds train/<synset>/*.JPEG."""
-        return self.data.images or Path("data", self.data.name, "images")
 
 
 def load_report(config: Mapping[str, Any], source: str = "configuration") -> Report:

@@ -1,9 +1,10 @@
 """One run, with everything that decides it, and the runs that are one cell of a table."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reperf.config.suite import entry_id
 from reperf.config.words import Model, Topology, Whole, Workload, topology_shape
@@ -23,12 +24,22 @@ class Run(Model):
     repeat: Whole
     iterations: Whole
     print_every: Whole
-    image_size: Whole
+    shape: dict[str, Whole] = Field(description="of samples and model, all keys")
+    stages: tuple[Whole, ...] = Field((), description="replicas of each pipeline stage")
     input: str = Field(description="a record format, folder or synthetic")
     data: str | None = Field(description="folder of the samples, None when synthetic")
     device: Literal["cpu", "cuda"]
     threads: Whole = Field(description="CPU threads per device")
     seed: Whole
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_earlier_versions(cls, content: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+        """Read a run of reperf 0.2 and before, which knew one shape."""
+        if isinstance(content, Mapping) and "image_size" in content and "shape" not in content:
+            content = dict(content)
+            content["shape"] = {"image_size": content.pop("image_size")}
+        return content
 
     @property
     def entry(self) -> str:
@@ -49,7 +60,7 @@ class Run(Model):
 
     @property
     def global_batch(self) -> int:
-        return self.world_size * self.batch_size
+        return self.batch_size * (self.stages[0] if self.stages else self.world_size)
 
     @property
     def identity(self) -> dict[str, str | int | None]:

@@ -1,6 +1,7 @@
 """What one table of the report holds: the systems that run, and the logs of others."""
 
 from collections.abc import Mapping
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -8,6 +9,7 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
+    Strict,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -16,11 +18,15 @@ from pydantic_core import PydanticCustomError
 
 from reperf.config.window import Window
 from reperf.config.words import (
-    LARGEST_IMAGE,
+    MONTH_IN_SECONDS,
+    MOST_DEVICES,
     MOST_ENTRIES,
+    MOST_ITERATIONS,
+    MOST_NODES,
     MOST_RUNS,
     MOST_SAMPLES,
     MOST_SOURCES,
+    MOST_TEXTS,
     Label,
     Model,
     Name,
@@ -31,8 +37,21 @@ from reperf.config.words import (
     Topology,
     Workload,
     distinct,
+    topology_shape,
 )
-from reperf.systems import Input, Precision, load_systems
+from reperf.systems import Input, Precision, load_systems, load_workloads
+
+# What a report says once for all of its suites, and a suite may say otherwise.
+TOPOLOGIES = Field(("1n1g",), description="nodes x devices per node")
+REPEATS = Field(7, ge=1, le=MOST_RUNS, description="runs per cell")
+ITERATIONS = Field(120, ge=1, le=MOST_ITERATIONS, description="training iterations per run")
+WINDOW = Field(Window(), description="the measured iterations")
+PRINT_EVERY = Field(20, ge=1, le=MOST_ITERATIONS, description="iterations between two log lines")
+TIME_LIMIT = Field(1800, ge=1, le=MONTH_IN_SECONDS, description="seconds that one run may take")
+SHARED = ("topologies", "repeats", "iterations", "window", "print_every", "time_limit")
+"""The keys of those."""
+
+Replicas = Annotated[int, Strict(), Field(ge=1, le=MOST_NODES * MOST_DEVICES)]
 
 
 def _ends_with_a_name(path: Path) -> Path:
@@ -48,6 +67,9 @@ class Entry(Model):
     variant: str | None = Field(None, description="one of the system's variants")
     batch_size: Number | None = Field(
         None, ge=1, le=MOST_SAMPLES, description="per device, instead of the suite's"
+    )
+    stages: Annotated[tuple[Replicas, ...], Field(max_length=MOST_DEVICES)] = Field(
+        (), description="replicas of each pipeline stage, such as [7, 1]; left out: data parallel"
     )
 
     @field_validator("variant")
@@ -99,7 +121,7 @@ class LogSource(Model):
     method: Literal["window", "published"] = Field(
         "window", description="the window rule, or what the format's published extractor does"
     )
-    window: Window | None = Field(None, description="instead of the report's")
+    window: Window | None = Field(None, description="instead of the suite's")
 
     @property
     def id(self) -> str:
@@ -145,11 +167,48 @@ class Suite(Model):
         description="what is run: a system's name is enough; only suites with `from` may run none",
     )
     input: Input = Field("records", description="where the samples come from")
-    image_size: Number = Field(
-        224, ge=32, le=LARGEST_IMAGE, description="height and width after the crop, pixels"
+    data: Name | None = Field(
+        None, description="one of the data sets; left out: the first of the workload's kind"
     )
-    topologies: Topologies | None = Field(None, description="instead of the report's")
-    repeats: Number | None = Field(None, ge=1, le=MOST_RUNS, description="instead of the report's")
+    shape: dict[str, Number] = Field(
+        {},
+        max_length=MOST_TEXTS,
+        validate_default=True,
+        description="of samples and model, as workflow/workloads/ says what is allowed; "
+        "left out: the usual one",
+    )
+    unit: str | None = Field(
+        None,
+        validate_default=True,
+        description="what is counted, one of the workload's units; left out: its samples",
+    )
+    topologies: Topologies = TOPOLOGIES
+    repeats: Number = REPEATS
+    iterations: Number = ITERATIONS
+    window: Window = WINDOW
+    print_every: Number = PRINT_EVERY
+    time_limit: Number = TIME_LIMIT
+    baseline: Topology | None = Field(
+        None,
+        description="topology that speedup is against; left out: the smallest of each series",
+    )
+
+    @field_validator("shape")
+    @classmethod
+    def _shape_is_whole(cls, shape: dict[str, int], info: ValidationInfo) -> dict[str, int]:
+        if workload := load_workloads().get(info.data.get("workload")):
+            return workload.shape_of(shape)
+        return shape
+
+    @field_validator("unit")
+    @classmethod
+    def _unit_is_counted(cls, unit: str | None, info: ValidationInfo) -> str | None:
+        workload = load_workloads().get(info.data.get("workload"))
+        if workload is None:
+            return unit
+        if unit is not None and unit not in workload.units:
+            raise ValueError(f"allowed: {', '.join(workload.units)}")
+        return unit or workload.units[0]
 
     @field_validator("sources")
     @classmethod
@@ -178,13 +237,34 @@ class Suite(Model):
         return entries
 
     @model_validator(mode="after")
+    def _window_fits(self) -> Self:
+        self.window.check(self.iterations, self.print_every)
+        return self
+
+    @model_validator(mode="after")
+    def _baseline_is_run(self) -> Self:
+        # Which topologies logs are of, only measuring knows.
+        if self.baseline and not self.sources and self.baseline not in self.topologies:
+            raise ValueError(
+                f"baseline: {self.baseline} is in no series; allowed: {', '.join(self.topologies)}"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _no_run_has_two_names(self) -> Self:
         sizes = {entry.id: entry.batch_size or self.batch_size for entry in self.entries}
         for entry in self.entries:
-            if entry.variant is None:
+            system = load_systems()[entry.system]
+            if entry.variant is None or self.workload not in system.workloads:
                 continue
-            variant = load_systems()[entry.system].variants[entry.variant]
-            if why := variant.why_idle(self.workload, self.precision, self.input):
+            variants = system.workloads[self.workload].variants
+            if entry.variant not in variants:
+                raise ValueError(
+                    f"systems.{entry.id}: {entry.variant} is no variant of {self.workload} there; "
+                    f"allowed: {', '.join(variants) or 'none'}"
+                )
+            variant = system.variants[entry.variant]
+            if why := variant.why_idle(self.precision, self.input):
                 raise ValueError(
                     f"systems.{entry.id}: the variant changes nothing here: {why}; "
                     "allowed: to leave the variant out"
@@ -194,4 +274,16 @@ class Suite(Model):
                     f"systems.{entry.id}: is what {entry.system} does without a variant; "
                     "allowed: one of the two"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _stages_are_devices(self) -> Self:
+        for entry in self.entries:
+            for topology in self.topologies if entry.stages else ():
+                devices = prod(topology_shape(topology))
+                if sum(entry.stages) != devices:
+                    raise ValueError(
+                        f"systems.{entry.id}.stages: {sum(entry.stages)} replicas in all, "
+                        f"{topology} has {devices} devices; allowed: as many"
+                    )
         return self

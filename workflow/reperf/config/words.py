@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, WithJsonSchema
 
-from reperf.systems import WORKLOADS, load_systems
+from reperf.systems import load_systems, load_workloads
 
 RECORD_FORMATS = ("tfrecord", "ofrecord", "recordio")
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
@@ -36,8 +36,6 @@ MOST_PROCESSES = 1024
 MOST_ITERATIONS = 10_000_000
 MOST_SAMPLES = 10_000_000
 """Per device and iteration."""
-LARGEST_IMAGE = 8192
-"""Pixels: one such sample takes 800 MB in fp32."""
 LARGEST_SEED = 2_000_000_000
 """The frameworks take 31 bits, and repeats and ranks are added."""
 MONTH_IN_SECONDS = 30 * 24 * 3600
@@ -80,8 +78,8 @@ def _topology(text: str) -> str:
 
 
 def _known_workload(workload: str) -> str:
-    if workload not in WORKLOADS:
-        raise ValueError(f"allowed: {', '.join(WORKLOADS)}")
+    if workload not in load_workloads():
+        raise ValueError(f"allowed: {', '.join(load_workloads())}")
     return workload
 
 
@@ -121,7 +119,7 @@ Topologies = Annotated[
 Workload = Annotated[
     str,
     AfterValidator(_known_workload),
-    WithJsonSchema({"type": "string", "enum": list(WORKLOADS)}),
+    WithJsonSchema({"type": "string", "enum": list(load_workloads())}),
 ]
 SystemId = Annotated[str, AfterValidator(_known_system)]
 

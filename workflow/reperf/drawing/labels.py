@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from reperf.systems import WORKLOADS, load_systems
+from reperf.systems import load_systems, load_workloads
 
 
 def title_of(cells: pd.DataFrame) -> str:
@@ -12,7 +12,8 @@ def title_of(cells: pd.DataFrame) -> str:
         cells: the suite's rows of summary.csv.
     """
     first = cells.iloc[0]
-    workload = WORKLOADS.get(first["workload"], {}).get("title", first["workload"])
+    known = load_workloads().get(first["workload"])
+    workload = known.title if known else first["workload"]
     sizes = sorted(cells["batch_size_per_device"].unique())
     batch = (
         f"batch size {sizes[0]}" if len(sizes) == 1 else f"batch sizes {sizes[0]} to {sizes[-1]}"

@@ -20,7 +20,7 @@ from reperf.logs.facts import Fact, Facts, facts_in_path
 from reperf.measuring.measure import Measurement, Method, Sources, measure_log
 from reperf.measuring.safe_archive import DAMAGE, ArchivedFile, is_archive, open_archive
 from reperf.measuring.walk import files_below
-from reperf.systems import WORKLOADS
+from reperf.systems import load_workloads
 from reperf.training.record import LARGEST_RECORD, RECORD, RunRecord
 
 SUFFIXES = (".log", ".txt", ".out", ".err")
@@ -314,9 +314,9 @@ def facts_of_run(run: Run) -> list[Fact]:
     """What a run's configuration says about its log."""
     return [
         ("workload", run.workload),
-        ("parameters", WORKLOADS[run.workload]["parameters"]),
+        ("parameters", load_workloads()[run.workload].parameters_of(run.shape)),
         ("precision", run.precision),
-        ("image_size", run.image_size),
+        *run.shape.items(),
         ("batch_size", run.batch_size),
         ("nodes", run.nodes),
         ("devices_per_node", run.devices_per_node),

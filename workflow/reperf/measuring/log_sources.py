@@ -13,7 +13,7 @@ from reperf.logs.format import Format
 from reperf.measuring.found_logs import Answer, Question, answers, files_of, own_run
 from reperf.measuring.measure import Method
 from reperf.measuring.units import unit_of
-from reperf.systems import WORKLOADS
+from reperf.systems import load_workloads
 from reperf.text import printable
 
 Row = dict[str, object]
@@ -76,7 +76,7 @@ def _measure_source(suite: Suite, source: LogSource, window: Window) -> list[Row
         ("devices_per_node", devices),
         ("batch_size", suite.batch_size),
         # Without runs of its own, a suite's table says nothing of a shape.
-        ("image_size", suite.image_size if suite.entries else None),
+        *(suite.shape.items() if suite.entries else ()),
     ]
     question = Question(
         method=Method(source.method, source.window or window),
@@ -158,7 +158,7 @@ def _verdict(suite: Suite, answer: Answer, placed: bool) -> tuple[str, str]:
     measured, record = answer.measured, answer.record
     if record is not None and record.status != "ok":
         return record.status, record.reason
-    others = set(map(unit_of, WORKLOADS)) - {unit_of(suite.workload)}
+    others = set(map(unit_of, load_workloads())) - {unit_of(suite.workload)}
     if measured.status == "ok" and measured.unit in others:
         return "refused", f"it counts {measured.unit}, which is not what {suite.workload} counts"
     if measured.status == "ok" and not placed:

@@ -7,7 +7,8 @@ from reperf.systems.system import (
     ENVIRONMENTS,
     ROOT,
     SYSTEMS,
-    WORKLOADS,
+    TRAINERS,
+    Capability,
     Device,
     Input,
     Precision,
@@ -15,16 +16,27 @@ from reperf.systems.system import (
     Variant,
     load_systems,
 )
+from reperf.systems.workloads import (
+    Kind,
+    Shape,
+    Workload,
+    load_workloads,
+)
 
 __all__ = [
     "ENVIRONMENTS",
     "ROOT",
     "SYSTEMS",
-    "WORKLOADS",
+    "TRAINERS",
+    "Capability",
     "Device",
     "Input",
+    "Kind",
     "Precision",
+    "Shape",
     "System",
     "Variant",
+    "Workload",
     "load_systems",
+    "load_workloads",
 ]

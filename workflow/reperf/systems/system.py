@@ -1,23 +1,23 @@
-"""The systems under test, one folder each, and the workloads that they train.
+"""The systems under test, one folder each.
 
-A system is what its folder under workflow/systems/ says in system.yaml; no rule and no library
-module names one.
+A system is what its folder under workflow/systems/ says in system.yaml, and trains the workloads
+for which there is a program; no rule and no library module names one.
 """
 
 import hashlib
-import importlib.util
 from collections.abc import Iterable
 from functools import cache, cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from reperf.building.code import closure
 from reperf.errors import ReperfError
 from reperf.faults import first_fault
 from reperf.files import sha256
+from reperf.systems.workloads import load_workloads
 from reperf.written import read_written
 
 Device = Literal["cpu", "cuda"]
@@ -26,19 +26,8 @@ Input = Literal["records", "folder", "synthetic"]
 
 ROOT = Path(__file__).resolve().parents[3]
 SYSTEMS = ROOT / "workflow" / "systems"
+TRAINERS = ROOT / "workflow" / "trainers"
 ENVIRONMENTS = ROOT / "envs"
-
-
-def _steplog() -> object:
-    """The trainers' own module: the one place that names workloads and parameter counts."""
-    spec = importlib.util.spec_from_file_location("steplog", SYSTEMS / "steplog.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-WORKLOADS: dict[str, dict] = _steplog().WORKLOADS
-"""What can be trained: name -> {"title": ..., "unit": unit of a sample, "parameters": count}."""
 
 
 class Variant(BaseModel):
@@ -50,23 +39,29 @@ class Variant(BaseModel):
     flags: tuple[str, ...] = ()
     environment: dict[str, str] = {}
     devices: tuple[Device, ...] = Field(("cpu", "cuda"), description="on which it can be asked")
-    workloads: tuple[str, ...] = Field(
-        tuple(WORKLOADS), description="in which it changes something; left out: all"
+    precisions: tuple[Precision, ...] = Field(
+        get_args(Precision), description="in which it changes something; left out: all"
     )
-    precisions: tuple[Precision, ...] = Field(get_args(Precision), description="likewise")
     inputs: tuple[Input, ...] = Field(get_args(Input), description="likewise")
     usual: bool = Field(False, description="whether the system does so without being asked, too")
 
-    def why_idle(self, workload: str, precision: Precision, source: Input) -> str | None:
+    def why_idle(self, precision: Precision, read: Input) -> str | None:
         """Why a run with it would be the same as one without, or None if it differs."""
-        for value, wanted in (
-            (workload, self.workloads),
-            (precision, self.precisions),
-            (source, self.inputs),
-        ):
+        for value, wanted in ((precision, self.precisions), (read, self.inputs)):
             if value not in wanted:
                 return f"it is for {', '.join(wanted)}, not for {value}"
         return None
+
+
+class Capability(BaseModel):
+    """What a system can do for one workload."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    precisions: dict[Device, tuple[Precision, ...]] = {}
+    reads: tuple[str, ...] = Field((), description="record formats, the preferred one first")
+    variants: tuple[str, ...] = Field((), description="those of the system's that change it")
+    stages: bool = Field(False, description="whether it can be parted into pipeline stages")
 
 
 class System(BaseModel):
@@ -92,23 +87,37 @@ class System(BaseModel):
     launch: tuple[str, ...] = Field(
         (), description="the framework's own launcher; {placeholders} as in docs/add-a-system.md"
     )
-    workloads: tuple[str, ...] = ()
-    precisions: dict[Device, tuple[str, ...]] = {}
-    reads: tuple[str, ...] = Field((), description="record formats, the preferred one first")
+    workloads: dict[str, Capability] = {}
     variants: dict[
         Annotated[str, Field(pattern="^[a-z0-9][a-z0-9.-]*$", max_length=100)], Variant
     ] = {}
+    _digests: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _workloads_are_known(self) -> Self:
+        for workload, can in self.workloads.items():
+            if workload not in load_workloads():
+                raise ValueError(
+                    f"workloads: got {workload!r}; allowed: {', '.join(load_workloads())}"
+                )
+            for variant in can.variants:
+                if variant not in self.variants:
+                    allowed = ", ".join(self.variants) or "none"
+                    raise ValueError(
+                        f"workloads.{workload}.variants: got {variant!r}; allowed: {allowed}"
+                    )
+        return self
 
     @model_validator(mode="after")
     def _variants_differ(self) -> Self:
         for name, variant in self.variants.items():
-            if unknown := set(variant.workloads) - set(WORKLOADS):
+            of = [one for one, can in self.workloads.items() if name in can.variants]
+            if not of:
                 raise ValueError(
-                    f"variants.{name}.workloads: got {min(unknown)!r}; "
-                    f"allowed: {', '.join(WORKLOADS)}"
+                    f"variants.{name}: is of no workload; allowed: one that a workload names"
                 )
             idle = not variant.flags and not variant.environment
-            if idle and set(variant.workloads) & set(self.workloads):
+            if idle and any(self.workloads[one].precisions for one in of):
                 raise ValueError(
                     f"variants.{name}: changes nothing; allowed: flags or environment, "
                     "or workloads that the system does not train yet"
@@ -126,9 +135,9 @@ class System(BaseModel):
     def folder(self) -> Path:
         return SYSTEMS / self.id
 
-    @property
-    def trainer(self) -> Path:
-        return self.folder / "train.py"
+    def trainer(self, workload: str) -> Path:
+        """The program that trains a workload; where there is none, it is not built yet."""
+        return self.folder / f"{workload}.py"
 
     @property
     def environment(self) -> Path:
@@ -146,17 +155,21 @@ class System(BaseModel):
         settings = SYSTEMS / (self.shares or self.id) / "uv.toml"
         return [self.lock, settings] if settings.exists() else [self.lock]
 
-    @property
-    def sources(self) -> list[Path]:
-        """What decides how the system trains: its code, all that it imports, and the recipe."""
+    def code(self, workload: str) -> list[Path]:
+        """What decides how the system trains a workload.
+
+        It is the program and all that it imports in turn, the launcher, and what the environment is
+        made from.
+        """
         launchers = [file for part in self.launch for file in _module(part)]
-        code = closure([*self.folder.glob("*.py"), *launchers], _module)
+        code = closure([self.trainer(workload), *launchers], _module)
         return [*sorted(code), *self.recipe]
 
-    @cached_property
-    def digest(self) -> str:
-        """The SHA-256 of what decides how the system trains, its environment's recipe included."""
-        return _sha256_of(self.sources, self.recipe_digest)
+    def digest(self, workload: str) -> str:
+        """The SHA-256 of what decides how the system trains a workload."""
+        if workload not in self._digests:
+            self._digests[workload] = _sha256_of(self.code(workload), self.recipe_digest)
+        return self._digests[workload]
 
     @cached_property
     def recipe_digest(self) -> str:
@@ -165,14 +178,20 @@ class System(BaseModel):
         return _sha256_of(self.recipe, repr((host.python, host.packages)))
 
     def why_not(
-        self, workload: str, precision: str, device: Device, variant: str | None = None
+        self,
+        workload: str,
+        precision: str,
+        device: Device,
+        variant: str | None = None,
+        stages: tuple[int, ...] = (),
     ) -> str | None:
         """Why the system cannot train this at all, or None if it can."""
-        if not self.trainer.exists():
-            return "not built yet"
-        if workload not in self.workloads:
+        if workload not in self.workloads or not self.trainer(workload).exists():
             return f"{workload} is not built yet"
-        if precision not in self.precisions.get(device, ()):
+        can = self.workloads[workload]
+        if stages and not can.stages:
+            return f"{self.title} has no pipeline stages for {workload}"
+        if precision not in can.precisions.get(device, ()):
             return f"{self.framework} has no {precision} training on {device}"
         if variant is not None and device not in self.variants[variant].devices:
             return f"{self.title} has no {variant} on {device}"
@@ -196,10 +215,17 @@ def _sha256_of(files: Iterable[Path], more: str) -> str:
     return contents.hexdigest()
 
 
+@cache
 def _module(name: str) -> list[Path]:
-    """The file of a module that trainers share; none if it is a framework's."""
-    source = SYSTEMS.joinpath(*name.split(".")).with_suffix(".py")
-    return [source] if source.exists() else []
+    """The files of a module of the trainers, as Python runs them to import it."""
+    package, *inside = name.split(".")
+    if package != TRAINERS.name:
+        return []
+    stem = TRAINERS.joinpath(*inside)
+    source = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
+    if not source.exists():
+        return []
+    return [source, *(_module(".".join([package, *inside[:-1]])) if inside else [])]
 
 
 def _read(path: Path) -> System:

@@ -82,7 +82,9 @@ class RunRecord(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    record_version: Literal[1, 2] = Field(2, description="1 had no trainer, cluster and seal")
+    record_version: Literal[1, 2, 3] = Field(
+        3, description="1 had no trainer, cluster and seal; of 2, runs had an image size, no shape"
+    )
     status: Status
     reason: str = Field("", description="why the status is not ok, one line")
     run: Run
