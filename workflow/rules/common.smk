@@ -11,7 +11,7 @@ from reperf.reruns import rerun_command
 from reperf.config import load_report
 from reperf.errors import one_line_errors
 from reperf.building.hold import check_folder, hold_folder
-from reperf.machine import check_fits
+from reperf.machine import check_fits, resolve
 from reperf.building.seals import Seal
 from reperf.building.code import check_library, code_of, seen_from_here
 from reperf.training.slurm import (
@@ -36,7 +36,7 @@ CONFIGURATION = str(workflow.configfiles[-1])
 with one_line_errors():
     check_folder(Path.cwd())
     check_library(Path(workflow.basedir))
-    REPORT = load_report(config, source=CONFIGURATION)
+    REPORT = resolve(load_report(config, source=CONFIGURATION))
     check_fits(REPORT)
 
 LogHandler.window = REPORT.window  # what it says of a run is measured as in the report
