@@ -53,6 +53,12 @@ def test_no_module_needs_itself():
     assert circle_among(imports_below(PACKAGE)) == []
 
 
+def test_the_report_knows_the_doctor_and_not_the_other_way_round():
+    imports = imports_below(PACKAGE)
+    doctor = [name for name in imports if name.startswith("reperf.doctor")]
+    assert not [name for name in doctor for one in imports[name] if "reperf.report" in one]
+
+
 def test_a_circle_is_found_however_it_closes(tmp_path: Path):
     for name, text in {
         "__init__": "",
