@@ -13,6 +13,7 @@ from reperf.doctor.record import (
     Transfer,
     Visit,
 )
+from reperf.machine import resolve
 from reperf.training.record import Gpu, Host
 
 GIB = 2**30
@@ -99,7 +100,9 @@ def report() -> Report:
         "systems": ["pytorch"],
     }
     there = {"nodes": 4, "devices_per_node": 8}
-    return load_report({"suites": [suite], "topologies": ["1n1g", "4n8g"], "cluster": there})
+    return resolve(
+        load_report({"suites": [suite], "topologies": ["1n1g", "4n8g"], "cluster": there})
+    )
 
 
 def case(

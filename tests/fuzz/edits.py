@@ -49,6 +49,7 @@ from reperf.archive.suite import write_archive
 from reperf.reruns import complete
 from reperf.config import load_report
 from reperf.errors import ReperfError
+from reperf.machine import resolve
 from reperf.drawing.figures import draw_published
 from reperf.training.record import records_of
 from reperf.report import write_report
@@ -60,7 +61,7 @@ from reperf.measuring.tables import (
     read_summary,
 )
 
-report = load_report(yaml.safe_load(Path("local/report.yaml").read_text()))
+report = resolve(load_report(yaml.safe_load(Path("local/report.yaml").read_text())))
 names = [suite.name for suite in report.suites]
 for suite in report.suites:
     make_results(report.alone(suite.name), tuple(report.cells(suite)), report.runs(suite))

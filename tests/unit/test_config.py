@@ -11,6 +11,7 @@ from reperf.cli import main
 from reperf.config import Report, load_report, topology_shape
 from reperf.config.page import SECTIONS, configuration_page
 from reperf.errors import ReperfError
+from reperf.machine import resolve
 from reperf.systems import ROOT, load_systems
 from reperf.text import printable
 
@@ -318,7 +319,7 @@ def test_a_report_says_itself_again_after_it_was_written_out():
 
 
 def test_a_suite_alone_keeps_all_that_decides_its_runs():
-    full = load_report(read("local/report.yaml"))
+    full = resolve(load_report(read("local/report.yaml")))
     for suite in full.suites:
         alone = full.alone(suite.name)
         again = load_report(alone.model_dump(mode="json", by_alias=True))
@@ -349,7 +350,7 @@ def test_input_decides_what_is_read():
         ("folder", "/photos"),
         ("synthetic", None),
     ):
-        loaded = load_report(suite(input=given_input) | images)
+        loaded = load_report(suite(input=given_input) | images | {"device": "cpu"})
         assert loaded.run("small", "pytorch", "1n1g", 1).data == read_from
 
 
@@ -371,5 +372,5 @@ def test_cells_come_in_the_order_of_the_table_with_what_cannot_run():
 
 def test_a_topology_is_nodes_times_devices():
     assert topology_shape("4n8g") == (4, 8)
-    run = load_report(report(topologies=["2n4g"])).run("small", "pytorch", "2n4g", 1)
+    run = load_report(report(topologies=["2n4g"], device="cpu")).run("small", "pytorch", "2n4g", 1)
     assert (run.nodes, run.devices_per_node, run.world_size, run.global_batch) == (2, 4, 8, 32)

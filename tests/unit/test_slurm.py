@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reperf.config import Container, Report, load_report
 from reperf.errors import ReperfError
+from reperf.machine import resolve
 from reperf.training import slurm
 from reperf.training.slurm_job import _on_its_node, contained, whole_lines
 
@@ -24,14 +25,13 @@ def report(**cluster: object) -> Report:
         "input": "synthetic",
         "systems": ["pytorch"],
     }
-    return load_report(
-        {
-            "suites": [suite],
-            "topologies": ["1n1g", "4n8g"],
-            "cluster": {"nodes": 4, "devices_per_node": 8} | cluster,
-            "time_limit": 90,
-        }
-    )
+    config = {
+        "suites": [suite],
+        "topologies": ["1n1g", "4n8g"],
+        "cluster": {"nodes": 4, "devices_per_node": 8} | cluster,
+        "time_limit": 90,
+    }
+    return resolve(load_report(config))
 
 
 def resources(topology: str, of: Report) -> dict:

@@ -2,7 +2,7 @@
 
 from reperf.text import printable
 
-if workflow.is_main_process and (left_out := REPORT.left_out()):
+if CALL.is_main and (left_out := REPORT.left_out()):
     print(printable(f"reperf: left out of this report: {left_out}"), file=sys.stderr)
 
 

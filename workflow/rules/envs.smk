@@ -26,8 +26,7 @@ def environment_of(system):
 
 def build_what_is_out_of_date():
     """Build the environments again that are there, and of no use to the runs to come."""
-    jobs = (job for job in workflow.dag.needrun_jobs() if job.rule.name == "train")
-    used = {the_run(job.wildcards).system for job in jobs}
+    used = {the_run(job.wildcards).system for job in CALL.jobs_to_run("train")}
     for folder in sorted({load_systems()[system].environment for system in used}):
         system = load_systems()[folder.name]
         if (folder / RECORD).exists() and (why := why_build(system, folder)):
@@ -51,10 +50,8 @@ def built_if_asked_for(wildcards):
     """Have an environment that is itself a target built again if it is out of date."""
     system = load_systems()[wildcards.system]
     record = str(system.environment / RECORD)
-    if record in workflow.dag_settings.targets and why_build(
-        system, system.environment
-    ):
-        workflow.dag.forcefiles.add(record)
+    if CALL.is_target(record) and why_build(system, system.environment):
+        CALL.run_again(record)
     return True
 
 

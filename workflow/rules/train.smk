@@ -24,7 +24,7 @@ def the_run(wildcards):
 def inputs_of_run(wildcards):
     run = the_run(wildcards)
     trainer = load_systems()[run.system].digest
-    if not workflow.dryrun:
+    if not CALL.is_dry:
         take_up(run, trainer, CLUSTER)
     if why := not_as_planned(run, trainer, CLUSTER):
         again(run.folder / "run.json", why)
@@ -74,4 +74,4 @@ rule train:
         " --run {params.run:q} --cluster {params.cluster:q} --log {log:q}"
         " --window {resources.window}"
         " --time-limit {resources.time_limit} --attempt {resources.attempt}"
-        " --retries {workflow.execution_settings.retries}"
+        " --retries {CALL.retries}"

@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     from reperf.doctor.record import DIAGNOSIS  # noqa: PLC0415
     from reperf.doctor.table import show  # noqa: PLC0415
     from reperf.doctor.where import prepare  # noqa: PLC0415
-    from reperf.report.formats import count  # noqa: PLC0415
+    from reperf.printed import count  # noqa: PLC0415
 
     where, report, configfile = prepare(options.profile, options.configfile)
     with Console(stderr=True).status("asking the nodes"):

@@ -1,7 +1,6 @@
 """A whole report, and how a configuration file becomes one."""
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from itertools import product
 from math import prod
 from typing import Annotated, Any, Literal, Self
@@ -158,10 +157,8 @@ class Report(Model):
         return next(suite for suite in self.suites if suite.name == name)
 
     def alone(self, name: str) -> Self:
-        """The report of one suite and no other, with what this machine decided in it."""
-        return self.model_copy(
-            update={"suites": (self.suite(name),), "device": self.resolved_device}
-        )
+        """The report of one suite and no other."""
+        return self.model_copy(update={"suites": (self.suite(name),)})
 
     def topologies_of(self, suite: Suite) -> tuple[str, ...]:
         """The topologies on which a suite runs; none if it only measures logs."""
@@ -173,12 +170,16 @@ class Report(Model):
         found = (data for data in self.data if data.kind == kind)
         return next((data for data in found if suite.data in (None, data.name)), None)
 
-    @cached_property
+    @property
     def resolved_device(self) -> Literal["cpu", "cuda"]:
-        """What the runs train on: decided once for the report, so that its cells compare."""
-        from reperf.machine import choose_device  # noqa: PLC0415 - asks the hardware
+        """What the runs train on.
 
-        return choose_device(self)
+        Raises:
+            ValueError: nobody has decided it yet; `reperf.machine.resolve` asks the hardware.
+        """
+        if self.device == "auto":
+            raise ValueError("the device is still auto: reperf.machine.resolve decides it")
+        return self.device
 
     def cells(self, suite: Suite) -> Iterator[Cell]:
         """The cells of a suite, in the order of its table."""

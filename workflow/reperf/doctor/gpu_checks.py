@@ -5,7 +5,7 @@ from functools import partial
 
 from reperf.doctor.case import NOT_THERE, Case, Verdict, each, same, usual
 from reperf.doctor.record import Finding, GpuState, Probe
-from reperf.report.formats import count, gibibytes
+from reperf.printed import count, gibibytes
 
 
 def gpus(case: Case) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from functools import partial
 
 from reperf.doctor.case import NOT_THERE, Case, Verdict, each, finding, same, usual
 from reperf.doctor.record import AllReduce, Finding, Probe
-from reperf.report.formats import count
+from reperf.printed import count
 from reperf.systems import load_systems
 
 CLOCKS_APART_SECONDS = 1.0

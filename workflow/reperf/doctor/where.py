@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from reperf.config import Cluster, Report, load_report
 from reperf.doctor.case import largest_shape
 from reperf.errors import ReperfError
-from reperf.machine import check_fits
+from reperf.machine import check_fits, resolve
 from reperf.systems import ROOT
 from reperf.training.slurm import ask, check_cluster, check_profile
 from reperf.written import read_written
@@ -99,7 +99,7 @@ def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]
     if not source.exists():
         advice = "" if configfile else "; call it where reperf lies, or name one: --configfile FILE"
         raise ReperfError(f"{source}: No such file or directory{advice}")
-    report = load_report(read_written(source), str(source))
+    report = resolve(load_report(read_written(source), str(source)))
     check_profile(report, settings.get("executor"), str(source))
     if report.cluster is None:
         check_fits(report)

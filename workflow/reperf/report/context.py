@@ -16,9 +16,9 @@ from reperf.config import Report, Suite
 from reperf.doctor.record import Diagnosis
 from reperf.drawing.labels import series_of, system_title, title_of, unit_of
 from reperf.measuring.statistics import Verdict, compare
+from reperf.printed import count
 from reperf.published import PublishedTable, load_tables, published_for
 from reperf.published.discrepancies import Discrepancy, discrepancies
-from reperf.report.formats import count
 from reperf.systems import load_systems
 from reperf.training.record import Environment, Host, RunRecord
 

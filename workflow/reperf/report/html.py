@@ -8,8 +8,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER
+from reperf.printed import FILTERS, TESTS
 from reperf.report.context import Context
-from reperf.report.formats import FILTERS, TESTS
 from reperf.text import printable, printable_lines
 
 # Where style.css says what a colour is in light and in dark.

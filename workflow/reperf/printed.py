@@ -1,4 +1,4 @@
-"""How the report prints values; an absent one is a dash."""
+"""How values are printed for people; an absent one is a dash."""
 
 import shlex
 from collections.abc import Callable, Iterable
