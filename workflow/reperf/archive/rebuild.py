@@ -125,7 +125,7 @@ def make_results(report: Report, cells: tuple[Cell, ...], runs: list[Run]) -> No
     """Measure, summarise and draw in the working folder, as the workflow's rules do."""
     suite = report.suites[0].name
     measurements, summary = tables_of(suite)
-    rows = measure_suite(report.suites[0], runs, report.window)
+    rows = measure_suite(report.suites[0], runs)
     write_table(measurements, rows, MEASUREMENTS)
     rows = summarise(read_measurements(measurements), cells)
     write_table(summary, rows, SUMMARY)

@@ -83,12 +83,11 @@ def _with_sources_inside(report: Report) -> Report:
 
 def _files_of_systems(runs: list[Run]) -> dict[str, Path]:
     """Archived name -> file: what decided how the runs trained."""
-    trained = {(load_systems()[run.system], load_workloads()[run.workload]) for run in runs}
-    files = [
-        file
-        for system, workload in trained
-        for file in (*system.code(workload.id), system.folder / "system.yaml", workload.file)
-    ]
+    files = set()
+    for system, workload in {(run.system, run.workload) for run in runs}:
+        trained = load_systems()[system]
+        files |= {*trained.code(workload), trained.folder / "system.yaml"}
+        files.add(load_workloads()[workload].file)
     return {file.relative_to(ROOT).as_posix(): file for file in files}
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from reperf.archive.member_names import fault_of_name, shown
-from reperf.config import LogSource, Report, Run, Suite, Window, topology_shape
+from reperf.config import LogSource, Report, Run, Suite, topology_shape
 from reperf.errors import ReperfError
 from reperf.logs import format_called
 from reperf.logs.format import Format
@@ -49,25 +49,24 @@ def _check_source(source: LogSource) -> None:
             raise ReperfError(f"{shown(str(file))} {fault}")
 
 
-def measure_suite(suite: Suite, runs: Iterable[Run], window: Window) -> list[Row]:
+def measure_suite(suite: Suite, runs: Iterable[Run]) -> list[Row]:
     """Measure all that a suite names: its own runs, and the logs of others.
 
     Args:
         suite: the suite.
         runs: its own, as the configuration plans them.
-        window: iterations of warm-up and in the window.
 
     Returns:
         The rows of measurements.csv, see reperf.measuring.tables.MEASUREMENTS.
     """
-    method = Method(window=window)
+    method = Method(window=suite.window)
     rows = [row_of(suite, own_run(run, method)) for run in runs]
     for source in suite.sources:
-        rows += _measure_source(suite, source, window)
+        rows += _measure_source(suite, source)
     return rows
 
 
-def _measure_source(suite: Suite, source: LogSource, window: Window) -> list[Row]:
+def _measure_source(suite: Suite, source: LogSource) -> list[Row]:
     nodes, devices = topology_shape(source.topology) if source.topology else (None, None)
     told = [
         ("workload", suite.workload),
@@ -79,7 +78,7 @@ def _measure_source(suite: Suite, source: LogSource, window: Window) -> list[Row
         *(suite.shape.items() if suite.entries else ()),
     ]
     question = Question(
-        method=Method(source.method, source.window or window),
+        method=Method(source.method, source.window or suite.window),
         log_format=source.format,
         told=[("the configuration", told)],
         digests=True,
