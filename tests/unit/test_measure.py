@@ -279,12 +279,14 @@ def test_a_log_that_is_not_its_records_is_refused(rows):
 
 
 def test_a_run_that_is_not_the_one_asked_for_is_refused_with_both_values(rows):
-    kept_run(RUN.folder, step_log(), run=RUN.model_copy(update={"shape": {"image_size": 32}, "seed": 4}))
+    kept_run(
+        RUN.folder, step_log(), run=RUN.model_copy(update={"shape": {"image_size": 32}, "seed": 4})
+    )
     [row] = rows()
     assert (row["status"], row["throughput"], row["batch_size_per_device"]) == ("refused", None, 8)
     assert row["reason"] == (
         "the run is not the one that is asked for: "
-        "shape is {'image_size': 32} by the run record, {'image_size': 64} by the configuration; "
+        "image_size is 32 by the run record, 64 by the configuration; "
         "seed is 4 by the run record, 1 by the configuration"
     )
 

@@ -35,7 +35,7 @@ def report(**cluster: object) -> Report:
 
 
 def resources(topology: str, of: Report) -> dict:
-    wildcards = SimpleNamespace(topology=topology)
+    wildcards = SimpleNamespace(suite="small", topology=topology)
     asked = slurm.resources_of_run(of)
     return {name: value(wildcards) if callable(value) else value for name, value in asked.items()}
 

@@ -84,11 +84,16 @@ class Run(Model):
 
     def differences(self, planned: Self) -> str:
         """What of a recorded run is not as planned, each with both values; "" if all is."""
+        mine, asked = self._flat(), planned._flat()
         return "; ".join(
-            f"{name} is {mine} by the run record, {asked} by the configuration"
-            for (name, mine), (_, asked) in zip(self, planned, strict=True)
-            if mine != asked
+            f"{name} is {mine.get(name)} by the run record, {asked.get(name)} by the configuration"
+            for name in mine | asked
+            if mine.get(name) != asked.get(name)
         )
+
+    def _flat(self) -> dict[str, object]:
+        """All that decides the run, the numbers of its shape among it."""
+        return {**self.shape, **{name: value for name, value in self if name != "shape"}}
 
 
 class Cell(Model):
