@@ -43,7 +43,7 @@ BUILD = """
 import json
 from pathlib import Path
 import yaml
-from reperf.archive.layout import tables_of
+from reperf.layout import tables_of
 from reperf.archive.rebuild import make_results
 from reperf.archive.suite import write_archive
 from reperf.reruns import complete

@@ -8,9 +8,15 @@ import sys
 from pathlib import Path
 
 from reperf.reruns import rerun_command
-from reperf.config import load_report
+from reperf.config import TOPOLOGY, load_report
 from reperf.errors import one_line_errors
 from reperf.building.hold import check_folder, hold_folder
+from reperf.layout import (
+    ALL_MEASUREMENTS,
+    ALL_SUMMARY,
+    SUITE_MEASUREMENTS,
+    SUITE_SUMMARY,
+)
 from reperf.machine import check_fits, resolve
 from reperf.building.seals import Seal
 from reperf.building.code import check_library, code_of, seen_from_here
@@ -67,7 +73,7 @@ localrules:
 wildcard_constraints:
     suite="|".join(map(re.escape, SUITES)),
     entry="|".join(map(re.escape, sorted(ENTRIES))),
-    topology=r"\d+n\d+g",
+    topology=TOPOLOGY.pattern,
     repeat=r"\d+",
 
 

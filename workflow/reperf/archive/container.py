@@ -23,7 +23,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO
 
-from reperf.archive.member_names import check_names, fault_of_name
+from reperf.archive.names import check_names, fault_of_name
 from reperf.errors import ReperfError
 from reperf.files import whole_file
 

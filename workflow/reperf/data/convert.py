@@ -27,7 +27,7 @@ def convert(
     Args:
         images: a folder that holds train/<synset>/*.JPEG.
         output: the folder of the parts.
-        format_name: tfrecord, ofrecord or recordio.
+        format_name: one of RECORD_FORMATS.
         parts: record files.
         workers: processes.
         seed: of the shuffle.

@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER
+from reperf.layout import FIGURE_KINDS
 from reperf.printed import FILTERS, TESTS
 from reperf.report.context import Context
 from reperf.text import printable, printable_lines
@@ -34,6 +35,7 @@ def render_html(context: Context, figures: Path) -> str:
     )
     environment.filters |= FILTERS | {"block": block}
     environment.tests |= TESTS
+    environment.globals["figure_kinds"] = FIGURE_KINDS
     return environment.get_template("report.html.j2").render(
         report=context,
         style=Markup(STYLE.read_text(encoding="utf-8")),
