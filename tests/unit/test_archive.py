@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf import __version__
 from reperf.archive.container import MANIFEST, Member, unpack, verified, write
+from reperf.archive.contents import CELL_LIST, write_archive
 from reperf.archive.rebuild import make_results, rebuild
-from reperf.archive.suite import CELL_LIST, write_archive
 from reperf.cli import main
 from reperf.config import Report, Run, load_report
 from reperf.errors import ReperfError

@@ -15,8 +15,8 @@ from reperf.layout import PUBLISHED
 from reperf.published import discrepancies, load_tables, published_for
 from reperf.published.definitions import Series, load_definitions
 from reperf.published.discrepancies import find_discrepancies
-from reperf.published.facts import published_numbers, published_repeats, read_facts
-from reperf.published.tables import build_table, speedup
+from reperf.published.numbers import published_numbers, published_repeats, read_facts
+from reperf.published.rebuilt import build_table, speedup
 from reperf.systems import ROOT, load_systems
 
 TABLES = {table.id: table for table in load_tables()}

@@ -35,8 +35,8 @@ def test_what_is_built_is_complete(system: System):
     assert system.launch
     assert system.workloads
     assert set(system.workloads) <= set(WORKLOADS)
-    assert SYSTEMS / "steplog.py" in system.sources
-    assert all(source.is_relative_to(ROOT) for source in system.sources)
+    assert SYSTEMS / "steplog.py" in system.code
+    assert all(file.is_relative_to(ROOT) for file in system.code)
 
 
 @pytest.mark.parametrize("system", load_systems().values(), ids=lambda system: system.id)

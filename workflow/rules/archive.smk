@@ -11,7 +11,7 @@ def results_of_suite(wildcards):
 def trainers_of_suite(wildcards):
     used = sorted({run.system for run in RUNS[wildcards.suite]})
     return seen_from_here(
-        source for system in used for source in load_systems()[system].sources
+        file for system in used for file in load_systems()[system].code
     )
 
 

@@ -42,7 +42,7 @@ CONFIGURATION = CALL.configfile
 with one_line_errors():
     check_folder(Path.cwd())
     check_library(CALL.root)
-    REPORT = resolve(load_report(config, source=CONFIGURATION))
+    REPORT = resolve(load_report(config, CONFIGURATION))
     check_fits(REPORT)
 
 LogHandler.window = REPORT.window  # what it says of a run is measured as in the report

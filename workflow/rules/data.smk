@@ -31,13 +31,13 @@ else:
             check_layout(REPORT.data.images)
 
 
-def data_manifest(source):
+def data_manifest(reads):
     """What must exist before a run reads its input: a record format, folder or synthetic."""
-    if source == "synthetic":
+    if reads == "synthetic":
         return []
-    if source == "folder":
+    if reads == "folder":
         return IMAGES
-    return f"{REPORT.data_folder(source)}/manifest.json"
+    return f"{REPORT.data_folder(reads)}/manifest.json"
 
 
 def images_of_set(wildcards):

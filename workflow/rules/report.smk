@@ -1,6 +1,6 @@
 # What people read: one HTML file and one Markdown file.
 
-from reperf.doctor.record import DIAGNOSIS
+from reperf.doctor.diagnosis import DIAGNOSIS
 from reperf.layout import figures_of
 
 

@@ -10,8 +10,8 @@ from zipfile import ZipFile
 
 from reperf import __version__
 from reperf.archive.container import unpack, verified
+from reperf.archive.contents import CELL_LIST
 from reperf.archive.names import CELLS, CONFIG, METADATA, REPERF, SOURCES
-from reperf.archive.suite import CELL_LIST
 from reperf.config import Cell, Report, Run, load_report
 from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError

@@ -193,7 +193,7 @@ class Report(Model):
 
     def _run(self, suite: Suite, entry: Entry, topology: str, repeat: int) -> Run:
         system = load_systems()[entry.system]
-        source = system.reads[0] if suite.input == "records" and system.reads else suite.input
+        reads = system.reads[0] if suite.input == "records" and system.reads else suite.input
         return Run(
             suite=suite.name,
             system=entry.system,
@@ -206,20 +206,20 @@ class Report(Model):
             iterations=self.iterations,
             print_every=self.print_every,
             image_size=suite.image_size,
-            input=source,
-            data=self.data_folder(source),
+            input=reads,
+            data=self.data_folder(reads),
             device=self.resolved_device,
             threads=self.threads_per_device,
             seed=self.seed + repeat - 1,
         )
 
-    def data_folder(self, source: str) -> str | None:
+    def data_folder(self, reads: str) -> str | None:
         """The folder that a run reads: record parts, the images, or None when synthetic."""
-        if source == "synthetic":
+        if reads == "synthetic":
             return None
-        if source == "folder":
+        if reads == "folder":
             return str(self.image_folder)
-        return f"data/{self.data.name}/{source}"
+        return f"data/{self.data.name}/{reads}"
 
     @property
     def image_folder(self) -> Path:
@@ -227,12 +227,12 @@ class Report(Model):
         return self.data.images or Path("data", self.data.name, "images")
 
 
-def load_report(config: Mapping[str, Any], source: str = "configuration") -> Report:
+def load_report(config: Mapping[str, Any], name: str = "configuration") -> Report:
     """Check a configuration that YAML gave.
 
     Args:
         config: the parsed file.
-        source: the file's name, for the message.
+        name: the file's, for the message.
 
     Raises:
         ReperfError: one line with the key, the value and what is allowed.
@@ -240,4 +240,4 @@ def load_report(config: Mapping[str, Any], source: str = "configuration") -> Rep
     try:
         return Report.model_validate(config)
     except ValidationError as error:
-        raise ReperfError(f"{source}: {first_fault(error, Report, config)}") from None
+        raise ReperfError(f"{name}: {first_fault(error, Report, config)}") from None

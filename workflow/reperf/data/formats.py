@@ -1,7 +1,7 @@
 """The record formats by their names in the configuration."""
 
 from reperf.data import RECORD_FORMATS
-from reperf.data.format import Format
+from reperf.data.framing import Format
 from reperf.data.ofrecord import OFRECORD
 from reperf.data.recordio import RECORDIO
 from reperf.data.tfrecord import TFRECORD

@@ -18,7 +18,7 @@ from reperf.errors import ReperfError
 from reperf.layout import RUN_RECORD
 from reperf.logs import NO_FORMAT, formats, mllog
 from reperf.logs.facts import Fact, Facts, facts_in_path
-from reperf.measuring.measure import Measurement, Method, Sources, measure_log
+from reperf.measuring.measure import Measurement, Method, Told, measure_log
 from reperf.measuring.safe_archive import DAMAGE, ArchivedFile, is_archive, open_archive
 from reperf.measuring.walk import files_below
 from reperf.systems import WORKLOADS
@@ -47,7 +47,7 @@ class Question:
 
     method: Method
     log_format: str | None = None
-    told: Sources = ()
+    told: Told = ()
     digests: bool = False
     planned: Run | None = None
 

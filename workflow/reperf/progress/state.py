@@ -10,7 +10,7 @@ from reperf.config import Window
 from reperf.layout import RUN_LOG, RUN_RECORD
 from reperf.progress.outcome import State, of_run, reason_in, state_of, tail
 from reperf.progress.pace import Pace
-from reperf.progress.text import about, one_line
+from reperf.progress.phrases import about, one_line
 
 RUN = "train"
 """The rule that makes runs."""

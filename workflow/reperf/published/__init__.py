@@ -5,7 +5,7 @@ mean. Nothing here was measured by reperf, and nothing that was is mixed in.
 """
 
 from reperf.published.discrepancies import Discrepancy, discrepancies
-from reperf.published.tables import PublishedTable, load_tables, published_for
+from reperf.published.rebuilt import PublishedTable, load_tables, published_for
 
 __all__ = [
     "Discrepancy",

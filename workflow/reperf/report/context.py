@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from reperf.config import Report, Suite
-from reperf.doctor.record import Diagnosis
+from reperf.doctor.diagnosis import Diagnosis
 from reperf.drawing.labels import series_of, system_title, title_of, unit_of
 from reperf.layout import RUN_RECORD
 from reperf.measuring.statistics import Verdict, compare

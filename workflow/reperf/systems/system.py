@@ -57,12 +57,12 @@ class Variant(BaseModel):
     inputs: tuple[Input, ...] = Field(get_args(Input), description="likewise")
     usual: bool = Field(False, description="whether the system does so without being asked, too")
 
-    def why_idle(self, workload: str, precision: Precision, source: Input) -> str | None:
+    def why_idle(self, workload: str, precision: Precision, reads: Input) -> str | None:
         """Why a run with it would be the same as one without, or None if it differs."""
         for value, wanted in (
             (workload, self.workloads),
             (precision, self.precisions),
-            (source, self.inputs),
+            (reads, self.inputs),
         ):
             if value not in wanted:
                 return f"it is for {', '.join(wanted)}, not for {value}"
@@ -147,16 +147,16 @@ class System(BaseModel):
         return [self.lock, settings] if settings.exists() else [self.lock]
 
     @property
-    def sources(self) -> list[Path]:
+    def code(self) -> list[Path]:
         """What decides how the system trains: its code, all that it imports, and the recipe."""
         launchers = [file for part in self.launch for file in _module(part)]
-        code = closure([*self.folder.glob("*.py"), *launchers], _module)
-        return [*sorted(code), *self.recipe]
+        files = closure([*self.folder.glob("*.py"), *launchers], _module)
+        return [*sorted(files), *self.recipe]
 
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of what decides how the system trains, its environment's recipe included."""
-        return _sha256_of(self.sources, self.recipe_digest)
+        return _sha256_of(self.code, self.recipe_digest)
 
     @cached_property
     def recipe_digest(self) -> str:
@@ -198,8 +198,8 @@ def _sha256_of(files: Iterable[Path], more: str) -> str:
 
 def _module(name: str) -> list[Path]:
     """The file of a module that trainers share; none if it is a framework's."""
-    source = SYSTEMS.joinpath(*name.split(".")).with_suffix(".py")
-    return [source] if source.exists() else []
+    file = SYSTEMS.joinpath(*name.split(".")).with_suffix(".py")
+    return [file] if file.exists() else []
 
 
 def _read(path: Path) -> System:

@@ -27,8 +27,8 @@ def new_try(run: Path) -> Path:
 def keep(folder: Path, run: Path) -> None:
     """Make a try's log and record those of the run."""
     for name in RUN_FILES:
-        with (folder / name).open("rb") as source, whole_file(run / name, "wb") as target:
-            shutil.copyfileobj(source, target)
+        with (folder / name).open("rb") as kept, whole_file(run / name, "wb") as target:
+            shutil.copyfileobj(kept, target)
 
 
 def keep_lost(run: Path) -> bool:

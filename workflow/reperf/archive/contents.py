@@ -85,7 +85,7 @@ def _with_sources_inside(report: Report) -> Report:
 def _files_of_systems(runs: list[Run]) -> dict[str, Path]:
     """Archived name -> file: what decided how the runs trained."""
     systems = [load_systems()[name] for name in {run.system for run in runs}]
-    files = [file for s in systems for file in (*s.sources, s.folder / "system.yaml")]
+    files = [file for s in systems for file in (*s.code, s.folder / "system.yaml")]
     return {file.relative_to(ROOT).as_posix(): file for file in files}
 
 
