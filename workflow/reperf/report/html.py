@@ -62,6 +62,7 @@ def inline_svg(path: Path, name: str, label: str) -> Markup:
         name: makes the ids unique among the page's figures.
         label: what the figure shows, for those who do not see it.
     """
+    # Not ElementTree: it would write every tag of the page's figures anew, to replace a few words.
     text = path.read_text(encoding="utf-8")
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
