@@ -25,7 +25,7 @@ def measured(lines: list[str], window: Window = WINDOW, **facts: object) -> list
     text = "".join(line + "\n" for line in lines).encode()
     known = [("the run record", facts.items())]
     return [
-        one for one, _ in measure_log("log", io.BytesIO(text), Method(window=window), sources=known)
+        one for one, _ in measure_log("log", io.BytesIO(text), Method(window=window), told=known)
     ]
 
 

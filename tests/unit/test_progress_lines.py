@@ -13,8 +13,8 @@ from reperf.measuring.measure import Method, measure_log
 from reperf.progress.outcome import of_run, reason_in, state_of
 from reperf.progress.output import FullLog, LiveDisplay, PlainLines
 from reperf.progress.pace import Pace
+from reperf.progress.phrases import LONGEST, about, duration, one_line
 from reperf.progress.state import Line, Progress
-from reperf.progress.text import LONGEST, about, duration, one_line
 
 WINDOW = Window(warmup=2, measured=2)
 STEP = ':::MLLOG {"key": "tracked_stats", "value": {"iteration": %d, "seconds": %f, "samples": %d}}'

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from reperf.config.suite import entry_id
 from reperf.config.words import Model, Topology, Whole, Workload, topology_shape
+from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
 from reperf.systems import Precision
 
 
@@ -80,7 +81,21 @@ class Run(Model):
     @property
     def folder(self) -> Path:
         """Where the run's log and record lie, relative to the working folder."""
-        return Path("results/runs", self.suite, self.entry, self.topology, str(self.repeat))
+        return Path(
+            RUN_FOLDER.format(
+                suite=self.suite, entry=self.entry, topology=self.topology, repeat=self.repeat
+            )
+        )
+
+    @property
+    def log(self) -> Path:
+        """What the trainer printed."""
+        return self.folder / RUN_LOG
+
+    @property
+    def record(self) -> Path:
+        """How the run ended: a `reperf.training.record.RunRecord`."""
+        return self.folder / RUN_RECORD
 
     def differences(self, planned: Self) -> str:
         """What of a recorded run is not as planned, each with both values; "" if all is."""

@@ -13,8 +13,9 @@ from typing import Any
 import pandas as pd
 
 from reperf.config import Report, Suite
-from reperf.doctor.record import Diagnosis
+from reperf.doctor.diagnosis import Diagnosis
 from reperf.drawing.labels import series_of, system_title, title_of, unit_of
+from reperf.layout import RUN_RECORD
 from reperf.measuring.statistics import Verdict, compare
 from reperf.printed import count
 from reperf.published import PublishedTable, load_tables, published_for
@@ -45,7 +46,7 @@ class RunView:
 
     @property
     def record_path(self) -> str:
-        return str(PurePath(self.row.log).with_name("run.json"))
+        return str(PurePath(self.row.log).with_name(RUN_RECORD))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from reperf.logs.facts import Facts, Refused
 from reperf.logs.format import Format, Record
-from reperf.logs.runs import LoggedRun
+from reperf.logs.logged_runs import LoggedRun
 from reperf.measuring.units import unit_of
 
 TOLERANCE = 0.05
