@@ -32,7 +32,7 @@ SMALL = {
     "repeat": 1,
     "iterations": 8,
     "print_every": 1,
-    "image_size": 64,
+    "shape": {"image_size": 64},
     "input": "synthetic",
     "data": None,
     "device": "cpu",

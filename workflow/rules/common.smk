@@ -39,7 +39,8 @@ with one_line_errors():
     REPORT = resolve(load_report(config, source=CONFIGURATION))
     check_fits(REPORT)
 
-LogHandler.window = REPORT.window  # what it says of a run is measured as in the report
+# What it says of a run is measured as in the report.
+LogHandler.windows = {suite.name: suite.window for suite in REPORT.suites}
 
 SUITES = [suite.name for suite in REPORT.suites]
 RUNS = {suite.name: REPORT.runs(suite) for suite in REPORT.suites}

@@ -1,6 +1,6 @@
 # The two figures of each suite, and those of the published tables.
 
-from reperf.systems import load_systems
+from reperf.systems import load_systems, load_workloads
 
 KINDS = ("throughput", "speedup")
 SUFFIXES = ("svg", "png")
@@ -24,17 +24,20 @@ def stem_of_figures(wildcards):
     return f"figures/{wildcards.suite}"
 
 
-def systems_of_suite(wildcards):
-    systems = load_systems()
-    entries = REPORT.suite(wildcards.suite).entries
-    return seen_from_here(
-        sorted({systems[entry.system].folder / "system.yaml" for entry in entries})
-    )
+def descriptions_of_suite(wildcards):
+    """The files that say what the suite's workload and its systems are."""
+    systems, suite = load_systems(), REPORT.suite(wildcards.suite)
+    described = {systems[entry.system].folder / "system.yaml" for entry in suite.entries}
+    return seen_from_here([load_workloads()[suite.workload].file, *sorted(described)])
+
+
+def window_of_suite(wildcards):
+    return REPORT.suite(wildcards.suite).window.model_dump()
 
 
 DRAW_FIGURES = {
     "stem": stem_of_figures,
-    "window": REPORT.window.model_dump(),  # for the captions
+    "window": window_of_suite,  # for the captions
 }
 
 
@@ -42,7 +45,7 @@ rule draw_figures:
     input:
         built("figures/{suite}-throughput.svg", DRAW_FIGURES),
         summary="results/suites/{suite}/summary.csv",
-        systems=systems_of_suite,  # their titles and colours
+        described=descriptions_of_suite,  # titles and colours
         code=code_of("draw_figures"),
     output:
         svg=expand("figures/{{suite}}-{kind}.svg", kind=KINDS),

@@ -23,7 +23,7 @@ from reperf.archive.container import Member, write
 from reperf.archive.layout import CELLS, CONFIG, METADATA, SOURCES, figures_of, tables_of
 from reperf.config import Cell, Report, Run, Suite
 from reperf.measuring.found_logs import files_of
-from reperf.systems import ROOT, load_systems
+from reperf.systems import ROOT, load_systems, load_workloads
 from reperf.training.record import records_of
 
 CELL_LIST = TypeAdapter(tuple[Cell, ...])
@@ -83,8 +83,11 @@ def _with_sources_inside(report: Report) -> Report:
 
 def _files_of_systems(runs: list[Run]) -> dict[str, Path]:
     """Archived name -> file: what decided how the runs trained."""
-    systems = [load_systems()[name] for name in {run.system for run in runs}]
-    files = [file for s in systems for file in (*s.sources, s.folder / "system.yaml")]
+    files = set()
+    for system, workload in {(run.system, run.workload) for run in runs}:
+        trained = load_systems()[system]
+        files |= {*trained.code(workload), trained.folder / "system.yaml"}
+        files.add(load_workloads()[workload].file)
     return {file.relative_to(ROOT).as_posix(): file for file in files}
 
 

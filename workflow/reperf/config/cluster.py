@@ -51,7 +51,7 @@ class Cluster(Model):
         5,
         ge=1,
         le=MONTH_IN_SECONDS // 60,
-        description="how long Slurm's time limit is above `time_limit`",
+        description="minutes that Slurm allows a run beyond its `time_limit`",
     )
     options: Texts = Field((), description='more options of sbatch, "--qos=high"')
     container: Container | None = Field(None, description="left out: no container")

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from reperf.config import Cluster, Container, Data, Entry, LogSource, Report, Suite, Window
+from reperf.config.suite import SHARED
 
 HEAD = """\
 # Configuration
@@ -29,6 +30,8 @@ SECTIONS: dict[str, type[BaseModel]] = {
 }
 """The keys that hold keys, in the order of the page."""
 
+OF_REPORT = "the report's"
+
 _LINKS = {f"#/$defs/{model.__name__}": key for key, model in SECTIONS.items()}
 
 
@@ -37,7 +40,11 @@ def configuration_page() -> str:
     schema = Report.model_json_schema()
     sections = [HEAD, _section("The file", schema)]
     for key, model in SECTIONS.items():
-        sections.append(_section(f"`{key}`", schema["$defs"][model.__name__]))
+        described = schema["$defs"][model.__name__]
+        if model is Suite:
+            for shared in SHARED:
+                described["properties"][shared]["default"] = OF_REPORT
+        sections.append(_section(f"`{key}`", described))
     return "\n".join(sections)
 
 
@@ -68,6 +75,8 @@ def _allowed(field: dict[str, Any]) -> str:
             words = f"whole number, {least} or more"
         case {"type": "boolean"}:
             words = "`true`, `false`"
+        case {"type": "object", "additionalProperties": {"type": "integer"}}:
+            words = "names with whole numbers"
         case {"type": "object"}:
             words = "names with texts"
         case {"pattern": pattern}:
@@ -84,4 +93,7 @@ def _left_out(key: str, field: dict[str, Any], model: dict[str, Any]) -> str:
     if key in model.get("required", ()):
         return "not allowed"
     default = field.get("default")
-    return "" if default is None or "$ref" in field else f"`{json.dumps(default)}`"
+    if default == OF_REPORT:
+        return default
+    of_keys = isinstance(default, list) and any(isinstance(one, dict) for one in default)
+    return "" if default is None or "$ref" in field or of_keys else f"`{json.dumps(default)}`"

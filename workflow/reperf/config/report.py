@@ -69,9 +69,11 @@ class Report(Model):
         BeforeValidator(_from_one, json_schema_input_type=Data | list[Data]),
     ] = Field(
         (Data(),),
+        validate_default=True,
         min_length=1,
         max_length=MOST_SOURCES,
-        description="what suites with real input train on: one data set, or several",
+        description="what suites with real input train on: one data set, or several; "
+        "left out: the embedded images",
     )
     cluster: Cluster | None = Field(None, description="the Slurm cluster; left out: this machine")
     systems: Annotated[

@@ -52,7 +52,7 @@ class Progress:
         self._ended = 0
         self.runs = 0
         self.steps = 0
-        self.window = Window()
+        self.windows: Mapping[str, Window] = {}
 
     def planned(self, counts: Mapping[str, int]) -> Line:
         """The plan is made.
@@ -111,7 +111,7 @@ class Progress:
         self._ended += 1
         self._pace.ended(self._clock())
         files = {file.name: file for file in job.outputs}
-        good, gave = of_run(files["run.json"], files["train.log"], self.window)
+        good, gave = of_run(files["run.json"], files["train.log"], self.windows)
         where = "" if good else f"; its log: {files['train.log']}"
         return Line(f"{named}: {gave}{where}{self._left('; ')}", bad=not good)
 

@@ -337,7 +337,7 @@ def _conditions(config: Report, suite: Suite, unit: str) -> str:
     sources = ", ".join(source.id for source in suite.sources)
     if not suite.entries:
         return f"Logs from {sources}"
-    size = f", {suite.image_size} x {suite.image_size} pixels" if unit == "images/s" else ""
+    size = f", {suite.shape.get("image_size")} x {suite.shape.get("image_size")} pixels" if unit == "images/s" else ""
     repeats = suite.repeats or config.repeats
     beside = f"; beside them logs from {sources}" if sources else ""
     return f"{INPUTS[suite.input]}{size}; {count(repeats, 'repeat')} a cell{beside}"
@@ -347,7 +347,7 @@ def _published(suite: Suite, cells: pd.DataFrame, unit: str) -> Mapping[tuple, l
     """The published cells that may stand beside a suite's, by what they must have in common."""
     found = defaultdict(list)
     if suite.input == "synthetic" or (
-        unit == "images/s" and suite.image_size != PUBLISHED_IMAGE_SIZE
+        unit == "images/s" and suite.shape.get("image_size") != PUBLISHED_IMAGE_SIZE
     ):
         return found
     for size in cells["batch_size_per_device"].unique():

@@ -24,7 +24,7 @@ from reperf.building.script import script
 from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
 from reperf.programs import answer_of
-from reperf.systems import ROOT, SYSTEMS, System, load_systems
+from reperf.systems import ROOT, TRAINERS, System, load_systems
 from reperf.training.record import Environment
 
 RECORD = "environment.json"
@@ -56,7 +56,7 @@ def build(system: System, folder: Path) -> None:
     Raises:
         ReperfError: something cannot be found, installed or imported: what, and the last lines.
     """
-    lock, trainer = system.lock.relative_to(ROOT), system.trainer.relative_to(ROOT)
+    lock = system.lock.relative_to(ROOT)
     # Launchers name their interpreter by its path, which must outlive a link to the folder.
     home = folder.resolve()
     python = str(python_of(home))
@@ -77,7 +77,9 @@ def build(system: System, folder: Path) -> None:
         [python, "-c", "import platform; print(platform.python_version())"],
         trouble=f"{folder}: its Python does not start",
     )
-    _do([python, str(system.trainer), "--help"], trouble=f"{trainer}: does not start in {folder}")
+    for program in system.programs:
+        trouble = f"{program.relative_to(ROOT)}: does not start in {folder}"
+        _do([python, str(program), "--help"], trouble=trouble)
     record = BuiltEnvironment(
         recipe_sha256=system.recipe_digest,
         built_in=str(home),
@@ -150,7 +152,7 @@ def _do(command: Sequence[str], trouble: str) -> str:
     answer = subprocess.run(
         command,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(SYSTEMS), **_uv_settings()},
+        env={**os.environ, "PYTHONPATH": str(TRAINERS.parent), **_uv_settings()},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -155,6 +155,11 @@ class System(BaseModel):
         settings = SYSTEMS / (self.shares or self.id) / "uv.toml"
         return [self.lock, settings] if settings.exists() else [self.lock]
 
+    @property
+    def programs(self) -> list[Path]:
+        """The programs that there are, one a workload."""
+        return [path for path in map(self.trainer, self.workloads) if path.exists()]
+
     def code(self, workload: str) -> list[Path]:
         """What decides how the system trains a workload.
 

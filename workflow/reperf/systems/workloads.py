@@ -60,6 +60,10 @@ class Workload(BaseModel):
     shape: dict[str, Dimension] = Field(min_length=1)
 
     @property
+    def file(self) -> Path:
+        return WORKLOADS / f"{self.id}.yaml"
+
+    @property
     def recipe_file(self) -> Path:
         """Where the recipe lies; nowhere, as long as no system trains the workload."""
         return WORKLOADS.parent / "trainers" / "recipes" / f"{self.recipe or self.id}.py"

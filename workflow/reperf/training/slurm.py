@@ -75,12 +75,16 @@ def resources_of_run(report: Report) -> dict[str, Any]:
         memory = ["--mem=0"] if cluster.exclusive and cluster.memory_mb is None else []
         return shlex.join(["--ntasks-per-node=1", *gpus, *exclusive, *memory, *cluster.options])
 
+    def minutes(wildcards: Any) -> int:  # noqa: ANN401
+        return -(-limits[wildcards.suite] // 60) + cluster.spare_minutes
+
+    limits = {suite.name: suite.time_limit for suite in report.suites}
     asked = {
         "nodes": nodes,
         "tasks": nodes,
         "cpus_per_task": cpus,
         "sbatch_options": options,
-        "runtime": -(-report.time_limit // 60) + cluster.spare_minutes,
+        "runtime": minutes,
         "mem_mb": cluster.memory_mb,
         "slurm_partition": cluster.partition,
         "slurm_account": cluster.account,
