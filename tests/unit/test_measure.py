@@ -286,13 +286,9 @@ def test_a_log_that_is_not_its_records_is_refused(rows):
 
 
 def test_a_run_that_is_not_the_one_asked_for_is_refused_with_both_values(rows):
-<<<<<<< HEAD
     kept_run(
         RUN.folder, step_log(), run=RUN.model_copy(update={"shape": {"image_size": 32}, "seed": 4})
     )
-=======
-    kept_run(RUN.folder, step_log(), run=RUN.model_copy(update={"shape": {"image_size": 32}, "seed": 4}))
->>>>>>> core
     [row] = rows()
     assert (row["status"], row["throughput"], row["batch_size_per_device"]) == ("refused", None, 8)
     assert row["reason"] == (
