@@ -35,12 +35,20 @@ def cells_of_suite(wildcards):
     ]
 
 
+def unit_of_suite(wildcards):
+    return REPORT.suite(wildcards.suite).unit
+
+
 def baseline_of_suite(wildcards):
     return REPORT.suite(wildcards.suite).baseline
 
 
 MEASURE = {"suite": settings_of_suite, "runs": runs_of_suite}
-SUMMARISE = {"cells": cells_of_suite, "baseline": baseline_of_suite}
+SUMMARISE = {
+    "cells": cells_of_suite,
+    "unit": unit_of_suite,
+    "baseline": baseline_of_suite,
+}
 
 
 rule measure:

@@ -8,5 +8,4 @@ from reperf.measuring.tables import MEASUREMENTS, write_table
 with building(snakemake):
     suite = Suite.model_validate(snakemake.params.suite)
     runs = map(Run.model_validate, snakemake.params.runs)
-    rows = measure_suite(suite, runs)
-    write_table(snakemake.output[0], rows, MEASUREMENTS)
+    write_table(snakemake.output[0], measure_suite(suite, runs), MEASUREMENTS)

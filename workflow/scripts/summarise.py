@@ -6,6 +6,10 @@ from reperf.measuring.summary import summarise
 from reperf.measuring.tables import SUMMARY, read_measurements, write_table
 
 with building(snakemake):
-    cells = map(Cell.model_validate, snakemake.params.cells)
-    rows = summarise(read_measurements(snakemake.input.measurements), cells)
+    rows = summarise(
+        read_measurements(snakemake.input.measurements),
+        map(Cell.model_validate, snakemake.params.cells),
+        unit=snakemake.params.unit,
+        baseline=snakemake.params.baseline,
+    )
     write_table(snakemake.output[0], rows, SUMMARY)

@@ -6,7 +6,8 @@ Files keep the paths that they have in the working folder, so that an unpacked a
     results/suites/<suite>/*.csv  the two tables
     figures/<suite>-*             the two figures
     from/                         the archives, folders and logs that it measured beside its runs
-    workflow/systems/, envs/      the trainers that ran, and the locks of their environments
+    workflow/, envs/              the trainers that ran, what they train, and the locks of their
+                                  environments
     config.json                   the configuration that gives this suite alone
     cells.json                    the cells that it asks for, and why some cannot run
     ro-crate-metadata.json        see reperf.archive.crate

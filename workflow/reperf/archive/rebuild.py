@@ -124,10 +124,10 @@ def _files_to_measure(runs: list[Run]) -> list[str]:
 
 def make_results(report: Report, cells: tuple[Cell, ...], runs: list[Run]) -> None:
     """Measure, summarise and draw in the working folder, as the workflow's rules do."""
-    suite = report.suites[0].name
-    measurements, summary = tables_of(suite)
-    rows = measure_suite(report.suites[0], runs)
-    write_table(measurements, rows, MEASUREMENTS)
-    rows = summarise(read_measurements(measurements), cells)
+    suite = report.suites[0]
+    measurements, summary = tables_of(suite.name)
+    write_table(measurements, measure_suite(suite, runs), MEASUREMENTS)
+    measured = read_measurements(measurements)
+    rows = summarise(measured, cells, unit=suite.unit, baseline=suite.baseline)
     write_table(summary, rows, SUMMARY)
-    draw_suite(summary, FIGURES.format(suite=suite))
+    draw_suite(summary, FIGURES.format(suite=suite.name))

@@ -8,7 +8,7 @@ cell and these columns:
     topology, num_nodes, devices_per_node
     status             ok, partial, oom, failed, ...
     throughput_median, throughput_min, throughput_max    in the figure's unit; NaN: no value
-    speedup            against one device; NaN: no value
+    speedup, baseline  and the topology that it is against; NaN: no value
 
 Series keep the order of the rows. Nothing is told by colour alone: bars and lines carry their
 names, so that the figures read in grey too.
@@ -17,8 +17,9 @@ names, so that the figures read in grey too.
 import textwrap
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy.optimize import isotonic_regression
 
+from reperf.config import topology_shape
 from reperf.drawing.labels import series_of, title_of, unit_of
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
 from reperf.files import whole_file
@@ -42,6 +44,7 @@ WIDTH = 5.0  # inches: two figures stand side by side on a desk, one fills a pho
 ROW = 0.185  # inches of height a bar
 GAP = 1.4  # rows between two device counts, for the heading of the second
 SMALL = 7.5  # points
+ONE_DEVICE = "1n1g"
 MARKERS = "osD^vPX<>pdh"
 LONGEST_NAME = 48  # characters of a series, beside which there is room for a plot
 DPI = 200
@@ -99,7 +102,7 @@ def draw_published(folder: Path | str) -> None:
             # What follows from the throughputs stands in for what a report does not print.
             printed = cells["speedup_published"].fillna(cells["speedup"])
             _save_pair(
-                cells.assign(status="ok", speedup=printed),
+                cells.assign(status="ok", speedup=printed, baseline=ONE_DEVICE),
                 table.title,
                 f"as published in the {table.report}",
                 table.unit,
@@ -141,7 +144,10 @@ def draw_throughput(cells: pd.DataFrame, title: str, subtitle: str, unit: str) -
 
 
 def draw_speedup(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
-    """Lines of speedup by device count, beside the ideal.
+    """Lines of speedup by device count, beside the ideal of each baseline.
+
+    Only where the baseline is one device, it is said to be one; where series have different ones,
+    the name of each line says its own.
 
     Args:
         cells: as the module says; those without a speedup are named below the plot.
@@ -149,25 +155,32 @@ def draw_speedup(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
         subtitle: where the numbers are from.
     """
     cells = _drawable(cells)
+    baselines = _baselines(cells)
+    differ = len(baselines) > 1
     worlds = sorted(cells["world_size"].unique())
     edge = worlds[-1]
-    top = np.nanmax([edge, *cells["speedup"]])  # some are faster than ideal
+    least = min(baselines.values(), default=1)
+    top = np.nanmax([edge / least, *cells["speedup"]])  # some are faster than ideal
     with the_style():
         height = min(4.6, 2.8 + 0.25 * cells["series"].nunique())
-        figure, axes = _figure(title, f"Speedup over one device, {subtitle}", height)
+        figure, axes = _figure(title, f"{_speedup_over(baselines)}, {subtitle}", height)
         axes.set(xlabel="devices", xlim=(0, edge), xticks=worlds)
-        axes.set(ylabel="speedup", ylim=(0, top), yticks=worlds)
+        axes.set(ylabel="speedup", ylim=(0, top))
+        axes.set_yticks([world / least for world in worlds if world >= least])
         axes.yaxis.label.set_color(MUTED)
-        axes.plot((0, edge), (0, edge), color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
+        ends = []
+        for baseline, devices in baselines.items():
+            ideal = (edge, edge / devices)
+            axes.plot((0, ideal[0]), (0, ideal[1]), color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
+            ends.append((*ideal, f"ideal{_over(baseline) if differ else ''}", MUTED))
         _shade_several_nodes(axes, cells)
-        ends = [(edge, edge, "ideal", MUTED)]
         for position, (name, line) in enumerate(cells.groupby("series", sort=False)):
             known = line.dropna(subset="speedup")
             if len(known):
                 last = known.iloc[-1]
                 colour = colour_of(last["system"])
                 _draw_line(axes, known, colour, MARKERS[position % len(MARKERS)])
-                end = f"{last['speedup']:.2f}  {name}"
+                end = f"{last['speedup']:.2f}  {name}{_over(last['baseline']) if differ else ''}"
                 ends.append((last["world_size"], last["speedup"], end, colour))
         _name_ends(axes, ends)
         figure.supxlabel(_missing(cells), x=0.01, ha="left", fontsize=SMALL, color=MUTED)
@@ -249,6 +262,31 @@ def _figure(title: str, subtitle: str, height: float) -> tuple[Figure, Axes]:
     return figure, figure.add_subplot()
 
 
+def _baselines(cells: pd.DataFrame) -> dict[str, int]:
+    """What the speedups of a figure are against: topology -> devices, the fewest first."""
+    named = cells.loc[cells["speedup"].notna(), "baseline"].unique()
+    devices = {name: prod(topology_shape(name)) for name in named}
+    return dict(sorted(devices.items(), key=lambda item: item[1]))
+
+
+def _speedup_over(baselines: Mapping[str, int]) -> str:
+    """What a figure of speedup shows, such as "Speedup over 8 devices on one node (1n8g)"."""
+    if not baselines:
+        return "Speedup"
+    if len(baselines) > 1:
+        return "Speedup over the baseline that stands behind each name"
+    (baseline,) = baselines
+    if baseline == ONE_DEVICE:
+        return "Speedup over one device"
+    nodes, each = topology_shape(baseline)
+    on = "one node" if nodes == 1 else f"{nodes} nodes"
+    return f"Speedup over {nodes * each} devices on {on} ({baseline})"
+
+
+def _over(baseline: str) -> str:
+    return f", over {baseline}"
+
+
 def _in_words(world_size: int, nodes: int) -> str:
     """A topology as people say it: "16 devices on 2 nodes"."""
     devices = f"{world_size} device" + ("s" if world_size > 1 else "")
@@ -303,6 +341,8 @@ def _name_ends(axes: Axes, ends: Iterable[tuple[float, float, str, str]]) -> Non
         ends: x and y of a line's last point, its name and its colour.
     """
     ends = sorted(ends, key=lambda end: -end[1])
+    if not ends:
+        return
     right, top = axes.get_xlim()[1], axes.get_ylim()[1]
     # Names a gap apart and nearest to their ends: a regression on falling heights.
     line = top * 0.17 / (axes.figure.get_figheight() - 1.2)  # the height of a name

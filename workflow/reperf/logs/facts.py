@@ -12,22 +12,22 @@ NAMES = {
     "workload": "workload",
     "parameters": "parameter count",
     "precision": "precision",
-    "image_size": "image size",
     "batch_size": "batch size per device",
     "node_batch": "batch size per node",
     "accumulation": "gradient accumulation",
     "nodes": "number of nodes",
     "devices_per_node": "devices per node",
     "world_size": "world size",
+    "replicas": "number of replicas",
     "global_batch": "global batch",
     "epoch_samples": "samples in an epoch",
 }
-"""The facts, and what people call them."""
+"""What people call the facts. The others, which a workload's shape has, go by their own names."""
 
 _PRODUCTS = (
     ("world_size", ("nodes", "devices_per_node")),
     ("global_batch", ("nodes", "node_batch")),
-    ("global_batch", ("world_size", "batch_size", "accumulation")),
+    ("global_batch", ("replicas", "batch_size", "accumulation")),
 )
 _FILE_NAME = re.compile(r".+_b(\d{1,9})_(fp32|fp16|amp)_\d{1,9}\.(?:log|txt|out)")
 
@@ -36,7 +36,7 @@ LARGEST = {"nodes": 10**6, "devices_per_node": 10**4}
 LARGEST_FACT = 10**15
 
 Fact = tuple[str, object]
-"""A name, as in NAMES, and a value."""
+"""A name, one of NAMES or a key of a workload's shape, and a value."""
 
 
 class Refused(Exception):
@@ -48,6 +48,11 @@ class Known(NamedTuple):
 
     value: object
     teller: str
+
+
+def called(name: str) -> str:
+    """What people call a fact."""
+    return NAMES.get(name, name.replace("_", " "))
 
 
 class Facts:
@@ -82,22 +87,27 @@ class Facts:
             Refused: nobody said it.
         """
         if name not in self._known:
-            raise Refused(f"the {NAMES[name]} is not known: neither log, record nor path says it")
+            raise Refused(f"the {called(name)} is not known: neither log, record nor path says it")
         return self._known[name].value
 
     def _put(self, name: str, new: Known) -> None:
         largest = LARGEST.get(name, LARGEST_FACT)
         if isinstance(new.value, int | float) and not new.value <= largest:
-            raise Refused(f"the {NAMES[name]} by {new.teller} is above {largest:.0e}")
+            raise Refused(f"the {called(name)} by {new.teller} is above {largest:.0e}")
         old = self._known.setdefault(name, new)
         if old.value != new.value:
             raise Refused(
-                f"{NAMES[name]} is {old.value} by {old.teller}, {new.value} by {new.teller}"
+                f"{called(name)} is {old.value} by {old.teller}, {new.value} by {new.teller}"
             )
 
     def _multiply(self, name: str, factors: tuple[str, ...]) -> None:
-        """Derive a product, where all factors are known; accumulation is 1 unless said."""
+        """Derive a product, where all factors are known.
+
+        Unless somebody says otherwise, accumulation is 1, and each device has a replica.
+        """
         known = [self._known.get(factor) for factor in factors]
+        if "replicas" in factors and known[0] is None:
+            known[0] = self._known.get("world_size")
         if "accumulation" in factors and known[-1] is None:
             known.pop()
         if None in known:

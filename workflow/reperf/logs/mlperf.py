@@ -39,7 +39,7 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
         time=event["time_ms"] / 1000,
         tick=0.001,
         rate=rate,
-        samples=count if "samples_count" in metadata else None,
+        counts=(("samples", count),) if "samples_count" in metadata else (),
         text=match[0],
     )
 

@@ -15,7 +15,7 @@ from reperf.logs.facts import Fact, Facts, Refused
 from reperf.logs.format import Format
 from reperf.logs.logged_runs import LoggedRun, training_runs, whole_log
 from reperf.logs.scan import blocks
-from reperf.measuring.units import unit_of
+from reperf.measuring.units import further_count, per_second, unit_of
 from reperf.measuring.window_rule import (
     FASTEST,
     SLOWEST,
@@ -36,11 +36,14 @@ class Method:
     Attributes:
         name: the window rule, or what the format's published extractor does.
         window: of the window rule; None: the one that an archive of ours records, else the usual.
+        unit: what to count, such as tokens; None: what an archive of ours records, else samples,
+            whatever they are called.
         ends: the iterations, as the log prints them, between which to measure instead.
     """
 
     name: Literal["window", "published"] = "window"
     window: Window | None = None
+    unit: str | None = None
     ends: tuple[int, int] | None = None
 
     def ends_in(self, log_format: Format) -> list[tuple[int, int]]:
@@ -58,7 +61,10 @@ class Method:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one training run's log gives: a throughput, or the reason why there is none."""
+    """What one training run's log gives: a throughput, or the reason why there is none.
+
+    `samples` are those in the window, or what else the unit counts.
+    """
 
     log: str
     format: str | None
@@ -130,11 +136,13 @@ def _measure_run(
             raise Refused("it prints more lines up to the window's end than any run does")
         for teller, known in (("the log", run.facts), *told):
             facts.add(teller, known)
-        found["unit"] = log_format.unit or unit_of(facts.get("workload"))
+        workload = facts.get("workload")
+        further = further_count(method.unit, workload, log_format.unit)
+        found["unit"] = per_second(further) if further else log_format.unit or unit_of(workload)
         if method.name == "published":
-            found |= _published(run, log_format, facts)
+            found |= _published(run, log_format, facts, further)
         else:
-            found |= by_window(run, log_format, method.ends_in(log_format), facts)
+            found |= by_window(run, log_format, method.ends_in(log_format), facts, further)
     except Refused as refusal:
         status, reason = "refused", str(refusal)
     except ArithmeticError as error:
@@ -143,9 +151,11 @@ def _measure_run(
     return Measurement(name, log_format.name, status, reason, **found), facts
 
 
-def _published(run: LoggedRun, log_format: Format, facts: Facts) -> dict:
+def _published(run: LoggedRun, log_format: Format, facts: Facts, further: str | None) -> dict:
     if log_format.published is None:
         raise Refused(f"no extractor was published for {log_format.name}")
+    if further is not None:
+        raise Refused(f"the published method does not count {further}")
     estimate = log_format.published(run.records, facts)
     if not SLOWEST <= estimate.throughput <= FASTEST:
         raise Refused(f"the published method gives {estimate.throughput:g}")

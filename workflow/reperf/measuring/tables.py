@@ -26,7 +26,7 @@ IDENTITY = {
     "num_nodes": int,
     "devices_per_node": int,
 }
-"""The first columns that name a cell, with the type of their values; `source` is the last one."""
+"""The first columns that name a cell, with the type of their values; `source` is one more."""
 
 MEASUREMENTS = IDENTITY | {
     "repeat": int,
@@ -63,6 +63,7 @@ SUMMARY = IDENTITY | {
     "efficiency": float,
     "method": str,
     "source": str,
+    "baseline": str,
 }
 """The columns of summary.csv, a row a cell; docs/measuring.md says what each holds."""
 

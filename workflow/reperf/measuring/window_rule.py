@@ -1,6 +1,7 @@
 """The window rule: (samples between two printed iterations) / (time between them).
 
-Both ends are lines of one rank. Whatever makes the number doubtful is a refusal.
+Both ends are lines of one rank. Whatever makes the number doubtful is a refusal. Instead of samples
+it may be tokens, or what else the log counts at both ends.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from typing import NamedTuple
 from reperf.logs.facts import Facts, Refused
 from reperf.logs.format import Format, Record
 from reperf.logs.logged_runs import LoggedRun
-from reperf.measuring.units import unit_of
+from reperf.measuring.units import ANY, per_second, unit_of
 
 TOLERANCE = 0.05
 """How far the printed speed may be from batch x world / step time."""
@@ -33,7 +34,11 @@ class Interval(NamedTuple):
 
 
 def by_window(
-    run: LoggedRun, log_format: Format, choices: Sequence[tuple[int, int]], facts: Facts
+    run: LoggedRun,
+    log_format: Format,
+    choices: Sequence[tuple[int, int]],
+    facts: Facts,
+    count: str | None = None,
 ) -> dict[str, float]:
     """Measure a run between the ends of a window.
 
@@ -42,9 +47,10 @@ def by_window(
         log_format: the log's format.
         choices: the ends, as the log prints its iterations; the first that it prints are taken.
         facts: what is known about the run.
+        count: what to count, by the log's own name for it; None: samples, by batches.
 
     Returns:
-        first, last, samples, seconds and throughput.
+        first, last, samples (of what is counted), seconds and throughput.
 
     Raises:
         Refused: the log does not carry the window.
@@ -71,12 +77,13 @@ def by_window(
     samples = (ends[1] - ends[0]) * (batch or facts.need(log_format.step_is[0]))
     _check_clock(records, inside, seconds)
     _check_samples(records, ends, samples)
+    counted = samples if count is None else _counted(records, ends, count)
     return {
         "first": ends[0],
         "last": ends[1],
-        "samples": samples,
+        "samples": counted,
         "seconds": seconds,
-        "throughput": _speed(samples, seconds),
+        "throughput": _speed(counted, seconds, count or ANY),
     }
 
 
@@ -152,10 +159,10 @@ def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) ->
             return size
     batch, world = facts.need(log_format.step_is[0]), facts.get("world_size")
     samples = _whole(implied, facts.get("batch_size") or batch)
-    unit = (log_format.unit or unit_of(facts.get("workload")) or "samples/s").removesuffix("/s")
+    unit = log_format.unit or unit_of(facts.get("workload")) or per_second(ANY)
     raise Refused(
-        f"the printed speeds mean {samples} {unit} a step, the global batch is {batch}"
-        + (f" under a world size of {world}" if world else "")
+        f"the printed speeds mean {samples} {unit.removesuffix('/s')} a step, "
+        f"the global batch is {batch}" + (f" under a world size of {world}" if world else "")
     )
 
 
@@ -227,23 +234,46 @@ def _check_clock(records: Sequence[Record], inside: Sequence[Interval], seconds:
         )
 
 
-def _speed(samples: float, seconds: float) -> float:
-    """Samples a second.
+def _speed(counted: float, seconds: float, count: str) -> float:
+    """How much is counted a second.
 
     Raises:
         Refused: no training is as fast, or as slow.
     """
-    speed = samples / seconds
+    speed = counted / seconds
     if not SLOWEST <= speed <= FASTEST:
-        raise Refused(f"{samples} samples in {seconds:g} s are no speed that any training has")
+        raise Refused(f"{counted} {count} in {seconds:g} s are no speed that any training has")
     return speed
 
 
 def _check_samples(records: Sequence[Record], ends: tuple[int, int], samples: int) -> None:
     """Look whether the log counts the samples that its batches make."""
-    counted = {record.iteration: record.samples for record in records}
-    start, stop = counted.get(ends[0]), counted.get(ends[1])
+    start, stop = (_counts_at(records, end).get(ANY) for end in ends)
     if start is not None and stop is not None and stop - start != samples:
         raise Refused(
             f"the log counts {stop - start} samples in the window, its batches make {samples}"
         )
+
+
+def _counted(records: Sequence[Record], ends: tuple[int, int], count: str) -> float:
+    """What the log counts in the window.
+
+    Raises:
+        Refused: it does not count that, or not upwards.
+    """
+    start, stop = (_counts_at(records, end) for end in ends)
+    if count not in start or count not in stop:
+        others = ", ".join(name for name in start if name in stop) or "nothing"
+        raise Refused(f"the log does not count {count} at the window's ends; it counts {others}")
+    if start[count] >= stop[count]:
+        raise Refused(
+            f"the log counts {start[count]} {count} at iteration {ends[0]} and "
+            f"{stop[count]} at iteration {ends[1]}: no more"
+        )
+    return stop[count] - start[count]
+
+
+def _counts_at(records: Sequence[Record], iteration: int) -> dict[str, float]:
+    """What has been counted up to an iteration, by the line that prints it."""
+    lines = [record for record in records if record.iteration == iteration]
+    return dict(lines[-1].counts) if lines else {}

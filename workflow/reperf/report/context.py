@@ -338,8 +338,11 @@ def _conditions(config: Report, suite: Suite, unit: str) -> str:
     sources = ", ".join(source.id for source in suite.sources)
     if not suite.entries:
         return f"Logs from {sources}"
-    pixels = suite.shape.get("image_size")
-    size = f", {pixels} x {pixels} pixels" if pixels else ""
+    size = (
+        f", {suite.shape.get('image_size')} x {suite.shape.get('image_size')} pixels"
+        if unit == "images/s"
+        else ""
+    )
     repeats = suite.repeats or config.repeats
     beside = f"; beside them logs from {sources}" if sources else ""
     return f"{INPUTS[suite.input]}{size}; {count(repeats, 'repeat')} a cell{beside}"
