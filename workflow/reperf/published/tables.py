@@ -94,7 +94,8 @@ def load_tables() -> tuple[PublishedTable, ...]:
 def published_for(workload: str, precision: str, batch_size: int) -> pd.DataFrame:
     """The published cells of the same workload, precision and batch size per device.
 
-    They trained on real data, 224 x 224 pixels or 128 tokens: compare only such suites with them.
+    They trained on real data at the workload's usual shape, and each says its unit: compare only
+    such suites with them. Cells whose document names no batch size are nobody's counterpart.
 
     Returns:
         The rows of `PublishedTable.cells` with report, table, workload, precision and unit; no cell
