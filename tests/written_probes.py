@@ -2,7 +2,7 @@
 
 from reperf.config import Report, load_report
 from reperf.doctor.case import Case
-from reperf.doctor.record import (
+from reperf.doctor.diagnosis import (
     AllReduce,
     EnvironmentState,
     FabricPort,

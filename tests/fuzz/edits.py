@@ -43,9 +43,9 @@ BUILD = """
 import json
 from pathlib import Path
 import yaml
-from reperf.archive.layout import tables_of
+from reperf.layout import tables_of
 from reperf.archive.rebuild import make_results
-from reperf.archive.suite import write_archive
+from reperf.archive.contents import write_archive
 from reperf.reruns import complete
 from reperf.config import load_report
 from reperf.errors import ReperfError

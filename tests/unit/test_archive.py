@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf import __version__
 from reperf.archive.container import MANIFEST, Member, unpack, verified, write
-from reperf.archive.layout import figures_of, tables_of
+from reperf.archive.contents import CELL_LIST, write_archive
 from reperf.archive.rebuild import make_results, rebuild
-from reperf.archive.suite import CELL_LIST, write_archive
 from reperf.cli import main
 from reperf.config import Report, Run, load_report
 from reperf.errors import ReperfError
 from reperf.files import sha256
+from reperf.layout import figures_of, tables_of
 from reperf.machine import describe_host
 from reperf.training.record import Environment, RunRecord
 from step_logs import step_log

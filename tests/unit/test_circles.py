@@ -59,6 +59,12 @@ def test_the_report_knows_the_doctor_and_not_the_other_way_round():
     assert not [name for name in doctor for one in imports[name] if "reperf.report" in one]
 
 
+def test_no_two_modules_have_one_name():
+    """Commands may: each is called as what it calls."""
+    names = [path.stem for path in PACKAGE.rglob("[!_]*.py") if path.parent.name != "commands"]
+    assert sorted(set(names)) == sorted(names)
+
+
 def test_a_circle_is_found_however_it_closes(tmp_path: Path):
     for name, text in {
         "__init__": "",

@@ -25,7 +25,7 @@ def measured(lines: list[str], window: Window = WINDOW, **facts: object) -> list
     text = "".join(line + "\n" for line in lines).encode()
     known = [("the run record", facts.items())]
     return [
-        one for one, _ in measure_log("log", io.BytesIO(text), Method(window=window), sources=known)
+        one for one, _ in measure_log("log", io.BytesIO(text), Method(window=window), told=known)
     ]
 
 
@@ -293,7 +293,7 @@ def test_a_run_that_is_not_the_one_asked_for_is_refused_with_both_values(rows):
     assert (row["status"], row["throughput"], row["batch_size_per_device"]) == ("refused", None, 8)
     assert row["reason"] == (
         "the run is not the one that is asked for: "
-        "shape is {'image_size': 32} by the run record, {'image_size': 64} by the configuration; "
+        "image_size is 32 by the run record, 64 by the configuration; "
         "seed is 4 by the run record, 1 by the configuration"
     )
 

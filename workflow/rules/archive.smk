@@ -1,6 +1,6 @@
 # One archive a suite: its tables and figures, and all that they came from.
 
-from reperf.archive.layout import figures_of, tables_of
+from reperf.layout import figures_of, tables_of
 from reperf.systems import load_systems
 
 

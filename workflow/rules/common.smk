@@ -8,9 +8,15 @@ import sys
 from pathlib import Path
 
 from reperf.reruns import rerun_command
-from reperf.config import load_report
+from reperf.config import TOPOLOGY, load_report
 from reperf.errors import one_line_errors
 from reperf.building.hold import check_folder, hold_folder
+from reperf.layout import (
+    ALL_MEASUREMENTS,
+    ALL_SUMMARY,
+    SUITE_MEASUREMENTS,
+    SUITE_SUMMARY,
+)
 from reperf.machine import check_fits, resolve
 from reperf.building.seals import Seal
 from reperf.building.code import check_library, code_of, seen_from_here
@@ -36,7 +42,7 @@ CONFIGURATION = CALL.configfile
 with one_line_errors():
     check_folder(Path.cwd())
     check_library(CALL.root)
-    REPORT = resolve(load_report(config, source=CONFIGURATION))
+    REPORT = resolve(load_report(config, CONFIGURATION))
     check_fits(REPORT)
 
 # What it says of a run is measured as in the report.
@@ -68,7 +74,7 @@ localrules:
 wildcard_constraints:
     suite="|".join(map(re.escape, SUITES)),
     entry="|".join(map(re.escape, sorted(ENTRIES))),
-    topology=r"\d+n\d+g",
+    topology=TOPOLOGY.pattern,
     repeat=r"\d+",
 
 

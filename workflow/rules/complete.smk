@@ -12,8 +12,8 @@ COMPLETE = {"profile": PROFILE}
 rule complete:
     input:
         built("results/complete.txt", COMPLETE),
-        summary="results/summary.csv",
-        measurements="results/measurements.csv",
+        summary=ALL_SUMMARY,
+        measurements=ALL_MEASUREMENTS,
         reports=["results/report.html", "results/report.md"],
         archives=expand("archive/{suite}.zip", suite=SUITES),
         code=code_of("complete"),

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reperf.config import RECORD_FORMATS
+from reperf.data import RECORD_FORMATS
 from reperf.data.listing import check_layout
 from reperf.data.manifest import Manifest
 from reperf.errors import one_line_errors

@@ -1,18 +1,15 @@
 # The two figures of each suite, and those of the published tables.
 
+from reperf.layout import FIGURE_KINDS, FIGURES, PUBLISHED_FILES, SUITE_SUMMARY
 from reperf.systems import load_systems, load_workloads
 
-KINDS = ("throughput", "speedup")
-SUFFIXES = ("svg", "png")
-PUBLISHED_FACTS = expand(
-    "data/published/{name}", name=["published.csv", "repeats.csv", "tables.yaml"]
-)
+PUBLISHED_FACTS = seen_from_here(PUBLISHED_FILES)
 
 
 def figure_of_suite(kind):
     """The figure as PNG, with its place in Snakemake's own report."""
     return report(
-        f"figures/{{suite}}-{kind}.png",
+        f"{FIGURES}-{kind}.png",
         caption=f"../captions/{kind}.rst",
         category="Figures",
         subcategory="{suite}",
@@ -21,7 +18,7 @@ def figure_of_suite(kind):
 
 
 def stem_of_figures(wildcards):
-    return f"figures/{wildcards.suite}"
+    return FIGURES.format(suite=wildcards.suite)
 
 
 def descriptions_of_suite(wildcards):
@@ -43,13 +40,13 @@ DRAW_FIGURES = {
 
 rule draw_figures:
     input:
-        built("figures/{suite}-throughput.svg", DRAW_FIGURES),
-        summary="results/suites/{suite}/summary.csv",
+        built(f"{FIGURES}-{FIGURE_KINDS[0]}.svg", DRAW_FIGURES),
+        summary=SUITE_SUMMARY,
         described=descriptions_of_suite,  # titles and colours
         code=code_of("draw_figures"),
     output:
-        svg=expand("figures/{{suite}}-{kind}.svg", kind=KINDS),
-        png=[figure_of_suite(kind) for kind in KINDS],
+        svg=[f"{FIGURES}-{kind}.svg" for kind in FIGURE_KINDS],
+        png=[figure_of_suite(kind) for kind in FIGURE_KINDS],
     log:
         "logs/draw_figures/{suite}.log",
     params:

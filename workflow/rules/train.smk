@@ -3,6 +3,7 @@
 import json
 from functools import cache
 
+from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
 from reperf.training.slurm import resources_of_run
 from reperf.training.tries import not_as_planned, take_up
 from reperf.systems import load_systems
@@ -27,7 +28,7 @@ def inputs_of_run(wildcards):
     if not CALL.is_dry:
         take_up(run, trainer, CLUSTER)
     if why := not_as_planned(run, trainer, CLUSTER):
-        again(run.folder / "run.json", why)
+        again(run.record, why)
     return {
         "data": what_is_read(run),
         "environment": environment_of(run.system),
@@ -60,8 +61,8 @@ rule train:
     input:
         unpack(inputs_of_run),
     output:
-        log="results/runs/{suite}/{entry}/{topology}/{repeat}/train.log",
-        record="results/runs/{suite}/{entry}/{topology}/{repeat}/run.json",
+        log=f"{RUN_FOLDER}/{RUN_LOG}",
+        record=f"{RUN_FOLDER}/{RUN_RECORD}",
     log:
         "logs/train/{suite}/{entry}/{topology}/{repeat}.log",
     # Runs must not share the machine with anything while they are measured.

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reperf.archive.suite import write_archive
+from reperf.archive.contents import write_archive
 from reperf.building.script import building
 from reperf.config import load_report
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from reperf.building.script import building
 from reperf.config import load_report
-from reperf.doctor.record import Diagnosis
+from reperf.doctor.diagnosis import Diagnosis
 from reperf.measuring.tables import read_measurements, read_summary
 from reperf.report import write_report
 from reperf.training.record import records_of

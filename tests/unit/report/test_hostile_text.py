@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from reperf.doctor.record import Diagnosis
+from reperf.doctor.diagnosis import Diagnosis
 from reperf.measuring.tables import MEASUREMENTS, SUMMARY
 from reperf.report.context import Context, gather
 from reperf.report.html import render_html

@@ -12,7 +12,7 @@ from rocrate.model import ContextEntity, File
 from rocrate.rocrate import ROCrate
 
 from reperf import __version__
-from reperf.archive.layout import REPERF
+from reperf.archive.names import CONFIG, REPERF
 from reperf.config import Report, Run
 from reperf.systems import ROOT, load_systems
 from reperf.training.record import RunRecord
@@ -95,8 +95,8 @@ def _add_run(crate: ROCrate, files: dict[str, File], record: RunRecord) -> Conte
     return crate.add_action(
         instrument=files[_trainer(run)],
         identifier=f"#{run.folder}",
-        object=files["config.json"],
-        result=[files[f"{run.folder}/train.log"], files[f"{run.folder}/run.json"]],
+        object=files[CONFIG],
+        result=[files[str(run.log)], files[str(run.record)]],
         properties=properties,
     )
 

@@ -10,11 +10,12 @@ from zipfile import ZipFile
 
 from reperf import __version__
 from reperf.archive.container import unpack, verified
-from reperf.archive.layout import CELLS, CONFIG, METADATA, REPERF, SOURCES, figures_of, tables_of
-from reperf.archive.suite import CELL_LIST
+from reperf.archive.contents import CELL_LIST
+from reperf.archive.names import CELLS, CONFIG, METADATA, REPERF, SOURCES
 from reperf.config import Cell, Report, Run, load_report
 from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError
+from reperf.layout import FIGURES, figures_of, tables_of
 from reperf.measuring.log_sources import measure_suite
 from reperf.measuring.summary import summarise
 from reperf.measuring.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
@@ -118,7 +119,7 @@ def _check_sources(report: Report, archive: ZipFile, path: Path) -> None:
 
 
 def _files_to_measure(runs: list[Run]) -> list[str]:
-    return [f"{run.folder}/{name}" for run in runs for name in ("train.log", "run.json")]
+    return [str(file) for run in runs for file in (run.log, run.record)]
 
 
 def make_results(report: Report, cells: tuple[Cell, ...], runs: list[Run]) -> None:
@@ -129,4 +130,4 @@ def make_results(report: Report, cells: tuple[Cell, ...], runs: list[Run]) -> No
     measured = read_measurements(measurements)
     rows = summarise(measured, cells, unit=suite.unit, baseline=suite.baseline)
     write_table(summary, rows, SUMMARY)
-    draw_suite(summary, f"figures/{suite.name}")
+    draw_suite(summary, FIGURES.format(suite=suite.name))

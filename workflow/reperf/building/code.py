@@ -103,7 +103,7 @@ def _files_of(module: str) -> list[Path]:
         every = "iter_modules" in first.read_text(encoding="utf-8")
         below = (path for path in stem.rglob("*") if "__pycache__" not in path.parts)
         return [first, *(p for p in below if p.is_file() and (every or p.suffix != ".py"))]
-    source = stem.with_suffix(".py")
-    if not source.exists():
+    file = stem.with_suffix(".py")
+    if not file.exists():
         return []
-    return [source, *_files_of(".".join([library, *inside[:-1]]))]
+    return [file, *_files_of(".".join([library, *inside[:-1]]))]

@@ -10,10 +10,9 @@ from reperf.config.report import Report, load_report
 from reperf.config.run import Cell, Run
 from reperf.config.suite import Entry, LogSource, Suite
 from reperf.config.window import Window
-from reperf.config.words import RECORD_FORMATS, TOPOLOGY, topology_shape
+from reperf.config.words import TOPOLOGY, topology_shape
 
 __all__ = [
-    "RECORD_FORMATS",
     "TOPOLOGY",
     "Cell",
     "Cluster",

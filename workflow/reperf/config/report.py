@@ -243,12 +243,12 @@ class Report(Model):
         )
 
 
-def load_report(config: Mapping[str, Any], source: str = "configuration") -> Report:
+def load_report(config: Mapping[str, Any], name: str = "configuration") -> Report:
     """Check a configuration that YAML gave.
 
     Args:
         config: the parsed file.
-        source: the file's name, for the message.
+        name: the file's, for the message.
 
     Raises:
         ReperfError: one line with the key, the value and what is allowed.
@@ -256,4 +256,4 @@ def load_report(config: Mapping[str, Any], source: str = "configuration") -> Rep
     try:
         return Report.model_validate(config)
     except ValidationError as error:
-        raise ReperfError(f"{source}: {first_fault(error, Report, config)}") from None
+        raise ReperfError(f"{name}: {first_fault(error, Report, config)}") from None

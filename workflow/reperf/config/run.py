@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from reperf.config.suite import entry_id
 from reperf.config.words import Model, Topology, Whole, Workload, topology_shape
+from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
 from reperf.systems import Precision
 
 
@@ -80,15 +81,34 @@ class Run(Model):
     @property
     def folder(self) -> Path:
         """Where the run's log and record lie, relative to the working folder."""
-        return Path("results/runs", self.suite, self.entry, self.topology, str(self.repeat))
+        return Path(
+            RUN_FOLDER.format(
+                suite=self.suite, entry=self.entry, topology=self.topology, repeat=self.repeat
+            )
+        )
+
+    @property
+    def log(self) -> Path:
+        """What the trainer printed."""
+        return self.folder / RUN_LOG
+
+    @property
+    def record(self) -> Path:
+        """How the run ended: a `reperf.training.record.RunRecord`."""
+        return self.folder / RUN_RECORD
 
     def differences(self, planned: Self) -> str:
         """What of a recorded run is not as planned, each with both values; "" if all is."""
+        mine, asked = self._flat(), planned._flat()
         return "; ".join(
-            f"{name} is {mine} by the run record, {asked} by the configuration"
-            for (name, mine), (_, asked) in zip(self, planned, strict=True)
-            if mine != asked
+            f"{name} is {mine.get(name)} by the run record, {asked.get(name)} by the configuration"
+            for name in mine | asked
+            if mine.get(name) != asked.get(name)
         )
+
+    def _flat(self) -> dict[str, object]:
+        """All that decides the run, the numbers of its shape among it."""
+        return {**self.shape, **{name: value for name, value in self if name != "shape"}}
 
 
 class Cell(Model):

@@ -10,7 +10,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, WithJ
 
 from reperf.systems import load_systems, load_workloads
 
-RECORD_FORMATS = ("tfrecord", "ofrecord", "recordio")
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
 TOPOLOGY = re.compile(r"([1-9][0-9]{0,4})n([1-9][0-9]{0,3})g")
 

@@ -17,7 +17,7 @@ from reperf.config import Report
 from reperf.doctor.all_reduce import planned
 from reperf.doctor.case import Case
 from reperf.doctor.checks import find
-from reperf.doctor.record import AllReduce, Diagnosis, Probe, Request, Visit
+from reperf.doctor.diagnosis import AllReduce, Diagnosis, Probe, Request, Visit
 from reperf.doctor.space import needed_bytes
 from reperf.doctor.where import WAIT_SECONDS, Where
 from reperf.systems import load_systems

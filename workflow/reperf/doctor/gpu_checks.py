@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from reperf.doctor.case import NOT_THERE, Case, Verdict, each, same, usual
-from reperf.doctor.record import Finding, GpuState, Probe
+from reperf.doctor.diagnosis import Finding, GpuState, Probe
 from reperf.printed import count, gibibytes
 
 

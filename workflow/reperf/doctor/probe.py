@@ -13,9 +13,9 @@ import sys
 import time
 from pathlib import Path
 
+from reperf.doctor.diagnosis import EnvironmentState, Probe, Request
 from reperf.doctor.gpus import gpu_states
 from reperf.doctor.hardware import fabric_ports, processor, space
-from reperf.doctor.record import EnvironmentState, Probe, Request
 from reperf.errors import ReperfError
 from reperf.machine import describe_host
 from reperf.systems import TRAINERS, load_systems

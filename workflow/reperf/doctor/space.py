@@ -22,7 +22,7 @@ def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
         built: as Case has it.
     """
     runs = [run for suite in report.suites for run in report.runs(suite)]
-    missing = [run for run in runs if not (run.folder / "run.json").exists()]
+    missing = [run for run in runs if not run.record.exists()]
     folders = {run.data for run in runs if run.data and run.input != "folder"}
     to_convert = [folder for folder in folders if not Path(folder, "manifest.json").exists()]
     sets = {data.name: data for data in report.data}

@@ -35,6 +35,7 @@ from reperf.config import topology_shape
 from reperf.drawing.labels import series_of, title_of, unit_of
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
 from reperf.files import whole_file
+from reperf.layout import FIGURE_KINDS, FIGURE_SUFFIXES
 from reperf.measuring.tables import read_summary
 from reperf.published import load_tables
 from reperf.text import printable
@@ -193,19 +194,24 @@ def save(figure: Figure, path: Path | str) -> None:
         ReperfError: a file cannot be written.
     """
     dpi = min(DPI, HIGHEST / figure.get_figheight())
+    # No date, no maker: the same figure is the same bytes.
+    options = {
+        "svg": {"metadata": {"Date": None, "Creator": None}},
+        "png": {"metadata": {"Software": None}, "dpi": dpi},
+    }
     with the_style(), warnings.catch_warnings():
         # A letter that the font lacks is drawn as a box.
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        with whole_file(f"{path}.svg", "wb") as stream:
-            figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
-        with whole_file(f"{path}.png", "wb") as stream:
-            figure.savefig(stream, format="png", dpi=dpi, metadata={"Software": None})
+        for suffix in FIGURE_SUFFIXES:
+            with whole_file(f"{path}.{suffix}", "wb") as stream:
+                figure.savefig(stream, format=suffix, **options[suffix])
 
 
 def _save_pair(cells: pd.DataFrame, title: str, subtitle: str, unit: str, stem: Path | str) -> None:
     cells = cells.assign(series=_shortened(cells["series"]))
-    save(draw_throughput(cells, title, subtitle, unit), f"{stem}-throughput")
-    save(draw_speedup(cells, title, subtitle), f"{stem}-speedup")
+    drawn = draw_throughput(cells, title, subtitle, unit), draw_speedup(cells, title, subtitle)
+    for kind, figure in zip(FIGURE_KINDS, drawn, strict=True):
+        save(figure, f"{stem}-{kind}")
 
 
 def _shortened(series: pd.Series) -> pd.Series:

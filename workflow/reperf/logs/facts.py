@@ -1,4 +1,4 @@
-"""What is known about a run, and from where; two sources that disagree are a refusal."""
+"""What is known about a run, and who says so; two that disagree are a refusal."""
 
 import re
 from collections.abc import Iterable
@@ -47,7 +47,7 @@ class Known(NamedTuple):
     """A fact and who says so."""
 
     value: object
-    source: str
+    teller: str
 
 
 def called(name: str) -> str:
@@ -56,13 +56,13 @@ def called(name: str) -> str:
 
 
 class Facts:
-    """The facts about one run, gathered from several sources."""
+    """The facts about one run, as several tell them."""
 
     def __init__(self) -> None:
         self._known: dict[str, Known] = {}
 
-    def add(self, source: str, facts: Iterable[Fact]) -> "Facts":
-        """Take what one source says; a value of None says nothing.
+    def add(self, teller: str, facts: Iterable[Fact]) -> "Facts":
+        """Take what one teller says: a log, a record, a path; a value of None says nothing.
 
         Raises:
             Refused: a fact is known already, and was another; the message names both. Or it is a
@@ -70,7 +70,7 @@ class Facts:
         """
         for name, value in facts:
             if value is not None:
-                self._put(name, Known(value, source))
+                self._put(name, Known(value, teller))
         for name, factors in _PRODUCTS:
             self._multiply(name, factors)
         return self
@@ -93,11 +93,11 @@ class Facts:
     def _put(self, name: str, new: Known) -> None:
         largest = LARGEST.get(name, LARGEST_FACT)
         if isinstance(new.value, int | float) and not new.value <= largest:
-            raise Refused(f"the {called(name)} by {new.source} is above {largest:.0e}")
+            raise Refused(f"the {called(name)} by {new.teller} is above {largest:.0e}")
         old = self._known.setdefault(name, new)
         if old.value != new.value:
             raise Refused(
-                f"{called(name)} is {old.value} by {old.source}, {new.value} by {new.source}"
+                f"{called(name)} is {old.value} by {old.teller}, {new.value} by {new.teller}"
             )
 
     def _multiply(self, name: str, factors: tuple[str, ...]) -> None:
@@ -112,8 +112,8 @@ class Facts:
             known.pop()
         if None in known:
             return
-        sources = " and ".join(dict.fromkeys(one.source for one in known))
-        self._put(name, Known(prod(one.value for one in known), sources))
+        tellers = " and ".join(dict.fromkeys(one.teller for one in known))
+        self._put(name, Known(prod(one.value for one in known), tellers))
 
 
 def facts_in_path(path: PurePath | str) -> list[Fact]:

@@ -13,17 +13,18 @@ from typing import IO
 from pydantic import BaseModel, Field, ValidationError
 
 from reperf.archive.container import MANIFEST
-from reperf.archive.layout import CELLS, CONFIG
+from reperf.archive.names import CELLS, CONFIG
 from reperf.config import Run, Window
 from reperf.errors import ReperfError
 from reperf.faults import first_fault
+from reperf.layout import RUN_RECORD
 from reperf.logs import NO_FORMAT, formats, mllog
 from reperf.logs.facts import Fact, Facts, facts_in_path
-from reperf.measuring.measure import Measurement, Method, Sources, measure_log
+from reperf.measuring.measure import Measurement, Method, Told, measure_log
 from reperf.measuring.safe_archive import DAMAGE, ArchivedFile, is_archive, open_archive
 from reperf.measuring.walk import files_below
 from reperf.systems import load_workloads
-from reperf.training.record import LARGEST_RECORD, RECORD, RunRecord
+from reperf.training.record import LARGEST_RECORD, RunRecord
 
 SUFFIXES = (".log", ".txt", ".out", ".err")
 """Names under which a log in a folder or archive is looked for."""
@@ -48,7 +49,7 @@ class Question:
 
     method: Method
     log_format: str | None = None
-    told: Sources = ()
+    told: Told = ()
     digests: bool = False
     planned: Run | None = None
 
@@ -84,7 +85,7 @@ def own_run(run: Run, method: Method) -> Answer:
         run: as the configuration plans it.
         method: how to measure.
     """
-    log = run.folder / "train.log"
+    log = run.log
     question = Question(method, mllog.FORMAT.name, digests=True, planned=run)
     found = _of_unit(question, _Unit(log, sure=True))
     if len(found) == 1:
@@ -134,7 +135,7 @@ def _units(path: Path) -> list[_Unit]:
 def files_of(path: Path) -> list[Path]:
     """The files that are read when a file or folder is measured, run records included."""
     logs = [unit.path for unit in _units(path)]
-    records = {log.with_name(RECORD) for log in logs if not is_archive(log)}
+    records = {log.with_name(RUN_RECORD) for log in logs if not is_archive(log)}
     return [*logs, *sorted(filter(_is_read, records))]
 
 
@@ -144,7 +145,7 @@ def _is_read(record: Path) -> bool:
 
 def _is_looked_at(path: Path) -> bool:
     if path.suffix in SUFFIXES and path.parent.parent.name == "tries":
-        return not (path.parents[2] / RECORD).exists()  # the last try lies beside the record
+        return not (path.parents[2] / RUN_RECORD).exists()  # the last try lies beside the record
     return path.suffix in SUFFIXES or is_archive(path)
 
 
@@ -156,7 +157,7 @@ def _of_unit(question: Question, unit: _Unit) -> list[Answer]:
         if is_archive(path):
             return _of_archive(path, question)
         name = os.fsencode(path).decode(errors="replace")
-        content = _content_of(path.with_name(RECORD))
+        content = _content_of(path.with_name(RUN_RECORD))
         with path.open("rb") as stream:
             found = _of_stream(name, stream, question, content)
     except (ReperfError, OSError) as error:
@@ -261,13 +262,13 @@ def _as_recorded(
 
 def _is_looked_at_inside(name: str, inside: set[str]) -> bool:
     path = PurePath(name)
-    if path.parent.parent.name == "tries" and str(path.parents[2] / RECORD) in inside:
+    if path.parent.parent.name == "tries" and str(path.parents[2] / RUN_RECORD) in inside:
         return False
     return path.suffix in SUFFIXES
 
 
 def _beside(name: str) -> str:
-    return str(PurePath(name).with_name(RECORD))
+    return str(PurePath(name).with_name(RUN_RECORD))
 
 
 def _records_beside(logs: list[ArchivedFile], files: list[ArchivedFile]) -> Mapping[str, bytes]:

@@ -5,7 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 
-from reperf.archive.member_names import fault_of_name, shown
+from reperf.archive.names import fault_of_name, shown
 from reperf.config import LogSource, Report, Run, Suite, topology_shape
 from reperf.errors import ReperfError
 from reperf.logs import format_called

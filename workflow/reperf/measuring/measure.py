@@ -13,12 +13,19 @@ from reperf.config import Window
 from reperf.logs import recognise
 from reperf.logs.facts import Fact, Facts, Refused
 from reperf.logs.format import Format
-from reperf.logs.runs import LoggedRun, training_runs, whole_log
+from reperf.logs.logged_runs import LoggedRun, training_runs, whole_log
 from reperf.logs.scan import blocks
 from reperf.measuring.units import further_count, per_second, unit_of
-from reperf.measuring.window import FASTEST, SLOWEST, by_window, in_order, intervals, step_samples
+from reperf.measuring.window_rule import (
+    FASTEST,
+    SLOWEST,
+    by_window,
+    in_order,
+    intervals,
+    step_samples,
+)
 
-Sources = Sequence[tuple[str, Iterable[Fact]]]
+Told = Sequence[tuple[str, Iterable[Fact]]]
 """Who else knows about a log's runs, and what."""
 
 
@@ -79,7 +86,7 @@ def measure_log(
     stream: IO[bytes],
     method: Method,
     log_format: Format | None = None,
-    sources: Sources = (),
+    told: Told = (),
 ) -> Iterator[tuple[Measurement, Facts]]:
     """Measure every training run that a log holds.
 
@@ -88,7 +95,7 @@ def measure_log(
         stream: the log's bytes; read once, in pieces.
         method: how to measure.
         log_format: the log's format; left out, it is found from the content.
-        sources: what others know about the runs; the log itself is asked first.
+        told: what others know about the runs; the log itself is asked first.
 
     Yields:
         What each run gives, and what is known about it.
@@ -103,7 +110,7 @@ def measure_log(
     found = False
     for run in _runs(pieces, log_format, method):
         found = True
-        yield _measure_run(name, run, log_format, method, sources)
+        yield _measure_run(name, run, log_format, method, told)
     if not found:
         reason = f"no iteration as {log_format.name} prints it is in the log"
         yield Measurement(name, log_format.name, "refused", reason, method=method.name), Facts()
@@ -117,7 +124,7 @@ def _runs(pieces: Iterable[bytes], log_format: Format, method: Method) -> Iterab
 
 
 def _measure_run(
-    name: str, run: LoggedRun, log_format: Format, method: Method, sources: Sources
+    name: str, run: LoggedRun, log_format: Format, method: Method, told: Told
 ) -> tuple[Measurement, Facts]:
     facts = Facts()
     found = {"method": method.name, "unit": log_format.unit}
@@ -127,8 +134,8 @@ def _measure_run(
     try:
         if run.overflow:
             raise Refused("it prints more lines up to the window's end than any run does")
-        for source, known in (("the log", run.facts), *sources):
-            facts.add(source, known)
+        for teller, known in (("the log", run.facts), *told):
+            facts.add(teller, known)
         workload = facts.get("workload")
         further = further_count(method.unit, workload, log_format.unit)
         found["unit"] = per_second(further) if further else log_format.unit or unit_of(workload)

@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from reperf.archive.member_names import fault_of_name, shown
+from reperf.archive.names import fault_of_name, shown
 from reperf.errors import ReperfError
 
 MOST_MEMBERS = 20_000

@@ -7,7 +7,7 @@ from pathlib import Path
 from reperf.config import Window
 from reperf.logs import mllog
 from reperf.measuring.measure import Method, measure_log
-from reperf.progress.text import duration, one_line
+from reperf.progress.phrases import duration, one_line
 
 _TAIL = 64 * 1024
 _RECORD = 16 * 1024 * 1024

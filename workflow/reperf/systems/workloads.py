@@ -77,6 +77,7 @@ class Workload(BaseModel):
 
         Raises:
             ValueError: a key is unknown, a value out of bounds, or the recipe cannot make it.
+            ReperfError: the recipe is none.
         """
         for name, value in given.items():
             if name not in self.shape:
@@ -89,9 +90,10 @@ class Workload(BaseModel):
                     f"shape.{name}: got {value}; allowed: {dimension.least} to {dimension.most}"
                 )
         whole = self.default_shape | given
-        if whole != self.default_shape and self.recipe_file.exists():
+        if self.recipe_file.exists():
+            recipe = self._recipe
             try:
-                self._recipe.check(whole)
+                recipe.check(whole)
             except ValueError as fault:
                 raise ValueError(f"shape: {fault}") from None
         return whole
@@ -109,9 +111,13 @@ class Workload(BaseModel):
         """The recipe's module.
 
         Raises:
-            ReperfError: it lacks a part of the interface.
+            ReperfError: it cannot be imported, or lacks a part of the interface.
         """
-        module = import_module(f"trainers.recipes.{self.recipe_file.stem}")
+        try:
+            module = import_module(f"trainers.recipes.{self.recipe_file.stem}")
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise ReperfError(f"{self.recipe_file}: cannot be imported: {reason}") from None
         if missing := [name for name in contract.INTERFACE if not hasattr(module, name)]:
             raise ReperfError(
                 f"{self.recipe_file}: {missing[0]} is missing; "

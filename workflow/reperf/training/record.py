@@ -14,8 +14,6 @@ from reperf.errors import ReperfError
 from reperf.faults import first_fault
 from reperf.files import whole_file
 
-RECORD = "run.json"
-"""The file's name, in the run's folder beside its train.log."""
 LARGEST_RECORD = 1 << 24
 """Bytes; what is larger is not read."""
 
@@ -165,7 +163,7 @@ def records_of(runs: Iterable[Run]) -> Iterator[RunRecord]:
     """
     for run in runs:
         with suppress(ReperfError):
-            record = RunRecord.read(run.folder / RECORD)
+            record = RunRecord.read(run.record)
             if record.run == run:
                 yield record
 

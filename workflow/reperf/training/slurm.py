@@ -92,21 +92,21 @@ def resources_of_run(report: Report) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def check_profile(report: Report, executor: str | None, source: str) -> None:
+def check_profile(report: Report, executor: str | None, configfile: str) -> None:
     """Refuse a report for a cluster on this machine, and one for this machine on a cluster.
 
     Args:
         executor: the one that the profile names, if it names one.
-        source: the report's file, for the message.
+        configfile: the report's file, for the message.
 
     Raises:
         ReperfError: the report and the executor do not go together.
     """
     if report.cluster and executor != EXECUTOR:
-        raise ReperfError(f"{source}: cluster: the report is for one; allowed: --profile slurm")
+        raise ReperfError(f"{configfile}: cluster: the report is for one; allowed: --profile slurm")
     if executor == EXECUTOR and not report.cluster:
         raise ReperfError(
-            f"{source}: cluster: missing; --profile slurm needs it, see docs/cluster.md"
+            f"{configfile}: cluster: missing; --profile slurm needs it, see docs/cluster.md"
         )
 
 

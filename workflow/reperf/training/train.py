@@ -9,6 +9,7 @@ from pathlib import Path
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.files import sha256
+from reperf.layout import RUN_LOG, RUN_RECORD
 from reperf.logs import mllog
 from reperf.machine import describe_host
 from reperf.systems import ROOT, TRAINERS, System, load_systems, load_workloads
@@ -68,7 +69,7 @@ def train(
         more_flags=more_flags,
     )
     if stopped or (record.status not in FINAL and not last_attempt):
-        raise ReperfError(f"{folder}/train.log: {record.status}: {record.reason}")
+        raise ReperfError(f"{folder}/{RUN_LOG}: {record.status}: {record.reason}")
     keep(folder, run.folder)
 
 
@@ -87,7 +88,7 @@ def _try_once(
     Returns:
         Whether the try was stopped from outside, and its record.
     """
-    log = folder / "train.log"
+    log = folder / RUN_LOG
     log.touch()
     system = load_systems()[run.system]
     command = place.start([*launcher_command(run, system, place), *more_flags])
@@ -117,7 +118,7 @@ def _try_once(
         exit_code=None,
         log_sha256=sha256(log),
     )
-    record.write(folder / "run.json")
+    record.write(folder / RUN_RECORD)
     metered = used_gpus(environment, run.devices_per_node) if run.device == "cuda" else ()
     with gpu_meter(metered) as meter:
         outcome = launch(
@@ -145,7 +146,7 @@ def _try_once(
             "log_sha256": sha256(log),
         }
     )
-    record.write(folder / "run.json")
+    record.write(folder / RUN_RECORD)
     return bool(outcome.stopped), record
 
 

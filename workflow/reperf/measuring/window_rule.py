@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from reperf.logs.facts import Facts, Refused
 from reperf.logs.format import Format, Record
-from reperf.logs.runs import LoggedRun
+from reperf.logs.logged_runs import LoggedRun
 from reperf.measuring.units import ANY, per_second, unit_of
 
 TOLERANCE = 0.05

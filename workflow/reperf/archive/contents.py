@@ -21,8 +21,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from reperf.archive.container import Member, write
-from reperf.archive.layout import CELLS, CONFIG, METADATA, SOURCES, figures_of, tables_of
+from reperf.archive.names import CELLS, CONFIG, METADATA, SOURCES
 from reperf.config import Cell, Report, Run, Suite
+from reperf.layout import figures_of, tables_of
 from reperf.measuring.found_logs import files_of
 from reperf.systems import ROOT, load_systems, load_workloads
 from reperf.training.record import records_of

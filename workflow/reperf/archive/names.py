@@ -1,4 +1,4 @@
-"""What files in an archive may be called: one rule for archives that are written and read.
+"""What files in an archive are called, and what they may be: one rule for writing and reading.
 
 A name is a path below the archive's top that means the same file wherever it is unpacked, and that
 fits on one line of a manifest. A colon is no fault: logs are called by the time of day.
@@ -6,8 +6,16 @@ fits on one line of a manifest. A colon is no fault: logs are called by the time
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 from reperf.errors import ReperfError
+
+CONFIG = "config.json"
+CELLS = "cells.json"
+METADATA = "ro-crate-metadata.json"
+REPERF = "#reperf"
+"""The entity of the metadata that says which version of reperf made the archive."""
+SOURCES = Path("from")
 
 LONGEST_PART = 230
 """Bytes: file systems take 255, and a file has a longer name while it is written."""

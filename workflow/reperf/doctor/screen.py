@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from reperf.doctor.record import Diagnosis, Level
+from reperf.doctor.diagnosis import Diagnosis, Level
 from reperf.text import printable
 
 STYLES: dict[Level, str] = {

@@ -1,8 +1,8 @@
 import io
 import sys
 
-from reperf.data import progress as module
-from reperf.data.progress import progress
+from reperf.data import bar as module
+from reperf.data.bar import progress
 
 
 def test_a_log_gets_sparse_lines_with_the_time_left(capsys, monkeypatch):

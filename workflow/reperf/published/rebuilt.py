@@ -9,7 +9,7 @@ import pandas as pd
 
 from reperf.errors import ReperfError
 from reperf.published.definitions import Definitions, Series, Table, load_definitions
-from reperf.published.facts import SHAPE, TABLES, published_numbers, published_repeats
+from reperf.published.numbers import SHAPE, TABLES, published_numbers, published_repeats
 
 
 @dataclass(frozen=True)

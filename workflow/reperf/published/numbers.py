@@ -6,14 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from reperf.systems import ROOT
+from reperf.layout import PUBLISHED_FILES
 
-FOLDER = ROOT / "data" / "published"
-NUMBERS = FOLDER / "published.csv"
-REPEATS = FOLDER / "repeats.csv"
-TABLES = FOLDER / "tables.yaml"
-FILES = (NUMBERS, REPEATS, TABLES)
-"""What the published part of a report is made from."""
+NUMBERS, REPEATS, TABLES = PUBLISHED_FILES
 
 SHAPE = ("num_nodes", "devices_per_node", "num_devices")
 COUNTS = ("batch_size_per_device", *SHAPE, "repeat")
