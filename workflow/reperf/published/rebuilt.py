@@ -51,8 +51,12 @@ class PublishedTable:
 
     @property
     def has_speedup(self) -> bool:
-        """Whether a series of the table begins at one device, so that both figures can be drawn."""
-        return self.unit is not None and bool(self.cells["speedup"].notna().any())
+        """Whether there are speedups over one device, so that both figures can be drawn.
+
+        They are printed, or follow from the throughputs of a series that begins at one device.
+        """
+        speedups = ["speedup", "speedup_published"]
+        return self.unit is not None and bool(self.cells[speedups].notna().any(axis=None))
 
     def wide(self, column: str | None = None) -> pd.DataFrame:
         """The table as its report shows it.

@@ -12,17 +12,11 @@ from typing import Any
 
 import pandas as pd
 
-<<<<<<< HEAD
 from reperf.config import Report, Suite, Window
-from reperf.doctor.record import Diagnosis
-from reperf.drawing.labels import series_of, system_title, title_of, unit_of
-from reperf.logs.facts import called
-=======
-from reperf.config import Report, Suite
 from reperf.doctor.diagnosis import Diagnosis
 from reperf.drawing.labels import series_of, system_title, title_of, unit_of
 from reperf.layout import RUN_RECORD
->>>>>>> core
+from reperf.logs.facts import called
 from reperf.measuring.statistics import Verdict, compare
 from reperf.printed import count
 from reperf.published import PublishedTable, load_tables, published_for
