@@ -1,11 +1,14 @@
 # reperf: from a folder of images to a report in which every number can be traced.
 
+from reperf.building.snakemake_state import SnakemakeState
 from snakemake.utils import min_version
 
 min_version("9.13")
 
+CALL = SnakemakeState(workflow)
+
 # A report is one file, whole: another one given by --configfile takes the place of this one.
-if not workflow.overwrite_configfiles:
+if not CALL.names_configfile:
 
     configfile: "config.yaml"
 

@@ -18,7 +18,7 @@ EXPLAINED = {
     "Shell command directly uses variable PYTHON from outside of the rule": (
         "as a param, the path of Python would run finished runs again in a folder that has moved"
     ),
-    "Shell command directly uses variable workflow from outside of the rule": (
+    "Shell command directly uses variable CALL from outside of the rule": (
         "as a param, another number of retries would run finished runs again"
     ),
 }

@@ -34,7 +34,7 @@ SMALL = {
             "workload": "resnet50",
             "precision": "fp32",
             "batch_size": 2,
-            "image_size": 32,
+            "shape": {"image_size": 32},
             "systems": ["pytorch"],
         },
         {
@@ -42,7 +42,7 @@ SMALL = {
             "workload": "resnet50",
             "precision": "amp",
             "batch_size": 2,
-            "image_size": 32,
+            "shape": {"image_size": 32},
             "input": "synthetic",
             "topologies": ["1n1g"],
             "repeats": 1,

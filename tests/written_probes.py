@@ -2,7 +2,7 @@
 
 from reperf.config import Report, load_report
 from reperf.doctor.case import Case
-from reperf.doctor.record import (
+from reperf.doctor.diagnosis import (
     AllReduce,
     EnvironmentState,
     FabricPort,
@@ -13,7 +13,8 @@ from reperf.doctor.record import (
     Transfer,
     Visit,
 )
-from reperf.records import Gpu, Host
+from reperf.machine import resolve
+from reperf.training.record import Gpu, Host
 
 GIB = 2**30
 LOCK = "ab" * 32
@@ -99,7 +100,9 @@ def report() -> Report:
         "systems": ["pytorch"],
     }
     there = {"nodes": 4, "devices_per_node": 8}
-    return load_report({"suites": [suite], "topologies": ["1n1g", "4n8g"], "cluster": there})
+    return resolve(
+        load_report({"suites": [suite], "topologies": ["1n1g", "4n8g"], "cluster": there})
+    )
 
 
 def case(

@@ -43,18 +43,25 @@ BUILD = """
 import json
 from pathlib import Path
 import yaml
-from reperf.archive.layout import tables_of
+from reperf.layout import tables_of
 from reperf.archive.rebuild import make_results
-from reperf.archive.suite import write_archive
-from reperf.complete import complete
+from reperf.archive.contents import write_archive
+from reperf.reruns import complete
 from reperf.config import load_report
 from reperf.errors import ReperfError
-from reperf.figures import draw_published
-from reperf.records import records_of
+from reperf.machine import resolve
+from reperf.drawing.figures import draw_published
+from reperf.training.record import records_of
 from reperf.report import write_report
-from reperf.tables import MEASUREMENTS, SUMMARY, join_tables, read_measurements, read_summary
+from reperf.measuring.tables import (
+    MEASUREMENTS,
+    SUMMARY,
+    join_tables,
+    read_measurements,
+    read_summary,
+)
 
-report = load_report(yaml.safe_load(Path("local/report.yaml").read_text()))
+report = resolve(load_report(yaml.safe_load(Path("local/report.yaml").read_text())))
 names = [suite.name for suite in report.suites]
 for suite in report.suites:
     make_results(report.alone(suite.name), tuple(report.cells(suite)), report.runs(suite))

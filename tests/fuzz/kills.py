@@ -35,7 +35,7 @@ from PIL import Image
 from reperf.archive.container import verified
 from reperf.data.manifest import Manifest
 from reperf.files import sha256
-from reperf.records import Environment, RunRecord
+from reperf.training.record import Environment, RunRecord
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from small_benchmark import ROOT, SMALL, Benchmark, new_benchmark

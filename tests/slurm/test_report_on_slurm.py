@@ -16,6 +16,7 @@ import pytest
 import yaml
 from cluster import inside, wait_for
 from reperf.config import load_report
+from reperf.machine import resolve
 from reperf.training.slurm import resources_of_run
 from reperf.training.slurm_job import whole_lines
 from slurm_benchmark import LONG, SUITE, SlurmBenchmark, new_slurm_benchmark
@@ -285,7 +286,7 @@ def test_the_whole_published_matrix_is_planned_and_its_requests_fit(benchmark):
     answer = benchmark.snakemake("--dry-run", "--quiet")
     print(f"planned in {time.monotonic() - started:.1f} s")
     assert answer.returncode == 0, answer.stdout
-    report = load_report(yaml.safe_load((ROOT / "config.yaml").read_text()))
+    report = resolve(load_report(yaml.safe_load((ROOT / "config.yaml").read_text())))
     resources = resources_of_run(report)
     for topology in report.topologies:
         here = SimpleNamespace(topology=topology)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import simplejpeg
 from reperf.config import Run
-from reperf.environments import read_environment
+from reperf.systems.environments import read_environment
 from reperf.training.train import trainer_flags
 from trainer import SMALL, losses
 

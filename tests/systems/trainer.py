@@ -16,9 +16,9 @@ from pathlib import Path
 
 import psutil
 from reperf.config import Run
-from reperf.records import RunRecord
 from reperf.systems import SYSTEMS, System
 from reperf.training.places import ThisMachine
+from reperf.training.record import RunRecord
 from reperf.training.train import train
 
 # A run of seconds on two processes; what tests change, they say.
@@ -32,7 +32,7 @@ SMALL = {
     "repeat": 1,
     "iterations": 8,
     "print_every": 1,
-    "image_size": 64,
+    "shape": {"image_size": 64},
     "input": "synthetic",
     "data": None,
     "device": "cpu",

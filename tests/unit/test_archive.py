@@ -16,15 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf import __version__
 from reperf.archive.container import MANIFEST, Member, unpack, verified, write
-from reperf.archive.layout import figures_of, tables_of
+from reperf.archive.contents import CELL_LIST, write_archive
 from reperf.archive.rebuild import make_results, rebuild
-from reperf.archive.suite import CELL_LIST, write_archive
 from reperf.cli import main
 from reperf.config import Report, Run, load_report
 from reperf.errors import ReperfError
 from reperf.files import sha256
+from reperf.layout import figures_of, tables_of
 from reperf.machine import describe_host
-from reperf.records import Environment, RunRecord
+from reperf.training.record import Environment, RunRecord
 from step_logs import step_log
 
 PARTS = st.text("abcXYZ019-+._: äß", min_size=1, max_size=6).filter(lambda part: part.strip("."))
@@ -420,8 +420,11 @@ class TestSuites:
             names = set(opened.namelist())
             runs = [f"results/runs/resnet50/pytorch/1n{g}g/{k}" for g in (1, 2) for k in (1, 2)]
             assert names >= {f"{run}/{name}" for run in runs for name in ("train.log", "run.json")}
-            assert names >= {"envs/pytorch.txt", "workflow/systems/pytorch/train.py"}
-            assert names >= {"workflow/systems/steplog.py", "workflow/systems/pytorch/system.yaml"}
+            assert names >= {"envs/pytorch.txt", "workflow/workloads/resnet50.yaml"}
+            systems, trainers = "workflow/systems/pytorch", "workflow/trainers"
+            assert names >= {f"{systems}/resnet50.py", f"{systems}/system.yaml"}
+            assert names >= {f"{trainers}/contract/steplog.py", f"{trainers}/recipes/resnet50.py"}
+            assert not any("vgg16" in name for name in names)
             assert load_report(json.loads(opened.read("config.json"))).suites[0].name == "resnet50"
             cells = CELL_LIST.validate_json(opened.read("cells.json"))
         assert [bool(cell.unsupported) for cell in cells] == [False, False, True, True]
@@ -497,7 +500,9 @@ class TestSuites:
         failed = entities["#results/runs/resnet50/pytorch/1n2g/2"]
         assert failed["actionStatus"] == "http://schema.org/FailedActionStatus"
         assert failed["error"] == "no end after 1800 s"
-        assert failed["instrument"]["@id"] == "workflow/systems/pytorch/train.py"
+        trainer = entities["workflow/systems/pytorch/resnet50.py"]
+        assert failed["instrument"]["@id"] == trainer["@id"]
+        assert trainer["@type"] == ["File", "SoftwareSourceCode"]
 
 
 class TestCommand:

@@ -15,10 +15,10 @@ import pytest
 from reperf.archive.container import Member, write
 from reperf.cli import INTERRUPTED, NOBODY_READS
 from reperf.commands.measure import _object
-from reperf.doctor.record import Finding
-from reperf.doctor.table import show
+from reperf.doctor.diagnosis import Finding
+from reperf.doctor.screen import show
 from reperf.measuring.measure import Measurement
-from reperf.tables import MEASUREMENTS, write_table
+from reperf.measuring.tables import MEASUREMENTS, write_table
 from rich.console import Console
 from test_doctor import diagnosis
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 from reperf.cli import main
-from reperf.complete import complete
 from reperf.errors import ReperfError
 from reperf.measuring.summary import summarise
-from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
+from reperf.measuring.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
+from reperf.reruns import complete
 
 TABLES = Path("results/summary.csv"), Path("results/measurements.csv")
 

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.cli import main
 from reperf.config import Report, load_report, topology_shape
-from reperf.configuration_page import SECTIONS, configuration_page
+from reperf.config.page import SECTIONS, configuration_page
 from reperf.errors import ReperfError
+from reperf.machine import resolve
 from reperf.systems import ROOT, load_systems
 from reperf.text import printable
 
@@ -44,10 +45,10 @@ FAULTS = [
     # What nobody knows.
     (report(repeat=3), "repeat: unknown key; allowed: cluster, data, device, iterations, "),
     (report(window={"warm": 3}), "window.warm: unknown key; allowed: measured, warmup"),
-    (suite(batch=3), "suites.small.batch: unknown key; allowed: batch_size, from, "),
+    (suite(batch=3), "suites.small.batch: unknown key; allowed: baseline, batch_size, "),
     (
         suite(systems=[{"system": "pytorch", "batch": 3}]),
-        "suites.small.systems.pytorch.batch: unknown key; allowed: batch_size, system, variant",
+        "suites.small.systems.pytorch.batch: unknown key; allowed: batch_size, stages, system, variant",
     ),
     (
         suite(systems=["pytorch", "pytorhc"]),
@@ -63,7 +64,7 @@ FAULTS = [
         report(systems=["oneflow", "oneflow"]),
         "suites.small.systems: oneflow is there twice; allowed: each once",
     ),
-    (suite(workload="vgg"), "suites.small.workload: got 'vgg'; allowed: resnet50, bert-base"),
+    (suite(workload="vgg"), "suites.small.workload: got 'vgg'; allowed: alexnet, bert-base, "),
     (suite(precision="fp16"), "suites.small.precision: got 'fp16'; allowed: 'fp32' or 'amp'"),
     (
         suite(input="lmdb"),
@@ -127,7 +128,48 @@ FAULTS = [
         "cluster.options.a\0b: got 'a\\x00b'; allowed: one line of printed characters",
     ),
     (suite(batch_size=10**9), "suites.small.batch_size: got 1000000000; allowed: less than"),
-    (suite(image_size=10**6), "suites.small.image_size: got 1000000; allowed: less than"),
+    (suite(image_size=64), "suites.small.image_size: unknown key; allowed: baseline, batch_size, "),
+    (
+        suite(shape={"image_size": 10**6}),
+        "suites.small.shape: shape.image_size: got 1000000; allowed: 32 to 8192",
+    ),
+    (
+        suite(shape={"sequence_length": 64}),
+        "suites.small.shape: shape.sequence_length: unknown key for resnet50; allowed: image_size",
+    ),
+    (suite(shape={"image_size": "big"}), "suites.small.shape.image_size: got 'big'; allowed: a"),
+    (suite(unit="tokens"), "suites.small.unit: got 'tokens'; allowed: images"),
+    (
+        suite(window={"warmup": 20, "measured": 120}),
+        "suites.small: window: ends at iteration 140, after the last of 120 iterations; allowed: ",
+    ),
+    (
+        suite(print_every=50),
+        "suites.small: window: warmup is 20, which is not printed; allowed: multiples of print_",
+    ),
+    (suite(time_limit=0), "suites.small.time_limit: got 0; allowed: greater than or equal to 1"),
+    (
+        suite(baseline="1n8g"),
+        "suites.small: baseline: 1n8g is in no series; allowed: 1n1g",
+    ),
+    (
+        suite(data="mine"),
+        "suites.small.data: mine is not there; allowed: embedded",
+    ),
+    (
+        suite(workload="bert-base", data="embedded", systems=["oneflow"]),
+        "suites.small.data: embedded holds images, bert-base wants text; allowed: text, of which",
+    ),
+    (
+        report(data=[{"name": "one"}, {"name": "one"}]),
+        "one is there twice; allowed: each once",
+    ),
+    (report(data=[]), "data: allowed: at least one item"),
+    (report(data=[{"kind": "films"}]), "data.1.kind: got 'films'; allowed: 'images'"),
+    (
+        suite(systems=[{"system": "pytorch", "stages": [3, 1]}]),
+        "suites.small: systems.pytorch.stages: 4 replicas in all, 1n1g has 1 devices; allowed: ",
+    ),
     (
         report(topologies=["999999999n9g"]),
         "topologies.999999999n9g: got '999999999n9g'; allowed: <nodes>n<devices per node>g, such",
@@ -161,17 +203,17 @@ FAULTS = [
     (suite(**{"from": ""}), "suites.small.from..path: got ''; allowed: a path that ends with"),
     (
         suite(**{"from": {"path": "logs", "variant": "a\nb"}}),
-        "suites.small.from.1.variant: got 'a\\nb'; allowed: one line of printed characters",
+        "suites.small.from.variant: got 'a\\nb'; allowed: one line of printed characters",
     ),
     # What would be one run under two names.
     (
         suite(systems=[{"system": "oneflow", "variant": "no-clip"}]),
-        "suites.small: systems.oneflow+no-clip: the variant changes nothing here: it is for "
-        "bert-base, not for resnet50; allowed: to leave the variant out",
+        "suites.small: systems.oneflow+no-clip: no-clip is no variant of resnet50 there; "
+        "allowed: static-loss-scale, dynamic-loss-scale",
     ),
     (
         report(systems=[{"system": "oneflow", "variant": "no-clip"}]),
-        "suites.small: systems.oneflow+no-clip: the variant changes nothing here: it is for ",
+        "suites.small: systems.oneflow+no-clip: no-clip is no variant of resnet50 there; ",
     ),
     (
         suite(systems=[{"system": "pytorch", "variant": "dynamic-loss-scale"}]),
@@ -199,12 +241,13 @@ FAULTS = [
     ),
     (
         report(window={"warmup": 20, "measured": 120}),
-        "window: ends at iteration 140, after the last of 120 iterations; "
+        "suites.small: window: ends at iteration 140, after the last of 120 iterations; "
         "allowed: warmup + measured <= iterations",
     ),
     (
         report(window={"warmup": 15, "measured": 100}),
-        "window: warmup is 15, which is not printed; allowed: multiples of print_every (20)",
+        "suites.small: window: warmup is 15, which is not printed; allowed: multiples of "
+        "print_every (20)",
     ),
     (report(suites=[SUITE, SUITE]), "suites: small is there twice; allowed: each once"),
     (
@@ -214,7 +257,7 @@ FAULTS = [
     (report(topologies=["1n1g", "1n1g"]), "topologies: 1n1g is there twice; allowed: each once"),
     (
         report(topologies=["1n1g", "1n3g"]),
-        "data.parts: 8 record files for the 3 devices of 1n3g in suite small; "
+        "data.embedded.parts: 8 record files for the 3 devices of 1n3g in suite small; "
         "allowed: multiples of 3",
     ),
 ]
@@ -318,7 +361,7 @@ def test_a_report_says_itself_again_after_it_was_written_out():
 
 
 def test_a_suite_alone_keeps_all_that_decides_its_runs():
-    full = load_report(read("local/report.yaml"))
+    full = resolve(load_report(read("local/report.yaml")))
     for suite in full.suites:
         alone = full.alone(suite.name)
         again = load_report(alone.model_dump(mode="json", by_alias=True))
@@ -349,7 +392,7 @@ def test_input_decides_what_is_read():
         ("folder", "/photos"),
         ("synthetic", None),
     ):
-        loaded = load_report(suite(input=given_input) | images)
+        loaded = load_report(suite(input=given_input) | images | {"device": "cpu"})
         assert loaded.run("small", "pytorch", "1n1g", 1).data == read_from
 
 
@@ -371,5 +414,5 @@ def test_cells_come_in_the_order_of_the_table_with_what_cannot_run():
 
 def test_a_topology_is_nodes_times_devices():
     assert topology_shape("4n8g") == (4, 8)
-    run = load_report(report(topologies=["2n4g"])).run("small", "pytorch", "2n4g", 1)
+    run = load_report(report(topologies=["2n4g"], device="cpu")).run("small", "pytorch", "2n4g", 1)
     assert (run.nodes, run.devices_per_node, run.world_size, run.global_batch) == (2, 4, 8, 32)

@@ -14,9 +14,9 @@ import pytest
 from reperf.cli import main
 from reperf.doctor import hardware
 from reperf.doctor.checks import find
+from reperf.doctor.diagnosis import AllReduce, Diagnosis, Finding, Request, Transfer, Visit
 from reperf.doctor.probe import look
-from reperf.doctor.record import AllReduce, Diagnosis, Finding, Request, Transfer, Visit
-from reperf.doctor.table import show
+from reperf.doctor.screen import show
 from rich.console import Console
 from written_probes import (
     ALL_REDUCE,

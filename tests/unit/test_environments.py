@@ -8,10 +8,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from reperf import environments, systems
-from reperf.environments import build, is_current, python_of, read_environment
 from reperf.errors import ReperfError
-from reperf.systems import System
+from reperf.systems import System, environments, system
+from reperf.systems.environments import build, is_current, python_of, read_environment
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
@@ -19,8 +18,8 @@ HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 @pytest.fixture
 def root(tmp_path, monkeypatch) -> Path:
     """A repository that holds nothing yet, whose packages come from its folder wheels/."""
-    monkeypatch.setattr(systems, "SYSTEMS", tmp_path / "workflow/systems")
-    monkeypatch.setattr(systems, "ENVIRONMENTS", tmp_path / "envs")
+    monkeypatch.setattr(system, "SYSTEMS", tmp_path / "workflow/systems")
+    monkeypatch.setattr(system, "ENVIRONMENTS", tmp_path / "envs")
     monkeypatch.setattr(environments, "ROOT", tmp_path)
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
     monkeypatch.setenv("UV_NO_INDEX", "1")
@@ -50,9 +49,15 @@ def make_wheel(root: Path, name: str, version: str, requires: str = "") -> None:
 def make_system(root: Path, *lock: str, python: str = HERE, imports: str = "engine") -> System:
     """A system that trains with the package `engine`."""
     (root / "envs/mine.txt").write_text("\n".join(lock) + "\n")
-    (root / "workflow/systems/mine/train.py").write_text(f"import {imports}\n")
+    (root / "workflow/systems/mine/resnet50.py").write_text(f"import {imports}\n")
     return System(
-        id="mine", title="", framework="engine", about="", python=python, packages=("engine",)
+        id="mine",
+        title="",
+        framework="engine",
+        about="",
+        python=python,
+        packages=("engine",),
+        workloads={"resnet50": {}},
     )
 
 
@@ -104,7 +109,7 @@ def test_a_package_that_cannot_be_had_is_named_and_the_environment_does_not_coun
 def test_an_environment_in_which_the_trainer_does_not_start_does_not_count(root):
     make_wheel(root, "engine", "1.0")
     system = make_system(root, "engine==1.0", imports="engine.missing")
-    with pytest.raises(ReperfError, match=r"train.py: does not start in .*ModuleNotFound"):
+    with pytest.raises(ReperfError, match=r"resnet50.py: does not start in .*ModuleNotFound"):
         build(system, root / ".envs/mine")
     assert not is_current(system, root / ".envs/mine")
 

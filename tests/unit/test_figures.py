@@ -14,8 +14,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from PIL import Image
-from reperf import figures
-from reperf.figures import (
+from reperf.drawing import figures
+from reperf.drawing.figures import (
     LONGEST_NAME,
     _shortened,
     draw_speedup,
@@ -23,10 +23,10 @@ from reperf.figures import (
     draw_throughput,
     save,
 )
-from reperf.labels import series_of, title_of
-from reperf.palette import SPARE, colour_of
+from reperf.drawing.labels import series_of, title_of
+from reperf.drawing.palette import SPARE, colour_of
+from reperf.measuring.tables import SUMMARY, write_table
 from reperf.systems import load_systems
-from reperf.tables import SUMMARY, write_table
 from reperf.text import printable
 from skimage.color import deltaE_ciede2000, rgb2lab
 
@@ -50,6 +50,7 @@ def cell(series="PyTorch", system="pytorch", nodes=1, devices=1, median=NAN, **c
         "throughput_min": median,
         "throughput_max": median,
         "speedup": NAN,
+        "baseline": "1n1g",
     }
     return row | changes
 
@@ -169,12 +170,56 @@ def test_a_speedup_beyond_the_ideal_stays_inside_the_plot():
     assert draw_speedup(pd.DataFrame(rows), "title", "suite").axes[0].get_ylim()[1] == 2.6
 
 
+def over(baseline: str, **changes) -> dict:
+    return cell(baseline=baseline, **changes)
+
+
+def test_a_figure_over_eight_devices_says_so_and_its_ideal_passes_through_them():
+    rows = [over("1n8g", devices=8, speedup=1.0), over("1n8g", nodes=4, devices=8, speedup=3.6)]
+    figure = draw_speedup(pd.DataFrame(rows), "title", "suite")
+    ideal, line = (line.get_xydata().tolist() for line in figure.axes[0].lines)
+    assert line == [[8, 1], [32, 3.6]]
+    assert ideal == [[0, 0], [32, 4]]
+    assert figure.axes[0].get_yticks().tolist() == [1, 4]
+    said = [text.get_text() for text in figure.texts]
+    assert "Speedup over 8 devices on one node (1n8g), suite" in said
+
+
+def test_series_over_different_baselines_are_told_apart():
+    rows = [
+        cell("A", "a", speedup=1.0),
+        cell("A", "a", devices=8, speedup=7.0),
+        over("1n8g", devices=8, speedup=1.0),
+        over("1n8g", nodes=2, devices=8, speedup=1.9),
+        over("2n8g", series="B", system="b", nodes=2, devices=8, status="oom"),
+    ]
+    figure = draw_speedup(pd.DataFrame(rows), "title", "suite")
+    one, eight, *_ = (line.get_xydata().tolist() for line in figure.axes[0].lines)
+    assert (one, eight) == ([[0, 0], [16, 16]], [[0, 0], [16, 2]])
+    named = texts(figure)
+    for name in (
+        *("ideal, over 1n1g", "ideal, over 1n8g"),
+        *("7.00  A, over 1n1g", "1.90  PyTorch, over 1n8g"),
+    ):
+        assert name in named
+    assert "No speedup: B on 2n8g (oom)" in named
+    said = [text.get_text() for text in figure.texts]
+    assert "Speedup over the baseline that stands behind each name, suite" in said
+
+
+def test_a_figure_without_any_speedup_is_over_nothing():
+    figure = draw_speedup(pd.DataFrame([cell(devices=8, median=1.0)]), "title", "suite")
+    assert not figure.axes[0].lines
+    assert "Speedup, suite" in [text.get_text() for text in figure.texts]
+
+
 @pytest.fixture
 def summary(tmp_path: Path) -> Path:
     names = {"suite": "mine", "system": "pytorch", "workload": "resnet50", "precision": "fp32"}
     shape = {"topology": "1n1g", "num_nodes": 1, "devices_per_node": 1, "unit": "images/s"}
     numbers = {f"throughput_{name}": 2.5 for name in ("median", "min", "max")}
-    row = names | shape | numbers | {"batch_size_per_device": 4, "status": "ok", "speedup": 1.0}
+    row = names | shape | numbers | {"batch_size_per_device": 4, "status": "ok"}
+    row |= {"speedup": 1.0, "baseline": "1n1g"}
     write_table(tmp_path / "summary.csv", [dict.fromkeys(SUMMARY) | row], SUMMARY)
     return tmp_path / "summary.csv"
 
@@ -187,7 +232,7 @@ def test_equal_numbers_are_equal_bytes_whatever_the_users_settings(summary, tmp_
         [
             sys.executable,
             "-c",
-            "import sys; from reperf.figures import draw_suite; draw_suite(*sys.argv[1:])",
+            "import sys; from reperf.drawing.figures import draw_suite; draw_suite(*sys.argv[1:])",
             str(summary),
             str(tmp_path / "there"),
         ],

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 from refusal import cannot_run
+from reperf.building.hold import check_folder, hold_folder
 from reperf.errors import ReperfError
-from reperf.hold import check_folder, hold_folder
 from test_files import run_apart
 
 HOLDER = (
-    "import sys, time; from reperf.hold import hold_folder\n"
+    "import sys, time; from reperf.building.hold import hold_folder\n"
     "hold_folder(sys.argv[1]); print('ready', flush=True); time.sleep(60)\n"
 )
 
@@ -21,7 +21,7 @@ def as_another_user(folder: Path, code: str) -> str:
         cannot_run("root, who can become another user")
     whole = (
         "import os, sys; from pathlib import Path\n"
-        "from reperf.errors import ReperfError; from reperf.hold import *\n"
+        "from reperf.errors import ReperfError; from reperf.building.hold import *\n"
         "os.chdir(sys.argv[1]); os.setgid(65534); os.setuid(65534)\n"
         f"try: {code}\n"
         "except ReperfError as error: print(error)\n"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from reperf.config import load_report
 from reperf.logs import mllog
 from reperf.machine import describe_host
-from reperf.records import Environment, LastHeard, RunRecord
 from reperf.training.launch import Outcome
+from reperf.training.record import Environment, LastHeard, RunRecord
 from reperf.training.train import judge, peak_memory
 from small_benchmark import SMALL
 

@@ -14,7 +14,7 @@ import pytest
 # A workflow: it holds the folder and, as Snakemake does, has a shell start a script.
 WORKFLOW = """
 import subprocess, sys
-from reperf.hold import hold_folder
+from reperf.building.hold import hold_folder
 hold_folder(".")
 subprocess.run(["bash", "-c", f"{sys.executable} script.py; exit $?"])
 """
@@ -22,7 +22,7 @@ subprocess.run(["bash", "-c", f"{sys.executable} script.py; exit $?"])
 SCRIPT = """
 import os, subprocess, sys, time
 from pathlib import Path
-from reperf.script import script
+from reperf.building.script import script
 with script("log"):
     if os.fork() == 0:
         time.sleep(600)
@@ -35,7 +35,7 @@ with script("log"):
         time.sleep(1)
         Path("tidied").touch()
 """
-NEXT = "from reperf.hold import hold_folder; hold_folder('.'); print('held')"
+NEXT = "from reperf.building.hold import hold_folder; hold_folder('.'); print('held')"
 
 
 def wait_until(condition: Callable[[], object]) -> None:
@@ -131,7 +131,7 @@ def test_a_script_whose_workflow_is_gone_does_not_begin(tmp_path: Path):
 
 
 def test_a_script_ends_as_its_work_does(tmp_path: Path):
-    work = "import sys; from reperf.script import script\nwith script('log'): sys.exit({})"
+    work = "import sys; from reperf.building.script import script\nwith script('log'): sys.exit({})"
     for code in (0, 3):
         command = [sys.executable, "-c", work.format(code)]
         assert subprocess.run(command, cwd=tmp_path, check=False).returncode == code

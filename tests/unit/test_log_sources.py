@@ -5,19 +5,18 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from reperf.config import Suite, Window, load_report
+from reperf.config import Suite, load_report
 from reperf.errors import ReperfError
 from reperf.files import sha256
 from reperf.measuring.found_logs import files_of
 from reperf.measuring.log_sources import check_sources, measure_suite
 from reperf.measuring.summary import summarise
-from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
+from reperf.measuring.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
 from step_logs import step_log
 from test_measure import RUN, kept_run
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 RESNET50 = (LOGS / "oneflow_resnet50_2n8g_b128_fp32.log").read_text()
-WINDOW = Window()
 SUITE = {"name": "theirs", "workload": "resnet50", "precision": "fp32"}
 
 
@@ -41,7 +40,7 @@ def archive(tmp_path: Path) -> Path:
 
 def rows_of(*sources: object, **suite: object) -> list[dict]:
     settings = SUITE | suite | {"from": [str(s) if isinstance(s, Path) else s for s in sources]}
-    return measure_suite(Suite.model_validate(settings), [], WINDOW)
+    return measure_suite(Suite.model_validate(settings), [])
 
 
 def test_each_log_is_a_row_of_the_formats_system(archive):
@@ -116,7 +115,7 @@ def test_cells_of_others_stand_behind_our_own_and_are_never_mixed(tmp_path, monk
     theirs = tmp_path / "theirs"
     shutil.copytree(ours, theirs / "1")
     settings = SUITE | {"name": "small", "from": str(theirs), "batch_size": 8}
-    rows = measure_suite(Suite.model_validate(settings), [RUN], WINDOW)
+    rows = measure_suite(Suite.model_validate(settings), [RUN])
     write_table(tmp_path / "m.csv", rows, MEASUREMENTS)
     cells = summarise(read_measurements(tmp_path / "m.csv"))
     write_table(tmp_path / "s.csv", cells, SUMMARY)
@@ -149,7 +148,7 @@ def test_sources_that_are_not_there_are_one_line(tmp_path):
         ({"workload": "bert-base"}, "workload is resnet50 by the log, bert-base by the"),
         ({"precision": "amp"}, "precision is fp32 by the run record, amp by the configuration"),
         (
-            {"image_size": 224, "systems": ["pytorch"]},
+            {"shape": {"image_size": 224}, "systems": ["pytorch"]},
             "image size is 64 by the run record, 224 by the configuration",
         ),
     ],
@@ -157,7 +156,7 @@ def test_sources_that_are_not_there_are_one_line(tmp_path):
 def test_logs_of_what_the_suite_does_not_train_are_refused(tmp_path, change, reason):
     kept_run(tmp_path / "theirs" / "1", step_log())
     suite = {"batch_size": 8} | change | {"from": str(tmp_path / "theirs")}
-    [row] = measure_suite(Suite.model_validate(SUITE | suite), [], WINDOW)
+    [row] = measure_suite(Suite.model_validate(SUITE | suite), [])
     assert row["status"] == "refused"
     assert reason in row["reason"]
 
@@ -172,7 +171,7 @@ def test_an_edited_log_beside_its_record_is_refused(tmp_path):
 
 def test_a_log_that_counts_something_else_is_refused(archive):
     suite = Suite.model_validate(SUITE | {"workload": "bert-base", "from": str(archive)})
-    rows = measure_suite(suite, [], WINDOW)
+    rows = measure_suite(suite, [])
     assert {row["status"] for row in rows} == {"refused"}
     assert "it counts images/s, which is not what bert-base counts" in {r["reason"] for r in rows}
 

@@ -6,7 +6,7 @@ import pytest
 from reperf import machine
 from reperf.config import Report, load_report
 from reperf.errors import ReperfError
-from reperf.records import Gpu, Host
+from reperf.training.record import Gpu, Host
 
 GPU = Gpu(name="NVIDIA V100", uuid="GPU-0", memory_bytes=16 * 2**30)
 
@@ -63,7 +63,7 @@ def test_gpus_and_what_belongs_to_them_come_together():
 )
 def test_a_report_trains_on_one_kind_of_device(monkeypatch, gpus, changes, device):
     monkeypatch.setattr(machine, "gpus", lambda: (GPU,) * gpus)
-    assert machine.choose_device(report(**changes)) == device
+    assert machine.resolve(report(**changes)).resolved_device == device
 
 
 def test_what_fits_is_let_through(monkeypatch):
@@ -71,7 +71,7 @@ def test_what_fits_is_let_through(monkeypatch):
     machine.check_fits(report(device="cpu"))
     machine.check_fits(report(device="cpu", threads_per_device=2))
     cluster = {"nodes": 4, "devices_per_node": 8}
-    machine.check_fits(report(topologies=["1n8g", "4n8g"], cluster=cluster))
+    machine.check_fits(machine.resolve(report(topologies=["1n8g", "4n8g"], cluster=cluster)))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_topology_that_is_too_large_is_one_line(monkeypatch, changes, topology
     monkeypatch.setattr(machine, "cores", lambda: 4)
     monkeypatch.setattr(machine, "gpus", lambda: (GPU,))
     with pytest.raises(ReperfError) as refusal:
-        machine.check_fits(report(**changes))
+        machine.check_fits(machine.resolve(report(**changes)))
     message = str(refusal.value)
     assert message.startswith(f"suite small: topology {topology} is too large: ")
     assert message.endswith(f"; allowed: at most {allowed}")

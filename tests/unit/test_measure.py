@@ -13,9 +13,9 @@ from reperf.files import sha256
 from reperf.logs import mllog
 from reperf.measuring.log_sources import measure_suite
 from reperf.measuring.measure import Measurement, Method, measure_log
-from reperf.records import LARGEST_RECORD, Environment, Host, RunRecord
-from reperf.systems import SYSTEMS
-from reperf.tables import MEASUREMENTS
+from reperf.measuring.tables import MEASUREMENTS
+from reperf.systems import TRAINERS
+from reperf.training.record import LARGEST_RECORD, Environment, Host, RunRecord
 from step_logs import event, step, step_log
 
 WINDOW = Window(warmup=20, measured=100)
@@ -25,7 +25,7 @@ def measured(lines: list[str], window: Window = WINDOW, **facts: object) -> list
     text = "".join(line + "\n" for line in lines).encode()
     known = [("the run record", facts.items())]
     return [
-        one for one, _ in measure_log("log", io.BytesIO(text), Method(window=window), sources=known)
+        one for one, _ in measure_log("log", io.BytesIO(text), Method(window=window), told=known)
     ]
 
 
@@ -156,27 +156,34 @@ def test_a_long_log_is_measured_without_reading_every_line():
 
 def test_the_trainers_own_step_log_is_measured(tmp_path):
     program = """
-import steplog, time, sys
-flags = steplog.parse_flags(
+import time
+from trainers.contract.flags import parse_flags
+from trainers.contract.steplog import StepLog
+from trainers.recipes import resnet50
+flags = parse_flags(
+    resnet50,
     "--workload resnet50 --precision fp32 --batch-size 4 --iterations 12 --print-every 2"
-    " --input synthetic --device cpu --threads 1 --seed 1".split()
+    " --shape image_size=32 --input synthetic --device cpu --threads 1 --seed 1".split(),
 )
-log = steplog.StepLog(flags, 0, 2)
+log = StepLog(resnet50, flags, 0, 2)
 log.configured(25557032, "none", {}, ["cpu"])
 for iteration in range(1, 13):
     time.sleep(0.002)
     if log.prints(iteration):
-        log.step(iteration, 1.0)
+        log.step(iteration, 1.0, tokens=iteration * 1000)
 log.finished(["a", "a"], [1, 1])
 """
     answer = subprocess.run(
-        [sys.executable, "-c", program], cwd=SYSTEMS, check=True, capture_output=True
+        [sys.executable, "-c", program], cwd=TRAINERS.parent, check=True, capture_output=True
     )
     window = Window(warmup=2, measured=10)
     [(result, _)] = measure_log("log", io.BytesIO(answer.stdout), Method(window=window))
     assert result.reason == ""
     assert result.samples == 80
     assert 0 < result.throughput < 4000
+    method = Method(window=window, unit="tokens")
+    [(tokens, _)] = measure_log("log", io.BytesIO(answer.stdout), method)
+    assert (tokens.samples, tokens.unit, tokens.seconds) == (10_000, "tokens/s", result.seconds)
     log = tmp_path / "train.log"
     log.write_bytes(answer.stdout)
     assert mllog.read_facts(log)["parameters"] == 25557032
@@ -200,7 +207,7 @@ RUN = Run(
     repeat=1,
     iterations=120,
     print_every=20,
-    image_size=64,
+    shape={"image_size": 64},
     input="synthetic",
     data=None,
     device="cpu",
@@ -240,7 +247,7 @@ SUITE = Suite(
     workload="resnet50",
     precision="fp32",
     batch_size=8,
-    image_size=64,
+    shape={"image_size": 64},
     systems=["pytorch"],
 )
 
@@ -249,7 +256,7 @@ SUITE = Suite(
 def rows(tmp_path, monkeypatch) -> Callable[..., list[dict]]:
     """Measure runs in the working folder, which is the test's."""
     monkeypatch.chdir(tmp_path)
-    return lambda *runs: measure_suite(SUITE, runs or [RUN], WINDOW)
+    return lambda *runs: measure_suite(SUITE, runs or [RUN])
 
 
 def test_a_kept_run_becomes_a_row(rows):
@@ -279,7 +286,9 @@ def test_a_log_that_is_not_its_records_is_refused(rows):
 
 
 def test_a_run_that_is_not_the_one_asked_for_is_refused_with_both_values(rows):
-    kept_run(RUN.folder, step_log(), run=RUN.model_copy(update={"image_size": 32, "seed": 4}))
+    kept_run(
+        RUN.folder, step_log(), run=RUN.model_copy(update={"shape": {"image_size": 32}, "seed": 4})
+    )
     [row] = rows()
     assert (row["status"], row["throughput"], row["batch_size_per_device"]) == ("refused", None, 8)
     assert row["reason"] == (

@@ -13,8 +13,8 @@ from reperf.measuring.measure import Method, measure_log
 from reperf.progress.outcome import of_run, reason_in, state_of
 from reperf.progress.output import FullLog, LiveDisplay, PlainLines
 from reperf.progress.pace import Pace
+from reperf.progress.phrases import LONGEST, about, duration, one_line
 from reperf.progress.state import Line, Progress
-from reperf.progress.text import LONGEST, about, duration, one_line
 
 WINDOW = Window(warmup=2, measured=2)
 STEP = ':::MLLOG {"key": "tracked_stats", "value": {"iteration": %d, "seconds": %f, "samples": %d}}'
@@ -46,7 +46,7 @@ def clock() -> Clock:
 def progress(clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Progress:
     monkeypatch.chdir(tmp_path)
     progress = Progress(clock)
-    progress.window = WINDOW
+    progress.windows = {"one": WINDOW}
     progress.planned({"train": 4, "convert": 1, "report": 1, "all": 1, "total": 7})
     return progress
 
@@ -54,7 +54,7 @@ def progress(clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 def write_run(folder: Path, status: str = "ok", reason: str = "", log: list[str] = LOG) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "train.log").write_text("\n".join(log) + "\n")
-    record = {"status": status, "reason": reason, "seconds": 12.3}
+    record = {"status": status, "reason": reason, "seconds": 12.3, "run": {"suite": "one"}}
     (folder / "run.json").write_text(json.dumps(record))
     return folder
 
@@ -115,7 +115,7 @@ def test_a_run_says_the_throughput_that_the_report_will_show(tmp_path: Path):
     with (run / "train.log").open("rb") as stream:
         ((measured, _),) = measure_log("log", stream, Method(window=WINDOW))
     assert measured.throughput == 16
-    good, said = of_run(run / "run.json", run / "train.log", WINDOW)
+    good, said = of_run(run / "run.json", run / "train.log", {"one": WINDOW})
     assert (good, said) == (True, "16.00 images/s (12 s)")
 
 
@@ -130,7 +130,7 @@ def test_a_run_says_the_throughput_that_the_report_will_show(tmp_path: Path):
 )
 def test_a_run_without_a_throughput_says_why(tmp_path: Path, run: dict, good: bool, said: str):
     folder = write_run(tmp_path / "run", **run)
-    found = of_run(folder / "run.json", folder / "train.log", WINDOW)
+    found = of_run(folder / "run.json", folder / "train.log", {"one": WINDOW})
     assert found[0] == good
     assert found[1].startswith(said)
 
@@ -139,7 +139,7 @@ def test_a_run_without_a_throughput_says_why(tmp_path: Path, run: dict, good: bo
 def test_a_record_that_is_none_is_said_and_ends_nothing(tmp_path: Path, record: str):
     path = tmp_path / "run.json"
     path.write_text(record)
-    good, said = of_run(path, tmp_path / "train.log", WINDOW)
+    good, said = of_run(path, tmp_path / "train.log", {"one": WINDOW})
     assert not good
     assert said.startswith("its record cannot be read: ")
     assert "\n" not in said

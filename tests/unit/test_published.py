@@ -11,11 +11,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reperf.errors import ReperfError
+from reperf.layout import PUBLISHED
 from reperf.published import discrepancies, load_tables, published_for
 from reperf.published.definitions import Series, load_definitions
 from reperf.published.discrepancies import find_discrepancies
-from reperf.published.facts import FOLDER, published_numbers, published_repeats, read_facts
-from reperf.published.tables import build_table, speedup
+from reperf.published.numbers import published_numbers, published_repeats, read_facts
+from reperf.published.rebuilt import build_table, speedup
 from reperf.systems import ROOT, load_systems
 
 TABLES = {table.id: table for table in load_tables()}
@@ -33,7 +34,7 @@ def documented(page, header):
 
 @pytest.mark.parametrize(
     ("file", "metric", "rows", "oom", "total"),
-    documented(FOLDER / "README.md", "file | metric | rows"),
+    documented(PUBLISHED / "README.md", "file | metric | rows"),
 )
 def test_no_published_number_is_lost(file, metric, rows, oom, total):
     if file == "repeats.csv":

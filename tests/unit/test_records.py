@@ -7,7 +7,7 @@ import pytest
 from reperf.config import load_report
 from reperf.errors import ReperfError
 from reperf.machine import describe_host
-from reperf.records import Environment, LastHeard, Power, RunRecord
+from reperf.training.record import Environment, LastHeard, Power, RunRecord
 from small_benchmark import SMALL
 
 
@@ -60,7 +60,7 @@ def test_equal_records_are_equal_bytes_that_people_can_read(record: RunRecord, t
     ("key", "value"),
     [
         ("status", "fine"),
-        ("record_version", 3),
+        ("record_version", 4),
         ("attempt", "second"),
         ("host", None),
         ("unheard_of", 1),

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from reperf.building.seals import Seal, sealed
 from reperf.errors import ReperfError
-from reperf.seals import Seal, sealed
 
 
 @pytest.fixture

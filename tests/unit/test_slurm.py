@@ -1,5 +1,6 @@
 """What is asked of Slurm, and what is made of its answers."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reperf.config import Container, Report, load_report
 from reperf.errors import ReperfError
+from reperf.machine import resolve
 from reperf.training import slurm
 from reperf.training.slurm_job import _on_its_node, contained, whole_lines
 
@@ -15,7 +17,7 @@ LAUNCHER = ["torchrun", "--node-rank={node_rank}", "train.py", "--data", "my ima
 FOLDER = Path("/shared/reperf")
 
 
-def report(**cluster: object) -> Report:
+def report(topologies: Sequence[str] = ("1n1g", "4n8g"), **cluster: object) -> Report:
     suite = {
         "name": "small",
         "workload": "resnet50",
@@ -24,18 +26,17 @@ def report(**cluster: object) -> Report:
         "input": "synthetic",
         "systems": ["pytorch"],
     }
-    return load_report(
-        {
-            "suites": [suite],
-            "topologies": ["1n1g", "4n8g"],
-            "cluster": {"nodes": 4, "devices_per_node": 8} | cluster,
-            "time_limit": 90,
-        }
-    )
+    config = {
+        "suites": [suite],
+        "topologies": list(topologies),
+        "cluster": {"nodes": 4, "devices_per_node": 8} | cluster,
+        "time_limit": 90,
+    }
+    return resolve(load_report(config))
 
 
 def resources(topology: str, of: Report) -> dict:
-    wildcards = SimpleNamespace(topology=topology)
+    wildcards = SimpleNamespace(suite="small", topology=topology)
     asked = slurm.resources_of_run(of)
     return {name: value(wildcards) if callable(value) else value for name, value in asked.items()}
 
@@ -178,7 +179,7 @@ def check(monkeypatch, of: Report) -> None:
 
 
 def test_a_topology_needs_enough_nodes_with_enough_gpus(monkeypatch):
-    check(monkeypatch, report().model_copy(update={"topologies": ("3n8g", "4n4g")}))
+    check(monkeypatch, report(topologies=["3n8g", "4n4g"]))
     line = "topology 4n8g is too large: 3 of 4 nodes of partition gpu have 8 devices or more; "
     with pytest.raises(ReperfError, match=f"{line}allowed: at most 3n8g"):
         check(monkeypatch, report())

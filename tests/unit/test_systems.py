@@ -5,15 +5,14 @@ import re
 from pathlib import Path
 
 import pytest
-from reperf import systems
 from reperf.errors import ReperfError
-from reperf.systems import ROOT, SYSTEMS, WORKLOADS, System, load_systems
+from reperf.systems import ROOT, SYSTEMS, TRAINERS, System, load_systems, load_workloads, system
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder of systems in place of ours."""
-    monkeypatch.setattr(systems, "SYSTEMS", tmp_path)
+    monkeypatch.setattr(system, "SYSTEMS", tmp_path)
     return tmp_path
 
 
@@ -31,13 +30,17 @@ def test_each_folder_is_a_system():
 
 @pytest.mark.parametrize("system", load_systems().values(), ids=lambda system: system.id)
 def test_what_is_built_is_complete(system: System):
-    assert system.trainer.exists()
     assert system.lock.exists()
     assert system.launch
-    assert system.workloads
-    assert set(system.workloads) <= set(WORKLOADS)
-    assert SYSTEMS / "steplog.py" in system.sources
-    assert all(source.is_relative_to(ROOT) for source in system.sources)
+    assert {path.stem for path in system.folder.glob("*.py")} == {
+        workload for workload, can in system.workloads.items() if can.precisions
+    }
+    for program in system.programs:
+        workload = load_workloads()[program.stem]
+        code = system.code(workload.id)
+        assert {program, workload.recipe_file, TRAINERS / "contract/steplog.py"} <= set(code)
+        assert all(file.is_relative_to(ROOT) for file in code)
+        assert len(program.read_text().splitlines()) < 20
 
 
 @pytest.mark.parametrize("system", load_systems().values(), ids=lambda system: system.id)
@@ -71,9 +74,7 @@ def test_no_rule_and_no_library_module_names_a_system():
     suffixes = {".py", ".smk", ".j2"}
     files = [ROOT / "Snakefile", *(path for path in workflow.rglob("*") if path.suffix in suffixes)]
     looked_at = [
-        path
-        for path in files
-        if SYSTEMS not in path.parents and not of_the_past & set(path.parents)
+        path for path in files if not {SYSTEMS, TRAINERS, *of_the_past} & set(path.parents)
     ]
     assert len(looked_at) > 80
     name = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, load_systems()))})(?![\w-])")
@@ -82,33 +83,35 @@ def test_no_rule_and_no_library_module_names_a_system():
 
 
 def test_a_system_shares_the_environment_of_one_that_exists():
-    for system in load_systems().values():
-        if system.shares:
-            assert load_systems()[system.shares].shares is None
+    for one in load_systems().values():
+        if one.shares:
+            assert load_systems()[one.shares].shares is None
 
 
 def test_why_a_system_cannot_train_is_said_in_words(folder: Path):
     text = (
-        "{title: A, framework: torch, about: x, workloads: [resnet50], precisions: {cpu: [fp32]}}"
+        "{title: A, framework: torch, about: x, workloads: {resnet50: {precisions: {cpu: [fp32]}}}}"
     )
     system = load_from(folder, text)["mine"]
-    assert system.why_not("resnet50", "fp32", "cpu") == "not built yet"
-    (folder / "mine" / "train.py").touch()
+    assert system.why_not("resnet50", "fp32", "cpu") == "resnet50 is not built yet"
+    (folder / "mine" / "resnet50.py").touch()
     assert system.why_not("resnet50", "fp32", "cpu") is None
     assert system.why_not("bert-base", "fp32", "cpu") == "bert-base is not built yet"
     assert system.why_not("resnet50", "amp", "cpu") == "torch has no amp training on cpu"
     assert system.why_not("resnet50", "fp32", "cuda") == "torch has no fp32 training on cuda"
+    stages = system.why_not("resnet50", "fp32", "cpu", None, (7, 1))
+    assert stages == "A has no pipeline stages for resnet50"
 
 
 def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path):
     text = (
-        "{title: A, framework: torch, about: x, workloads: [resnet50],"
-        " precisions: {cpu: [fp32], cuda: [fp32]},"
+        "{title: A, framework: torch, about: x, workloads: {resnet50:"
+        " {precisions: {cpu: [fp32], cuda: [fp32]}, variants: [quick, fused]}},"
         " variants: {quick: {about: x, flags: [--quick]},"
         " fused: {about: x, flags: [--fused], devices: [cuda]}}}"
     )
     system = load_from(folder, text)["mine"]
-    (folder / "mine" / "train.py").touch()
+    (folder / "mine" / "resnet50.py").touch()
     assert system.why_not("resnet50", "fp32", "cpu", "quick") is None
     assert system.why_not("resnet50", "fp32", "cuda", "fused") is None
     assert system.why_not("resnet50", "fp32", "cpu", "fused") == "A has no fused on cpu"
@@ -119,17 +122,26 @@ def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path
     [
         ("{title: A, framework: torch}", "about: is missing"),
         (
-            "{title: A, framework: t, about: x, workloads: [resnet50], variants: {a: {about: x}}}",
+            "{title: A, framework: t, about: x, workloads: {resnet50: {precisions: {cpu: [fp32]}, "
+            "variants: [a]}}, variants: {a: {about: x}}}",
             "variants.a: changes nothing; allowed: flags or environment, or workloads that",
         ),
         (
-            "{title: A, framework: t, about: x, variants: "
-            "{a: {about: x, flags: [-x]}, b: {about: y, flags: [-x]}}}",
+            "{title: A, framework: t, about: x, workloads: {resnet50: {variants: [a, b]}}, "
+            "variants: {a: {about: x, flags: [-x]}, b: {about: y, flags: [-x]}}}",
             "variants.b: has the flags and environment of a; allowed: each variant once",
         ),
         (
-            "{title: A, framework: t, about: x, variants: {a: {about: x, workloads: [bert]}}}",
-            "variants.a.workloads: got 'bert'; allowed: resnet50, bert-base",
+            "{title: A, framework: t, about: x, workloads: {bert: {}}}",
+            "workloads: got 'bert'; allowed: alexnet, bert-base, resnet50, vgg16",
+        ),
+        (
+            "{title: A, framework: t, about: x, workloads: {resnet50: {variants: [a]}}}",
+            "workloads.resnet50.variants: got 'a'; allowed: none",
+        ),
+        (
+            "{title: A, framework: t, about: x, variants: {a: {about: x, flags: [-x]}}}",
+            "variants.a: is of no workload; allowed: one that a workload names",
         ),
         (
             "{title: A, framework: t, about: x, variants: {../a: {about: x, flags: [-x]}}}",
@@ -137,7 +149,10 @@ def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path
         ),
         ("title: A\nabout: x\ntitle: B", "'title' is there twice, in lines 1 and 3; allowed: each"),
         ("{title: A, framework: t, about: x, speed: 9}", "speed: unknown key; allowed: about, "),
-        ("{title: A, framework: t, about: x, precisions: {tpu: [fp32]}}", "precisions.tpu"),
+        (
+            "{title: A, framework: t, about: x, workloads: {vgg16: {precisions: {tpu: [fp32]}}}}",
+            "workloads.vgg16.precisions.tpu",
+        ),
         ("{title: [A], framework: t, about: x}", "title: allowed: text"),
         ("", "got None; allowed: a mapping of keys to values"),
         ("[a]", "allowed: a mapping of keys to values"),

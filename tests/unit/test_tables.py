@@ -8,12 +8,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from reperf.config import Cell
 from reperf.errors import ReperfError
-from reperf.facts import Facts
+from reperf.logs.facts import Facts
 from reperf.measuring.found_logs import Answer
 from reperf.measuring.log_sources import row_of
 from reperf.measuring.measure import Measurement
 from reperf.measuring.summary import summarise
-from reperf.tables import (
+from reperf.measuring.tables import (
     MEASUREMENTS,
     SUMMARY,
     join_tables,
@@ -43,7 +43,8 @@ def test_columns_are_the_ones_that_others_read():
     assert ",".join(SUMMARY) == (
         "suite,system,workload,precision,variant,batch_size_per_device,topology,num_nodes,"
         "devices_per_node,status,reason,n,throughput_median,throughput_min,throughput_max,"
-        "throughput_iqr,ci_low,ci_high,ci_level,unit,speedup,efficiency,method,source"
+        "throughput_iqr,ci_low,ci_high,ci_level,unit,speedup,efficiency,method,source,"
+        "baseline"
     )
 
 

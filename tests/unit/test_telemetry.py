@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reperf.logs import mllog
-from reperf.records import Power
+from reperf.training.record import Power
 from reperf.training.telemetry import GpuMeter, Reading, power_of_window, used_gpus
 
 

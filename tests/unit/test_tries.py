@@ -30,7 +30,7 @@ def test_the_planned_run_is_taken_for_itself():
 
 def test_another_run_is_named_with_both_values():
     kept_run(RUN.folder, step_log(), trainer=TRAINER)
-    other = RUN.model_copy(update={"image_size": 96})
+    other = RUN.model_copy(update={"shape": {"image_size": 96}})
     record = RUN.folder / "run.json"
     assert not_as_planned(other, TRAINER, None) == (
         f"{record}: image_size is 64 by the run record, 96 by the configuration"

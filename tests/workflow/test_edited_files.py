@@ -106,13 +106,13 @@ def test_runs_of_another_configuration_are_not_taken_over(
     forget(finished_benchmark)
     assert finished_benchmark.planned() == {}
     small, synthetic = SMALL["suites"]
-    finished_benchmark.configure(suites=[small | {"image_size": 40}, synthetic], seed=7)
+    finished_benchmark.configure(suites=[small | {"shape": {"image_size": 40}}, synthetic], seed=7)
     answer = finished_benchmark.snakemake(*forced)
     assert answer.returncode == 0, answer.stdout
     assert "image_size is 32 by the run record, 40 by the configuration" in answer.stdout
     for path in finished_benchmark.folder.glob("results/runs/*/*/*/*/run.json"):
         run = json.loads(path.read_text())["run"]
-        assert run["image_size"] == (40 if run["suite"] == "small" else 32)
+        assert run["shape"]["image_size"] == (40 if run["suite"] == "small" else 32)
         assert run["seed"] == 6 + run["repeat"]
     assert "40 x 40 pixels" in (finished_benchmark.folder / "results/report.html").read_text()
     # What was measured before is kept.

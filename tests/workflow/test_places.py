@@ -41,7 +41,7 @@ SUITE = {
     "workload": "resnet50",
     "precision": "fp32",
     "batch_size": 2,
-    "image_size": 32,
+    "shape": {"image_size": 32},
     "input": "synthetic",
     "topologies": ["1n1g"],
     "systems": list(NAMES),

@@ -104,7 +104,7 @@ def test_each_call_of_the_readme_works(call: str, finished_benchmark: Benchmark)
 @pytest.mark.parametrize(
     ("edited", "rerun", "untouched"),
     [
-        ("workflow/reperf/figures.py", {"draw_figures"}, {"train", "measure", "summarise"}),
+        ("workflow/reperf/drawing/figures.py", {"draw_figures"}, {"train", "measure", "summarise"}),
         ("workflow/reperf/measuring/statistics.py", {"summarise"}, {"train", "measure"}),
         ("workflow/reperf/measuring/measure.py", {"measure"}, {"train", "convert"}),
         ("workflow/systems/pytorch/train.py", {"train"}, {"environment", "convert"}),

@@ -41,8 +41,10 @@ def _place(content: Any, location: tuple[int | str, ...]) -> str:  # noqa: ANN40
     """The key at `location`, list items by their names: suites.resnet50-fp32.systems.pytorch."""
     names = []
     for step in location:
+        if isinstance(step, int) and isinstance(content, Mapping):
+            continue  # where a list may stand, it is its only item
         try:
-            # A text where a list may stand is its only item.
+            # So is a text.
             content = content if isinstance(content, str) else content[step]
         except (LookupError, TypeError):  # a key that is missing
             content = None

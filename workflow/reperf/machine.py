@@ -15,7 +15,7 @@ import pynvml
 from reperf.config import Report, topology_shape
 from reperf.errors import ReperfError
 from reperf.programs import answer_of
-from reperf.records import Gpu, Host
+from reperf.training.record import Gpu, Host
 
 Answer = TypeVar("Answer")
 
@@ -46,14 +46,18 @@ def gpus() -> tuple[Gpu, ...]:
         pynvml.nvmlShutdown()
 
 
-def choose_device(report: Report) -> Literal["cpu", "cuda"]:
-    """What a report's runs train on.
+def resolve(report: Report) -> Report:
+    """The same report with its device decided: what all of its runs train on.
 
     A Slurm cluster trains on its GPUs. This machine does so where it holds enough for every
     topology: a report never mixes devices, or its cells could not be compared.
     """
     if report.device != "auto":
-        return report.device
+        return report
+    return report.model_copy(update={"device": _best_device(report)})
+
+
+def _best_device(report: Report) -> Literal["cpu", "cuda"]:
     if report.cluster is not None:
         return "cuda"
     most = max(
@@ -68,7 +72,7 @@ def choose_device(report: Report) -> Literal["cpu", "cuda"]:
 
 
 def check_fits(report: Report) -> None:
-    """Refuse a report with a topology that cannot be held.
+    """Refuse a report with a topology that cannot be held; its device is decided.
 
     Raises:
         ReperfError: names the suite, the topology and what is there.

@@ -1,6 +1,6 @@
 # One archive a suite: its tables and figures, and all that they came from.
 
-from reperf.archive.layout import figures_of, tables_of
+from reperf.layout import figures_of, tables_of
 from reperf.systems import load_systems
 
 
@@ -9,9 +9,10 @@ def results_of_suite(wildcards):
 
 
 def trainers_of_suite(wildcards):
+    workload = REPORT.suite(wildcards.suite).workload
     used = sorted({run.system for run in RUNS[wildcards.suite]})
     return seen_from_here(
-        source for system in used for source in load_systems()[system].sources
+        file for system in used for file in load_systems()[system].code(workload)
     )
 
 
@@ -30,7 +31,7 @@ rule archive:
         sources=sources_of_suite,
         results=results_of_suite,
         trainers=trainers_of_suite,
-        systems=systems_of_suite,
+        described=descriptions_of_suite,
         code=code_of("write_archive"),
     output:
         "archive/{suite}.zip",

@@ -7,13 +7,19 @@ import shlex
 import sys
 from pathlib import Path
 
-from reperf.complete import rerun_command
-from reperf.config import load_report
+from reperf.reruns import rerun_command
+from reperf.config import TOPOLOGY, load_report
 from reperf.errors import one_line_errors
-from reperf.hold import check_folder, hold_folder
-from reperf.machine import check_fits
-from reperf.seals import Seal
-from reperf.sources import check_library, code_of, seen_from_here
+from reperf.building.hold import check_folder, hold_folder
+from reperf.layout import (
+    ALL_MEASUREMENTS,
+    ALL_SUMMARY,
+    SUITE_MEASUREMENTS,
+    SUITE_SUMMARY,
+)
+from reperf.machine import check_fits, resolve
+from reperf.building.seals import Seal
+from reperf.building.code import check_library, code_of, seen_from_here
 from reperf.training.slurm import (
     cancel_left_over,
     check_cluster,
@@ -31,21 +37,22 @@ gc.set_threshold(100_000)
 PYTHON = shlex.quote(sys.executable)
 sys.executable = PYTHON
 
-CONFIGURATION = str(workflow.configfiles[-1])
+CONFIGURATION = CALL.configfile
 
 with one_line_errors():
     check_folder(Path.cwd())
-    check_library(Path(workflow.basedir))
-    REPORT = load_report(config, source=CONFIGURATION)
+    check_library(CALL.root)
+    REPORT = resolve(load_report(config, CONFIGURATION))
     check_fits(REPORT)
 
-LogHandler.window = REPORT.window  # what it says of a run is measured as in the report
+# What it says of a run is measured as in the report.
+LogHandler.windows = {suite.name: suite.window for suite in REPORT.suites}
 
 SUITES = [suite.name for suite in REPORT.suites]
 RUNS = {suite.name: REPORT.runs(suite) for suite in REPORT.suites}
 ENTRIES = {entry.id for suite in REPORT.suites for entry in suite.entries}
 PROFILE = "slurm" if REPORT.cluster else "local"
-ALL_CORES = workflow.resource_settings.cores or 1
+ALL_CORES = CALL.cores
 
 
 # On a cluster only runs are jobs; all else is done where Snakemake was called.
@@ -67,18 +74,18 @@ localrules:
 wildcard_constraints:
     suite="|".join(map(re.escape, SUITES)),
     entry="|".join(map(re.escape, sorted(ENTRIES))),
-    topology=r"\d+n\d+g",
+    topology=TOPOLOGY.pattern,
     repeat=r"\d+",
 
 
 onstart:
     with one_line_errors():
-        check_profile(REPORT, workflow.executor_plugin.name, CONFIGURATION)
+        check_profile(REPORT, CALL.executor, CONFIGURATION)
         hold_folder(".")
         if REPORT.cluster:
             check_cluster(REPORT)
             cancel_left_over(Path.cwd())
-            workflow.executor_settings.status_command = status_command()
+            CALL.ask_for_status_with(status_command())
         build_what_is_out_of_date()
 
 
@@ -89,9 +96,9 @@ def say(line):
 
 def again(output, why=""):
     """Have the job that makes a file run in this call, whatever Snakemake remembers of it."""
-    if why and workflow.is_main_process:
+    if why and CALL.is_main:
         say(f"{why}; it is made again")
-    workflow.dag.forcefiles.add(str(output))
+    CALL.run_again(output)
 
 
 def built(output, params):
@@ -131,18 +138,15 @@ def say_last(line):
 
 
 onerror:
-    # Jobs that ended because the workflow was told to end have not failed.
-    told = workflow.scheduler._user_kill
-    failed = [] if told else workflow.scheduler.failed
-    lost = [job for job in failed if job.rule.name == "train"]
+    lost = CALL.failed_jobs("train")
     if any([keep_lost(Path(job.output.record).parent) for job in lost]):
         say_last(
             "reperf: runs were lost; the same command again puts them into the report"
         )
-    elif any(job.rule.name == "complete" for job in failed):
+    elif CALL.failed_jobs("complete"):
         say_last(f"run the failed cells again: {rerun_command(PROFILE)}")
 
 
 onsuccess:
-    if any(job.rule.name == "report" for job in workflow.dag.finished_jobs):
+    if CALL.has_finished("report"):
         say_last("The report is in results/report.html and results/report.md")

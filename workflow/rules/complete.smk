@@ -2,7 +2,7 @@
 
 from reperf.text import printable
 
-if workflow.is_main_process and (left_out := REPORT.left_out()):
+if CALL.is_main and (left_out := REPORT.left_out()):
     print(printable(f"reperf: left out of this report: {left_out}"), file=sys.stderr)
 
 
@@ -12,8 +12,8 @@ COMPLETE = {"profile": PROFILE}
 rule complete:
     input:
         built("results/complete.txt", COMPLETE),
-        summary="results/summary.csv",
-        measurements="results/measurements.csv",
+        summary=ALL_SUMMARY,
+        measurements=ALL_MEASUREMENTS,
         reports=["results/report.html", "results/report.md"],
         archives=expand("archive/{suite}.zip", suite=SUITES),
         code=code_of("complete"),

@@ -1,54 +1,76 @@
-# The images, and the record files that systems read.
+# The data sets: images, and the record files that systems read.
 
 from pathlib import Path
 
-from reperf.config import RECORD_FORMATS
+from reperf.data import RECORD_FORMATS
 from reperf.data.listing import check_layout
 from reperf.data.manifest import Manifest
 from reperf.errors import one_line_errors
 
-# A folder that the user names is never an input: Snakemake would look at each of its files.
-if REPORT.data.images is None:
-    IMAGES = f"data/{REPORT.data.name}/images/manifest.json"
+SETS = {data.name: data for data in REPORT.data}
+SET_OF = {suite.name: REPORT.data_of(suite) for suite in REPORT.suites}
 
-    rule make_images:
-        input:
-            code=code_of("make_images"),
-        output:
-            IMAGES,
-        log:
-            "logs/make_images.log",
-        message:
-            "make the embedded images"
-        script:
-            "../scripts/make_images.py"
-
-else:
-    IMAGES = []
+for data in SETS.values():
     # Once they are converted, the images may be away.
-    if not any(Path("data", REPORT.data.name).glob("*/manifest.json")):
+    if data.images and not any(Path("data", data.name).glob("*/manifest.json")):
         with one_line_errors():
-            check_layout(REPORT.data.images)
+            check_layout(data.images)
 
 
-def data_manifest(source):
-    """What must exist before a run reads its input: a record format, folder or synthetic."""
-    if source == "synthetic":
+def images_of(data):
+    """The images; a folder that the user names is no input, or Snakemake would look at each."""
+    return [] if data.images else f"data/{data.name}/images/manifest.json"
+
+
+def what_is_read(run):
+    """What must exist before a run reads its input: record parts, images, or nothing."""
+    if run.data is None:
         return []
-    if source == "folder":
-        return IMAGES
-    return f"{REPORT.data_folder(source)}/manifest.json"
+    return images_of(SET_OF[run.suite]) if run.input == "folder" else f"{run.data}/manifest.json"
 
 
 def images_of_set(wildcards):
     """The images; and where a set was made from others, or otherwise, it is made again."""
-    manifest = Path(f"{REPORT.data_folder(wildcards.format)}/manifest.json")
-    data = REPORT.data
+    data = SETS[wildcards.set]
+    manifest = Path(data.folder(wildcards.format), "manifest.json")
     if manifest.exists() and not Manifest.read(manifest).is_of(
-        REPORT.image_folder, data.parts, data.seed
+        data.image_folder, data.parts, data.seed
     ):
         again(manifest, f"{manifest}: the data set is not the one that is asked for")
-    return IMAGES
+    return images_of(data)
+
+
+def folder_of_images(wildcards):
+    return str(SETS[wildcards.set].image_folder)
+
+
+def number_of_parts(wildcards):
+    return SETS[wildcards.set].parts
+
+
+def seed_of_shuffle(wildcards):
+    return SETS[wildcards.set].seed
+
+
+def number_of_workers(wildcards):
+    return SETS[wildcards.set].workers
+
+
+wildcard_constraints:
+    set="|".join(map(re.escape, SETS)),
+
+
+rule make_images:
+    input:
+        code=code_of("make_images"),
+    output:
+        "data/{set}/images/manifest.json",
+    log:
+        "logs/make_images/{set}.log",
+    message:
+        "make the embedded images"
+    script:
+        "../scripts/make_images.py"
 
 
 rule convert:
@@ -56,17 +78,17 @@ rule convert:
         images=images_of_set,
         code=code_of("convert"),
     output:
-        f"data/{REPORT.data.name}/{{format}}/manifest.json",
+        "data/{set}/{format}/manifest.json",
     log:
-        "logs/convert/{format}.log",
+        "logs/convert/{set}/{format}.log",
     wildcard_constraints:
         format="|".join(RECORD_FORMATS),
-    threads: REPORT.data.workers
+    threads: number_of_workers
     params:
-        images=str(REPORT.image_folder),
-        parts=REPORT.data.parts,
-        seed=REPORT.data.seed,
+        images=folder_of_images,
+        parts=number_of_parts,
+        seed=seed_of_shuffle,
     message:
-        "convert the images to {wildcards.format}"
+        "convert the images of {wildcards.set} to {wildcards.format}"
     script:
         "../scripts/convert.py"

@@ -5,7 +5,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from reperf.environments import RECORD, why_build
+from reperf.systems.environments import RECORD, why_build
 from reperf.files import whole_file
 from reperf.systems import load_systems
 
@@ -26,15 +26,19 @@ def environment_of(system):
 
 def build_what_is_out_of_date():
     """Build the environments again that are there, and of no use to the runs to come."""
-    jobs = (job for job in workflow.dag.needrun_jobs() if job.rule.name == "train")
-    used = {the_run(job.wildcards).system for job in jobs}
+    used = {the_run(job.wildcards).system for job in CALL.jobs_to_run("train")}
     for folder in sorted({load_systems()[system].environment for system in used}):
         system = load_systems()[folder.name]
         if (folder / RECORD).exists() and (why := why_build(system, folder)):
             say(f"{why}; it is built again")
             # A process of its own, which ends with this one.
             log = f"logs/envs/{folder.name}.log"
-            command = [*shlex.split(PYTHON), "-m", "reperf.environments", folder.name]
+            command = [
+                *shlex.split(PYTHON),
+                "-m",
+                "reperf.systems.environments",
+                folder.name,
+            ]
             answer = subprocess.run(
                 [*command, "--log", log], check=False, stderr=subprocess.PIPE, text=True
             )
@@ -46,10 +50,8 @@ def built_if_asked_for(wildcards):
     """Have an environment that is itself a target built again if it is out of date."""
     system = load_systems()[wildcards.system]
     record = str(system.environment / RECORD)
-    if record in workflow.dag_settings.targets and why_build(
-        system, system.environment
-    ):
-        workflow.dag.forcefiles.add(record)
+    if CALL.is_target(record) and why_build(system, system.environment):
+        CALL.run_again(record)
     return True
 
 
@@ -65,4 +67,4 @@ rule environment:
     message:
         "build the environment of {wildcards.system}"
     shell:
-        "{PYTHON} -m reperf.environments {wildcards.system} --log {log:q}"
+        "{PYTHON} -m reperf.systems.environments {wildcards.system} --log {log:q}"

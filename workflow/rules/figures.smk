@@ -1,18 +1,15 @@
 # The two figures of each suite, and those of the published tables.
 
-from reperf.systems import load_systems
+from reperf.layout import FIGURE_KINDS, FIGURES, PUBLISHED_FILES, SUITE_SUMMARY
+from reperf.systems import load_systems, load_workloads
 
-KINDS = ("throughput", "speedup")
-SUFFIXES = ("svg", "png")
-PUBLISHED_FACTS = expand(
-    "data/published/{name}", name=["published.csv", "repeats.csv", "tables.yaml"]
-)
+PUBLISHED_FACTS = seen_from_here(PUBLISHED_FILES)
 
 
 def figure_of_suite(kind):
     """The figure as PNG, with its place in Snakemake's own report."""
     return report(
-        f"figures/{{suite}}-{kind}.png",
+        f"{FIGURES}-{kind}.png",
         caption=f"../captions/{kind}.rst",
         category="Figures",
         subcategory="{suite}",
@@ -21,32 +18,35 @@ def figure_of_suite(kind):
 
 
 def stem_of_figures(wildcards):
-    return f"figures/{wildcards.suite}"
+    return FIGURES.format(suite=wildcards.suite)
 
 
-def systems_of_suite(wildcards):
-    systems = load_systems()
-    entries = REPORT.suite(wildcards.suite).entries
-    return seen_from_here(
-        sorted({systems[entry.system].folder / "system.yaml" for entry in entries})
-    )
+def descriptions_of_suite(wildcards):
+    """The files that say what the suite's workload and its systems are."""
+    systems, suite = load_systems(), REPORT.suite(wildcards.suite)
+    described = {systems[entry.system].folder / "system.yaml" for entry in suite.entries}
+    return seen_from_here([load_workloads()[suite.workload].file, *sorted(described)])
+
+
+def window_of_suite(wildcards):
+    return REPORT.suite(wildcards.suite).window.model_dump()
 
 
 DRAW_FIGURES = {
     "stem": stem_of_figures,
-    "window": REPORT.window.model_dump(),  # for the captions
+    "window": window_of_suite,  # for the captions
 }
 
 
 rule draw_figures:
     input:
-        built("figures/{suite}-throughput.svg", DRAW_FIGURES),
-        summary="results/suites/{suite}/summary.csv",
-        systems=systems_of_suite,  # their titles and colours
+        built(f"{FIGURES}-{FIGURE_KINDS[0]}.svg", DRAW_FIGURES),
+        summary=SUITE_SUMMARY,
+        described=descriptions_of_suite,  # titles and colours
         code=code_of("draw_figures"),
     output:
-        svg=expand("figures/{{suite}}-{kind}.svg", kind=KINDS),
-        png=[figure_of_suite(kind) for kind in KINDS],
+        svg=[f"{FIGURES}-{kind}.svg" for kind in FIGURE_KINDS],
+        png=[figure_of_suite(kind) for kind in FIGURE_KINDS],
     log:
         "logs/draw_figures/{suite}.log",
     params:

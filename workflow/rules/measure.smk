@@ -8,11 +8,11 @@ with one_line_errors():
 
 
 def logs_of_suite(wildcards):
-    return [f"{run.folder}/train.log" for run in RUNS[wildcards.suite]]
+    return [str(run.log) for run in RUNS[wildcards.suite]]
 
 
 def records_of_suite(wildcards):
-    return [f"{run.folder}/run.json" for run in RUNS[wildcards.suite]]
+    return [str(run.record) for run in RUNS[wildcards.suite]]
 
 
 def runs_of_suite(wildcards):
@@ -35,23 +35,31 @@ def cells_of_suite(wildcards):
     ]
 
 
-MEASURE = {
-    "suite": settings_of_suite,
-    "runs": runs_of_suite,
-    "window": REPORT.window.model_dump(),
+def unit_of_suite(wildcards):
+    return REPORT.suite(wildcards.suite).unit
+
+
+def baseline_of_suite(wildcards):
+    return REPORT.suite(wildcards.suite).baseline
+
+
+MEASURE = {"suite": settings_of_suite, "runs": runs_of_suite}
+SUMMARISE = {
+    "cells": cells_of_suite,
+    "unit": unit_of_suite,
+    "baseline": baseline_of_suite,
 }
-SUMMARISE = {"cells": cells_of_suite}
 
 
 rule measure:
     input:
-        built("results/suites/{suite}/measurements.csv", MEASURE),
+        built(SUITE_MEASUREMENTS, MEASURE),
         logs=logs_of_suite,
         records=records_of_suite,
         sources=sources_of_suite,
         code=code_of("measure"),
     output:
-        "results/suites/{suite}/measurements.csv",
+        SUITE_MEASUREMENTS,
     log:
         "logs/measure/{suite}.log",
     params:
@@ -64,11 +72,11 @@ rule measure:
 
 rule summarise:
     input:
-        built("results/suites/{suite}/summary.csv", SUMMARISE),
-        measurements="results/suites/{suite}/measurements.csv",
+        built(SUITE_SUMMARY, SUMMARISE),
+        measurements=SUITE_MEASUREMENTS,
         code=code_of("summarise"),
     output:
-        "results/suites/{suite}/summary.csv",
+        SUITE_SUMMARY,
     log:
         "logs/summarise/{suite}.log",
     params:
@@ -81,13 +89,13 @@ rule summarise:
 
 rule join_tables:
     input:
-        built("results/measurements.csv", {}),
-        measurements=expand("results/suites/{suite}/measurements.csv", suite=SUITES),
-        summaries=expand("results/suites/{suite}/summary.csv", suite=SUITES),
+        built(ALL_MEASUREMENTS, {}),
+        measurements=expand(SUITE_MEASUREMENTS, suite=SUITES),
+        summaries=expand(SUITE_SUMMARY, suite=SUITES),
         code=code_of("join_tables"),
     output:
-        measurements="results/measurements.csv",
-        summary="results/summary.csv",
+        measurements=ALL_MEASUREMENTS,
+        summary=ALL_SUMMARY,
     log:
         "logs/join_tables.log",
     message:

@@ -1,6 +1,7 @@
 # What people read: one HTML file and one Markdown file.
 
-from reperf.doctor.record import DIAGNOSIS
+from reperf.doctor.diagnosis import DIAGNOSIS
+from reperf.layout import figures_of
 
 
 def diagnosis_if_made(wildcards):
@@ -15,14 +16,9 @@ rule report:
     input:
         built("results/report.html", WRITE_REPORT),
         diagnosis=diagnosis_if_made,
-        measurements="results/measurements.csv",  # and by them the runs' records
-        summary="results/summary.csv",
-        figures=expand(
-            "figures/{suite}-{kind}.{suffix}",
-            suite=SUITES,
-            kind=KINDS,
-            suffix=SUFFIXES,
-        ),
+        measurements=ALL_MEASUREMENTS,  # and by them the runs' records
+        summary=ALL_SUMMARY,
+        figures=[file for suite in SUITES for file in figures_of(suite)],
         published="figures/published",
         facts=PUBLISHED_FACTS,
         code=code_of("write_report"),

@@ -3,6 +3,7 @@
 import json
 from functools import cache
 
+from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
 from reperf.training.slurm import resources_of_run
 from reperf.training.tries import not_as_planned, take_up
 from reperf.systems import load_systems
@@ -23,13 +24,13 @@ def the_run(wildcards):
 # One function for both: a function more takes half a second of planning ten thousand runs.
 def inputs_of_run(wildcards):
     run = the_run(wildcards)
-    trainer = load_systems()[run.system].digest
-    if not workflow.dryrun:
+    trainer = load_systems()[run.system].digest(run.workload)
+    if not CALL.is_dry:
         take_up(run, trainer, CLUSTER)
     if why := not_as_planned(run, trainer, CLUSTER):
-        again(run.folder / "run.json", why)
+        again(run.record, why)
     return {
-        "data": data_manifest(run.input),
+        "data": what_is_read(run),
         "environment": environment_of(run.system),
     }
 
@@ -39,7 +40,17 @@ def settings_of_run(wildcards):
 
 
 def trainer_of_run(wildcards):
-    return load_systems()[the_run(wildcards).system].digest
+    run = the_run(wildcards)
+    return load_systems()[run.system].digest(run.workload)
+
+
+def time_limit_of_run(wildcards):
+    return REPORT.suite(wildcards.suite).time_limit
+
+
+def window_of_run(wildcards):
+    window = REPORT.suite(wildcards.suite).window
+    return f"{window.first} {window.last}"
 
 
 def number_of_attempt(wildcards, attempt):
@@ -50,8 +61,8 @@ rule train:
     input:
         unpack(inputs_of_run),
     output:
-        log="results/runs/{suite}/{entry}/{topology}/{repeat}/train.log",
-        record="results/runs/{suite}/{entry}/{topology}/{repeat}/run.json",
+        log=f"{RUN_FOLDER}/{RUN_LOG}",
+        record=f"{RUN_FOLDER}/{RUN_RECORD}",
     log:
         "logs/train/{suite}/{entry}/{topology}/{repeat}.log",
     # Runs must not share the machine with anything while they are measured.
@@ -59,9 +70,9 @@ rule train:
     resources:
         **resources_of_run(REPORT),
         attempt=number_of_attempt,
-        time_limit=REPORT.time_limit,
+        time_limit=time_limit_of_run,
         # No parameter: another window measures the same runs anew.
-        window=f"{REPORT.window.first} {REPORT.window.last}",
+        window=window_of_run,
     params:
         run=settings_of_run,
         trainer=trainer_of_run,  # another one runs all of its runs again
@@ -74,4 +85,4 @@ rule train:
         " --run {params.run:q} --cluster {params.cluster:q} --log {log:q}"
         " --window {resources.window}"
         " --time-limit {resources.time_limit} --attempt {resources.attempt}"
-        " --retries {workflow.execution_settings.retries}"
+        " --retries {CALL.retries}"

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from reperf.complete import complete
-from reperf.script import building
+from reperf.building.script import building
+from reperf.reruns import complete
 
 with building(snakemake):
     tables = Path(snakemake.input.summary), Path(snakemake.input.measurements)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from reperf.building.script import script
 from reperf.data.convert import convert
-from reperf.script import script
 
 with script(snakemake.log[0]):
     convert(

@@ -1,7 +1,7 @@
 """Draw the figures of a suite."""
 
-from reperf.figures import draw_suite
-from reperf.script import building
+from reperf.building.script import building
+from reperf.drawing.figures import draw_suite
 
 with building(snakemake):
     draw_suite(snakemake.input.summary, snakemake.params.stem)

@@ -1,7 +1,7 @@
 """Draw the figures of the published tables."""
 
-from reperf.figures import draw_published
-from reperf.script import building
+from reperf.building.script import building
+from reperf.drawing.figures import draw_published
 
 with building(snakemake):
     draw_published(snakemake.output[0])

@@ -1,7 +1,7 @@
 """Put the tables of all suites below each other."""
 
-from reperf.script import building
-from reperf.tables import MEASUREMENTS, SUMMARY, join_tables
+from reperf.building.script import building
+from reperf.measuring.tables import MEASUREMENTS, SUMMARY, join_tables
 
 with building(snakemake):
     join_tables(snakemake.input.measurements, snakemake.output.measurements, MEASUREMENTS)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from reperf.building.script import script
 from reperf.data.embedded import make_images
-from reperf.script import script
 
 with script(snakemake.log[0]):
     make_images(Path(snakemake.output[0]).parent)

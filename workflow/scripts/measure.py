@@ -1,13 +1,11 @@
 """Measure the runs and logs of a suite: one row each."""
 
-from reperf.config import Run, Suite, Window
+from reperf.building.script import building
+from reperf.config import Run, Suite
 from reperf.measuring.log_sources import measure_suite
-from reperf.script import building
-from reperf.tables import MEASUREMENTS, write_table
+from reperf.measuring.tables import MEASUREMENTS, write_table
 
 with building(snakemake):
     suite = Suite.model_validate(snakemake.params.suite)
-    window = Window.model_validate(snakemake.params.window)
     runs = map(Run.model_validate, snakemake.params.runs)
-    rows = measure_suite(suite, runs, window)
-    write_table(snakemake.output[0], rows, MEASUREMENTS)
+    write_table(snakemake.output[0], measure_suite(suite, runs), MEASUREMENTS)

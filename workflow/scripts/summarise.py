@@ -1,11 +1,15 @@
 """Summarise a suite: one row a cell."""
 
+from reperf.building.script import building
 from reperf.config import Cell
 from reperf.measuring.summary import summarise
-from reperf.script import building
-from reperf.tables import SUMMARY, read_measurements, write_table
+from reperf.measuring.tables import SUMMARY, read_measurements, write_table
 
 with building(snakemake):
-    cells = map(Cell.model_validate, snakemake.params.cells)
-    rows = summarise(read_measurements(snakemake.input.measurements), cells)
+    rows = summarise(
+        read_measurements(snakemake.input.measurements),
+        map(Cell.model_validate, snakemake.params.cells),
+        unit=snakemake.params.unit,
+        baseline=snakemake.params.baseline,
+    )
     write_table(snakemake.output[0], rows, SUMMARY)

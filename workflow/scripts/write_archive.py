@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from reperf.archive.suite import write_archive
+from reperf.archive.contents import write_archive
+from reperf.building.script import building
 from reperf.config import load_report
-from reperf.script import building
 
 with building(snakemake):
     write_archive(load_report(snakemake.params.report), Path(snakemake.output[0]))

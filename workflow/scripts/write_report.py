@@ -3,12 +3,12 @@
 from itertools import chain
 from pathlib import Path
 
+from reperf.building.script import building
 from reperf.config import load_report
-from reperf.doctor.record import Diagnosis
-from reperf.records import records_of
+from reperf.doctor.diagnosis import Diagnosis
+from reperf.measuring.tables import read_measurements, read_summary
 from reperf.report import write_report
-from reperf.script import building
-from reperf.tables import read_measurements, read_summary
+from reperf.training.record import records_of
 
 with building(snakemake):
     report = load_report(snakemake.params.report)

@@ -17,6 +17,8 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reperf.config import Window
     from reperf.progress.state import Line
 
@@ -45,8 +47,8 @@ _REPEATED = (
 class LogHandler(LogHandlerBase):
     """`logger: [reperf]`; called in a thread of its own, one record after the other."""
 
-    window: "Window | None" = None
-    """The measured iterations of the report, set by the workflow."""
+    windows: "Mapping[str, Window] | None" = None
+    """The measured iterations of each suite, set by the workflow."""
     writes_to_stream = True
     writes_to_file = False
     has_filter = True
@@ -153,8 +155,8 @@ class LogHandler(LogHandlerBase):
         from reperf.progress.output import FullLog, screen  # noqa: PLC0415
 
         self._begun = True
-        if self.window is not None:
-            self._progress.window = self.window
+        if self.windows is not None:
+            self._progress.windows = self.windows
         plan = self._progress.planned(record.stats)
         with suppress(OSError):
             self._log = FullLog(Path("logs", f"{datetime.now():%Y-%m-%dT%H%M%S}.log"))

@@ -8,7 +8,7 @@ import pytest
 import record_readers
 from pictures import encoded, jpeg, make_set, picture
 from PIL import Image
-from reperf.config import RECORD_FORMATS
+from reperf.data import RECORD_FORMATS
 from reperf.data.convert import convert
 from reperf.data.formats import FORMATS
 from reperf.data.manifest import Manifest

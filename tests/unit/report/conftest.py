@@ -6,17 +6,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from reperf.config import Report, Run, load_report
-from reperf.figures import draw_published, draw_suite
+from reperf.drawing.figures import draw_published, draw_suite
 from reperf.measuring.summary import summarise
-from reperf.records import Environment, Gpu, Host, LastHeard, RunRecord
-from reperf.report import write_report
-from reperf.tables import (
+from reperf.measuring.tables import (
     MEASUREMENTS,
     SUMMARY,
     read_measurements,
     read_summary,
     write_table,
 )
+from reperf.report import write_report
+from reperf.training.record import Environment, Gpu, Host, LastHeard, RunRecord
 
 HOSTILE = "<script>alert('x')</script> | **bold** & `code`"
 

@@ -1,7 +1,7 @@
 """What the report says of what `reperf doctor` found."""
 
 from reperf.doctor.checks import find
-from reperf.doctor.record import Diagnosis
+from reperf.doctor.diagnosis import Diagnosis
 from reperf.report.context import gather
 from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown

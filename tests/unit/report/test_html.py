@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
-from reperf.records import Power
+from reperf.printed import ABSENT, number, percent, published_speedup
 from reperf.report.context import gather
-from reperf.report.formats import ABSENT, number, percent, published_speedup
+from reperf.training.record import Power
 
 VOID = {"meta", "link", "input", "br"}
 

@@ -23,9 +23,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO
 
+from reperf.archive.names import check_names, fault_of_name
 from reperf.errors import ReperfError
 from reperf.files import whole_file
-from reperf.member_names import check_names, fault_of_name
 
 MANIFEST = "manifest-sha256.txt"
 """In the form of `sha256sum`, so that `sha256sum -c` checks an unpacked archive."""
@@ -102,8 +102,8 @@ def verified(path: Path) -> Iterator[zipfile.ZipFile]:
 
 def unpack(archive: zipfile.ZipFile, name: str, folder: Path) -> None:
     """Write one member of a verified archive below a folder."""
-    with archive.open(name) as source, whole_file(folder / name, "wb", durable=False) as target:
-        shutil.copyfileobj(source, target, _CHUNK)
+    with archive.open(name) as packed, whole_file(folder / name, "wb", durable=False) as target:
+        shutil.copyfileobj(packed, target, _CHUNK)
 
 
 def _write(stream: IO[bytes], members: Iterable[Member]) -> None:
@@ -123,8 +123,8 @@ def _add(archive: zipfile.ZipFile, member: Member) -> str:
     info.external_attr = _MODE << 16
     info.file_size = member.size
     digest = hashlib.sha256()
-    with member.open() as source, archive.open(info, "w") as target:
-        while chunk := source.read(_CHUNK):
+    with member.open() as stream, archive.open(info, "w") as target:
+        while chunk := stream.read(_CHUNK):
             digest.update(chunk)
             target.write(chunk)
     return digest.hexdigest()

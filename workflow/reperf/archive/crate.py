@@ -12,9 +12,10 @@ from rocrate.model import ContextEntity, File
 from rocrate.rocrate import ROCrate
 
 from reperf import __version__
-from reperf.archive.layout import REPERF
-from reperf.config import Report
-from reperf.records import RunRecord
+from reperf.archive.names import CONFIG, REPERF
+from reperf.config import Report, Run
+from reperf.systems import ROOT, load_systems
+from reperf.training.record import RunRecord
 
 _PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 # Stated here, because each operating system has a table of types of its own.
@@ -55,21 +56,27 @@ def describe(report: Report, names: Iterable[str], records: Sequence[RunRecord])
     crate.root_dataset["conformsTo"] = crate.add(
         ContextEntity(crate, _PROFILE, {"@type": "CreativeWork", "name": "Process Run Crate"})
     )
-    files = {name: _add_file(crate, name) for name in sorted(names)}
+    trainers = {_trainer(record.run) for record in records}
+    files = {name: _add_file(crate, name, name in trainers) for name in sorted(names)}
     crate.root_dataset["mentions"] = [_add_run(crate, files, record) for record in records]
     crate.add(_reperf(crate))
     return crate.metadata.generate()
 
 
-def _add_file(crate: ROCrate, name: str) -> File:
+def _trainer(run: Run) -> str:
+    """The archived name of the program that trained."""
+    return load_systems()[run.system].trainer(run.workload).relative_to(ROOT).as_posix()
+
+
+def _add_file(crate: ROCrate, name: str, is_trainer: bool) -> File:
     path = PurePath(name)
     properties = {
         "name": path.name,
         "encodingFormat": _FORMATS.get(path.suffix, "application/octet-stream"),
     }
-    if path.name == "train.py":
+    if is_trainer:
         properties["@type"] = ["File", "SoftwareSourceCode"]
-        properties["name"] = f"trainer of {path.parent.name}"
+        properties["name"] = f"{path.parent.name}'s trainer of {path.stem}"
     return crate.add_file(dest_path=name, properties=properties)
 
 
@@ -86,10 +93,10 @@ def _add_run(crate: ROCrate, files: dict[str, File], record: RunRecord) -> Conte
     if record.reason:
         properties["error"] = record.reason
     return crate.add_action(
-        instrument=files[f"workflow/systems/{run.system}/train.py"],
+        instrument=files[_trainer(run)],
         identifier=f"#{run.folder}",
-        object=files["config.json"],
-        result=[files[f"{run.folder}/train.log"], files[f"{run.folder}/run.json"]],
+        object=files[CONFIG],
+        result=[files[str(run.log)], files[str(run.record)]],
         properties=properties,
     )
 

@@ -10,14 +10,15 @@ from zipfile import ZipFile
 
 from reperf import __version__
 from reperf.archive.container import unpack, verified
-from reperf.archive.layout import CELLS, CONFIG, METADATA, REPERF, SOURCES, figures_of, tables_of
-from reperf.archive.suite import CELL_LIST
+from reperf.archive.contents import CELL_LIST
+from reperf.archive.names import CELLS, CONFIG, METADATA, REPERF, SOURCES
 from reperf.config import Cell, Report, Run, load_report
+from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError
-from reperf.figures import draw_suite
+from reperf.layout import FIGURES, figures_of, tables_of
 from reperf.measuring.log_sources import measure_suite
 from reperf.measuring.summary import summarise
-from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
+from reperf.measuring.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
 
 Content = TypeVar("Content")
 
@@ -118,15 +119,15 @@ def _check_sources(report: Report, archive: ZipFile, path: Path) -> None:
 
 
 def _files_to_measure(runs: list[Run]) -> list[str]:
-    return [f"{run.folder}/{name}" for run in runs for name in ("train.log", "run.json")]
+    return [str(file) for run in runs for file in (run.log, run.record)]
 
 
 def make_results(report: Report, cells: tuple[Cell, ...], runs: list[Run]) -> None:
     """Measure, summarise and draw in the working folder, as the workflow's rules do."""
-    suite = report.suites[0].name
-    measurements, summary = tables_of(suite)
-    rows = measure_suite(report.suites[0], runs, report.window)
-    write_table(measurements, rows, MEASUREMENTS)
-    rows = summarise(read_measurements(measurements), cells)
+    suite = report.suites[0]
+    measurements, summary = tables_of(suite.name)
+    write_table(measurements, measure_suite(suite, runs), MEASUREMENTS)
+    measured = read_measurements(measurements)
+    rows = summarise(measured, cells, unit=suite.unit, baseline=suite.baseline)
     write_table(summary, rows, SUMMARY)
-    draw_suite(summary, f"figures/{suite}")
+    draw_suite(summary, FIGURES.format(suite=suite.name))

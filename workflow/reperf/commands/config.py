@@ -16,7 +16,7 @@ def add(commands: argparse._SubParsersAction) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the page or the schema."""
     from reperf.config import Report  # noqa: PLC0415
-    from reperf.configuration_page import configuration_page  # noqa: PLC0415
+    from reperf.config.page import configuration_page  # noqa: PLC0415
 
     if options.form == "docs":
         print(configuration_page(), end="")

@@ -37,6 +37,9 @@ def add(commands: argparse._SubParsersAction) -> None:
         metavar="FIRST:LAST",
         help="iterations as the log prints them; left out, the 100 after the first 20",
     )
+    parser.add_argument(
+        "--unit", metavar="NAME", help="what to count, such as tokens; left out, samples"
+    )
     parser.add_argument("--global-batch", type=_count, metavar="N", help="samples a step")
     parser.add_argument("--batch-size", type=_count, metavar="B", help="samples a device and step")
     parser.add_argument("--topology", type=_topology, metavar="NnGg", help="such as 2n8g")
@@ -65,10 +68,11 @@ def _count(text: str) -> int:
 
 
 def _topology(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"([1-9]\d{0,5})n([1-9]\d{0,5})g", text)
-    if not match:
+    from reperf.config import TOPOLOGY, topology_shape  # noqa: PLC0415 - a fifth of a second
+
+    if not TOPOLOGY.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text!r}; allowed: nodes and devices, such as 2n8g")
-    return int(match[1]), int(match[2])
+    return topology_shape(text)
 
 
 def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
@@ -76,15 +80,18 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     from reperf.logs import formats  # noqa: PLC0415
     from reperf.measuring.found_logs import Question, answers  # noqa: PLC0415 - half a second of libraries
     from reperf.measuring.measure import Method  # noqa: PLC0415
+    from reperf.measuring.units import counts  # noqa: PLC0415
 
     if options.format not in (None, *formats()):
         parser.error(f"argument --format: {options.format!r}; allowed: {', '.join(formats())}")
+    if options.unit not in (None, *counts()):
+        parser.error(f"argument --unit: {options.unit!r}; allowed: {', '.join(counts())}")
     if options.method == "published" and options.window:
         parser.error("argument --window: the method published has a window of its own")
     if options.global_batch and (options.batch_size or options.topology):
         parser.error("argument --global-batch: not allowed with --batch-size or --topology")
     question = Question(
-        method=Method(options.method, ends=options.window),
+        method=Method(options.method, unit=options.unit, ends=options.window),
         log_format=options.format,
         told=[("the command line", _facts(options))],
     )

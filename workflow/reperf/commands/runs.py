@@ -3,12 +3,8 @@
 import argparse
 from pathlib import Path
 
-import pandas as pd
-
 from reperf.errors import ReperfError
 from reperf.text import printable
-
-MEASUREMENTS = Path("results/measurements.csv")
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -31,23 +27,16 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print one path a line; status 1 where no run fits."""
-    from reperf.complete import failed_runs  # noqa: PLC0415 - pandas takes half a second
-    from reperf.tables import read_measurements  # noqa: PLC0415
+    from reperf.layout import ALL_MEASUREMENTS, RUN_RECORD  # noqa: PLC0415
+    from reperf.measuring.tables import read_measurements  # noqa: PLC0415
+    from reperf.reruns import failed_runs, own_runs, runs_that_fit  # noqa: PLC0415 - pandas: 0.5 s
 
-    if not MEASUREMENTS.exists():
-        raise ReperfError(f"{MEASUREMENTS}: not there; run the report first")
-    runs = read_measurements(MEASUREMENTS)
-    # The logs of others cannot be run again.
-    runs = failed_runs(runs) if options.failed else runs[runs["source"] == ""]
-    chosen = _choose(runs, options)
+    if not Path(ALL_MEASUREMENTS).exists():
+        raise ReperfError(f"{ALL_MEASUREMENTS}: not there; run the report first")
+    measured = read_measurements(ALL_MEASUREMENTS)
+    runs = failed_runs(measured) if options.failed else own_runs(measured)
+    wanted = {name: getattr(options, name) for name in ("suite", "system", "topology", "repeat")}
+    chosen = runs_that_fit(runs, wanted)
     for log in chosen["log"]:
-        print(printable(str(Path(log).with_name("run.json"))))
+        print(printable(str(Path(log).with_name(RUN_RECORD))))
     return 0 if len(chosen) else 1
-
-
-def _choose(runs: pd.DataFrame, options: argparse.Namespace) -> pd.DataFrame:
-    for column in ("suite", "system", "topology", "repeat"):
-        wanted = getattr(options, column)
-        if wanted is not None:
-            runs = runs[runs[column] == wanted]
-    return runs

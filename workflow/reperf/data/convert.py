@@ -5,14 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from reperf.data.format import Format
+from reperf.data.bar import progress
 from reperf.data.formats import FORMATS
+from reperf.data.framing import Format
 from reperf.data.image import read_image
 from reperf.data.listing import Listing
 from reperf.data.manifest import Manifest, Part
 from reperf.data.parallel import Tick, run_parts
 from reperf.data.part import new_part
-from reperf.data.progress import progress
 from reperf.errors import ReperfError
 
 
@@ -27,7 +27,7 @@ def convert(
     Args:
         images: a folder that holds train/<synset>/*.JPEG.
         output: the folder of the parts.
-        format_name: tfrecord, ofrecord or recordio.
+        format_name: one of RECORD_FORMATS.
         parts: record files.
         workers: processes.
         seed: of the shuffle.

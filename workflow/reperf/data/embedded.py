@@ -56,8 +56,8 @@ def make_images(folder: Path, images_per_class: int = 32) -> None:
         shutil.rmtree(stale, ignore_errors=True)
     sizes = []
     digest = hashlib.sha256()
-    for synset, source in PHOTOGRAPHS.items():
-        package, name = source.split("/")
+    for synset, place in PHOTOGRAPHS.items():
+        package, name = place.split("/")
         with Image.open(FOLDERS[package] / name) as opened:
             photograph = opened.convert("RGB")
         for number in range(images_per_class):

@@ -11,7 +11,7 @@ OneFlow-Benchmark's imagenet_ofrecord.py (keys; its labels count from 0).
 
 from struct import pack
 
-from reperf.data.format import Format
+from reperf.data.framing import Format
 from reperf.data.image import Image
 from reperf.data.protobuf import bytes_entry, bytes_entry_head, integer_entry
 

@@ -1,4 +1,8 @@
-"""Work cut into parts, done by processes that end when they are no longer wanted."""
+"""Work cut into parts, done by processes that end when they are no longer wanted.
+
+Not concurrent.futures: its pool does not say which signal killed a process, and the counters by
+which processes are watched and told to end would be needed beside it.
+"""
 
 import mmap
 import multiprocessing

@@ -7,7 +7,7 @@ from typing import IO
 
 from google_crc32c import extend
 
-from reperf.data.format import Format
+from reperf.data.framing import Format
 from reperf.data.image import Image
 from reperf.data.manifest import Part
 from reperf.files import whole_file

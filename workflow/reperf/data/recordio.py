@@ -15,7 +15,7 @@ from struct import pack
 
 import numpy as np
 
-from reperf.data.format import Format
+from reperf.data.framing import Format
 from reperf.data.image import Image
 from reperf.data.manifest import Part
 from reperf.files import whole_file

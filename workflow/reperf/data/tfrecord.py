@@ -11,7 +11,7 @@ from struct import pack
 
 from google_crc32c import extend
 
-from reperf.data.format import Format
+from reperf.data.framing import Format
 from reperf.data.image import Image
 from reperf.data.protobuf import bytes_entry, bytes_entry_head, field_head, integer_entry
 

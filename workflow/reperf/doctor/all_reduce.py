@@ -17,7 +17,7 @@ from typing import Any
 
 from reperf.config import Report, Run
 from reperf.doctor.case import largest_shape
-from reperf.doctor.record import AllReduce
+from reperf.doctor.diagnosis import AllReduce
 from reperf.systems import System, load_systems
 from reperf.training.launch import launch
 from reperf.training.places import place_of

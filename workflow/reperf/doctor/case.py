@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from reperf.config import Report, topology_shape
-from reperf.doctor.record import AllReduce, Finding, Level, Probe, Visit
+from reperf.doctor.diagnosis import AllReduce, Finding, Level, Probe, Visit
 
 Value = TypeVar("Value")
 

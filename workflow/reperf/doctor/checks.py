@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 
 from reperf.doctor.case import Case
+from reperf.doctor.diagnosis import Finding
 from reperf.doctor.gpu_checks import gpus
 from reperf.doctor.machine_checks import processors, space
 from reperf.doctor.node_checks import all_reduce, answers, clock, environments, fabric, work_folder
-from reperf.doctor.record import Finding
 
 CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     answers,

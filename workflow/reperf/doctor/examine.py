@@ -17,11 +17,11 @@ from reperf.config import Report
 from reperf.doctor.all_reduce import planned
 from reperf.doctor.case import Case
 from reperf.doctor.checks import find
-from reperf.doctor.record import AllReduce, Diagnosis, Probe, Request, Visit
+from reperf.doctor.diagnosis import AllReduce, Diagnosis, Probe, Request, Visit
 from reperf.doctor.space import needed_bytes
 from reperf.doctor.where import WAIT_SECONDS, Where
-from reperf.environments import is_current, read_environment
 from reperf.systems import load_systems
+from reperf.systems.environments import is_current, read_environment
 
 ANSWER_SECONDS = WAIT_SECONDS + 240
 """How long nodes may take, their wait for a job included."""

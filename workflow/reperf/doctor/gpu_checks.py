@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from reperf.doctor.case import NOT_THERE, Case, Verdict, each, same, usual
-from reperf.doctor.record import Finding, GpuState, Probe
-from reperf.report.formats import count, gibibytes
+from reperf.doctor.diagnosis import Finding, GpuState, Probe
+from reperf.printed import count, gibibytes
 
 
 def gpus(case: Case) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pynvml
 
-from reperf.doctor.record import GpuState
+from reperf.doctor.diagnosis import GpuState
 from reperf.machine import gpus
 
 # Reasons for which clocks are low that are nobody's fault: nothing to do, or set so by somebody,

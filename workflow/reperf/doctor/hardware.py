@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from reperf.doctor.record import BusyProcess, FabricPort, Processor, Space
+from reperf.doctor.diagnosis import BusyProcess, FabricPort, Processor, Space
 
 SAMPLE_SECONDS = 0.5
 BUSY_PERCENT = 20

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from reperf.doctor.case import NOT_THERE, Case, Verdict, each, enough, same
-from reperf.doctor.record import Finding, Probe
-from reperf.report.formats import count, gibibytes
+from reperf.doctor.diagnosis import Finding, Probe
+from reperf.printed import count, gibibytes
 
 LEAST_SHARED_MEMORY = 2**30
 """Bytes of /dev/shm; containers have 64 MiB unless told otherwise."""

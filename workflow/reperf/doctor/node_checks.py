@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from reperf.doctor.case import NOT_THERE, Case, Verdict, each, finding, same, usual
-from reperf.doctor.record import AllReduce, Finding, Probe
-from reperf.report.formats import count
+from reperf.doctor.diagnosis import AllReduce, Finding, Probe
+from reperf.printed import count
 from reperf.systems import load_systems
 
 CLOCKS_APART_SECONDS = 1.0

@@ -13,13 +13,13 @@ import sys
 import time
 from pathlib import Path
 
+from reperf.doctor.diagnosis import EnvironmentState, Probe, Request
 from reperf.doctor.gpus import gpu_states
 from reperf.doctor.hardware import fabric_ports, processor, space
-from reperf.doctor.record import EnvironmentState, Probe, Request
-from reperf.environments import python_of, read_environment
 from reperf.errors import ReperfError
 from reperf.machine import describe_host
-from reperf.systems import SYSTEMS, load_systems
+from reperf.systems import TRAINERS, load_systems
+from reperf.systems.environments import python_of, read_environment
 
 START_SECONDS = 120
 """How long a trainer may take to say what flags it has."""
@@ -75,7 +75,8 @@ def _environment(folder: Path, name: str) -> EnvironmentState:
         built = read_environment(environment)
         python = str(python_of(environment))
         found, packages = json.loads(_say([python, "-c", _LIST]))
-        _say([python, str(system.trainer), "--help"])
+        for program in system.programs:
+            _say([python, str(program), "--help"])
     except ReperfError as error:
         return EnvironmentState(trouble=str(error))
     return EnvironmentState(
@@ -93,7 +94,7 @@ def _say(command: list[str]) -> str:
         answer = subprocess.run(
             command,
             check=False,
-            env={**os.environ, "PYTHONPATH": str(SYSTEMS)},
+            env={**os.environ, "PYTHONPATH": str(TRAINERS.parent)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

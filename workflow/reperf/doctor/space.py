@@ -3,7 +3,7 @@
 from itertools import islice
 from pathlib import Path
 
-from reperf.config import Report
+from reperf.config import Data, Report
 from reperf.systems import load_systems
 
 LOG_BYTES = 2 * 10**6
@@ -22,23 +22,24 @@ def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
         built: as Case has it.
     """
     runs = [run for suite in report.suites for run in report.runs(suite)]
-    missing = [run for run in runs if not (run.folder / "run.json").exists()]
+    missing = [run for run in runs if not run.record.exists()]
     folders = {run.data for run in runs if run.data and run.input != "folder"}
     to_convert = [folder for folder in folders if not Path(folder, "manifest.json").exists()]
+    sets = {data.name: data for data in report.data}
     to_build = {load_systems()[name].environment for name, lock in built.items() if lock is None}
     return (
         len(missing) * LOG_BYTES
-        + len(to_convert) * _image_bytes(report)
+        + sum(_image_bytes(sets[Path(folder).parent.name]) for folder in to_convert)
         + len(to_build) * ENVIRONMENT_BYTES[report.resolved_device]
-        + (EMBEDDED_BYTES if report.data.images is None else 0)
+        + sum(EMBEDDED_BYTES for data in report.data if data.images is None)
     )
 
 
-def _image_bytes(report: Report) -> int:
-    """The size of the image set, from a few of its classes: network disks are slow to list all."""
-    if report.data.images is None:
+def _image_bytes(data: Data) -> int:
+    """The size of an image set, from a few of its classes: network disks are slow to list all."""
+    if data.images is None:
         return EMBEDDED_BYTES
-    train = report.data.images / "train"
+    train = data.images / "train"
     classes = sorted(path for path in train.glob("*") if path.is_dir())
     few = list(islice(classes, 0, None, max(1, len(classes) // _CLASSES_MEASURED)))
     seen = sum(image.stat().st_size for one in few for image in one.glob("*"))

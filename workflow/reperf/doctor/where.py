@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from reperf.config import Cluster, Report, load_report
 from reperf.doctor.case import largest_shape
 from reperf.errors import ReperfError
-from reperf.machine import check_fits
+from reperf.machine import check_fits, resolve
 from reperf.systems import ROOT
 from reperf.training.slurm import ask, check_cluster, check_profile
 from reperf.written import read_written
@@ -95,17 +95,17 @@ def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]
     """
     settings = _settings_of(profile)
     named = settings.get("configfile", "config.yaml")
-    source = configfile or Path(named[-1] if isinstance(named, list) else named)
-    if not source.exists():
+    chosen = configfile or Path(named[-1] if isinstance(named, list) else named)
+    if not chosen.exists():
         advice = "" if configfile else "; call it where reperf lies, or name one: --configfile FILE"
-        raise ReperfError(f"{source}: No such file or directory{advice}")
-    report = load_report(read_written(source), str(source))
-    check_profile(report, settings.get("executor"), str(source))
+        raise ReperfError(f"{chosen}: No such file or directory{advice}")
+    report = resolve(load_report(read_written(chosen), str(chosen)))
+    check_profile(report, settings.get("executor"), str(chosen))
     if report.cluster is None:
         check_fits(report)
-        return ThisMachine(), report, source
+        return ThisMachine(), report, chosen
     check_cluster(report)
-    return Partition(report, report.cluster), report, source
+    return Partition(report, report.cluster), report, chosen
 
 
 def _settings_of(profile: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from importlib import import_module
 from itertools import chain
 
 from reperf.errors import ReperfError
-from reperf.facts import Refused
+from reperf.logs.facts import Refused
 from reperf.logs.format import Format
 from reperf.logs.scan import LONGEST_GAP, find_records
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from reperf.facts import Facts, Refused
 from reperf.logs.clock import Clock
+from reperf.logs.facts import Facts, Refused
 from reperf.logs.format import Estimate, Record
 
 Published = Callable[[Sequence[Record], Facts], Estimate]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from reperf.facts import Fact, Facts
 from reperf.logs.clock import Clock, tick
+from reperf.logs.facts import Fact, Facts
 
 
 class Record(NamedTuple):
@@ -29,8 +29,9 @@ class Record(NamedTuple):
     """The step, in seconds, in which the log prints its time or duration."""
     rate: float | None = None
     """The printed speed, in the format's own terms."""
-    samples: float | None = None
-    """Samples that all ranks have trained on so far, where the log prints that."""
+    counts: tuple[tuple[str, float], ...] = ()
+    """What all ranks have trained on so far, where the log prints that: samples, and by their names
+    such as tokens what else it counts."""
     text: bytes = b""
     """The record as it stands in the log."""
 

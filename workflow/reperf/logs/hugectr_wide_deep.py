@@ -8,8 +8,8 @@ HugeCTR/wdl/tools/extract_hugectr_logs.py.
 
 from collections.abc import Sequence
 
-from reperf.facts import Facts
 from reperf.logs import estimators
+from reperf.logs.facts import Facts
 from reperf.logs.format import (
     DURATION,
     END,

@@ -15,9 +15,9 @@ MindSpore/resnet50v1.5/extract_mindspore_logs_time.py with its README's flags.
 import re
 from collections.abc import Callable, Sequence
 
-from reperf.facts import Facts, Refused
 from reperf.logs.clock import tick
 from reperf.logs.estimators import needed
+from reperf.logs.facts import Facts, Refused
 from reperf.logs.format import DURATION, NUMBER, Estimate, Format, Read, Record, line
 
 TIME = rf"epoch time: {DURATION} ms, per step time: (?P<per_step>\d{{1,9}}\.\d{{1,6}}) ms"

@@ -2,9 +2,10 @@
 
     :::MLLOG {"key": "tracked_stats", "value": {"iteration": 20, "seconds": 12.3, "samples": 5120, "throughput": 410.2, ..}, ..}
 
-The clock cannot jump, and the log ends with `run_stop`.
+Beside the samples there may be further counts, such as "tokens". The clock cannot jump, and the log
+ends with `run_stop`.
 
-Source: workflow/systems/steplog.py; github.com/mlcommons/logging.
+Source: workflow/trainers/contract/steplog.py; github.com/mlcommons/logging.
 """
 
 import json
@@ -13,11 +14,11 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from reperf.facts import Fact
 from reperf.logs.clock import MONOTONIC
+from reperf.logs.facts import Fact
 from reperf.logs.format import END, Format, Record, line
 from reperf.logs.scan import blocks
-from reperf.records import Status
+from reperf.training.record import Status
 
 # Where no object follows, the rest of the line is passed over: it may hold thousands of beginnings.
 EVENT = line(r":::MLLOG (?:(\{.*\})" + END + "|.*)")
@@ -29,6 +30,8 @@ _FACTS = {
     "world_size": "world_size",
     "parameters": "parameters",
 }
+_NO_COUNTS = {"iteration", "seconds", "loss", "throughput"}
+"""The other numbers of a step are counts."""
 _MARK = b":::MLLOG "
 _LONGEST_EXCUSE = 10_000  # bytes
 _KEYS = ("parameters", "peak_memory_bytes", "run_stop")
@@ -62,13 +65,14 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
     iteration, seconds = value.get("iteration"), value.get("seconds")
     if type(iteration) is not int or not is_number(iteration) or not is_number(seconds):
         return None
-    rate, samples = value.get("throughput"), value.get("samples")
+    rate = value.get("throughput")
+    counts = (item for item in value.items() if item[0] not in _NO_COUNTS and is_number(item[1]))
     return Record(
         iteration=iteration,
         rank=rank,
         time=seconds,
         rate=rate if is_number(rate) else None,
-        samples=samples if is_number(samples) else None,
+        counts=tuple(counts),
         text=match[0],
     )
 

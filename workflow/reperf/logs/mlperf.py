@@ -11,8 +11,8 @@ Source: github.com/mlcommons/logging, mlperf_logging/mllog. No extractor was pub
 import re
 from collections.abc import Iterator
 
-from reperf.facts import Fact
 from reperf.logs.clock import Clock
+from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Record
 from reperf.logs.mllog import EVENT, has_ended, is_count, is_number, read_event
 
@@ -39,7 +39,7 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
         time=event["time_ms"] / 1000,
         tick=0.001,
         rate=rate,
-        samples=count if "samples_count" in metadata else None,
+        counts=(("samples", count),) if "samples_count" in metadata else (),
         text=match[0],
     )
 

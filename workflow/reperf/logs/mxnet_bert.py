@@ -9,8 +9,8 @@ Source: github.com/dmlc/gluon-nlp at 7b7bf602, scripts/bert/pretraining_utils.py
 MxNet/BERT/extract_mxnet_logs.py.
 """
 
-from reperf.facts import Facts
 from reperf.logs import estimators
+from reperf.logs.facts import Facts
 from reperf.logs.format import DURATION, ITERATION, NUMBER, Format, Record, facts_by, line
 
 

@@ -8,9 +8,9 @@ OneFlow/ClickThroughRate/WideDeepLearning/extract_info_from_log.py.
 
 from collections.abc import Sequence
 
-from reperf.facts import Facts
 from reperf.logs import estimators
 from reperf.logs.clock import DATE
+from reperf.logs.facts import Facts
 from reperf.logs.format import (
     DURATION,
     END,

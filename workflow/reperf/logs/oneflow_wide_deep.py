@@ -9,8 +9,8 @@ OneFlow/ClickThroughRate/WideDeepLearning/extract_info_from_log.py.
 
 from collections.abc import Sequence
 
-from reperf.facts import Facts, Refused
 from reperf.logs.clock import UNIX
+from reperf.logs.facts import Facts, Refused
 from reperf.logs.format import END, ITERATION, NUMBER, Estimate, Format, Record, line, time_by
 from reperf.logs.hugectr_wide_deep import ARGUMENTS
 

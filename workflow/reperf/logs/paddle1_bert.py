@@ -9,8 +9,8 @@ Source: github.com/PaddlePaddle/models at release/1.8,
 PaddleNLP/pretrain_language_models/BERT/train.py; DLPerf PaddlePaddle/bert/extract_paddle_logs.py.
 """
 
-from reperf.facts import Facts
 from reperf.logs import estimators
+from reperf.logs.facts import Facts
 from reperf.logs.format import EPOCH, ITERATION, NUMBER, RATE, Format, Record, line
 
 PATTERN = line(

@@ -9,8 +9,8 @@ PaddleCV/image_classification/utils/utility.py; DLPerf
 PaddlePaddle/resnet50v1.5/extract_paddle_logs.py.
 """
 
-from reperf.facts import Facts
 from reperf.logs import estimators
+from reperf.logs.facts import Facts
 from reperf.logs.format import (
     DURATION,
     EPOCH,

@@ -10,8 +10,8 @@ PyTorch/resnet50v1.5/extract_pytorch_logs_time.py.
 
 from collections.abc import Sequence
 
-from reperf.facts import Facts
 from reperf.logs import estimators
+from reperf.logs.facts import Facts
 from reperf.logs.format import (
     DURATION,
     EPOCH,

@@ -1,6 +1,5 @@
 """Logs wherever they lie: files, folders and archives of them, measured one after the other."""
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -11,17 +10,21 @@ from pathlib import Path, PurePath
 from signal import SIG_DFL, SIGINT, signal
 from typing import IO
 
+from pydantic import BaseModel, Field, ValidationError
+
 from reperf.archive.container import MANIFEST
-from reperf.archive.layout import CELLS, CONFIG
-from reperf.config import Run, Window, load_report
+from reperf.archive.names import CELLS, CONFIG
+from reperf.config import Run, Window
 from reperf.errors import ReperfError
-from reperf.facts import Fact, Facts, facts_in_path
+from reperf.faults import first_fault
+from reperf.layout import RUN_RECORD
 from reperf.logs import NO_FORMAT, formats, mllog
-from reperf.measuring.measure import Measurement, Method, Sources, measure_log
+from reperf.logs.facts import Fact, Facts, facts_in_path
+from reperf.measuring.measure import Measurement, Method, Told, measure_log
 from reperf.measuring.safe_archive import DAMAGE, ArchivedFile, is_archive, open_archive
 from reperf.measuring.walk import files_below
-from reperf.records import LARGEST_RECORD, RECORD, RunRecord
-from reperf.systems import WORKLOADS
+from reperf.systems import load_workloads
+from reperf.training.record import LARGEST_RECORD, RunRecord
 
 SUFFIXES = (".log", ".txt", ".out", ".err")
 """Names under which a log in a folder or archive is looked for."""
@@ -46,7 +49,7 @@ class Question:
 
     method: Method
     log_format: str | None = None
-    told: Sources = ()
+    told: Told = ()
     digests: bool = False
     planned: Run | None = None
 
@@ -82,7 +85,7 @@ def own_run(run: Run, method: Method) -> Answer:
         run: as the configuration plans it.
         method: how to measure.
     """
-    log = run.folder / "train.log"
+    log = run.log
     question = Question(method, mllog.FORMAT.name, digests=True, planned=run)
     found = _of_unit(question, _Unit(log, sure=True))
     if len(found) == 1:
@@ -132,7 +135,7 @@ def _units(path: Path) -> list[_Unit]:
 def files_of(path: Path) -> list[Path]:
     """The files that are read when a file or folder is measured, run records included."""
     logs = [unit.path for unit in _units(path)]
-    records = {log.with_name(RECORD) for log in logs if not is_archive(log)}
+    records = {log.with_name(RUN_RECORD) for log in logs if not is_archive(log)}
     return [*logs, *sorted(filter(_is_read, records))]
 
 
@@ -142,7 +145,7 @@ def _is_read(record: Path) -> bool:
 
 def _is_looked_at(path: Path) -> bool:
     if path.suffix in SUFFIXES and path.parent.parent.name == "tries":
-        return not (path.parents[2] / RECORD).exists()  # the last try lies beside the record
+        return not (path.parents[2] / RUN_RECORD).exists()  # the last try lies beside the record
     return path.suffix in SUFFIXES or is_archive(path)
 
 
@@ -154,7 +157,7 @@ def _of_unit(question: Question, unit: _Unit) -> list[Answer]:
         if is_archive(path):
             return _of_archive(path, question)
         name = os.fsencode(path).decode(errors="replace")
-        content = _content_of(path.with_name(RECORD))
+        content = _content_of(path.with_name(RUN_RECORD))
         with path.open("rb") as stream:
             found = _of_stream(name, stream, question, content)
     except (ReperfError, OSError) as error:
@@ -181,14 +184,14 @@ def _of_archive(path: Path, question: Question) -> list[Answer]:
     with open_archive(path) as files:
         inside = {file.name for file in files}
         logs = [file for file in files if _is_looked_at_inside(file.name, inside)]
-        windows = {} if question.method.window else _recorded_windows(files)
+        recorded = {} if question.method.window else _recorded(files)
         records = _records_beside(logs, files)
         found = []
         for file in logs:
             name, record = f"{path}/{file.name}", records.get(_beside(file.name))
             try:
                 with file.open() as stream:
-                    asked = _by_window(question, windows, file.name)
+                    asked = _as_recorded(question, recorded, file.name)
                     answered = _of_stream(name, stream, asked, record)
             except (OSError, *DAMAGE) as error:
                 answered = [_refused(name, f"damaged in the archive: {error}", question)]
@@ -196,8 +199,11 @@ def _of_archive(path: Path, question: Question) -> list[Answer]:
     return found or [_refused(str(path), "no log is in it", question)]
 
 
-def _recorded_windows(files: list[ArchivedFile]) -> dict[str, Window]:
-    """The windows by which an archive of ours was measured: beginning of a log's name -> window.
+def _recorded(files: list[ArchivedFile]) -> dict[str, tuple[Window, str | None]]:
+    """How an archive of ours was measured: beginning of a log's name -> window and unit.
+
+    No more than this is read of its configuration: another version's may hold what this one does
+    not know.
 
     Raises:
         ReperfError: it seems to be one of ours, and its configuration is none.
@@ -207,31 +213,62 @@ def _recorded_windows(files: list[ArchivedFile]) -> dict[str, Window]:
         return {}
     try:
         with members[CONFIG].open() as stream:
-            report = load_report(json.loads(_read_record(stream)), CONFIG)
-    except (OSError, RecursionError, *DAMAGE) as error:
+            report = _OfReport.model_validate_json(_read_record(stream))
+    except ValidationError as error:
+        fault = first_fault(error, _OfReport, {})
+        raise ReperfError(f"{CONFIG}: is no configuration: {fault}") from None
+    except (OSError, *DAMAGE) as error:
         raise ReperfError(f"{CONFIG}: is no configuration: {error}") from None
-    windows = {
-        f"{source.path}": source.window or report.window
-        for suite in report.suites
-        for source in suite.sources
-    }
-    return {**windows, "results/runs/": report.window}
+    found = {}
+    for suite in report.suites:
+        usual = suite.window or report.window
+        found[f"results/runs/{suite.name}/"] = usual, suite.unit
+        for source in suite.sources:
+            found[source.path] = source.window or usual, suite.unit
+    return found
 
 
-def _by_window(question: Question, windows: Mapping[str, Window], name: str) -> Question:
-    window = next((one for root, one in windows.items() if name.startswith(root)), None)
-    return replace(question, method=replace(question.method, window=window)) if window else question
+class _OfSource(BaseModel):
+    path: str
+    window: Window | None = None
+
+
+class _OfSuite(BaseModel):
+    """Before reperf 0.3 no suite had a window or a unit of its own."""
+
+    name: str
+    window: Window | None = None
+    unit: str | None = None
+    sources: tuple[_OfSource, ...] = Field((), alias="from")
+
+
+class _OfReport(BaseModel):
+    """What the configuration in an archive says of how it was measured."""
+
+    window: Window
+    suites: tuple[_OfSuite, ...]
+
+
+def _as_recorded(
+    question: Question, recorded: Mapping[str, tuple[Window, str | None]], name: str
+) -> Question:
+    method = question.method
+    for root, (window, unit) in recorded.items():
+        if name.startswith(root):
+            method = replace(method, window=window, unit=method.unit or unit)
+            return replace(question, method=method)
+    return question
 
 
 def _is_looked_at_inside(name: str, inside: set[str]) -> bool:
     path = PurePath(name)
-    if path.parent.parent.name == "tries" and str(path.parents[2] / RECORD) in inside:
+    if path.parent.parent.name == "tries" and str(path.parents[2] / RUN_RECORD) in inside:
         return False
     return path.suffix in SUFFIXES
 
 
 def _beside(name: str) -> str:
-    return str(PurePath(name).with_name(RECORD))
+    return str(PurePath(name).with_name(RUN_RECORD))
 
 
 def _records_beside(logs: list[ArchivedFile], files: list[ArchivedFile]) -> Mapping[str, bytes]:
@@ -314,10 +351,11 @@ def facts_of_run(run: Run) -> list[Fact]:
     """What a run's configuration says about its log."""
     return [
         ("workload", run.workload),
-        ("parameters", WORKLOADS[run.workload]["parameters"]),
+        ("parameters", load_workloads()[run.workload].parameters_of(run.shape)),
         ("precision", run.precision),
-        ("image_size", run.image_size),
+        *run.shape.items(),
         ("batch_size", run.batch_size),
+        ("replicas", run.stages[0] if run.stages else None),
         ("nodes", run.nodes),
         ("devices_per_node", run.devices_per_node),
     ]

@@ -5,15 +5,16 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 
-from reperf.config import LogSource, Report, Run, Suite, Window, topology_shape
+from reperf.archive.names import fault_of_name, shown
+from reperf.config import LogSource, Report, Run, Suite, topology_shape
 from reperf.errors import ReperfError
-from reperf.facts import unit_of
 from reperf.logs import format_called
+from reperf.logs.facts import Fact
 from reperf.logs.format import Format
 from reperf.measuring.found_logs import Answer, Question, answers, files_of, own_run
-from reperf.measuring.measure import Method
-from reperf.member_names import fault_of_name, shown
-from reperf.systems import WORKLOADS
+from reperf.measuring.measure import Measurement, Method
+from reperf.measuring.units import ANY, counts, per_second, unit_of
+from reperf.systems import load_workloads
 from reperf.text import printable
 
 Row = dict[str, object]
@@ -49,25 +50,24 @@ def _check_source(source: LogSource) -> None:
             raise ReperfError(f"{shown(str(file))} {fault}")
 
 
-def measure_suite(suite: Suite, runs: Iterable[Run], window: Window) -> list[Row]:
+def measure_suite(suite: Suite, runs: Iterable[Run]) -> list[Row]:
     """Measure all that a suite names: its own runs, and the logs of others.
 
     Args:
-        suite: the suite.
+        suite: the suite, which says the window and the unit.
         runs: its own, as the configuration plans them.
-        window: iterations of warm-up and in the window.
 
     Returns:
-        The rows of measurements.csv, see reperf.tables.MEASUREMENTS.
+        The rows of measurements.csv, see reperf.measuring.tables.MEASUREMENTS.
     """
-    method = Method(window=window)
+    method = Method(window=suite.window, unit=suite.unit)
     rows = [row_of(suite, own_run(run, method)) for run in runs]
     for source in suite.sources:
-        rows += _measure_source(suite, source, window)
+        rows += _measure_source(suite, source)
     return rows
 
 
-def _measure_source(suite: Suite, source: LogSource, window: Window) -> list[Row]:
+def _measure_source(suite: Suite, source: LogSource) -> list[Row]:
     nodes, devices = topology_shape(source.topology) if source.topology else (None, None)
     told = [
         ("workload", suite.workload),
@@ -75,11 +75,10 @@ def _measure_source(suite: Suite, source: LogSource, window: Window) -> list[Row
         ("nodes", nodes),
         ("devices_per_node", devices),
         ("batch_size", suite.batch_size),
-        # Without runs of its own, a suite's table says nothing of a shape.
-        ("image_size", suite.image_size if suite.entries else None),
+        *_told_of_shape(suite),
     ]
     question = Question(
-        method=Method(source.method, source.window or window),
+        method=Method(source.method, source.window or suite.window, suite.unit),
         log_format=source.format,
         told=[("the configuration", told)],
         digests=True,
@@ -134,7 +133,7 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         "status": status,
         "reason": reason,
         "throughput": measured.throughput if status == "ok" else None,
-        "unit": measured.unit or unit_of(suite.workload),
+        "unit": _unit(suite, measured),
         "first": measured.first,
         "last": measured.last,
         "samples": measured.samples,
@@ -148,6 +147,18 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
     }
 
 
+def _told_of_shape(suite: Suite) -> Iterable[Fact]:
+    """What a suite says of the shape of others' samples: nothing, where it leaves the shape out."""
+    usual = suite.shape == load_workloads()[suite.workload].default_shape
+    return () if usual and not suite.entries else suite.shape.items()
+
+
+def _unit(suite: Suite, measured: Measurement) -> str:
+    """The unit of a row: that of the log's samples, where it is samples that the suite counts."""
+    asked = per_second(suite.unit)
+    return (measured.unit or asked) if asked == unit_of(suite.workload) else asked
+
+
 def _place(row: Row) -> tuple:
     """Where a row stands among those of its source: small topologies first."""
     size = row["num_nodes"] or 0, row["devices_per_node"] or 0
@@ -158,7 +169,10 @@ def _verdict(suite: Suite, answer: Answer, placed: bool) -> tuple[str, str]:
     measured, record = answer.measured, answer.record
     if record is not None and record.status != "ok":
         return record.status, record.reason
-    others = set(map(unit_of, WORKLOADS)) - {unit_of(suite.workload)}
+    others = {per_second(count) for count in counts()} - {
+        per_second(suite.unit),
+        per_second(ANY),
+    }
     if measured.status == "ok" and measured.unit in others:
         return "refused", f"it counts {measured.unit}, which is not what {suite.workload} counts"
     if measured.status == "ok" and not placed:

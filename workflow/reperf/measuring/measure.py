@@ -10,14 +10,22 @@ from dataclasses import dataclass
 from typing import IO, Literal
 
 from reperf.config import Window
-from reperf.facts import Fact, Facts, Refused, unit_of
 from reperf.logs import recognise
+from reperf.logs.facts import Fact, Facts, Refused
 from reperf.logs.format import Format
-from reperf.logs.runs import LoggedRun, training_runs, whole_log
+from reperf.logs.logged_runs import LoggedRun, training_runs, whole_log
 from reperf.logs.scan import blocks
-from reperf.measuring.window import FASTEST, SLOWEST, by_window, in_order, intervals, step_samples
+from reperf.measuring.units import further_count, per_second, unit_of
+from reperf.measuring.window_rule import (
+    FASTEST,
+    SLOWEST,
+    by_window,
+    in_order,
+    intervals,
+    step_samples,
+)
 
-Sources = Sequence[tuple[str, Iterable[Fact]]]
+Told = Sequence[tuple[str, Iterable[Fact]]]
 """Who else knows about a log's runs, and what."""
 
 
@@ -28,11 +36,14 @@ class Method:
     Attributes:
         name: the window rule, or what the format's published extractor does.
         window: of the window rule; None: the one that an archive of ours records, else the usual.
+        unit: what to count, such as tokens; None: what an archive of ours records, else samples,
+            whatever they are called.
         ends: the iterations, as the log prints them, between which to measure instead.
     """
 
     name: Literal["window", "published"] = "window"
     window: Window | None = None
+    unit: str | None = None
     ends: tuple[int, int] | None = None
 
     def ends_in(self, log_format: Format) -> list[tuple[int, int]]:
@@ -50,7 +61,10 @@ class Method:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one training run's log gives: a throughput, or the reason why there is none."""
+    """What one training run's log gives: a throughput, or the reason why there is none.
+
+    `samples` are those in the window, or what else the unit counts.
+    """
 
     log: str
     format: str | None
@@ -72,7 +86,7 @@ def measure_log(
     stream: IO[bytes],
     method: Method,
     log_format: Format | None = None,
-    sources: Sources = (),
+    told: Told = (),
 ) -> Iterator[tuple[Measurement, Facts]]:
     """Measure every training run that a log holds.
 
@@ -81,7 +95,7 @@ def measure_log(
         stream: the log's bytes; read once, in pieces.
         method: how to measure.
         log_format: the log's format; left out, it is found from the content.
-        sources: what others know about the runs; the log itself is asked first.
+        told: what others know about the runs; the log itself is asked first.
 
     Yields:
         What each run gives, and what is known about it.
@@ -96,7 +110,7 @@ def measure_log(
     found = False
     for run in _runs(pieces, log_format, method):
         found = True
-        yield _measure_run(name, run, log_format, method, sources)
+        yield _measure_run(name, run, log_format, method, told)
     if not found:
         reason = f"no iteration as {log_format.name} prints it is in the log"
         yield Measurement(name, log_format.name, "refused", reason, method=method.name), Facts()
@@ -110,7 +124,7 @@ def _runs(pieces: Iterable[bytes], log_format: Format, method: Method) -> Iterab
 
 
 def _measure_run(
-    name: str, run: LoggedRun, log_format: Format, method: Method, sources: Sources
+    name: str, run: LoggedRun, log_format: Format, method: Method, told: Told
 ) -> tuple[Measurement, Facts]:
     facts = Facts()
     found = {"method": method.name, "unit": log_format.unit}
@@ -120,13 +134,15 @@ def _measure_run(
     try:
         if run.overflow:
             raise Refused("it prints more lines up to the window's end than any run does")
-        for source, known in (("the log", run.facts), *sources):
-            facts.add(source, known)
-        found["unit"] = log_format.unit or unit_of(facts.get("workload"))
+        for teller, known in (("the log", run.facts), *told):
+            facts.add(teller, known)
+        workload = facts.get("workload")
+        further = further_count(method.unit, workload, log_format.unit)
+        found["unit"] = per_second(further) if further else log_format.unit or unit_of(workload)
         if method.name == "published":
-            found |= _published(run, log_format, facts)
+            found |= _published(run, log_format, facts, further)
         else:
-            found |= by_window(run, log_format, method.ends_in(log_format), facts)
+            found |= by_window(run, log_format, method.ends_in(log_format), facts, further)
     except Refused as refusal:
         status, reason = "refused", str(refusal)
     except ArithmeticError as error:
@@ -135,9 +151,11 @@ def _measure_run(
     return Measurement(name, log_format.name, status, reason, **found), facts
 
 
-def _published(run: LoggedRun, log_format: Format, facts: Facts) -> dict:
+def _published(run: LoggedRun, log_format: Format, facts: Facts, further: str | None) -> dict:
     if log_format.published is None:
         raise Refused(f"no extractor was published for {log_format.name}")
+    if further is not None:
+        raise Refused(f"the published method does not count {further}")
     estimate = log_format.published(run.records, facts)
     if not SLOWEST <= estimate.throughput <= FASTEST:
         raise Refused(f"the published method gives {estimate.throughput:g}")

@@ -18,8 +18,8 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from reperf.archive.names import fault_of_name, shown
 from reperf.errors import ReperfError
-from reperf.member_names import fault_of_name, shown
 
 MOST_MEMBERS = 20_000
 MOST_NAMES = 1 << 25

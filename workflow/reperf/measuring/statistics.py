@@ -73,13 +73,17 @@ def median_interval(values: Sequence[float]) -> Interval | None:
 
 
 def speedup(median: float, baseline: float) -> float:
-    """How many times faster than one device, from unrounded medians, rounded half-even to 2."""
+    """How many times faster than the baseline, from unrounded medians, rounded half-even to 2."""
     return float(round(Fraction(median) / Fraction(baseline), 2))
 
 
-def efficiency(median: float, baseline: float, devices: int) -> float:
-    """The speedup's share of the ideal one, from unrounded medians, rounded half-even to 4."""
-    return float(round(Fraction(median) / Fraction(baseline) / devices, 4))
+def efficiency(median: float, baseline: float, ideal: Fraction) -> float:
+    """The speedup's share of the ideal one, from unrounded medians, rounded half-even to 4.
+
+    Args:
+        ideal: devices over those of the baseline.
+    """
+    return float(round(Fraction(median) / Fraction(baseline) / ideal, 4))
 
 
 def compare(ours: Sequence[float], theirs: Sequence[float]) -> tuple[Verdict, float]:

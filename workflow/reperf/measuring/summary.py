@@ -1,24 +1,30 @@
 """From runs to cells: one row a cell, each with its numbers or the reason why it has none."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from fractions import Fraction
 
 import pandas as pd
 
 from reperf.config import Cell
 from reperf.errors import ReperfError
-from reperf.facts import unit_of
 from reperf.measuring.statistics import efficiency, speedup, spread
-from reperf.tables import IDENTITY, SUMMARY
+from reperf.measuring.tables import IDENTITY, SUMMARY
+from reperf.measuring.units import per_second, unit_of
 
-BASELINE = "1n1g"
 CELL = [*IDENTITY, "source"]
 """The columns that runs of one cell have in common."""
 PLACE = ("topology", "num_nodes", "devices_per_node")
 """Those of them that speedup compares over."""
 
 
-def summarise(measurements: pd.DataFrame, cells: Iterable[Cell] = ()) -> list[dict]:
+def summarise(
+    measurements: pd.DataFrame,
+    cells: Iterable[Cell] = (),
+    *,
+    unit: str | None = None,
+    baseline: str | None = None,
+) -> list[dict]:
     """The rows of summary.csv.
 
     Args:
@@ -26,6 +32,8 @@ def summarise(measurements: pd.DataFrame, cells: Iterable[Cell] = ()) -> list[di
         cells: what the configuration asks to run, in the table's order; those that cannot run
             have no measurements. Behind them stand all other cells that were measured, but for
             logs of which nothing says on what topology they ran.
+        unit: what cells without measurements would have counted, such as images.
+        baseline: the topology that speedup is against; None: of each series, the smallest.
     """
     placed = measurements[measurements["topology"] != ""]
     groups = {_key(name): runs for name, runs in placed.groupby(CELL, sort=False, dropna=False)}
@@ -33,13 +41,14 @@ def summarise(measurements: pd.DataFrame, cells: Iterable[Cell] = ()) -> list[di
     for cell in cells:
         key = _key(_identity(cell).values())
         if cell.unsupported:
-            rows.append(_unsupported(cell))
+            rows.append(_unsupported(cell, unit))
         elif key in groups:
             rows.append(_measured(groups.pop(key)))
         else:
             raise ReperfError(f"measurements.csv: no run of the cell {'/'.join(filter(None, key))}")
     rows += map(_measured, groups.values())
-    return list(_with_speedup(rows))
+    _add_speedup(rows, baseline)
+    return rows
 
 
 def _key(values: Iterable[object]) -> tuple[str, ...]:
@@ -50,7 +59,7 @@ def _identity(cell: Cell) -> dict:
     return cell.runs[0].identity | {"source": ""}
 
 
-def _unsupported(cell: Cell) -> dict:
+def _unsupported(cell: Cell, unit: str | None) -> dict:
     return (
         dict.fromkeys(SUMMARY)
         | _identity(cell)
@@ -58,7 +67,7 @@ def _unsupported(cell: Cell) -> dict:
             "status": "unsupported",
             "reason": cell.unsupported,
             "n": 0,
-            "unit": unit_of(cell.runs[0].workload),
+            "unit": per_second(unit) if unit else unit_of(cell.runs[0].workload),
         }
     )
 
@@ -109,21 +118,36 @@ def _verdict(runs: pd.DataFrame) -> tuple[str, str]:
     return status, others + reason
 
 
-def _with_speedup(rows: list[dict]) -> Iterator[dict]:
-    """Add speedup and efficiency against the same entry's cell on one device."""
-    entry = [column for column in CELL if column not in PLACE]
-    baselines = {
-        _key(row[column] for column in entry): row["throughput_median"]
-        for row in rows
-        if row["topology"] == BASELINE
-    }
+def _add_speedup(rows: Iterable[dict], baseline: str | None) -> None:
+    """Add speedup and efficiency, and the baseline that they are against.
+
+    The baseline is a cell of the same series. Where it gave no number, there is no speedup: a
+    larger topology does not stand in for it.
+    """
+    series = defaultdict(list)
     for row in rows:
-        baseline = baselines.get(_key(row[column] for column in entry))
-        median = row["throughput_median"]
-        if baseline is not None and median is not None:
-            devices = int(row["num_nodes"]) * int(row["devices_per_node"])
-            row |= {
-                "speedup": speedup(median, baseline),
-                "efficiency": efficiency(median, baseline, devices),
-            }
-        yield row
+        series[_key(row[column] for column in CELL if column not in PLACE)].append(row)
+    for own in series.values():
+        against = baseline or min(own, key=_size)["topology"]
+        base = next((row for row in own if row["topology"] == against), None)
+        if base is not None and base["throughput_median"] is not None:
+            for row in own:
+                row.update(_speedup_over(base, row))
+
+
+def _speedup_over(base: dict, row: dict) -> dict:
+    median = row["throughput_median"]
+    if median is None:
+        return {}
+    ideal = Fraction(_size(row)[0], _size(base)[0])
+    return {
+        "speedup": speedup(median, base["throughput_median"]),
+        "efficiency": efficiency(median, base["throughput_median"], ideal),
+        "baseline": base["topology"],
+    }
+
+
+def _size(row: dict) -> tuple[int, int]:
+    """How large a cell's topology is: devices, and of equally many on fewer nodes first."""
+    nodes, devices = int(row["num_nodes"]), int(row["devices_per_node"])
+    return nodes * devices, nodes

@@ -1,12 +1,13 @@
 """What a job gave: a run's throughput or status, and the reason why a job failed."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from reperf.config import Window
 from reperf.logs import mllog
 from reperf.measuring.measure import Method, measure_log
-from reperf.progress.text import duration, one_line
+from reperf.progress.phrases import duration, one_line
 
 _TAIL = 64 * 1024
 _RECORD = 16 * 1024 * 1024
@@ -15,13 +16,13 @@ State = tuple[int, int] | None
 """By what a file that is written anew differs from before: its time in ns and its bytes."""
 
 
-def of_run(record: Path, log: Path, window: Window) -> tuple[bool, str]:
+def of_run(record: Path, log: Path, windows: Mapping[str, Window]) -> tuple[bool, str]:
     """What a run gave that has ended.
 
     Args:
         record: its run.json.
         log: its train.log, which is measured as the report does.
-        window: the measured iterations.
+        windows: the measured iterations of each suite.
 
     Returns:
         Whether it is a result, and "25.30 images/s (12 s)" or the status and the reason.
@@ -32,7 +33,7 @@ def of_run(record: Path, log: Path, window: Window) -> tuple[bool, str]:
         status, reason, seconds = said["status"], said["reason"], float(said["seconds"])
         took = f" ({duration(seconds)})" if seconds else ""
         if status == "ok":
-            gave, good = _throughput(log, window)
+            gave, good = _throughput(log, windows.get(said["run"]["suite"], Window()))
             return good, gave + took
         return status in ("oom", "unsupported"), one_line(f"{status}: {reason}") + took
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:

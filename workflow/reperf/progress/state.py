@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reperf.config import Window
+from reperf.layout import RUN_LOG, RUN_RECORD
 from reperf.progress.outcome import State, of_run, reason_in, state_of, tail
 from reperf.progress.pace import Pace
-from reperf.progress.text import about, one_line
+from reperf.progress.phrases import about, one_line
 
 RUN = "train"
 """The rule that makes runs."""
@@ -52,7 +53,7 @@ class Progress:
         self._ended = 0
         self.runs = 0
         self.steps = 0
-        self.window = Window()
+        self.windows: Mapping[str, Window] = {}
 
     def planned(self, counts: Mapping[str, int]) -> Line:
         """The plan is made.
@@ -111,8 +112,8 @@ class Progress:
         self._ended += 1
         self._pace.ended(self._clock())
         files = {file.name: file for file in job.outputs}
-        good, gave = of_run(files["run.json"], files["train.log"], self.window)
-        where = "" if good else f"; its log: {files['train.log']}"
+        good, gave = of_run(files[RUN_RECORD], files[RUN_LOG], self.windows)
+        where = "" if good else f"; its log: {files[RUN_LOG]}"
         return Line(f"{named}: {gave}{where}{self._left('; ')}", bad=not good)
 
     def failed(self, number: int, rule: str, logs: Sequence[str], message: str) -> Line:

@@ -5,11 +5,9 @@ mean. Nothing here was measured by reperf, and nothing that was is mixed in.
 """
 
 from reperf.published.discrepancies import Discrepancy, discrepancies
-from reperf.published.facts import FILES
-from reperf.published.tables import PublishedTable, load_tables, published_for
+from reperf.published.rebuilt import PublishedTable, load_tables, published_for
 
 __all__ = [
-    "FILES",
     "Discrepancy",
     "PublishedTable",
     "discrepancies",

@@ -5,7 +5,7 @@ from functools import cache
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from reperf.published.facts import TABLES
+from reperf.published.numbers import TABLES
 
 
 class _Model(BaseModel):

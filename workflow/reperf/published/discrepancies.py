@@ -15,7 +15,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from reperf.published.definitions import load_definitions
-from reperf.published.facts import published_numbers, published_repeats
+from reperf.published.numbers import published_numbers, published_repeats
 
 SERIES = ["framework", "words", "framework_version", "model", "precision", "batch_size_per_device"]
 LABEL = ["framework_version", "precision", "batch_size_per_device"]

@@ -7,12 +7,12 @@ from pathlib import Path
 import pandas as pd
 
 from reperf.config import Report
-from reperf.doctor.record import Diagnosis
+from reperf.doctor.diagnosis import Diagnosis
 from reperf.files import whole_file
-from reperf.records import RunRecord
 from reperf.report.context import gather
 from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
+from reperf.training.record import RunRecord
 
 
 def write_report(

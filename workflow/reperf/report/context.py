@@ -13,14 +13,15 @@ from typing import Any
 import pandas as pd
 
 from reperf.config import Report, Suite
-from reperf.doctor.record import Diagnosis
-from reperf.labels import series_of, system_title, title_of, unit_of
+from reperf.doctor.diagnosis import Diagnosis
+from reperf.drawing.labels import series_of, system_title, title_of, unit_of
+from reperf.layout import RUN_RECORD
 from reperf.measuring.statistics import Verdict, compare
+from reperf.printed import count
 from reperf.published import PublishedTable, load_tables, published_for
 from reperf.published.discrepancies import Discrepancy, discrepancies
-from reperf.records import Environment, Host, RunRecord
-from reperf.report.formats import count
 from reperf.systems import load_systems
+from reperf.training.record import Environment, Host, RunRecord
 
 Row = Any
 """A row of a table, as pandas' itertuples gives it."""
@@ -45,7 +46,7 @@ class RunView:
 
     @property
     def record_path(self) -> str:
-        return str(PurePath(self.row.log).with_name("run.json"))
+        return str(PurePath(self.row.log).with_name(RUN_RECORD))
 
 
 @dataclass(frozen=True)
@@ -337,7 +338,11 @@ def _conditions(config: Report, suite: Suite, unit: str) -> str:
     sources = ", ".join(source.id for source in suite.sources)
     if not suite.entries:
         return f"Logs from {sources}"
-    size = f", {suite.image_size} x {suite.image_size} pixels" if unit == "images/s" else ""
+    size = (
+        f", {suite.shape.get('image_size')} x {suite.shape.get('image_size')} pixels"
+        if unit == "images/s"
+        else ""
+    )
     repeats = suite.repeats or config.repeats
     beside = f"; beside them logs from {sources}" if sources else ""
     return f"{INPUTS[suite.input]}{size}; {count(repeats, 'repeat')} a cell{beside}"
@@ -347,7 +352,7 @@ def _published(suite: Suite, cells: pd.DataFrame, unit: str) -> Mapping[tuple, l
     """The published cells that may stand beside a suite's, by what they must have in common."""
     found = defaultdict(list)
     if suite.input == "synthetic" or (
-        unit == "images/s" and suite.image_size != PUBLISHED_IMAGE_SIZE
+        unit == "images/s" and suite.shape.get("image_size") != PUBLISHED_IMAGE_SIZE
     ):
         return found
     for size in cells["batch_size_per_device"].unique():

@@ -7,9 +7,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from reperf.palette import GRID, INK, MUTED, PAPER
+from reperf.drawing.palette import GRID, INK, MUTED, PAPER
+from reperf.layout import FIGURE_KINDS
+from reperf.printed import FILTERS, TESTS
 from reperf.report.context import Context
-from reperf.report.formats import FILTERS, TESTS
 from reperf.text import printable, printable_lines
 
 # Where style.css says what a colour is in light and in dark.
@@ -34,6 +35,7 @@ def render_html(context: Context, figures: Path) -> str:
     )
     environment.filters |= FILTERS | {"block": block}
     environment.tests |= TESTS
+    environment.globals["figure_kinds"] = FIGURE_KINDS
     return environment.get_template("report.html.j2").render(
         report=context,
         style=Markup(STYLE.read_text(encoding="utf-8")),
@@ -56,10 +58,11 @@ def inline_svg(path: Path, name: str, label: str) -> Markup:
     """A figure of ours as part of a page, in the page's colours.
 
     Args:
-        path: the SVG file that reperf.figures wrote.
+        path: the SVG file that reperf.drawing.figures wrote.
         name: makes the ids unique among the page's figures.
         label: what the figure shows, for those who do not see it.
     """
+    # Not ElementTree: it would write every tag of the page's figures anew, to replace a few words.
     text = path.read_text(encoding="utf-8")
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)

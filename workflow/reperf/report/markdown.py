@@ -6,8 +6,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from reperf.printed import FILTERS, TESTS
 from reperf.report.context import Context
-from reperf.report.formats import FILTERS, TESTS
 from reperf.text import printable, printable_lines
 
 # Marks wherever they stand; those that begin a list, a rule or a heading; and what many readers of

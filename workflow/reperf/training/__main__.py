@@ -11,8 +11,8 @@ import argparse
 import json
 from pathlib import Path
 
+from reperf.building.script import script
 from reperf.config import Run
-from reperf.script import script
 from reperf.training.places import place_of
 from reperf.training.train import train
 

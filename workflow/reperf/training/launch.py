@@ -16,11 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
+from reperf.building.keeper import adopt_orphans, kill_descendants
 from reperf.errors import ReperfError
-from reperf.keeper import adopt_orphans, kill_descendants
 from reperf.logs import mllog
 from reperf.logs.scan import after_labels
-from reperf.records import LastHeard
+from reperf.training.record import LastHeard
 
 STEP_MARK = b":::MLLOG "
 LONGEST_PIECE = 1 << 20

@@ -75,12 +75,16 @@ def resources_of_run(report: Report) -> dict[str, Any]:
         memory = ["--mem=0"] if cluster.exclusive and cluster.memory_mb is None else []
         return shlex.join(["--ntasks-per-node=1", *gpus, *exclusive, *memory, *cluster.options])
 
+    def minutes(wildcards: Any) -> int:  # noqa: ANN401
+        return -(-limits[wildcards.suite] // 60) + cluster.spare_minutes
+
+    limits = {suite.name: suite.time_limit for suite in report.suites}
     asked = {
         "nodes": nodes,
         "tasks": nodes,
         "cpus_per_task": cpus,
         "sbatch_options": options,
-        "runtime": -(-report.time_limit // 60) + cluster.spare_minutes,
+        "runtime": minutes,
         "mem_mb": cluster.memory_mb,
         "slurm_partition": cluster.partition,
         "slurm_account": cluster.account,
@@ -88,21 +92,21 @@ def resources_of_run(report: Report) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def check_profile(report: Report, executor: str | None, source: str) -> None:
+def check_profile(report: Report, executor: str | None, configfile: str) -> None:
     """Refuse a report for a cluster on this machine, and one for this machine on a cluster.
 
     Args:
         executor: the one that the profile names, if it names one.
-        source: the report's file, for the message.
+        configfile: the report's file, for the message.
 
     Raises:
         ReperfError: the report and the executor do not go together.
     """
     if report.cluster and executor != EXECUTOR:
-        raise ReperfError(f"{source}: cluster: the report is for one; allowed: --profile slurm")
+        raise ReperfError(f"{configfile}: cluster: the report is for one; allowed: --profile slurm")
     if executor == EXECUTOR and not report.cluster:
         raise ReperfError(
-            f"{source}: cluster: missing; --profile slurm needs it, see docs/cluster.md"
+            f"{configfile}: cluster: missing; --profile slurm needs it, see docs/cluster.md"
         )
 
 

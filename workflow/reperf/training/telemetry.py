@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pynvml
 
 from reperf.machine import gpus
-from reperf.records import Power
+from reperf.training.record import Power
 
 _SAMPLE_SECONDS = 0.5
 

@@ -7,16 +7,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from reperf.config import Run
-from reperf.environments import read_environment
 from reperf.errors import ReperfError
 from reperf.files import sha256
+from reperf.layout import RUN_LOG, RUN_RECORD
 from reperf.logs import mllog
 from reperf.machine import describe_host
-from reperf.records import FINAL, RunRecord, Status
-from reperf.systems import ROOT, SYSTEMS, WORKLOADS, System, load_systems
+from reperf.systems import ROOT, TRAINERS, System, load_systems, load_workloads
+from reperf.systems.environments import read_environment
 from reperf.training.commit import checked_out_commit
 from reperf.training.launch import Outcome, launch
 from reperf.training.places import Place
+from reperf.training.record import FINAL, RunRecord, Status
 from reperf.training.telemetry import gpu_meter, power_of_window, used_gpus
 from reperf.training.tries import keep, new_try
 
@@ -39,6 +40,7 @@ def train(
     time_limit: float,
     attempt: int,
     last_attempt: bool,
+    more_flags: tuple[str, ...] = (),
 ) -> None:
     """Train once, and leave train.log and run.json in the run's folder.
 
@@ -51,16 +53,23 @@ def train(
         time_limit: seconds after which the run is ended.
         attempt: 1 for the first try that the workflow makes.
         last_attempt: whether a failure is recorded as the run's end.
+        more_flags: of the trainer, for tests.
 
     Raises:
         ReperfError: the try failed and another one is allowed, or it was stopped from outside.
     """
     folder = new_try(run.folder)
     stopped, record = _try_once(
-        run, place, folder, window=window, time_limit=time_limit, attempt=attempt
+        run,
+        place,
+        folder,
+        window=window,
+        time_limit=time_limit,
+        attempt=attempt,
+        more_flags=more_flags,
     )
     if stopped or (record.status not in FINAL and not last_attempt):
-        raise ReperfError(f"{folder}/train.log: {record.status}: {record.reason}")
+        raise ReperfError(f"{folder}/{RUN_LOG}: {record.status}: {record.reason}")
     keep(folder, run.folder)
 
 
@@ -72,16 +81,17 @@ def _try_once(
     window: tuple[int, int],
     time_limit: float,
     attempt: int,
+    more_flags: tuple[str, ...],
 ) -> tuple[bool, RunRecord]:
     """Train, and write the log and the record of this try.
 
     Returns:
         Whether the try was stopped from outside, and its record.
     """
-    log = folder / "train.log"
+    log = folder / RUN_LOG
     log.touch()
     system = load_systems()[run.system]
-    command = place.start(launcher_command(run, system, place))
+    command = place.start([*launcher_command(run, system, place), *more_flags])
     variables = {**run_variables(run, system), **place.variables}
     environment = {**place.environment, **variables}
     environment["PATH"] = path_into(system)
@@ -96,7 +106,7 @@ def _try_once(
         command=tuple(command),
         variables=variables,
         environment=read_environment(system.environment),
-        trainer=system.digest,
+        trainer=system.digest(run.workload),
         cluster=place.cluster,
         git_commit=commit,
         git_dirty=dirty,
@@ -108,7 +118,7 @@ def _try_once(
         exit_code=None,
         log_sha256=sha256(log),
     )
-    record.write(folder / "run.json")
+    record.write(folder / RUN_RECORD)
     metered = used_gpus(environment, run.devices_per_node) if run.device == "cuda" else ()
     with gpu_meter(metered) as meter:
         outcome = launch(
@@ -136,13 +146,13 @@ def _try_once(
             "log_sha256": sha256(log),
         }
     )
-    record.write(folder / "run.json")
+    record.write(folder / RUN_RECORD)
     return bool(outcome.stopped), record
 
 
 def launcher_command(run: Run, system: System, place: Place) -> list[str]:
     """The command that trains on one node: the framework's launcher, then the trainer."""
-    trainer = os.path.relpath(system.trainer)
+    trainer = os.path.relpath(system.trainer(run.workload))
     return [*launcher(run, system, place), trainer, *trainer_flags(run, system)]
 
 
@@ -170,7 +180,6 @@ def trainer_flags(run: Run, system: System) -> list[str]:
         "iterations": run.iterations,
         "print-every": run.print_every,
         "input": run.input,
-        "image-size": run.image_size,
         "device": run.device,
         "threads": run.threads,
         "seed": run.seed,
@@ -178,14 +187,17 @@ def trainer_flags(run: Run, system: System) -> list[str]:
     if run.data is not None:
         flags["data"] = run.data
     variant = system.variants[run.variant].flags if run.variant else ()
-    return [*(part for key, value in flags.items() for part in (f"--{key}", str(value))), *variant]
+    named = [part for key, value in flags.items() for part in (f"--{key}", str(value))]
+    shape = ["--shape", *(f"{name}={value}" for name, value in run.shape.items())]
+    stages = ["--stages", *map(str, run.stages)] if run.stages else []
+    return [*named, *shape, *stages, *variant]
 
 
 def run_variables(run: Run, system: System) -> dict[str, str]:
     """The environment variables that every launch sets, beside the PATH to the environment."""
     variant = system.variants[run.variant].environment if run.variant else {}
     return {
-        "PYTHONPATH": str(SYSTEMS),
+        "PYTHONPATH": str(TRAINERS.parent),
         "PYTHONUNBUFFERED": "1",
         **dict.fromkeys(_THREADS, str(run.threads)),
         **variant,
@@ -225,7 +237,7 @@ def _judge(
 
 def _wrong_model(run: Run, facts: dict) -> str:
     """What is wrong with the model that was trained; "" if it is the workload's."""
-    expected = WORKLOADS[run.workload]["parameters"]
+    expected = load_workloads()[run.workload].parameters_of(run.shape)
     if expected is None or facts.get("parameters") == expected:
         return ""
     said = facts.get("parameters")

@@ -10,9 +10,8 @@ from typing import Any
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.files import remove_partials, whole_file
-from reperf.records import FINAL, LARGEST_RECORD, RECORD, RunRecord
-
-_FILES = ("train.log", RECORD)
+from reperf.layout import RUN_FILES, RUN_RECORD
+from reperf.training.record import FINAL, LARGEST_RECORD, RunRecord
 
 
 def new_try(run: Path) -> Path:
@@ -27,9 +26,9 @@ def new_try(run: Path) -> Path:
 
 def keep(folder: Path, run: Path) -> None:
     """Make a try's log and record those of the run."""
-    for name in _FILES:
-        with (folder / name).open("rb") as source, whole_file(run / name, "wb") as target:
-            shutil.copyfileobj(source, target)
+    for name in RUN_FILES:
+        with (folder / name).open("rb") as kept, whole_file(run / name, "wb") as target:
+            shutil.copyfileobj(kept, target)
 
 
 def keep_lost(run: Path) -> bool:
@@ -42,7 +41,7 @@ def keep_lost(run: Path) -> bool:
         Whether a try had left a record.
     """
     last = run / "tries" / str(_last(run))
-    found = all((last / name).exists() for name in _FILES)
+    found = all((last / name).exists() for name in RUN_FILES)
     if found:
         keep(last, run)
     return found
@@ -62,11 +61,11 @@ def take_up(run: Run, trainer: str, cluster: Cluster) -> None:
         trainer: SHA-256 of all that decides how its system trains.
         cluster: on which it is to start.
     """
-    if all((run.folder / name).exists() for name in _FILES):
+    if all((run.folder / name).exists() for name in RUN_FILES):
         return
     last = run.folder / "tries" / str(_last(run.folder))
     with suppress(ReperfError):
-        record = RunRecord.read(last / RECORD)
+        record = RunRecord.read(last / RUN_RECORD)
         made = record.run, record.trainer, record.cluster
         if record.status in FINAL and made == (run, trainer, cluster):
             keep(last, run.folder)
@@ -83,7 +82,7 @@ def not_as_planned(run: Run, trainer: str, cluster: Cluster) -> str:
         trainer: SHA-256 of all that decides how its system trains.
         cluster: on which it is to start.
     """
-    record = run.folder / RECORD
+    record = run.record
     try:
         if record.stat().st_size > LARGEST_RECORD:
             return ""

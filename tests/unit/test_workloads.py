@@ -1,0 +1,104 @@
+"""The workloads: what their files say, and what their recipes make of a shape."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from reperf.config import load_report
+from reperf.errors import ReperfError
+from reperf.systems import Workload, load_workloads, workloads
+from trainers.contract.recipe import INTERFACE, parameters
+
+BUILT = [workload for workload in load_workloads().values() if workload.recipe_file.exists()]
+WRITTEN = """\
+{title: A, data: images, units: [images], parameters: 9, shape: {size: {about: x, default: 4}}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder of workloads in place of ours."""
+    monkeypatch.setattr(workloads, "WORKLOADS", tmp_path)
+    return tmp_path
+
+
+def load_from(folder: Path, text: str) -> dict[str, Workload]:
+    (folder / "mine.yaml").write_text(text)
+    return load_workloads.__wrapped__()
+
+
+@pytest.mark.parametrize("workload", BUILT, ids=lambda workload: workload.id)
+def test_the_file_says_how_many_parameters_the_recipe_has(workload: Workload):
+    assert workload.parameters == parameters(workload._recipe, workload.default_shape)
+
+
+def test_a_small_shape_has_its_own_count():
+    fewer = 4096 * (512 * 7 * 7 - 512)  # weights of the first linear layer
+    assert load_workloads()["vgg16"].parameters_of({"image_size": 32}) == 138_357_544 - fewer
+
+
+def test_a_workload_without_a_recipe_has_no_count_and_any_shape_in_bounds(folder: Path):
+    workload = load_from(folder, WRITTEN.replace("parameters: 9, ", ""))["mine"]
+    assert workload.shape_of({"size": 7}) == {"size": 7}
+    assert workload.parameters_of({"size": 4}) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "fault"),
+    [
+        ("", f"{INTERFACE[0]} is missing; a recipe has {', '.join(INTERFACE)}"),
+        (
+            "\n".join(f"{name} = None" for name in INTERFACE if name != "start"),
+            "start is missing; a recipe has",
+        ),
+        ("import no_such_module", "cannot be imported: ModuleNotFoundError: No module named"),
+        ("def", "cannot be imported: SyntaxError: invalid syntax"),
+    ],
+)
+def test_a_recipe_that_lacks_a_part_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, fault: str
+):
+    recipes = tmp_path / "trainers/recipes"
+    recipes.mkdir(parents=True)
+    (recipes / "mine.py").write_text(code)
+    (tmp_path / "workloads").mkdir()
+    monkeypatch.setattr(workloads, "WORKLOADS", tmp_path / "workloads")
+    monkeypatch.setattr(sys.modules["trainers.recipes"], "__path__", [str(recipes)])
+    monkeypatch.delitem(sys.modules, "trainers.recipes.mine", raising=False)
+    workload = load_from(tmp_path / "workloads", WRITTEN)["mine"]
+    with pytest.raises(ReperfError) as refusal:
+        workload.shape_of({})
+    assert str(refusal.value).startswith(f"{recipes / 'mine.py'}: {fault}")
+    assert len(str(refusal.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("{title: A}", "data: is missing"),
+        (WRITTEN.replace("images,", "films,"), "data: got 'films'; allowed: 'images' or 'text'"),
+        (WRITTEN.replace("[images]", "[]"), "units: allowed: at least one item"),
+        (WRITTEN.replace("title: A", "title: A, speed: 1"), "speed: unknown key; allowed: data, "),
+        (WRITTEN.replace("default: 4", "default: 0"), "shape.size: default is 0; allowed: 1 to"),
+        (WRITTEN.replace("parameters: 9", "parameters: many"), "parameters: got 'many'; allowed:"),
+        ("", "got None; allowed: a mapping of keys to values"),
+    ],
+)
+def test_a_file_that_says_it_wrong_is_named_in_one_line(folder: Path, text: str, fault: str):
+    with pytest.raises(ReperfError) as refusal:
+        load_from(folder, text)
+    assert str(refusal.value).startswith(f"{folder}/mine.yaml: {fault}")
+    assert len(str(refusal.value).splitlines()) == 1
+
+
+def test_images_too_small_for_the_model_are_refused_by_the_recipe():
+    small = {
+        "name": "small",
+        "workload": "alexnet",
+        "precision": "fp32",
+        "batch_size": 1,
+        "shape": {"image_size": 62},
+        "systems": ["pytorch"],
+    }
+    with pytest.raises(ReperfError, match=r"suites.small.shape: .*image_size: got 62; allowed: 63"):
+        load_report({"suites": [small]})

@@ -1,0 +1,97 @@
+"""What the archive of a suite holds.
+
+Files keep the paths that they have in the working folder, so that an unpacked archive is one:
+
+    results/runs/<suite>/...      the log and the record of every run, and of every try
+    results/suites/<suite>/*.csv  the two tables
+    figures/<suite>-*             the two figures
+    from/                         the archives, folders and logs that it measured beside its runs
+    workflow/, envs/              the trainers that ran, what they train, and the locks of their
+                                  environments
+    config.json                   the configuration that gives this suite alone
+    cells.json                    the cells that it asks for, and why some cannot run
+    ro-crate-metadata.json        see reperf.archive.crate
+    manifest-sha256.txt           see reperf.archive.container
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from reperf.archive.container import Member, write
+from reperf.archive.names import CELLS, CONFIG, METADATA, SOURCES
+from reperf.config import Cell, Report, Run, Suite
+from reperf.layout import figures_of, tables_of
+from reperf.measuring.found_logs import files_of
+from reperf.systems import ROOT, load_systems, load_workloads
+from reperf.training.record import records_of
+
+CELL_LIST = TypeAdapter(tuple[Cell, ...])
+
+
+def write_archive(report: Report, path: Path) -> None:
+    """Archive a suite out of the working folder.
+
+    Args:
+        report: of this suite alone.
+        path: the archive to be written.
+
+    Raises:
+        ReperfError: the archive cannot be written.
+    """
+    from reperf.archive.crate import describe  # noqa: PLC0415 - a quarter of a second
+
+    (suite,) = report.suites
+    runs = report.runs(suite)
+    records = list(records_of(runs))
+    files = _files_of_runs(runs) | _files_of_systems(runs)
+    files |= {name: Path(name) for name in (*tables_of(suite.name), *figures_of(suite.name))}
+    files |= _files_of_sources(suite)
+    texts = {
+        CONFIG: _json(_with_sources_inside(report).model_dump(mode="json", by_alias=True)),
+        CELLS: _json(CELL_LIST.dump_python(tuple(report.cells(suite)), mode="json")),
+    }
+    texts[METADATA] = _json(describe(report, [*files, *texts], records))
+    members = [Member.of_file(name, file) for name, file in files.items()]
+    write(path, members + [Member.of_bytes(name, text) for name, text in texts.items()])
+
+
+def _files_of_runs(runs: list[Run]) -> dict[str, Path]:
+    """Archived name -> file: whatever the runs left, earlier tries included."""
+    left = (file for run in runs for file in run.folder.rglob("*") if file.is_file())
+    return {file.as_posix(): file for file in left}
+
+
+def _files_of_sources(suite: Suite) -> dict[str, Path]:
+    """Archived name -> file: the logs that others made."""
+    return {
+        (SOURCES / file.relative_to(source.path.parent)).as_posix(): file
+        for source in suite.sources
+        for file in files_of(source.path)
+    }
+
+
+def _with_sources_inside(report: Report) -> Report:
+    """The report of an unpacked archive, which finds those logs there."""
+    (suite,) = report.suites
+    sources = tuple(
+        source.model_copy(update={"path": SOURCES / source.id}) for source in suite.sources
+    )
+    suite = suite.model_copy(update={"sources": sources})
+    return report.model_copy(update={"suites": (suite,)})
+
+
+def _files_of_systems(runs: list[Run]) -> dict[str, Path]:
+    """Archived name -> file: what decided how the runs trained."""
+    files = set()
+    for system, workload in {(run.system, run.workload) for run in runs}:
+        trained = load_systems()[system]
+        files |= {*trained.code(workload), trained.folder / "system.yaml"}
+        files.add(load_workloads()[workload].file)
+    return {file.relative_to(ROOT).as_posix(): file for file in files}
+
+
+def _json(content: Any) -> bytes:  # noqa: ANN401 - whatever JSON can hold
+    return (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()

@@ -1,0 +1,60 @@
+"""What files in an archive are called, and what they may be: one rule for writing and reading.
+
+A name is a path below the archive's top that means the same file wherever it is unpacked, and that
+fits on one line of a manifest. A colon is no fault: logs are called by the time of day.
+"""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from reperf.errors import ReperfError
+
+CONFIG = "config.json"
+CELLS = "cells.json"
+METADATA = "ro-crate-metadata.json"
+REPERF = "#reperf"
+"""The entity of the metadata that says which version of reperf made the archive."""
+SOURCES = Path("from")
+
+LONGEST_PART = 230
+"""Bytes: file systems take 255, and a file has a longer name while it is written."""
+LONGEST_NAME = 2000
+"""Bytes: Linux takes 4,095 with the folder that it is unpacked to."""
+ALLOWED = (
+    f"printed names of up to {LONGEST_PART} bytes each, joined by /, without \\ and without .."
+)
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+
+def fault_of_name(name: str) -> str | None:
+    """Why no file in an archive may have this name, None if one may."""
+    outside = any(part in ("", ".", "..") for part in name.split("/")) or _DRIVE.match(name)
+    if outside or "\\" in name or not name.isprintable():
+        return f"leaves the archive or cannot be a name; allowed: {ALLOWED}"
+    size = len(name.encode())
+    longest = max(len(part.encode()) for part in name.split("/"))
+    if longest > LONGEST_PART or size > LONGEST_NAME:
+        return f"is too long a name for an archive; allowed: {ALLOWED}"
+    return None
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse names that cannot stand in one archive.
+
+    Raises:
+        ReperfError: the first that may not be one, or is there twice.
+    """
+    seen: set[str] = set()
+    for name in names:
+        if fault := fault_of_name(name):
+            raise ReperfError(f"{shown(name)} {fault}")
+        if name in seen:
+            raise ReperfError(f"{name!r} is there twice; allowed: each member once")
+        seen.add(name)
+
+
+def shown(name: str) -> str:
+    """A name as a message repeats it, with what is not printed in it escaped."""
+    return repr(name if len(name) <= 300 else f"{name[:300]}…")

@@ -1,0 +1,29 @@
+"""What a report holds: the one definition of the configuration.
+
+The parse-time check, the JSON Schema and the table in docs/configuration.md are all made from
+these models.
+"""
+
+from reperf.config.cluster import Cluster, Container
+from reperf.config.data import Data
+from reperf.config.report import Report, load_report
+from reperf.config.run import Cell, Run
+from reperf.config.suite import Entry, LogSource, Suite
+from reperf.config.window import Window
+from reperf.config.words import TOPOLOGY, topology_shape
+
+__all__ = [
+    "TOPOLOGY",
+    "Cell",
+    "Cluster",
+    "Container",
+    "Data",
+    "Entry",
+    "LogSource",
+    "Report",
+    "Run",
+    "Suite",
+    "Window",
+    "load_report",
+    "topology_shape",
+]

@@ -1,0 +1,66 @@
+"""The Slurm cluster that runs a report, and what its launches are wrapped in."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from reperf.config.words import (
+    MONTH_IN_SECONDS,
+    MOST_DEVICES,
+    MOST_NODES,
+    MOST_PROCESSES,
+    MOST_TEXTS,
+    Label,
+    Model,
+    Number,
+    Text,
+    Texts,
+)
+
+
+class Container(Model):
+    """What a run's launchers are wrapped in on a cluster."""
+
+    engine: Literal["apptainer", "pyxis", "bubblewrap"] = Field(description="what runs it")
+    image: Text = Field(description="as the engine names it; bubblewrap takes an unpacked folder")
+    options: Texts = Field((), description="more options of the engine")
+
+
+class Cluster(Model):
+    """The Slurm cluster that runs the report; left out, this machine runs it."""
+
+    nodes: Number = Field(ge=1, le=MOST_NODES, description="nodes that one run may use")
+    devices_per_node: Number = Field(ge=1, le=MOST_DEVICES, description="GPUs a node")
+    partition: Label | None = Field(None, description="left out: the cluster's default")
+    account: Label | None = Field(None, description="left out: the user's default")
+    exclusive: bool = Field(True, description="a run shares its nodes with nobody")
+    cpus_per_device: Number = Field(
+        1,
+        ge=1,
+        le=MOST_PROCESSES,
+        description="CPUs to ask for; an exclusive run gets all that its nodes have",
+    )
+    memory_mb: Number | None = Field(
+        None,
+        ge=1,
+        le=1_000_000_000,
+        description="memory to ask for on each node; left out: all of it for an exclusive run, "
+        "else the cluster's default",
+    )
+    spare_minutes: Number = Field(
+        5,
+        ge=1,
+        le=MONTH_IN_SECONDS // 60,
+        description="minutes that Slurm allows a run beyond its `time_limit`",
+    )
+    options: Texts = Field((), description='more options of sbatch, "--qos=high"')
+    container: Container | None = Field(None, description="left out: no container")
+    variables: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")], Text] = Field(
+        {},
+        max_length=MOST_TEXTS,
+        description="environment variables of every launch, such as NCCL_SOCKET_IFNAME",
+    )
+
+    def of_launch(self) -> dict[str, Any]:
+        """What of it decides how fast a run is, so that a change trains again."""
+        return self.model_dump(include={"container", "variables"})

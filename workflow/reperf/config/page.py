@@ -1,0 +1,99 @@
+"""docs/configuration.md, made from the models that check a configuration."""
+
+import json
+from typing import Any
+
+from pydantic import BaseModel
+
+from reperf.config import Cluster, Container, Data, Entry, LogSource, Report, Suite, Window
+from reperf.config.suite import SHARED
+
+HEAD = """\
+# Configuration
+
+<!-- Made from workflow/reperf/config/: reperf config docs > docs/configuration.md -->
+
+A report is one YAML file: `config.yaml` is the full DLPerf v1.0 matrix, `local/report.yaml` what
+`make report` runs. Another one is run with `snakemake --configfile FILE`. Wrong keys and values
+are refused in one line before anything starts. For help while typing, give your editor the JSON
+Schema that `reperf config schema` prints.
+"""
+
+SECTIONS: dict[str, type[BaseModel]] = {
+    "window": Window,
+    "data": Data,
+    "cluster": Cluster,
+    "container": Container,
+    "suites": Suite,
+    "systems": Entry,
+    "from": LogSource,
+}
+"""The keys that hold keys, in the order of the page."""
+
+OF_REPORT = "the report's"
+
+_LINKS = {f"#/$defs/{model.__name__}": key for key, model in SECTIONS.items()}
+
+
+def configuration_page() -> str:
+    """The page: a table for the whole file, and one for each key that holds keys."""
+    schema = Report.model_json_schema()
+    sections = [HEAD, _section("The file", schema)]
+    for key, model in SECTIONS.items():
+        described = schema["$defs"][model.__name__]
+        if model is Suite:
+            for shared in SHARED:
+                described["properties"][shared]["default"] = OF_REPORT
+        sections.append(_section(f"`{key}`", described))
+    return "\n".join(sections)
+
+
+def _section(title: str, model: dict[str, Any]) -> str:
+    rows = [
+        f"| `{key}` | {_allowed(field)} | {_left_out(key, field, model)} |"
+        f" {field.get('description', '')} |"
+        for key, field in model["properties"].items()
+    ]
+    head = ["| key | allowed | left out | meaning |", "|---|---|---|---|"]
+    return "\n".join([f"## {title}", "", model["description"], "", *head, *rows, ""])
+
+
+def _allowed(field: dict[str, Any]) -> str:
+    """The values of a key, in words."""
+    match field:
+        case {"$ref": reference}:
+            words = f"keys, see [below](#{_LINKS[reference]})"
+        case {"anyOf": choices}:
+            words = " or ".join(_allowed(one) for one in choices if one != {"type": "null"})
+        case {"enum": values}:
+            words = ", ".join(f"`{value}`" for value in values)
+        case {"type": "array", "items": items}:
+            words = f"list: {_allowed(items)}"
+        case {"type": "integer", "minimum": least, "maximum": most}:
+            words = f"whole number, {least:,} to {most:,}"
+        case {"type": "integer", "minimum": least}:
+            words = f"whole number, {least} or more"
+        case {"type": "boolean"}:
+            words = "`true`, `false`"
+        case {"type": "object", "additionalProperties": {"type": "integer"}}:
+            words = "names with whole numbers"
+        case {"type": "object"}:
+            words = "names with texts"
+        case {"pattern": pattern}:
+            words = f"text like `{pattern}`"
+        case {"format": "path"}:
+            words = "path"
+        case {"type": "string"}:
+            words = "text"
+    return words
+
+
+def _left_out(key: str, field: dict[str, Any], model: dict[str, Any]) -> str:
+    """What holds where the key is not given."""
+    if key in model.get("required", ()):
+        return "not allowed"
+    default = field.get("default")
+    if default == OF_REPORT:
+        return default
+    of_keys = isinstance(default, list) and any(isinstance(one, dict) for one in default)
+    return "" if default is None or "$ref" in field or of_keys else f"`{json.dumps(default)}`"

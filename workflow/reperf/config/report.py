@@ -1,0 +1,259 @@
+"""A whole report, and how a configuration file becomes one."""
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from math import prod
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+
+from reperf.config.cluster import Cluster
+from reperf.config.data import Data
+from reperf.config.run import Cell, Run
+from reperf.config.suite import (
+    ITERATIONS,
+    PRINT_EVERY,
+    REPEATS,
+    SHARED,
+    TIME_LIMIT,
+    TOPOLOGIES,
+    WINDOW,
+    Entry,
+    EntryOrName,
+    Suite,
+    chosen_systems,
+)
+from reperf.config.window import Window
+from reperf.config.words import (
+    LARGEST_SEED,
+    MOST_ENTRIES,
+    MOST_PROCESSES,
+    MOST_RUNS,
+    MOST_SOURCES,
+    MOST_SUITES,
+    Model,
+    Number,
+    Text,
+    Topologies,
+    distinct,
+    topology_shape,
+)
+from reperf.errors import ReperfError
+from reperf.faults import first_fault
+from reperf.systems import load_systems, load_workloads
+
+
+def _from_one(data: Any) -> Any:  # noqa: ANN401 - raw YAML
+    return [data] if isinstance(data, Mapping) else data
+
+
+class Report(Model):
+    """The whole configuration file."""
+
+    title: Text = Field("Training benchmark", description="heading of the report")
+    topologies: Topologies = TOPOLOGIES
+    repeats: Number = REPEATS
+    iterations: Number = ITERATIONS
+    window: Window = WINDOW
+    print_every: Number = PRINT_EVERY
+    seed: Number = Field(1, ge=0, le=LARGEST_SEED, description="repeat k trains with seed + k - 1")
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        "auto", description="auto: GPUs where the machine holds enough of them, else CPU"
+    )
+    threads_per_device: Number = Field(
+        1, ge=1, le=MOST_PROCESSES, description="CPU threads of one training process"
+    )
+    time_limit: Number = TIME_LIMIT
+    data: Annotated[
+        tuple[Data, ...],
+        BeforeValidator(_from_one, json_schema_input_type=Data | list[Data]),
+    ] = Field(
+        (Data(),),
+        validate_default=True,
+        min_length=1,
+        max_length=MOST_SOURCES,
+        description="what suites with real input train on: one data set, or several; "
+        "left out: the embedded images",
+    )
+    cluster: Cluster | None = Field(None, description="the Slurm cluster; left out: this machine")
+    systems: Annotated[
+        tuple[EntryOrName, ...],
+        BeforeValidator(chosen_systems, json_schema_input_type=str | list[str | Entry]),
+    ] = Field(
+        (),
+        max_length=MOST_ENTRIES,
+        description="run in every suite that runs any, instead of those that it names; "
+        "`all` is every system",
+    )
+    suites: tuple[Suite, ...] = Field(
+        min_length=1, max_length=MOST_SUITES, description="a table and two plots each"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _said_once_for_all_suites(cls, config: Any) -> Any:  # noqa: ANN401 - raw YAML
+        """Give each suite what it leaves out and the report says."""
+        match config:
+            case {"suites": [*suites]}:
+                shared = {key: config[key] for key in SHARED if key in config}
+                asked = (
+                    {"systems": chosen_systems(config["systems"])} if config.get("systems") else {}
+                )
+                return dict(config) | {
+                    "suites": [
+                        shared | dict(suite) | (asked if suite.get("systems") else {})
+                        if isinstance(suite, Mapping)
+                        else suite
+                        for suite in suites
+                    ]
+                }
+        return config
+
+    @model_validator(mode="after")
+    def _runs_can_be_planned(self) -> Self:
+        runs = sum(
+            len(suite.entries) * len(suite.topologies) * suite.repeats for suite in self.suites
+        )
+        if runs > MOST_RUNS:
+            raise ValueError(
+                f"{runs} runs in all, by its systems, topologies and repeats; "
+                f"allowed: up to {MOST_RUNS}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _data_sets_fit(self) -> Self:
+        """Look whether each suite that reads has a data set of its kind, in parts enough."""
+        distinct(tuple(data.name for data in self.data))
+        for suite in self.suites:
+            kind = load_workloads()[suite.workload].data
+            of_kind = [data.name for data in self.data if data.kind == kind]
+            allowed = ", ".join(of_kind) or f"{kind}, of which `data` holds none"
+            if suite.data is not None and suite.data not in of_kind:
+                known = {data.name: data.kind for data in self.data}.get(suite.data)
+                what = f"holds {known}, {suite.workload} wants {kind}" if known else "is not there"
+                raise ValueError(
+                    f"suites.{suite.name}.data: {suite.data} {what}; allowed: {allowed}"
+                )
+            data = self.data_of(suite)
+            if data is None or suite.input != "records":
+                continue
+            for topology in self.topologies_of(suite):
+                world_size = prod(topology_shape(topology))
+                if data.parts % world_size:
+                    raise ValueError(
+                        f"data.{data.name}.parts: {data.parts} record files for the {world_size} "
+                        f"devices of {topology} in suite {suite.name}; "
+                        f"allowed: multiples of {world_size}"
+                    )
+        return self
+
+    @field_validator("suites")
+    @classmethod
+    def _distinct_suites(cls, suites: tuple[Suite, ...]) -> tuple[Suite, ...]:
+        distinct(tuple(suite.name for suite in suites))
+        return suites
+
+    def suite(self, name: str) -> Suite:
+        """The suite called `name`."""
+        return next(suite for suite in self.suites if suite.name == name)
+
+    def alone(self, name: str) -> Self:
+        """The report of one suite and no other."""
+        return self.model_copy(update={"suites": (self.suite(name),)})
+
+    def topologies_of(self, suite: Suite) -> tuple[str, ...]:
+        """The topologies on which a suite runs; none if it only measures logs."""
+        return suite.topologies if suite.entries else ()
+
+    def data_of(self, suite: Suite) -> Data | None:
+        """The data set that a suite reads; None where the report has none of its kind."""
+        kind = load_workloads()[suite.workload].data
+        found = (data for data in self.data if data.kind == kind)
+        return next((data for data in found if suite.data in (None, data.name)), None)
+
+    @property
+    def resolved_device(self) -> Literal["cpu", "cuda"]:
+        """What the runs train on.
+
+        Raises:
+            ValueError: nobody has decided it yet; `reperf.machine.resolve` asks the hardware.
+        """
+        if self.device == "auto":
+            raise ValueError("the device is still auto: reperf.machine.resolve decides it")
+        return self.device
+
+    def cells(self, suite: Suite) -> Iterator[Cell]:
+        """The cells of a suite, in the order of its table."""
+        for entry, topology in product(suite.entries, self.topologies_of(suite)):
+            yield Cell(
+                runs=tuple(
+                    self._run(suite, entry, topology, repeat)
+                    for repeat in range(1, suite.repeats + 1)
+                ),
+                unsupported=self._why_not(suite, entry),
+            )
+
+    def runs(self, suite: Suite) -> list[Run]:
+        """The runs of a suite that can run."""
+        return [run for cell in self.cells(suite) if not cell.unsupported for run in cell.runs]
+
+    def left_out(self) -> str:
+        """One line that names what the report asks for and nothing can train; "" if all can."""
+        why: dict[str, set[str]] = {}
+        for suite in self.suites:
+            for entry in suite.entries:
+                if reason := self._why_not(suite, entry):
+                    why.setdefault(reason, set()).add(entry.system)
+        return "; ".join(f"{reason}: {', '.join(sorted(ids))}" for reason, ids in why.items())
+
+    def _why_not(self, suite: Suite, entry: Entry) -> str | None:
+        return load_systems()[entry.system].why_not(
+            suite.workload, suite.precision, self.resolved_device, entry.variant, entry.stages
+        )
+
+    def run(self, suite: str, entry: str, topology: str, repeat: int | str) -> Run:
+        """The one run that its path names."""
+        found = self.suite(suite)
+        chosen = next(item for item in found.entries if item.id == entry)
+        return self._run(found, chosen, topology, int(repeat))
+
+    def _run(self, suite: Suite, entry: Entry, topology: str, repeat: int) -> Run:
+        can = load_systems()[entry.system].workloads.get(suite.workload)
+        read = can.reads[0] if suite.input == "records" and can and can.reads else suite.input
+        data = self.data_of(suite)
+        return Run(
+            suite=suite.name,
+            system=entry.system,
+            variant=entry.variant,
+            workload=suite.workload,
+            precision=suite.precision,
+            batch_size=entry.batch_size or suite.batch_size,
+            topology=topology,
+            repeat=repeat,
+            iterations=suite.iterations,
+            print_every=suite.print_every,
+            shape=suite.shape,
+            stages=entry.stages,
+            input=read,
+            data=data and data.folder(read),
+            device=self.resolved_device,
+            threads=self.threads_per_device,
+            seed=self.seed + repeat - 1,
+        )
+
+
+def load_report(config: Mapping[str, Any], name: str = "configuration") -> Report:
+    """Check a configuration that YAML gave.
+
+    Args:
+        config: the parsed file.
+        name: the file's, for the message.
+
+    Raises:
+        ReperfError: one line with the key, the value and what is allowed.
+    """
+    try:
+        return Report.model_validate(config)
+    except ValidationError as error:
+        raise ReperfError(f"{name}: {first_fault(error, Report, config)}") from None

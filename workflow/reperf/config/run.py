@@ -1,0 +1,118 @@
+"""One run, with everything that decides it, and the runs that are one cell of a table."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from reperf.config.suite import entry_id
+from reperf.config.words import Model, Topology, Whole, Workload, topology_shape
+from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
+from reperf.systems import Precision
+
+
+class Run(Model):
+    """One repeat of one system on one topology of one suite, with everything that decides it."""
+
+    suite: str
+    system: str
+    variant: str | None
+    workload: Workload
+    precision: Precision
+    batch_size: Whole
+    topology: Topology
+    repeat: Whole
+    iterations: Whole
+    print_every: Whole
+    shape: dict[str, Whole] = Field(description="of samples and model, all keys")
+    stages: tuple[Whole, ...] = Field((), description="replicas of each pipeline stage")
+    input: str = Field(description="a record format, folder or synthetic")
+    data: str | None = Field(description="folder of the samples, None when synthetic")
+    device: Literal["cpu", "cuda"]
+    threads: Whole = Field(description="CPU threads per device")
+    seed: Whole
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_earlier_versions(cls, content: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+        """Read a run of reperf 0.2 and before, which knew one shape."""
+        if isinstance(content, Mapping) and "image_size" in content and "shape" not in content:
+            content = dict(content)
+            content["shape"] = {"image_size": content.pop("image_size")}
+        return content
+
+    @property
+    def entry(self) -> str:
+        """The entry's name in paths and tables."""
+        return entry_id(self.system, self.variant)
+
+    @property
+    def nodes(self) -> int:
+        return topology_shape(self.topology)[0]
+
+    @property
+    def devices_per_node(self) -> int:
+        return topology_shape(self.topology)[1]
+
+    @property
+    def world_size(self) -> int:
+        return self.nodes * self.devices_per_node
+
+    @property
+    def global_batch(self) -> int:
+        return self.batch_size * (self.stages[0] if self.stages else self.world_size)
+
+    @property
+    def identity(self) -> dict[str, str | int | None]:
+        """What names the run's cell in the tables, see reperf.measuring.tables.IDENTITY."""
+        return {
+            "suite": self.suite,
+            "system": self.system,
+            "workload": self.workload,
+            "precision": self.precision,
+            "variant": self.variant,
+            "batch_size_per_device": self.batch_size,
+            "topology": self.topology,
+            "num_nodes": self.nodes,
+            "devices_per_node": self.devices_per_node,
+        }
+
+    @property
+    def folder(self) -> Path:
+        """Where the run's log and record lie, relative to the working folder."""
+        return Path(
+            RUN_FOLDER.format(
+                suite=self.suite, entry=self.entry, topology=self.topology, repeat=self.repeat
+            )
+        )
+
+    @property
+    def log(self) -> Path:
+        """What the trainer printed."""
+        return self.folder / RUN_LOG
+
+    @property
+    def record(self) -> Path:
+        """How the run ended: a `reperf.training.record.RunRecord`."""
+        return self.folder / RUN_RECORD
+
+    def differences(self, planned: Self) -> str:
+        """What of a recorded run is not as planned, each with both values; "" if all is."""
+        mine, asked = self._flat(), planned._flat()
+        return "; ".join(
+            f"{name} is {mine.get(name)} by the run record, {asked.get(name)} by the configuration"
+            for name in mine | asked
+            if mine.get(name) != asked.get(name)
+        )
+
+    def _flat(self) -> dict[str, object]:
+        """All that decides the run, the numbers of its shape among it."""
+        return {**self.shape, **{name: value for name, value in self if name != "shape"}}
+
+
+class Cell(Model):
+    """The runs of one entry on one topology of one suite, before they have run."""
+
+    runs: tuple[Run, ...]
+    unsupported: str | None = Field(description="why the cell cannot run at all; None if it can")

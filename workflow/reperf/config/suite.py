@@ -1,0 +1,289 @@
+"""What one table of the report holds: the systems that run, and the logs of others."""
+
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    Strict,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from reperf.config.window import Window
+from reperf.config.words import (
+    MONTH_IN_SECONDS,
+    MOST_DEVICES,
+    MOST_ENTRIES,
+    MOST_ITERATIONS,
+    MOST_NODES,
+    MOST_RUNS,
+    MOST_SAMPLES,
+    MOST_SOURCES,
+    MOST_TEXTS,
+    Label,
+    Model,
+    Name,
+    Number,
+    PlainPath,
+    SystemId,
+    Topologies,
+    Topology,
+    Workload,
+    distinct,
+    topology_shape,
+)
+from reperf.systems import Input, Precision, load_systems, load_workloads
+
+# What a report says once for all of its suites, and a suite may say otherwise.
+TOPOLOGIES = Field(("1n1g",), description="nodes x devices per node")
+REPEATS = Field(7, ge=1, le=MOST_RUNS, description="runs per cell")
+ITERATIONS = Field(120, ge=1, le=MOST_ITERATIONS, description="training iterations per run")
+WINDOW = Field(Window(), description="the measured iterations")
+PRINT_EVERY = Field(20, ge=1, le=MOST_ITERATIONS, description="iterations between two log lines")
+TIME_LIMIT = Field(1800, ge=1, le=MONTH_IN_SECONDS, description="seconds that one run may take")
+SHARED = ("topologies", "repeats", "iterations", "window", "print_every", "time_limit")
+"""The keys of those."""
+
+Replicas = Annotated[int, Strict(), Field(ge=1, le=MOST_NODES * MOST_DEVICES)]
+
+
+def _ends_with_a_name(path: Path) -> Path:
+    if path.name in ("", ".."):
+        raise ValueError("allowed: a path that ends with the name of a file or folder")
+    return path
+
+
+class Entry(Model):
+    """One system in a suite, with what it is asked to do differently there."""
+
+    system: SystemId = Field(description="folder name under workflow/systems/")
+    variant: str | None = Field(None, description="one of the system's variants")
+    batch_size: Number | None = Field(
+        None, ge=1, le=MOST_SAMPLES, description="per device, instead of the suite's"
+    )
+    stages: Annotated[tuple[Replicas, ...], Field(max_length=MOST_DEVICES)] = Field(
+        (), description="replicas of each pipeline stage, such as [7, 1]; left out: data parallel"
+    )
+
+    @field_validator("variant")
+    @classmethod
+    def _known_variant(cls, variant: str | None, info: ValidationInfo) -> str | None:
+        system = load_systems().get(info.data.get("system"))
+        if variant is not None and system and variant not in system.variants:
+            allowed = ", ".join(system.variants) or "none"
+            raise ValueError(f"allowed: {allowed}")
+        return variant
+
+    @property
+    def id(self) -> str:
+        """The entry's name in paths and tables: "system" or "system+variant"."""
+        return entry_id(self.system, self.variant)
+
+
+def entry_id(system: str, variant: str | None) -> str:
+    return system + (f"+{variant}" if variant else "")
+
+
+def _from_name(entry: Any) -> Any:  # noqa: ANN401 - raw YAML
+    return {"system": entry} if isinstance(entry, str) else entry
+
+
+EntryOrName = Annotated[Entry, BeforeValidator(_from_name, json_schema_input_type=str | Entry)]
+
+
+def chosen_systems(systems: Any) -> Any:  # noqa: ANN401 - raw YAML
+    if systems == "all":
+        return list(load_systems())
+    return [systems] if isinstance(systems, str) else systems
+
+
+class LogSource(Model):
+    """Logs that are there already, whoever made them."""
+
+    path: Annotated[PlainPath, AfterValidator(_ends_with_a_name)] = Field(
+        description=".zip, .tar or .tar.gz, a folder of logs, or one log"
+    )
+    system: Name | None = Field(None, description="whose logs; left out: the log format's")
+    variant: Label | None = Field(None, description="what that system was asked to do differently")
+    topology: Topology | None = Field(
+        None, description="left out: the logs, their run records or their paths say it"
+    )
+    format: Label | None = Field(
+        None, description="as in docs/log-formats.md; left out: found from the content"
+    )
+    method: Literal["window", "published"] = Field(
+        "window", description="the window rule, or what the format's published extractor does"
+    )
+    window: Window | None = Field(None, description="instead of the suite's")
+
+    @property
+    def id(self) -> str:
+        """The source's name in tables: that of its file or folder."""
+        return self.path.name
+
+
+def _from_path(source: Any) -> Any:  # noqa: ANN401 - raw YAML
+    return {"path": source} if isinstance(source, str) else source
+
+
+def _from_one(sources: Any) -> Any:  # noqa: ANN401 - raw YAML
+    return [sources] if isinstance(sources, str | Mapping) else sources
+
+
+class Suite(Model):
+    """One table and one pair of plots of the report."""
+
+    name: Name = Field(description="folder name under results/suites/, and the figures' name")
+    workload: Workload = Field(description="what is trained")
+    precision: Precision = Field(description="fp32, or mixed precision (amp)")
+    sources: Annotated[
+        tuple[Annotated[LogSource, BeforeValidator(_from_path)], ...],
+        BeforeValidator(_from_one, json_schema_input_type=str | LogSource | list[str | LogSource]),
+    ] = Field(
+        (),
+        alias="from",
+        max_length=MOST_SOURCES,
+        description="logs to measure instead of runs, or beside them",
+    )
+    batch_size: Number | None = Field(
+        None,
+        ge=1,
+        le=MOST_SAMPLES,
+        validate_default=True,
+        description="samples per device and iteration; only suites with `from` may leave it out",
+    )
+    entries: tuple[EntryOrName, ...] = Field(
+        (),
+        alias="systems",
+        max_length=MOST_ENTRIES,
+        validate_default=True,
+        description="what is run: a system's name is enough; only suites with `from` may run none",
+    )
+    input: Input = Field("records", description="where the samples come from")
+    data: Name | None = Field(
+        None, description="one of the data sets; left out: the first of the workload's kind"
+    )
+    shape: dict[str, Number] = Field(
+        {},
+        max_length=MOST_TEXTS,
+        validate_default=True,
+        description="of samples and model, as workflow/workloads/ says what is allowed; "
+        "left out: the usual one",
+    )
+    unit: str | None = Field(
+        None,
+        validate_default=True,
+        description="what is counted, one of the workload's units; left out: its samples",
+    )
+    topologies: Topologies = TOPOLOGIES
+    repeats: Number = REPEATS
+    iterations: Number = ITERATIONS
+    window: Window = WINDOW
+    print_every: Number = PRINT_EVERY
+    time_limit: Number = TIME_LIMIT
+    baseline: Topology | None = Field(
+        None,
+        description="topology that speedup is against; left out: the smallest of each series",
+    )
+
+    @field_validator("shape")
+    @classmethod
+    def _shape_is_whole(cls, shape: dict[str, int], info: ValidationInfo) -> dict[str, int]:
+        if workload := load_workloads().get(info.data.get("workload")):
+            return workload.shape_of(shape)
+        return shape
+
+    @field_validator("unit")
+    @classmethod
+    def _unit_is_counted(cls, unit: str | None, info: ValidationInfo) -> str | None:
+        workload = load_workloads().get(info.data.get("workload"))
+        if workload is None:
+            return unit
+        if unit is not None and unit not in workload.units:
+            raise ValueError(f"allowed: {', '.join(workload.units)}")
+        return unit or workload.units[0]
+
+    @field_validator("sources")
+    @classmethod
+    def _distinct_sources(cls, sources: tuple[LogSource, ...]) -> tuple[LogSource, ...]:
+        distinct(tuple(source.id for source in sources))
+        return sources
+
+    @field_validator("batch_size")
+    @classmethod
+    def _batch_size_is_known(cls, batch_size: int | None, info: ValidationInfo) -> int | None:
+        if batch_size is None and not info.data.get("sources"):
+            raise PydanticCustomError("missing", "Field required")
+        return batch_size
+
+    @field_validator("entries")
+    @classmethod
+    def _something_is_measured(
+        cls, entries: tuple[Entry, ...], info: ValidationInfo
+    ) -> tuple[Entry, ...]:
+        if not entries and not info.data.get("sources"):
+            raise PydanticCustomError("too_short", "No items")
+        for entry in entries:
+            if entry.batch_size is None and info.data.get("batch_size", 1) is None:
+                raise ValueError(f"{entry.id} has no batch_size; allowed: its own or the suite's")
+        distinct(tuple(entry.id for entry in entries))
+        return entries
+
+    @model_validator(mode="after")
+    def _window_fits(self) -> Self:
+        self.window.check(self.iterations, self.print_every)
+        return self
+
+    @model_validator(mode="after")
+    def _baseline_is_run(self) -> Self:
+        # Which topologies logs are of, only measuring knows.
+        if self.baseline and not self.sources and self.baseline not in self.topologies:
+            raise ValueError(
+                f"baseline: {self.baseline} is in no series; allowed: {', '.join(self.topologies)}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _no_run_has_two_names(self) -> Self:
+        sizes = {entry.id: entry.batch_size or self.batch_size for entry in self.entries}
+        for entry in self.entries:
+            system = load_systems()[entry.system]
+            if entry.variant is None or self.workload not in system.workloads:
+                continue
+            variants = system.workloads[self.workload].variants
+            if entry.variant not in variants:
+                raise ValueError(
+                    f"systems.{entry.id}: {entry.variant} is no variant of {self.workload} there; "
+                    f"allowed: {', '.join(variants) or 'none'}"
+                )
+            variant = system.variants[entry.variant]
+            if why := variant.why_idle(self.precision, self.input):
+                raise ValueError(
+                    f"systems.{entry.id}: the variant changes nothing here: {why}; "
+                    "allowed: to leave the variant out"
+                )
+            if variant.usual and sizes.get(entry.system) == sizes[entry.id]:
+                raise ValueError(
+                    f"systems.{entry.id}: is what {entry.system} does without a variant; "
+                    "allowed: one of the two"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _stages_are_devices(self) -> Self:
+        for entry in self.entries:
+            for topology in self.topologies if entry.stages else ():
+                devices = prod(topology_shape(topology))
+                if sum(entry.stages) != devices:
+                    raise ValueError(
+                        f"systems.{entry.id}.stages: {sum(entry.stages)} replicas in all, "
+                        f"{topology} has {devices} devices; allowed: as many"
+                    )
+        return self

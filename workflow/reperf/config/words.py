@@ -1,0 +1,135 @@
+"""What keys and values may be: names, lines, paths, numbers, topologies, and their limits."""
+
+import re
+import unicodedata
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, WithJsonSchema
+
+from reperf.systems import load_systems, load_workloads
+
+NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
+TOPOLOGY = re.compile(r"([1-9][0-9]{0,4})n([1-9][0-9]{0,3})g")
+
+LONGEST_NAME = 100
+"""Two names and a suffix are one file name, which may have 255 bytes."""
+LONGEST_TEXT = 1000
+"""All that a run's launch is told goes into one argument of a command, which may have 128 kB."""
+MOST_TEXTS = 50
+LONGEST_PATH = 4095
+LONGEST_STEP = 255
+"""Bytes of a path, and of a name in it, that Linux opens."""
+MOST_RUNS = 100_000
+"""Ten thousand are planned in ten seconds."""
+MOST_SUITES = MOST_SOURCES = 1000
+MOST_ENTRIES = 200
+"""Several times the systems with all of their variants."""
+MOST_NODES, MOST_DEVICES = 99_999, 9_999
+"""What a topology can name."""
+MOST_PARTS = 100_000
+"""Their names have five digits."""
+MOST_PROCESSES = 1024
+"""Processes or threads that one machine starts."""
+MOST_ITERATIONS = 10_000_000
+MOST_SAMPLES = 10_000_000
+"""Per device and iteration."""
+LARGEST_SEED = 2_000_000_000
+"""The frameworks take 31 bits, and repeats and ranks are added."""
+MONTH_IN_SECONDS = 30 * 24 * 3600
+
+# Control characters, surrogates, direction marks, line and paragraph ends.
+_UNPRINTED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def _name(text: str) -> str:
+    if not NAME.fullmatch(text):
+        raise ValueError("allowed: small letters, digits, - and ., a letter or digit first")
+    return text
+
+
+def one_line(text: str) -> str:
+    if not text.strip() or any(unicodedata.category(one) in _UNPRINTED for one in text):
+        raise ValueError("allowed: one line of printed characters")
+    return text
+
+
+def _path(path: Path) -> Path:
+    one_line(str(path))
+    if set(str(path)) & set("{}"):  # Snakemake would look for the wildcard
+        raise ValueError("allowed: names without { and }")
+    parts = [len(part.encode()) for part in path.parts]
+    if max(parts, default=0) > LONGEST_STEP or len(str(path).encode()) > LONGEST_PATH:
+        raise ValueError(
+            f"allowed: up to {LONGEST_PATH} bytes, and {LONGEST_STEP} between two slashes"
+        )
+    return path
+
+
+def _topology(text: str) -> str:
+    if not TOPOLOGY.fullmatch(text):
+        raise ValueError(
+            "allowed: <nodes>n<devices per node>g, such as 2n8g, "
+            f"up to {MOST_NODES}n{MOST_DEVICES}g"
+        )
+    return text
+
+
+def _known_workload(workload: str) -> str:
+    if workload not in load_workloads():
+        raise ValueError(f"allowed: {', '.join(load_workloads())}")
+    return workload
+
+
+def _known_system(system: str) -> str:
+    if system not in load_systems():
+        raise ValueError(f"allowed: {', '.join(load_systems())}")
+    return system
+
+
+def distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise ValueError(f"{name} is there twice; allowed: each once")
+    return names
+
+
+Topology = Annotated[
+    str,
+    AfterValidator(_topology),
+    WithJsonSchema({"type": "string", "pattern": f"^{TOPOLOGY.pattern}$"}),
+]
+Name = Annotated[
+    str,
+    Field(max_length=LONGEST_NAME),
+    AfterValidator(_name),
+    WithJsonSchema({"type": "string", "pattern": f"^{NAME.pattern}$"}),
+]
+Whole = Annotated[int, Field(ge=0, le=10**15)]  # all that a table holds, and more than any run has
+Label = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(one_line)]
+Text = Annotated[str, Field(max_length=LONGEST_TEXT), AfterValidator(one_line)]
+Texts = Annotated[tuple[Text, ...], Field(max_length=MOST_TEXTS)]
+PlainPath = Annotated[Path, AfterValidator(_path)]
+Number = Annotated[int, Strict()]  # YAML's `yes` is none, nor is "3"
+Topologies = Annotated[
+    tuple[Topology, ...], Field(min_length=1, max_length=1000), AfterValidator(distinct)
+]
+Workload = Annotated[
+    str,
+    AfterValidator(_known_workload),
+    WithJsonSchema({"type": "string", "enum": list(load_workloads())}),
+]
+SystemId = Annotated[str, AfterValidator(_known_system)]
+
+
+def topology_shape(topology: str) -> tuple[int, int]:
+    """Split a topology such as "2n8g" into (number of nodes, devices per node)."""
+    nodes, devices = TOPOLOGY.fullmatch(topology).groups()
+    return int(nodes), int(devices)
+
+
+class Model(BaseModel):
+    """What all parts of a configuration are: unknown keys are refused, values stay as they are."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)

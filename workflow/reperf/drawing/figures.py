@@ -1,0 +1,370 @@
+"""The two figures of a suite: throughput and speedup.
+
+Measured suites and published tables are drawn by the same functions, from a table with one row a
+cell and these columns:
+
+    series             name that stands beside a bar and at the end of a line
+    system             id that decides the colour
+    topology, num_nodes, devices_per_node
+    status             ok, partial, oom, failed, ...
+    throughput_median, throughput_min, throughput_max    in the figure's unit; NaN: no value
+    speedup, baseline  and the topology that it is against; NaN: no value
+
+Series keep the order of the rows. Nothing is told by colour alone: bars and lines carry their
+names, so that the figures read in grey too.
+"""
+
+import textwrap
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import partial
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib import style
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from scipy.optimize import isotonic_regression
+
+from reperf.config import topology_shape
+from reperf.drawing.labels import series_of, title_of, unit_of
+from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
+from reperf.files import whole_file
+from reperf.layout import FIGURE_KINDS, FIGURE_SUFFIXES
+from reperf.measuring.tables import read_summary
+from reperf.published import load_tables
+from reperf.text import printable
+
+WIDTH = 5.0  # inches: two figures stand side by side on a desk, one fills a phone
+ROW = 0.185  # inches of height a bar
+GAP = 1.4  # rows between two device counts, for the heading of the second
+SMALL = 7.5  # points
+ONE_DEVICE = "1n1g"
+MARKERS = "osD^vPX<>pdh"
+LONGEST_NAME = 48  # characters of a series, beside which there is room for a plot
+DPI = 200
+HIGHEST = 32_000  # pixels; 850 bars at full resolution
+
+STYLE = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": GRID,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.labelcolor": MUTED,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "figure.facecolor": PAPER,
+    "font.family": "DejaVu Sans",  # comes with matplotlib
+    "font.size": 8.5,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "hatch.linewidth": 1.2,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "reperf",  # without one, ids in the file are random
+    "text.color": INK,
+    "text.parse_math": False,  # a dollar sign in a name is one
+    "xtick.color": MUTED,
+    "xtick.major.size": 0,
+    "ytick.color": INK,
+    "ytick.major.size": 0,
+}
+# Whatever a user's own matplotlibrc says: equal numbers are equal bytes.
+the_style = partial(style.context, ["default", STYLE])
+
+
+def draw_suite(summary: Path | str, stem: Path | str) -> None:
+    """Draw a suite: `stem`-throughput and `stem`-speedup, each as .svg and .png.
+
+    Args:
+        summary: the suite's summary.csv; nothing else decides the figures.
+        stem: path and beginning of the files' names.
+    """
+    cells = read_summary(summary)
+    _save_pair(
+        cells.assign(series=series_of(cells)),
+        title_of(cells),
+        f"suite {cells['suite'].iloc[0]}",
+        unit_of(cells),
+        stem,
+    )
+
+
+def draw_published(folder: Path | str) -> None:
+    """Draw every published table that has a speedup, as folder/<table id>-{throughput,speedup}."""
+    for table in load_tables():
+        if table.has_speedup:
+            cells = table.cells.rename(columns={"throughput": "throughput_median"})
+            # What follows from the throughputs stands in for what a report does not print.
+            printed = cells["speedup_published"].fillna(cells["speedup"])
+            _save_pair(
+                cells.assign(status="ok", speedup=printed, baseline=ONE_DEVICE),
+                table.title,
+                f"as published in the {table.report}",
+                table.unit,
+                Path(folder, table.id),
+            )
+
+
+def draw_throughput(cells: pd.DataFrame, title: str, subtitle: str, unit: str) -> Figure:
+    """Bars by device count, each with its name, its median and a whisker from minimum to maximum.
+
+    Args:
+        cells: as the module says; a cell without a number shows its status instead of a bar.
+        title: what was trained and how.
+        subtitle: where the numbers are from.
+        unit: of the throughput, such as "images/s".
+    """
+    cells = _drawable(cells)
+    groups = cells.groupby("shape")
+    cells["place"] = cells.index + GAP * groups.ngroup()
+    longest = np.nanmax([0, *cells["throughput_median"], *cells["throughput_max"]])
+    with the_style():
+        figure, axes = _figure(
+            title, f"Throughput, {subtitle}", 1.2 + ROW * (len(cells) + GAP * len(groups))
+        )
+        whiskers = " (whiskers: minimum to maximum)" if _spreads(cells).any() else ""
+        axes.set_xlabel(f"{printable(unit)}{whiskers}")
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+        axes.grid(visible=False, axis="y")
+        for shape, places in groups["place"]:
+            heading = places.min() - 1
+            axes.text(0, heading, _in_words(*shape), color=MUTED, va="center", weight="bold")
+        for cell in cells.itertuples():
+            _draw_bar(axes, cell)
+        axes.set_yticks(cells["place"], cells["series"])
+        axes.set_ylim(cells["place"].max() + 0.7, -1.5)
+        axes.set_xlim(0, 1.25 * longest or 1)  # room for the numbers at the ends of the bars
+    return figure
+
+
+def draw_speedup(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
+    """Lines of speedup by device count, beside the ideal of each baseline.
+
+    Only where the baseline is one device, it is said to be one; where series have different ones,
+    the name of each line says its own.
+
+    Args:
+        cells: as the module says; those without a speedup are named below the plot.
+        title: what was trained and how.
+        subtitle: where the numbers are from.
+    """
+    cells = _drawable(cells)
+    baselines = _baselines(cells)
+    differ = len(baselines) > 1
+    worlds = sorted(cells["world_size"].unique())
+    edge = worlds[-1]
+    least = min(baselines.values(), default=1)
+    top = np.nanmax([edge / least, *cells["speedup"]])  # some are faster than ideal
+    with the_style():
+        height = min(4.6, 2.8 + 0.25 * cells["series"].nunique())
+        figure, axes = _figure(title, f"{_speedup_over(baselines)}, {subtitle}", height)
+        axes.set(xlabel="devices", xlim=(0, edge), xticks=worlds)
+        axes.set(ylabel="speedup", ylim=(0, top))
+        axes.set_yticks([world / least for world in worlds if world >= least])
+        axes.yaxis.label.set_color(MUTED)
+        ends = []
+        for baseline, devices in baselines.items():
+            ideal = (edge, edge / devices)
+            axes.plot((0, ideal[0]), (0, ideal[1]), color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
+            ends.append((*ideal, f"ideal{_over(baseline) if differ else ''}", MUTED))
+        _shade_several_nodes(axes, cells)
+        for position, (name, line) in enumerate(cells.groupby("series", sort=False)):
+            known = line.dropna(subset="speedup")
+            if len(known):
+                last = known.iloc[-1]
+                colour = colour_of(last["system"])
+                _draw_line(axes, known, colour, MARKERS[position % len(MARKERS)])
+                end = f"{last['speedup']:.2f}  {name}{_over(last['baseline']) if differ else ''}"
+                ends.append((last["world_size"], last["speedup"], end, colour))
+        _name_ends(axes, ends)
+        figure.supxlabel(_missing(cells), x=0.01, ha="left", fontsize=SMALL, color=MUTED)
+    return figure
+
+
+def save(figure: Figure, path: Path | str) -> None:
+    """Write a figure as `path`.svg and `path`.png, the same bytes for the same figure.
+
+    Raises:
+        ReperfError: a file cannot be written.
+    """
+    dpi = min(DPI, HIGHEST / figure.get_figheight())
+    # No date, no maker: the same figure is the same bytes.
+    options = {
+        "svg": {"metadata": {"Date": None, "Creator": None}},
+        "png": {"metadata": {"Software": None}, "dpi": dpi},
+    }
+    with the_style(), warnings.catch_warnings():
+        # A letter that the font lacks is drawn as a box.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        for suffix in FIGURE_SUFFIXES:
+            with whole_file(f"{path}.{suffix}", "wb") as stream:
+                figure.savefig(stream, format=suffix, **options[suffix])
+
+
+def _save_pair(cells: pd.DataFrame, title: str, subtitle: str, unit: str, stem: Path | str) -> None:
+    cells = cells.assign(series=_shortened(cells["series"]))
+    drawn = draw_throughput(cells, title, subtitle, unit), draw_speedup(cells, title, subtitle)
+    for kind, figure in zip(FIGURE_KINDS, drawn, strict=True):
+        save(figure, f"{stem}-{kind}")
+
+
+def _shortened(series: pd.Series) -> pd.Series:
+    """The names without the middle of those that leave no room; different ones stay different."""
+    half = LONGEST_NAME // 2
+    short: dict[str, str] = {}
+    times: Counter[str] = Counter()
+    for name in series.unique():
+        fits = name if len(name) <= LONGEST_NAME else f"{name[:half]}…{name[1 - half :]}"
+        times[fits] += 1
+        short[name] = fits if times[fits] == 1 else f"{fits} ({times[fits]})"
+    return series.map(short)
+
+
+def _drawable(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells of the series that were tried, smallest topology first, their words printable.
+
+    Adds world_size (number of devices), shape (what the bars are grouped by) and twin (the place of
+    a series among those of its system).
+    """
+    tried = cells.groupby("series")["status"].transform(lambda all_: (all_ != "unsupported").any())
+    cells = cells[tried | ~tried.any()]  # where nothing was tried, that is what the figure shows
+    sizes = cells[["num_nodes", "devices_per_node"]].astype(int)
+    world_size = sizes.prod(axis="columns")
+    shown = {name: cells[name].map(printable) for name in ("series", "topology", "status")}
+    return cells.assign(
+        **shown,
+        world_size=world_size,
+        shape=[*zip(world_size, sizes["num_nodes"], strict=True)],
+        twin=cells.groupby("system")["series"].transform(lambda names: pd.factorize(names)[0]),
+    ).sort_values("shape", kind="stable", ignore_index=True)
+
+
+def _figure(title: str, subtitle: str, height: float) -> tuple[Figure, Axes]:
+    """An empty figure with one plot.
+
+    Args:
+        title, subtitle: stand on top.
+        height: inches.
+    """
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    lines = textwrap.wrap(printable(title), 52)
+    below = 0.07 + 0.17 * len(lines)
+    # The empty last line keeps the plot clear of the subtitle.
+    figure.suptitle("\n".join([*lines, ""]), x=0.01, ha="left", fontsize=10, weight="bold")
+    below_title = {"va": "top", "fontsize": SMALL, "color": MUTED}
+    figure.text(0.01, 1 - below / height, printable(subtitle), **below_title)
+    return figure, figure.add_subplot()
+
+
+def _baselines(cells: pd.DataFrame) -> dict[str, int]:
+    """What the speedups of a figure are against: topology -> devices, the fewest first."""
+    named = cells.loc[cells["speedup"].notna(), "baseline"].unique()
+    devices = {name: prod(topology_shape(name)) for name in named}
+    return dict(sorted(devices.items(), key=lambda item: item[1]))
+
+
+def _speedup_over(baselines: Mapping[str, int]) -> str:
+    """What a figure of speedup shows, such as "Speedup over 8 devices on one node (1n8g)"."""
+    if not baselines:
+        return "Speedup"
+    if len(baselines) > 1:
+        return "Speedup over the baseline that stands behind each name"
+    (baseline,) = baselines
+    if baseline == ONE_DEVICE:
+        return "Speedup over one device"
+    nodes, each = topology_shape(baseline)
+    on = "one node" if nodes == 1 else f"{nodes} nodes"
+    return f"Speedup over {nodes * each} devices on {on} ({baseline})"
+
+
+def _over(baseline: str) -> str:
+    return f", over {baseline}"
+
+
+def _in_words(world_size: int, nodes: int) -> str:
+    """A topology as people say it: "16 devices on 2 nodes"."""
+    devices = f"{world_size} device" + ("s" if world_size > 1 else "")
+    return f"{devices} on {nodes} nodes" if nodes > 1 else devices
+
+
+def _spreads(cells: pd.DataFrame) -> pd.Series:
+    """Which cells have a whisker."""
+    return cells["throughput_min"] < cells["throughput_max"]
+
+
+def _draw_bar(axes: Axes, cell: Any) -> None:  # noqa: ANN401 - pandas' named tuple
+    """One row of the throughput figure: bar, whisker and number, or why there is none."""
+    value, low, high = cell.throughput_median, cell.throughput_min, cell.throughput_max
+    if pd.isna(value):
+        text, end, colour = cell.status, 0, MUTED
+    else:
+        text, end, colour = f"{value:,.2f}", value, INK
+        hatch = {"hatch": "////", "edgecolor": PAPER, "linewidth": 0} if cell.twin % 2 else {}
+        axes.barh(cell.place, value, height=0.78, facecolor=colour_of(cell.system), **hatch)
+        if low < high:
+            axes.hlines(cell.place, low, high, color=INK, linewidth=1)
+            axes.vlines((low, high), cell.place - 0.2, cell.place + 0.2, color=INK, linewidth=1)
+            end = high
+        if cell.status != "ok":
+            text += f" ({cell.status})"
+    offset = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
+    axes.annotate(text, (end, cell.place), color=colour, fontsize=SMALL, **offset)
+
+
+def _draw_line(axes: Axes, line: pd.DataFrame, colour: str, marker: str) -> None:
+    """One series of the speedup figure; a system's second series has hollow markers."""
+    fill = PAPER if line["twin"].iloc[0] % 2 else colour
+    finish = {"marker": marker, "markersize": 5.5, "markerfacecolor": fill, "linewidth": 1.6}
+    axes.plot(line["world_size"], line["speedup"], color=colour, clip_on=False, **finish)
+
+
+def _shade_several_nodes(axes: Axes, cells: pd.DataFrame) -> None:
+    """Mark where the gradients cross the network: beyond the largest single node."""
+    inside = cells["world_size"][cells["num_nodes"] == 1].max()
+    across = cells["world_size"][cells["num_nodes"] > 1].min()
+    if inside < across:
+        axes.axvspan(inside, axes.get_xlim()[1], color=GRID, alpha=0.35, linewidth=0)
+        offset = {"xytext": (4, 5), "textcoords": "offset points"}
+        axes.annotate("several nodes", (inside, 0), color=MUTED, fontsize=SMALL, **offset)
+
+
+def _name_ends(axes: Axes, ends: Iterable[tuple[float, float, str, str]]) -> None:
+    """Name each line right of the plot, as near to the height of its end as the others allow.
+
+    Args:
+        ends: x and y of a line's last point, its name and its colour.
+    """
+    ends = sorted(ends, key=lambda end: -end[1])
+    if not ends:
+        return
+    right, top = axes.get_xlim()[1], axes.get_ylim()[1]
+    # Names a gap apart and nearest to their ends: a regression on falling heights.
+    line = top * 0.17 / (axes.figure.get_figheight() - 1.2)  # the height of a name
+    gaps = np.arange(len(ends)) * line
+    heights = isotonic_regression([y for _, y, _, _ in ends] + gaps, increasing=False).x - gaps
+    for (x, y, name, colour), height in zip(ends, np.minimum(heights, top - gaps), strict=True):
+        leader = {"arrowstyle": "-", "color": colour, "linewidth": 0.7, "relpos": (0, 0.5)}
+        axes.annotate(
+            name,
+            xy=(x, y),
+            xytext=(1.08 * right, height),
+            va="center",
+            arrowprops=leader | {"shrinkA": 0, "shrinkB": 4},
+            annotation_clip=False,
+        )
+
+
+def _missing(cells: pd.DataFrame) -> str:
+    """The cells that the speedup figure has no point for, by series and status."""
+    missing = cells[cells["speedup"].isna()]
+    told = [
+        f"{series} on {', '.join(group['topology'])} ({status})"
+        for (series, status), group in missing.groupby(["series", "status"], sort=False)
+    ]
+    return textwrap.fill(f"No speedup: {'; '.join(told)}", 85) if told else ""

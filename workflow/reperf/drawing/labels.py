@@ -1,0 +1,50 @@
+"""What people call a suite and its series, from nothing but the rows of its summary."""
+
+import pandas as pd
+
+from reperf.systems import load_systems, load_workloads
+
+
+def title_of(cells: pd.DataFrame) -> str:
+    """A suite's title, such as "ResNet-50 v1.5, FP32, batch size 128".
+
+    Args:
+        cells: the suite's rows of summary.csv.
+    """
+    first = cells.iloc[0]
+    known = load_workloads().get(first["workload"])
+    workload = known.title if known else first["workload"]
+    sizes = sorted(cells["batch_size_per_device"].unique())
+    batch = (
+        f"batch size {sizes[0]}" if len(sizes) == 1 else f"batch sizes {sizes[0]} to {sizes[-1]}"
+    )
+    return f"{workload}, {first['precision'].upper()}, {batch}"
+
+
+def unit_of(cells: pd.DataFrame) -> str:
+    """The unit of a suite's throughput; empty where no run got far enough to say it."""
+    return next(filter(None, cells["unit"]), "")
+
+
+def series_of(cells: pd.DataFrame) -> pd.Series:
+    """Each cell's series: system, variant, batch size where they differ, and whose logs they are.
+
+    Args:
+        cells: the suite's rows of summary.csv.
+    """
+    sizes_differ = cells["batch_size_per_device"].nunique() > 1
+    return pd.Series(
+        [_series(cell, sizes_differ) for cell in cells.itertuples()], index=cells.index, dtype=str
+    )
+
+
+def system_title(system: str) -> str:
+    """A system's title; its id, where it is known from a log alone."""
+    known = load_systems().get(system)
+    return known.title if known else system
+
+
+def _series(cell: tuple, sizes_differ: bool) -> str:
+    batch = f"batch {cell.batch_size_per_device}" if sizes_differ else ""
+    source = f"from {cell.source}" if cell.source else ""
+    return ", ".join(filter(None, [system_title(cell.system), cell.variant, batch, source]))

@@ -1,0 +1,45 @@
+"""Where results lie in the working folder: one name each, for rules, commands and archives."""
+
+from reperf.systems import ROOT
+
+RUN_LOG = "train.log"
+RUN_RECORD = "run.json"
+RUN_FILES = (RUN_LOG, RUN_RECORD)
+"""What a run leaves in its folder when it ends."""
+
+RUN_FOLDER = "results/runs/{suite}/{entry}/{topology}/{repeat}"
+SUITE_MEASUREMENTS = "results/suites/{suite}/measurements.csv"
+SUITE_SUMMARY = "results/suites/{suite}/summary.csv"
+
+ALL_MEASUREMENTS = "results/measurements.csv"
+ALL_SUMMARY = "results/summary.csv"
+
+FIGURE_KINDS = ("throughput", "speedup")
+FIGURE_SUFFIXES = ("svg", "png")
+FIGURES = "figures/{suite}"
+"""The beginning of the names of a suite's figures."""
+
+PUBLISHED = ROOT / "data" / "published"
+PUBLISHED_FILES = tuple(
+    PUBLISHED / name for name in ("published.csv", "repeats.csv", "tables.yaml")
+)
+"""What the published part of a report is made from: numbers, repeats, definitions of tables."""
+
+
+def tables_of(suite: str) -> list[str]:
+    """The tables of a suite: its measurements, its summary."""
+    return [table.format(suite=suite) for table in (SUITE_MEASUREMENTS, SUITE_SUMMARY)]
+
+
+def figure_files(stem: str) -> list[str]:
+    """The files of a pair of figures.
+
+    Args:
+        stem: path and beginning of their names.
+    """
+    return [f"{stem}-{kind}.{suffix}" for kind in FIGURE_KINDS for suffix in FIGURE_SUFFIXES]
+
+
+def figures_of(suite: str) -> list[str]:
+    """The figures of a suite."""
+    return figure_files(FIGURES.format(suite=suite))

@@ -1,0 +1,123 @@
+"""From records to training runs: a log may hold several."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from reperf.logs.clock import Clock
+from reperf.logs.facts import Fact
+from reperf.logs.format import Format, Record
+from reperf.logs.scan import lines_of_rank, scan
+
+MOST_RECORDS = 1 << 17
+"""Records of one run that are kept; no window of an honest log needs as many."""
+
+
+@dataclass
+class LoggedRun:
+    """What a log holds of one training run.
+
+    Attributes:
+        facts: what the text before the first record says.
+        records: those that matter, in the log's order: of the rank that is measured, or of all.
+        ends: the records behind which the log says that the run came to its end, the first and
+            the last of them; None if the format does not say.
+        newest: the last record of the measured rank.
+        overflow: there were more records than are kept.
+    """
+
+    facts: tuple[Fact, ...]
+    ends: list[Record] | None
+    records: list[Record] = field(default_factory=list)
+    newest: Record | None = None
+    overflow: bool = False
+    _seen: set[Record] = field(default_factory=set)
+
+    def add(self, record: Record, last: float) -> None:
+        """Take one more record of the measured rank, which is the lowest that prints."""
+        if self.newest is None or (record.rank < self.newest.rank and record.iteration <= last):
+            self.records, self._seen, self.newest = [], set(), record
+            self.ends = None if self.ends is None else []
+        if record.rank != self.newest.rank or record in self._seen:
+            return
+        self.newest = record
+        if record.iteration <= last or not self.records:
+            self._keep(record)
+
+    def add_of_any_rank(self, record: Record) -> None:
+        """Take one more record, whosever it is, and if it is there twice, twice."""
+        self.newest = record
+        self._keep(record)
+
+    def _keep(self, record: Record) -> None:
+        self.overflow = len(self.records) >= MOST_RECORDS
+        if not self.overflow:
+            self.records.append(record)
+            self._seen.add(record)
+
+    def is_followed_by(self, record: Record) -> bool:
+        """Whether a record begins another run: the count starts again, and no earlier in time."""
+        before = self.newest
+        if record.rank != before.rank or record in self._seen:
+            return False
+        begins_again = _place(record) <= _place(self.records[0]) < _place(before)
+        stamped = record.time is not None and before.time is not None
+        return begins_again and not (stamped and record.time < before.time)
+
+
+def _place(record: Record) -> tuple[int, int]:
+    return record.epoch, record.iteration
+
+
+def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> Iterator[LoggedRun]:
+    """The training runs that a log holds, one after the other, each of one rank.
+
+    Args:
+        pieces: the log, as from reperf.logs.scan.blocks.
+        log_format: its format.
+        last: records behind this iteration are not needed.
+    """
+    run: LoggedRun | None = None
+    for gap, record in scan(pieces, log_format, last):
+        if run is not None and _has_ended(run, gap, log_format):
+            run.ends = [*run.ends[:1], run.newest]
+        following = _unwrapped(record, run.newest if run else None, log_format.clock)
+        if run is not None and following is not None and not run.is_followed_by(following):
+            run.add(following, last)
+            continue
+        if run is not None:
+            yield run
+        if following is not None:
+            run = _begin(gap, log_format)
+            run.add(following, last)
+
+
+def whole_log(pieces: Iterable[bytes], log_format: Format) -> LoggedRun | None:
+    """All that a log holds, taken for one run of all ranks, as the published extractors do."""
+    run: LoggedRun | None = None
+    for gap, record in scan(pieces, log_format, float("inf"), all_ranks=True):
+        run = run or (_begin(gap, log_format) if record else None)
+        if record is not None:
+            run.add_of_any_rank(_unwrapped(record, run.newest, log_format.clock))
+    return run
+
+
+def _has_ended(run: LoggedRun, gap: bytes, log_format: Format) -> bool:
+    """Whether the measured rank says in a text that the run came to its end."""
+    if log_format.ended is None or not log_format.ended(gap):
+        return False
+    # Another rank may be far ahead.
+    return not run.newest.rank or log_format.ended(lines_of_rank(gap, run.newest.rank))
+
+
+def _begin(head: bytes, log_format: Format) -> LoggedRun:
+    return LoggedRun(
+        facts=tuple(log_format.facts(head)), ends=None if log_format.ended is None else []
+    )
+
+
+def _unwrapped(record: Record | None, newest: Record | None, clock: Clock | None) -> Record | None:
+    """The record with its time past the midnights since the record before."""
+    if record is None or newest is None or clock is None or clock.period is None:
+        return record
+    days = round((newest.time - record.time) / clock.period)
+    return record._replace(time=record.time + days * clock.period) if days > 0 else record

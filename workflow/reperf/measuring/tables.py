@@ -1,0 +1,133 @@
+"""The two tables that everything after measuring reads, as CSV files with equal bytes everywhere.
+
+Numbers are written with as many digits as it takes to read the same number again, an empty field
+is no value, lines end with a line feed. Text is written as reperf.text.as_field has it.
+"""
+
+import csv
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from reperf.errors import ReperfError
+from reperf.files import whole_file
+from reperf.text import as_field, from_field
+
+IDENTITY = {
+    "suite": str,
+    "system": str,
+    "workload": str,
+    "precision": str,
+    "variant": str,
+    "batch_size_per_device": int,
+    "topology": str,
+    "num_nodes": int,
+    "devices_per_node": int,
+}
+"""The first columns that name a cell, with the type of their values; `source` is one more."""
+
+MEASUREMENTS = IDENTITY | {
+    "repeat": int,
+    "status": str,
+    "reason": str,
+    "throughput": float,
+    "unit": str,
+    "first": int,
+    "last": int,
+    "samples": float,
+    "seconds": float,
+    "method": str,
+    "global_batch": int,
+    "world_size": int,
+    "log": str,
+    "log_sha256": str,
+    "source": str,
+}
+"""The columns of measurements.csv, a row a run; docs/measuring.md says what each holds."""
+
+SUMMARY = IDENTITY | {
+    "status": str,
+    "reason": str,
+    "n": int,
+    "throughput_median": float,
+    "throughput_min": float,
+    "throughput_max": float,
+    "throughput_iqr": float,
+    "ci_low": float,
+    "ci_high": float,
+    "ci_level": float,
+    "unit": str,
+    "speedup": float,
+    "efficiency": float,
+    "method": str,
+    "source": str,
+    "baseline": str,
+}
+"""The columns of summary.csv, a row a cell; docs/measuring.md says what each holds."""
+
+
+def write_table(
+    path: Path | str, rows: Iterable[Mapping[str, Any]], columns: Iterable[str]
+) -> None:
+    """Write rows as CSV; None and NaN become empty fields."""
+    columns = list(columns)
+    with whole_file(path) as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([_field(row[column]) for column in columns] for row in rows)
+
+
+def _field(value: Any) -> str:  # noqa: ANN401 - whatever a cell holds
+    if value is None or pd.isna(value):
+        return ""
+    if isinstance(value, float):
+        return repr(float(value)).removesuffix(".0")  # float(): numpy's prints its type
+    return as_field(value) if isinstance(value, str) else str(value)
+
+
+def read_measurements(path: Path | str) -> pd.DataFrame:
+    """Read measurements.csv; whole numbers are Int64, no value is <NA> or NaN, in text ""."""
+    return _read(path, MEASUREMENTS)
+
+
+def read_summary(path: Path | str) -> pd.DataFrame:
+    """Read summary.csv; whole numbers are Int64, no value is <NA> or NaN, in text ""."""
+    return _read(path, SUMMARY)
+
+
+def _read(path: Path | str, columns: Mapping[str, type]) -> pd.DataFrame:
+    try:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, ValueError) as error:
+        raise ReperfError(f"{path}: not a table: {str(error).strip()}") from None
+    missing = [column for column in columns if column not in table.columns]
+    if missing:
+        raise ReperfError(f"{path}: column {missing[0]} is missing")
+    for column, kind in columns.items():
+        if kind is str:
+            table[column] = table[column].map(from_field)
+        else:
+            table[column] = _numbers(path, table[column], kind)
+    return table
+
+
+def _numbers(path: Path | str, texts: pd.Series, kind: type) -> pd.Series:
+    numbers = []
+    for line, text in enumerate(texts, start=2):
+        try:
+            numbers.append(kind(text) if text else None)
+        except ValueError:
+            raise ReperfError(
+                f"{path}: line {line}: {texts.name} is {text!r}; allowed: a number"
+            ) from None
+    return pd.Series(numbers, dtype="Int64" if kind is int else "float64")
+
+
+def join_tables(
+    paths: Iterable[Path | str], output: Path | str, columns: Mapping[str, type]
+) -> None:
+    """Write several tables below each other, in the order of the paths."""
+    rows = [row for path in paths for row in _read(path, columns).to_dict("records")]
+    write_table(output, rows, columns)

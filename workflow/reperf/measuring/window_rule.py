@@ -1,0 +1,279 @@
+"""The window rule: (samples between two printed iterations) / (time between them).
+
+Both ends are lines of one rank. Whatever makes the number doubtful is a refusal. Instead of samples
+it may be tokens, or what else the log counts at both ends.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import fsum, prod
+from typing import NamedTuple
+
+from reperf.logs.facts import Facts, Refused
+from reperf.logs.format import Format, Record
+from reperf.logs.logged_runs import LoggedRun
+from reperf.measuring.units import ANY, per_second, unit_of
+
+TOLERANCE = 0.05
+"""How far the printed speed may be from batch x world / step time."""
+SLOWEST, FASTEST = 1e-9, 1e15
+"""Samples a second between which a throughput lies."""
+COARSEST = 0.01
+"""How much of the window's time the steps of the log's clock may leave open."""
+
+
+class Interval(NamedTuple):
+    """A stretch of iterations whose time the log tells."""
+
+    start: int
+    """Iteration whose end starts it."""
+    stop: int
+    seconds: float
+    rate: float | None
+    """The speed printed for it, in the format's own terms."""
+
+
+def by_window(
+    run: LoggedRun,
+    log_format: Format,
+    choices: Sequence[tuple[int, int]],
+    facts: Facts,
+    count: str | None = None,
+) -> dict[str, float]:
+    """Measure a run between the ends of a window.
+
+    Args:
+        run: what the log holds of it.
+        log_format: the log's format.
+        choices: the ends, as the log prints its iterations; the first that it prints are taken.
+        facts: what is known about the run.
+        count: what to count, by the log's own name for it; None: samples, by batches.
+
+    Returns:
+        first, last, samples (of what is counted), seconds and throughput.
+
+    Raises:
+        Refused: the log does not carry the window.
+    """
+    records = _of_first_epoch(run)
+    steps = intervals(records, log_format)
+    ends = next((ends for ends in choices if not _holes(_inside(steps, ends), ends)), choices[0])
+    inside = _inside(steps, ends)
+    for step in inside:
+        if step.seconds < 0:
+            raise Refused(
+                f"time steps back by {-step.seconds:.6g} s between the iterations {step.start} "
+                f"and {step.stop}"
+            )
+    batch = step_samples(inside or steps, log_format, facts)
+    _check_reached(run, records, ends[1])
+    for hole in _holes(inside, ends):
+        raise Refused(
+            f"the time from iteration {hole[0]} to {hole[1]} is not in the log: printed are "
+            + _some([record.iteration for record in records])
+        )
+    _check_end(run, records[0].epoch, ends[1])
+    seconds = fsum(step.seconds for step in inside)
+    samples = (ends[1] - ends[0]) * (batch or facts.need(log_format.step_is[0]))
+    _check_clock(records, inside, seconds)
+    _check_samples(records, ends, samples)
+    counted = samples if count is None else _counted(records, ends, count)
+    return {
+        "first": ends[0],
+        "last": ends[1],
+        "samples": counted,
+        "seconds": seconds,
+        "throughput": _speed(counted, seconds, count or ANY),
+    }
+
+
+def in_order(records: Sequence[Record]) -> bool:
+    """Whether the iterations of records only go up."""
+    places = [(record.epoch, record.iteration) for record in records]
+    return all(before < after for before, after in pairwise(places))
+
+
+def _of_first_epoch(run: LoggedRun) -> list[Record]:
+    """The records in which the window must lie.
+
+    Raises:
+        Refused: they are not those of one rank.
+    """
+    for before, after in pairwise(run.records):
+        if not in_order((before, after)):
+            raise Refused(
+                f"iteration {after.iteration} comes after {before.iteration}: "
+                "the lines of several ranks are mixed without labels"
+            )
+    return [record for record in run.records if record.epoch == run.records[0].epoch]
+
+
+def intervals(records: Sequence[Record], log_format: Format) -> list[Interval]:
+    """The stretches of iterations whose time the log tells: between stamps, or as it prints.
+
+    Args:
+        records: of one rank and epoch, in order.
+        log_format: the log's format.
+
+    Raises:
+        Refused: the log tells no times.
+    """
+    stamped = [record for record in records if record.time is not None]
+    if stamped:
+        return [
+            Interval(
+                before.iteration,
+                after.iteration,
+                log_format.clock.between(before.time, after.time),
+                after.rate,
+            )
+            for before, after in pairwise(stamped)
+        ]
+    if any(record.duration is None for record in records):
+        raise Refused("the log prints neither time stamps nor durations")
+    return [
+        Interval(record.iteration - record.span, record.iteration, record.duration, record.rate)
+        for record in records
+    ]
+
+
+def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) -> int | None:
+    """The samples of one step of the iteration count, held against the printed speeds.
+
+    The printed speeds, each over its interval, count samples; divided by the steps they give the
+    batch of all ranks in which the log's own program believed.
+
+    Returns:
+        The samples, or None if nothing says them.
+
+    Raises:
+        Refused: the two differ by more than TOLERANCE.
+    """
+    known = [1 if fact == "sample" else facts.get(fact) for fact in log_format.step_is]
+    sizes = [size for size in known if size is not None]
+    implied = _implied_samples(steps, log_format, facts)
+    if not sizes or implied is None:
+        return sizes[0] if sizes else None
+    for size in sizes:
+        if abs(implied - size) <= TOLERANCE * size:
+            return size
+    batch, world = facts.need(log_format.step_is[0]), facts.get("world_size")
+    samples = _whole(implied, facts.get("batch_size") or batch)
+    unit = log_format.unit or unit_of(facts.get("workload")) or per_second(ANY)
+    raise Refused(
+        f"the printed speeds mean {samples} {unit.removesuffix('/s')} a step, "
+        f"the global batch is {batch}" + (f" under a world size of {world}" if world else "")
+    )
+
+
+def _whole(samples: float, batch: int) -> str:
+    """A number of samples that was measured, as that of whole batches if it is near to one."""
+    count = round(samples / batch)
+    near = count > 0 and abs(samples / batch - count) <= 0.01 * count
+    return str(count * batch) if near else f"{samples:.6g}"
+
+
+def _implied_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) -> float | None:
+    factors = [facts.get(fact) for fact in log_format.rate_times]
+    told = [step for step in steps if step.rate and step.seconds >= 0]
+    if None in factors or not told:
+        return None
+    samples = fsum(step.seconds * step.rate for step in told) * prod(factors)
+    return samples / sum(step.stop - step.start for step in told)
+
+
+def _check_reached(run: LoggedRun, records: Sequence[Record], last: int) -> None:
+    epoch = records[0].epoch
+    if run.newest.epoch != epoch:
+        reached, what = records[-1].iteration, f"epoch {epoch}"
+    else:
+        reached, what = run.newest.iteration, "it"
+    if reached < last:
+        raise Refused(f"too short: {what} ends at iteration {reached}, the window at {last}")
+
+
+def _check_end(run: LoggedRun, epoch: int, last: int) -> None:
+    """Look whether the log says that the run came to its end, and not before the window's."""
+    if run.ends is None:
+        return
+    if not run.ends:
+        raise Refused("the end of the run is not in the log: it is cut, or the run broke off")
+    early = run.ends[0]
+    if (early.epoch, early.iteration) < (epoch, last):
+        raise Refused(
+            f"the log says that the run ended at iteration {early.iteration}, before the window "
+            f"does at {last}, and goes on"
+        )
+
+
+def _inside(steps: Sequence[Interval], ends: tuple[int, int]) -> list[Interval]:
+    return [step for step in steps if ends[0] <= step.start and step.stop <= ends[1]]
+
+
+def _holes(inside: Sequence[Interval], ends: tuple[int, int]) -> list[tuple[int, int]]:
+    """The stretches of a window that no interval covers."""
+    edges = [ends[0], *(step.stop for step in inside)]
+    starts = [*(step.start for step in inside), ends[1]]
+    return [hole for hole in zip(edges, starts, strict=True) if hole[0] != hole[1]]
+
+
+def _some(iterations: Sequence[int]) -> str:
+    shown = [str(iteration) for iteration in iterations]
+    return ", ".join(shown if len(shown) <= 5 else [*shown[:3], "..", shown[-1]])
+
+
+def _check_clock(records: Sequence[Record], inside: Sequence[Interval], seconds: float) -> None:
+    """Look whether the clock goes on, and is fine enough for the window."""
+    if seconds == 0:
+        raise Refused("no time passes in the window, by the log's own clock")
+    tick = max(record.tick for record in records)
+    left_open = tick if records[0].time is not None else len(inside) * tick / 2
+    if left_open > COARSEST * seconds:
+        raise Refused(
+            f"the log's times are printed in steps of {tick:g} s, too coarse for {seconds:.6g} s"
+        )
+
+
+def _speed(counted: float, seconds: float, count: str) -> float:
+    """How much is counted a second.
+
+    Raises:
+        Refused: no training is as fast, or as slow.
+    """
+    speed = counted / seconds
+    if not SLOWEST <= speed <= FASTEST:
+        raise Refused(f"{counted} {count} in {seconds:g} s are no speed that any training has")
+    return speed
+
+
+def _check_samples(records: Sequence[Record], ends: tuple[int, int], samples: int) -> None:
+    """Look whether the log counts the samples that its batches make."""
+    start, stop = (_counts_at(records, end).get(ANY) for end in ends)
+    if start is not None and stop is not None and stop - start != samples:
+        raise Refused(
+            f"the log counts {stop - start} samples in the window, its batches make {samples}"
+        )
+
+
+def _counted(records: Sequence[Record], ends: tuple[int, int], count: str) -> float:
+    """What the log counts in the window.
+
+    Raises:
+        Refused: it does not count that, or not upwards.
+    """
+    start, stop = (_counts_at(records, end) for end in ends)
+    if count not in start or count not in stop:
+        others = ", ".join(name for name in start if name in stop) or "nothing"
+        raise Refused(f"the log does not count {count} at the window's ends; it counts {others}")
+    if start[count] >= stop[count]:
+        raise Refused(
+            f"the log counts {start[count]} {count} at iteration {ends[0]} and "
+            f"{stop[count]} at iteration {ends[1]}: no more"
+        )
+    return stop[count] - start[count]
+
+
+def _counts_at(records: Sequence[Record], iteration: int) -> dict[str, float]:
+    """What has been counted up to an iteration, by the line that prints it."""
+    lines = [record for record in records if record.iteration == iteration]
+    return dict(lines[-1].counts) if lines else {}

@@ -1,0 +1,87 @@
+"""How values are printed for people; an absent one is a dash."""
+
+import shlex
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pandas as pd
+
+ABSENT = "–"  # noqa: RUF001 - an en dash is what it is
+
+Value = float | int | None
+
+
+def number(value: Value) -> str:
+    """Two decimals and groups of three digits: "12,411.97"."""
+    return ABSENT if pd.isna(value) else f"{value:,.2f}"
+
+
+def plain_number(value: Value) -> str:
+    """Two decimals, nothing else: "12411.97"."""
+    return ABSENT if pd.isna(value) else f"{value:.2f}"
+
+
+def published_speedup(cell: Any) -> str:  # noqa: ANN401 - pandas' named tuple
+    """The speedup that was published; in parentheses where only its throughputs were."""
+    if pd.notna(cell.speedup_published) or pd.isna(cell.speedup):
+        return number(cell.speedup_published)
+    return f"({number(cell.speedup)})"
+
+
+def percent(value: Value) -> str:
+    """A share as percentage with one decimal: "97.5 %"."""
+    return ABSENT if pd.isna(value) else f"{100 * value:.1f} %"
+
+
+def gibibytes(value: Value) -> str:
+    """Bytes as GiB: "15.6 GiB"."""
+    return ABSENT if pd.isna(value) else f"{value / 2**30:.1f} GiB"
+
+
+def count(value: int, noun: str) -> str:
+    """A number of things: "1 cell", "12 cells"."""
+    return f"{value} {noun}" + ("" if value == 1 else "s")
+
+
+def day_and_time(iso: str) -> str:
+    """An ISO 8601 time without its fraction of a second: "2026-11-21 08:15:02 UTC"."""
+    return f"{iso[:10]} {iso[11:19]} UTC"
+
+
+def shell(words: Iterable[str]) -> str:
+    """A command as one would type it."""
+    return shlex.join(words)
+
+
+def as_printed(table: pd.DataFrame, group: str = "") -> pd.DataFrame:
+    """A published table as text: each column with the decimals that its numbers were printed with.
+
+    Args:
+        table: as PublishedTable.wide gives it.
+        group: stands between groups of three digits.
+    """
+    return table.apply(_column_as_printed, group=group)
+
+
+def _column_as_printed(column: pd.Series, group: str) -> pd.Series:
+    if not pd.api.types.is_float_dtype(column):
+        return column.astype(str)
+    decimals = max(len(f"{value:.10g}".partition(".")[2]) for value in column.dropna())
+    return column.map(lambda value: ABSENT if pd.isna(value) else f"{value:{group}.{decimals}f}")
+
+
+FILTERS: dict[str, Callable] = {
+    function.__name__: function
+    for function in (
+        as_printed,
+        count,
+        day_and_time,
+        gibibytes,
+        number,
+        percent,
+        plain_number,
+        published_speedup,
+        shell,
+    )
+}
+TESTS: dict[str, Callable] = {"given": pd.notna}

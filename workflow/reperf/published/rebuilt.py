@@ -1,0 +1,210 @@
+"""The tables of the published reports, made of their facts."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Decimal
+from functools import cache
+
+import pandas as pd
+
+from reperf.errors import ReperfError
+from reperf.published.definitions import Definitions, Series, Table, load_definitions
+from reperf.published.numbers import SHAPE, TABLES, published_numbers, published_repeats
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """One table of a published report.
+
+    Attributes:
+        id: the table's name in paths.
+        title: what was trained and how.
+        report: the title of the report.
+        source: the document that printed the numbers, as data/published/ names it.
+        workload: reperf's name of what is trained; empty where the table holds several models.
+        precision: fp32 or amp.
+        batch_size: samples per device; None where the columns differ or the document is silent.
+        notes: what must be known to compare the numbers.
+        units: what the table holds, metric -> unit, in the order shown.
+        cells: one row a system and topology: series (the label to show), system, variant, model,
+            batch_size_per_device, topology, num_nodes, devices_per_node, num_devices, source_doc,
+            and a column for each metric of `units`. Where the metric is throughput also
+            throughput_min, throughput_max and n, if the repeats were published; speedup, made of
+            the printed throughputs, if one device was measured; and speedup_published.
+    """
+
+    id: str
+    title: str
+    report: str
+    source: str
+    workload: str
+    precision: str
+    batch_size: int | None
+    notes: tuple[str, ...]
+    units: dict[str, str]
+    cells: pd.DataFrame
+
+    @property
+    def unit(self) -> str | None:
+        """The unit of throughput; None where the table holds something else."""
+        return self.units.get("throughput")
+
+    @property
+    def has_speedup(self) -> bool:
+        """Whether a series of the table begins at one device, so that both figures can be drawn."""
+        return self.unit is not None and bool(self.cells["speedup"].notna().any())
+
+    def wide(self, column: str | None = None) -> pd.DataFrame:
+        """The table as its report shows it.
+
+        Args:
+            column: the one of the cells' columns to show, where the table holds throughput; left
+                out, throughput, and beside it the speedup where the report prints one.
+
+        Returns:
+            A row a topology: nodes, devices (unless CPU nodes are counted) and a column a series.
+            Where the table holds something else, a row a series and a column a metric.
+        """
+        if self.unit is None:
+            names = {
+                metric: metric.replace("_", " ").replace("gpu", "GPU") for metric in self.units
+            }
+            titles = {metric: f"{names[metric]} ({unit})" for metric, unit in self.units.items()}
+            return self.cells[["series", *titles]].rename(columns=titles)
+        rows = {"num_nodes": "nodes", "num_devices": "devices"}
+        if self.cells["num_devices"].isna().all():
+            del rows["num_devices"]
+        wide = self.cells.pivot(index=list(rows), columns="series")
+        shown = {}
+        for series in self.cells["series"].unique():
+            shown[series] = wide[column or "throughput", series]
+            printed = wide["speedup_published", series]
+            if column is None and printed.notna().any():
+                shown[f"{series}: speedup"] = printed
+        return pd.DataFrame(shown).reset_index().rename(columns=rows)
+
+
+@cache
+def load_tables() -> tuple[PublishedTable, ...]:
+    """Every table of data/published/tables.yaml, in its order."""
+    definitions = load_definitions()
+    return tuple(build_table(table, definitions) for table in definitions.tables)
+
+
+def published_for(workload: str, precision: str, batch_size: int) -> pd.DataFrame:
+    """The published cells of the same workload, precision and batch size per device.
+
+    They trained on real data, 224 x 224 pixels or 128 tokens: compare only such suites with them.
+
+    Returns:
+        The rows of `PublishedTable.cells` with report, table, workload, precision and unit; no cell
+        twice.
+    """
+    cells = pd.concat(
+        table.cells.assign(
+            report=table.report,
+            table=table.id,
+            workload=table.workload,
+            precision=table.precision,
+            unit=table.unit,
+        )
+        for table in load_tables()
+        if table.unit
+    )
+    same = (
+        (cells["workload"] == workload)
+        & (cells["precision"] == precision)
+        & (cells["batch_size_per_device"] == batch_size)
+    )
+    # A largest batch size may be another table's batch size: the cell is still one.
+    found = cells[same].drop_duplicates(["source_doc", "system", "variant", "topology"])
+    return found.reset_index(drop=True)
+
+
+def speedup(throughput: Decimal, one_device: Decimal) -> Decimal:
+    """How many times faster than one device: rounded half to even, once, to two decimals."""
+    return (throughput / one_device).quantize(Decimal("0.01"), ROUND_HALF_EVEN)
+
+
+def build_table(table: Table, definitions: Definitions) -> PublishedTable:
+    """Make a table of the published numbers.
+
+    Raises:
+        ReperfError: a series that no published number belongs to.
+    """
+    numbers = published_numbers()
+    # The document may print one number in two of its tables; it is one fact.
+    rows = numbers[
+        (numbers["source_doc"] == table.source)
+        & numbers["model"].isin(table.models)
+        & (numbers["precision"] == table.precision)
+    ].drop_duplicates()
+    cells = [
+        {"series": _label(series, table, definitions)} | cell
+        for series in table.series
+        for cell in _cells(series, table, rows, definitions)
+    ]
+    return PublishedTable(
+        **table.model_dump(exclude={"models", "variant", "series"}),
+        units=rows.drop_duplicates("metric").set_index("metric")["unit"].to_dict(),
+        cells=_typed(pd.DataFrame(cells)),
+    )
+
+
+def _label(series: Series, table: Table, definitions: Definitions) -> str:
+    if series.label:
+        return series.label
+    variant = [definitions.variants[series.variant].label] if series.variant else []
+    batch = [f"batch {series.batch_size}"] if series.batch_size else []
+    return ", ".join([series.framework, *variant, *batch])
+
+
+def _cells(
+    series: Series, table: Table, rows: pd.DataFrame, definitions: Definitions
+) -> Iterator[dict]:
+    """The cells of one column, a dictionary a topology."""
+    wanted = {
+        "framework": series.framework,
+        "variant": series.variant or table.variant,
+        "model": series.model,
+        "batch_size_per_device": series.batch_size or table.batch_size,
+    }
+    for column, value in wanted.items():
+        rows = rows if value is None else rows[rows[column] == value]
+    if rows.empty:
+        raise ReperfError(f"{TABLES}: {table.id}: no published number belongs to {series!r}")
+    known = definitions.variants.get(series.variant)
+    for _, printed in rows.groupby("topology", sort=False):
+        fact = printed.iloc[0]
+        cell = {
+            "system": series.system or definitions.systems[series.framework],
+            "variant": known.id if known else series.variant or "",
+            **fact[["model", "batch_size_per_device", "topology", *SHAPE, "source_doc"]],
+            **printed.set_index("metric")["value"],
+        }
+        if fact["metric"] == "throughput":
+            alone = rows[rows["num_devices"] == 1]["value"]
+            cell |= _spread(fact)
+            cell["speedup"] = speedup(fact["value"], alone.item()) if len(alone) else None
+            cell["speedup_published"] = fact["speedup_published"]
+        yield cell
+
+
+def _spread(fact: pd.Series) -> dict:
+    """Lowest, highest and number of the repeats whose median a cell shows, where published."""
+    repeats = published_repeats()
+    own = repeats[repeats["median_published"] == fact["value"]]
+    for column in ("framework", "model", "precision", "batch_size_per_device", "topology"):
+        own = own[own[column] == fact[column]]
+    values = own["throughput"]
+    if values.empty:
+        return {"throughput_min": None, "throughput_max": None, "n": None}
+    return {"throughput_min": min(values), "throughput_max": max(values), "n": len(values)}
+
+
+def _typed(cells: pd.DataFrame) -> pd.DataFrame:
+    """Counts as nullable integers and numbers as floats, whatever was printed."""
+    counts = [name for name in (*SHAPE, "batch_size_per_device", "n") if name in cells]
+    texts = ["series", "system", "variant", "model", "topology", "source_doc"]
+    numbers = cells.columns.difference([*counts, *texts])
+    return cells.astype(dict.fromkeys(counts, "Int64") | dict.fromkeys(numbers, float))

@@ -1,0 +1,59 @@
+"""Which runs can be run again, how, and whether a report is complete without."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from reperf.errors import ReperfError
+from reperf.files import whole_file
+from reperf.measuring.tables import IDENTITY, read_measurements, read_summary
+from reperf.training.record import FINAL
+
+
+def own_runs(measurements: pd.DataFrame) -> pd.DataFrame:
+    """The runs that reperf trained; logs that others made cannot be run again."""
+    return measurements[measurements["source"] == ""]
+
+
+def failed_runs(measurements: pd.DataFrame) -> pd.DataFrame:
+    """The runs that another try could still measure."""
+    runs = own_runs(measurements)
+    return runs[~runs["status"].isin(FINAL)]
+
+
+def runs_that_fit(runs: pd.DataFrame, wanted: Mapping[str, str | int | None]) -> pd.DataFrame:
+    """The runs with these values in these columns; None fits any."""
+    for column, value in wanted.items():
+        if value is not None:
+            runs = runs[runs[column] == value]
+    return runs
+
+
+def rerun_command(profile: str) -> str:
+    """The one command that runs again just what failed."""
+    return f"snakemake --profile {profile} --forcerun $(reperf runs --failed)"
+
+
+def complete(summary: Path, measurements: Path, output: Path, profile: str) -> None:
+    """Write the closing line of a report that is complete.
+
+    A cell with a run that failed is not; one whose runs all ended for good is, measured or not.
+
+    Raises:
+        ReperfError: some cells failed; the message names them and the command that reruns them.
+    """
+    cells = read_summary(summary)
+    names = [*IDENTITY, "source"]
+    failed = cells.merge(failed_runs(read_measurements(measurements))[names].drop_duplicates())
+    if len(failed):
+        told = ", ".join(
+            f"{cell.suite}/{cell.system}/{cell.topology} ({cell.status}: {cell.reason})"
+            for cell in failed.itertuples()
+        )
+        raise ReperfError(
+            f"{len(failed)} of {len(cells)} cells failed: {told}; "
+            f"the report shows them; run them again: {rerun_command(profile)}"
+        )
+    with whole_file(output) as stream:
+        stream.write(f"{len(cells)} cells, each measured or explained\n")

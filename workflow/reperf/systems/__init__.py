@@ -1,0 +1,42 @@
+"""The systems under test, one folder each, and the workloads that they train.
+
+What is built for a system is in `reperf.systems.environments`.
+"""
+
+from reperf.systems.system import (
+    ENVIRONMENTS,
+    ROOT,
+    SYSTEMS,
+    TRAINERS,
+    Capability,
+    Device,
+    Input,
+    Precision,
+    System,
+    Variant,
+    load_systems,
+)
+from reperf.systems.workloads import (
+    Kind,
+    Shape,
+    Workload,
+    load_workloads,
+)
+
+__all__ = [
+    "ENVIRONMENTS",
+    "ROOT",
+    "SYSTEMS",
+    "TRAINERS",
+    "Capability",
+    "Device",
+    "Input",
+    "Kind",
+    "Precision",
+    "Shape",
+    "System",
+    "Variant",
+    "Workload",
+    "load_systems",
+    "load_workloads",
+]

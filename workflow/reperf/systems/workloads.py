@@ -1,0 +1,146 @@
+"""What can be trained: one file a workload under workflow/workloads/, and its recipe.
+
+The recipe is the trainers' own module of the numbers on which all frameworks agree, and needs numpy
+alone: what it says of a shape is asked here, before a trainer starts.
+"""
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from trainers.contract import recipe as contract
+
+from reperf.errors import ReperfError
+from reperf.faults import first_fault
+from reperf.written import read_written
+
+WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
+
+Kind = Literal["images", "text"]
+Shape = dict[str, int]
+"""Of a workload's samples and model, such as {"image_size": 224}."""
+
+
+class Dimension(BaseModel):
+    """One number of a workload's shape."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    about: str
+    default: int
+    least: int = Field(1, ge=1)
+    most: int = Field(1_000_000, le=10**9)
+
+    @model_validator(mode="after")
+    def _default_is_allowed(self) -> Self:
+        if not self.least <= self.default <= self.most:
+            raise ValueError(f"default is {self.default}; allowed: {self.least} to {self.most}")
+        return self
+
+
+class Workload(BaseModel):
+    """One workload: its YAML file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str
+    title: str
+    data: Kind = Field(description="what its samples are made from")
+    units: tuple[str, ...] = Field(
+        min_length=1, description="what is counted: a sample's name, then what else logs count"
+    )
+    parameters: int | None = Field(None, ge=1, description="trainable ones, at the default shape")
+    epoch: int | None = Field(None, ge=1, description="samples of the usual data set")
+    recipe: str | None = Field(
+        None, description="module of trainers.recipes; left out, the one of the workload's name"
+    )
+    shape: dict[str, Dimension] = Field(min_length=1)
+
+    @property
+    def file(self) -> Path:
+        return WORKLOADS / f"{self.id}.yaml"
+
+    @property
+    def recipe_file(self) -> Path:
+        """Where the recipe lies; nowhere, as long as no system trains the workload."""
+        return WORKLOADS.parent / "trainers" / "recipes" / f"{self.recipe or self.id}.py"
+
+    @property
+    def default_shape(self) -> Shape:
+        return {name: dimension.default for name, dimension in self.shape.items()}
+
+    def shape_of(self, given: Shape) -> Shape:
+        """A whole shape: what is given, and the defaults of the rest.
+
+        Raises:
+            ValueError: a key is unknown, a value out of bounds, or the recipe cannot make it.
+            ReperfError: the recipe is none.
+        """
+        for name, value in given.items():
+            if name not in self.shape:
+                raise ValueError(
+                    f"shape.{name}: unknown key for {self.id}; allowed: {', '.join(self.shape)}"
+                )
+            dimension = self.shape[name]
+            if not dimension.least <= value <= dimension.most:
+                raise ValueError(
+                    f"shape.{name}: got {value}; allowed: {dimension.least} to {dimension.most}"
+                )
+        whole = self.default_shape | given
+        if self.recipe_file.exists():
+            recipe = self._recipe
+            try:
+                recipe.check(whole)
+            except ValueError as fault:
+                raise ValueError(f"shape: {fault}") from None
+        return whole
+
+    def parameters_of(self, shape: Shape) -> int | None:
+        """The number of trainable parameters at a shape; None where nothing says it."""
+        if shape == self.default_shape:
+            return self.parameters
+        if not self.recipe_file.exists():
+            return None
+        return contract.parameters(self._recipe, shape)
+
+    @property
+    def _recipe(self) -> ModuleType:
+        """The recipe's module.
+
+        Raises:
+            ReperfError: it cannot be imported, or lacks a part of the interface.
+        """
+        try:
+            module = import_module(f"trainers.recipes.{self.recipe_file.stem}")
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise ReperfError(f"{self.recipe_file}: cannot be imported: {reason}") from None
+        if missing := [name for name in contract.INTERFACE if not hasattr(module, name)]:
+            raise ReperfError(
+                f"{self.recipe_file}: {missing[0]} is missing; "
+                f"a recipe has {', '.join(contract.INTERFACE)}"
+            )
+        return module
+
+
+@cache
+def load_workloads() -> dict[str, Workload]:
+    """Every workload, by its file's name.
+
+    Raises:
+        ReperfError: a file that does not say what a workload is.
+    """
+    return {path.stem: _read(path) for path in sorted(WORKLOADS.glob("*.yaml"))}
+
+
+def _read(path: Path) -> Workload:
+    described = read_written(path)
+    if isinstance(described, dict):
+        described["id"] = path.stem
+    try:
+        return Workload.model_validate(described)
+    except ValidationError as error:
+        raise ReperfError(f"{path}: {first_fault(error, Workload, described)}") from None
