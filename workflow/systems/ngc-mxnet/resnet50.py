@@ -7,4 +7,4 @@ from trainers.frameworks.mxnet.resnet50 import ResNet50
 from trainers.recipes import resnet50
 
 if __name__ == "__main__":
-    run(resnet50, ResNet50, dali_images, SETTINGS)
+    run(resnet50, ResNet50, dali_images, settings=SETTINGS)

@@ -9,4 +9,4 @@ if __name__ == "__main__":
         from trainers.frameworks.oneflow.inputs import RecordImages
         from trainers.frameworks.oneflow.resnet50 import ResNet50
 
-        train(resnet50, flags, log, ResNet50, RecordImages)
+        train(resnet50, flags, log, make_model=ResNet50, make_batches=RecordImages)

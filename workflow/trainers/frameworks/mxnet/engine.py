@@ -13,7 +13,7 @@ from mxnet.contrib import amp
 
 from trainers.contract import process
 from trainers.contract.flags import parse_flags
-from trainers.contract.recipe import digest, initial_weights
+from trainers.contract.recipe import digest, initial_weights, optimizer_of
 from trainers.contract.steplog import Refused, StepLog
 from trainers.frameworks.mxnet.images import axes_from
 from trainers.frameworks.mxnet.inputs import synthetic_batches
@@ -37,7 +37,7 @@ class Settings(NamedTuple):
 PLAIN = Settings()
 
 
-def run(recipe, model, batches, settings=PLAIN):
+def run(recipe, model, batches, *, settings=PLAIN):
     """Train as the flags say.
 
     Args:
@@ -52,10 +52,11 @@ def run(recipe, model, batches, settings=PLAIN):
     flags = parse_flags(recipe)
     log = StepLog(recipe, flags, RANK, WORLD_SIZE)
     with log.to_the_end():
-        train(recipe, flags, log, model, batches, settings)
+        train(recipe, flags, log, make_model=model, make_batches=batches, settings=settings)
 
 
-def train(recipe, flags, log, make_model, batches, settings):  # noqa: PLR0917
+def train(recipe, flags, log, *, make_model, make_batches, settings):
+    """Train as `run` says, and log it."""
     device = prepare_device(flags, settings)
     dtype, loss_scale = make_precision(flags)
     # A dynamic scale is MXNet's own and comes on top.
@@ -63,11 +64,17 @@ def train(recipe, flags, log, make_model, batches, settings):  # noqa: PLR0917
     if flags.input == "synthetic":
         data = synthetic_batches(recipe, flags, RANK, device)
     else:
-        data = batches(flags, RANK, WORLD_SIZE, device)
+        data = make_batches(flags, RANK, WORLD_SIZE, device)
     network = make_model(flags, device)
     start_from(network, recipe, flags, device)
     groups = settings.gpu_groups if flags.device == "cuda" else 0
-    trainer = make_trainer(network, recipe, log.global_batch, scale, groups)
+    trainer = make_trainer(
+        network,
+        optimizer_of(recipe, flags),
+        rate=recipe.learning_rate(log.global_batch),
+        loss_scale=scale,
+        groups=groups,
+    )
     backward = make_backward(trainer, loss_scale, scale, device)
     log.configured(
         parameters=sum(weight.data().size for weight in trained_by(network)),
@@ -155,12 +162,12 @@ def trained_by(network):
     return [one for one in network.collect_params().values() if one.grad_req != "null"]
 
 
-def make_trainer(network, recipe, global_batch, loss_scale, groups):
+def make_trainer(network, optimizer, *, rate, loss_scale, groups):
     """SGD on gradients that Horovod averages over the ranks."""
     settings = {
-        "learning_rate": recipe.learning_rate(global_batch),
-        "momentum": recipe.OPTIMIZER.momentum,
-        "wd": recipe.OPTIMIZER.weight_decay,
+        "learning_rate": rate,
+        "momentum": optimizer.momentum,
+        "wd": optimizer.weight_decay,
         "rescale_grad": 1 / loss_scale,
     }
     return hvd.DistributedTrainer(network.collect_params(), "sgd", settings, num_groups=groups)

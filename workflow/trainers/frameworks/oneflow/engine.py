@@ -11,7 +11,7 @@ import oneflow as flow
 from oneflow import nn, sysconfig
 
 from trainers.contract import process
-from trainers.contract.recipe import digest, initial_weights
+from trainers.contract.recipe import digest, initial_weights, optimizer_of
 from trainers.contract.steplog import Refused
 from trainers.frameworks.oneflow.images import CHANNELS_LAST
 from trainers.frameworks.oneflow.inputs import FixedBatch
@@ -20,7 +20,7 @@ RANK = flow.env.get_rank()
 WORLD_SIZE = flow.env.get_world_size()
 
 
-def train(recipe, flags, log, make_model, read):
+def train(recipe, flags, log, *, make_model, make_batches):
     """Train as the flags say.
 
     Args:
@@ -31,15 +31,15 @@ def train(recipe, flags, log, make_model, read):
             split over the ranks, as many on each; their mean is the loss. Its parameters lie in the
             order of the recipe's weight_shapes, and have their sizes, but filters have their
             channels last where images do.
-        read: makes, of flags, rank and world size, a module whose call gives all ranks' batch of
-            what is read.
+        make_batches: makes, of flags, rank and world size, a module whose call gives all ranks'
+            batch of what is read.
     """
     scaler = make_scaler(recipe, flags)
     prepare_device(flags)
     if flags.input == "synthetic":
         batches = FixedBatch(recipe, flags, RANK)
     else:
-        batches = read(flags, RANK, WORLD_SIZE)
+        batches = make_batches(flags, RANK, WORLD_SIZE)
     model = make_model(flags)
     start_from(model, recipe, flags)
     model.to_global(flow.placement.all(flags.device), flow.sbp.broadcast)
@@ -98,15 +98,15 @@ def make_optimizer(model, recipe, flags, global_batch):
     names = iter(recipe.weight_shapes(flags.shape))
     for weight in model.parameters():
         groups[recipe.decays(next(names))].append(weight)
-    decay = recipe.OPTIMIZER.weight_decay
+    settings = optimizer_of(recipe, flags)
     return flow.optim.SGD(
         [
-            {"params": weights, "weight_decay": decay if decayed else 0.0}
+            {"params": weights, "weight_decay": settings.weight_decay if decayed else 0.0}
             for decayed, weights in groups.items()
             if weights
         ],
         lr=recipe.learning_rate(global_batch),
-        momentum=recipe.OPTIMIZER.momentum,
+        momentum=settings.momentum,
     )
 
 
