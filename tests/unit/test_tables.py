@@ -2,11 +2,14 @@
 
 import csv
 import math
+from fractions import Fraction
+from math import prod
+from random import Random
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from reperf.config import Cell
+from reperf.config import Cell, topology_shape
 from reperf.errors import ReperfError
 from reperf.logs.facts import Facts
 from reperf.measuring.found_logs import Answer
@@ -32,9 +35,9 @@ def row(repeat: int, throughput: float | None, topology: str = "1n1g", **more: s
     return row_of(SUITE, answer) | {"status": status}
 
 
-def summary(tmp_path, rows: list[dict], cells: tuple[Cell, ...] = ()):
+def summary(tmp_path, rows: list[dict], cells: tuple[Cell, ...] = (), **asked: str | None):
     write_table(tmp_path / "measurements.csv", rows, MEASUREMENTS)
-    cells = summarise(read_measurements(tmp_path / "measurements.csv"), cells)
+    cells = summarise(read_measurements(tmp_path / "measurements.csv"), cells, **asked)
     write_table(tmp_path / "summary.csv", cells, SUMMARY)
     return read_summary(tmp_path / "summary.csv")
 
@@ -125,10 +128,61 @@ def test_speedup_is_against_one_device(tmp_path):
     assert list(table["efficiency"]) == [1.0, 0.95, 0.875]
 
 
-def test_without_one_device_there_is_no_speedup(tmp_path):
+def test_where_the_smallest_topology_has_no_number_there_is_no_speedup(tmp_path):
     table = summary(tmp_path, [row(1, None, status="failed"), row(1, 190.0, "1n2g")])
     assert table["speedup"].isna().all()
     assert table["efficiency"].isna().all()
+    assert list(table["baseline"]) == ["", ""]
+
+
+SMALLEST_FIRST = ("1n1g", "1n4g", "2n2g", "4n1g", "1n8g", "2n8g")
+"""Of equally many devices, those on fewer nodes first."""
+MEDIANS = st.dictionaries(
+    st.sampled_from(SMALLEST_FIRST), st.none() | st.floats(1e-3, 1e9), min_size=1
+)
+
+
+def devices_of(topology: str) -> int:
+    return prod(topology_shape(topology))
+
+
+@given(medians=MEDIANS, named=st.none() | st.sampled_from(SMALLEST_FIRST), mixed=st.randoms())
+@example(medians={"1n8g": 100.0, "2n8g": 150.0, "1n1g": None}, named=None, mixed=Random(1))
+def test_speedup_is_against_the_named_or_the_smallest_topology(
+    tmp_path_factory, medians, named, mixed
+):
+    rows = [
+        row(1, median, topology, status="ok" if median else "failed")
+        for topology, median in medians.items()
+    ]
+    # A second series, with a smaller topology than some, is none of the first one's business.
+    rows += [row(1, 5.0, "1n2g") | {"variant": "compile"}]
+    mixed.shuffle(rows)
+    table = summary(tmp_path_factory.mktemp("tables"), rows, baseline=named)
+    first = table[table["variant"] == ""].set_index("topology")
+    baseline = named or next(one for one in SMALLEST_FIRST if one in medians)
+    base = medians.get(baseline)
+    for topology, median in medians.items():
+        cell = first.loc[topology]
+        if base is None or median is None:
+            assert (math.isnan(cell.speedup), math.isnan(cell.efficiency)) == (True, True)
+            assert cell.baseline == ""
+            continue
+        assert cell.baseline == baseline
+        exact = Fraction(median) / Fraction(base)
+        ideal = Fraction(devices_of(topology), devices_of(baseline))
+        assert (cell.speedup, cell.efficiency) == (
+            float(round(exact, 2)),
+            float(round(exact / ideal, 4)),
+        )
+        if baseline == "1n1g":  # as it always was
+            assert cell.efficiency == float(round(exact / devices_of(topology), 4))
+
+
+def test_what_cannot_run_counts_what_the_suite_asks_for(tmp_path):
+    cannot = Cell(runs=(RUN.model_copy(update={"system": "mxnet"}),), unsupported="not built yet")
+    assert summary(tmp_path, [], (cannot,))["unit"][0] == "images/s"
+    assert summary(tmp_path, [], (cannot,), unit="tokens")["unit"][0] == "tokens/s"
 
 
 def test_a_cell_without_numbers_says_why(tmp_path):

@@ -18,12 +18,13 @@ def measure(
     ends: tuple[int, int] | None = None,
     log_format: str | None = None,
     facts: tuple[Fact, ...] = (),
+    unit: str | None = None,
 ) -> list[Measurement]:
     """All measurements of a log."""
     chosen = formats()[log_format] if log_format else None
     known = [("the command line", facts)]
     stream = io.BytesIO(content)
-    asked = Method(method, ends=ends)
+    asked = Method(method, unit=unit, ends=ends)
     return [one for one, _ in measure_log("log", stream, asked, chosen, known)]
 
 

@@ -74,6 +74,15 @@ def test_labelled_ranks_in_any_order_do_not_matter(name, ranks, data):
     assert numbers(name, content) == {WHOLE[name].throughput}
 
 
+def test_another_ranks_end_is_not_that_of_the_measured_one():
+    head = len(STYLES["mllog"].head)
+    mine, other = (
+        [f"[1,{rank}]<stdout>:{line}" for line in written("mllog")[head:]] for rank in range(2)
+    )
+    content = encode([*STYLES["mllog"].head, mine[0], *other, *mine[1:]])
+    assert numbers("mllog", content) == {WHOLE["mllog"].throughput}
+
+
 @moderately
 @given(formats_with_time, st.data())
 def test_unlabelled_ranks_in_any_order_give_no_other_number(name, data):

@@ -1,6 +1,9 @@
 """What the report gathers from records and tables."""
 
-from reperf.report.context import gather
+from reperf.config import LogSource, Window
+from reperf.report.context import Context, Timing, gather
+from reperf.report.html import render_html
+from reperf.report.markdown import render_markdown
 
 
 def gathered(benchmark):
@@ -54,14 +57,73 @@ def test_a_cell_stands_beside_the_published_one_of_the_same_batch_size(big_bench
     assert amp.compared == []  # DLPerf has no PyTorch in AMP
 
 
-def test_nothing_published_stands_beside_other_images_or_synthetic_ones(big_benchmark):
-    fp32 = big_benchmark.report.suite("resnet50-fp32")
-    for changes in ({"image_size": 64}, {"input": "synthetic"}):
-        suites = (fp32.model_copy(update=changes),)
-        report = big_benchmark.report.model_copy(update={"suites": suites})
-        own = big_benchmark.summary[big_benchmark.summary["suite"] == "resnet50-fp32"]
-        (suite,) = gather(report, [], big_benchmark.measurements, own).suites
+def changed(benchmark, cells=None, **suite) -> Context:
+    """The report of the FP32 suite alone, with some of its keys, or of its table, changed."""
+    fp32 = benchmark.report.suite("resnet50-fp32").model_copy(update=suite)
+    report = benchmark.report.model_copy(update={"suites": (fp32,)})
+    own = benchmark.summary[benchmark.summary["suite"] == "resnet50-fp32"]
+    return gather(report, [], benchmark.measurements, own.assign(**(cells or {})))
+
+
+def test_nothing_published_stands_beside_other_shapes_units_or_synthetic_samples(big_benchmark):
+    for changes in ({"shape": {"image_size": 64}}, {"input": "synthetic"}):
+        (suite,) = changed(big_benchmark, **changes).suites
         assert suite.compared == []
+    (suite,) = changed(big_benchmark, {"unit": "tokens/s"}).suites
+    assert suite.compared == []
+
+
+def test_the_shape_is_said_in_the_words_of_the_workload(big_benchmark):
+    (suite,) = changed(big_benchmark, shape={"image_size": 64}).suites
+    assert suite.conditions == "Real samples from record files, image size 64; 7 repeats a cell"
+    logs = {"entries": (), "sources": (LogSource(path="theirs.zip"),)}
+    assert changed(big_benchmark, **logs).suites[0].conditions == "Logs from theirs.zip"
+    (suite,) = changed(big_benchmark, **logs, shape={"image_size": 64}).suites
+    assert suite.conditions == "Logs from theirs.zip, image size 64"
+
+
+def test_suites_of_different_windows_are_told_apart(big_benchmark):
+    report = big_benchmark.report
+    names = tuple(suite.name for suite in report.suites)
+    assert gathered(big_benchmark).timings == [Timing(120, Window(), names)]
+    short = report.suites[1].model_copy(
+        update={"iterations": 60, "window": Window(warmup=20, measured=40)}
+    )
+    other = report.model_copy(update={"suites": (report.suites[0], short)})
+    context = gather(other, [], big_benchmark.measurements, big_benchmark.summary)
+    assert context.timings == [
+        Timing(120, Window(), names[:1]),
+        Timing(60, Window(warmup=20, measured=40), names[1:]),
+    ]
+    text = " ".join(render_markdown(context, "figures").split())
+    for name, measured in zip(names, (100, 40), strict=True):
+        said = f"In {name}: Of the iterations, 20 are to warm up, then {measured} are measured."
+        assert said in text
+
+
+def test_the_column_of_speedups_names_their_baseline(big_benchmark):
+    assert gathered(big_benchmark).suites[0].speedup == "speedup over 1n1g"
+    (suite,) = changed(big_benchmark, {"baseline": "1n8g"}).suites
+    assert suite.speedup == "speedup over 1n8g"
+
+
+def test_different_baselines_are_named_beside_each_speedup(big_benchmark):
+    cells = big_benchmark.summary[big_benchmark.summary["suite"] == "resnet50-fp32"]
+    baselines = ["1n8g" if system == "oneflow" else "1n1g" for system in cells["system"]]
+    known = cells["speedup"].notna()
+    mixed = cells["baseline"].where(~known, baselines)
+    context = changed(big_benchmark, {"baseline": mixed})
+    assert context.suites[0].speedup == "speedup"
+    markdown = render_markdown(context, "figures")
+    html = render_html(context, big_benchmark.figures)
+    for baseline in ("1n1g", "1n8g"):
+        assert f" over {baseline} |" in markdown
+        assert f"<small>over {baseline}</small>" in html
+
+
+def test_a_suite_without_speedups_names_no_baseline(big_benchmark):
+    (suite,) = changed(big_benchmark, {"speedup": float("nan"), "baseline": ""}).suites
+    assert (suite.baseline, suite.speedup) == (None, "speedup")
 
 
 def test_the_fastest_of_a_topology_stands_beside_the_others(big_benchmark):

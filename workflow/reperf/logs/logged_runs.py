@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from reperf.logs.clock import Clock
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Record
-from reperf.logs.scan import scan
+from reperf.logs.scan import lines_of_rank, scan
 
 MOST_RECORDS = 1 << 17
 """Records of one run that are kept; no window of an honest log needs as many."""
@@ -36,6 +36,7 @@ class LoggedRun:
         """Take one more record of the measured rank, which is the lowest that prints."""
         if self.newest is None or (record.rank < self.newest.rank and record.iteration <= last):
             self.records, self._seen, self.newest = [], set(), record
+            self.ends = None if self.ends is None else []
         if record.rank != self.newest.rank or record in self._seen:
             return
         self.newest = record
@@ -77,7 +78,7 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
     """
     run: LoggedRun | None = None
     for gap, record in scan(pieces, log_format, last):
-        if run is not None and log_format.ended is not None and log_format.ended(gap):
+        if run is not None and _has_ended(run, gap, log_format):
             run.ends = [*run.ends[:1], run.newest]
         following = _unwrapped(record, run.newest if run else None, log_format.clock)
         if run is not None and following is not None and not run.is_followed_by(following):
@@ -98,6 +99,14 @@ def whole_log(pieces: Iterable[bytes], log_format: Format) -> LoggedRun | None:
         if record is not None:
             run.add_of_any_rank(_unwrapped(record, run.newest, log_format.clock))
     return run
+
+
+def _has_ended(run: LoggedRun, gap: bytes, log_format: Format) -> bool:
+    """Whether the measured rank says in a text that the run came to its end."""
+    if log_format.ended is None or not log_format.ended(gap):
+        return False
+    # Another rank may be far ahead.
+    return not run.newest.rank or log_format.ended(lines_of_rank(gap, run.newest.rank))
 
 
 def _begin(head: bytes, log_format: Format) -> LoggedRun:

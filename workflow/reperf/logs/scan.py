@@ -162,6 +162,12 @@ def _rank(block: bytes, at: int) -> tuple[int, ...]:
     return rank
 
 
+def lines_of_rank(text: bytes, rank: tuple[int, ...]) -> bytes:
+    """The lines of a text that carry the labels of one rank."""
+    lines = text.splitlines(keepends=True)
+    return b"".join(line for line in lines if _rank(line, 0) == rank)
+
+
 def after_labels(line: bytes) -> int:
     """Where a line goes on behind the launchers' labels."""
     end = 0

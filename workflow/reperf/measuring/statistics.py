@@ -77,7 +77,7 @@ def speedup(median: float, baseline: float) -> float:
     return float(round(Fraction(median) / Fraction(baseline), 2))
 
 
-def efficiency(median: float, baseline: float, ideal: Fraction) -> float:
+def efficiency(median: float, baseline: float, ideal: Fraction | int) -> float:
     """The speedup's share of the ideal one, from unrounded medians, rounded half-even to 4.
 
     Args:

@@ -51,8 +51,12 @@ class PublishedTable:
 
     @property
     def has_speedup(self) -> bool:
-        """Whether a series of the table begins at one device, so that both figures can be drawn."""
-        return self.unit is not None and bool(self.cells["speedup"].notna().any())
+        """Whether there are speedups over one device, so that both figures can be drawn.
+
+        They are printed, or follow from the throughputs of a series that begins at one device.
+        """
+        speedups = ["speedup", "speedup_published"]
+        return self.unit is not None and bool(self.cells[speedups].notna().any(axis=None))
 
     def wide(self, column: str | None = None) -> pd.DataFrame:
         """The table as its report shows it.
@@ -94,7 +98,8 @@ def load_tables() -> tuple[PublishedTable, ...]:
 def published_for(workload: str, precision: str, batch_size: int) -> pd.DataFrame:
     """The published cells of the same workload, precision and batch size per device.
 
-    They trained on real data, 224 x 224 pixels or 128 tokens: compare only such suites with them.
+    They trained on real data at the workload's usual shape, and each says its unit: compare only
+    such suites with them. Cells whose document names no batch size are nobody's counterpart.
 
     Returns:
         The rows of `PublishedTable.cells` with report, table, workload, precision and unit; no cell

@@ -12,15 +12,16 @@ from typing import Any
 
 import pandas as pd
 
-from reperf.config import Report, Suite
+from reperf.config import Report, Suite, Window
 from reperf.doctor.diagnosis import Diagnosis
 from reperf.drawing.labels import series_of, system_title, title_of, unit_of
 from reperf.layout import RUN_RECORD
+from reperf.logs.facts import called
 from reperf.measuring.statistics import Verdict, compare
 from reperf.printed import count
 from reperf.published import PublishedTable, load_tables, published_for
 from reperf.published.discrepancies import Discrepancy, discrepancies
-from reperf.systems import load_systems
+from reperf.systems import load_systems, load_workloads
 from reperf.training.record import Environment, Host, RunRecord
 
 Row = Any
@@ -31,8 +32,6 @@ INPUTS = {
     "folder": "Real samples from the image folder",
     "synthetic": "Synthetic samples, so that no loader is in the way",
 }
-PUBLISHED_IMAGE_SIZE = 224
-"""Height and width of what the published reports trained on, pixels."""
 CELL_KEY = ["suite", "system", "variant", "batch_size_per_device", "topology", "source"]
 RUN_KEY = [*CELL_KEY, "repeat"]
 
@@ -108,6 +107,17 @@ class SuiteView:
     cells: tuple[CellView, ...]
 
     @property
+    def baseline(self) -> str | None:
+        """What all speedups are against; None where series differ, or none has a speedup."""
+        found = {cell.row.baseline for cell in self.cells if pd.notna(cell.row.speedup)}
+        return found.pop() if len(found) == 1 else None
+
+    @property
+    def speedup(self) -> str:
+        """What the column of the speedups is called."""
+        return f"speedup over {self.baseline}" if self.baseline else "speedup"
+
+    @property
     def tried(self) -> list[CellView]:
         """The cells that could run at all, which are those of the suite's table."""
         return [cell for cell in self.cells if cell.row.status != "unsupported"]
@@ -143,6 +153,15 @@ class SuiteView:
         """The cell of the highest throughput."""
         measured = [cell for cell in self.cells if cell.measured]
         return max(measured, key=lambda cell: cell.row.throughput_median, default=None)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long the runs of some suites were, and which of their iterations were measured."""
+
+    iterations: int
+    window: Window
+    suites: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -227,6 +246,14 @@ class Context:
         return self.records[0].run.device if self.records else None
 
     @property
+    def timings(self) -> list[Timing]:
+        """One for all suites, where they do not differ."""
+        suites = defaultdict(list)
+        for suite in self.config.suites:
+            suites[suite.iterations, suite.window].append(suite.name)
+        return [Timing(*timing, tuple(names)) for timing, names in suites.items()]
+
+    @property
     def machines(self) -> list[Machine]:
         names = defaultdict(set)
         for record in self.records:
@@ -288,7 +315,7 @@ def gather(
         config=config,
         records=tuple(used),
         suites=tuple(
-            _suite(config, config.suite(name), cells, runs)
+            _suite(config.suite(name), cells, runs)
             for name, cells in summary.groupby("suite", sort=False)
         ),
         published=load_tables(),
@@ -297,14 +324,14 @@ def gather(
     )
 
 
-def _suite(config: Report, suite: Suite, cells: pd.DataFrame, runs: Mapping) -> SuiteView:
+def _suite(suite: Suite, cells: pd.DataFrame, runs: Mapping) -> SuiteView:
     unit = unit_of(cells)
     published = _published(suite, cells, unit)
     return SuiteView(
         name=suite.name,
         title=title_of(cells),
         unit=unit,
-        conditions=_conditions(config, suite, unit),
+        conditions=_conditions(suite),
         cells=tuple(
             CellView(
                 row=row,
@@ -333,31 +360,31 @@ def _ranking(topology: str, cells: list[CellView]) -> Ranking:
     )
 
 
-def _conditions(config: Report, suite: Suite, unit: str) -> str:
+def _conditions(suite: Suite) -> str:
     """What a suite's title leaves out."""
     sources = ", ".join(source.id for source in suite.sources)
+    shape = "".join(f", {called(name)} {size}" for name, size in suite.shape.items())
     if not suite.entries:
-        return f"Logs from {sources}"
-    size = (
-        f", {suite.shape.get('image_size')} x {suite.shape.get('image_size')} pixels"
-        if unit == "images/s"
-        else ""
-    )
-    repeats = suite.repeats or config.repeats
+        # Nothing is known of the shape unless the suite asks for one.
+        return f"Logs from {sources}{'' if _is_usual(suite) else shape}"
     beside = f"; beside them logs from {sources}" if sources else ""
-    return f"{INPUTS[suite.input]}{size}; {count(repeats, 'repeat')} a cell{beside}"
+    return f"{INPUTS[suite.input]}{shape}; {count(suite.repeats, 'repeat')} a cell{beside}"
+
+
+def _is_usual(suite: Suite) -> bool:
+    """Whether a suite's shape is the one at which its workload is usually trained."""
+    return suite.shape == load_workloads()[suite.workload].default_shape
 
 
 def _published(suite: Suite, cells: pd.DataFrame, unit: str) -> Mapping[tuple, list[Row]]:
     """The published cells that may stand beside a suite's, by what they must have in common."""
     found = defaultdict(list)
-    if suite.input == "synthetic" or (
-        unit == "images/s" and suite.shape.get("image_size") != PUBLISHED_IMAGE_SIZE
-    ):
+    if suite.input == "synthetic" or not _is_usual(suite):
         return found
     for size in cells["batch_size_per_device"].unique():
         for row in published_for(suite.workload, suite.precision, size).itertuples():
-            found[_published_key(row)].append(row)
+            if row.unit == unit:
+                found[_published_key(row)].append(row)
     return found
 
 

@@ -7,4 +7,4 @@ from trainers.frameworks.torch.inputs import dali_images
 from trainers.recipes import alexnet
 
 if __name__ == "__main__":
-    run(alexnet, AlexNet, dali_images, fused_sgd)
+    run(alexnet, AlexNet, dali_images, make_sgd=fused_sgd)

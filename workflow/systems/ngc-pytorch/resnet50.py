@@ -7,4 +7,4 @@ from trainers.frameworks.torch.resnet50 import ResNet50
 from trainers.recipes import resnet50
 
 if __name__ == "__main__":
-    run(resnet50, ResNet50, dali_images, fused_sgd)
+    run(resnet50, ResNet50, dali_images, make_sgd=fused_sgd)

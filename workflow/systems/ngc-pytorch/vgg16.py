@@ -7,4 +7,4 @@ from trainers.frameworks.torch.vgg16 import VGG16
 from trainers.recipes import vgg16
 
 if __name__ == "__main__":
-    run(vgg16, VGG16, dali_images, fused_sgd)
+    run(vgg16, VGG16, dali_images, make_sgd=fused_sgd)

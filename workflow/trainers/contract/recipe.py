@@ -39,6 +39,17 @@ class Sgd(NamedTuple):
     weight_decay: float
 
 
+PROOF_DECAY = 0.1
+"""Weight decay for a proof: a workload's own moves no loss within a few steps."""
+
+
+def optimizer_of(recipe, flags):
+    """The recipe's optimizer; for a proof, one that decays so much that mistakes show."""
+    if flags.proof:
+        return recipe.OPTIMIZER._replace(weight_decay=PROOF_DECAY)
+    return recipe.OPTIMIZER
+
+
 def parameters(recipe, shape):
     """The number of trainable parameters of a recipe's model at a shape."""
     sizes = recipe.weight_shapes(shape).values()

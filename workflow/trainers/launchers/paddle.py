@@ -1,4 +1,6 @@
-"""Start Paddle's own launcher, python -m trainers.launchers.paddle ..., where it would not find its way.
+"""Start Paddle's own launcher where it would not find its way.
+
+Used as python -m trainers.launchers.paddle ..., with the flags of paddle.distributed.launch.
 
 It takes an empty CUDA_VISIBLE_DEVICES for a list of one GPU, and finds none for a second rank. It
 knows the first node by its address alone, not by its name, and takes for a node's own address what

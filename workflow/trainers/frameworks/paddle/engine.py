@@ -1,57 +1,61 @@
-"""Training with PaddlePaddle, after its environment has been prepared."""
-
-import os
-import platform
-import resource
+"""Training any model with PaddlePaddle: one process per device, started by its own launcher."""
 
 import paddle
 import paddle.distributed as dist
-import resnet50
-from aborts import abort_late
 from paddle import nn
 from paddle.distributed import fleet
-from paddlepaddle.data import input_batches
-from paddlepaddle.model import ResNet50
-from steplog import Refused
 
-RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
-WORLD_SIZE = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
-
-LOSS_SCALES = {
-    "none": {"enable": False},
-    "static": {
-        "init_loss_scaling": resnet50.STATIC_LOSS_SCALE,
-        "use_dynamic_loss_scaling": False,
-    },
-    "dynamic": {},
-}
+from trainers.contract import process
+from trainers.contract.aborts import abort_late
+from trainers.contract.recipe import digest, initial_weights, optimizer_of
+from trainers.contract.steplog import Refused
+from trainers.frameworks.paddle.before import RANK, WORLD_SIZE
+from trainers.frameworks.paddle.inputs import synthetic_batches
 
 
-def train(flags, log):
-    """Train as the flags say."""
+def train(recipe, flags, log, *, make_model, make_batches):
+    """Train as the flags say.
+
+    Args:
+        recipe: the workload's numbers, a module of trainers.recipes.
+        flags: what parse_flags returned.
+        log: the run's StepLog.
+        make_model: makes of the flags and a layout, "NCHW" or "NHWC", a layer that takes a batch
+            and returns its mean loss; its trained parameters lie in the order of the recipe's
+            weight_shapes, and have their sizes, but nn.Linear's, which are Paddle's.
+        make_batches: gives, for flags, rank, world size and the number of the GPU or None, endless
+            batches of what is read, on the device.
+    """
     paddle.disable_signal_handler()  # it stands in the way of others
     abort_late()
     dtype = make_precision(flags)
     gpu = prepare_device(flags)
     precision = {"enable": False} if dtype == "float32" else {"dtype": dtype}
-    scaler = paddle.amp.GradScaler(**LOSS_SCALES[flags.loss_scale])
-    data = input_batches(flags, RANK, WORLD_SIZE, gpu)
+    scaler = make_scaler(recipe, flags)
+    if flags.input == "synthetic":
+        data = synthetic_batches(recipe, flags, RANK)
+    else:
+        data = make_batches(flags, RANK, WORLD_SIZE, gpu)
     # A GPU's units for 16 bits want channels last.
-    network = ResNet50(flags.seed, "NCHW" if dtype == "float32" else "NHWC")
-    optimizer = make_optimizer(network, log.global_batch)
+    network = make_model(flags, "NCHW" if dtype == "float32" else "NHWC")
+    groups = start_from(network, recipe, flags)
+    optimizer = paddle.optimizer.Momentum(
+        learning_rate=recipe.learning_rate(log.global_batch),
+        momentum=optimizer_of(recipe, flags).momentum,
+        parameters=groups,
+        use_multi_tensor=True,
+    )
     model = fleet.distributed_model(network) if WORLD_SIZE > 1 else network
     log.configured(
-        parameters=sum(weight.size for weight in network.weights()),
+        parameters=sum(weight.size for weight in trained(network)),
         framework=f"paddlepaddle {paddle.__version__}",
         versions={**versions(), "precision": dtype},
         devices=of_all_ranks("cpu" if gpu is None else paddle.device.cuda.get_device_name()),
     )
     for iteration in range(1, flags.iterations + 1):
-        images, labels = next(data)
+        batch = next(data)
         with paddle.amp.auto_cast(**precision):
-            loss = nn.functional.cross_entropy(
-                model(images), labels, label_smoothing=resnet50.LABEL_SMOOTHING
-            )
+            loss = model(*batch)
         scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()
@@ -59,13 +63,14 @@ def train(flags, log):
         if log.prints(iteration):
             # Fetching the loss waits for all that was queued before, so for the whole iteration.
             log.step(iteration, loss.item())
-    log.finished(of_all_ranks(digest(network)), of_all_ranks(peak_memory(gpu)))
+    weights = (weight.numpy() for weight in trained(network))
+    log.finished(of_all_ranks(digest(weights)), of_all_ranks(peak_memory(gpu)))
     if WORLD_SIZE > 1:
         dist.barrier()
 
 
 def make_precision(flags):
-    """What convolutions compute in.
+    """What convolutions and products of matrices compute in.
 
     Mixed precision is bfloat16, or float16 where a loss scale is asked for.
     """
@@ -77,6 +82,19 @@ def make_precision(flags):
     if not mixed:
         raise Refused("--loss-scale is for float16, which needs --device cuda and amp")
     return "float16"
+
+
+def make_scaler(recipe, flags):
+    """What multiplies the loss, so that float16's gradients do not vanish."""
+    scales = {
+        "none": {"enable": False},
+        "static": {
+            "init_loss_scaling": recipe.STATIC_LOSS_SCALE,
+            "use_dynamic_loss_scaling": False,
+        },
+        "dynamic": {},
+    }
+    return paddle.amp.GradScaler(**scales[flags.loss_scale])
 
 
 def prepare_device(flags):
@@ -97,24 +115,30 @@ def prepare_device(flags):
         gpu = dist.ParallelEnv().device_id
     if WORLD_SIZE > 1:
         fleet.init(is_collective=True)
+    paddle.seed(flags.seed + RANK)  # what drops out
     return gpu
 
 
-def make_optimizer(network, global_batch):
-    """SGD that decays all weights and the classifier's bias, but not batch norm."""
-    weights = network.weights()
-    return paddle.optimizer.Momentum(
-        learning_rate=resnet50.learning_rate(global_batch),
-        momentum=resnet50.MOMENTUM,
-        parameters=[
-            {
-                "params": [weight for weight in weights if weight.decays],
-                "weight_decay": resnet50.WEIGHT_DECAY,
-            },
-            {"params": [weight for weight in weights if not weight.decays], "weight_decay": 0.0},
-        ],
-        use_multi_tensor=True,
-    )
+def start_from(network, recipe, flags):
+    """Give a model the recipe's weights; returns them in two groups, decayed and not."""
+    # Paddle's linear layers have [features, classes].
+    turned = {id(one.weight) for one in network.sublayers() if isinstance(one, nn.Linear)}
+    groups = {True: [], False: []}
+    start = initial_weights(recipe, flags)
+    for weight, (name, value) in zip(trained(network), start, strict=True):
+        weight.set_value(value.T if id(weight) in turned else value)
+        groups[recipe.decays(name)].append(weight)
+    decay = optimizer_of(recipe, flags).weight_decay
+    return [
+        {"params": weights, "weight_decay": decay if decayed else 0.0}
+        for decayed, weights in groups.items()
+        if weights
+    ]
+
+
+def trained(network):
+    """All parameters that are trained; Paddle counts running averages among them, too."""
+    return [weight for weight in network.parameters() if not weight.stop_gradient]
 
 
 def of_all_ranks(value):
@@ -126,20 +150,15 @@ def of_all_ranks(value):
     return values
 
 
-def digest(network):
-    """A short digest of all weights."""
-    return resnet50.digest(weight.numpy() for weight in network.weights())
-
-
 def peak_memory(gpu):
     """Bytes: the most that Paddle took of a GPU, or that this process took of the memory."""
     if gpu is not None:
         return paddle.device.cuda.max_memory_allocated()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return process.peak_memory()
 
 
 def versions():
-    found = {"python": platform.python_version(), "paddlepaddle": paddle.__version__}
+    found = {"python": process.python_version(), "paddlepaddle": paddle.__version__}
     if paddle.is_compiled_with_cuda():
         found["cuda"] = paddle.version.cuda()
         found["cudnn"] = paddle.version.cudnn()

@@ -3,25 +3,29 @@
 import itertools
 
 import paddle
-import resnet50
-from steplog import Refused
+
+from trainers.contract.recipe import synthetic_batch
+from trainers.contract.steplog import Refused
 
 
-def input_batches(flags, rank, world_size, gpu=None):
+def synthetic_batches(recipe, flags, rank):
+    """The rank's synthetic batch, again and again: a list of tensors on the device."""
+    return itertools.repeat(list(map(paddle.to_tensor, synthetic_batch(recipe, flags, rank))))
+
+
+def images(flags, rank, world_size, gpu=None):
     """Endless batches of uint8 images [N, H, W, 3] and int64 labels [N], on the device.
 
     Args:
-        flags: input, data, dali, batch_size, image_size, threads and seed.
+        flags: input, data, dali, batch_size, shape, threads and seed.
         rank: which share of the images is read; decides, with the seed, the order and the crops.
         world_size: how many ranks share the images.
         gpu: number of the GPU, or None for the CPU.
     """
-    if flags.input == "synthetic":
-        return itertools.repeat(list(map(paddle.to_tensor, resnet50.synthetic_batch(flags, rank))))
     if flags.dali:
         return _dali_batches(flags, rank, world_size, gpu)
     # OpenCV and DALI bring their own libraries: only those that are asked for are loaded.
-    from jpegs import SOURCES, batches  # noqa: PLC0415
+    from trainers.inputs.jpegs import SOURCES, batches  # noqa: PLC0415
 
     if flags.input not in SOURCES:
         raise Refused(f"no --input {flags.input}; allowed: {', '.join(SOURCES)}, synthetic")
@@ -31,7 +35,7 @@ def input_batches(flags, rank, world_size, gpu=None):
 def _dali_batches(flags, rank, world_size, gpu):
     if flags.input != "tfrecord":
         raise Refused(f"no --input {flags.input} with --dali; allowed: tfrecord, synthetic")
-    from dali_input import build_pipeline  # noqa: PLC0415
+    from trainers.inputs.dali import build_pipeline  # noqa: PLC0415
 
     pipeline = build_pipeline(flags, rank, world_size, gpu)
     if gpu is None:  # DALI's plugin for Paddle is for GPUs

@@ -1,51 +1,32 @@
-"""ResNet-50 v1.5 for PaddlePaddle, with 25,557,032 parameters.
+"""ResNet-50 v1.5 for PaddlePaddle; trainers/recipes/resnet50.py says what it is."""
 
-Source: He et al., Deep Residual Learning for Image Recognition (2015). v1.5 halves the resolution
-in a bottleneck's 3x3 convolution, where the paper does so in its first 1x1.
-"""
-
-import paddle
-import resnet50
 from paddle import nn
+
+from trainers.frameworks.paddle.images import Normalize
+from trainers.recipes import resnet50
 
 
 class ResNet50(nn.Layer):
-    """Takes uint8 images of shape [N, H, W, 3], returns logits of shape [N, classes].
-
-    Images arrive as bytes and are normalised here, on the device: a quarter of the traffic.
-    Its weights lie in the order of resnet50.initial_weights, with which it starts.
+    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean smoothed cross-entropy.
 
     Args:
-        seed: of the initial weights.
         layout: "NCHW" or "NHWC", in which it computes.
     """
 
-    def __init__(self, seed, layout):
+    def __init__(self, flags, layout):
         super().__init__()
-        self.layout = layout
-        self.register_buffer("mean", paddle.to_tensor(resnet50.MEAN), persistable=False)
-        self.register_buffer("std", paddle.to_tensor(resnet50.STD), persistable=False)
+        self.normalize = Normalize(layout)
         self.stem = nn.Sequential(*_conv_bn(3, 64, 7, 2, layout=layout), nn.ReLU())
         self.pool = nn.MaxPool2D(3, stride=2, padding=1, data_format=layout)
         blocks = (Bottleneck(*shape, layout) for _, *shape in resnet50.BLOCKS)
         self.blocks = nn.Sequential(*blocks)
+        self.pixels = (2, 3) if layout == "NCHW" else (1, 2)
         self.classify = nn.Linear(resnet50.FEATURES, resnet50.CLASSES)
-        start = resnet50.initial_weights(seed)
-        for weight, (name, value) in zip(self.weights(), start.items(), strict=True):
-            # Paddle's linear layers have [features, classes].
-            weight.set_value(value.T if name == "fc.weight" else value)
-            weight.decays = resnet50.decays(name)
 
-    def forward(self, images):
-        x = (images.astype("float32") - self.mean) / self.std
-        if self.layout == "NCHW":
-            x = x.transpose((0, 3, 1, 2))
-        x = self.blocks(self.pool(self.stem(x)))
-        return self.classify(x.mean((2, 3) if self.layout == "NCHW" else (1, 2)))
-
-    def weights(self):
-        """All parameters that are trained; Paddle counts running averages among them, too."""
-        return [weight for weight in self.parameters() if not weight.stop_gradient]
+    def forward(self, images, labels):
+        x = self.blocks(self.pool(self.stem(self.normalize(images))))
+        logits = self.classify(x.mean(self.pixels))
+        return nn.functional.cross_entropy(logits, labels, label_smoothing=resnet50.LABEL_SMOOTHING)
 
 
 class Bottleneck(nn.Layer):

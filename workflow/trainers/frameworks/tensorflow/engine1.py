@@ -1,18 +1,26 @@
-"""Train with TensorFlow 1.15's static graph and Horovod: one process per device."""
+"""Training any model with TensorFlow 1.15's static graph and Horovod: one process per device."""
 
 import os
-import platform
 import re
-import resource
 
 import horovod
 import horovod.tensorflow as hvd
-import resnet50
-import steplog
 import tensorflow
 from tensorflow.python.client import device_lib
-from tensorflow2.data import batches, on_threads
-from tensorflow2.model import ResNet50
+
+from trainers.contract import process
+from trainers.contract.flags import parse_flags
+from trainers.contract.recipe import digest, synthetic_batch
+from trainers.contract.steplog import Refused, StepLog
+from trainers.frameworks.tensorflow.inputs import on_threads
+from trainers.frameworks.tensorflow.layers import Layers
+from trainers.frameworks.tensorflow.shared import (
+    count,
+    decayed,
+    dense,
+    scales_float16,
+    start_weights,
+)
 
 tf = tensorflow.compat.v1
 
@@ -29,32 +37,40 @@ GPU_SETTINGS = {
     "TF_USE_CUDNN_BATCHNORM_SPATIAL_PERSISTENT": "1",
 }
 
-LOSS_SCALES = {"static": resnet50.STATIC_LOSS_SCALE, "dynamic": "dynamic"}
 
+def run(recipe, model, dataset, dali):
+    """Train as the flags say.
 
-def main():
-    flags = steplog.parse_flags()
-    log = steplog.StepLog(flags, RANK, WORLD_SIZE)
+    Args:
+        recipe: the workload's numbers, a module of trainers.recipes.
+        model: makes of the flags and of Layers what takes a batch and returns its mean loss.
+        dataset: gives, for flags, rank and world size, a tf.data.Dataset of batches of what is
+            read.
+        dali: gives, for flags, rank, world size and GPU, the tensors of a batch that DALI reads.
+    """
+    flags = parse_flags(recipe)
+    log = StepLog(recipe, flags, RANK, WORLD_SIZE)
     with log.to_the_end():
-        train(flags, log)
+        train(recipe, flags, log, model, (dataset, dali))
 
 
-def train(flags, log):
-    loss_scale = choose_loss_scale(flags)
+def train(recipe, flags, log, make_model, readers):
+    loss_scale = choose_loss_scale(recipe, flags)
     settings, device = prepare_device(flags)
-    images, labels, start_input = make_input(flags)
-    model = ResNet50(flags.seed)
-    loss = model.loss(images, labels)
-    optimizer = make_optimizer(resnet50.learning_rate(log.global_batch), loss_scale)
-    update = optimizer.minimize(loss + model.decay(), var_list=list(model.weights.values()))
+    batch, start_input = make_input(recipe, flags, *readers)
+    weights, starts = make_weights(recipe, flags)
+    layers = Layers(weights)
+    layers.seed = make_seed(flags)
+    loss = make_model(flags, layers)(*batch)
+    update = make_update(recipe, recipe.learning_rate(log.global_batch), loss_scale, loss, weights)
     iterate = tf.group(update, *tf.get_collection(tf.GraphKeys.UPDATE_OPS))
     with tf.control_dependencies([iterate]):
         loss = tf.identity(loss)  # fetching it waits for the whole iteration
     with tf.Session(config=settings) as session:
-        session.run(tf.global_variables_initializer())
+        start_variables(session, recipe, flags, weights, starts)
         start_input(session)
         log.configured(
-            parameters=model.parameters,
+            parameters=count(weights),
             framework=f"tensorflow {tf.__version__}",
             versions=dict(versions(), precision=precision(loss_scale)),
             devices=hvd.allgather_object(device, session),
@@ -65,21 +81,21 @@ def train(flags, log):
                 log.step(iteration, iterate_for_loss().item())
             else:
                 iterate()
-        digests = hvd.allgather_object(digest(session, model), session)
+        digests = hvd.allgather_object(digest(map(session.run, weights.values())), session)
         log.finished(digests, hvd.allgather_object(peak_memory(flags, session), session))
 
 
-def choose_loss_scale(flags):
+def choose_loss_scale(recipe, flags):
     """What float16 gradients are multiplied by: a number or "dynamic"; None in float32.
 
     float16 does not train without a loss scale: left out, it is the static one.
     """
-    gpu_amp = flags.device == "cuda" and flags.precision == "amp"
-    if flags.loss_scale != "none" and not gpu_amp:
-        raise steplog.Refused("--loss-scale is for float16, which needs --device cuda and amp")
-    if flags.precision == "amp" and not gpu_amp:
-        raise steplog.Refused("TensorFlow 1.15 has no amp on a cpu; allowed: fp32")
-    return LOSS_SCALES.get(flags.loss_scale, resnet50.STATIC_LOSS_SCALE) if gpu_amp else None
+    float16 = scales_float16(flags)
+    if flags.precision == "amp" and not float16:
+        raise Refused("TensorFlow 1.15 has no amp on a cpu; allowed: fp32")
+    if not float16:
+        return None
+    return "dynamic" if flags.loss_scale == "dynamic" else recipe.STATIC_LOSS_SCALE
 
 
 def prepare_device(flags):
@@ -93,8 +109,8 @@ def prepare_device(flags):
     settings = tf.ConfigProto()
     if flags.device == "cpu":
         if flags.compile or flags.dali:
-            raise steplog.Refused("--compile and --dali need --device cuda")
-        steplog.keep_to_own_cores(RANK, flags.threads)
+            raise Refused("--compile and --dali need --device cuda")
+        process.keep_to_own_cores(RANK, flags.threads)
         settings.intra_op_parallelism_threads = flags.threads
         settings.inter_op_parallelism_threads = flags.threads
         device = "cpu"
@@ -115,59 +131,74 @@ def gpu_name(settings):
     for device in device_lib.list_local_devices(settings):
         if device.device_type == "GPU":
             return re.search("name: ([^,]*)", device.physical_device_desc).group(1)
-    raise steplog.Refused(
-        f"TensorFlow sees no GPU for local rank {LOCAL_RANK}; allowed: a build for GPUs, such as the image of "
-        "envs/ngc-tensorflow1.image.yaml, on GPUs"
+    raise Refused(
+        f"TensorFlow sees no GPU for local rank {LOCAL_RANK}; allowed: a build for GPUs, such as"
+        " the image of envs/ngc-tensorflow1.image.yaml, on GPUs"
     )
 
 
-def make_input(flags):
-    """The next batch: uint8 images [N, H, W, 3] and labels [N], and what a session starts it with.
+def make_input(recipe, flags, dataset, dali):
+    """The tensors of the next batch, and what a session starts them with.
 
     Raises:
         Refused: there is no such data.
     """
     if flags.dali and flags.input != "synthetic":
-        return dali_input(flags)
+        return dali(flags, RANK, WORLD_SIZE, LOCAL_RANK), lambda session: None
     feed = {}
     if flags.input == "synthetic":
-        arrays = resnet50.synthetic_batch(flags, RANK)
+        arrays = synthetic_batch(recipe, flags, RANK)
         # Fed, for a graph cannot hold 2 GB.
         feed = {tf.placeholder(array.dtype, array.shape): array for array in arrays}
-        dataset = tf.data.Dataset.from_tensors(tuple(feed)).repeat()
+        batches = tf.data.Dataset.from_tensors(tuple(feed)).repeat()
     else:
-        dataset = on_threads(batches(flags, RANK, WORLD_SIZE), flags.threads)
+        batches = on_threads(dataset(flags, RANK, WORLD_SIZE), flags.threads)
     if flags.device == "cuda":
-        dataset = dataset.apply(tf.data.experimental.prefetch_to_device("/gpu:0"))
-    iterator = tf.data.make_initializable_iterator(dataset)
-    images, labels = iterator.get_next()
-    return images, labels, lambda session: session.run(iterator.initializer, feed)
+        batches = batches.apply(tf.data.experimental.prefetch_to_device("/gpu:0"))
+    iterator = tf.data.make_initializable_iterator(batches)
+    return iterator.get_next(), lambda session: session.run(iterator.initializer, feed)
 
 
-def dali_input(flags):
-    """make_input's answer where DALI decodes on the GPU."""
-    import nvidia.dali.plugin.tf as dali_tf  # noqa: PLC0415 - only the image has it
-    from dali_input import build_pipeline  # noqa: PLC0415
-
-    size = flags.image_size
-    with tf.device("/gpu:0"):
-        images, labels = dali_tf.DALIIterator()(
-            pipeline=build_pipeline(flags, RANK, WORLD_SIZE, LOCAL_RANK),
-            shapes=[(flags.batch_size, size, size, 3), (flags.batch_size, 1)],
-            dtypes=[tf.uint8, tf.int64],
-            device_id=LOCAL_RANK,
-        )
-    return images, labels[:, 0], lambda session: None
+def make_weights(recipe, flags):
+    """Variables, and the placeholders that they start from: a graph cannot hold 2 GB. By name."""
+    weights, starts = {}, {}
+    for name, value in start_weights(recipe, flags):
+        starts[name] = tf.placeholder(tf.float32, value.shape)
+        weights[name] = tf.Variable(starts[name], name=name)
+    return weights, starts
 
 
-def make_optimizer(learning_rate, loss_scale):
-    """SGD on gradients that Horovod averages over the ranks, in mixed precision if scaled."""
-    optimizer = tf.train.MomentumOptimizer(learning_rate, resnet50.MOMENTUM)
+def start_variables(session, recipe, flags, weights, starts):
+    """Give weights the recipe's start, and all other variables their own."""
+    for name, value in start_weights(recipe, flags):
+        session.run(weights[name].initializer, {starts[name]: value})
+    own = {weight.name for weight in weights.values()}
+    others = [variable for variable in tf.global_variables() if variable.name not in own]
+    session.run(tf.variables_initializer(others))
+
+
+def make_seed(flags):
+    """Two int32 numbers, of this rank and of the iteration, which change with each iteration."""
+    with tf.device("/cpu:0"):  # where random kernels want it, so that no GPU is waited for
+        iteration = tf.Variable(0, trainable=False).assign_add(1)
+        return tf.stack([tf.constant((flags.seed + RANK) % 2**31), iteration])
+
+
+def make_update(recipe, learning_rate, loss_scale, loss, weights):
+    """The operation that updates the weights.
+
+    SGD on gradients that Horovod averages over the ranks, in mixed precision if scaled.
+    """
+    optimizer = tf.train.MomentumOptimizer(learning_rate, recipe.OPTIMIZER.momentum)
     if loss_scale is not None:
         optimizer = tf.train.experimental.enable_mixed_precision_graph_rewrite(
             optimizer, loss_scale
         )
-    return hvd.DistributedOptimizer(optimizer)
+    optimizer = hvd.DistributedOptimizer(optimizer, sparse_as_dense=True)
+    variables = list(weights.values())
+    averaged = [gradient for gradient, _ in optimizer.compute_gradients(loss, variables)]
+    gradients = decayed(recipe, weights, dense(weights, averaged))
+    return optimizer.apply_gradients(zip(gradients, variables))  # noqa: B905 - Python 3.7
 
 
 def precision(loss_scale):
@@ -175,26 +206,17 @@ def precision(loss_scale):
     return "float32" if loss_scale is None else f"float16, loss scale {loss_scale}"
 
 
-def digest(session, model):
-    """A short digest of all weights."""
-    return resnet50.digest(session.run(list(model.weights.values())))
-
-
 def peak_memory(flags, session):
     """Bytes: the most that TensorFlow took of a GPU, or that this process took of the memory."""
     if flags.device == "cuda":
         with tf.device("/gpu:0"):
             return session.run(tensorflow.contrib.memory_stats.MaxBytesInUse()).item()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return process.peak_memory()
 
 
 def versions():
     return {
-        "python": platform.python_version(),
+        "python": process.python_version(),
         "tensorflow": tf.__version__,
         "horovod": horovod.__version__,
     }
-
-
-if __name__ == "__main__":
-    main()

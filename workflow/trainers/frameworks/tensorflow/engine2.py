@@ -1,4 +1,4 @@
-"""Train with TensorFlow 2, as tensorflow2.workers starts it.
+"""Training any model with TensorFlow 2, as trainers.launchers.tensorflow starts it.
 
 On one node a single process has all devices, a rank each. On several nodes every process has one
 device, and TF_CONFIG names them all.
@@ -6,15 +6,23 @@ device, and TF_CONFIG names them all.
 
 import json
 import os
-import platform
-import resource
 
 import numpy as np
-import resnet50
-import steplog
 import tensorflow as tf
-from tensorflow2.data import batches, on_threads
-from tensorflow2.model import ResNet50, own_variable
+
+from trainers.contract import process
+from trainers.contract.flags import parse_flags
+from trainers.contract.recipe import digest, synthetic_batch
+from trainers.contract.steplog import Refused, StepLog
+from trainers.frameworks.tensorflow.inputs import on_threads
+from trainers.frameworks.tensorflow.layers import Layers, own_variable
+from trainers.frameworks.tensorflow.shared import (
+    count,
+    decayed,
+    dense,
+    scales_float16,
+    start_weights,
+)
 
 CLUSTER = json.loads(os.environ.get("TF_CONFIG", "null"))
 LOCAL_DEVICES = int(os.environ.get("LOCAL_DEVICES", "1"))
@@ -26,14 +34,22 @@ RANKS = range(FIRST_RANK, FIRST_RANK + LOCAL_DEVICES)  # those of this process
 MESSAGE_BYTES = 256  # of what ranks of different nodes tell each other
 
 
-def main():
-    flags = steplog.parse_flags()
-    logs = [steplog.StepLog(flags, rank, WORLD_SIZE) for rank in RANKS]
+def run(recipe, model, dataset):
+    """Train as the flags say.
+
+    Args:
+        recipe: the workload's numbers, a module of trainers.recipes.
+        model: makes of the flags and of Layers what takes a batch and returns its mean loss.
+        dataset: gives, for flags, rank and world size, a tf.data.Dataset of batches of what is
+            read.
+    """
+    flags = parse_flags(recipe)
+    logs = [StepLog(recipe, flags, rank, WORLD_SIZE) for rank in RANKS]
     with logs[0].to_the_end():
-        train(flags, logs)
+        train(recipe, flags, logs, model, dataset)
 
 
-def train(flags, logs):
+def train(recipe, flags, logs, make_model, dataset):
     dtype = make_precision(flags)
     devices = prepare_devices(flags)
     # A worker of several nodes has one device, and finds it itself.
@@ -42,19 +58,25 @@ def train(flags, logs):
         if CLUSTER
         else tf.distribute.MirroredStrategy(devices)
     )
-    next_batch = make_input(flags, strategy)
+    next_batch = make_input(recipe, flags, strategy, dataset)
     with strategy.scope():
-        model = ResNet50(flags.seed, dtype)
-        step = make_step(flags, model, resnet50.learning_rate(logs[0].global_batch))
+        weights = {
+            name: tf.Variable(value, name=name) for name, value in start_weights(recipe, flags)
+        }
+        layers = Layers(weights, dtype)
+        model = make_model(flags, layers)
+        step = make_step(recipe, flags, layers, model, recipe.learning_rate(logs[0].global_batch))
+    with tf.device("CPU:0"):  # where random kernels want it, so that no GPU is waited for
+        iterations = tf.Variable(0, trainable=False)
 
     @tf.function(autograph=False)
     def iterate():
-        return strategy.run(step, args=next_batch())
+        return strategy.run(step, args=(iterations.assign_add(1), *next_batch()))
 
     names = of_all_ranks(strategy, [device_name(device) for device in devices])
     for log in logs:
         log.configured(
-            parameters=model.parameters,
+            parameters=count(weights),
             framework=f"tensorflow {tf.__version__}",
             versions={
                 **versions(),
@@ -68,7 +90,7 @@ def train(flags, logs):
             # Fetching a loss waits for all that its device was given before, the update too.
             for log, loss in zip(logs, strategy.experimental_local_results(losses), strict=True):
                 log.step(iteration, float(loss))
-    digests = of_all_ranks(strategy, digests_of_replicas(strategy, model))
+    digests = of_all_ranks(strategy, digests_of_replicas(strategy, weights))
     memory = of_all_ranks(strategy, [peak_memory(device) for device in devices])
     for log in logs:
         log.finished(digests, memory)
@@ -79,18 +101,16 @@ def make_precision(flags):
 
     Mixed precision is bfloat16, or float16 on a GPU where a loss scale is asked for.
     """
-    if flags.loss_scale == "none":
-        return tf.bfloat16 if flags.precision == "amp" else tf.float32
-    if (flags.device, flags.precision) != ("cuda", "amp"):
-        raise steplog.Refused("--loss-scale is for float16, which needs --device cuda and amp")
-    return tf.float16
+    if scales_float16(flags) and flags.loss_scale != "none":
+        return tf.float16
+    return tf.bfloat16 if flags.precision == "amp" else tf.float32
 
 
 def prepare_devices(flags):
     """The names of this process's devices, ready to be used."""
     if flags.device == "cpu":
         threads = flags.threads * LOCAL_DEVICES
-        steplog.keep_to_own_cores(FIRST_RANK, threads)
+        process.keep_to_own_cores(FIRST_RANK, threads)
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(threads)
         (cpu,) = tf.config.list_physical_devices("CPU")
@@ -100,7 +120,7 @@ def prepare_devices(flags):
         return [f"CPU:{number}" for number in range(LOCAL_DEVICES)]
     gpus = tf.config.list_physical_devices("GPU")[LOCAL_RANK : LOCAL_RANK + LOCAL_DEVICES]
     if len(gpus) < LOCAL_DEVICES:
-        raise steplog.Refused(
+        raise Refused(
             f"TensorFlow sees {len(gpus)} GPUs of {LOCAL_DEVICES}; allowed: a build for GPUs, such"
             " as the image of envs/tensorflow2.image.yaml"
         )
@@ -109,14 +129,14 @@ def prepare_devices(flags):
     return [f"GPU:{number}" for number in range(LOCAL_DEVICES)]
 
 
-def make_input(flags, strategy):
-    """What gives each replica its next images [N, H, W, 3] and labels [N], on its device."""
+def make_input(recipe, flags, strategy, dataset):
+    """What gives each replica its next batch, on its device."""
     if flags.input == "synthetic":
 
         def of_replica(context):
             replica = context.replica_id_in_sync_group
             with tf.device(strategy.extended.worker_devices[replica - FIRST_RANK]):
-                return [tf.constant(a) for a in resnet50.synthetic_batch(flags, replica)]
+                return [tf.constant(array) for array in synthetic_batch(recipe, flags, replica)]
 
         fixed = strategy.experimental_distribute_values_from_function(of_replica)
         return lambda: fixed
@@ -124,24 +144,28 @@ def make_input(flags, strategy):
     def of_ranks(_):
         turns = tf.data.Dataset.range(LOCAL_DEVICES).repeat()
         in_turn = tf.data.Dataset.choose_from_datasets(
-            [batches(flags, rank, WORLD_SIZE) for rank in RANKS], turns
+            [dataset(flags, rank, WORLD_SIZE) for rank in RANKS], turns
         )
         return on_threads(in_turn, flags.threads * LOCAL_DEVICES)
 
     return iter(strategy.distribute_datasets_from_function(of_ranks)).get_next
 
 
-def make_step(flags, model, learning_rate):
-    """One replica's iteration: takes images and labels, updates the weights, returns the loss."""
-    weights = list(model.weights.values())
+def make_step(recipe, flags, layers, model, learning_rate):
+    """One replica's iteration: takes its number and a batch, updates weights, returns the loss."""
+    weights = list(layers.weights.values())
     velocities = [tf.Variable(tf.zeros_like(weight), trainable=False) for weight in weights]
-    scale = DynamicLossScale() if flags.loss_scale == "dynamic" else LossScale(flags.loss_scale)
+    kind = DynamicLossScale if flags.loss_scale == "dynamic" else LossScale
+    scale = kind(recipe, flags)
 
-    def differentiate(images, labels):
+    def differentiate(seed, *batch):
+        layers.seed = seed
         with tf.GradientTape() as tape:
-            loss = model.loss(images, labels)
-            scaled = scale.value * (loss + model.decay())
-        return loss, [gradient / scale.value for gradient in tape.gradient(scaled, weights)]
+            loss = model(*batch)
+            scaled = scale.value * loss
+        gradients = dense(layers.weights, tape.gradient(scaled, weights))
+        unscaled = [gradient / scale.value for gradient in gradients]
+        return loss, decayed(recipe, layers.weights, unscaled)
 
     if flags.compile:
         differentiate = tf.function(differentiate, jit_compile=True, autograph=False)
@@ -154,13 +178,15 @@ def make_step(flags, model, learning_rate):
                 accum=velocity.handle,
                 lr=learning_rate,
                 grad=gradient,
-                momentum=resnet50.MOMENTUM,
+                momentum=recipe.OPTIMIZER.momentum,
             )
 
-    def step(images, labels):
-        loss, gradients = differentiate(images, labels)
-        gradients = tf.distribute.get_replica_context().all_reduce("mean", gradients)
-        scale.guard(update, gradients)
+    def step(iteration, *batch):
+        replica = tf.distribute.get_replica_context()
+        rank = tf.cast(replica.replica_id_in_sync_group, tf.int32)
+        seed = tf.stack([flags.seed % 2**30 + rank, iteration])
+        loss, gradients = differentiate(seed, *batch)
+        scale.guard(update, replica.all_reduce("mean", gradients))
         return loss
 
     return step
@@ -169,8 +195,8 @@ def make_step(flags, model, learning_rate):
 class LossScale:
     """A fixed factor that keeps float16 gradients from vanishing; 1 is none."""
 
-    def __init__(self, kind):
-        self.value = {"none": 1.0, "static": resnet50.STATIC_LOSS_SCALE}[kind]
+    def __init__(self, recipe, flags):
+        self.value = {"none": 1.0, "static": recipe.STATIC_LOSS_SCALE}[flags.loss_scale]
 
     def guard(self, update, gradients):
         """Update with gradients."""
@@ -183,7 +209,7 @@ class DynamicLossScale:
     Source: Micikevicius et al., Mixed Precision Training (2017).
     """
 
-    def __init__(self):
+    def __init__(self, recipe, flags):
         self.value = own_variable(2.0**15)
         self._good_steps = own_variable(0)
 
@@ -208,17 +234,17 @@ def of_all_ranks(strategy, values):
     return [json.loads(bytes(one.tolist())) for one in messages.numpy()]
 
 
-def digests_of_replicas(strategy, model):
+def digests_of_replicas(strategy, weights):
     """A short digest of all weights that each of this process's replicas has."""
-    replicas = zip(*map(strategy.experimental_local_results, model.weights.values()), strict=True)
-    return [resnet50.digest(weight.numpy() for weight in replica) for replica in replicas]
+    replicas = zip(*map(strategy.experimental_local_results, weights.values()), strict=True)
+    return [digest(weight.numpy() for weight in replica) for replica in replicas]
 
 
 def peak_memory(device):
     """Bytes: the most that was taken of a GPU, or this rank's part of the process's memory."""
     if device.startswith("GPU"):
         return tf.config.experimental.get_memory_info(device)["peak"]
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 // LOCAL_DEVICES
+    return process.peak_memory() // LOCAL_DEVICES
 
 
 def device_name(device):
@@ -232,13 +258,8 @@ def device_name(device):
 
 def versions():
     build = tf.sysconfig.get_build_info()
-    found = {"python": platform.python_version(), "tensorflow": tf.__version__}
-    return found | {
-        name: build[key]
-        for name, key in (("cuda", "cuda_version"), ("cudnn", "cudnn_version"))
-        if key in build
-    }
-
-
-if __name__ == "__main__":
-    main()
+    found = {"python": process.python_version(), "tensorflow": tf.__version__}
+    for name, key in (("cuda", "cuda_version"), ("cudnn", "cudnn_version")):
+        if key in build:
+            found[name] = build[key]
+    return found

@@ -1,20 +1,21 @@
-"""Batches of TFRecords through tf.data, for TensorFlow 2 and 1.15."""
+"""Batches for TensorFlow 2 and 1.15: TFRecords through tf.data, or through DALI."""
 
 from pathlib import Path
 
-import resnet50
 import tensorflow as tf
-from steplog import Refused
+
+from trainers.contract.steplog import Refused
+from trainers.inputs.images import AREA, ASPECT
 
 IMAGE, LABEL = "image/encoded", "image/class/label"
 SHUFFLED = 1024  # records
 
 
-def batches(flags, rank, world_size):
+def tfrecord_images(flags, rank, world_size):
     """An endless tf.data.Dataset of one rank's batches.
 
     Args:
-        flags: data, batch_size, image_size, threads and seed.
+        flags: data, batch_size, shape, threads and seed.
         rank: it reads every world-size-th part; decides, with the seed, the order and the crops.
         world_size: how many ranks share the images.
 
@@ -30,6 +31,7 @@ def batches(flags, rank, world_size):
             f"{flags.data}: {len(parts)} parts for {world_size} ranks; allowed: a multiple of them"
         )
     seed = flags.seed + rank
+    size = flags.shape["image_size"]
 
     def load(record):
         fields = {
@@ -37,7 +39,7 @@ def batches(flags, rank, world_size):
             LABEL: tf.io.FixedLenFeature([], tf.int64),
         }
         fields = tf.io.parse_single_example(record, fields)
-        image = random_crop(fields[IMAGE], flags.image_size, seed)
+        image = random_crop(fields[IMAGE], size, seed)
         return image, fields[LABEL] - 1  # in ImageNet's TFRecords 0 is the background
 
     return (
@@ -57,8 +59,8 @@ def random_crop(jpeg, size, seed):
         tf.constant([[[0.0, 0.0, 1.0, 1.0]]]),
         seed=seed,
         min_object_covered=0.0,
-        area_range=resnet50.AREA,
-        aspect_ratio_range=resnet50.ASPECT,
+        area_range=AREA,
+        aspect_ratio_range=ASPECT,
         max_attempts=10,
     )
     # A rectangle's top and left, height and width; without the channels.
@@ -79,3 +81,30 @@ def on_threads(dataset, threads):
         options.experimental_threading.private_threadpool_size = threads
         options.experimental_optimization.autotune = False
     return dataset.with_options(options)
+
+
+def dali_images(flags, rank, world_size, gpu):
+    """uint8 images [N, H, W, 3] and labels [N] that DALI decodes on a GPU, for TensorFlow 1.15.
+
+    Args:
+        flags: input, data, batch_size, shape, threads and seed.
+        rank: decides, with the seed, the order and the crops.
+        world_size: how many ranks share the images.
+        gpu: its number.
+
+    Returns:
+        Two tensors, which are of the next batch each time that they are computed.
+    """
+    import nvidia.dali.plugin.tf as dali_tf  # noqa: PLC0415 - only the image has it
+
+    from trainers.inputs.dali import build_pipeline  # noqa: PLC0415
+
+    size = flags.shape["image_size"]
+    with tf.device("/gpu:0"):
+        images, labels = dali_tf.DALIIterator()(
+            pipeline=build_pipeline(flags, rank, world_size, gpu),
+            shapes=[(flags.batch_size, size, size, 3), (flags.batch_size, 1)],
+            dtypes=[tf.uint8, tf.int64],
+            device_id=gpu,
+        )
+    return images, labels[:, 0]

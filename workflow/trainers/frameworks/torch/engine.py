@@ -8,7 +8,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from trainers.contract import process
 from trainers.contract.flags import parse_flags
-from trainers.contract.recipe import digest, initial_weights
+from trainers.contract.recipe import digest, initial_weights, optimizer_of
 from trainers.contract.steplog import Refused, StepLog
 from trainers.frameworks.torch.inputs import on_device, synthetic_batches
 
@@ -22,7 +22,7 @@ def torch_sgd(groups, **settings):
     return torch.optim.SGD(groups, fused=True, **settings)
 
 
-def run(recipe, model, batches, sgd=torch_sgd):
+def run(recipe, model, batches, *, make_sgd=torch_sgd):
     """Train as the flags say.
 
     Args:
@@ -30,27 +30,30 @@ def run(recipe, model, batches, sgd=torch_sgd):
         model: makes of the flags a module that takes a batch and returns its mean loss; its
             parameters lie in the order of the recipe's weight_shapes, and have their sizes.
         batches: gives, for flags, rank, world size and device, endless batches of what is read.
-        sgd: makes the optimizer of parameter groups, a learning rate and a momentum.
+        make_sgd: makes the optimizer of parameter groups, a learning rate and a momentum.
     """
     flags = parse_flags(recipe)
     log = StepLog(recipe, flags, RANK, WORLD_SIZE)
     with log.to_the_end():
-        train(recipe, flags, log, model, batches, sgd)
+        train(recipe, flags, log, make_model=model, make_batches=batches, make_sgd=make_sgd)
 
 
-def train(recipe, flags, log, make_model, batches, sgd):
+def train(recipe, flags, log, *, make_model, make_batches, make_sgd):
+    """Train as `run` says, and log it."""
     precision, scaler = make_precision(recipe, flags)
     device = prepare_device(flags)
     if flags.input == "synthetic":
         data = synthetic_batches(recipe, flags, RANK, device)
     else:
-        data = batches(flags, RANK, WORLD_SIZE, device)
+        data = make_batches(flags, RANK, WORLD_SIZE, device)
     data = on_device(data, device)
     network = make_model(flags)
     groups = start_from(network, recipe, flags)
     network.to(device, memory_format=torch.channels_last)
-    optimizer = sgd(
-        groups, lr=recipe.learning_rate(log.global_batch), momentum=recipe.OPTIMIZER.momentum
+    optimizer = make_sgd(
+        groups,
+        lr=recipe.learning_rate(log.global_batch),
+        momentum=optimizer_of(recipe, flags).momentum,
     )
     model = distribute(network, device)
     if flags.compile:
@@ -86,7 +89,7 @@ def start_from(network, recipe, flags):
         for weight, (name, value) in zip(network.parameters(), start, strict=True):
             weight.copy_(torch.from_numpy(value))
             groups[recipe.decays(name)].append(weight)
-    decay = recipe.OPTIMIZER.weight_decay
+    decay = optimizer_of(recipe, flags).weight_decay
     return [
         {"params": weights, "weight_decay": decay if decayed else 0.0}
         for decayed, weights in groups.items()

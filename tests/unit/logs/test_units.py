@@ -1,0 +1,138 @@
+"""What is counted: samples by batches, all else by the log's own counts at the window's ends."""
+
+import io
+import json
+
+import pytest
+from asking import measure_written
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reperf.cli import main
+from reperf.config import Suite, Window
+from reperf.logs import formats
+from reperf.measuring.log_sources import measure_suite
+from reperf.measuring.measure import Measurement, Method, measure_log
+from reperf.measuring.units import counts
+from step_logs import event, step_log
+from written import STYLES, written
+
+MARK = ":::MLLOG "
+ENDS = (20, 120)
+
+
+def counting(lines: list[str], **found: list) -> list[str]:
+    """A step log whose printed iterations count more than samples: name -> a count for each."""
+    rest = {name: iter(values) for name, values in found.items()}
+    told = []
+    for line in lines:
+        said = json.loads(line.removeprefix(MARK)) if '"tracked_stats"' in line else None
+        if said:
+            said["value"] |= {name: next(values) for name, values in rest.items()}
+        told.append(MARK + json.dumps(said) if said else line)
+    return told
+
+
+def asked_for(unit: str | None, lines: list[str]) -> Measurement:
+    text = "".join(f"{line}\n" for line in lines).encode()
+    method = Method(window=Window(), unit=unit)
+    [(result, _)] = measure_log("log", io.BytesIO(text), method)
+    return result
+
+
+GROWING = st.lists(st.integers(1, 10**9), min_size=6, max_size=6).map(
+    lambda steps: [sum(steps[: n + 1]) for n in range(len(steps))]
+)
+
+
+@given(tokens=GROWING, rate=st.floats(0.1, 1e6))
+@settings(max_examples=60, deadline=None)
+def test_a_count_is_its_difference_between_the_windows_ends(tokens, rate):
+    lines = counting(step_log(rate=rate), tokens=tokens)
+    samples, counted = asked_for(None, lines), asked_for("tokens", lines)
+    assert counted.reason == ""
+    assert (counted.first, counted.last, counted.seconds) == (*ENDS, samples.seconds)
+    assert (counted.samples, counted.unit) == (tokens[-1] - tokens[0], "tokens/s")
+    assert counted.throughput == counted.samples / counted.seconds
+    # What else a log counts changes nothing of its samples.
+    assert samples == asked_for(None, step_log(rate=rate)) == asked_for("images", lines)
+
+
+def test_a_log_that_does_not_count_it_is_refused_by_name():
+    refused = asked_for("tokens", step_log())
+    assert (refused.status, refused.throughput, refused.unit) == ("refused", None, "tokens/s")
+    assert refused.reason == (
+        "the log does not count tokens at the window's ends; it counts samples"
+    )
+    lines = counting(step_log(), tokens=[1, 2, 3, 4, 5, None], words=[1, 2, 3, 4, 5, 6])
+    assert asked_for("tokens", lines).reason.endswith("; it counts samples, words")
+
+
+@pytest.mark.parametrize("last", [0, 100, 99])
+def test_a_count_that_does_not_go_up_is_refused(last):
+    lines = counting(step_log(), tokens=[100, 200, 300, 400, 500, last])
+    assert asked_for("tokens", lines).reason == (
+        f"the log counts 100 tokens at iteration 20 and {last} at iteration 120: no more"
+    )
+
+
+@pytest.mark.parametrize("value", ["NaN", "1e400", '"100"', "true", "[]"])
+def test_what_is_no_number_is_no_count(value):
+    lines = counting(step_log(), tokens=[1, 2, 3, 4, 5, 777])
+    odd = [line.replace('"tokens": 777', f'"tokens": {value}') for line in lines]
+    assert "does not count tokens" in asked_for("tokens", odd).reason
+    assert asked_for(None, odd).status == "ok"
+
+
+@pytest.mark.parametrize("name", [name for name in formats() if STYLES[name].has_time])
+def test_no_format_of_others_is_taken_to_count_what_it_does_not(name):
+    usual = measure_written(name, written(name))
+    if usual.unit:
+        assert measure_written(name, written(name), unit=usual.unit.removesuffix("/s")) == usual
+    refused = measure_written(name, written(name), unit="tokens")
+    assert (refused.status, refused.throughput) == ("refused", None)
+    assert "the log does not count tokens" in refused.reason
+
+
+def test_the_published_method_counts_nothing_else():
+    name = "oneflow-bert"
+    refused = measure_written(name, written(name), method="published", unit="tokens")
+    assert refused.reason == "the published method does not count tokens"
+
+
+def test_a_suite_asks_for_a_unit_of_its_workload_and_its_table_says_it(tmp_path):
+    bert = [
+        event("submission_benchmark", "bert-base") if "submission_b" in line else line
+        for line in step_log()
+        if '"parameters"' not in line
+    ]
+    folder = tmp_path / "logs" / "1n2g"
+    folder.mkdir(parents=True)
+    lines = counting(bert, tokens=[step * 2048 for step in range(1, 7)])
+    (folder / "bert_b8_fp32_1.log").write_text("\n".join(lines) + "\n")
+    (folder / "bert_b8_fp32_2.log").write_text("\n".join(bert) + "\n")
+    suite = {
+        "name": "bert",
+        "workload": "bert-base",
+        "precision": "fp32",
+        "from": str(tmp_path / "logs"),
+    }
+    good, without = measure_suite(Suite.model_validate(suite | {"unit": "tokens"}), [])
+    assert (good["reason"], good["samples"], good["unit"]) == ("", 5 * 2048, "tokens/s")
+    assert good["throughput"] == good["samples"] / good["seconds"]
+    assert (without["status"], without["unit"]) == ("refused", "tokens/s")
+    usual, other = measure_suite(Suite.model_validate(suite), [])
+    assert (usual["samples"], usual["unit"]) == (1600, "sentences/s")
+    assert usual["throughput"] == other["throughput"]
+
+
+def test_the_command_takes_a_unit_that_some_workload_counts(tmp_path, capsys):
+    log = tmp_path / "bert.log"
+    lines = counting(step_log(), tokens=[step * 2048 for step in range(1, 7)])
+    log.write_text("\n".join(lines) + "\n")
+    assert main(["measure", "--json", "--unit", "tokens", str(log)]) == 0
+    assert json.loads(capsys.readouterr().out)["samples"] == 5 * 2048
+    with pytest.raises(SystemExit) as refusal:
+        main(["measure", "--unit", "parsecs", str(log)])
+    assert refusal.value.code == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert f"argument --unit: 'parsecs'; allowed: {', '.join(counts())}" in said

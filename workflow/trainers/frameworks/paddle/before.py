@@ -1,0 +1,46 @@
+"""What must be done before PaddlePaddle is imported."""
+
+import os
+from contextlib import contextmanager
+
+from trainers.contract import process
+from trainers.contract.flags import parse_flags
+from trainers.contract.steplog import StepLog
+
+RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
+WORLD_SIZE = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
+
+
+@contextmanager
+def prepared(recipe):
+    """Import Paddle and train within this; the process ends with the block.
+
+    Args:
+        recipe: the workload's numbers, a module of trainers.recipes.
+
+    Yields:
+        The flags and the step log.
+    """
+    _write_to_launcher()
+    flags = parse_flags(recipe)
+    log = StepLog(recipe, flags, RANK, WORLD_SIZE)
+    with log.to_the_end():
+        _prepare(flags)
+        yield flags, log
+
+
+def _write_to_launcher():
+    """Write to where the launcher writes: it gives each rank a file, and shows only rank 0's."""
+    if "PADDLE_LOG_DIR" in os.environ:
+        launchers = os.open(f"/proc/{os.getppid()}/fd/1", os.O_WRONLY)
+        os.dup2(launchers, 1)
+        os.dup2(launchers, 2)
+
+
+def _prepare(flags):
+    """What Paddle reads from the environment, some of it when it is imported."""
+    if flags.device == "cpu":
+        process.keep_to_own_cores(RANK, flags.threads)
+        os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
+    elif flags.precision == "fp32":
+        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # fp32 is fp32

@@ -1,0 +1,40 @@
+"""VGG16 for PaddlePaddle; trainers/recipes/vgg16.py says what it is."""
+
+from math import prod
+
+from paddle import nn
+
+from trainers.frameworks.paddle.images import Normalize
+from trainers.recipes import vgg16
+
+
+class VGG16(nn.Layer):
+    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean cross-entropy.
+
+    Args:
+        layout: "NCHW" or "NHWC", in which its convolutions compute.
+    """
+
+    def __init__(self, flags, layout):
+        super().__init__()
+        self.layout = layout
+        layers, channels = [Normalize(layout)], 3
+        for widths in vgg16.CONVOLUTIONS:
+            for width in widths:
+                layers.append(nn.Conv2D(channels, width, 3, padding=1, data_format=layout))
+                layers.append(nn.ReLU())
+                channels = width
+            layers.append(nn.MaxPool2D(2, data_format=layout))
+        self.features = nn.Sequential(*layers)
+        dropout = 0.0 if flags.proof else vgg16.DROPOUT
+        layers, inputs = [nn.Flatten()], prod(vgg16.features(flags.shape))
+        for _ in range(2):
+            layers += [nn.Linear(inputs, vgg16.HIDDEN), nn.ReLU(), nn.Dropout(dropout)]
+            inputs = vgg16.HIDDEN
+        self.classify = nn.Sequential(*layers, nn.Linear(inputs, vgg16.CLASSES))
+
+    def forward(self, images, labels):
+        x = self.features(images)
+        if self.layout == "NHWC":  # the first linear layer is given channels before rows
+            x = x.transpose((0, 3, 1, 2))
+        return nn.functional.cross_entropy(self.classify(x), labels)

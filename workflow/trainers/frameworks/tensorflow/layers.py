@@ -1,0 +1,70 @@
+"""What models are made of in TensorFlow 2 and 1.15: its own fused kernels.
+
+Keras 3 computes batch norm from its parts, and in float32. Images lie as [N, H, W, C]; on a GPU
+TensorFlow turns them where that is faster.
+"""
+
+import tensorflow as tf
+
+
+class Layers:
+    """Layers that compute in what they are given, over float32 weights.
+
+    Args:
+        weights: variables by their names in the recipe; convolutions are [height, width, in, out],
+            all others have the recipe's sizes.
+        dtype: what most of a model computes in.
+    """
+
+    def __init__(self, weights, dtype=tf.float32):
+        self.weights = weights
+        self.dtype = dtype
+        # Two int32 numbers, of this rank and this iteration, from which the engine lets draw.
+        self.seed = None
+
+    def convolution(self, x, name, stride=1):
+        """Convolve images [N, H, W, in], padded by half the kernel's size; without a bias."""
+        kernel = tf.cast(self.weights[name + ".weight"], x.dtype)
+        if stride == 1:
+            return tf.nn.conv2d(x, kernel, 1, "SAME")
+        # SAME is not symmetric then, and oneDNN takes no convolution that is told its padding.
+        return tf.nn.conv2d(padded(x, int(kernel.shape[0]) // 2), kernel, stride, "VALID")
+
+    def bias(self, x, name):
+        """Add a bias to the last axis."""
+        return tf.nn.bias_add(x, tf.cast(self.weights[name + ".bias"], x.dtype))
+
+    def linear(self, x, name):
+        """Multiply rows [N, in] by a matrix [out, in], and add a bias."""
+        matrix = tf.cast(self.weights[name + ".weight"], x.dtype)
+        return self.bias(tf.matmul(x, matrix, transpose_b=True), name)
+
+    def dropout(self, x, rate, number):
+        """Set a share of `x` to zero, another one on every rank and in every iteration.
+
+        Args:
+            x: any tensor.
+            rate: the share.
+            number: tells the layers of a model apart, from 0 to 127.
+        """
+        if not rate:
+            return x
+        # Drawn from a seed: XLA's own generator starts alike on all ranks.
+        seed = self.seed + tf.constant([0, number << 24])
+        kept = tf.random.stateless_uniform(tf.shape(x), seed) >= rate
+        return x * (tf.cast(kept, x.dtype) / (1 - rate))
+
+
+def padded(images, pixels):
+    """Images [N, H, W, C] with zeros around them."""
+    return tf.pad(images, [[0, 0], [pixels, pixels], [pixels, pixels], [0, 0]])
+
+
+def own_variable(start):
+    """A variable of which each replica has a value of its own, that no gradient reaches."""
+    return tf.Variable(
+        start,
+        trainable=False,
+        synchronization=tf.VariableSynchronization.ON_READ,
+        aggregation=tf.VariableAggregation.MEAN,
+    )

@@ -1,0 +1,59 @@
+"""What training with TensorFlow 1.15 and training with TensorFlow 2 have in common."""
+
+import numpy as np
+import tensorflow as tf
+
+from trainers.contract.recipe import initial_weights
+from trainers.contract.steplog import Refused
+
+
+def start_weights(recipe, flags):
+    """The recipe's weights as trainers.frameworks.tensorflow.layers wants them.
+
+    Yields:
+        Name and float32 array, in the recipe's order; convolutions are [height, width, in, out].
+    """
+    for name, value in initial_weights(recipe, flags):
+        yield name, np.ascontiguousarray(value.transpose(2, 3, 1, 0)) if value.ndim == 4 else value
+
+
+def count(weights):
+    """The number of parameters in variables."""
+    return sum(weight.shape.num_elements() for weight in weights.values())
+
+
+def dense(weights, gradients):
+    """A loss's gradients, of which none is missing or sparse.
+
+    Args:
+        weights: variables by name.
+        gradients: the loss's, in the order of the weights.
+
+    Raises:
+        Refused: the loss does not depend on one of the weights.
+    """
+    for name, gradient in zip(weights, gradients):  # noqa: B905 - Python 3.7
+        if gradient is None:
+            raise Refused(f"the loss does not depend on {name}; allowed: a model of all weights")
+    return [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+
+def decayed(recipe, weights, gradients):
+    """Gradients, in the order of the weights, with the recipe's weight decay added to them."""
+    decay = recipe.OPTIMIZER.weight_decay
+    return [
+        gradient + decay * weight if recipe.decays(name) else gradient
+        for (name, weight), gradient in zip(weights.items(), gradients)  # noqa: B905
+    ]
+
+
+def scales_float16(flags):
+    """Whether a loss scale makes sense, and with it float16.
+
+    Raises:
+        Refused: one is asked for and makes none.
+    """
+    possible = (flags.device, flags.precision) == ("cuda", "amp")
+    if flags.loss_scale != "none" and not possible:
+        raise Refused("--loss-scale is for float16, which needs --device cuda and amp")
+    return possible

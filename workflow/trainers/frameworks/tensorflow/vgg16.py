@@ -1,0 +1,34 @@
+"""VGG16 for TensorFlow 2 and 1.15; trainers/recipes/vgg16.py says what it is."""
+
+import numpy as np
+import tensorflow as tf
+
+from trainers.frameworks.tensorflow.images import normalized
+from trainers.recipes import vgg16
+
+
+class VGG16:
+    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean cross-entropy."""
+
+    def __init__(self, flags, layers):
+        self.layers = layers
+        self.features = int(np.prod(vgg16.features(flags.shape)))
+        self.dropout = 0.0 if flags.proof else vgg16.DROPOUT
+
+    def __call__(self, images, labels):
+        layers = self.layers
+        x = normalized(images, layers.dtype)
+        for group, widths in enumerate(vgg16.CONVOLUTIONS, start=1):
+            for number in range(1, len(widths) + 1):
+                name = f"conv{group}.{number}"
+                x = tf.nn.relu(layers.bias(layers.convolution(x, name), name))
+            x = tf.nn.max_pool2d(x, 2, 2, "VALID")
+        # The first linear layer is given channels before rows.
+        x = tf.reshape(tf.transpose(x, [0, 3, 1, 2]), [-1, self.features])
+        for number in (1, 2):
+            x = tf.nn.relu(layers.linear(x, f"fc{number}"))
+            x = layers.dropout(x, self.dropout, number)
+        logits = tf.cast(layers.linear(x, "fc3"), tf.float32)
+        return tf.reduce_mean(
+            tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+        )
