@@ -122,9 +122,7 @@ def _gpu_links(gpu: GpuState) -> Verdict | None:
     down = [str(link) for link, up in enumerate(gpu.nvlinks) if not up]
     if down:
         what = f"lacks NVLink {', '.join(down)}"
-        return Verdict(
-            "warning", what, "check with nvidia-smi nvlink --status, if the board has it"
-        )
+        return Verdict("warning", what, "does the board have it? nvidia-smi nvlink --status")
     return Verdict("ok", f"{len(gpu.nvlinks)} links up")
 
 
