@@ -14,7 +14,6 @@ from refusal import cannot_run
 from reperf.systems import load_systems
 from small_benchmark import ROOT, Benchmark, new_benchmark
 
-
 # No test asserts a time: one that waits for its turn on a busy machine is no slower code.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
