@@ -17,16 +17,18 @@ def batches(flags, rank, world_size):
     return train.input_batches(flags, rank, world_size, torch.device("cpu"))
 """,
     "mxnet": """
-import mxnet, train
+import mxnet
+from trainers.frameworks.mxnet.inputs import record_images
 def batches(flags, rank, world_size):
-    for images, labels in train.input_batches(flags, rank, world_size, mxnet.cpu()):
+    for images, labels in record_images(flags, rank, world_size, mxnet.cpu()):
         yield images.asnumpy().transpose(0, 2, 3, 1), labels.asnumpy()
 """,
     "ngc-mxnet": """
-import mxnet, train
+import mxnet
+from trainers.frameworks.mxnet.inputs import dali_images
 def batches(flags, rank, world_size):
-    for images, labels in train.input_batches(flags, rank, world_size, mxnet.cpu()):
-        yield images.asnumpy(), labels.asnumpy()
+    for images, labels in dali_images(flags, rank, world_size, mxnet.cpu()):
+        yield images.asnumpy().transpose(0, 2, 3, 1), labels.asnumpy()
 """,
     "tensorflow2": "from tensorflow2.data import batches",
     "ngc-tensorflow1": """
