@@ -13,8 +13,9 @@ from mxnet.contrib import amp
 
 from trainers.contract import process
 from trainers.contract.flags import parse_flags
-from trainers.contract.recipe import digest, initial_weights, optimizer_of
+from trainers.contract.recipe import optimizer_of
 from trainers.contract.steplog import Refused, StepLog
+from trainers.contract.weights import digest, initial_weights
 from trainers.frameworks.mxnet.images import axes_from
 from trainers.frameworks.mxnet.inputs import synthetic_batches
 

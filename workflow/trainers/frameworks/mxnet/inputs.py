@@ -11,8 +11,8 @@ from pathlib import Path
 import mxnet as mx
 from mxnet.base import _LIB, check_call
 
-from trainers.contract.recipe import synthetic_batch
 from trainers.contract.steplog import Refused
+from trainers.contract.weights import synthetic_batch
 from trainers.frameworks.mxnet.images import axes_from, layout_on
 from trainers.inputs.images import AREA, ASPECT
 

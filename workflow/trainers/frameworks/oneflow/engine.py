@@ -11,8 +11,9 @@ import oneflow as flow
 from oneflow import nn, sysconfig
 
 from trainers.contract import process
-from trainers.contract.recipe import digest, initial_weights, optimizer_of
+from trainers.contract.recipe import optimizer_of
 from trainers.contract.steplog import Refused
+from trainers.contract.weights import digest, initial_weights
 from trainers.frameworks.oneflow.images import CHANNELS_LAST
 from trainers.frameworks.oneflow.inputs import FixedBatch
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import oneflow as flow
 from oneflow import nn
 
-from trainers.contract.recipe import synthetic_batch
 from trainers.contract.steplog import Refused
+from trainers.contract.weights import synthetic_batch
 from trainers.inputs.images import AREA, ASPECT
 
 SPLIT = flow.sbp.split(0)

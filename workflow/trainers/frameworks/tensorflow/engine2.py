@@ -12,8 +12,9 @@ import tensorflow as tf
 
 from trainers.contract import process
 from trainers.contract.flags import parse_flags
-from trainers.contract.recipe import digest, optimizer_of, synthetic_batch
+from trainers.contract.recipe import optimizer_of
 from trainers.contract.steplog import Refused, StepLog
+from trainers.contract.weights import digest, synthetic_batch
 from trainers.frameworks.tensorflow.inputs import on_threads
 from trainers.frameworks.tensorflow.layers import Layers, own_variable
 from trainers.frameworks.tensorflow.shared import (

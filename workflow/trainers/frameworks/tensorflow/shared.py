@@ -3,8 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from trainers.contract.recipe import initial_weights
 from trainers.contract.steplog import Refused
+from trainers.contract.weights import initial_weights
 
 
 def start_weights(recipe, flags):
