@@ -5,29 +5,29 @@
 PYTHON ?= python3
 VENV := .venv
 SYSTEMS := one
-# Every run starts Python again, on machines that keep no bytecode too.
+# Every run starts a Python, and some machines keep no bytecode: compile once, here.
 export UV_COMPILE_BYTECODE := 1
 
 .PHONY: report test test-all clean again
 
-# Programs are looked for in folders that a colon parts.
+# PATH separates folders by colons, so programs in such a folder would not be found.
 ifneq (,$(findstring :,$(CURDIR)))
 $(error reperf: $(CURDIR): a colon in the path of the work folder; allowed: none)
 endif
 
-# What is installed names the folder and the Python that it was made with.
+# An environment names the folder and the Python that it was made with: elsewhere it is stale.
 STALE := $(shell [ ! -e $(VENV)/reperf-installed ] || { [ -x $(VENV)/bin/python ] && \
 	[ "$$(cat $(VENV)/reperf-installed)" = "$$(pwd -P)" ]; } || echo again)
 
 report: $(VENV)/reperf-installed
 	$(VENV)/bin/python -m snakemake --profile local
 
-# Up to four tests at once: much of their time, one program waits for another.
+# Up to four tests at once: much of the time, one program waits for another.
 test-all: SYSTEMS := all
 test test-all: $(VENV)/tests-installed
 	$(VENV)/bin/python -m pytest --systems $(SYSTEMS) --numprocesses logical --maxprocesses 4 --dist loadgroup
 
-# uv installs the pinned packages in seconds; pip fetches uv itself.
+# pip fetches uv, which installs the pinned packages in seconds.
 $(VENV)/reperf-installed: requirements.txt pyproject.toml $(STALE)
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("reperf needs Python 3.11 or later, $(PYTHON) is " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)

@@ -7,7 +7,7 @@ min_version("9.13")
 
 CALL = SnakemakeState(workflow)
 
-# A report is one file, whole: another one given by --configfile takes the place of this one.
+# One file is the whole report: one given by --configfile replaces config.yaml, it does not add to it.
 if not CALL.names_configfile:
 
     configfile: "config.yaml"

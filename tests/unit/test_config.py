@@ -62,7 +62,7 @@ FAULTS = [
     (report(systems=3), "systems: got 3; allowed: a list"),
     (
         report(systems=["oneflow", "oneflow"]),
-        "suites.small.systems: oneflow is there twice; allowed: each once",
+        "suites.small.systems: oneflow appears twice; allowed: each once",
     ),
     (suite(workload="vgg"), "suites.small.workload: got 'vgg'; allowed: alexnet, bert-base, "),
     (suite(precision="fp16"), "suites.small.precision: got 'fp16'; allowed: 'fp32' or 'amp'"),
@@ -96,7 +96,7 @@ FAULTS = [
     (suite(systems=[{}]), "suites.small.systems.1.system: is missing"),
     (
         suite(name="Two Words"),
-        "suites.Two Words.name: got 'Two Words'; allowed: small letters, digits, - and .",
+        "suites.Two Words.name: got 'Two Words'; allowed: lowercase letters, digits, - and .",
     ),
     ({}, "suites: is missing"),
     ([], "allowed: a mapping of keys to values"),
@@ -158,11 +158,11 @@ FAULTS = [
     ),
     (
         suite(workload="bert-base", data="embedded", systems=["oneflow"]),
-        "suites.small.data: embedded holds images, bert-base wants text; allowed: text, of which",
+        "suites.small.data: embedded holds images, bert-base needs text; allowed: a data set",
     ),
     (
         report(data=[{"name": "one"}, {"name": "one"}]),
-        "one is there twice; allowed: each once",
+        "one appears twice; allowed: each once",
     ),
     (report(data=[]), "data: allowed: at least one item"),
     (report(data=[{"kind": "films"}]), "data.1.kind: got 'films'; allowed: 'images'"),
@@ -208,26 +208,26 @@ FAULTS = [
     # What would be one run under two names.
     (
         suite(systems=[{"system": "oneflow", "variant": "no-clip"}]),
-        "suites.small: systems.oneflow+no-clip: no-clip is no variant of resnet50 there; "
+        "suites.small: systems.oneflow+no-clip: no-clip is no variant for resnet50; "
         "allowed: static-loss-scale, dynamic-loss-scale",
     ),
     (
         report(systems=[{"system": "oneflow", "variant": "no-clip"}]),
-        "suites.small: systems.oneflow+no-clip: no-clip is no variant of resnet50 there; ",
+        "suites.small: systems.oneflow+no-clip: no-clip is no variant for resnet50; ",
     ),
     (
         suite(systems=[{"system": "pytorch", "variant": "dynamic-loss-scale"}]),
         "suites.small: systems.pytorch+dynamic-loss-scale: the variant changes nothing here: it "
-        "is for amp, not for fp32; allowed: to leave the variant out",
+        "is for amp, not for fp32; allowed: no variant",
     ),
     (
         suite(systems=[{"system": "paddlepaddle", "variant": "dali"}], input="synthetic"),
         "suites.small: systems.paddlepaddle+dali: the variant changes nothing here: it is for "
-        "records, not for synthetic; allowed: to leave the variant out",
+        "records, not for synthetic; allowed: no variant",
     ),
     (
         suite(systems=["mxnet", SCALED], precision="amp"),
-        "suites.small: systems.mxnet+static-loss-scale: is what mxnet does without a variant; "
+        "suites.small: systems.mxnet+static-loss-scale: is the same as mxnet without a variant; "
         "allowed: one of the two",
     ),
     # What does not fit together.
@@ -237,7 +237,7 @@ FAULTS = [
             topologies=[f"{nodes}n1g" for nodes in range(1, 501)],
             suites=[SUITE | {"name": f"s{number}"} for number in range(500)],
         ),
-        "2500000000 runs in all, by its systems, topologies and repeats; allowed: up to 100000",
+        "2500000000 runs in all, from systems x topologies x repeats; allowed: up to 100000",
     ),
     (
         report(window={"warmup": 20, "measured": 120}),
@@ -249,12 +249,12 @@ FAULTS = [
         "suites.small: window: warmup is 15, which is not printed; allowed: multiples of "
         "print_every (20)",
     ),
-    (report(suites=[SUITE, SUITE]), "suites: small is there twice; allowed: each once"),
+    (report(suites=[SUITE, SUITE]), "suites: small appears twice; allowed: each once"),
     (
         suite(systems=["pytorch", {"system": "pytorch", "batch_size": 8}]),
-        "suites.small.systems: pytorch is there twice; allowed: each once",
+        "suites.small.systems: pytorch appears twice; allowed: each once",
     ),
-    (report(topologies=["1n1g", "1n1g"]), "topologies: 1n1g is there twice; allowed: each once"),
+    (report(topologies=["1n1g", "1n1g"]), "topologies: 1n1g appears twice; allowed: each once"),
     (
         report(topologies=["1n1g", "1n3g"]),
         "data.embedded.parts: 8 record files for the 3 devices of 1n3g in suite small; "

@@ -53,9 +53,9 @@ ERRORS = [
         "torch 2.12.0 here, torch 2.13.0 elsewhere",
     ),
     (environment(python="3.11.2"), "environment of pytorch", "python 3.11.2 here, python 3.11.7"),
-    (with_part("host", cores=4), "CPUs for a run", "4 CPUs; at least 8 CPUs wanted"),
-    (with_part("space", disk_free=GIB), "disk", "1.0 GiB; at least 100.0 GiB wanted"),
-    (with_part("space", inodes_free=0), "inodes", "no file can be made"),
+    (with_part("host", cores=4), "CPUs for a run", "4 CPUs; at least 8 CPUs needed"),
+    (with_part("space", disk_free=GIB), "disk", "1.0 GiB; at least 100.0 GiB needed"),
+    (with_part("space", inodes_free=0), "inodes", "no more files can be created"),
     (PROBE.model_copy(update={"gpus": PROBE.gpus[:7]}), "GPUs", "7 seen, runs ask for 8"),
     (without("gpus"), "GPUs", "0 seen, runs ask for 8"),
     (with_part("host", gpus=OTHER_GPUS), "GPU kind", "Tesla V100, 80.0 GiB, elsewhere NVIDIA A100"),
@@ -72,11 +72,11 @@ WARNINGS = [
     (with_part("processor", quota=8.0), "CPU quota", "8 of 128 CPUs"),
     (with_part("processor", settings={"SMT": "1"}), "kernel settings", "SMT 1, elsewhere SMT 0"),
     (with_part("processor", load=90.0), "other processes", "load 90.0 on 128 CPUs"),
-    (with_part("space", memory_available=GIB), "memory", "1.0 GiB; at least 512.0 GiB wanted"),
+    (with_part("space", memory_available=GIB), "memory", "1.0 GiB; at least 512.0 GiB needed"),
     (with_part("space", shared_memory_free=64 * 2**20), "shared memory", "0.1 GiB"),
     (with_part("space", swap_used=32 * GIB), "swap", "32.0 GiB in use"),
     (with_part("host", driver="535.1"), "GPU driver", "535.1, CUDA 12.4, elsewhere 550.54.15"),
-    (with_part("host", topology_matrix="PIX"), "GPU topology", "connected in another way"),
+    (with_part("host", topology_matrix="PIX"), "GPU topology", "connected differently"),
     (with_gpu(slowed_by=("power brake",)), "GPU clocks", "GPU 5 is slowed by power brake"),
     (with_gpu(application_sm_megahertz=900), "GPU clocks", "GPU 5 is set to 900 of 1410 MHz"),
     (with_gpu(power_limit_watts=300.0), "GPU power limit", "GPU 5 may take 300 of 400 W"),
@@ -84,7 +84,7 @@ WARNINGS = [
     (with_gpu(ecc=False), "GPU memory errors", "GPU 5 has ECC off"),
     (with_gpu(uncorrected_errors=2), "GPU memory errors", "GPU 5 had 2 uncorrected errors"),
     (with_gpu(nvlinks=(True, False)), "NVLink", "GPU 5 lacks NVLink 1"),
-    (with_gpu(processes=(4711,)), "GPU processes", "GPU 5 is used by 4711"),
+    (with_gpu(processes=(4711,)), "GPU processes", "GPU 5 is used by process 4711"),
     (
         PROBE.model_copy(update={"fabric": (PORT.model_copy(update={"state": "DOWN"}), PORT)}),
         "InfiniBand",
@@ -133,7 +133,7 @@ def test_a_clock_that_is_wrong_and_a_note_that_does_not_arrive_are_noticed():
     (found,) = wrong(case(visit={"clock_offset": 7.25}))
     assert (found.level, found.what) == ("warning", "7.2 s behind this machine's")
     (found,) = wrong(case(visit={"note_arrived": False}))
-    assert (found.level, found.what) == ("error", "what it writes is not seen")
+    assert (found.level, found.what) == ("error", "the caller cannot see what it writes")
 
 
 def test_the_node_with_another_value_is_the_odd_one_wherever_it_stands():
@@ -289,7 +289,7 @@ def test_a_pipe_gets_a_line_a_finding_and_a_terminal_a_table():
     lines = pipe.getvalue().splitlines()
     assert len(lines) == len(made.findings)
     assert "error\tGPU MIG\tnode3\tGPU 5 is split by MIG\ta run needs whole GPUs" in lines
-    assert "ok\tanswer\tall 4 nodes\tlooked around" in lines
+    assert "ok\tanswer\tall 4 nodes\tanswered" in lines
     assert "GPU 5 is split by MIG" in terminal.getvalue()
     assert "\x1b[" in terminal.getvalue()
 
@@ -310,7 +310,7 @@ def test_nodes_are_named_where_somebody_must_go_there():
 BAD_INPUT = [
     (["--profile", "nowhere"], "profile nowhere: not there; allowed: "),
     (["--profile", "local"], "local/report.yaml: No such file or directory"),
-    ([], "local/report.yaml: No such file or directory; call it where reperf lies, or name one"),
+    ([], "local/report.yaml: No such file or directory; run it in reperf's folder, or name one"),
     (["--configfile", "big.yaml"], "suite one: topology 1n9999g is too large"),
     (["--profile", "local", "--configfile", "no.yaml"], "no.yaml: No such file or directory"),
     (["--profile", "local", "--configfile", "text"], "text: is not YAML: "),

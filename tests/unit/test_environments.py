@@ -126,7 +126,7 @@ def test_a_failed_rebuild_leaves_no_environment_that_counts(root):
 def test_a_python_that_is_nowhere_is_named(root):
     make_wheel(root, "engine", "1.0")
     system = make_system(root, "engine==1.0", python="3.99")
-    with pytest.raises(ReperfError, match=r"Python 3\.99 is neither here nor to be fetched"):
+    with pytest.raises(ReperfError, match=r"Python 3\.99 is neither installed nor can it"):
         build(system, root / ".envs/mine")
 
 

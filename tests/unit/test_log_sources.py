@@ -138,7 +138,7 @@ def test_sources_that_are_not_there_are_one_line(tmp_path):
         check_sources(report("nowhere.zip"))
     with pytest.raises(ReperfError, match=r"unknown log format 'morse'; allowed: fleetx-bert, "):
         check_sources(report({"path": str(tmp_path), "format": "morse"}))
-    with pytest.raises(ReperfError, match=r"suites.theirs.from: a.zip is there twice"):
+    with pytest.raises(ReperfError, match=r"suites.theirs.from: a.zip appears twice"):
         report(["x/a.zip", "y/a.zip"])
 
 

@@ -141,7 +141,7 @@ def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path
         ),
         (
             "{title: A, framework: t, about: x, variants: {a: {about: x, flags: [-x]}}}",
-            "variants.a: is of no workload; allowed: one that a workload names",
+            "variants.a: no workload names it; allowed: one that a workload names",
         ),
         (
             "{title: A, framework: t, about: x, variants: {../a: {about: x, flags: [-x]}}}",

@@ -1,4 +1,4 @@
-"""The one exception that users see: a single line that says what is wrong and where."""
+"""The one exception that users see: a single line that says what is wrong, and where."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What is wrong with a file that people write, in one line of their words."""
+"""What is wrong with a file that people write, in one line and in their words."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -7,9 +7,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 LONGEST = 120
-"""Characters that are shown of a value, or of the place where it stands."""
+"""Characters shown of a value, or of its place."""
 
-# pydantic speaks Python to those who write YAML.
+# pydantic speaks Python, but users write YAML.
 PLAIN_WORDS = {
     "dict_type": "a mapping of keys to values",
     "int_from_float": "a whole number",
@@ -25,12 +25,12 @@ PLAIN_WORDS = {
 
 
 def first_fault(error: ValidationError, model: type[BaseModel], content: Any) -> str:  # noqa: ANN401
-    """The first fault that was found, as `place: got value; allowed: ...`.
+    """The first fault, as `place: got value; allowed: ...`.
 
     Args:
         error: what the check of `content` raised.
-        model: what it was checked against.
-        content: what YAML or JSON gave.
+        model: what `content` was checked against.
+        content: the parsed YAML or JSON.
     """
     fault = error.errors(include_url=False)[0]
     place = _place(content, fault["loc"])
@@ -42,9 +42,9 @@ def _place(content: Any, location: tuple[int | str, ...]) -> str:  # noqa: ANN40
     names = []
     for step in location:
         if isinstance(step, int) and isinstance(content, Mapping):
-            continue  # where a list may stand, it is its only item
+            continue  # a mapping in place of a list is its only item
         try:
-            # So is a text.
+            # And so is text.
             content = content if isinstance(content, str) else content[step]
         except (LookupError, TypeError):  # a key that is missing
             content = None
@@ -71,7 +71,7 @@ def _complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
     if kind in ("string_too_long", "too_long"):
         what = "characters" if kind == "string_too_long" else "items"
         message = f"allowed: up to {fault['ctx']['max_length']} {what}"
-    # A list or a mapping is not repeated: the place tells where it is.
+    # A list or a mapping is not shown: its place says enough.
     return message if isinstance(value, dict | list) else f"got {_cut(_written(value))}; {message}"
 
 
@@ -82,15 +82,15 @@ def _cut(text: str) -> str:
 def _written(value: Any) -> str:  # noqa: ANN401
     try:
         return repr(value)
-    except ValueError:  # Python writes out no number of more than 4,300 digits
+    except ValueError:  # Python does not write out more than 4,300 digits
         return "a number of thousands of digits"
 
 
 def _keys_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """The keys that are known at a place."""
+    """The keys allowed at a place."""
     for step in location:
         fields = _fields(model)
-        if step in fields:  # else an item of a list, or a name of a mapping
+        if step in fields:  # otherwise an item of a list, or a name in a mapping
             model = _model_in(fields[step].annotation) or model
     return sorted(_fields(model))
 

@@ -1,4 +1,4 @@
-# One archive a suite: its tables and figures, and all that they came from.
+# One archive per suite: its tables and figures, and all that they came from.
 
 from reperf.layout import figures_of, tables_of
 from reperf.systems import load_systems
@@ -23,8 +23,8 @@ def report_of_suite(wildcards):
 WRITE_ARCHIVE = {"report": report_of_suite}
 
 
-# Logs and records are archived too; the measurements are made anew with them, and planning is
-# quicker where not every rule asks for each.
+# Logs and records are archived too, but are not inputs: the measurements change whenever they do,
+# and planning is quicker if not every rule lists them all.
 rule archive:
     input:
         built("archive/{suite}.zip", WRITE_ARCHIVE),

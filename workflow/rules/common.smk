@@ -1,4 +1,4 @@
-# What all rule files share: the checked report, and names for what they ask of it.
+# What all rule files share: the checked report, and names for the parts of it that they need.
 
 import atexit
 import gc
@@ -29,11 +29,11 @@ from reperf.training.slurm import (
 from reperf.training.tries import keep_lost
 from snakemake_logger_plugin_reperf import LogHandler
 
-# A plan is millions of objects, all of which stay: looking for garbage takes a tenth of planning.
+# A plan is millions of objects, none of them garbage: looking for some takes a tenth of planning.
 gc.set_threshold(100_000)
 
-# Snakemake puts the path of Python into shell lines as it is; in a folder whose name has a space or
-# a quote, scripts would not start.
+# Snakemake does not quote Python's path in shell lines: in a folder with a space or a quote in its
+# name, scripts would not start.
 PYTHON = shlex.quote(sys.executable)
 sys.executable = PYTHON
 
@@ -45,7 +45,7 @@ with one_line_errors():
     REPORT = resolve(load_report(config, CONFIGURATION))
     check_fits(REPORT)
 
-# What it says of a run is measured as in the report.
+# The numbers on the screen are measured as those in the report.
 LogHandler.windows = {suite.name: suite.window for suite in REPORT.suites}
 
 SUITES = [suite.name for suite in REPORT.suites]
@@ -55,7 +55,7 @@ PROFILE = "slurm" if REPORT.cluster else "local"
 ALL_CORES = CALL.cores
 
 
-# On a cluster only runs are jobs; all else is done where Snakemake was called.
+# On a cluster only runs are jobs; everything else happens where Snakemake was called.
 localrules:
     all,
     archive,
@@ -90,19 +90,20 @@ onstart:
 
 
 def say(line):
-    """Tell whoever called, in one piece: Snakemake's lines come from another thread."""
+    """Tell the caller, in one write: Snakemake's lines come from another thread."""
     sys.stderr.write(f"reperf: {line}\n")
 
 
 def again(output, why=""):
-    """Have the job that makes a file run in this call, whatever Snakemake remembers of it."""
+    """Run the job that makes a file in this call, whatever Snakemake remembers of it."""
     if why and CALL.is_main:
         say(f"{why}; it is made again")
     CALL.run_again(output)
 
 
 def built(output, params):
-    """No input, but a look at what was built: where its seal is broken, it is built again.
+    """An input function that names no file, but checks the output: if its seal is broken, it is
+    built again.
 
     Args:
         output: the first of the files that the rule makes, with its wildcards.
@@ -125,7 +126,7 @@ def built(output, params):
 
 
 def asked(params, wildcards):
-    """A rule's parameters, as its script will have them."""
+    """A rule's parameters, as its script will get them."""
     return {
         name: value(wildcards) if callable(value) else value
         for name, value in params.items()
@@ -133,7 +134,7 @@ def asked(params, wildcards):
 
 
 def say_last(line):
-    """Print a line below all that Snakemake has to say."""
+    """Print a line below everything that Snakemake prints."""
     atexit.register(print, line)
 
 
@@ -141,7 +142,7 @@ onerror:
     lost = CALL.failed_jobs("train")
     if any([keep_lost(Path(job.output.record).parent) for job in lost]):
         say_last(
-            "reperf: runs were lost; the same command again puts them into the report"
+            "reperf: runs were lost; repeat the command to put them into the report"
         )
     elif CALL.failed_jobs("complete"):
         say_last(f"run the failed cells again: {rerun_command(PROFILE)}")

@@ -21,7 +21,7 @@ rule complete:
         "results/complete.txt",
     log:
         "logs/complete.log",
-    retries: 0  # it would say the same
+    retries: 0  # another try would find the same
     params:
         **COMPLETE,
     message:

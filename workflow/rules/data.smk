@@ -11,14 +11,14 @@ SETS = {data.name: data for data in REPORT.data}
 SET_OF = {suite.name: REPORT.data_of(suite) for suite in REPORT.suites}
 
 for data in SETS.values():
-    # Once they are converted, the images may be away.
+    # Once they are converted, the images are no longer needed.
     if data.images and not any(Path("data", data.name).glob("*/manifest.json")):
         with one_line_errors():
             check_layout(data.images)
 
 
 def images_of(data):
-    """The images; a folder that the user names is no input, or Snakemake would look at each."""
+    """The images; the user's own folder is no input, or Snakemake would look at every file."""
     return [] if data.images else f"data/{data.name}/images/manifest.json"
 
 
@@ -30,7 +30,7 @@ def what_is_read(run):
 
 
 def images_of_set(wildcards):
-    """The images; and where a set was made from others, or otherwise, it is made again."""
+    """The images; a set made from other images, or with other settings, is made again."""
     data = SETS[wildcards.set]
     manifest = Path(data.folder(wildcards.format), "manifest.json")
     if manifest.exists() and not Manifest.read(manifest).is_of(

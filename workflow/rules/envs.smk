@@ -1,4 +1,4 @@
-# The systems' environments: one folder a system, made from its recipe.
+# The systems' environments: one folder per system, made from its recipe.
 
 import shlex
 import subprocess
@@ -10,10 +10,10 @@ from reperf.files import whole_file
 from reperf.systems import load_systems
 
 
-# For Snakemake, what was made of a new or a missing file is to be made again, and what depends on
-# a file that is to be made has no other reason to be. An environment of the same recipe decides
-# the same, and of another one the digest of the trainer says so: so its record is "ancient", is
-# there where runs are, and what is out of date is built before the first job.
+# Snakemake would train runs again because their environment is newer than they are, or missing. But
+# an environment of the same recipe gives the same runs, and another recipe changes the trainer's
+# digest. So the record is "ancient", it is made to exist where runs do, and environments that are
+# out of date are built before the first job.
 @cache
 def environment_of(system):
     """The record of a system's environment, as an input of its runs."""
@@ -25,7 +25,7 @@ def environment_of(system):
 
 
 def build_what_is_out_of_date():
-    """Build the environments again that are there, and of no use to the runs to come."""
+    """Build again those environments that exist but no longer suit the runs to come."""
     used = {the_run(job.wildcards).system for job in CALL.jobs_to_run("train")}
     for folder in sorted({load_systems()[system].environment for system in used}):
         system = load_systems()[folder.name]
@@ -47,7 +47,7 @@ def build_what_is_out_of_date():
 
 
 def built_if_asked_for(wildcards):
-    """Have an environment that is itself a target built again if it is out of date."""
+    """If an environment is itself a target and out of date, build it again."""
     system = load_systems()[wildcards.system]
     record = str(system.environment / RECORD)
     if CALL.is_target(record) and why_build(system, system.environment):

@@ -1,4 +1,4 @@
-# From logs to numbers: one process a suite measures all of its runs and logs.
+# From logs to numbers: one process per suite measures all of its runs and logs.
 
 from reperf.measuring.found_logs import files_of
 from reperf.measuring.log_sources import check_sources

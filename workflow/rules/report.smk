@@ -5,7 +5,7 @@ from reperf.layout import figures_of
 
 
 def diagnosis_if_made(wildcards):
-    """What `reperf doctor` kept; nobody has to have called it."""
+    """What `reperf doctor` found, if it was ever called."""
     return [str(DIAGNOSIS)] if DIAGNOSIS.exists() else []
 
 
@@ -16,7 +16,7 @@ rule report:
     input:
         built("results/report.html", WRITE_REPORT),
         diagnosis=diagnosis_if_made,
-        measurements=ALL_MEASUREMENTS,  # and by them the runs' records
+        measurements=ALL_MEASUREMENTS,  # they stand for the runs' records, too
         summary=ALL_SUMMARY,
         figures=[file for suite in SUITES for file in figures_of(suite)],
         published="figures/published",

@@ -8,7 +8,7 @@ from reperf.training.slurm import resources_of_run
 from reperf.training.tries import not_as_planned, take_up
 from reperf.systems import load_systems
 
-# As JSON gives it, in which it goes to runs and stands in their records.
+# As read back from JSON: that is how runs get it, and how their records hold it.
 CLUSTER = json.loads(json.dumps(REPORT.cluster and REPORT.cluster.of_launch()))
 
 
@@ -21,7 +21,7 @@ def the_run(wildcards):
     return run_of_path(*wildcards)
 
 
-# One function for both: a function more takes half a second of planning ten thousand runs.
+# One function for both: one more adds half a second to planning ten thousand runs.
 def inputs_of_run(wildcards):
     run = the_run(wildcards)
     trainer = load_systems()[run.system].digest(run.workload)
@@ -71,15 +71,15 @@ rule train:
         **resources_of_run(REPORT),
         attempt=number_of_attempt,
         time_limit=time_limit_of_run,
-        # No parameter: another window measures the same runs anew.
+        # Not a parameter: another window measures the same runs, without training them again.
         window=window_of_run,
     params:
         run=settings_of_run,
-        trainer=trainer_of_run,  # another one runs all of its runs again
+        trainer=trainer_of_run,  # if it changes, all of its runs are trained again
         cluster=json.dumps(CLUSTER),
     message:
         "train {wildcards.suite}: {wildcards.entry} on {wildcards.topology}, repeat {wildcards.repeat}"
-    # A shell command, because a Slurm job that runs one need not start Snakemake.
+    # A shell command: a Slurm job can run one without starting Snakemake.
     shell:
         "{PYTHON} -m reperf.training"
         " --run {params.run:q} --cluster {params.cluster:q} --log {log:q}"

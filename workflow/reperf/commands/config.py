@@ -1,4 +1,4 @@
-"""`reperf config`: what a configuration can say."""
+"""`reperf config`: what a configuration may contain."""
 
 import argparse
 import json
@@ -6,9 +6,9 @@ import json
 
 def add(commands: argparse._SubParsersAction) -> None:
     """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser("config", help="print what a configuration can say")
+    parser = commands.add_parser("config", help="print what a configuration may contain")
     parser.add_argument(
-        "form", choices=("docs", "schema"), help="docs/configuration.md, or its JSON Schema"
+        "form", choices=("docs", "schema"), help="docs/configuration.md, or the JSON Schema"
     )
     parser.set_defaults(run=run)
 

@@ -9,13 +9,13 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "doctor",
         help="look at every node for what ruins benchmarks",
-        description="Look at every node on which a profile runs its report, for what ruins "
-        "benchmarks. Exit status: 0 no error, warnings or not; 1 something would spoil runs.",
+        description="Look for what ruins benchmarks on every node where a profile runs its report. "
+        "Exit status: 0 no error, though perhaps warnings; 1 something would spoil runs.",
     )
     parser.add_argument(
         "--profile",
         default="local",
-        help="as for snakemake: local, slurm, or a folder of your own; left out, this machine",
+        help="as for snakemake: local (the default: this machine), slurm, or a folder of your own",
     )
     parser.add_argument(
         "--configfile", type=Path, metavar="FILE", help="instead of the profile's own report"
@@ -24,7 +24,7 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show what was found, and keep it where the report takes it from."""
+    """Show what was found, and keep it where the report looks for it."""
     from rich.console import Console  # noqa: PLC0415 - a second of libraries
 
     from reperf.doctor.diagnosis import DIAGNOSIS  # noqa: PLC0415

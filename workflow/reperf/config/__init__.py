@@ -1,6 +1,6 @@
 """What a report holds: the one definition of the configuration.
 
-The parse-time check, the JSON Schema and the table in docs/configuration.md are all made from
+The check before a workflow starts, the JSON Schema and docs/configuration.md are all made from
 these models.
 """
 

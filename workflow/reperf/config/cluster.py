@@ -23,22 +23,22 @@ class Container(Model):
 
     engine: Literal["apptainer", "pyxis", "bubblewrap"] = Field(description="what runs it")
     image: Text = Field(description="as the engine names it; bubblewrap takes an unpacked folder")
-    options: Texts = Field((), description="more options of the engine")
+    options: Texts = Field((), description="further options for the engine")
 
 
 class Cluster(Model):
     """The Slurm cluster that runs the report; left out, this machine runs it."""
 
     nodes: Number = Field(ge=1, le=MOST_NODES, description="nodes that one run may use")
-    devices_per_node: Number = Field(ge=1, le=MOST_DEVICES, description="GPUs a node")
+    devices_per_node: Number = Field(ge=1, le=MOST_DEVICES, description="GPUs per node")
     partition: Label | None = Field(None, description="left out: the cluster's default")
     account: Label | None = Field(None, description="left out: the user's default")
-    exclusive: bool = Field(True, description="a run shares its nodes with nobody")
+    exclusive: bool = Field(True, description="whether a run has its nodes to itself")
     cpus_per_device: Number = Field(
         1,
         ge=1,
         le=MOST_PROCESSES,
-        description="CPUs to ask for; an exclusive run gets all that its nodes have",
+        description="CPUs to ask for; an exclusive run gets all CPUs of its nodes",
     )
     memory_mb: Number | None = Field(
         None,
@@ -53,7 +53,7 @@ class Cluster(Model):
         le=MONTH_IN_SECONDS // 60,
         description="minutes that Slurm allows a run beyond its `time_limit`",
     )
-    options: Texts = Field((), description='more options of sbatch, "--qos=high"')
+    options: Texts = Field((), description='further options for sbatch, such as "--qos=high"')
     container: Container | None = Field(None, description="left out: no container")
     variables: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")], Text] = Field(
         {},
@@ -62,5 +62,5 @@ class Cluster(Model):
     )
 
     def of_launch(self) -> dict[str, Any]:
-        """What of it decides how fast a run is, so that a change trains again."""
+        """The part that decides how fast a run is: if it changes, runs are trained again."""
         return self.model_dump(include={"container", "variables"})

@@ -40,7 +40,7 @@ class Data(Model):
         return self.images or Path("data", self.name, "images")
 
     def folder(self, read: str) -> str | None:
-        """What a run reads: a folder of record parts or of images; None when synthetic."""
+        """The folder that a run reads, of record parts or of images; None when synthetic."""
         if read == "synthetic":
             return None
         if read == "folder":

@@ -13,10 +13,10 @@ HEAD = """\
 
 <!-- Made from workflow/reperf/config/: reperf config docs > docs/configuration.md -->
 
-A report is one YAML file: `config.yaml` is the full DLPerf v1.0 matrix, `local/report.yaml` what
-`make report` runs. Another one is run with `snakemake --configfile FILE`. Wrong keys and values
-are refused in one line before anything starts. For help while typing, give your editor the JSON
-Schema that `reperf config schema` prints.
+A report is one YAML file: `config.yaml` is the full DLPerf v1.0 matrix, `local/report.yaml` is what
+`make report` runs, and `snakemake --configfile FILE` runs any other. Wrong keys and values are
+refused in one line before anything starts. For help while typing, give your editor the JSON Schema
+that `reperf config schema` prints.
 """
 
 SECTIONS: dict[str, type[BaseModel]] = {
@@ -36,7 +36,7 @@ _LINKS = {f"#/$defs/{model.__name__}": key for key, model in SECTIONS.items()}
 
 
 def configuration_page() -> str:
-    """The page: a table for the whole file, and one for each key that holds keys."""
+    """The page: one table for the whole file, and one for each key that holds further keys."""
     schema = Report.model_json_schema()
     sections = [HEAD, _section("The file", schema)]
     for key, model in SECTIONS.items():
@@ -54,7 +54,7 @@ def _section(title: str, model: dict[str, Any]) -> str:
         f" {field.get('description', '')} |"
         for key, field in model["properties"].items()
     ]
-    head = ["| key | allowed | left out | meaning |", "|---|---|---|---|"]
+    head = ["| key | allowed | default | meaning |", "|---|---|---|---|"]
     return "\n".join([f"## {title}", "", model["description"], "", *head, *rows, ""])
 
 
@@ -78,9 +78,9 @@ def _allowed(field: dict[str, Any]) -> str:
         case {"type": "object", "additionalProperties": {"type": "integer"}}:
             words = "names with whole numbers"
         case {"type": "object"}:
-            words = "names with texts"
+            words = "names with text"
         case {"pattern": pattern}:
-            words = f"text like `{pattern}`"
+            words = f"text that matches `{pattern}`"
         case {"format": "path"}:
             words = "path"
         case {"type": "string"}:
@@ -89,9 +89,9 @@ def _allowed(field: dict[str, Any]) -> str:
 
 
 def _left_out(key: str, field: dict[str, Any], model: dict[str, Any]) -> str:
-    """What holds where the key is not given."""
+    """The value of a key that is not given."""
     if key in model.get("required", ()):
-        return "not allowed"
+        return "required"
     default = field.get("default")
     if default == OF_REPORT:
         return default

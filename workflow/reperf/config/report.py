@@ -58,10 +58,10 @@ class Report(Model):
     print_every: Number = PRINT_EVERY
     seed: Number = Field(1, ge=0, le=LARGEST_SEED, description="repeat k trains with seed + k - 1")
     device: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="auto: GPUs where the machine holds enough of them, else CPU"
+        "auto", description="auto: GPUs if the machine has enough of them, else the CPU"
     )
     threads_per_device: Number = Field(
-        1, ge=1, le=MOST_PROCESSES, description="CPU threads of one training process"
+        1, ge=1, le=MOST_PROCESSES, description="CPU threads per training process"
     )
     time_limit: Number = TIME_LIMIT
     data: Annotated[
@@ -82,17 +82,17 @@ class Report(Model):
     ] = Field(
         (),
         max_length=MOST_ENTRIES,
-        description="run in every suite that runs any, instead of those that it names; "
-        "`all` is every system",
+        description="systems for every suite that runs any, instead of those it names; "
+        "`all`: every system",
     )
     suites: tuple[Suite, ...] = Field(
-        min_length=1, max_length=MOST_SUITES, description="a table and two plots each"
+        min_length=1, max_length=MOST_SUITES, description="one table and two plots each"
     )
 
     @model_validator(mode="before")
     @classmethod
     def _said_once_for_all_suites(cls, config: Any) -> Any:  # noqa: ANN401 - raw YAML
-        """Give each suite what it leaves out and the report says."""
+        """Give each suite the report's values for what it leaves out."""
         match config:
             case {"suites": [*suites]}:
                 shared = {key: config[key] for key in SHARED if key in config}
@@ -116,22 +116,22 @@ class Report(Model):
         )
         if runs > MOST_RUNS:
             raise ValueError(
-                f"{runs} runs in all, by its systems, topologies and repeats; "
+                f"{runs} runs in all, from systems x topologies x repeats; "
                 f"allowed: up to {MOST_RUNS}"
             )
         return self
 
     @model_validator(mode="after")
     def _data_sets_fit(self) -> Self:
-        """Look whether each suite that reads has a data set of its kind, in parts enough."""
+        """Check that each suite that reads has a data set of its kind, in enough parts."""
         distinct(tuple(data.name for data in self.data))
         for suite in self.suites:
             kind = load_workloads()[suite.workload].data
             of_kind = [data.name for data in self.data if data.kind == kind]
-            allowed = ", ".join(of_kind) or f"{kind}, of which `data` holds none"
+            allowed = ", ".join(of_kind) or f"a data set of {kind}, which `data` lacks"
             if suite.data is not None and suite.data not in of_kind:
                 known = {data.name: data.kind for data in self.data}.get(suite.data)
-                what = f"holds {known}, {suite.workload} wants {kind}" if known else "is not there"
+                what = f"holds {known}, {suite.workload} needs {kind}" if known else "is not there"
                 raise ValueError(
                     f"suites.{suite.name}.data: {suite.data} {what}; allowed: {allowed}"
                 )
@@ -159,7 +159,7 @@ class Report(Model):
         return next(suite for suite in self.suites if suite.name == name)
 
     def alone(self, name: str) -> Self:
-        """The report of one suite and no other."""
+        """The report with this suite only."""
         return self.model_copy(update={"suites": (self.suite(name),)})
 
     def topologies_of(self, suite: Suite) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ class Report(Model):
         """What the runs train on.
 
         Raises:
-            ValueError: nobody has decided it yet; `reperf.machine.resolve` asks the hardware.
+            ValueError: it is undecided; `reperf.machine.resolve` asks the hardware.
         """
         if self.device == "auto":
             raise ValueError("the device is still auto: reperf.machine.resolve decides it")
@@ -195,11 +195,11 @@ class Report(Model):
             )
 
     def runs(self, suite: Suite) -> list[Run]:
-        """The runs of a suite that can run."""
+        """A suite's runs, without those of unsupported cells."""
         return [run for cell in self.cells(suite) if not cell.unsupported for run in cell.runs]
 
     def left_out(self) -> str:
-        """One line that names what the report asks for and nothing can train; "" if all can."""
+        """One line that names what the report asks for but no system can train; "" if all can."""
         why: dict[str, set[str]] = {}
         for suite in self.suites:
             for entry in suite.entries:
@@ -213,7 +213,7 @@ class Report(Model):
         )
 
     def run(self, suite: str, entry: str, topology: str, repeat: int | str) -> Run:
-        """The one run that its path names."""
+        """The run that a path names."""
         found = self.suite(suite)
         chosen = next(item for item in found.entries if item.id == entry)
         return self._run(found, chosen, topology, int(repeat))

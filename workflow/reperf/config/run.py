@@ -98,7 +98,7 @@ class Run(Model):
         return self.folder / RUN_RECORD
 
     def differences(self, planned: Self) -> str:
-        """What of a recorded run is not as planned, each with both values; "" if all is."""
+        """Where a recorded run differs from the plan, with both values; "" if nowhere."""
         mine, asked = self._flat(), planned._flat()
         return "; ".join(
             f"{name} is {mine.get(name)} by the run record, {asked.get(name)} by the configuration"
@@ -107,7 +107,7 @@ class Run(Model):
         )
 
     def _flat(self) -> dict[str, object]:
-        """All that decides the run, the numbers of its shape among it."""
+        """All that decides the run, with the numbers of its shape as keys of their own."""
         return {**self.shape, **{name: value for name, value in self if name != "shape"}}
 
 
@@ -115,4 +115,4 @@ class Cell(Model):
     """The runs of one entry on one topology of one suite, before they have run."""
 
     runs: tuple[Run, ...]
-    unsupported: str | None = Field(description="why the cell cannot run at all; None if it can")
+    unsupported: str | None = Field(description="why the cell cannot run; None if it can")

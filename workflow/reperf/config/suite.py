@@ -41,7 +41,7 @@ from reperf.config.words import (
 )
 from reperf.systems import Input, Precision, load_systems, load_workloads
 
-# What a report says once for all of its suites, and a suite may say otherwise.
+# What a report sets for all of its suites, and a suite may override.
 TOPOLOGIES = Field(("1n1g",), description="nodes x devices per node")
 REPEATS = Field(7, ge=1, le=MOST_RUNS, description="runs per cell")
 ITERATIONS = Field(120, ge=1, le=MOST_ITERATIONS, description="training iterations per run")
@@ -49,7 +49,7 @@ WINDOW = Field(Window(), description="the measured iterations")
 PRINT_EVERY = Field(20, ge=1, le=MOST_ITERATIONS, description="iterations between two log lines")
 TIME_LIMIT = Field(1800, ge=1, le=MONTH_IN_SECONDS, description="seconds that one run may take")
 SHARED = ("topologies", "repeats", "iterations", "window", "print_every", "time_limit")
-"""The keys of those."""
+"""Their keys."""
 
 Replicas = Annotated[int, Strict(), Field(ge=1, le=MOST_NODES * MOST_DEVICES)]
 
@@ -61,7 +61,7 @@ def _ends_with_a_name(path: Path) -> Path:
 
 
 class Entry(Model):
-    """One system in a suite, with what it is asked to do differently there."""
+    """One system in a suite, and what it does differently there."""
 
     system: SystemId = Field(description="folder name under workflow/systems/")
     variant: str | None = Field(None, description="one of the system's variants")
@@ -105,21 +105,21 @@ def chosen_systems(systems: Any) -> Any:  # noqa: ANN401 - raw YAML
 
 
 class LogSource(Model):
-    """Logs that are there already, whoever made them."""
+    """Logs that exist already, whoever made them."""
 
     path: Annotated[PlainPath, AfterValidator(_ends_with_a_name)] = Field(
         description=".zip, .tar or .tar.gz, a folder of logs, or one log"
     )
     system: Name | None = Field(None, description="whose logs; left out: the log format's")
-    variant: Label | None = Field(None, description="what that system was asked to do differently")
+    variant: Label | None = Field(None, description="what that system did differently")
     topology: Topology | None = Field(
-        None, description="left out: the logs, their run records or their paths say it"
+        None, description="left out: as the logs, their run records or their paths say"
     )
     format: Label | None = Field(
         None, description="as in docs/log-formats.md; left out: found from the content"
     )
     method: Literal["window", "published"] = Field(
-        "window", description="the window rule, or what the format's published extractor does"
+        "window", description="the window rule, or the method of the format's published extractor"
     )
     window: Window | None = Field(None, description="instead of the suite's")
 
@@ -164,7 +164,7 @@ class Suite(Model):
         alias="systems",
         max_length=MOST_ENTRIES,
         validate_default=True,
-        description="what is run: a system's name is enough; only suites with `from` may run none",
+        description="what to run: a system's name is enough; only suites with `from` may run none",
     )
     input: Input = Field("records", description="where the samples come from")
     data: Name | None = Field(
@@ -174,13 +174,13 @@ class Suite(Model):
         {},
         max_length=MOST_TEXTS,
         validate_default=True,
-        description="of samples and model, as workflow/workloads/ says what is allowed; "
-        "left out: the usual one",
+        description="of samples and model, with the keys in workflow/workloads/; "
+        "left out: the usual shape",
     )
     unit: str | None = Field(
         None,
         validate_default=True,
-        description="what is counted, one of the workload's units; left out: its samples",
+        description="what to count: one of the workload's units; left out: its samples",
     )
     topologies: Topologies = TOPOLOGIES
     repeats: Number = REPEATS
@@ -190,7 +190,7 @@ class Suite(Model):
     time_limit: Number = TIME_LIMIT
     baseline: Topology | None = Field(
         None,
-        description="topology that speedup is against; left out: the smallest of each series",
+        description="topology that speedup is relative to; left out: the smallest of each series",
     )
 
     @field_validator("shape")
@@ -243,7 +243,7 @@ class Suite(Model):
 
     @model_validator(mode="after")
     def _baseline_is_run(self) -> Self:
-        # Which topologies logs are of, only measuring knows.
+        # The topologies of logs are known only when they are measured.
         if self.baseline and not self.sources and self.baseline not in self.topologies:
             raise ValueError(
                 f"baseline: {self.baseline} is in no series; allowed: {', '.join(self.topologies)}"
@@ -260,18 +260,18 @@ class Suite(Model):
             variants = system.workloads[self.workload].variants
             if entry.variant not in variants:
                 raise ValueError(
-                    f"systems.{entry.id}: {entry.variant} is no variant of {self.workload} there; "
+                    f"systems.{entry.id}: {entry.variant} is no variant for {self.workload}; "
                     f"allowed: {', '.join(variants) or 'none'}"
                 )
             variant = system.variants[entry.variant]
             if why := variant.why_idle(self.precision, self.input):
                 raise ValueError(
                     f"systems.{entry.id}: the variant changes nothing here: {why}; "
-                    "allowed: to leave the variant out"
+                    "allowed: no variant"
                 )
             if variant.usual and sizes.get(entry.system) == sizes[entry.id]:
                 raise ValueError(
-                    f"systems.{entry.id}: is what {entry.system} does without a variant; "
+                    f"systems.{entry.id}: is the same as {entry.system} without a variant; "
                     "allowed: one of the two"
                 )
         return self
@@ -284,6 +284,6 @@ class Suite(Model):
                 if sum(entry.stages) != devices:
                     raise ValueError(
                         f"systems.{entry.id}.stages: {sum(entry.stages)} replicas in all, "
-                        f"{topology} has {devices} devices; allowed: as many"
+                        f"{topology} has {devices} devices; allowed: as many replicas as devices"
                     )
         return self

@@ -22,7 +22,7 @@ class Window(Model):
         return self.warmup + self.measured
 
     def check(self, iterations: int, print_every: int) -> None:
-        """Refuse runs that do not print the window's ends.
+        """Refuse a window whose ends a run does not print.
 
         Args:
             iterations: of a run.

@@ -14,20 +14,20 @@ NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
 TOPOLOGY = re.compile(r"([1-9][0-9]{0,4})n([1-9][0-9]{0,3})g")
 
 LONGEST_NAME = 100
-"""Two names and a suffix are one file name, which may have 255 bytes."""
+"""Two names and a suffix make one file name, which may have 255 bytes."""
 LONGEST_TEXT = 1000
-"""All that a run's launch is told goes into one argument of a command, which may have 128 kB."""
+"""A run's whole launch goes into one argument of a command, which may have 128 kB."""
 MOST_TEXTS = 50
 LONGEST_PATH = 4095
 LONGEST_STEP = 255
-"""Bytes of a path, and of a name in it, that Linux opens."""
+"""The most bytes that Linux allows in a path, and in one name of it."""
 MOST_RUNS = 100_000
 """Ten thousand are planned in ten seconds."""
 MOST_SUITES = MOST_SOURCES = 1000
 MOST_ENTRIES = 200
 """Several times the systems with all of their variants."""
 MOST_NODES, MOST_DEVICES = 99_999, 9_999
-"""What a topology can name."""
+"""The most that a topology can name."""
 MOST_PARTS = 100_000
 """Their names have five digits."""
 MOST_PROCESSES = 1024
@@ -36,7 +36,7 @@ MOST_ITERATIONS = 10_000_000
 MOST_SAMPLES = 10_000_000
 """Per device and iteration."""
 LARGEST_SEED = 2_000_000_000
-"""The frameworks take 31 bits, and repeats and ranks are added."""
+"""Frameworks take 31 bits, and repeats and ranks are added to it."""
 MONTH_IN_SECONDS = 30 * 24 * 3600
 
 # Control characters, surrogates, direction marks, line and paragraph ends.
@@ -45,7 +45,7 @@ _UNPRINTED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 def _name(text: str) -> str:
     if not NAME.fullmatch(text):
-        raise ValueError("allowed: small letters, digits, - and ., a letter or digit first")
+        raise ValueError("allowed: lowercase letters, digits, - and ., a letter or digit first")
     return text
 
 
@@ -57,7 +57,7 @@ def one_line(text: str) -> str:
 
 def _path(path: Path) -> Path:
     one_line(str(path))
-    if set(str(path)) & set("{}"):  # Snakemake would look for the wildcard
+    if set(str(path)) & set("{}"):  # Snakemake would take them for a wildcard
         raise ValueError("allowed: names without { and }")
     parts = [len(part.encode()) for part in path.parts]
     if max(parts, default=0) > LONGEST_STEP or len(str(path).encode()) > LONGEST_PATH:
@@ -91,7 +91,7 @@ def _known_system(system: str) -> str:
 def distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     for name, times in Counter(names).items():
         if times > 1:
-            raise ValueError(f"{name} is there twice; allowed: each once")
+            raise ValueError(f"{name} appears twice; allowed: each once")
     return names
 
 
@@ -106,7 +106,7 @@ Name = Annotated[
     AfterValidator(_name),
     WithJsonSchema({"type": "string", "pattern": f"^{NAME.pattern}$"}),
 ]
-Whole = Annotated[int, Field(ge=0, le=10**15)]  # all that a table holds, and more than any run has
+Whole = Annotated[int, Field(ge=0, le=10**15)]  # more than any run has, and a table can hold it
 Label = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(one_line)]
 Text = Annotated[str, Field(max_length=LONGEST_TEXT), AfterValidator(one_line)]
 Texts = Annotated[tuple[Text, ...], Field(max_length=MOST_TEXTS)]
@@ -130,6 +130,6 @@ def topology_shape(topology: str) -> tuple[int, int]:
 
 
 class Model(BaseModel):
-    """What all parts of a configuration are: unknown keys are refused, values stay as they are."""
+    """A part of a configuration: unknown keys are refused, values cannot be changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

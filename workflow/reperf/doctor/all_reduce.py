@@ -1,10 +1,10 @@
 """All-reduces between all devices, started just as a run is: same launcher, same environment.
 
-A system can do this that has doctor/allreduce.py in its folder: a program for the system's own
+This takes a system with doctor/allreduce.py in its folder: a program for the system's own
 launcher, which takes --device and --bytes and prints one line `:::ALL-REDUCE {...}` with the
 world size, the backend and the median seconds of each size.
 
-Where a run's script would start, this prints an AllReduce as JSON:
+Started where a run's script would be, this prints an AllReduce as JSON:
 
     python -m reperf.doctor.all_reduce '{"run": ..., "cluster": ...}'
 """
@@ -31,12 +31,12 @@ _MARK = ":::ALL-REDUCE "
 
 
 def program_of(system: System) -> Path:
-    """What of a system makes all-reduces; not there in most."""
+    """A system's all-reduce program, which most systems lack."""
     return system.folder / "doctor" / "allreduce.py"
 
 
 def planned(report: Report, built: dict[str, str | None], nodes: int) -> Run | str:
-    """The run whose launch the all-reduce takes, on so many nodes, or why there is none."""
+    """The run to launch as, on so many nodes, or why there is none."""
     able = [
         run
         for suite in report.suites
@@ -50,12 +50,12 @@ def planned(report: Report, built: dict[str, str | None], nodes: int) -> Run | s
     if not ready:
         return "its environment is not built"
     if nodes * devices < 2:
-        return "there is one device, and nobody to talk to"
+        return "there is only one device"
     return ready[0].model_copy(update={"topology": f"{nodes}n{devices}g"})
 
 
 def main() -> None:
-    """Do what the command line says: a run, and the cluster that holds it or null."""
+    """Launch as the command line says: a run, and its cluster or null."""
     asked = json.loads(sys.argv[1])
     print(_all_reduce(Run.model_validate(asked["run"]), asked["cluster"]).model_dump_json())
 

@@ -22,8 +22,8 @@ class Case:
         visits: every node of the place where it runs.
         all_reduce: between the nodes.
         built: system -> SHA-256 of the lock that its environment was built from; None: not built,
-            or from another lock than the present one.
-        needed_bytes: what the report still writes into the work folder.
+            or built from another lock than today's.
+        needed_bytes: what the report has yet to write into the work folder.
     """
 
     report: Report
@@ -53,7 +53,7 @@ class Case:
 
 
 def largest_shape(report: Report) -> tuple[int, int]:
-    """The most nodes of any run, and the most devices of any on one node."""
+    """The most nodes of any run, and the most devices per node of any run."""
     topologies = [name for suite in report.suites for name in report.topologies_of(suite)]
     nodes, devices = zip((1, 1), *map(topology_shape, topologies), strict=True)
     return max(nodes), max(devices)
@@ -69,7 +69,7 @@ class Verdict:
 
 
 def each(case: Case, check: str, judge: Callable[[Probe], Verdict]) -> Iterator[Finding]:
-    """Judge each node for itself; the nodes of which the same is said share a finding."""
+    """Judge each node by itself; nodes with the same verdict share a finding."""
     alike: dict[Verdict, list[str]] = defaultdict(list)
     for node, probe in case.probes.items():
         alike[judge(probe)].append(node)
@@ -83,9 +83,9 @@ def same(
     value: Callable[[Probe], str | None],
     *,
     level: Level = "warning",
-    advice: str = "runs on different nodes do not compare",
+    advice: str = "runs on different nodes cannot be compared",
 ) -> Iterator[Finding]:
-    """Expect one value on all nodes; those that have another one than most are named."""
+    """Expect one value on all nodes, and name those that differ from most."""
     most = usual(case, value)
 
     def judge(probe: Probe) -> Verdict:
@@ -98,7 +98,7 @@ def same(
 
 
 def usual(case: Case, value: Callable[[Probe], Value]) -> Value | None:
-    """What most of those nodes have that have it at all; of equally many, the first node's."""
+    """The value that most nodes have, leaving out those without one; in a tie, the first node's."""
     values = [value(probe) for probe in case.probes.values()]
     return max((one for one in values if one is not None), key=values.count, default=None)
 
@@ -113,7 +113,7 @@ def enough(
     level: Level,
     advice: str,
 ) -> Iterator[Finding]:
-    """Expect at least so much of something; the nodes that have it share a finding."""
+    """Expect at least `least` of something; the nodes that have it share a finding."""
     good = {}
     for node, probe in case.probes.items():
         own = amount(probe)
@@ -122,7 +122,7 @@ def enough(
         elif own >= least:
             good[node] = own
         else:
-            what = f"{show(own)}; at least {show(least)} wanted"
+            what = f"{show(own)}; at least {show(least)} needed"
             yield finding(check, (node,), Verdict(level, what, advice))
     if good:
         ends = dict.fromkeys(map(show, (min(good.values()), max(good.values()))))

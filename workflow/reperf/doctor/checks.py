@@ -1,4 +1,4 @@
-"""From what the nodes told to findings; no check asks anything of a machine."""
+"""From what the nodes reported to findings; no check asks anything of a machine."""
 
 from collections.abc import Callable, Iterator
 
@@ -22,5 +22,5 @@ CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
 
 
 def find(case: Case) -> tuple[Finding, ...]:
-    """What all checks say, in the order of the table."""
+    """The findings of all checks, in the order of the table."""
     return tuple(finding for check in CHECKS for finding in check(case))

@@ -11,10 +11,10 @@ from reperf.training.record import Host
 DIAGNOSIS = Path("results/doctor.json")
 
 NAMED_NODES = 4
-"""Of more nodes that are well, the table gives the number."""
+"""The table names up to this many sound nodes; of more, it gives the number."""
 
 Level = Literal["ok", "warning", "error", "not there"]
-"""An error spoils runs, a warning may; what this hardware does not have is not there."""
+"""An error spoils runs, a warning may; "not there" is what this hardware does not have."""
 
 
 class _Seen(BaseModel):
@@ -24,15 +24,15 @@ class _Seen(BaseModel):
 class Request(_Seen):
     """What a probe is asked."""
 
-    node: str = Field(description="the node's name, as the one who asks knows it")
+    node: str = Field(description="the node's name, as the caller knows it")
     folder: Path = Field(description="the work folder, absolute")
     meeting: Path = Field(description="folder in the work folder where the nodes leave notes")
     secret: str = Field(description="what the caller's note in that folder says")
-    systems: tuple[str, ...] = Field(description="whose environments, built by now, to try")
+    systems: tuple[str, ...] = Field(description="whose environments, already built, to try")
 
 
 class BusyProcess(_Seen):
-    """A process of somebody else that uses a CPU."""
+    """Another process that uses a CPU."""
 
     pid: int
     name: str
@@ -58,12 +58,12 @@ class Space(_Seen):
     memory_available: int
     swap_used: int
     shared_memory_free: int | None = Field(description="/dev/shm")
-    disk_free: int | None = Field(description="in the work folder; None: it is not seen")
-    inodes_free: int | None = Field(description="None: not seen, or without a limit")
+    disk_free: int | None = Field(description="in the work folder; None: it cannot be seen")
+    inodes_free: int | None = Field(description="None: cannot be seen, or without a limit")
 
 
 class GpuState(_Seen):
-    """One GPU as NVML shows it; None is what it does not tell."""
+    """One GPU as NVML shows it; None where NVML does not say."""
 
     name: str
     sm_megahertz: int | None
@@ -75,13 +75,13 @@ class GpuState(_Seen):
     power_limit_watts: float | None
     default_power_limit_watts: float | None
     ecc: bool | None
-    uncorrected_errors: int | None = Field(description="of the memory, since the driver's start")
+    uncorrected_errors: int | None = Field(description="of the memory, since the driver started")
     row_remap_pending: bool | None
     row_remap_failed: bool | None
-    nvlinks: tuple[bool, ...] = Field(description="of each link, whether it is up")
+    nvlinks: tuple[bool, ...] = Field(description="for each link, whether it is up")
     mig: bool | None
     memory_used: int
-    processes: tuple[int, ...] = Field(description="that compute on it")
+    processes: tuple[int, ...] = Field(description="processes that compute on it")
 
 
 class FabricPort(_Seen):
@@ -108,7 +108,7 @@ class EnvironmentState(_Seen):
 
 
 class Probe(_Seen):
-    """What one node told of itself."""
+    """What one node reported about itself."""
 
     host: Host
     shared_trouble: str = Field(description="why the node cannot work in the work folder")
@@ -127,7 +127,7 @@ class Visit(_Seen):
     trouble: str = Field("", description="why there is no probe")
     probe: Probe | None = None
     clock_offset: float | None = Field(
-        None, description="seconds that the node's clock is behind the caller's, transfer included"
+        None, description="seconds the node's clock is behind the caller's, transfer included"
     )
     note_arrived: bool = Field(False, description="whether the caller sees what the node wrote")
 
@@ -149,7 +149,7 @@ class Transfer(_Seen):
 class AllReduce(_Seen):
     """All-reduces between all devices of the nodes, in one system's environment."""
 
-    system: str | None = Field(description="whose environment; None: no system could")
+    system: str | None = Field(description="in whose environment; None: no system can")
     nodes: tuple[str, ...] = ()
     world_size: int = 0
     backend: str = ""
@@ -183,11 +183,11 @@ class Diagnosis(_Seen):
         return tuple(visit.node for visit in self.visits)
 
     def count(self, level: Level) -> int:
-        """How many findings are of a level."""
+        """How many findings have this level."""
         return sum(finding.level == level for finding in self.findings)
 
     def place(self, finding: Finding) -> str:
-        """Where a finding holds: the nodes' names, or how many where nobody needs the names."""
+        """Where a finding holds: the nodes' names, or their number where nobody needs the names."""
         if len(self.nodes) > 1 and finding.nodes == self.nodes:
             return f"all {len(self.nodes)} nodes"
         if len(finding.nodes) > NAMED_NODES and finding.level in ("ok", "not there"):

@@ -24,12 +24,12 @@ from reperf.systems import load_systems
 from reperf.systems.environments import is_current, read_environment
 
 ANSWER_SECONDS = WAIT_SECONDS + 240
-"""How long nodes may take, their wait for a job included."""
+"""How long nodes may take to answer, their wait for a job included."""
 _AT_ONCE = 32
 
 
 def examine(where: Where, report: Report, *, profile: str, configfile: Path) -> Diagnosis:
-    """Visit all nodes at the same time, let them talk to each other, and judge what they told.
+    """Visit all nodes at the same time, let them talk to each other, and judge what they report.
 
     Args:
         where: the nodes.
@@ -56,7 +56,7 @@ def examine(where: Where, report: Report, *, profile: str, configfile: Path) -> 
 
 
 def _built(report: Report) -> dict[str, str | None]:
-    """As Case has it, for all systems that the report runs."""
+    """Case.built, for all systems that the report runs."""
     names = dict.fromkeys(run.system for suite in report.suites for run in report.runs(suite))
     systems = {name: load_systems()[name] for name in names}
     return {
@@ -68,7 +68,7 @@ def _built(report: Report) -> dict[str, str | None]:
 
 
 def _visit_all(where: Where, systems: Iterable[str]) -> tuple[Visit, ...]:
-    """Visit the nodes that get jobs; what they write lies in a folder that goes again."""
+    """Visit the nodes that get jobs; they write into a folder that is removed afterwards."""
     meeting, secret = Path(f".reperf-doctor-{secrets.token_hex(4)}"), secrets.token_hex()
 
     def visit(node: str, why_not: str) -> Visit:
@@ -93,7 +93,7 @@ def _visit(start: Sequence[str], request: Request) -> Visit:
     """Run the probe on one node.
 
     Args:
-        start: runs a program there.
+        start: the command that runs a program there.
     """
     with _started([*start, *_module("reperf.doctor.probe"), request.model_dump_json()]) as process:
         clock, arrived = process.stdout.readline(), time.time()
@@ -150,11 +150,11 @@ def _started(command: Sequence[str]) -> subprocess.Popen[str]:
 
 
 def _end_of(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """What a process still prints, and its last words or that it had to be ended."""
+    """What else a process prints, and its last error line, or that it had to be ended."""
     try:
         answer, messages = process.communicate(timeout=ANSWER_SECONDS)
     except subprocess.TimeoutExpired:
         process.terminate()  # Slurm's commands cancel their job then
         process.communicate()
         return "", f"none within {ANSWER_SECONDS} s"
-    return answer, (messages.strip().splitlines() or ["it said nothing"])[-1]
+    return answer, (messages.strip().splitlines() or ["it printed nothing"])[-1]

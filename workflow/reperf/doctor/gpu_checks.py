@@ -1,4 +1,4 @@
-"""What a node's GPUs are like: as many as runs ask for, of one kind, whole, fast and unused."""
+"""A node's GPUs: as many as runs ask for, of one kind, whole, fast and unused."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -9,7 +9,7 @@ from reperf.printed import count, gibibytes
 
 
 def gpus(case: Case) -> Iterator[Finding]:
-    """GPUs are needed where the report trains on them, and looked at wherever they are."""
+    """GPUs are needed only if the report trains on them, but checked wherever they are."""
     yield from each(case, "GPUs", partial(_judge_number, case))
     yield from each(case, "GPU kind", partial(_judge_kind, most=usual(case, _kinds)))
     yield from same(case, "GPU driver", _driver)
@@ -31,7 +31,7 @@ def _judge_kind(probe: Probe, most: tuple[str, ...]) -> Verdict:
     if len(kinds) > 1 or kinds != most:
         elsewhere = f", elsewhere {' and '.join(most) or 'none'}" if kinds != most else ""
         what = f"{' and '.join(kinds) or 'none'}{elsewhere}"
-        return Verdict("error", what, "a report takes GPUs of one kind")
+        return Verdict("error", what, "a report needs GPUs of one kind")
     return Verdict("ok", kinds[0]) if kinds else Verdict(NOT_THERE, "no GPU")
 
 
@@ -46,8 +46,8 @@ def _driver(probe: Probe) -> str | None:
 
 def _judge_matrix(probe: Probe, most: str | None) -> Verdict:
     if _matrix(probe) != most:
-        advice = "compare nvidia-smi topo -m: runs on different nodes may not compare"
-        return Verdict("warning", "connected in another way than elsewhere", advice)
+        advice = "see nvidia-smi topo -m: runs on different nodes may not be comparable"
+        return Verdict("warning", "connected differently than elsewhere", advice)
     return Verdict("ok", "kept in results/doctor.json") if most else Verdict(NOT_THERE, "no GPU")
 
 
@@ -57,10 +57,10 @@ def _matrix(probe: Probe) -> str | None:
 
 
 def _judge_gpus(probe: Probe, judge: Callable[[GpuState], Verdict | None]) -> Verdict:
-    """One verdict on all GPUs of a node: what is wrong with which, or what is right with all."""
+    """One verdict on all GPUs of a node: what is wrong with which, or what all are like."""
     told = {index: verdict for index, gpu in enumerate(probe.gpus) if (verdict := judge(gpu))}
     if not told:
-        return Verdict(NOT_THERE, "no GPU" if not probe.gpus else "these GPUs do not tell")
+        return Verdict(NOT_THERE, "no GPU" if not probe.gpus else "these GPUs do not say")
     wrong = {index: verdict for index, verdict in told.items() if verdict.level != "ok"}
     if not wrong:
         return Verdict("ok", ", ".join(dict.fromkeys(verdict.what for verdict in told.values())))
@@ -73,7 +73,8 @@ def _gpu_clock(gpu: GpuState) -> Verdict | None:
     if gpu.max_sm_megahertz is None:
         return None
     if gpu.slowed_by:
-        return Verdict("warning", f"is slowed by {', '.join(gpu.slowed_by)}", "cool it, or feed it")
+        advice = "check its cooling and power supply"
+        return Verdict("warning", f"is slowed by {', '.join(gpu.slowed_by)}", advice)
     own, default = gpu.application_sm_megahertz, gpu.default_application_sm_megahertz
     if own is not None and default is not None and own < default:
         advice = "nvidia-smi --reset-applications-clocks"
@@ -108,9 +109,9 @@ def _gpu_memory_errors(gpu: GpuState) -> Verdict | None:
     if gpu.ecc is None:
         return None
     if not gpu.ecc:
-        return Verdict("warning", "has ECC off: faster, and errors go unseen")
+        return Verdict("warning", "has ECC off: faster, but errors go unnoticed")
     if gpu.uncorrected_errors:
-        what = f"had {count(gpu.uncorrected_errors, 'uncorrected error')} since the driver's start"
+        what = f"had {count(gpu.uncorrected_errors, 'uncorrected error')} since the driver started"
         return Verdict("warning", what, "the next one ends a run: reset the GPU")
     return Verdict("ok", "ECC on, no uncorrected error")
 
@@ -121,14 +122,14 @@ def _gpu_links(gpu: GpuState) -> Verdict | None:
     down = [str(link) for link, up in enumerate(gpu.nvlinks) if not up]
     if down:
         what = f"lacks NVLink {', '.join(down)}"
-        return Verdict("warning", what, "if the board has them: nvidia-smi nvlink --status")
+        return Verdict("warning", what, "does the board have it? nvidia-smi nvlink --status")
     return Verdict("ok", f"{len(gpu.nvlinks)} links up")
 
 
 def _gpu_company(gpu: GpuState) -> Verdict | None:
     if gpu.processes:
         pids = ", ".join(map(str, gpu.processes))
-        return Verdict("warning", f"is used by {pids}", "end these processes first")
+        return Verdict("warning", f"is used by process {pids}", "end these processes first")
     return Verdict("ok", "none")
 
 

@@ -1,4 +1,4 @@
-"""What NVML says of a node's GPUs, beyond what run records hold."""
+"""What NVML says about a node's GPUs, beyond what run records hold."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,8 +8,8 @@ import pynvml
 from reperf.doctor.diagnosis import GpuState
 from reperf.machine import gpus
 
-# Reasons for which clocks are low that are nobody's fault: nothing to do, or set so by somebody,
-# which the clocks themselves show.
+# Clocks are also low when a GPU is idle, which is harmless, or when somebody set them so, which the
+# clocks themselves show; those reasons are left out.
 _HARMFUL_REASONS = {
     pynvml.nvmlClocksEventReasonSwPowerCap: "power cap",
     pynvml.nvmlClocksEventReasonHwSlowdown: "hardware slowdown",
@@ -34,7 +34,7 @@ def gpu_states() -> tuple[GpuState, ...]:
 
 def _state(gpu: Any) -> GpuState:  # noqa: ANN401 - NVML's handle
     def ask(question: Callable, *arguments: Any) -> Any:  # noqa: ANN401 - as NVML answers
-        """None for what this GPU or driver does not tell."""
+        """NVML's answer; None if this GPU or driver has none."""
         try:
             return question(gpu, *arguments)
         except pynvml.NVMLError:

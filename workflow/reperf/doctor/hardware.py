@@ -1,4 +1,4 @@
-"""What a node's kernel says of its CPUs, memory, disks and fabric.
+"""What a node's kernel says about its CPUs, memory, disks and fabric.
 
 The files are described in the kernel's own documentation: admin-guide/pm/cpufreq, cgroup-v2,
 admin-guide/mm/transhuge and ABI/stable/sysfs-class-infiniband.
@@ -17,7 +17,7 @@ from reperf.doctor.diagnosis import BusyProcess, FabricPort, Processor, Space
 
 SAMPLE_SECONDS = 0.5
 BUSY_PERCENT = 20
-"""Of one CPU: what counts as another process at work."""
+"""Of one CPU: a process that uses this much counts as busy."""
 
 _SETTINGS = {
     "transparent huge pages": "sys/kernel/mm/transparent_hugepage/enabled",
@@ -86,7 +86,7 @@ def fabric_ports(root: Path = Path("/")) -> tuple[FabricPort, ...]:
 
 
 def _word(path: Path) -> str:
-    """What a kernel file says; of a choice, such as "always [madvise] never", what is chosen."""
+    """A kernel file's text; if it lists choices, such as "always [madvise] never", the one set."""
     try:
         text = path.read_text(encoding="ascii").strip()
     except OSError:
@@ -96,7 +96,7 @@ def _word(path: Path) -> str:
 
 
 def _quota(root: Path) -> float | None:
-    """CPUs that the strictest control group above this process grants it."""
+    """CPUs that this process gets from the strictest of its control groups."""
     groups = root / "sys/fs/cgroup"
     own = _word(root / "proc/self/cgroup").rpartition("::/")[2]
     grants = [_grant(group) for group in (groups / own, *(groups / own).parents)]
@@ -109,7 +109,7 @@ def _grant(group: Path) -> float | None:
 
 
 def _busy() -> tuple[BusyProcess, ...]:
-    """The processes that keep a CPU busy beside this one, the busiest first."""
+    """Other processes that keep a CPU busy, the busiest first."""
     others = [one for one in psutil.process_iter(["name"]) if one.pid != os.getpid()]
     _percents(others)  # from here on
     time.sleep(SAMPLE_SECONDS)
@@ -134,6 +134,6 @@ def _percents(processes: list[psutil.Process]) -> list[float]:
 
 
 def _inodes(folder: Path) -> int | None:
-    """Files that may still be made; None where the file system has no such limit."""
+    """How many more files can be created; None where the file system has no such limit."""
     status = os.statvfs(folder)
     return status.f_favail if status.f_files else None

@@ -1,4 +1,4 @@
-"""What a node's CPUs, memory and disks are like, and who else uses them."""
+"""A node's CPUs, memory and disks, and what else uses them."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -8,12 +8,12 @@ from reperf.doctor.diagnosis import Finding, Probe
 from reperf.printed import count, gibibytes
 
 LEAST_SHARED_MEMORY = 2**30
-"""Bytes of /dev/shm; containers have 64 MiB unless told otherwise."""
+"""Bytes of /dev/shm; containers have 64 MiB by default."""
 SHOWN_PROCESSES = 3
 
 
 def processors(case: Case) -> Iterator[Finding]:
-    """CPUs of one kind, enough of them, at full clocks, and nobody else's."""
+    """CPUs of one kind, enough of them, at full clocks, and not used by others."""
     yield from same(case, "CPU", lambda probe: f"{probe.host.cores} x {probe.host.cpu}")
     yield from same(case, "system", lambda probe: f"{probe.host.os}, kernel {probe.host.kernel}")
     yield from enough(
@@ -23,7 +23,7 @@ def processors(case: Case) -> Iterator[Finding]:
         least=case.devices_wanted * case.report.threads_per_device,
         show=lambda cores: count(int(cores), "CPU"),
         level="error",
-        advice="devices_per_node x threads_per_device of the report fit no more",
+        advice="lower threads_per_device, or the devices per node of the topologies",
     )
     yield from each(case, "CPU governor", _judge_governor)
     yield from each(case, "CPU clock", _judge_clock)
@@ -45,7 +45,7 @@ def _judge_governor(probe: Probe) -> Verdict:
 def _judge_clock(probe: Probe) -> Verdict:
     cpu = probe.processor
     if cpu.megahertz is None:
-        return Verdict(NOT_THERE, "the kernel tells no clocks here (no cpufreq)")
+        return Verdict(NOT_THERE, "the kernel reports no clocks here (no cpufreq)")
     if cpu.allowed_megahertz < cpu.possible_megahertz:
         what = f"limited to {cpu.allowed_megahertz} of {cpu.possible_megahertz} MHz"
         return Verdict("warning", what, "raise scaling_max_freq")
@@ -57,7 +57,7 @@ def _judge_quota(probe: Probe) -> Verdict:
     if quota is None:
         return Verdict("ok", "no limit by control groups")
     if quota < cores:
-        advice = "a quota stops threads in the middle: ask for a CPU set instead"
+        advice = "a quota pauses threads at work: ask for a CPU set instead"
         return Verdict("warning", f"{quota:g} of {count(cores, 'CPU')}", advice)
     return Verdict("ok", f"{quota:g} of {count(cores, 'CPU')}")
 
@@ -73,9 +73,9 @@ def _judge_company(probe: Probe) -> Verdict:
         more = f" and {len(busy) - len(shown)} more" if len(busy) > len(shown) else ""
         return Verdict("warning", f"{', '.join(shown)}{more}; {load}", "end them first")
     if probe.processor.load > probe.host.cores / 2:
-        advice = "somebody was at work in the last minute, or is, out of sight"
+        advice = "something out of sight is running, or was in the last minute"
         return Verdict("warning", f"{load} on {count(probe.host.cores, 'CPU')}", advice)
-    return Verdict("ok", "none at work")
+    return Verdict("ok", "none busy")
 
 
 def space(case: Case) -> Iterator[Finding]:
@@ -94,7 +94,7 @@ def space(case: Case) -> Iterator[Finding]:
         lambda probe: probe.space.memory_available,
         least=max((probe.host.memory_bytes for probe in case.probes.values()), default=0) / 2,
         level="warning",
-        advice="somebody holds the memory, or the node has less than the others",
+        advice="other processes hold the memory, or the node has less than the others",
     )
     yield from room(
         "shared memory",
@@ -109,10 +109,11 @@ def space(case: Case) -> Iterator[Finding]:
 def _judge_inodes(probe: Probe) -> Verdict:
     free = probe.space.inodes_free
     if free is None:
-        return Verdict(NOT_THERE, "no limit is told")
+        return Verdict(NOT_THERE, "the file system reports no limit")
     if not free:
-        return Verdict("error", "no file can be made", "remove files in the work folder's disk")
-    return Verdict("ok", "files can be made")
+        advice = "remove files from the work folder's disk"
+        return Verdict("error", "no more files can be created", advice)
+    return Verdict("ok", "files can be created")
 
 
 def _judge_swap(probe: Probe) -> Verdict:

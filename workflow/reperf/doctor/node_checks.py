@@ -10,19 +10,19 @@ from reperf.systems import load_systems
 
 CLOCKS_APART_SECONDS = 1.0
 FABRIC_SHARE = 0.5
-"""What an all-reduce of large messages should reach of the fabric's rate."""
+"""The share of the fabric's rate that an all-reduce of large messages should reach."""
 
 
 def answers(case: Case) -> Iterator[Finding]:
-    """Every node that gets jobs looks around, and they are enough for every run."""
+    """Every node that gets jobs answers, and there are enough of them for every run."""
     for visit in case.visits:
         if not visit.offered:
             yield finding("answer", (visit.node,), Verdict("warning", visit.trouble))
         elif visit.probe is None:
-            advice = "runs will be sent there: mend it, or take it out of the partition"
+            advice = "runs will be sent there: repair it or take it out of the partition"
             yield finding("answer", (visit.node,), Verdict("error", visit.trouble, advice))
     if case.nodes:
-        yield finding("answer", case.nodes, Verdict("ok", "looked around"))
+        yield finding("answer", case.nodes, Verdict("ok", "answered"))
     offered = sum(visit.offered for visit in case.visits)
     if offered < case.nodes_wanted:
         what = f"{count(offered, 'node')} can be used, runs ask for {case.nodes_wanted}"
@@ -31,11 +31,13 @@ def answers(case: Case) -> Iterator[Finding]:
 
 
 def work_folder(case: Case) -> Iterator[Finding]:
-    """What one writes there, the others read."""
+    """What the caller writes there, each node can read, and the other way round."""
     arrived = {visit.node for visit in case.visits if visit.note_arrived}
     good = []
     for node, probe in case.probes.items():
-        trouble = probe.shared_trouble or ("" if node in arrived else "what it writes is not seen")
+        trouble = probe.shared_trouble or (
+            "" if node in arrived else "the caller cannot see what it writes"
+        )
         if trouble:
             advice = "work in a folder that all nodes see at the same path"
             yield finding("work folder", (node,), Verdict("error", trouble, advice))
@@ -46,7 +48,7 @@ def work_folder(case: Case) -> Iterator[Finding]:
 
 
 def clock(case: Case) -> Iterator[Finding]:
-    """The nodes' clocks agree with that of the machine that looks at their files."""
+    """The nodes' clocks agree with this machine's, which looks at their files."""
     behind = {visit.node: visit.clock_offset for visit in case.visits if visit.probe}
     good = {}
     for node, by in behind.items():
@@ -57,17 +59,17 @@ def clock(case: Case) -> Iterator[Finding]:
         advice = "set the clocks by NTP: Snakemake compares the times of files"
         yield finding("clock", (node,), Verdict("warning", what, advice))
     if good:
-        what = f"within {max(good.values()):.2f} s, the message's way included"
+        what = f"within {max(good.values()):.2f} s, transfer included"
         yield finding("clock", tuple(good), Verdict("ok", what))
 
 
 def environments(case: Case) -> Iterator[Finding]:
-    """Each system's trainer starts everywhere, among the same packages."""
+    """Each system's trainer starts everywhere, with the same packages."""
     for system, lock in case.built.items():
         check = f"environment of {system}"
         if lock is None:
-            what = "not built, or from another lock; the workflow builds it first"
-            yield finding(check, case.nodes, Verdict("warning", what, "look again after that"))
+            what = "not built, or built from another lock; the workflow builds it first"
+            yield finding(check, case.nodes, Verdict("warning", what, "call the doctor again then"))
             continue
         most = usual(case, lambda probe, system=system: _installed(probe, system))
         judge = partial(_judge_environment, system=system, lock=lock, most=most)
@@ -76,7 +78,7 @@ def environments(case: Case) -> Iterator[Finding]:
 
 def _judge_environment(probe: Probe, system: str, lock: str, most: set[str] | None) -> Verdict:
     state, installed = probe.environments[system], _installed(probe, system)
-    advice = "it must lie in the shared folder, and its Python, too"
+    advice = "it must lie in the shared folder, and so must its Python"
     if state.trouble:
         return Verdict("error", state.trouble, advice)
     if state.lock_sha256 != lock:
@@ -86,7 +88,8 @@ def _judge_environment(probe: Probe, system: str, lock: str, most: set[str] | No
         here, elsewhere = (
             ", ".join(sorted(names)) for names in (installed - most, most - installed)
         )
-        return Verdict("error", f"{here or 'less'} here, {elsewhere or 'less'} elsewhere", advice)
+        what = f"{here or 'missing'} here, {elsewhere or 'missing'} elsewhere"
+        return Verdict("error", what, advice)
     package = load_systems()[system].framework
     framework = f"{package} {state.packages.get(package, '')}".strip()
     number = count(len(state.packages), "package")
@@ -101,7 +104,7 @@ def _installed(probe: Probe, system: str) -> set[str] | None:
 
 
 def fabric(case: Case) -> Iterator[Finding]:
-    """The ports of InfiniBand and RoCE adapters are up, and as fast on all nodes."""
+    """The ports of InfiniBand and RoCE adapters are up, and equally fast on all nodes."""
     return same(
         case, "InfiniBand", _ports, advice="the slowest link sets the speed of a run: see ibstat"
     )
@@ -115,12 +118,12 @@ def _ports(probe: Probe) -> str | None:
 
 
 def all_reduce(case: Case) -> Iterator[Finding]:
-    """Gradients get from every device to every other."""
+    """Gradients can travel from every device to every other."""
     done, check = case.all_reduce, "all-reduce"
     if done.system is None:
         yield finding(check, case.nodes, Verdict(NOT_THERE, done.trouble))
     elif done.trouble:
-        advice = "the ranks' own words are in logs/doctor/all-reduce.log"
+        advice = "what the ranks printed is in logs/doctor/all-reduce.log"
         yield finding(check, done.nodes, Verdict("error", done.trouble, advice))
     for transfer in done.transfers:
         bandwidth = transfer.bus_bandwidth(done.world_size)

@@ -1,7 +1,7 @@
 """What runs on each node: it looks around, and prints one JSON object.
 
-Before that it prints what its clock says, at once, so that the reader can compare the clocks. It
-needs nothing of the work folder, which may be what is missing.
+First of all it prints the time, so that the caller can compare the clocks. It needs nothing from
+the work folder, which may be just what the node lacks.
 
     python -m reperf.doctor.probe '{"node": ..., ...}'
 """
@@ -22,7 +22,7 @@ from reperf.systems import TRAINERS, load_systems
 from reperf.systems.environments import python_of, read_environment
 
 START_SECONDS = 120
-"""How long a trainer may take to say what flags it has."""
+"""How long a trainer may take to list its flags."""
 
 _LIST = """
 import json, platform
@@ -40,7 +40,7 @@ def main() -> None:
 
 def look(request: Request) -> Probe:
     """See what this node is like."""
-    # First of all, before the work below is itself what keeps the CPUs busy.
+    # First, before the work below itself keeps the CPUs busy.
     cpus = processor()
     return Probe(
         host=describe_host(),
@@ -54,7 +54,7 @@ def look(request: Request) -> Probe:
 
 
 def _meet(request: Request) -> str:
-    """Read the caller's note in the work folder and leave one; returns what went wrong."""
+    """Read the caller's note in the work folder and leave one; return what went wrong, or ""."""
     meeting = request.folder / request.meeting
     try:
         if (meeting / "caller").read_text(encoding="utf-8") != request.secret:
@@ -88,7 +88,7 @@ def _say(command: list[str]) -> str:
     """What a command prints.
 
     Raises:
-        ReperfError: it fails; says its last line.
+        ReperfError: it fails; the message ends with its last line.
     """
     try:
         answer = subprocess.run(
@@ -105,7 +105,7 @@ def _say(command: list[str]) -> str:
     except subprocess.TimeoutExpired:
         raise ReperfError(f"{command[1]}: no answer after {START_SECONDS} s") from None
     if answer.returncode:
-        last = (answer.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        last = (answer.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise ReperfError(f"{command[1]}: exit status {answer.returncode}: {last}")
     return answer.stdout
 

@@ -16,7 +16,7 @@ STYLES: dict[Level, str] = {
 
 
 def show(diagnosis: Diagnosis, console: Console) -> None:
-    """Print the findings: in a terminal as a table, else one a line, columns divided by tabs."""
+    """Print the findings: in a terminal as a table, else one per line in tab-separated columns."""
     if console.is_terminal:
         console.print(_table(diagnosis))
         return
@@ -36,7 +36,7 @@ def _table(diagnosis: Diagnosis) -> Table:
         what = _plain(finding.what, style="dim" if finding.level == "not there" else "")
         if finding.advice:
             what.append(f"\n{printable(finding.advice)}", style="italic")
-        # A check's name stands once, beside the first of its rows.
+        # A check is named once, in the first of its rows.
         check = "" if finding.check == former else finding.check
         former = finding.check
         place = _plain(diagnosis.place(finding))
@@ -45,5 +45,5 @@ def _table(diagnosis: Diagnosis) -> Table:
 
 
 def _plain(text: str, style: str = "") -> Text:
-    """Text of which rich takes nothing for markup."""
+    """Text in which rich sees no markup."""
     return Text(printable(text), style)

@@ -1,4 +1,4 @@
-"""How much a report will still write into the work folder."""
+"""How much a report has yet to write into the work folder."""
 
 from itertools import islice
 from pathlib import Path
@@ -7,9 +7,9 @@ from reperf.config import Data, Report
 from reperf.systems import load_systems
 
 LOG_BYTES = 2 * 10**6
-"""A run's log and record, its tries and copies included; 200 kB are usual."""
+"""A run's log and record, including tries and copies; 200 kB is usual."""
 ENVIRONMENT_BYTES = {"cpu": 2 * 10**9, "cuda": 12 * 10**9}
-"""One environment; 1 GB of PyTorch for CPUs was seen, CUDA's libraries take several times that."""
+"""One environment: PyTorch for CPUs took 1 GB, and CUDA's libraries take several times that."""
 EMBEDDED_BYTES = 50 * 10**6
 """The embedded image set."""
 _CLASSES_MEASURED = 5
@@ -19,7 +19,7 @@ def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
     """An estimate on the safe side: runs, environments and record files that are not there yet.
 
     Args:
-        built: as Case has it.
+        built: as in Case.
     """
     runs = [run for suite in report.suites for run in report.runs(suite)]
     missing = [run for run in runs if not run.record.exists()]
@@ -36,7 +36,7 @@ def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
 
 
 def _image_bytes(data: Data) -> int:
-    """The size of an image set, from a few of its classes: network disks are slow to list all."""
+    """The size of an image set, estimated from a few classes: network disks list files slowly."""
     if data.images is None:
         return EMBEDDED_BYTES
     train = data.images / "train"

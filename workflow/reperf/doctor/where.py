@@ -20,16 +20,16 @@ _USABLE = re.compile(r"(idle|mixed|allocated|completing|planned)[~#%^@-]?")
 
 
 class Where(Protocol):
-    """The nodes, and the command lines that run a program there, put before the program's own."""
+    """The nodes, and the commands that, put before a program's own, run it there."""
 
     def nodes(self) -> dict[str, str]:
-        """Each node's name, and why it gets no jobs, "" if it does."""
+        """Each node's name -> why it gets no jobs; "" if it gets some."""
 
     def on(self, node: str) -> list[str]:
-        """Runs a program on one node."""
+        """The command that runs a program on one node."""
 
     def on_all(self, nodes: tuple[str, ...]) -> list[str]:
-        """Runs a program that may start others on all of the nodes, as a run's script does."""
+        """The command for a program that may start others on all nodes, as a run's script does."""
 
 
 class ThisMachine:
@@ -74,7 +74,7 @@ class Partition:
         }
 
     def on(self, node: str) -> list[str]:
-        # The work folder may be what the node lacks, so it does not start there.
+        # Not started in the work folder, which may be just what the node lacks.
         where = ["--nodes=1", f"--nodelist={node}", "--chdir=/"]
         return ["srun", "--quit-on-interrupt", *self._options, *where]
 
@@ -87,8 +87,8 @@ def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]
     """What a profile runs, and where.
 
     Args:
-        profile: folder that holds a Snakemake profile, here or where reperf lies.
-        configfile: takes the place of the one that the profile names.
+        profile: folder that holds a Snakemake profile, here or in reperf's own folder.
+        configfile: replaces the one that the profile names.
 
     Raises:
         ReperfError: no such profile, a bad configuration, no Slurm where the profile needs it.
@@ -97,7 +97,7 @@ def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]
     named = settings.get("configfile", "config.yaml")
     chosen = configfile or Path(named[-1] if isinstance(named, list) else named)
     if not chosen.exists():
-        advice = "" if configfile else "; call it where reperf lies, or name one: --configfile FILE"
+        advice = "" if configfile else "; run it in reperf's folder, or name one: --configfile FILE"
         raise ReperfError(f"{chosen}: No such file or directory{advice}")
     report = resolve(load_report(read_written(chosen), str(chosen)))
     check_profile(report, settings.get("executor"), str(chosen))

@@ -1,6 +1,6 @@
 """The systems under test, one folder each, and the workloads that they train.
 
-What is built for a system is in `reperf.systems.environments`.
+`reperf.systems.environments` builds what a system runs in.
 """
 
 from reperf.systems.system import (

@@ -1,9 +1,9 @@
 """Each system's environment: built from its lock, and what was really installed into it.
 
-An environment is a folder with a Python of its own and, written last, environment.json: where
-that file lies, the packages are in place and the trainer has started among them once. Its programs
-name the folder and the Python that it was built with, so that it can be neither moved nor copied.
-Rebuilding is quick, because uv links packages out of its cache.
+An environment is a folder with a Python of its own and, written last, environment.json: once that
+file is there, the packages are in place and the trainer has started with them once. Its programs
+name the folder and the Python that it was built with, so it can be neither moved nor copied.
+Rebuilding is quick, because uv links packages from its cache.
 """
 
 import argparse
@@ -35,26 +35,27 @@ _TAIL_LINES = 6
 
 
 class BuiltEnvironment(Environment):
-    """environment.json: what runs record of an environment, and what it can be used for."""
+    """environment.json: what runs record of an environment, and what it was built from."""
 
     recipe_sha256: str | None = Field(None, description="of all that it was made from")
     built_in: str | None = Field(None, description="the folder that its programs name")
 
 
 def build(system: System, folder: Path) -> None:
-    """Build a system's environment anew.
+    """Build a system's environment from scratch.
 
     The system's packages and all that they need are installed in the versions that the lock
     names. The lock only constrains: what a platform does not need, such as CUDA's libraries beside
-    a CPU build of torch, is not installed. A package that uv has to compile is built as uv.toml in
-    the system's folder says, and uv keeps it for the next time.
+    a CPU build of torch, is not installed. uv.toml in the system's folder says how to build a
+    package that uv has to compile; uv keeps it for the next time.
 
     Args:
-        system: the system whose lock, packages and Python are taken.
+        system: provides the lock, the packages and the Python.
         folder: becomes the environment; what it held before is removed.
 
     Raises:
-        ReperfError: something cannot be found, installed or imported: what, and the last lines.
+        ReperfError: something cannot be found, installed or imported; the message says what, and
+            ends with uv's or the program's last lines.
     """
     lock = system.lock.relative_to(ROOT)
     # Launchers name their interpreter by its path, which must outlive a link to the folder.
@@ -63,9 +64,9 @@ def build(system: System, folder: Path) -> None:
     uv = find_uv_bin()
     _do(
         [uv, "venv", "--clear", "--force", "--no-project", "--python", system.python, str(home)],
-        trouble=f"{folder}: Python {system.python} is neither here nor to be fetched",
+        trouble=f"{folder}: Python {system.python} is neither installed nor can it be fetched",
     )
-    # Compiled here once, and not by every rank of every run on a machine that keeps no bytecode.
+    # Compiled once, here, rather than by every rank of every run where no bytecode is kept.
     install = [uv, "pip", "install", "--compile-bytecode", "--python", python]
     install += _settings_of(system)
     _do([*install, *system.packages], trouble=f"{lock}: cannot be installed")
@@ -96,18 +97,18 @@ def read_environment(folder: Path) -> Environment:
     """What an environment holds, as runs record it.
 
     Raises:
-        ReperfError: the environment is not built, or not to its end.
+        ReperfError: the environment is not built, or not completely.
     """
     return Environment(**_read(folder).model_dump(include=set(Environment.model_fields)))
 
 
 def is_current(system: System, folder: Path) -> bool:
-    """Whether an environment can be used, and is built from the system's recipe as it is now."""
+    """Whether an environment can be used, and was built from the system's present recipe."""
     return not why_build(system, folder)
 
 
 def why_build(system: System, folder: Path) -> str:
-    """Why an environment is to be built before runs are trained in it, in one line; "" if not."""
+    """Why an environment must be built before runs can use it, in one line; "" if it need not."""
     try:
         built = _read(folder)
     except ReperfError as error:
@@ -116,7 +117,7 @@ def why_build(system: System, folder: Path) -> str:
         return f"{folder}: was built in {built.built_in}, and was moved or copied"
     if not python_of(folder).exists():
         return f"{folder}: its Python {python_of(folder).resolve()} is gone"
-    # Those that reperf built before it wrote down recipes name their lock alone.
+    # Environments from before reperf recorded recipes name only their lock.
     same_recipe = built.recipe_sha256 in (None, system.recipe_digest)
     if built.lock_sha256 != sha256(system.lock) or not same_recipe:
         return f"{folder}: was built from another recipe than today's"
@@ -137,17 +138,18 @@ def python_of(folder: Path) -> Path:
 
 
 def _settings_of(system: System) -> list[str]:
-    """uv's options for a system: the lock binds what is installed and what compiles packages."""
+    """uv's options for a system: the lock fixes what is installed and what compiles packages."""
     lock, *settings = map(str, system.recipe)
     options = ["--constraint", lock, "--build-constraint", lock]
     return options + [part for path in settings for part in ("--config-file", path)]
 
 
 def _do(command: Sequence[str], trouble: str) -> str:
-    """Run a command and return its answer; its messages go where this process's own go.
+    """Run a command and return its output; its messages go to this process's standard error.
 
     Raises:
-        ReperfError: it failed: `trouble`, the package at fault where one is named, the last lines.
+        ReperfError: it failed; the message is `trouble`, the package at fault if one is named, and
+            the last lines.
     """
     answer = subprocess.run(
         command,
@@ -168,18 +170,18 @@ def _do(command: Sequence[str], trouble: str) -> str:
 
 @cache
 def _uv_settings() -> dict[str, str]:
-    """What uv has to be told of this machine, because it does not look where pip does."""
+    """What uv must be told about this machine, because it does not look where pip does."""
     settings = {}
     if links := _find_links_of_pip():
         settings["UV_FIND_LINKS"] = ",".join(links)
-    # pyenv's commands answer only for the versions chosen, and uv stops at one that does not.
+    # pyenv's commands work only for the chosen versions, and uv stops at one that does not.
     if versions := answer_of(["pyenv", "versions", "--bare"]):
         settings["PYENV_VERSION"] = ":".join(versions.split())
     return settings
 
 
 def _find_links_of_pip() -> list[str]:
-    """The places of wheels that uv is set to look into, and those of pip's settings."""
+    """Where uv is set to look for wheels, and where pip is."""
     settings = answer_of([sys.executable, "-m", "pip", "config", "list"]) or ""
     links = os.environ.get("UV_FIND_LINKS", "").split(",")
     for line in settings.splitlines():
@@ -190,7 +192,7 @@ def _find_links_of_pip() -> list[str]:
 
 
 def main() -> None:
-    """Build one system's environment: what the rule calls."""
+    """Build one system's environment; the rule calls this."""
     parser = argparse.ArgumentParser(prog="python -m reperf.systems.environments")
     parser.add_argument("system", choices=load_systems())
     parser.add_argument("--log", required=True, type=Path)

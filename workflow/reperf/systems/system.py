@@ -1,7 +1,7 @@
 """The systems under test, one folder each.
 
-A system is what its folder under workflow/systems/ says in system.yaml, and trains the workloads
-for which there is a program; no rule and no library module names one.
+The system.yaml in its folder under workflow/systems/ describes a system, and it trains the
+workloads for which the folder holds a program. No rule and no library module names a system.
 """
 
 import hashlib
@@ -38,15 +38,15 @@ class Variant(BaseModel):
     about: str
     flags: tuple[str, ...] = ()
     environment: dict[str, str] = {}
-    devices: tuple[Device, ...] = Field(("cpu", "cuda"), description="on which it can be asked")
+    devices: tuple[Device, ...] = Field(("cpu", "cuda"), description="on which it is available")
     precisions: tuple[Precision, ...] = Field(
         get_args(Precision), description="in which it changes something; left out: all"
     )
     inputs: tuple[Input, ...] = Field(get_args(Input), description="likewise")
-    usual: bool = Field(False, description="whether the system does so without being asked, too")
+    usual: bool = Field(False, description="whether the system does it without being asked")
 
     def why_idle(self, precision: Precision, read: Input) -> str | None:
-        """Why a run with it would be the same as one without, or None if it differs."""
+        """Why a run with the variant would equal one without, or None if it would not."""
         for value, wanted in ((precision, self.precisions), (read, self.inputs)):
             if value not in wanted:
                 return f"it is for {', '.join(wanted)}, not for {value}"
@@ -60,8 +60,8 @@ class Capability(BaseModel):
 
     precisions: dict[Device, tuple[Precision, ...]] = {}
     reads: tuple[str, ...] = Field((), description="record formats, the preferred one first")
-    variants: tuple[str, ...] = Field((), description="those of the system's that change it")
-    stages: bool = Field(False, description="whether it can be parted into pipeline stages")
+    variants: tuple[str, ...] = Field((), description="the system's variants that apply to it")
+    stages: bool = Field(False, description="whether it can be split into pipeline stages")
 
 
 class System(BaseModel):
@@ -79,10 +79,10 @@ class System(BaseModel):
     python: str | None = Field(None, description='version of its interpreter, such as "3.11"')
     packages: tuple[str, ...] = Field(
         (),
-        description="what the trainer imports; the lock fixes their versions, and all below them",
+        description="what the trainer imports; the lock fixes their versions and dependencies",
     )
     shares: str | None = Field(
-        None, description="the system whose environment it runs in; left out, its own"
+        None, description="the system in whose environment it runs; left out, its own"
     )
     launch: tuple[str, ...] = Field(
         (), description="the framework's own launcher; {placeholders} as in docs/add-a-system.md"
@@ -114,7 +114,7 @@ class System(BaseModel):
             of = [one for one, can in self.workloads.items() if name in can.variants]
             if not of:
                 raise ValueError(
-                    f"variants.{name}: is of no workload; allowed: one that a workload names"
+                    f"variants.{name}: no workload names it; allowed: one that a workload names"
                 )
             idle = not variant.flags and not variant.environment
             if idle and any(self.workloads[one].precisions for one in of):
@@ -136,7 +136,7 @@ class System(BaseModel):
         return SYSTEMS / self.id
 
     def trainer(self, workload: str) -> Path:
-        """The program that trains a workload; where there is none, it is not built yet."""
+        """The program that trains a workload; without one, the workload is not built yet."""
         return self.folder / f"{workload}.py"
 
     @property
@@ -151,20 +151,20 @@ class System(BaseModel):
 
     @property
     def recipe(self) -> list[Path]:
-        """What the environment is made from: the lock, and uv.toml where a package is compiled."""
+        """What the environment is made from: the lock, and uv.toml if a package is compiled."""
         settings = SYSTEMS / (self.shares or self.id) / "uv.toml"
         return [self.lock, settings] if settings.exists() else [self.lock]
 
     @property
     def programs(self) -> list[Path]:
-        """The programs that there are, one a workload."""
+        """The system's programs, one per workload that it trains."""
         return [path for path in map(self.trainer, self.workloads) if path.exists()]
 
     def code(self, workload: str) -> list[Path]:
         """What decides how the system trains a workload.
 
-        It is the program and all that it imports in turn, the launcher, and what the environment is
-        made from.
+        That is the program and all that it imports in turn, the launcher, and what the environment
+        is made from.
         """
         launchers = [file for part in self.launch for file in _module(part)]
         code = closure([self.trainer(workload), *launchers], _module)
@@ -178,7 +178,7 @@ class System(BaseModel):
 
     @cached_property
     def recipe_digest(self) -> str:
-        """The SHA-256 of what an environment is made from; one made again from it is the same."""
+        """The SHA-256 of what an environment is made from: equal digests, equal environments."""
         host = load_systems()[self.shares] if self.shares else self
         return _sha256_of(self.recipe, repr((host.python, host.packages)))
 
@@ -208,7 +208,7 @@ def load_systems() -> dict[str, System]:
     """Every system, by its folder's name.
 
     Raises:
-        ReperfError: a system.yaml that does not say what a system is.
+        ReperfError: a system.yaml is not valid.
     """
     return {path.parent.name: _read(path) for path in sorted(SYSTEMS.glob("*/system.yaml"))}
 

@@ -1,7 +1,7 @@
-"""What can be trained: one file a workload under workflow/workloads/, and its recipe.
+"""What can be trained: one file per workload under workflow/workloads/, and its recipe.
 
-The recipe is the trainers' own module of the numbers on which all frameworks agree, and needs numpy
-alone: what it says of a shape is asked here, before a trainer starts.
+The recipe is the trainers' module of the numbers on which all frameworks agree. It needs only
+numpy, so reperf asks it about a shape before any trainer starts.
 """
 
 from functools import cache
@@ -50,12 +50,13 @@ class Workload(BaseModel):
     title: str
     data: Kind = Field(description="what its samples are made from")
     units: tuple[str, ...] = Field(
-        min_length=1, description="what is counted: a sample's name, then what else logs count"
+        min_length=1,
+        description="what is counted: samples by their name, then what else logs count",
     )
-    parameters: int | None = Field(None, ge=1, description="trainable ones, at the default shape")
+    parameters: int | None = Field(None, ge=1, description="trainable, at the default shape")
     epoch: int | None = Field(None, ge=1, description="samples of the usual data set")
     recipe: str | None = Field(
-        None, description="module of trainers.recipes; left out, the one of the workload's name"
+        None, description="module of trainers.recipes; left out, the one named as the workload"
     )
     shape: dict[str, Dimension] = Field(min_length=1)
 
@@ -65,7 +66,7 @@ class Workload(BaseModel):
 
     @property
     def recipe_file(self) -> Path:
-        """Where the recipe lies; nowhere, as long as no system trains the workload."""
+        """Where the recipe lies; it may not exist while no system trains the workload."""
         return WORKLOADS.parent / "trainers" / "recipes" / f"{self.recipe or self.id}.py"
 
     @property
@@ -73,11 +74,11 @@ class Workload(BaseModel):
         return {name: dimension.default for name, dimension in self.shape.items()}
 
     def shape_of(self, given: Shape) -> Shape:
-        """A whole shape: what is given, and the defaults of the rest.
+        """A whole shape: the given values, and defaults for the rest.
 
         Raises:
-            ValueError: a key is unknown, a value out of bounds, or the recipe cannot make it.
-            ReperfError: the recipe is none.
+            ValueError: a key is unknown, a value is out of bounds, or the recipe cannot make it.
+            ReperfError: the recipe cannot be imported, or is incomplete.
         """
         for name, value in given.items():
             if name not in self.shape:
@@ -99,7 +100,7 @@ class Workload(BaseModel):
         return whole
 
     def parameters_of(self, shape: Shape) -> int | None:
-        """The number of trainable parameters at a shape; None where nothing says it."""
+        """The number of trainable parameters at a shape; None if unknown."""
         if shape == self.default_shape:
             return self.parameters
         if not self.recipe_file.exists():
