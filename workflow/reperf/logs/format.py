@@ -29,9 +29,6 @@ class Record(NamedTuple):
     """The step, in seconds, in which the log prints its time or duration."""
     rate: float | None = None
     """The printed speed, in the format's own terms."""
-    counts: tuple[tuple[str, float], ...] = ()
-    """What all ranks have trained on so far, where the log prints that: samples, and by their names
-    such as tokens what else it counts."""
     text: bytes = b""
     """The record as it stands in the log."""
 
@@ -58,6 +55,11 @@ def no_facts(_head: bytes) -> Iterable[Fact]:
     return ()
 
 
+def no_counts(_text: bytes) -> Mapping[str, float]:
+    """The log counts nothing but iterations."""
+    return {}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Format:
     """One way of logging.
@@ -76,6 +78,8 @@ class Format:
         step_is: the fact that says how many samples one count of `iteration` is; where formats
             leave it open, several, of which the printed speed decides.
         facts: finds what the log says about its run in the text before the run's first record.
+        counts: finds, in a record as it stands in the log, what all ranks have trained on so far:
+            samples, and by their names such as tokens what else is counted there.
         ended: whether a text between two records, or behind the last, says that the run came to
             its end; None if the format has no such line.
         counts_from: the number of the first iteration.
@@ -94,6 +98,7 @@ class Format:
     rate_times: tuple[str, ...] = ()
     step_is: tuple[str, ...] = ("global_batch",)
     facts: Callable[[bytes], Iterable[Fact]] = no_facts
+    counts: Callable[[bytes], Mapping[str, float]] = no_counts
     ended: Callable[[bytes], bool] | None = None
     counts_from: int = 1
     unit: str | None = None

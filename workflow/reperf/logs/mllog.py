@@ -40,8 +40,17 @@ _KEYS = ("parameters", "peak_memory_bytes", "run_stop")
 
 def read_event(match: re.Match[bytes]) -> dict[str, Any]:
     """The object of a line that EVENT matches; empty if it holds none."""
+    return _object(match[1] or b"{}")
+
+
+def event_of(record: bytes) -> dict[str, Any]:
+    """The object of a record as it stands in the log."""
+    return _object(record.removeprefix(_MARK))
+
+
+def _object(text: bytes) -> dict[str, Any]:
     try:
-        event = json.loads(match[1] or "{}")
+        event = json.loads(text)
     except (ValueError, RecursionError):
         return {}
     return event if isinstance(event, dict) else {}
@@ -66,15 +75,20 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
     if type(iteration) is not int or not is_number(iteration) or not is_number(seconds):
         return None
     rate = value.get("throughput")
-    counts = (item for item in value.items() if item[0] not in _NO_COUNTS and is_number(item[1]))
     return Record(
         iteration=iteration,
         rank=rank,
         time=seconds,
         rate=rate if is_number(rate) else None,
-        counts=tuple(counts),
         text=match[0],
     )
+
+
+def _counts(text: bytes) -> dict[str, float]:
+    value = event_of(text).get("value", {})
+    return {
+        name: count for name, count in value.items() if name not in _NO_COUNTS and is_number(count)
+    }
 
 
 def _facts(head: bytes) -> Iterator[Fact]:
@@ -106,6 +120,7 @@ FORMAT = Format(
     clock=MONOTONIC,
     read=_read,
     facts=_facts,
+    counts=_counts,
     ended=has_ended,
 )
 

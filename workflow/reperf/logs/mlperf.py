@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from reperf.logs.clock import Clock
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Record
-from reperf.logs.mllog import EVENT, has_ended, is_count, is_number, read_event
+from reperf.logs.mllog import EVENT, event_of, has_ended, is_count, is_number, read_event
 
 _COUNTS = ("samples_count", "step_num", "step", "epoch_num")
 _FACTS = {"global_batch_size": "global_batch", "train_samples": "epoch_samples"}
@@ -39,9 +39,13 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
         time=event["time_ms"] / 1000,
         tick=0.001,
         rate=rate,
-        counts=(("samples", count),) if "samples_count" in metadata else (),
         text=match[0],
     )
+
+
+def _counts(text: bytes) -> dict[str, float]:
+    metadata = event_of(text).get("metadata", {})
+    return {"samples": metadata["samples_count"]} if "samples_count" in metadata else {}
 
 
 def _facts(head: bytes) -> Iterator[Fact]:
@@ -61,6 +65,7 @@ FORMAT = Format(
     read=_read,
     step_is=("global_batch", "sample", "epoch_samples"),
     facts=_facts,
+    counts=_counts,
     ended=has_ended,
     unit="samples/s",
 )

@@ -4,7 +4,7 @@ Both ends are lines of one rank. Whatever makes the number doubtful is a refusal
 it may be tokens, or what else the log counts at both ends.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import fsum, prod
 from typing import NamedTuple
@@ -31,6 +31,13 @@ class Interval(NamedTuple):
     seconds: float
     rate: float | None
     """The speed printed for it, in the format's own terms."""
+
+
+class _Counts(NamedTuple):
+    """What a log has counted at the window's two ends, by name."""
+
+    start: Mapping[str, float]
+    stop: Mapping[str, float]
 
 
 def by_window(
@@ -76,8 +83,9 @@ def by_window(
     seconds = fsum(step.seconds for step in inside)
     samples = (ends[1] - ends[0]) * (batch or facts.need(log_format.step_is[0]))
     _check_clock(records, inside, seconds)
-    _check_samples(records, ends, samples)
-    counted = samples if count is None else _counted(records, ends, count)
+    counts = _counts_at(records, ends, log_format)
+    _check_samples(counts, samples)
+    counted = samples if count is None else _difference(counts, ends, count)
     return {
         "first": ends[0],
         "last": ends[1],
@@ -246,22 +254,23 @@ def _speed(counted: float, seconds: float, count: str) -> float:
     return speed
 
 
-def _check_samples(records: Sequence[Record], ends: tuple[int, int], samples: int) -> None:
+def _check_samples(counted: _Counts, samples: int) -> None:
     """Look whether the log counts the samples that its batches make."""
-    start, stop = (_counts_at(records, end).get(ANY) for end in ends)
-    if start is not None and stop is not None and stop - start != samples:
-        raise Refused(
-            f"the log counts {stop - start} samples in the window, its batches make {samples}"
-        )
+    if ANY in counted.start and ANY in counted.stop:
+        difference = counted.stop[ANY] - counted.start[ANY]
+        if difference != samples:
+            raise Refused(
+                f"the log counts {difference} samples in the window, its batches make {samples}"
+            )
 
 
-def _counted(records: Sequence[Record], ends: tuple[int, int], count: str) -> float:
+def _difference(counted: _Counts, ends: tuple[int, int], count: str) -> float:
     """What the log counts in the window.
 
     Raises:
         Refused: it does not count that, or not upwards.
     """
-    start, stop = (_counts_at(records, end) for end in ends)
+    start, stop = counted
     if count not in start or count not in stop:
         others = ", ".join(name for name in start if name in stop) or "nothing"
         raise Refused(f"the log does not count {count} at the window's ends; it counts {others}")
@@ -273,7 +282,6 @@ def _counted(records: Sequence[Record], ends: tuple[int, int], count: str) -> fl
     return stop[count] - start[count]
 
 
-def _counts_at(records: Sequence[Record], iteration: int) -> dict[str, float]:
-    """What has been counted up to an iteration, by the line that prints it."""
-    lines = [record for record in records if record.iteration == iteration]
-    return dict(lines[-1].counts) if lines else {}
+def _counts_at(records: Sequence[Record], ends: tuple[int, int], log_format: Format) -> _Counts:
+    texts = {record.iteration: record.text for record in records if record.iteration in ends}
+    return _Counts(*(log_format.counts(texts[end]) if end in texts else {} for end in ends))
