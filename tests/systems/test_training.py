@@ -63,15 +63,16 @@ def test_two_processes_train_the_agreed_model_and_end_with_equal_weights(
     assert all(earlier["seconds"] < later["seconds"] for earlier, later in pairwise(steps))
     for rank in range(WORLD_SIZE):
         assert f"rank {rank}: done" in log
-        assert losses(log, rank)[-1] < losses(log, rank)[0] - 0.5
+        assert losses(log, rank)[-1] < losses(log, rank)[0] - 0.4
 
 
 def test_the_same_start_and_the_same_steps_give_the_same_losses_in_every_framework(
     system, workload, proofs
 ):
-    """Rounding errors change the sixth loss by 2e-4 or less; without decay it is 3e-3 away.
+    """Rounding errors change the sixth loss by 2e-4 or less.
 
-    Another momentum, rate or smoothing takes it 4e-2 away or more, and dropout left on 3e-1.
+    Without decay a loss is 1e-2 away or more, as with another momentum, rate or smoothing; with
+    dropout 3e-1. Decay that leaves out the biases of models without batch norm does not show.
     """
     for rank in range(WORLD_SIZE):
         ours, pytorchs = (losses(proofs(one, workload)[1], rank) for one in (system, "pytorch"))

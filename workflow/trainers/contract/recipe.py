@@ -35,7 +35,7 @@ class Sgd(NamedTuple):
     weight_decay: float
 
 
-PROOF_DECAY = 0.1
+PROOF_DECAY = 1.0
 """Weight decay for a proof: a workload's own moves no loss within a few steps."""
 
 
