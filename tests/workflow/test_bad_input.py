@@ -53,9 +53,9 @@ def test_a_wrong_configuration_is_one_line(changes: dict, said: list[str], bench
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("title: a\nrepeats: 3\nrepeats: 9\n", "'repeats' is there twice, in lines 2 and 3"),
-        ('{"repeats": 3, "repeats": 9}', "'repeats' is there twice"),
-        ("title: " + "[" * 3000 + "]" * 3000, "is nested more than 50 deep"),
+        ("title: a\nrepeats: 3\nrepeats: 9\n", "'repeats' appears twice, in lines 2 and 3"),
+        ('{"repeats": 3, "repeats": 9}', "'repeats' appears twice"),
+        ("title: " + "[" * 3000 + "]" * 3000, "is nested too deep"),
         ("title: \udcff", "is not UTF-8: byte 7 is 255"),
         ("- a", "allowed: a mapping of keys to values"),
         ("", "allowed: a mapping of keys to values"),
