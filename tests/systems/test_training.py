@@ -97,7 +97,7 @@ def test_a_rank_that_hangs_ends_the_run_at_its_time_limit(system, trainers, fixe
         record, log = trainers(system).train(limit, batch_size=2, iterations=100_000)
     assert record.status == "timeout", log[-5000:]
     early = system in GIVES_UP and record.seconds < limit
-    end = "a rank waited in vain for another" if early else f"no end after {limit} s"
+    end = "a rank gave up waiting for another" if early else f"no end after {limit} s"
     assert record.reason.startswith(f"{end}; ")
     assert "last heard of at iteration" in record.reason
 

@@ -98,6 +98,6 @@ def test_a_checkout_that_cannot_be_written_is_one_line(benchmark: Benchmark):
         cannot_run("a file system that root can mount read-only")
     answer = benchmark.call(*alone, *benchmark.command())
     assert answer.returncode != 0
-    said = f"reperf: {benchmark.folder}: you may not write there; allowed: a folder where you may"
+    said = f"reperf: {benchmark.folder}: not writable; allowed: a folder that you may write to"
     assert answer.stdout.splitlines()[-1] == said
     assert "Traceback" not in answer.stdout
