@@ -17,7 +17,6 @@ from pathlib import Path
 from statistics import median
 
 import psutil
-import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/slurm")]
@@ -25,36 +24,15 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/slurm")]
 from cluster import SlurmCluster, why_not  # noqa: E402
 from slurm_benchmark import SlurmBenchmark  # noqa: E402
 from small_benchmark import SMALL, Benchmark, new_benchmark  # noqa: E402
+from stand_in import add_stand_in  # noqa: E402
 
-SYSTEM = {
-    "title": "Stand-in",
-    "framework": "none",
-    "about": "prints a whole step log at once",
-    "shares": "pytorch",
-    "launch": ["python"],
-    "workloads": ["resnet50"],
-    "precisions": {"cpu": ["fp32"]},
-}
-TRAINER = """\
-import steplog
-flags = steplog.parse_flags()
-log = steplog.StepLog(flags, 0, 1)
-with log.to_the_end():
-    log.configured(steplog.WORKLOADS["resnet50"]["parameters"], "none", {}, ["cpu"])
-    for iteration in range(1, flags.iterations + 1):
-        log.step(iteration, 1.0)
-    log.finished(["same"], [0])
-"""
 SUITE = SMALL["suites"][1] | {"name": "overhead", "precision": "fp32", "systems": ["stand-in"]}
 
 
 def new(folder: Path, runs: int) -> Benchmark:
     """A benchmark of so many runs of the stand-in."""
     benchmark = new_benchmark(folder, ROOT / ".envs")
-    system = folder / "workflow/systems/stand-in"
-    system.mkdir()
-    (system / "system.yaml").write_text(yaml.safe_dump(SYSTEM))
-    (system / "train.py").write_text(TRAINER)
+    add_stand_in(folder, "stand-in", shares="pytorch")
     benchmark.configure(suites=[SUITE | {"repeats": runs}])
     return benchmark
 

@@ -10,16 +10,28 @@ import skimage.data
 from loaders import COLOURS
 from reperf.data.convert import convert
 from reperf.systems import load_systems
-from trainer import Trainer
+from trainer import Trainer, drops_out, trained_by
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "system" in metafunc.fixturenames:
-        every = metafunc.config.getoption("systems") == "all"
-        systems = list(load_systems()) if every else ["pytorch"]
-        # What a system has trained once serves several tests.
-        together = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in systems]
-        metafunc.parametrize("system", together, scope="session")
+    """A test of a `system`, of what it trains (`workload`), or of what drops out (`dropping`)."""
+    if "system" not in metafunc.fixturenames:
+        return
+    every = metafunc.config.getoption("systems") == "all"
+    systems = {name: one for name, one in load_systems().items() if every or name == "pytorch"}
+    names, cases = ("system",), [(name,) for name, one in systems.items() if trained_by(one)]
+    for wanted in ("workload", "dropping"):
+        if wanted in metafunc.fixturenames:
+            names = ("system", wanted)
+            cases = [
+                (name, workload)
+                for name, one in systems.items()
+                for workload in trained_by(one)
+                if wanted == "workload" or drops_out(workload)
+            ]
+    # What a system has trained once serves several tests.
+    marked = [pytest.param(*case, marks=pytest.mark.xdist_group(case[0])) for case in cases]
+    metafunc.parametrize(names, marked, scope="session")
 
 
 @pytest.fixture(scope="session")

@@ -9,29 +9,30 @@ from pathlib import Path
 COLOURS = [(r, g, b) for r in (10, 240) for g in (10, 240) for b in (10, 90, 170, 240)]
 """One for each class of the coloured records: red, green and blue."""
 
+_MXNET = """
+import mxnet
+from trainers.frameworks.mxnet.images import layout_on
+from trainers.frameworks.mxnet.inputs import {reader} as read
+def batches(flags, rank, world_size):
+    axes = (0, 2, 3, 1) if layout_on(mxnet.cpu()) == "NCHW" else (0, 1, 2, 3)
+    for images, labels in read(flags, rank, world_size, mxnet.cpu()):
+        yield images.asnumpy().transpose(axes), labels.asnumpy()
+"""
+
 LOADERS = {
-    "pytorch": "from jpegs import batches",
+    "pytorch": "from trainers.inputs.jpegs import batches",
     "ngc-pytorch": """
-import torch, train
+import torch
+from trainers.frameworks.torch.inputs import dali_images
 def batches(flags, rank, world_size):
-    return train.input_batches(flags, rank, world_size, torch.device("cpu"))
+    return dali_images(flags, rank, world_size, torch.device("cpu"))
 """,
-    "mxnet": """
-import mxnet, train
-def batches(flags, rank, world_size):
-    for images, labels in train.input_batches(flags, rank, world_size, mxnet.cpu()):
-        yield images.asnumpy().transpose(0, 2, 3, 1), labels.asnumpy()
-""",
-    "ngc-mxnet": """
-import mxnet, train
-def batches(flags, rank, world_size):
-    for images, labels in train.input_batches(flags, rank, world_size, mxnet.cpu()):
-        yield images.asnumpy(), labels.asnumpy()
-""",
-    "tensorflow2": "from tensorflow2.data import batches",
+    "mxnet": _MXNET.format(reader="record_images"),
+    "ngc-mxnet": _MXNET.format(reader="dali_images"),
+    "tensorflow2": "from trainers.frameworks.tensorflow.inputs import tfrecord_images as batches",
     "ngc-tensorflow1": """
 import tensorflow
-from tensorflow2.data import batches
+from trainers.frameworks.tensorflow.inputs import tfrecord_images as batches
 tensorflow.compat.v1.enable_eager_execution()
 """,
     "oneflow": f"""
@@ -49,5 +50,5 @@ def batches(flags, rank, world_size):
         with np.load(f"{{folder}}/{{rank}}.npz") as read:
             return list(zip(read["images"], read["labels"]))
 """,
-    "paddlepaddle": "from paddlepaddle.data import input_batches as batches",
+    "paddlepaddle": "from trainers.frameworks.paddle.inputs import images as batches",
 }

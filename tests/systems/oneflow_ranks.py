@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import oneflow as flow
-from batches import input_batches
+from trainers.frameworks.oneflow.inputs import RecordImages
 
 
 class Reading(flow.nn.Graph):
@@ -25,7 +25,7 @@ class Reading(flow.nn.Graph):
 
 def main(folder, count, flags):
     rank, world_size = flow.env.get_rank(), flow.env.get_world_size()
-    read = Reading(input_batches(Namespace(**json.loads(flags)), rank, world_size))
+    read = Reading(RecordImages(Namespace(**json.loads(flags)), rank, world_size))
     given = [[part.to_local().numpy() for part in read()] for _ in range(int(count))]
     images, labels, _ = map(np.stack, zip(*given, strict=True))
     np.savez(Path(folder, f"{rank}.npz"), images=images, labels=labels)

@@ -23,10 +23,11 @@ def tfrecord(records):
 
 def alone(pytorch, before: str = "pass", **changes: object):
     """Train in one process without a launcher, after running some code in it."""
-    settings = SMALL | {"system": "pytorch", "batch_size": 4, "image_size": 32} | changes
-    flags = trainer_flags(Run.model_validate(settings), pytorch.system)
-    code = f"import sys, train; from pytorch import training; sys.argv[1:] = {flags}; {before}\n"
-    code += "train.run(train.input_batches, train.torch_sgd)"
+    settings = SMALL | {"system": "pytorch", "batch_size": 4, "shape": {"image_size": 32}} | changes
+    run = Run.model_validate(settings)
+    program = str(pytorch.system.trainer(run.workload))
+    code = f"import runpy, sys; sys.argv = {[program, *trainer_flags(run, pytorch.system)]}\n"
+    code += f"{before}\nrunpy.run_path(sys.argv[0], run_name='__main__')"
     return pytorch.python("-c", code)
 
 
@@ -60,12 +61,15 @@ def test_the_images_of_the_folder_can_be_trained_on(pytorch, images):
 
 
 def test_another_model_is_refused(pytorch):
+    """Its weights are the recipe's, and it has two of its own."""
     other = """
-class Larger(training.ResNet50):
-    def __init__(self, seed):
-        super().__init__(seed)
-        self.extra = training.nn.Linear(1, 1)
-training.ResNet50 = Larger
+import torch
+from trainers.frameworks.torch import engine, resnet50
+def more(network, recipe, flags, start=engine.start_from):
+    groups = start(network, recipe, flags)
+    network.extra = torch.nn.Linear(1, 1)
+    return groups
+engine.start_from = more
 """
     answer = alone(pytorch, before=other)
     assert answer.returncode == 1
@@ -73,9 +77,43 @@ training.ResNet50 = Larger
 
 
 def test_a_loss_that_is_not_finite_is_refused(pytorch):
-    answer = alone(pytorch, before="training.resnet50.learning_rate = lambda batch: 1e30")
+    wild = "from trainers.recipes import resnet50; resnet50.learning_rate = lambda batch: 1e30"
+    answer = alone(pytorch, before=wild)
     assert answer.returncode == 1
     assert ":::REFUSED rank 0: the loss at iteration 2 is nan" in answer.stdout
+
+
+def test_a_compiled_model_trains_the_same(pytorch):
+    """Against one that is not compiled, from the same start."""
+    flags = "sys.argv.append('--proof')"
+    usual = alone(pytorch, before=flags, workload="alexnet", shape={"image_size": 64})
+    compiled = alone(
+        pytorch, before=flags, workload="alexnet", shape={"image_size": 64}, variant="compile"
+    )
+    assert compiled.returncode == 0, compiled.stdout
+    assert losses(compiled.stdout, 0) == pytest.approx(losses(usual.stdout, 0), abs=1e-3)
+
+
+def test_each_rank_drops_out_its_own(pytorch, tmp_path):
+    """Two ranks with the same batch and a rate of zero: nothing else can change a loss."""
+    program = tmp_path / "alexnet.py"
+    program.write_text(f"""
+import runpy
+import numpy as np
+from trainers.recipes import alexnet
+noise = alexnet.synthetic_batch
+alexnet.learning_rate = lambda global_batch: 0.0
+alexnet.synthetic_batch = lambda shape, count, random: noise(shape, count, np.random.RandomState(1))
+runpy.run_path({str(pytorch.system.trainer("alexnet"))!r}, run_name="__main__")
+""")
+    flags = {**SMALL, "system": "pytorch", "workload": "alexnet", "batch_size": 2}
+    run = Run.model_validate(flags)
+    answer = pytorch.python(
+        *("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(program)),
+        *trainer_flags(run, pytorch.system),
+    )
+    assert answer.returncode == 0, answer.stdout
+    assert len({*losses(answer.stdout, 0), *losses(answer.stdout, 1)}) == 2 * run.iterations
 
 
 @pytest.mark.parametrize(
@@ -99,8 +137,8 @@ def test_the_records_hold_the_folders_images_and_labels_each_for_one_rank(
 ):
     read = pytorch.answer(f"""
 import hashlib, json
-from jpegs import Folder
-from tfrecord import Records
+from trainers.inputs.jpegs import Folder
+from trainers.inputs.tfrecord import Records
 def all_of(source):
     pairs = map(source.read, range(len(source)))
     return sorted((hashlib.sha256(jpeg).hexdigest(), label) for jpeg, label in pairs)
@@ -126,8 +164,8 @@ def test_parts_that_are_not_what_their_index_says_are_refused(pytorch, tfrecord,
     (shifted / "part-00001").write_bytes(b"\0" + part)
     messages = pytorch.answer(f"""
 import json
-from steplog import Refused
-from tfrecord import Records
+from trainers.contract.steplog import Refused
+from trainers.inputs.tfrecord import Records
 def refusal(folder):
     try:
         records = Records(folder, 0, 1)
@@ -143,7 +181,8 @@ def test_a_crop_is_the_part_of_the_image_that_it_says_it_is(pytorch, images):
     """Decoded small or whole, the part has the mean colours that the whole image has there."""
     path = next(images.glob("train/*/*.JPEG"))
     crops = pytorch.answer(f"""
-import json, numpy as np, jpegs
+import json, numpy as np
+from trainers.inputs import jpegs
 jpeg = open({str(path)!r}, "rb").read()
 height, width = 300, 260
 jpegs._random_part = lambda *_: (100, 40, height, width)

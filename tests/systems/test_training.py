@@ -1,4 +1,7 @@
-"""Every system really trains, and all of them train the same thing."""
+"""Every system really trains, and all of them train the same thing.
+
+A framework takes seconds to start: what one run can show is asked of one run.
+"""
 
 import json
 import signal
@@ -6,7 +9,8 @@ from itertools import pairwise
 
 import pytest
 from loaders import COLOURS, LOADERS
-from trainer import limited_memory, losses, step_log
+from reperf.systems import load_workloads
+from trainer import limited_memory, losses, step_log, trained_by
 
 WORLD_SIZE = 2
 
@@ -27,74 +31,87 @@ def trainers(trainer_of):
 
 
 @pytest.fixture(scope="session")
-def fixed_runs(trainers):
-    """Runs of two processes on sixteen fixed images, each trained once: record and log."""
+def proofs(trainers):
+    """Runs of two ranks, each on eight images of its own, each trained once: record and log."""
     done = {}
 
-    def run(name):
-        if name not in done:
-            done[name] = trainers(name).train()
-        return done[name]
+    def run(system, workload):
+        if (system, workload) not in done:
+            done[system, workload] = trainers(system).train(
+                workload=workload, more_flags=("--proof",)
+            )
+        return done[system, workload]
 
     return run
 
 
-def test_two_processes_train_the_agreed_model_and_end_with_equal_weights(system, fixed_runs):
-    record, log = fixed_runs(system)
+def test_two_processes_train_the_agreed_model_and_end_with_equal_weights(
+    system, workload, proofs, trainers
+):
+    record, log = proofs(system, workload)
     assert (record.status, record.reason) == ("ok", ""), log[-5000:]
     said, steps = step_log(log)
-    assert said["parameters"] == 25557032
+    parameters = load_workloads()[workload].parameters_of({"image_size": 64})
+    assert said["parameters"] == parameters
     assert said["world_size"] == WORLD_SIZE
     assert said["global_batch_size"] == 16
     assert len(said["weight_digests"]) == len(said["devices"]) == WORLD_SIZE
     assert len(set(said["weight_digests"])) == 1
-    assert min(said["peak_memory_bytes"]) > 4 * 3 * 25557032  # weights, gradients, momentum
-    assert [step["iteration"] for step in steps] == list(range(1, 9))
-    assert [step["samples"] for step in steps] == list(range(16, 129, 16))
+    assert min(said["peak_memory_bytes"]) > 4 * 3 * parameters  # weights, gradients, momentum
+    assert [step["iteration"] for step in steps] == list(range(1, 7))
+    assert [step["samples"] for step in steps] == list(range(16, 97, 16))
     assert all(earlier["seconds"] < later["seconds"] for earlier, later in pairwise(steps))
     for rank in range(WORLD_SIZE):
         assert f"rank {rank}: done" in log
+        assert losses(log, rank)[-1] < losses(log, rank)[0] - 0.5
 
 
-@pytest.mark.parametrize("rank", range(WORLD_SIZE))
-def test_the_loss_on_sixteen_fixed_images_falls(system, fixed_runs, rank):
-    _, log = fixed_runs(system)
-    assert losses(log, rank)[-1] < losses(log, rank)[0] - 0.5
+def test_the_same_start_and_the_same_steps_give_the_same_losses_in_every_framework(
+    system, workload, proofs
+):
+    """Rounding errors change the sixth loss by 2e-4 or less; without decay it is 3e-3 away.
 
-
-@pytest.mark.parametrize("rank", range(WORLD_SIZE))
-def test_the_same_weights_give_the_same_first_loss_in_every_framework(system, fixed_runs, rank):
-    ours, pytorchs = (losses(fixed_runs(name)[1], rank) for name in (system, "pytorch"))
-    assert ours[0] == pytest.approx(pytorchs[0], abs=1e-3)
-
-
-@pytest.mark.parametrize("rank", range(WORLD_SIZE))
-def test_the_optimizer_takes_the_same_steps_in_every_framework(system, fixed_runs, rank):
-    """Momentum, decay, rate, smoothing and averaging decide what the losses are after steps."""
-    ours, pytorchs = (losses(fixed_runs(name)[1], rank) for name in (system, "pytorch"))
-    assert ours[1:4] == pytest.approx(pytorchs[1:4], abs=2e-2)
+    Another momentum, rate or smoothing takes it 4e-2 away or more, and dropout left on 3e-1.
+    """
+    for rank in range(WORLD_SIZE):
+        ours, pytorchs = (losses(proofs(one, workload)[1], rank) for one in (system, "pytorch"))
+        assert ours[0] == pytest.approx(pytorchs[0], abs=1e-4)
+        assert ours == pytest.approx(pytorchs, abs=1e-3)
 
 
 def test_a_rank_that_dies_ends_a_run_on_records_whose_ranks_read_different_images(
     system, trainers, records
 ):
     trainer = trainers(system)
-    form = trainer.system.reads[0]
+    workload = trained_by(trainer.system)[-1]
+    form = trainer.system.workloads[workload].reads[0]
     with trainer.disturbed(signal.SIGKILL, rank=1, iteration=2):
         record, log = trainer.train(
-            input=form, data=str(records(form)), batch_size=2, iterations=100_000
+            workload=workload, input=form, data=str(records(form)), batch_size=2, iterations=100_000
         )
-    assert record.status == "failed"
+    assert record.status == "failed", log[-5000:]
     assert "SIGKILL" in record.reason
     assert losses(log, 0)[0] != losses(log, 1)[0]
 
 
-def test_a_rank_that_hangs_ends_the_run_at_its_time_limit(system, trainers, fixed_runs):
-    record, _ = fixed_runs(system)
+def test_a_rank_that_hangs_ends_a_run_on_records_at_its_time_limit(
+    system, trainers, proofs, records
+):
+    trainer = trainers(system)
+    workload = trained_by(trainer.system)[0]
+    form = trainer.system.workloads[workload].reads[0]
+    record, _ = proofs(system, workload)
     # Longer than a start and some iterations take, even if other tests keep the machine busy now.
     limit = round(2 * record.seconds + 15)
-    with trainers(system).disturbed(signal.SIGSTOP, rank=1, iteration=2):
-        record, log = trainers(system).train(limit, batch_size=2, iterations=100_000)
+    with trainer.disturbed(signal.SIGSTOP, rank=1, iteration=2):
+        record, log = trainer.train(
+            limit,
+            workload=workload,
+            input=form,
+            data=str(records(form)),
+            batch_size=2,
+            iterations=100_000,
+        )
     assert record.status == "timeout", log[-5000:]
     early = system in GIVES_UP and record.seconds < limit
     end = "a rank gave up waiting for another" if early else f"no end after {limit} s"
@@ -114,25 +131,50 @@ def test_the_ranks_share_the_records_and_see_the_folders_images_and_labels(
 ):
     """The colours and labels that a system's own loader gives are those of the images."""
     trainer = trainers(system)
-    form = trainer.system.reads[0]
-    seen = []
-    for rank in range(WORLD_SIZE):
-        arguments = [
-            *("--workload=resnet50", "--precision=fp32", "--batch-size=8", "--iterations=1"),
-            *("--print-every=1", f"--input={form}", f"--data={coloured_records(form)}"),
-            *("--image-size=32", "--device=cpu", "--threads=1", "--seed=1"),
-        ]
-        given = trainer.answer(f"""
-import itertools, json, numpy as np, steplog
-flags = steplog.parse_flags({arguments})
+    form = trainer.system.workloads["resnet50"].reads[0]
+    arguments = [
+        *("--workload=resnet50", "--precision=fp32", "--batch-size=8", "--iterations=1"),
+        *("--print-every=1", f"--input={form}", f"--data={coloured_records(form)}"),
+        *("--shape", "image_size=32", "--device=cpu", "--threads=1", "--seed=1"),
+    ]
+    ranks = trainer.answer(f"""
+import itertools, json, numpy as np
+from trainers.contract.flags import parse_flags
+from trainers.recipes import resnet50
+flags = parse_flags(resnet50, {arguments})
 {LOADERS[system]}
 print(json.dumps([
-    (np.asarray(image, float).reshape(-1, 3).mean(0).tolist(), int(label))
-    for images, labels in itertools.islice(batches(flags, {rank}, {WORLD_SIZE}), 8)
-    for image, label in zip(np.asarray(images), np.asarray(labels).reshape(-1))
+    [
+        (np.asarray(image, float).reshape(-1, 3).mean(0).tolist(), int(label))
+        for images, labels in itertools.islice(batches(flags, rank, {WORLD_SIZE}), 8)
+        for image, label in zip(np.asarray(images), np.asarray(labels).reshape(-1))
+    ]
+    for rank in range({WORLD_SIZE})
 ]))""")
+    for given in ranks:
         for colour, label in given:
             assert colour == pytest.approx(COLOURS[label], abs=4), json.dumps(given)
-        seen.append({label for _, label in given})
+    seen = [{label for _, label in given} for given in ranks]
     assert seen[0] | seen[1] == set(range(len(COLOURS)))
     assert not seen[0] & seen[1]
+
+
+def test_what_drops_out_is_drawn_anew_in_each_step_but_for_a_proof(system, dropping, trainers):
+    """With a rate of zero nothing else changes the loss on one batch."""
+    trainer = trainers(system)
+    program = str(trainer.system.trainer(dropping))
+    arguments = [
+        *(f"--workload={dropping}", "--precision=fp32", "--batch-size=2", "--iterations=3"),
+        *("--print-every=1", "--input=synthetic", "--shape", "image_size=64"),
+        *("--device=cpu", "--threads=1", "--seed=1"),
+    ]
+    for more, different in (((), 3), (("--proof",), 1)):
+        code = f"""
+import runpy, sys
+from trainers.recipes import {dropping}
+{dropping}.learning_rate = lambda global_batch: 0.0
+sys.argv = {[program, *arguments, *more]}
+runpy.run_path(sys.argv[0], run_name="__main__")"""
+        said = trainer.python("-c", code)
+        assert said.returncode == 0, said.stdout
+        assert len(set(losses(said.stdout, 0))) == different

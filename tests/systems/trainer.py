@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import psutil
@@ -30,7 +31,7 @@ SMALL = {
     "batch_size": 8,
     "topology": "1n2g",
     "repeat": 1,
-    "iterations": 8,
+    "iterations": 6,
     "print_every": 1,
     "shape": {"image_size": 64},
     "input": "synthetic",
@@ -55,15 +56,22 @@ class Trainer:
     def environment(self) -> Path:
         return self.folder / self.system.environment
 
-    def train(self, time_limit: float = 240, **changes: object) -> tuple[RunRecord, str]:
+    def train(
+        self, time_limit: float = 240, more_flags: tuple[str, ...] = (), **changes: object
+    ) -> tuple[RunRecord, str]:
         """Train as the workflow does, in a process of its own; returns the run's record and log.
+
+        Args:
+            time_limit: seconds.
+            more_flags: of the trainer, which no configuration can ask for.
+            changes: of the run, beside SMALL.
 
         Raises:
             AssertionError: a process outlived the run.
         """
         run = Run.model_validate(SMALL | {"system": self.system.id} | changes)
         subprocess.run(
-            [sys.executable, __file__, run.model_dump_json(), str(time_limit)],
+            [sys.executable, __file__, run.model_dump_json(), str(time_limit), *more_flags],
             check=True,
             cwd=self.folder,
             env={**os.environ, MARK: str(self.folder)},
@@ -100,7 +108,6 @@ class Trainer:
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess:
         """Run the environment's Python, where the trainer's modules can be imported."""
-        path = f"{SYSTEMS}{os.pathsep}{self.system.folder}"
         return subprocess.run(
             [str(self.environment / "bin/python"), *arguments],
             check=False,
@@ -108,7 +115,7 @@ class Trainer:
             stderr=subprocess.STDOUT,
             text=True,
             timeout=240,
-            env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "PYTHONPATH": str(SYSTEMS.parent), "OMP_NUM_THREADS": "1"},
         )
 
     def answer(self, code: str) -> object:
@@ -116,6 +123,19 @@ class Trainer:
         said = self.python("-c", code)
         assert said.returncode == 0, said.stdout
         return json.loads(said.stdout.splitlines()[-1])
+
+
+def trained_by(system: System) -> list[str]:
+    """The workloads that a system trains on a CPU, in the order of its system.yaml."""
+    return [
+        workload
+        for workload, can in system.workloads.items()
+        if "cpu" in can.precisions and system.trainer(workload).exists()
+    ]
+
+
+def drops_out(workload: str) -> bool:
+    return hasattr(import_module(f"trainers.recipes.{workload}"), "DROPOUT")
 
 
 def _written(path: Path) -> float:
@@ -156,6 +176,12 @@ def losses(text: str, rank: int) -> list[float]:
 
 if __name__ == "__main__":
     asked = Run.model_validate_json(sys.argv[1])
-    limit = float(sys.argv[2])
-    there = ThisMachine(asked)
-    train(asked, there, window=(2, 8), time_limit=limit, attempt=1, last_attempt=True)
+    train(
+        asked,
+        ThisMachine(asked),
+        window=(2, 6),
+        time_limit=float(sys.argv[2]),
+        attempt=1,
+        last_attempt=True,
+        more_flags=tuple(sys.argv[3:]),
+    )

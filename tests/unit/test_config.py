@@ -48,7 +48,7 @@ FAULTS = [
     (suite(batch=3), "suites.small.batch: unknown key; allowed: baseline, batch_size, "),
     (
         suite(systems=[{"system": "pytorch", "batch": 3}]),
-        "suites.small.systems.pytorch.batch: unknown key; allowed: batch_size, stages, system, variant",
+        "suites.small.systems.pytorch.batch: unknown key; allowed: batch_size, stages, system, ",
     ),
     (
         suite(systems=["pytorch", "pytorhc"]),

@@ -8,11 +8,11 @@ from zipfile import ZipFile
 
 import pytest
 from reperf.archive.container import verified
-from reperf.archive.layout import figures_of, tables_of
+from reperf.archive.contents import CELL_LIST
 from reperf.archive.rebuild import make_results
-from reperf.archive.suite import CELL_LIST
 from reperf.cli import main
 from reperf.config import Report, Suite, Window, load_report
+from reperf.layout import figures_of, tables_of
 from reperf.measuring.log_sources import measure_suite
 from reperf.training.record import RunRecord
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from reperf.systems import SYSTEMS
+from reperf.systems.system import TRAINERS
 
 SAY = "import os; os.write(1, ' '.join(map(os.environ.get, {})).encode() + b'\\n')"
 
@@ -18,7 +18,7 @@ def start(*command: str) -> subprocess.Popen:
     """A Python process that finds the trainers' modules."""
     return subprocess.Popen(
         [sys.executable, *command],
-        env={**os.environ, "PYTHONPATH": str(SYSTEMS)},
+        env={**os.environ, "PYTHONPATH": str(TRAINERS.parent)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -28,7 +28,8 @@ def start(*command: str) -> subprocess.Popen:
 def start_ranks(program: str, count: int = 2) -> subprocess.Popen:
     """Ranks that run a program; each has its number as RANK."""
     ranks = [{"RANK": str(rank)} for rank in range(count)]
-    return start("-c", f"from ranks import run_ranks; run_ranks(['-c', {program!r}], {ranks})")
+    code = "from trainers.launchers.ranks import run_ranks; "
+    return start("-c", f"{code}run_ranks(['-c', {program!r}], {ranks})")
 
 
 def test_each_rank_runs_with_its_own_variables():
@@ -85,7 +86,7 @@ def start_workers(folder: Path, hosts: str, node_rank: int, *variables: str) -> 
     program = folder / "train.py"
     program.write_text(SAY.format(variables))
     flags = [f"--hosts={hosts}", f"--node-rank={node_rank}", "--devices-per-node=2", "--port=7000"]
-    command = ["-m", "tensorflow2.workers", *flags, str(program)]
+    command = ["-m", "trainers.launchers.tensorflow", *flags, str(program)]
     said, complaints = start(*command).communicate(timeout=20)
     assert complaints == ""
     return sorted(said.splitlines())

@@ -1,6 +1,5 @@
 """What trainers say. The lines go to file descriptor 1, and ends are real process ends."""
 
-import ast
 import json
 import math
 import os
@@ -8,15 +7,16 @@ import subprocess
 import sys
 
 import pytest
-from reperf.systems import SYSTEMS
-
-sys.path.insert(0, str(SYSTEMS))
-
-import steplog
+from reperf.systems.system import TRAINERS
+from trainers.contract import steplog
+from trainers.contract.flags import parse_flags
+from trainers.recipes import resnet50
 
 FLAGS = [
     "--workload",
     "resnet50",
+    "--shape",
+    "image_size=224",
     "--precision",
     "fp32",
     "--batch-size",
@@ -36,8 +36,8 @@ FLAGS = [
 ]
 
 
-def make_log(rank: int = 0, world_size: int = 2) -> steplog.StepLog:
-    return steplog.StepLog(steplog.parse_flags(FLAGS), rank, world_size)
+def make_log(rank: int = 0, world_size: int = 2, more: tuple[str, ...] = ()) -> steplog.StepLog:
+    return steplog.StepLog(resnet50, parse_flags(resnet50, [*FLAGS, *more]), rank, world_size)
 
 
 def events(text: str) -> list[dict]:
@@ -54,8 +54,10 @@ def run(body: str) -> subprocess.CompletedProcess:
     """Run the body of `with log.to_the_end():` in a process of its own."""
     code = f"""
 import sys, threading, time
-import steplog
-log = steplog.StepLog(steplog.parse_flags({FLAGS!r}), rank=1, world_size=2)
+from trainers.contract import steplog
+from trainers.contract.flags import parse_flags
+from trainers.recipes import resnet50
+log = steplog.StepLog(resnet50, parse_flags(resnet50, {FLAGS!r}), rank=1, world_size=2)
 with log.to_the_end():
     {body}
 print("not reached")
@@ -66,18 +68,43 @@ print("not reached")
         capture_output=True,
         text=True,
         timeout=20,
-        env={"PYTHONPATH": str(SYSTEMS)},
+        env={"PYTHONPATH": str(TRAINERS.parent)},
     )
 
 
-def test_the_oldest_trainers_python_can_read_it():
-    ast.parse((SYSTEMS / "steplog.py").read_text(encoding="utf-8"), feature_version=(3, 7))
-
-
-def test_data_is_needed_unless_it_is_synthetic(capsys):
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        (["--input", "tfrecord"], "--data is needed unless --input is synthetic"),
+        (["--shape", "image_size=31"], "--shape: image_size"),
+        (["--shape", "image_size=large"], "argument --shape: invalid"),
+        (["--precision", "fp64"], "argument --precision: invalid choice"),
+        (["--image-size", "64"], "unrecognized arguments: --image-size 64"),
+    ],
+)
+def test_flags_that_cannot_be_are_refused_in_a_line(capsys, more, reason):
     with pytest.raises(SystemExit):
-        steplog.parse_flags([*FLAGS, "--input", "tfrecord"])
-    assert "--data is needed" in capsys.readouterr().err
+        parse_flags(resnet50, [*FLAGS, *more])
+    assert f"error: {reason}" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_program_trains_no_workload_but_its_own(tmp_path):
+    program = tmp_path / "vgg16.py"
+    program.write_text(
+        "from trainers.contract.flags import parse_flags\n"
+        "from trainers.recipes import vgg16\n"
+        "print(parse_flags(vgg16).workload)\n"
+    )
+    for workload, status in (("vgg16", 0), ("resnet50", 2)):
+        answer = subprocess.run(
+            [sys.executable, str(program), *FLAGS, f"--workload={workload}"],
+            check=False,
+            capture_output=True,
+            text=True,
+            env={"PYTHONPATH": str(TRAINERS.parent)},
+        )
+        assert answer.returncode == status
+    assert "--workload resnet50: this program trains vgg16" in answer.stderr
 
 
 def test_a_whole_run_is_a_log_of_one_object_a_line(capfd):
@@ -91,7 +118,8 @@ def test_a_whole_run_is_a_log_of_one_object_a_line(capfd):
     assert values["global_batch_size"] == 8
     assert values["world_size"] == 2
     assert values["parameters"] == 25557032
-    assert values["configuration"]["image_size"] == 224
+    assert values["configuration"]["shape"] == {"image_size": 224}
+    assert values["configuration"]["stages"] == []
     first, second = (event["value"] for event in said if event["key"] == "tracked_stats")
     assert (first["iteration"], first["samples"], first["loss"]) == (5, 40, 6.9)
     assert "throughput" not in first  # the time before the first line holds the start, too
@@ -130,6 +158,28 @@ def test_a_loss_that_is_not_finite_is_refused_on_every_rank(loss, rank):
 def test_ranks_that_drifted_apart_are_refused():
     with pytest.raises(steplog.Refused, match="weights of rank 1 differ"):
         make_log().finished(["aa", "bb"], [1, 1])
+
+
+def test_a_batch_is_of_the_first_stage_and_replicas_of_each_stage_are_equal(capfd):
+    stages = ("--stages", "2", "1")
+    log = make_log(world_size=3, more=stages)
+    configure(log)
+    log.step(5, 6.9)
+    log.finished(["aa", "aa", "bb"], [1, 1, 1])
+    assert events(capfd.readouterr().out)[-2]["key"] == "peak_memory_bytes"
+    assert log.global_batch == 8
+    with pytest.raises(steplog.Refused, match="weights of rank 1 differ from rank 0's"):
+        make_log(world_size=3, more=stages).finished(["aa", "bb", "bb"], [1, 1, 1])
+    with pytest.raises(ValueError, match="2 ranks for stages"):
+        make_log(world_size=2, more=stages)
+
+
+def test_what_else_a_workload_counts_stands_beside_the_samples(capfd):
+    log = make_log()
+    configure(log)
+    log.step(5, 6.9, tokens=640)
+    value = events(capfd.readouterr().out)[-1]["value"]
+    assert (value["samples"], value["tokens"]) == (40, 640)
 
 
 def test_a_run_that_ends_well_leaves_at_once_whatever_still_runs():
@@ -180,14 +230,17 @@ def test_another_error_shows_where_it_happened():
 
 
 def test_ranks_keep_to_cores_of_their_own():
-    count = "import os, steplog; steplog.keep_to_own_cores({}, 1); print(*os.sched_getaffinity(0))"
+    count = (
+        "import os; from trainers.contract.process import keep_to_own_cores; "
+        "keep_to_own_cores({}, 1); print(*os.sched_getaffinity(0))"
+    )
     cores = [
         subprocess.run(
             [sys.executable, "-c", count.format(rank)],
             check=True,
             capture_output=True,
             text=True,
-            env={"PYTHONPATH": str(SYSTEMS)},
+            env={"PYTHONPATH": str(TRAINERS.parent)},
         ).stdout.split()
         for rank in range(2)
     ]

@@ -12,28 +12,9 @@ from pathlib import Path
 import pytest
 import yaml
 from small_benchmark import ROOT, Benchmark, new_benchmark
+from stand_in import add_stand_in
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
-SYSTEM = {
-    "title": "Stand-in",
-    "framework": "engine",
-    "about": "prints a whole step log at once",
-    "python": HERE,
-    "packages": ["engine"],
-    "launch": ["python"],
-    "workloads": ["resnet50"],
-    "precisions": {"cpu": ["fp32"]},
-}
-TRAINER = """\
-import engine, steplog
-flags = steplog.parse_flags()
-log = steplog.StepLog(flags, 0, 1)
-with log.to_the_end():
-    log.configured(steplog.WORKLOADS["resnet50"]["parameters"], "engine", {}, ["cpu"])
-    for iteration in range(1, flags.iterations + 1):
-        log.step(iteration, 1.0)
-    log.finished(["same"], [0])
-"""
 NAMES = ("one", "other")
 MEASURED = "results/suites/stand-ins/measurements.csv"
 SUITE = {
@@ -104,10 +85,7 @@ def new_place(folder: Path) -> Place:
     new_benchmark(folder, folder)
     (folder / ".envs").unlink()
     for name in NAMES:
-        system = folder / "workflow/systems" / name
-        system.mkdir()
-        (system / "system.yaml").write_text(yaml.safe_dump(SYSTEM))
-        (system / "train.py").write_text(TRAINER)
+        add_stand_in(folder, name, "engine", framework="engine", python=HERE, packages=["engine"])
         lock = folder / f"envs/{name}.txt"
         lock.write_text("engine==1.0\n")
         os.utime(lock, (0, 0))
@@ -239,7 +217,8 @@ def test_a_changed_recipe_reruns_the_runs_of_its_systems_alone(changed, place):
         (system / "uv.toml").write_text("no-build = true\n")
     else:
         other = {"packages": ["engine>=1"], "python": f">={HERE}"}[changed]
-        (system / "system.yaml").write_text(yaml.safe_dump(SYSTEM | {changed: other}))
+        described = yaml.safe_load((system / "system.yaml").read_text())
+        (system / "system.yaml").write_text(yaml.safe_dump(described | {changed: other}))
     assert place.planned(MEASURED) == {"train": 1, "measure": 1}
     before = place.records()
     said = place.measure()

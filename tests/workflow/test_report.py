@@ -107,7 +107,7 @@ def test_each_call_of_the_readme_works(call: str, finished_benchmark: Benchmark)
         ("workflow/reperf/drawing/figures.py", {"draw_figures"}, {"train", "measure", "summarise"}),
         ("workflow/reperf/measuring/statistics.py", {"summarise"}, {"train", "measure"}),
         ("workflow/reperf/measuring/measure.py", {"measure"}, {"train", "convert"}),
-        ("workflow/systems/pytorch/train.py", {"train"}, {"environment", "convert"}),
+        ("workflow/systems/pytorch/resnet50.py", {"train"}, {"environment", "convert"}),
         ("workflow/reperf/training/launch.py", set(), {"train", "measure", "summarise", "report"}),
     ],
 )

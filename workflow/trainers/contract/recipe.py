@@ -13,11 +13,7 @@ A recipe is a module of trainers.recipes that needs numpy alone and has
 A shape is a dictionary of whole numbers, such as {"image_size": 224}.
 """
 
-import hashlib
-import zlib
 from typing import NamedTuple
-
-import numpy as np
 
 INTERFACE = (
     "OPTIMIZER",
@@ -52,46 +48,10 @@ def optimizer_of(recipe, flags):
 
 def parameters(recipe, shape):
     """The number of trainable parameters of a recipe's model at a shape."""
-    sizes = recipe.weight_shapes(shape).values()
-    return sum(int(np.prod(size, dtype=np.int64)) for size in sizes)
-
-
-def initial_weights(recipe, flags):
-    """The weights that training starts from, the same in every framework to the bit.
-
-    Each has a seed of its own, so that a process which holds some of them makes only those.
-
-    Yields:
-        Name and float32 array, in the recipe's order.
-    """
-    for name, size in recipe.weight_shapes(flags.shape).items():
-        yield name, initial_weight(recipe, flags, name, size)
-
-
-def initial_weight(recipe, flags, name, size):
-    """One of initial_weights."""
-    # The one generator of numpy's whose numbers no version changes.
-    random = np.random.RandomState([flags.seed, zlib.crc32(name.encode())])
-    return recipe.start(name, size, random, flags.proof)
-
-
-def synthetic_batch(recipe, flags, rank):
-    """A rank's batch where no data is read: noise, the same in every framework."""
-    random = np.random.RandomState([flags.seed, rank])
-    return recipe.synthetic_batch(flags.shape, flags.batch_size, random)
-
-
-def uniform(random, size, bound):
-    """float32 numbers between -bound and bound, of 65,536 equally likely ones."""
-    drawn = np.frombuffer(random.bytes(2 * int(np.prod(size))), "<u2").astype(np.float32)
-    drawn -= np.float32(32767.5)
-    drawn *= np.float32(bound / 32768)
-    return drawn.reshape(size)
-
-
-def digest(weights):
-    """A short digest of arrays of weights."""
-    seen = hashlib.sha256()
-    for weight in weights:
-        seen.update(np.ascontiguousarray(weight, np.float32))
-    return seen.hexdigest()[:16]
+    total = 0
+    for size in recipe.weight_shapes(shape).values():
+        count = 1
+        for extent in size:
+            count *= extent
+        total += count
+    return total

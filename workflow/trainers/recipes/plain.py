@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from trainers.contract.recipe import uniform
+from trainers.contract.weights import uniform
 
 
 def decays(name):

@@ -6,7 +6,8 @@ in a bottleneck's 3x3 convolution, where the paper does so in its first 1x1.
 
 import numpy as np
 
-from trainers.contract.recipe import Sgd, uniform
+from trainers.contract.recipe import Sgd
+from trainers.contract.weights import uniform
 from trainers.inputs.images import CLASSES, check_size, noise
 
 EXPANSION = 4  # a block's output channels by its width

@@ -1,91 +1,126 @@
-"""Train with MXNet's Gluon and Horovod: one process per device, started by horovodnode."""
+"""Training any model with MXNet's Gluon and Horovod: one process per device."""
 
 import ctypes
-import itertools
 import os
-import platform
-import resource
+from types import MappingProxyType
+from typing import Mapping, NamedTuple
 
 import horovod
 import horovod.mxnet as hvd
 import mxnet as mx
-import resnet50
-import steplog
-from gluon_model import ResNet50Loss
 from mxnet import autograd
 from mxnet.contrib import amp
+
+from trainers.contract import process
+from trainers.contract.flags import parse_flags
+from trainers.contract.recipe import optimizer_of
+from trainers.contract.steplog import Refused, StepLog
+from trainers.contract.weights import digest, initial_weights
+from trainers.frameworks.mxnet.images import axes_from
+from trainers.frameworks.mxnet.inputs import synthetic_batches
 
 RANK = int(os.environ.get("HOROVOD_RANK", "0"))
 LOCAL_RANK = int(os.environ.get("HOROVOD_LOCAL_RANK", "0"))
 WORLD_SIZE = int(os.environ.get("HOROVOD_SIZE", "1"))
 
-# What the loss is multiplied by; a dynamic scale is MXNet's own and comes on top.
-FIXED_SCALES = {"none": 1.0, "static": resnet50.STATIC_LOSS_SCALE, "dynamic": 1.0}
+
+class Settings(NamedTuple):
+    """What a system sets, whatever it trains."""
+
+    versions: Mapping = MappingProxyType({})
+    """Of what else it uses, name -> version."""
+    gpu_environment: Mapping = MappingProxyType({})
+    """Environment variables that GPUs want, name -> value; what is set stays."""
+    gpu_groups: int = 0
+    """In how many groups GPUs' gradients are averaged; 0 leaves that to Horovod."""
 
 
-def run(input_batches, layout, more_versions=None, gpu_settings=None, gpu_groups=0):
+PLAIN = Settings()
+
+
+def run(recipe, model, batches, *, settings=PLAIN):
     """Train as the flags say.
 
     Args:
-        input_batches: gives, for flags, rank, world size and device, endless batches of uint8
-            images and float32 labels [N], on the device.
-        layout: how the images lie, "NHWC" or "NCHW".
-        more_versions: of what else is used, name -> version.
-        gpu_settings: environment variables that GPUs want, name -> value; what is set stays.
-        gpu_groups: in how many groups GPUs' gradients are averaged; 0 leaves that to Horovod.
+        recipe: the workload's numbers, a module of trainers.recipes.
+        model: makes, of flags and device, a HybridBlock that takes a batch and returns its mean
+            loss, [1]; its trainable parameters lie in the order of the recipe's weight_shapes, and
+            have their sizes, but filters lie in the device's layout of images.
+        batches: gives, for flags, rank, world size and device, endless batches of what is read, on
+            the device.
+        settings: what the system sets, whatever it trains.
     """
-    flags = steplog.parse_flags()
-    log = steplog.StepLog(flags, RANK, WORLD_SIZE)
+    flags = parse_flags(recipe)
+    log = StepLog(recipe, flags, RANK, WORLD_SIZE)
     with log.to_the_end():
-        device = prepare_device(flags, gpu_settings or {})
-        dtype, loss_scale = make_precision(flags)
-        data = input_batches(flags, RANK, WORLD_SIZE, device)
-        network = make_network(flags.seed, layout, device)
-        groups = gpu_groups if flags.device == "cuda" else 0
-        trainer = make_trainer(network, log.global_batch, FIXED_SCALES[loss_scale], groups)
-        backward = make_backward(trainer, loss_scale, device)
-        log.configured(
-            parameters=sum(weight.data().size for weight in network.trainable()),
-            framework=f"mxnet {mx.__version__}",
-            versions={
-                **versions(),
-                **(more_versions or {}),
-                "precision": f"{dtype}, loss scale {loss_scale}",
-            },
-            devices=hvd.allgather_object(device_name(device)),
-        )
-        for iteration in range(1, flags.iterations + 1):
-            images, labels = next(data)
-            with autograd.record():
-                loss = network(images, labels)
-                backward(loss)
-            trainer.step(1)
-            if log.prints(iteration):
-                # The loss is there before the gradients are: to fetch it would not wait for all.
-                mx.nd.waitall()
-                log.step(iteration, loss.asscalar().item())
-        digests = hvd.allgather_object(digest(network))
-        log.finished(digests, hvd.allgather_object(peak_memory(device)))
-        hvd.shutdown()
+        train(recipe, flags, log, make_model=model, make_batches=batches, settings=settings)
 
 
-def prepare_device(flags, gpu_settings):
+def train(recipe, flags, log, *, make_model, make_batches, settings):
+    """Train as `run` says, and log it."""
+    device = prepare_device(flags, settings)
+    dtype, loss_scale = make_precision(flags)
+    # A dynamic scale is MXNet's own and comes on top.
+    scale = recipe.STATIC_LOSS_SCALE if loss_scale == "static" else 1.0
+    if flags.input == "synthetic":
+        data = synthetic_batches(recipe, flags, RANK, device)
+    else:
+        data = make_batches(flags, RANK, WORLD_SIZE, device)
+    network = make_model(flags, device)
+    start_from(network, recipe, flags, device)
+    groups = settings.gpu_groups if flags.device == "cuda" else 0
+    trainer = make_trainer(
+        network,
+        optimizer_of(recipe, flags),
+        rate=recipe.learning_rate(log.global_batch),
+        loss_scale=scale,
+        groups=groups,
+    )
+    backward = make_backward(trainer, loss_scale, scale, device)
+    log.configured(
+        parameters=sum(weight.data().size for weight in trained_by(network)),
+        framework=f"mxnet {mx.__version__}",
+        versions={
+            **versions(),
+            **settings.versions,
+            "precision": f"{dtype}, loss scale {loss_scale}",
+        },
+        devices=hvd.allgather_object(device_name(device)),
+    )
+    for iteration in range(1, flags.iterations + 1):
+        batch = next(data)
+        with autograd.record():
+            loss = network(*batch)
+            backward(loss)
+        trainer.step(1)
+        if log.prints(iteration):
+            # The loss is there before the gradients are: to fetch it would not wait for all.
+            mx.nd.waitall()
+            log.step(iteration, loss.asscalar().item())
+    weights = (weight.data().asnumpy() for weight in trained_by(network))
+    digests = hvd.allgather_object(digest(weights))
+    log.finished(digests, hvd.allgather_object(peak_memory(device)))
+    hvd.shutdown()
+
+
+def prepare_device(flags, settings):
     """This process's device, ready, and connected to the other ranks'."""
     if flags.device == "cpu":
-        steplog.keep_to_own_cores(RANK, flags.threads)
+        process.keep_to_own_cores(RANK, flags.threads)
         mx.base.check_call(mx.base._LIB.MXSetNumOMPThreads(flags.threads))
         device = mx.cpu()
     else:
         # CUDA, MXNet and Horovod read these when they start, which is below.
         os.environ.setdefault("NVIDIA_TF32_OVERRIDE", "0")  # fp32 is fp32
-        for name, value in gpu_settings.items():
+        for name, value in settings.gpu_environment.items():
             os.environ.setdefault(name, value)
         if mx.context.num_gpus() <= LOCAL_RANK:
-            raise steplog.Refused(
+            raise Refused(
                 f"mxnet sees {mx.context.num_gpus()} GPUs, local rank {LOCAL_RANK} needs another; "
                 "allowed: a build for GPUs, such as the image of envs/mxnet.image.yaml, on GPUs"
             )
         device = mx.gpu(LOCAL_RANK)
+    mx.random.seed(flags.seed + RANK)  # what drops out
     hvd.init()
     return device
 
@@ -100,7 +135,7 @@ def make_precision(flags):
         The lowest data type and the loss scale: "none", "static" or "dynamic".
     """
     if flags.loss_scale != "none" and (flags.device, flags.precision) != ("cuda", "amp"):
-        raise steplog.Refused("--loss-scale is for float16, which needs --device cuda and amp")
+        raise Refused("--loss-scale is for float16, which needs --device cuda and amp")
     if flags.precision == "fp32":
         return "float32", "none"
     if flags.device == "cpu":
@@ -110,27 +145,36 @@ def make_precision(flags):
     return "float16", "static" if flags.loss_scale == "none" else flags.loss_scale
 
 
-def make_network(seed, layout, device):
-    """The model and its loss, compiled at the first call, with the agreed weights."""
-    network = ResNet50Loss(layout, device)
+def start_from(network, recipe, flags, device):
+    """Give a model the recipe's weights, on its device; it is compiled at the first call."""
     network.initialize(mx.init.Zero(), ctx=device)
-    network.start_from(resnet50.initial_weights(seed))
+    start = initial_weights(recipe, flags)
+    for weight in trained_by(network):
+        name, value = next(start)
+        if value.ndim == 4:  # filters, [out, in, height, width]
+            value = value.transpose(axes_from("NCHW", device))
+        weight.set_data(mx.nd.array(value))
+        weight.wd_mult = float(recipe.decays(name))
     network.hybridize(static_alloc=True, static_shape=True)
-    return network
 
 
-def make_trainer(network, global_batch, loss_scale, groups):
+def trained_by(network):
+    """The parameters that are trained, in the order in which a sample passes them."""
+    return [one for one in network.collect_params().values() if one.grad_req != "null"]
+
+
+def make_trainer(network, optimizer, *, rate, loss_scale, groups):
     """SGD on gradients that Horovod averages over the ranks."""
     settings = {
-        "learning_rate": resnet50.learning_rate(global_batch),
-        "momentum": resnet50.MOMENTUM,
-        "wd": resnet50.WEIGHT_DECAY,
+        "learning_rate": rate,
+        "momentum": optimizer.momentum,
+        "wd": optimizer.weight_decay,
         "rescale_grad": 1 / loss_scale,
     }
     return hvd.DistributedTrainer(network.collect_params(), "sgd", settings, num_groups=groups)
 
 
-def make_backward(trainer, loss_scale, device):
+def make_backward(trainer, loss_scale, fixed, device):
     """A function that computes the gradients of a loss, scaled."""
     if loss_scale == "dynamic":
         amp.init_trainer(trainer)
@@ -139,25 +183,12 @@ def make_backward(trainer, loss_scale, device):
             with amp.scale_loss(loss, trainer) as scaled:
                 scaled.backward()
     else:
-        scale = mx.nd.full(1, FIXED_SCALES[loss_scale], ctx=device)
+        scale = mx.nd.full(1, fixed, ctx=device)
 
         def backward(loss):
             loss.backward(scale)
 
     return backward
-
-
-def synthetic_batches(flags, rank, device, layout):
-    """Endlessly the same batch of resnet50.synthetic_batch, on the device."""
-    images, labels = resnet50.synthetic_batch(flags, rank)
-    images = images.transpose(["NHWC".index(axis) for axis in layout])
-    batch = mx.nd.array(images, device, "uint8"), mx.nd.array(labels, device, "float32")
-    return itertools.repeat(batch)
-
-
-def digest(network):
-    """A short digest of all weights."""
-    return resnet50.digest(weight.data().asnumpy() for weight in network.trainable())
 
 
 def peak_memory(device):
@@ -168,7 +199,7 @@ def peak_memory(device):
     if device.device_type == "gpu":
         free, total = mx.context.gpu_memory_info(device.device_id)
         return total - free
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return process.peak_memory()
 
 
 def device_name(device):
@@ -183,7 +214,7 @@ def device_name(device):
 
 def versions():
     return {
-        "python": platform.python_version(),
+        "python": process.python_version(),
         "mxnet": mx.__version__,
         "horovod": horovod.__version__,
     }

@@ -1,15 +1,14 @@
-"""ResNet-50 v1.5 in MXNet's Gluon, with 25,557,032 parameters, and its loss.
-
-Source: He et al., Deep Residual Learning for Image Recognition (2015). v1.5 halves the resolution
-in a bottleneck's 3x3 convolution, where the paper does so in its first 1x1.
+"""ResNet-50 v1.5 in MXNet's Gluon; trainers/recipes/resnet50.py says what it is.
 
 Where the build has them, a batch norm and what follows it are one kernel: oneDNN's on a CPU, those
 of NVIDIA's container on a GPU.
 """
 
 import mxnet as mx
-import resnet50
 from mxnet.gluon import nn
+
+from trainers.frameworks.mxnet.images import Normalize, is_nvidias, layout_on
+from trainers.recipes import resnet50
 
 ONEDNN = any(
     name in ("MKLDNN", "ONEDNN") and feature.enabled
@@ -17,26 +16,17 @@ ONEDNN = any(
 )
 
 
-class ResNet50Loss(nn.HybridBlock):
-    """Takes uint8 images and float32 labels [N], returns their mean smoothed cross-entropy, [1].
+class ResNet50(nn.HybridBlock):
+    """Takes uint8 images in the device's layout and labels [N].
 
-    Images arrive as bytes and are normalised here, on the device: a quarter of the traffic.
-    Its trainable parameters lie in the order of resnet50.initial_weights.
-
-    Args:
-        images: how the images lie, "NHWC" or "NCHW".
-        device: on which it is to train.
+    It returns their mean smoothed cross-entropy, [1].
     """
 
-    def __init__(self, images, device):
+    def __init__(self, flags, device):
         super().__init__()
         layers = Layers(device)
-        self._image_axes = [images.index(axis) for axis in layers.layout]
-        self._filter_axes = ["NCHW".index(axis) for axis in layers.layout]
-        shape = [3 if axis == "C" else 1 for axis in layers.layout]
-        self.mean = self.params.get_constant("mean", mx.nd.array(resnet50.MEAN).reshape(shape))
-        self.std = self.params.get_constant("std", mx.nd.array(resnet50.STD).reshape(shape))
         self.body = nn.HybridSequential()
+        self.body.add(Normalize(device))
         self.body.add(layers.conv(3, 64, 7, stride=2), layers.norm_relu(64))
         self.body.add(nn.MaxPool2D(3, strides=2, padding=1, layout=layers.layout))
         for _, *shape in resnet50.BLOCKS:
@@ -44,26 +34,11 @@ class ResNet50Loss(nn.HybridBlock):
         self.body.add(nn.GlobalAvgPool2D(layout=layers.layout))
         self.classify = nn.Dense(resnet50.CLASSES, in_units=resnet50.FEATURES)
 
-    def hybrid_forward(self, F, images, labels, mean, std):
-        images = F.transpose(images, self._image_axes)
-        x = F.broadcast_div(F.broadcast_sub(F.cast(images, "float32"), mean), std)
-        log_chances = F.log_softmax(self.classify(self.body(x)))
+    def hybrid_forward(self, F, images, labels):
+        log_chances = F.log_softmax(self.classify(self.body(images)))
         of_labels = F.mean(F.pick(log_chances, labels))
         of_all = F.mean(log_chances)
         return (resnet50.LABEL_SMOOTHING - 1) * of_labels - resnet50.LABEL_SMOOTHING * of_all
-
-    def start_from(self, weights):
-        """Set the trainable parameters to those of resnet50.initial_weights."""
-        for parameter, (name, value) in zip(self.trainable(), weights.items(), strict=True):
-            if value.ndim == 4:
-                parameter.set_data(mx.nd.array(value.transpose(self._filter_axes)))
-            else:
-                parameter.set_data(mx.nd.array(value))
-            parameter.wd_mult = float(resnet50.decays(name))
-
-    def trainable(self):
-        """The parameters that are trained, in the order in which an image passes them."""
-        return [one for one in self.collect_params().values() if one.grad_req != "null"]
 
 
 class Bottleneck(nn.HybridBlock):
@@ -105,16 +80,12 @@ class NvidiaNormAddReLU(nn.BatchNorm):
 
 
 class Layers:
-    """Makes layers for one device, in the layout that is best there.
-
-    NVIDIA's kernels for Tensor Cores want channels last; other builds' batch norm is slow then, and
-    on a CPU there is none.
-    """
+    """Makes layers for one device."""
 
     def __init__(self, device):
         self._on_cpu = device.device_type == "cpu"
-        self._nvidia = not self._on_cpu and hasattr(mx.nd, "BatchNormAddRelu")
-        self.layout = "NHWC" if self._nvidia else "NCHW"
+        self._nvidia = is_nvidias(device)
+        self.layout = layout_on(device)
         self._settings = {
             "axis": self.layout.index("C"),
             "epsilon": resnet50.BATCH_NORM_EPSILON,

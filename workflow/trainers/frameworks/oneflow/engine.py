@@ -1,30 +1,50 @@
-"""Training with OneFlow, after it has been imported: one static graph for the whole iteration."""
+"""Training any model with OneFlow: one process per device, one static graph for an iteration.
+
+Importing this imports OneFlow: see trainers/frameworks/oneflow/before.py.
+"""
 
 import json
-import platform
-import resource
 import time
 
 import numpy as np
 import oneflow as flow
-import resnet50
-from batches import input_batches
-from model import ResNet50
 from oneflow import nn, sysconfig
-from steplog import Refused
+
+from trainers.contract import process
+from trainers.contract.recipe import optimizer_of
+from trainers.contract.steplog import Refused
+from trainers.contract.weights import digest, initial_weights
+from trainers.frameworks.oneflow.images import CHANNELS_LAST
+from trainers.frameworks.oneflow.inputs import FixedBatch
 
 RANK = flow.env.get_rank()
 WORLD_SIZE = flow.env.get_world_size()
 
 
-def train(flags, log):
-    """Train as the flags say."""
-    scaler = make_scaler(flags)
+def train(recipe, flags, log, *, make_model, make_batches):
+    """Train as the flags say.
+
+    Args:
+        recipe: the workload's numbers, a module of trainers.recipes.
+        flags: what is asked for.
+        log: this rank's step log.
+        make_model: makes of the flags a module that takes all ranks' batch and returns losses [n],
+            split over the ranks, as many on each; their mean is the loss. Its parameters lie in the
+            order of the recipe's weight_shapes, and have their sizes, but filters have their
+            channels last where images do.
+        make_batches: makes, of flags, rank and world size, a module whose call gives all ranks'
+            batch of what is read.
+    """
+    scaler = make_scaler(recipe, flags)
     prepare_device(flags)
-    batches = input_batches(flags, RANK, WORLD_SIZE)
-    model = ResNet50(flags.seed, fused=flags.precision == "amp")
+    if flags.input == "synthetic":
+        batches = FixedBatch(recipe, flags, RANK)
+    else:
+        batches = make_batches(flags, RANK, WORLD_SIZE)
+    model = make_model(flags)
+    start_from(model, recipe, flags)
     model.to_global(flow.placement.all(flags.device), flow.sbp.broadcast)
-    optimizer = make_optimizer(model, log.global_batch)
+    optimizer = make_optimizer(model, recipe, flags, log.global_batch)
     iterate = Iteration(flags.precision == "amp", model, batches, optimizer, scaler)
     log.configured(
         parameters=sum(weight.numel() for weight in model.parameters()),
@@ -38,19 +58,18 @@ def train(flags, log):
             # A graph's outputs can be fetched before it has come to its end.
             flow._oneflow_internal.eager.Sync()
             log.step(iteration, losses.to_local().numpy().mean().item())
-    log.finished(of_all_ranks(digest(model)), of_all_ranks(peak_memory(flags)))
+    # This rank's copy of all weights.
+    weights = (weight.to_local().numpy() for weight in model.parameters())
+    log.finished(of_all_ranks(digest(weights)), of_all_ranks(peak_memory(flags)))
     leave_together()
 
 
 class Iteration(nn.Graph):
-    """A call trains on a batch and returns each image's loss, [N of all ranks], split over them."""
+    """A call trains on a batch and returns the model's losses, split over the ranks."""
 
     def __init__(self, mixed_precision, model, batches, optimizer, scaler):
         super().__init__()
         self.model, self.batches = model, batches
-        self.normalize = nn.CropMirrorNormalize(
-            color_space="RGB", mean=resnet50.MEAN, std=resnet50.STD
-        )
         self.add_optimizer(optimizer)
         self.config.enable_amp(mixed_precision)
         self.config.allow_fuse_add_to_output(True)
@@ -59,16 +78,40 @@ class Iteration(nn.Graph):
             self.set_grad_scaler(scaler)
 
     def build(self):
-        images, labels, *mirrored = self.batches()
-        logits = self.model(self.normalize(images, *mirrored))
-        losses = nn.functional.cross_entropy(
-            logits, labels, reduction="none", label_smoothing=resnet50.LABEL_SMOOTHING
-        )
+        losses = self.model(*self.batches())
         losses.mean().backward()
         return losses
 
 
-def make_scaler(flags):
+def start_from(model, recipe, flags):
+    """Give a model the recipe's weights."""
+    start = initial_weights(recipe, flags)
+    with flow.no_grad():
+        for weight in model.parameters():
+            _, value = next(start)
+            last = CHANNELS_LAST and value.ndim == 4  # filters, [out, in, height, width]
+            weight.copy_(flow.tensor(value.transpose(0, 2, 3, 1) if last else value))
+
+
+def make_optimizer(model, recipe, flags, global_batch):
+    """SGD with two groups of weights, decayed and not, for a model whose weights are global."""
+    groups = {True: [], False: []}
+    names = iter(recipe.weight_shapes(flags.shape))
+    for weight in model.parameters():
+        groups[recipe.decays(next(names))].append(weight)
+    settings = optimizer_of(recipe, flags)
+    return flow.optim.SGD(
+        [
+            {"params": weights, "weight_decay": settings.weight_decay if decayed else 0.0}
+            for decayed, weights in groups.items()
+            if weights
+        ],
+        lr=recipe.learning_rate(global_batch),
+        momentum=settings.momentum,
+    )
+
+
+def make_scaler(recipe, flags):
     """The scaler of the loss, or None; mixed precision is float16."""
     mixed = flags.precision == "amp"
     if mixed and flags.device == "cpu":
@@ -78,7 +121,7 @@ def make_scaler(flags):
     if not mixed:
         raise Refused("--loss-scale is for float16, which needs --device cuda and amp")
     if flags.loss_scale == "static":
-        return flow.amp.StaticGradScaler(resnet50.STATIC_LOSS_SCALE)
+        return flow.amp.StaticGradScaler(recipe.STATIC_LOSS_SCALE)
     return flow.amp.GradScaler()
 
 
@@ -90,21 +133,6 @@ def prepare_device(flags):
         raise Refused("oneflow sees no GPU; run the image of envs/oneflow.image.yaml")
     else:
         flow.backends.cudnn.enable_conv_heuristic_search_algo(False)  # try all, take the fastest
-
-
-def make_optimizer(model, global_batch):
-    """SGD that decays all weights and the classifier's bias, but not batch norm."""
-    groups = {True: [], False: []}
-    for name, weight in zip(model.names, model.parameters(), strict=True):
-        groups[resnet50.decays(name)].append(weight)
-    return flow.optim.SGD(
-        [
-            {"params": groups[True], "weight_decay": resnet50.WEIGHT_DECAY},
-            {"params": groups[False], "weight_decay": 0.0},
-        ],
-        lr=resnet50.learning_rate(global_batch),
-        momentum=resnet50.MOMENTUM,
-    )
 
 
 def of_all_ranks(value):
@@ -123,11 +151,6 @@ def leave_together():
         time.sleep(1)  # or it may be gone before the others have the server's answer, and abort
 
 
-def digest(model):
-    """A short digest of this rank's copy of all weights."""
-    return resnet50.digest(weight.to_local().numpy() for weight in model.parameters())
-
-
 def peak_memory(flags):
     """Bytes: all that is in use on a GPU, or the most that this process took of the memory.
 
@@ -135,7 +158,7 @@ def peak_memory(flags):
     """
     if flags.device == "cuda":
         return int(flow._oneflow_internal.GetCUDAMemoryUsed() * 2**20)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return process.peak_memory()
 
 
 def device_name(flags):
@@ -143,7 +166,7 @@ def device_name(flags):
 
 
 def versions(flags):
-    found = {"python": platform.python_version(), "oneflow": flow.__version__}
+    found = {"python": process.python_version(), "oneflow": flow.__version__}
     if flags.device == "cuda":
         found["cuda"] = str(sysconfig.get_cuda_version())
     found["precision"] = "float16" if flags.precision == "amp" else "float32"

@@ -1,50 +1,47 @@
-"""Batches for OneFlow's graphs: modules whose call gives all ranks' batch, split over the ranks.
-
-Each gives uint8 images [N, H, W, 3] and labels [N], and, where images are to be mirrored, which.
-"""
+"""Batches for OneFlow's graphs: modules whose call gives all ranks' batch, split over the ranks."""
 
 from pathlib import Path
 
 import oneflow as flow
-import resnet50
 from oneflow import nn
-from steplog import Refused
+
+from trainers.contract.steplog import Refused
+from trainers.contract.weights import synthetic_batch
+from trainers.inputs.images import AREA, ASPECT
 
 SPLIT = flow.sbp.split(0)
 
 
-def input_batches(flags, rank, world_size):
-    """The module that gives the batches that the flags ask for."""
-    if flags.input == "synthetic":
-        return FixedBatch(flags, rank)
-    if flags.input == "ofrecord":
-        return Records(flags, world_size)
-    raise Refused(f"OneFlow does not read --input {flags.input}; allowed: ofrecord, synthetic")
-
-
 class FixedBatch(nn.Module):
-    """The same batch again and again: nothing is read."""
+    """The ranks' synthetic batches again and again: nothing is read."""
 
-    def __init__(self, flags, rank):
+    def __init__(self, recipe, flags, rank):
         super().__init__()
-        images, labels = map(flow.tensor, resnet50.synthetic_batch(flags, rank))
+        batch = synthetic_batch(recipe, flags, rank)
+        self.names = [f"array{number}" for number in range(len(batch))]
         everywhere = flow.placement.all(flags.device)
-        self.register_buffer("images", images.to_global(everywhere, SPLIT))
-        self.register_buffer("labels", labels.to_global(everywhere, SPLIT))
+        for name, array in zip(self.names, batch):  # noqa: B905 - has no `strict` before 3.10
+            self.register_buffer(name, flow.tensor(array).to_global(everywhere, SPLIT))
 
     def forward(self):
-        return self.images, self.labels
+        return tuple(getattr(self, name) for name in self.names)
 
 
-class Records(nn.Module):
+class RecordImages(nn.Module):
     """Random parts of the images in OFRecord parts, of which each rank reads its share.
 
+    A call gives uint8 images [N, H, W, 3], labels [N], and which images are to be mirrored, [N].
+
     Raises:
-        Refused: the parts cannot be shared evenly.
+        Refused: these are no OFRecord parts, or they cannot be shared evenly.
     """
 
-    def __init__(self, flags, world_size):
+    def __init__(self, flags, rank, world_size):
         super().__init__()
+        if flags.input != "ofrecord":
+            raise Refused(
+                f"OneFlow does not read --input {flags.input}; allowed: ofrecord, synthetic"
+            )
         parts = [path for path in Path(flags.data).glob("part-*") if not path.suffix]
         if not parts or len(parts) % world_size:
             raise Refused(
@@ -52,7 +49,7 @@ class Records(nn.Module):
                 "allowed: a multiple of them"
             )
         self.device = flags.device
-        size, seed = flags.image_size, flags.seed
+        size, seed = flags.shape["image_size"], flags.seed
         everywhere = {
             "batch_size": flags.batch_size * world_size,
             "random_seed": seed,
@@ -74,8 +71,8 @@ class Records(nn.Module):
                 "encoded",
                 color_space="RGB",
                 random_seed=seed,
-                random_area=resnet50.AREA,
-                random_aspect_ratio=resnet50.ASPECT,
+                random_area=AREA,
+                random_aspect_ratio=ASPECT,
             )
             self.resize = nn.image.Resize(target_size=(size, size))
         else:
@@ -84,8 +81,8 @@ class Records(nn.Module):
                 target_width=size,
                 target_height=size,
                 seed=seed,
-                random_area=resnet50.AREA,
-                random_aspect_ratio=resnet50.ASPECT,
+                random_area=AREA,
+                random_aspect_ratio=ASPECT,
                 num_workers=flags.threads,
             )
 

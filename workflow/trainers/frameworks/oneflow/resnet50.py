@@ -1,47 +1,38 @@
-"""ResNet-50 v1.5 for OneFlow, with 25,557,032 parameters.
-
-Source: He et al., Deep Residual Learning for Image Recognition (2015). v1.5 halves the resolution
-in a bottleneck's 3x3 convolution, where the paper does so in its first 1x1.
-"""
-
-import os
+"""ResNet-50 v1.5 for OneFlow; trainers/recipes/resnet50.py says what it is."""
 
 import oneflow as flow
-import resnet50
 from oneflow import nn
 
-CHANNELS_LAST = os.environ.get("ONEFLOW_ENABLE_NHWC") == "1"  # OneFlow's layers go by it
+from trainers.frameworks.oneflow.images import CHANNELS_LAST, Normalize
+from trainers.recipes import resnet50
 
 
 class ResNet50(nn.Module):
-    """Takes normalised images [N, 3, H, W], or [N, H, W, 3] where channels are last.
+    """Takes uint8 images [N, H, W, 3], labels [N] and which images are mirrored, [N].
 
-    It returns logits [N, classes]. Its parameters lie in the order of resnet50.initial_weights,
-    with which it starts.
-
-    Args:
-        seed: of the initial weights.
-        fused: whether batch norm, addition and ReLU are one kernel, which only GPUs have.
+    The last may be left out. It returns each image's smoothed cross-entropy, [N].
     """
 
-    def __init__(self, seed, fused):
+    def __init__(self, flags):
         super().__init__()
-        norm_relu = nn.FusedBatchNorm2d if fused else NormReLU
+        self.normalize = Normalize()
+        # Batch norm, addition and ReLU are one kernel, which only GPUs have, and AMP uses.
+        norm_relu = nn.FusedBatchNorm2d if flags.precision == "amp" else NormReLU
         self.conv, self.norm = _conv(3, 64, 7, stride=2), _norm(norm_relu, 64)
         self.pool = nn.MaxPool2d(3, stride=2, padding=1)
         blocks = (Bottleneck(*shape, norm_relu) for _, *shape in resnet50.BLOCKS)
         self.blocks = nn.Sequential(*blocks)
         self.classify = nn.Linear(resnet50.FEATURES, resnet50.CLASSES)
-        start = resnet50.initial_weights(seed)
-        self.names = list(start)  # of the parameters, in their order
-        with flow.no_grad():
-            for weight, value in zip(self.parameters(), start.values(), strict=True):
-                last = CHANNELS_LAST and value.ndim == 4
-                weight.copy_(flow.tensor(value.transpose(0, 2, 3, 1) if last else value))
 
-    def forward(self, images):
+    def forward(self, images, labels, *mirrored):
+        images = self.normalize(images, *mirrored)
         x = self.blocks(self.pool(self.norm(self.conv(images))))
-        return self.classify(x.mean((1, 2) if CHANNELS_LAST else (2, 3)))
+        return nn.functional.cross_entropy(
+            self.classify(x.mean((1, 2) if CHANNELS_LAST else (2, 3))),
+            labels,
+            reduction="none",
+            label_smoothing=resnet50.LABEL_SMOOTHING,
+        )
 
 
 class Bottleneck(nn.Module):

@@ -7,8 +7,9 @@ from paddle.distributed import fleet
 
 from trainers.contract import process
 from trainers.contract.aborts import abort_late
-from trainers.contract.recipe import digest, initial_weights, optimizer_of
+from trainers.contract.recipe import optimizer_of
 from trainers.contract.steplog import Refused
+from trainers.contract.weights import digest, initial_weights
 from trainers.frameworks.paddle.before import RANK, WORLD_SIZE
 from trainers.frameworks.paddle.inputs import synthetic_batches
 

@@ -4,8 +4,8 @@ import itertools
 
 import paddle
 
-from trainers.contract.recipe import synthetic_batch
 from trainers.contract.steplog import Refused
+from trainers.contract.weights import synthetic_batch
 
 
 def synthetic_batches(recipe, flags, rank):

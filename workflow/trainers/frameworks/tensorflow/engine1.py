@@ -10,8 +10,9 @@ from tensorflow.python.client import device_lib
 
 from trainers.contract import process
 from trainers.contract.flags import parse_flags
-from trainers.contract.recipe import digest, synthetic_batch
+from trainers.contract.recipe import optimizer_of
 from trainers.contract.steplog import Refused, StepLog
+from trainers.contract.weights import digest, synthetic_batch
 from trainers.frameworks.tensorflow.inputs import on_threads
 from trainers.frameworks.tensorflow.layers import Layers
 from trainers.frameworks.tensorflow.shared import (
@@ -51,18 +52,19 @@ def run(recipe, model, dataset, dali):
     flags = parse_flags(recipe)
     log = StepLog(recipe, flags, RANK, WORLD_SIZE)
     with log.to_the_end():
-        train(recipe, flags, log, model, (dataset, dali))
+        train(recipe, flags, log, make_model=model, make_dataset=dataset, make_dali=dali)
 
 
-def train(recipe, flags, log, make_model, readers):
+def train(recipe, flags, log, *, make_model, make_dataset, make_dali):
+    """Train as `run` says, and log it."""
     loss_scale = choose_loss_scale(recipe, flags)
     settings, device = prepare_device(flags)
-    batch, start_input = make_input(recipe, flags, *readers)
+    batch, start_input = make_input(recipe, flags, make_dataset, make_dali)
     weights, starts = make_weights(recipe, flags)
     layers = Layers(weights)
     layers.seed = make_seed(flags)
     loss = make_model(flags, layers)(*batch)
-    update = make_update(recipe, recipe.learning_rate(log.global_batch), loss_scale, loss, weights)
+    update = make_update(recipe, flags, log.global_batch, loss, weights)
     iterate = tf.group(update, *tf.get_collection(tf.GraphKeys.UPDATE_OPS))
     with tf.control_dependencies([iterate]):
         loss = tf.identity(loss)  # fetching it waits for the whole iteration
@@ -137,14 +139,14 @@ def gpu_name(settings):
     )
 
 
-def make_input(recipe, flags, dataset, dali):
+def make_input(recipe, flags, make_dataset, make_dali):
     """The tensors of the next batch, and what a session starts them with.
 
     Raises:
         Refused: there is no such data.
     """
     if flags.dali and flags.input != "synthetic":
-        return dali(flags, RANK, WORLD_SIZE, LOCAL_RANK), lambda session: None
+        return make_dali(flags, RANK, WORLD_SIZE, LOCAL_RANK), lambda session: None
     feed = {}
     if flags.input == "synthetic":
         arrays = synthetic_batch(recipe, flags, RANK)
@@ -152,7 +154,7 @@ def make_input(recipe, flags, dataset, dali):
         feed = {tf.placeholder(array.dtype, array.shape): array for array in arrays}
         batches = tf.data.Dataset.from_tensors(tuple(feed)).repeat()
     else:
-        batches = on_threads(dataset(flags, RANK, WORLD_SIZE), flags.threads)
+        batches = on_threads(make_dataset(flags, RANK, WORLD_SIZE), flags.threads)
     if flags.device == "cuda":
         batches = batches.apply(tf.data.experimental.prefetch_to_device("/gpu:0"))
     iterator = tf.data.make_initializable_iterator(batches)
@@ -184,12 +186,14 @@ def make_seed(flags):
         return tf.stack([tf.constant((flags.seed + RANK) % 2**31), iteration])
 
 
-def make_update(recipe, learning_rate, loss_scale, loss, weights):
+def make_update(recipe, flags, global_batch, loss, weights):
     """The operation that updates the weights.
 
     SGD on gradients that Horovod averages over the ranks, in mixed precision if scaled.
     """
-    optimizer = tf.train.MomentumOptimizer(learning_rate, recipe.OPTIMIZER.momentum)
+    momentum, decay = optimizer_of(recipe, flags)
+    optimizer = tf.train.MomentumOptimizer(recipe.learning_rate(global_batch), momentum)
+    loss_scale = choose_loss_scale(recipe, flags)
     if loss_scale is not None:
         optimizer = tf.train.experimental.enable_mixed_precision_graph_rewrite(
             optimizer, loss_scale
@@ -197,7 +201,7 @@ def make_update(recipe, learning_rate, loss_scale, loss, weights):
     optimizer = hvd.DistributedOptimizer(optimizer, sparse_as_dense=True)
     variables = list(weights.values())
     averaged = [gradient for gradient, _ in optimizer.compute_gradients(loss, variables)]
-    gradients = decayed(recipe, weights, dense(weights, averaged))
+    gradients = decayed(recipe, decay, weights, dense(weights, averaged))
     return optimizer.apply_gradients(zip(gradients, variables))  # noqa: B905 - Python 3.7
 
 

@@ -12,8 +12,9 @@ import tensorflow as tf
 
 from trainers.contract import process
 from trainers.contract.flags import parse_flags
-from trainers.contract.recipe import digest, synthetic_batch
+from trainers.contract.recipe import optimizer_of
 from trainers.contract.steplog import Refused, StepLog
+from trainers.contract.weights import digest, synthetic_batch
 from trainers.frameworks.tensorflow.inputs import on_threads
 from trainers.frameworks.tensorflow.layers import Layers, own_variable
 from trainers.frameworks.tensorflow.shared import (
@@ -46,10 +47,11 @@ def run(recipe, model, dataset):
     flags = parse_flags(recipe)
     logs = [StepLog(recipe, flags, rank, WORLD_SIZE) for rank in RANKS]
     with logs[0].to_the_end():
-        train(recipe, flags, logs, model, dataset)
+        train(recipe, flags, logs, make_model=model, make_dataset=dataset)
 
 
-def train(recipe, flags, logs, make_model, dataset):
+def train(recipe, flags, logs, *, make_model, make_dataset):
+    """Train as `run` says, and log it."""
     dtype = make_precision(flags)
     devices = prepare_devices(flags)
     # A worker of several nodes has one device, and finds it itself.
@@ -58,7 +60,7 @@ def train(recipe, flags, logs, make_model, dataset):
         if CLUSTER
         else tf.distribute.MirroredStrategy(devices)
     )
-    next_batch = make_input(recipe, flags, strategy, dataset)
+    next_batch = make_input(recipe, flags, strategy, make_dataset)
     with strategy.scope():
         weights = {
             name: tf.Variable(value, name=name) for name, value in start_weights(recipe, flags)
@@ -129,7 +131,7 @@ def prepare_devices(flags):
     return [f"GPU:{number}" for number in range(LOCAL_DEVICES)]
 
 
-def make_input(recipe, flags, strategy, dataset):
+def make_input(recipe, flags, strategy, make_dataset):
     """What gives each replica its next batch, on its device."""
     if flags.input == "synthetic":
 
@@ -144,7 +146,7 @@ def make_input(recipe, flags, strategy, dataset):
     def of_ranks(_):
         turns = tf.data.Dataset.range(LOCAL_DEVICES).repeat()
         in_turn = tf.data.Dataset.choose_from_datasets(
-            [dataset(flags, rank, WORLD_SIZE) for rank in RANKS], turns
+            [make_dataset(flags, rank, WORLD_SIZE) for rank in RANKS], turns
         )
         return on_threads(in_turn, flags.threads * LOCAL_DEVICES)
 
@@ -155,6 +157,7 @@ def make_step(recipe, flags, layers, model, learning_rate):
     """One replica's iteration: takes its number and a batch, updates weights, returns the loss."""
     weights = list(layers.weights.values())
     velocities = [tf.Variable(tf.zeros_like(weight), trainable=False) for weight in weights]
+    momentum, decay = optimizer_of(recipe, flags)
     kind = DynamicLossScale if flags.loss_scale == "dynamic" else LossScale
     scale = kind(recipe, flags)
 
@@ -165,7 +168,7 @@ def make_step(recipe, flags, layers, model, learning_rate):
             scaled = scale.value * loss
         gradients = dense(layers.weights, tape.gradient(scaled, weights))
         unscaled = [gradient / scale.value for gradient in gradients]
-        return loss, decayed(recipe, layers.weights, unscaled)
+        return loss, decayed(recipe, decay, layers.weights, unscaled)
 
     if flags.compile:
         differentiate = tf.function(differentiate, jit_compile=True, autograph=False)
@@ -178,7 +181,7 @@ def make_step(recipe, flags, layers, model, learning_rate):
                 accum=velocity.handle,
                 lr=learning_rate,
                 grad=gradient,
-                momentum=recipe.OPTIMIZER.momentum,
+                momentum=momentum,
             )
 
     def step(iteration, *batch):

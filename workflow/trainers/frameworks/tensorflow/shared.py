@@ -3,8 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from trainers.contract.recipe import initial_weights
 from trainers.contract.steplog import Refused
+from trainers.contract.weights import initial_weights
 
 
 def start_weights(recipe, flags):
@@ -38,9 +38,8 @@ def dense(weights, gradients):
     return [tf.convert_to_tensor(gradient) for gradient in gradients]
 
 
-def decayed(recipe, weights, gradients):
-    """Gradients, in the order of the weights, with the recipe's weight decay added to them."""
-    decay = recipe.OPTIMIZER.weight_decay
+def decayed(recipe, decay, weights, gradients):
+    """Gradients, in the order of the weights, with `decay` of those weights that it reaches."""
     return [
         gradient + decay * weight if recipe.decays(name) else gradient
         for (name, weight), gradient in zip(weights.items(), gradients)  # noqa: B905

@@ -8,8 +8,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from trainers.contract import process
 from trainers.contract.flags import parse_flags
-from trainers.contract.recipe import digest, initial_weights, optimizer_of
+from trainers.contract.recipe import optimizer_of
 from trainers.contract.steplog import Refused, StepLog
+from trainers.contract.weights import digest, initial_weights
 from trainers.frameworks.torch.inputs import on_device, synthetic_batches
 
 RANK = int(os.environ.get("RANK", "0"))

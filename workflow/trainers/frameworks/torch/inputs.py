@@ -5,7 +5,7 @@ import itertools
 
 import torch
 
-from trainers.contract.recipe import synthetic_batch
+from trainers.contract.weights import synthetic_batch
 
 
 def synthetic_batches(recipe, flags, rank, device):

@@ -1,0 +1,41 @@
+"""What models of images have in common in MXNet."""
+
+import mxnet as mx
+from mxnet.gluon import nn
+
+from trainers.inputs import images
+
+
+def is_nvidias(device):
+    """Whether NVIDIA's build of MXNet trains on one of its GPUs: it has kernels of its own."""
+    return device.device_type == "gpu" and hasattr(mx.nd, "BatchNormAddRelu")
+
+
+def layout_on(device):
+    """How images lie in memory where a device trains on them: "NHWC" or "NCHW".
+
+    NVIDIA's kernels for Tensor Cores want channels last; other builds' batch norm is slow then, and
+    on a CPU there is none.
+    """
+    return "NHWC" if is_nvidias(device) else "NCHW"
+
+
+def axes_from(layout, device):
+    """By which axes an array of a layout is transposed into that of a device."""
+    return [layout.index(axis) for axis in layout_on(device)]
+
+
+class Normalize(nn.HybridBlock):
+    """Takes uint8 images in the device's layout, returns normalised float32 ones.
+
+    Images arrive as bytes and are normalised on the device: a quarter of the traffic.
+    """
+
+    def __init__(self, device):
+        super().__init__()
+        shape = [3 if axis == "C" else 1 for axis in layout_on(device)]
+        self.mean = self.params.get_constant("mean", mx.nd.array(images.MEAN).reshape(shape))
+        self.std = self.params.get_constant("std", mx.nd.array(images.STD).reshape(shape))
+
+    def hybrid_forward(self, F, pixels, mean, std):
+        return F.broadcast_div(F.broadcast_sub(F.cast(pixels, "float32"), mean), std)

@@ -1,0 +1,50 @@
+"""What must be done before OneFlow is imported: the import starts its threads, and connects."""
+
+import os
+import socket
+import time
+from contextlib import contextmanager
+
+from trainers.contract import process
+from trainers.contract.aborts import abort_late
+from trainers.contract.flags import parse_flags
+from trainers.contract.steplog import StepLog
+
+RANK = int(os.environ.get("RANK", "0"))
+WORLD_SIZE = int(os.environ.get("WORLD_SIZE", "1"))
+
+
+@contextmanager
+def prepared(recipe):
+    """Import OneFlow and train within this; the process ends with the block.
+
+    Args:
+        recipe: the workload's numbers, a module of trainers.recipes.
+
+    Yields:
+        The flags and the step log.
+    """
+    flags = parse_flags(recipe)
+    log = StepLog(recipe, flags, RANK, WORLD_SIZE)
+    with log.to_the_end():
+        abort_late()
+        if flags.device == "cpu":
+            process.keep_to_own_cores(RANK, flags.threads)
+        elif flags.precision == "fp32":
+            os.environ["ONEFLOW_EP_CUDA_ENABLE_TF32_EXECUTION"] = "0"  # fp32 is fp32
+        else:
+            os.environ["ONEFLOW_ENABLE_NHWC"] = "1"  # as a GPU's float16 units want it
+        if RANK > 0:
+            _wait_for_head()
+        yield flags, log
+
+
+def _wait_for_head():
+    """Wait until the first rank listens: a rank that calls before then tries again 10 s later."""
+    head = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    while True:
+        try:
+            socket.create_connection(head, timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.1)

@@ -1,0 +1,20 @@
+"""What models of images have in common in OneFlow."""
+
+import os
+
+from oneflow import nn
+
+from trainers.inputs import images
+
+CHANNELS_LAST = os.environ.get("ONEFLOW_ENABLE_NHWC") == "1"  # OneFlow's layers go by it
+
+
+class Normalize(nn.CropMirrorNormalize):
+    """Takes uint8 images [N, H, W, 3] and, where some are to be mirrored, which, [N].
+
+    It returns normalised ones, [N, 3, H, W], or [N, H, W, 3] where channels are last. Images arrive
+    as bytes and are normalised on the device: a quarter of the traffic.
+    """
+
+    def __init__(self):
+        super().__init__(color_space="RGB", mean=images.MEAN, std=images.STD)
