@@ -25,7 +25,7 @@ SUITE = SMALL["suites"][0]
         ({"suites": [SUITE | {"name": "a" * 300}]}, ["aaa", "up to 100 characters"]),
         (
             {"suites": [SUITE | {"systems": [{"system": "oneflow", "variant": "no-clip"}]}]},
-            ["oneflow+no-clip", "bert-base", "resnet50"],
+            ["oneflow+no-clip", "no variant for resnet50", "static-loss-scale"],
         ),
         ({"suites": [SUITE | {"from": "/"}]}, ["from", "'/'", "name of a file or folder"]),
         ({"suites": [SUITE | {"from": "/dev/zero"}]}, ["from", "/dev/zero", "a file or a folder"]),
