@@ -115,7 +115,7 @@ def test_a_rank_that_hangs_ends_a_run_on_records_at_its_time_limit(
         )
     assert record.status == "timeout", log[-5000:]
     early = system in GIVES_UP and record.seconds < limit
-    end = "a rank waited in vain for another" if early else f"no end after {limit} s"
+    end = "a rank gave up waiting for another" if early else f"no end after {limit} s"
     assert record.reason.startswith(f"{end}; ")
     assert "last heard of at iteration" in record.reason
 

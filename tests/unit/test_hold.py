@@ -42,7 +42,7 @@ class TestCheckFolder:
         tmp_path.chmod(0o777 if closed else 0o755)
         said = as_another_user(tmp_path, "check_folder(Path())")
         where = tmp_path / closed
-        assert said == f"{where}: you may not write there; allowed: a folder where you may"
+        assert said == f"{where}: not writable; allowed: a folder that you may write to"
 
     @pytest.mark.parametrize("name", ["a:b", "a\nb"])
     def test_a_name_that_no_list_of_folders_holds_is_one_line(self, name, tmp_path):

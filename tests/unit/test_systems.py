@@ -147,7 +147,7 @@ def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path
             "{title: A, framework: t, about: x, variants: {../a: {about: x, flags: [-x]}}}",
             "variants.../a.[key]: got '../a'; String should match pattern",
         ),
-        ("title: A\nabout: x\ntitle: B", "'title' is there twice, in lines 1 and 3; allowed: each"),
+        ("title: A\nabout: x\ntitle: B", "'title' appears twice, in lines 1 and 3; allowed: each"),
         ("{title: A, framework: t, about: x, speed: 9}", "speed: unknown key; allowed: about, "),
         (
             "{title: A, framework: t, about: x, workloads: {vgg16: {precisions: {tpu: [fp32]}}}}",

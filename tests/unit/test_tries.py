@@ -36,9 +36,9 @@ def test_another_run_is_named_with_both_values():
         f"{record}: image_size is 64 by the run record, 96 by the configuration"
     )
     assert not_as_planned(RUN, TRAINER, CLUSTER) == (
-        f"{record}: the cluster's settings were other ones"
+        f"{record}: the cluster's settings have changed since"
     )
-    assert not_as_planned(RUN, "b" * 64, None) == f"{record}: the trainer was another one"
+    assert not_as_planned(RUN, "b" * 64, None) == f"{record}: the trainer has changed since"
 
 
 def test_a_record_of_the_first_version_names_no_trainer():

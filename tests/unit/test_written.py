@@ -19,33 +19,33 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 FAULTS = {
     "a key twice": (
         "repeats: 3\ntitle: a\nrepeats: 9\n",
-        "'repeats' is there twice, in lines 1 and 3; allowed: each key once",
+        "'repeats' appears twice, in lines 1 and 3; allowed: each key once",
     ),
     "a key twice inside": (
         "suites:\n- name: a\n  name: b\n",
-        "'name' is there twice, in lines 2 and 3; allowed: each key once",
+        "'name' appears twice, in lines 2 and 3; allowed: each key once",
     ),
-    "a key twice in braces": ("{title: a, title: b}", "'title' is there twice, in lines 1 and 1"),
-    "a key twice in other words": ("yes: 1\non: 2", "'on' is there twice, in lines 1 and 2"),
+    "a key twice in braces": ("{title: a, title: b}", "'title' appears twice, in lines 1 and 1"),
+    "a key twice in other words": ("yes: 1\non: 2", "'on' appears twice, in lines 1 and 2"),
     "a key twice in JSON": (
         '{"a": {"b": 1, "b": 2}}',
-        "'b' is there twice; allowed: each key once",
+        "'b' appears twice; allowed: each key once",
     ),
-    "a key twice in what is repeated": ("a: &a {x: 1, x: 2}\nb: *a", "'x' is there twice"),
+    "a key twice in what is repeated": ("a: &a {x: 1, x: 2}\nb: *a", "'x' appears twice"),
     "a list as a key": ("? [a]\n: 3", "line 1: a list or mapping as a key; allowed: text"),
-    "a bomb": (BOMB, "holds more than 100000 values; allowed: up to as many"),
-    "a list of itself": ("a: &a [*a]", "is nested more than 50 deep; allowed: up to as much"),
-    "deep brackets": ("a: " + "[" * 3000 + "]" * 3000, "is nested more than 50 deep"),
-    "deep braces": ("{a: " * 3000 + "}" * 3000, "is nested more than 50 deep"),
-    "deep dashes": ("- " * 3000 + "a", "is nested more than 50 deep"),
-    "deep keys": ("? " * 3000 + "a", "is nested more than 50 deep"),
-    "deep JSON": ('{"a":' * 60 + "1" + "}" * 60, "is nested more than 50 deep"),
-    "very deep JSON": ("[" * 100_000 + "]" * 100_000, "is nested more than 50 deep"),
+    "a bomb": (BOMB, "holds too many values; allowed: up to 100000"),
+    "a list of itself": ("a: &a [*a]", "is nested too deep; allowed: up to 50 levels"),
+    "deep brackets": ("a: " + "[" * 3000 + "]" * 3000, "is nested too deep"),
+    "deep braces": ("{a: " * 3000 + "}" * 3000, "is nested too deep"),
+    "deep dashes": ("- " * 3000 + "a", "is nested too deep"),
+    "deep keys": ("? " * 3000 + "a", "is nested too deep"),
+    "deep JSON": ('{"a":' * 60 + "1" + "}" * 60, "is nested too deep"),
+    "very deep JSON": ("[" * 100_000 + "]" * 100_000, "is nested too deep"),
     "many digits": ("repeats: " + "9" * 200_000, "line 1: a number of 200000 characters"),
     "many hexadecimal digits": ("a: 0x" + "f" * 200_000, "line 1: a number of 200002 characters"),
     "many digits of base 60": ("a: 1" + ":1" * 99_999, "line 1: a number of 199999 characters"),
-    "many values": (f"a: [{'b,' * 101_000}]", "holds more than 100000 values"),
-    "many bytes": ("a" * (LARGEST + 1), f"is larger than {LARGEST} bytes; allowed: up to as many"),
+    "many values": (f"a: [{'b,' * 101_000}]", "holds too many values; allowed"),
+    "many bytes": ("a" * (LARGEST + 1), f"is too large; allowed: up to {LARGEST} bytes"),
     "no month": ("title: 2024-13-45", "is not YAML: month must be in 1..12"),
     "a tab": ("title:\n\t- x", "is not YAML: line 2: while scanning for the next token found "),
     "a tag of Python": (
@@ -77,9 +77,9 @@ def test_what_is_no_file_is_one_line_and_nothing_is_waited_for(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     for path, fault in {
-        "/dev/zero": "is no file; allowed: a YAML or JSON file",
-        tmp_path: "is no file; allowed: a YAML or JSON file",
-        tmp_path / "pipe": "is no file; allowed: a YAML or JSON file",
+        "/dev/zero": "is not a file; allowed: a YAML or JSON file",
+        tmp_path: "is not a file; allowed: a YAML or JSON file",
+        tmp_path / "pipe": "is not a file; allowed: a YAML or JSON file",
         tmp_path / "loop": "Too many levels of symbolic links",
         tmp_path / "nowhere": "No such file or directory",
         tmp_path / ("a" * 300): "File name too long",
@@ -117,4 +117,4 @@ def test_the_doctor_reads_a_report_in_the_same_way(tmp_path: Path, capsys: pytes
     report.write_text(f"{text}\nrepeats: 9\n", encoding="utf-8")
     assert main(["doctor", "--profile", "local", "--configfile", str(report)]) != 0
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"reperf: {report}: 'repeats' is there twice, in lines ")
+    assert line.startswith(f"reperf: {report}: 'repeats' appears twice, in lines ")

@@ -82,7 +82,7 @@ def test_a_run_past_its_time_limit_is_tried_again_and_then_recorded(benchmark: B
     assert again == f"{run}tried again"
     assert second.startswith(f"{run}timeout: no end after 1 s")
     assert "failed: 1 of 1 cells failed: small-synthetic/pytorch/1n1g (timeout: " in incomplete
-    log = benchmark.folder / full_text.removeprefix("all that was said is in ")
+    log = benchmark.folder / full_text.removeprefix("the full output is in ")
     assert "Error in rule train" in log.read_text()
     assert last == f"run the failed cells again: {RERUN}"
     assert (cell(benchmark)["status"], cell(benchmark)["n"]) == ("timeout", 0)

@@ -152,7 +152,7 @@ class TestAFolderThatMoves:
         )
         assert answer.returncode != 0
         line = answer.stderr.splitlines()[-1]
-        assert line.startswith(f"reperf: {copy.folder}: has its rules here and its library in ")
+        assert line.startswith(f"reperf: {copy.folder}: has its rules here but its library in ")
         assert str(place.folder) in line
         assert "make .venv/reperf-installed" in line
 

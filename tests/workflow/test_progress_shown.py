@@ -136,7 +136,7 @@ def test_ctrl_c_leaves_the_terminal_as_it_was_and_nobody_trains(benchmark: Bench
         terminal.read_until()
         assert terminal.process.returncode == 1
         assert "Terminating processes on user request" in terminal.text
-        assert "all that was said is in logs/" in terminal.end
+        assert "the full output is in logs/" in terminal.end
         assert "Traceback" not in terminal.text
         assert terminal.is_as_before()
     finally:

@@ -12,9 +12,9 @@ from reperf.errors import ReperfError
 from reperf.text import printable
 
 INTERRUPTED = 130
-"""Exit status after Ctrl-C: what a shell says of a program that SIGINT ended."""
+"""Exit status after Ctrl-C: the one a shell gives a program that SIGINT ended."""
 NOBODY_READS = 141
-"""Exit status when `head` and the like have read enough: what a shell says after SIGPIPE."""
+"""Exit status when `head` and the like have read enough: the one a shell gives after SIGPIPE."""
 
 Done = TypeVar("Done")
 
@@ -23,8 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        The exit status: 0 well, 1 a ReperfError, 2 wrong arguments, INTERRUPTED, NOBODY_READS, or
-        what the command says of its own.
+        The exit status: 0 success, 1 a ReperfError, 2 wrong arguments, INTERRUPTED, NOBODY_READS,
+        or the command's own.
     """
     try:
         with _output():
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    # Some take half a second of libraries, during which Ctrl-C must be as quiet as later.
+    # Some import libraries for half a second, when Ctrl-C must be as quiet as later.
     from reperf.commands import archive, config, doctor, measure, runs  # noqa: PLC0415
 
     parser = _Parser(prog="reperf", description=__doc__)
@@ -55,25 +55,25 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser, and so those of its commands, whose complaints are printable."""
+    """A parser, like those of its commands, whose complaints are printable."""
 
     def error(self, message: str) -> NoReturn:
         super().error(printable(message))
 
 
 class _NobodyReads(Exception):
-    """Standard output is a pipe whose reader has gone."""
+    """Standard output is a pipe, and its reader has gone."""
 
 
 class _Output:
-    """Standard output that takes any character, and whose faults are told from other files'."""
+    """Standard output that takes any character, and tells its own faults from other files'."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
         encoding = self._stream.encoding or "utf-8"
-        # A character that the terminal's encoding lacks is shown as its escape.
+        # Characters that the terminal's encoding lacks are shown escaped.
         known = text.encode(encoding, "backslashreplace").decode(encoding)
         return self._do(self._stream.write, known)
 
@@ -87,7 +87,7 @@ class _Output:
         try:
             return act(*arguments)
         except OSError as error:
-            # What is left in the buffer would be written, and complained of, when Python ends.
+            # Python would write the rest of the buffer at its end, and complain.
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._stream.fileno())
             os.close(nowhere)
@@ -98,7 +98,7 @@ class _Output:
 
 @contextmanager
 def _output() -> Iterator[None]:
-    """Have all that the block prints go through _Output, to its last character."""
+    """Send all that the block prints through _Output, to the last character."""
     if sys.stderr is None:  # closed by the caller; print() would take standard output instead
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     if sys.stdout is None:

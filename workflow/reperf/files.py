@@ -13,14 +13,14 @@ from reperf.errors import ReperfError
 
 @contextmanager
 def whole_file(path: Path | str, mode: str = "w", durable: bool = True) -> Iterator[IO]:
-    """Open a file for writing that takes its name only when the block ends well.
+    """Open a file for writing; it gets its name only when the block ends well.
 
     The data is written beside `path` under a hidden temporary name, flushed to the disk and
-    renamed. When the block raises, the temporary file is removed and `path` is left as it was. What
-    an earlier writer left when it was killed is removed as well.
+    renamed. If the block raises, the temporary file is removed and `path` is left as it was. What
+    a killed writer left behind is removed as well.
 
     Args:
-        durable: wait until the disk holds the data, so that it outlives a power cut. Large files
+        durable: wait until the data is on the disk, so that it survives a power cut. Large files
             that can be made again need not wait.
 
     Raises:
@@ -42,7 +42,7 @@ def whole_file(path: Path | str, mode: str = "w", durable: bool = True) -> Itera
         partial.replace(path)
     except OSError as error:
         if error.filename and Path(error.filename) not in (partial, *path.parents):
-            raise  # another file's trouble, met inside the block
+            raise  # the block had trouble with another file
         raise ReperfError(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
         if partial.exists():
@@ -50,11 +50,11 @@ def whole_file(path: Path | str, mode: str = "w", durable: bool = True) -> Itera
 
 
 def remove_partials(folder: Path, name: str = "") -> None:
-    """Remove the half-written files in a folder that nobody writes any more.
+    """Remove the half-written files in a folder that nobody is writing any more.
 
     Args:
-        folder: where to look; not below it.
-        name: the file that they were to become; any, if left out.
+        folder: where to look; its subfolders are left alone.
+        name: the file that they were to become; left out, any file.
     """
     start = f".{name}." if name else "."
     for path in folder.iterdir():
@@ -71,7 +71,7 @@ def sha256(path: Path | str) -> str:
 
 
 def try_lock(stream: IO, how: int) -> bool:
-    """Lock a file without waiting; returns whether that was possible."""
+    """Lock a file without waiting; return whether that was possible."""
     try:
         fcntl.flock(stream, how | fcntl.LOCK_NB)
     except BlockingIOError:

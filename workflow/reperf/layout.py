@@ -17,13 +17,13 @@ ALL_SUMMARY = "results/summary.csv"
 FIGURE_KINDS = ("throughput", "speedup")
 FIGURE_SUFFIXES = ("svg", "png")
 FIGURES = "figures/{suite}"
-"""The beginning of the names of a suite's figures."""
+"""How the names of a suite's figures begin."""
 
 PUBLISHED = ROOT / "data" / "published"
 PUBLISHED_FILES = tuple(
     PUBLISHED / name for name in ("published.csv", "repeats.csv", "tables.yaml")
 )
-"""What the published part of a report is made from: numbers, repeats, definitions of tables."""
+"""What the published part of a report is made from: numbers, repeats, table definitions."""
 
 
 def tables_of(suite: str) -> list[str]:
@@ -35,7 +35,7 @@ def figure_files(stem: str) -> list[str]:
     """The files of a pair of figures.
 
     Args:
-        stem: path and beginning of their names.
+        stem: their path, up to the kind of figure.
     """
     return [f"{stem}-{kind}.{suffix}" for kind in FIGURE_KINDS for suffix in FIGURE_SUFFIXES]
 

@@ -1,4 +1,4 @@
-"""What this machine is: its CPUs, memory, GPUs and versions, as run records hold them."""
+"""This machine: its CPUs, memory, GPUs and versions, as run records hold them."""
 
 import os
 import platform
@@ -47,10 +47,10 @@ def gpus() -> tuple[Gpu, ...]:
 
 
 def resolve(report: Report) -> Report:
-    """The same report with its device decided: what all of its runs train on.
+    """The same report, with the device decided that all of its runs train on.
 
-    A Slurm cluster trains on its GPUs. This machine does so where it holds enough for every
-    topology: a report never mixes devices, or its cells could not be compared.
+    A Slurm cluster trains on its GPUs. So does this machine if it has enough for every topology: a
+    report never mixes devices, because its cells could not be compared.
     """
     if report.device != "auto":
         return report
@@ -72,7 +72,7 @@ def _best_device(report: Report) -> Literal["cpu", "cuda"]:
 
 
 def check_fits(report: Report) -> None:
-    """Refuse a report with a topology that cannot be held; its device is decided.
+    """Refuse a report with a topology that is too large; its device must be decided.
 
     Raises:
         ReperfError: names the suite, the topology and what is there.
@@ -114,7 +114,7 @@ def describe_host() -> Host:
 
 
 def _cpu_name() -> str:
-    """The processor as Linux names it; libraries that know more systems need a second."""
+    """The processor as Linux names it; libraries that know more systems take a second."""
     try:
         listed = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:

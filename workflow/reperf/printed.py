@@ -1,4 +1,4 @@
-"""How values are printed for people; an absent one is a dash."""
+"""How values are printed for people; an absent value is a dash."""
 
 import shlex
 from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ def published_speedup(cell: Any) -> str:  # noqa: ANN401 - pandas' named tuple
 
 
 def percent(value: Value) -> str:
-    """A share as percentage with one decimal: "97.5 %"."""
+    """A share as a percentage with one decimal: "97.5 %"."""
     return ABSENT if pd.isna(value) else f"{100 * value:.1f} %"
 
 
@@ -49,7 +49,7 @@ def day_and_time(iso: str) -> str:
 
 
 def shell(words: Iterable[str]) -> str:
-    """A command as one would type it."""
+    """A command as you would type it."""
     return shlex.join(words)
 
 
@@ -58,7 +58,7 @@ def as_printed(table: pd.DataFrame, group: str = "") -> pd.DataFrame:
 
     Args:
         table: as PublishedTable.wide gives it.
-        group: stands between groups of three digits.
+        group: separates groups of three digits.
     """
     return table.apply(_column_as_printed, group=group)
 

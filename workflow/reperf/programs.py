@@ -1,11 +1,11 @@
-"""Programs that may be missing on a machine, and are not needed to measure."""
+"""Programs that measuring does not need, and that a machine may lack."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
 
 
 def answer_of(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str | None:
-    """What a program prints; None if it is not there, cannot be started or fails.
+    """What a program prints; None if it is missing, cannot be started or fails.
 
     Args:
         environment: its environment variables; None for this process's own.

@@ -1,4 +1,4 @@
-"""Which runs can be run again, how, and whether a report is complete without."""
+"""Which runs can be run again, how, and whether a report is complete without them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,9 +36,10 @@ def rerun_command(profile: str) -> str:
 
 
 def complete(summary: Path, measurements: Path, output: Path, profile: str) -> None:
-    """Write the closing line of a report that is complete.
+    """Write the closing line of a report, if it is complete.
 
-    A cell with a run that failed is not; one whose runs all ended for good is, measured or not.
+    A cell is complete if all of its runs have ended for good, measured or not; one with a failed
+    run is not.
 
     Raises:
         ReperfError: some cells failed; the message names them and the command that reruns them.

@@ -1,22 +1,22 @@
-"""Text from outside, shown so that it can do nothing to a terminal, a page or a table.
+"""Text from outside, shown so that it can do no harm to a terminal, a page or a table.
 
-Logs, records, file names and titles may hold anything. A terminal obeys some characters, others
-begin a new line, turn the text around or cannot be seen; most may not stand in HTML or SVG at all.
+Logs, records, file names and titles may hold anything. A terminal obeys some characters; others
+begin a new line, reverse the text or are invisible; most are not allowed in HTML or SVG at all.
 """
 
 import re
 from unicodedata import category
 
 FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Characters that Unicode counts as letters, marks or symbols, and that nobody sees."""
+"""Invisible characters that Unicode counts as letters, marks or symbols."""
 
 _ESCAPED = re.compile(r"\\(?:[\\nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
-# What spreadsheets take for the beginning of a formula, whole widths included.
+# What spreadsheets take for the beginning of a formula, full-width characters included.
 _FORMULA = re.compile("'*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
 
 
 def printable(text: str) -> str:
-    r"""The text on one line: what is no visible character or space stands as its escape, `\x1b`."""
+    r"""The text on one line: all but visible characters and spaces is escaped, such as `\x1b`."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(char if _harmless(char) else _escape(char) for char in text)
@@ -29,10 +29,10 @@ def printable_lines(text: str) -> str:
 
 
 def as_field(text: str) -> str:
-    """The text for a field of a CSV file: printable, no formula, and `from_field` gives it back.
+    """The text for a field of a CSV file: printable, and no formula; `from_field` undoes this.
 
-    A field that a spreadsheet would take for a formula begins with an apostrophe. Text that is
-    harmless as it is stays as it is.
+    A field that a spreadsheet would take for a formula begins with an apostrophe. Harmless text
+    stays as it is.
     """
     shown = printable(text)
     if shown != text or _ESCAPED.search(text):

@@ -1,4 +1,4 @@
-"""Files that people write, in YAML or JSON: read so that nothing is taken or dropped silently."""
+"""Files that people write, in YAML or JSON: read so that nothing is dropped or guessed silently."""
 
 import json
 import os
@@ -12,15 +12,15 @@ import yaml
 from reperf.errors import ReperfError, one_line_errors
 
 LARGEST = 1 << 18
-"""Bytes of a file; the full matrix of a report has 3,000."""
+"""Bytes of a file; a report's full matrix has 3,000."""
 DEEPEST = 50
 """Lists and mappings inside each other."""
 MOST_VALUES = 100_000
-"""Values of a file, those that are repeated by YAML's `*name` counted each time."""
+"""Values in a file; those that YAML's `*name` repeats count each time."""
 LONGEST_NUMBER = 100
 """Characters of a number or a date."""
 
-# The one in C needs half a second for the largest file, not three.
+# The loader in C takes half a second for the largest file, not three.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TEXT, _MERGE = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "merge"))
 
@@ -29,8 +29,8 @@ def read_written(path: Path | str) -> Any:  # noqa: ANN401 - whatever YAML and J
     """Read a YAML or JSON file.
 
     Raises:
-        ReperfError: one line that says why the file is none, which key is there twice, or what it
-            has too much of.
+        ReperfError: one line that says why the file is neither YAML nor JSON, which key appears
+            twice, or what there is too much of.
     """
     try:
         content = _parse(_text(path))
@@ -41,10 +41,10 @@ def read_written(path: Path | str) -> Any:  # noqa: ANN401 - whatever YAML and J
 
 
 def read_configfiles_of_snakemake() -> None:
-    """Have Snakemake read configuration files in this way.
+    """Make Snakemake read configuration files this way.
 
-    Snakemake reads them before the first line of a Snakefile and lets the last of two equal keys
-    win; a fault that it does not foresee is a traceback.
+    Snakemake reads them before the first line of a Snakefile, lets the last of two equal keys win,
+    and answers faults that it does not foresee with a traceback.
     """
     from snakemake.common import configfile  # noqa: PLC0415 - only where Snakemake runs
 
@@ -62,13 +62,13 @@ def _for_snakemake(path: Path | str, filetype: str = "Config") -> dict:
 def _text(path: Path | str) -> str:
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - a path may be any text
-            raise ReperfError("is no file; allowed: a YAML or JSON file")
+            raise ReperfError("is not a file; allowed: a YAML or JSON file")
         with open(path, "rb") as stream:  # noqa: PTH123
             content = stream.read(LARGEST + 1)
     except (OSError, ValueError) as error:
         raise ReperfError(getattr(error, "strerror", None) or str(error)) from None
     if len(content) > LARGEST:
-        raise ReperfError(f"is larger than {LARGEST} bytes; allowed: up to as many")
+        raise ReperfError(f"is too large; allowed: up to {LARGEST} bytes")
     try:
         return content.decode()
     except UnicodeDecodeError as error:
@@ -107,12 +107,12 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ReperfError(f"{twice[:80]!r} is there twice; allowed: each key once")
+        raise ReperfError(f"{twice[:80]!r} appears twice; allowed: each key once")
     return content
 
 
 def _too_deep() -> ReperfError:
-    return ReperfError(f"is nested more than {DEEPEST} deep; allowed: up to as much")
+    return ReperfError(f"is nested too deep; allowed: up to {DEEPEST} levels")
 
 
 def _check_depth(text: str) -> None:
@@ -128,7 +128,7 @@ def _check_depth(text: str) -> None:
 
 
 def _nodes(root: yaml.Node | None) -> Iterator[yaml.Node]:
-    """Every node once, however often it is repeated by its name."""
+    """Every node once, however often its name repeats it."""
     seen: set[int] = set()
     waiting = [root] if root else []
     while waiting:
@@ -146,7 +146,10 @@ def _check_node(loader: yaml.SafeLoader, node: yaml.Node) -> None:
     if isinstance(node, yaml.ScalarNode):
         if node.tag != _TEXT and len(node.value) > LONGEST_NUMBER:
             line = node.start_mark.line + 1
-            raise ReperfError(f"line {line}: a number of {len(node.value)} characters")
+            raise ReperfError(
+                f"line {line}: a number of {len(node.value)} characters; "
+                f"allowed: up to {LONGEST_NUMBER}"
+            )
     elif isinstance(node, yaml.MappingNode):
         _check_keys(loader, node)
 
@@ -161,14 +164,14 @@ def _check_keys(loader: yaml.SafeLoader, node: yaml.MappingNode) -> None:
         name = _MERGE if key.tag == _MERGE else loader.construct_object(key)
         if name in lines:
             raise ReperfError(
-                f"{key.value[:80]!r} is there twice, in lines {lines[name]} and {line}; "
+                f"{key.value[:80]!r} appears twice, in lines {lines[name]} and {line}; "
                 "allowed: each key once"
             )
         lines[name] = line
 
 
 def _check_size(content: Any) -> None:  # noqa: ANN401
-    """Refuse what is small only until it is written out."""
+    """Refuse content that is small only until its repetitions are written out."""
     count = 0
     waiting = [(content, 1)]
     while waiting:
@@ -178,6 +181,6 @@ def _check_size(content: Any) -> None:  # noqa: ANN401
                 raise _too_deep()
             count += len(value)
             if count > MOST_VALUES:
-                raise ReperfError(f"holds more than {MOST_VALUES} values; allowed: up to as many")
+                raise ReperfError(f"holds too many values; allowed: up to {MOST_VALUES}")
             inner = value.values() if isinstance(value, Mapping) else value
             waiting += [(one, depth + 1) for one in inner]

@@ -26,7 +26,11 @@ def what_is_read(run):
     """What must exist before a run reads its input: record parts, images, or nothing."""
     if run.data is None:
         return []
-    return images_of(SET_OF[run.suite]) if run.input == "folder" else f"{run.data}/manifest.json"
+    return (
+        images_of(SET_OF[run.suite])
+        if run.input == "folder"
+        else f"{run.data}/manifest.json"
+    )
 
 
 def images_of_set(wildcards):

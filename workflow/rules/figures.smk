@@ -24,7 +24,9 @@ def stem_of_figures(wildcards):
 def descriptions_of_suite(wildcards):
     """The files that say what the suite's workload and its systems are."""
     systems, suite = load_systems(), REPORT.suite(wildcards.suite)
-    described = {systems[entry.system].folder / "system.yaml" for entry in suite.entries}
+    described = {
+        systems[entry.system].folder / "system.yaml" for entry in suite.entries
+    }
     return seen_from_here([load_workloads()[suite.workload].file, *sorted(described)])
 
 

@@ -1,4 +1,4 @@
-"""Put the tables of all suites below each other."""
+"""Concatenate the tables of all suites."""
 
 from reperf.building.script import building
 from reperf.measuring.tables import MEASUREMENTS, SUMMARY, join_tables

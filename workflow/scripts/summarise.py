@@ -1,4 +1,4 @@
-"""Summarise a suite: one row a cell."""
+"""Summarise a suite: one row per cell."""
 
 from reperf.building.script import building
 from reperf.config import Cell

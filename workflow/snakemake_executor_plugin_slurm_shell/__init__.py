@@ -1,9 +1,9 @@
 """Snakemake's executor for Slurm, with jobs that run a rule's shell command and nothing around it.
 
-The executor that this one extends starts Snakemake in each job, which starts it once more there
-before the command begins. Rules that are jobs must have a shell command. Their resource
+The executor that this one extends starts Snakemake in each job, which starts a second one there
+before the command begins. Rules that run as jobs must have a shell command. Their resource
 `sbatch_options` may hold any option of sbatch; the other executor's `slurm_extra` refuses --qos,
---constraint, --gres and --mem among others.
+--constraint, --gres and --mem, among others.
 """
 
 import shlex
@@ -17,8 +17,8 @@ from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 
 __all__ = ["Executor", "ExecutorSettings", "common_settings"]
 
-# Snakemake imports its plugins before it reads a configuration, with or without Slurm; nothing
-# else of reperf is there so early.
+# Snakemake imports its plugins before it reads a configuration, with or without Slurm; no other
+# part of reperf runs so early.
 read_configfiles_of_snakemake()
 
 
@@ -28,7 +28,7 @@ class Executor(SlurmExecutor):
     def __post_init__(self) -> None:
         settings = self.workflow.executor_settings
         if settings.array_jobs:
-            # A Snakemake in each job of an array is what finds the command that is the job's own.
+            # In an array, it takes a Snakemake in each job to find that job's command.
             raise WorkflowError(f"slurm-shell-array-jobs: {settings.array_jobs}; allowed: none")
         settings.pass_command_as_script = True  # sbatch --wrap takes no command with quotes
         super().__post_init__()
@@ -38,6 +38,6 @@ class Executor(SlurmExecutor):
         yield from super().get_account_arg(job) if job.resources.get("slurm_account") else [""]
 
     def format_job_exec(self, job: JobExecutorInterface) -> str:
-        """The lines that a job's script consists of."""
+        """A job's script."""
         options = job.resources.get("sbatch_options", "")
         return f"#SBATCH {options}\nexec bash -euo pipefail -c {shlex.quote(job.shellcmd)}"

@@ -1,4 +1,4 @@
-"""Snakemake's logger that says what people want to know; all the rest goes to a file under logs/.
+"""A logger for Snakemake that shows what people want to know; the rest goes to a file under logs/.
 
 Snakemake finds it by its name, as `logger: [reperf]`. A dry run, and a call with --verbose,
 --printshellcmds or --debug-dag, looks as it does without this logger.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LogHandler"]
 
-# Before the first job, what is not known is shown: it may be the answer to --report or --unlock.
+# Before the first job, all but this is shown: it may be the answer to --report or --unlock.
 _NOISE = (
     "Building DAG of jobs",
     "Using shell: ",
@@ -34,7 +34,7 @@ _NOISE = (
     "Singularity containers: ignored",
 )
 _NOISE_EVENTS = (LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO)
-# After it, this is all of Snakemake's information that people can use.
+# From then on, this is the only information of Snakemake's that people can use.
 _STOPS = "Terminating processes"
 _NEWS = (_STOPS, "Will exit after")
 # Errors that others say better: the failed jobs themselves, and the last lines of the call.
@@ -99,7 +99,7 @@ class LogHandler(LogHandlerBase):
                 return
             self._keep(record)
             self._tell(record)
-        except BrokenPipeError:  # nobody reads on: snakemake -n | head
+        except BrokenPipeError:  # the reader has gone: snakemake -n | head
             gone = self._snakemakes_own.stream
             os.dup2(os.open(os.devnull, os.O_WRONLY), gone.fileno())
         except Exception:
@@ -111,12 +111,12 @@ class LogHandler(LogHandlerBase):
         self._screen.close()
         if log is not None:
             if self._failed:
-                self._say_always(f"all that was said is in {log.path}")
+                self._say_always(f"the full output is in {log.path}")
             log.close()
         super().close()
 
     def _keep(self, record: LogRecord) -> None:
-        """Add a record to the log of all that is said, which begins with the first job."""
+        """Add a record to the full log, which begins with the first job."""
         text = self._formatter.format(record)
         if not text or text in ("None", "Shell command: None"):
             return
@@ -167,7 +167,7 @@ class LogHandler(LogHandlerBase):
         self._say(plan)
 
     def _tell_message(self, record: LogRecord, message: str) -> None:
-        """Show what Snakemake says beside its events, where people can use it."""
+        """Show Snakemake's messages that are not events, where people can use them."""
         if record.levelno >= logging.ERROR:
             exception = getattr(record, "exception", "")
             if self._begun and exception == "RuleException":  # the job's own failure comes next

@@ -202,12 +202,12 @@ def chunked(kind: bytes, content: bytes) -> bytes:
 CMYK = encoded(picture(1, "CMYK"))
 TOO_MUCH = {
     "bomb": (claiming(60_000, 60_000), "decompression bomb"),
-    "large": (claiming(10_000, 10_000), "10000x10000 pixels, which are more than 80000000"),
+    "large": (claiming(10_000, 10_000), "10000x10000 pixels, more than 80000000"),
     "longest": (claiming(2**31 - 1, 2**31 - 1), "."),
     "jpeg": (jpeg().replace(b"\0\x20\0\x30\3", b"\xff\xdc\xff\xdc\3"), "65500x65500 pixels"),
     "cmyk": (CMYK.replace(b"\0\x20\0\x30\4", b"\xff\xff\xff\xff\4"), "65535x65535 pixels"),
     "text": (chunked(b"zTXt", b"a\0\0" + zlib.compress(bytes(1 << 24))), "."),
-    "16 bits": (encoded(Image.new("I;16", (8, 8)), "PNG"), "more than 8 bits a sample"),
+    "16 bits": (encoded(Image.new("I;16", (8, 8)), "PNG"), "more than 8 bits per sample"),
     "gif": (encoded(picture(1), "GIF"), "not a JPEG"),
     "tiff": (encoded(picture(1), "TIFF"), "not a JPEG"),
     "filled": (b"\xff\xd8" + b"\xff" * 200_000 + jpeg()[2:], "more than 100000 markers"),
@@ -230,9 +230,9 @@ def test_an_image_that_would_fill_the_memory_or_lose_its_bits_is_named(
 def test_what_is_called_an_image_and_is_no_file_is_named_and_not_waited_for(images, tmp_path):
     odd = images / "train" / "n02" / "odd.JPEG"
     for make, reason in (
-        (os.mkfifo, "is no file; allowed: a JPEG"),
-        (Path.mkdir, "is no file; allowed: a JPEG"),
-        (lambda path: path.symlink_to("/dev/zero"), "is no file; allowed: a JPEG"),
+        (os.mkfifo, "is not a file; allowed: a JPEG"),
+        (Path.mkdir, "is not a file; allowed: a JPEG"),
+        (lambda path: path.symlink_to("/dev/zero"), "is not a file; allowed: a JPEG"),
         (lambda path: path.symlink_to(path), "cannot be read: Too many levels of symbolic links"),
         (grow, f"has {1 << 40} bytes; allowed: up to {1 << 27}"),
     ):

@@ -97,7 +97,7 @@ def test_suites_of_different_windows_are_told_apart(big_benchmark):
     ]
     text = " ".join(render_markdown(context, "figures").split())
     for name, measured in zip(names, (100, 40), strict=True):
-        said = f"In {name}: Of the iterations, 20 are to warm up, then {measured} are measured."
+        said = f"In {name}: The first 20 iterations warmed up, the next {measured} were measured."
         assert said in text
 
 

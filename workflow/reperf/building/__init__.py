@@ -1,1 +1,1 @@
-"""What rules and scripts stand on: the code behind a result, its seal, the folder in use."""
+"""What rules and scripts rely on: the code behind a result, its seal, the hold on the folder."""

@@ -10,14 +10,14 @@ from reperf.errors import ReperfError
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SCRIPTS = PACKAGE.parent / "scripts"
-# Every call reads all code: Python's own parser would take a tenth of the time to plan.
+# Every call reads all code: Python's own parser would take a tenth of the planning time.
 _IMPORT = re.compile(
     r"^[ \t]*(?:from +([\w.]+) +import +(\([^)]*\)|.+)|import +(.+))", flags=re.MULTILINE
 )
 
 
 def check_library(root: Path) -> None:
-    """Refuse rules that would call the library of another folder.
+    """Refuse rules that would use another folder's library.
 
     Args:
         root: where the Snakefile lies.
@@ -27,22 +27,22 @@ def check_library(root: Path) -> None:
     """
     if root.resolve() / "workflow" / "reperf" != PACKAGE:
         raise ReperfError(
-            f"{root}: has its rules here and its library in {PACKAGE}: the folder was moved or "
-            "copied after `make`; make .venv/reperf-installed makes it whole"
+            f"{root}: has its rules here but its library in {PACKAGE}: the folder was moved or "
+            "copied after `make`; make .venv/reperf-installed repairs it"
         )
 
 
 def code_of(script: str) -> list[str]:
     """The code behind a rule: its script, and all library files that it imports in turn.
 
-    Snakemake goes by a script's time stamp and does not know what it imports. As inputs of the
-    rule, these files rerun it when their contents change, and only then.
+    Snakemake goes by a script's time stamp and does not know what the script imports. As inputs,
+    these files make the rule run again when their contents change, and only then.
 
     Args:
         script: name of a file in workflow/scripts, without its suffix.
 
     Returns:
-        Paths as seen from here, templates and other data files of the packages included.
+        Paths relative to the working folder, including templates and other data of the packages.
     """
     return seen_from_here(sorted(closure([SCRIPTS / f"{script}.py"], _files_of)))
 
@@ -51,7 +51,7 @@ def closure(files: Iterable[Path], files_of: Callable[[str], Iterable[Path]]) ->
     """Files, and all that they import in turn.
 
     Args:
-        files_of: the files of a module; none if it is somebody else's.
+        files_of: gives the files of a module; none for a module that is not ours.
     """
     found: set[Path] = set()
     waiting = list(files)
@@ -64,16 +64,16 @@ def closure(files: Iterable[Path], files_of: Callable[[str], Iterable[Path]]) ->
 
 
 def seen_from_here(paths: Iterable[Path]) -> list[str]:
-    """Files as inputs of a rule: relative, so that a folder that has moved is not built again."""
+    """Files as inputs of a rule: relative, so that moving the folder builds nothing again."""
     return [os.path.relpath(path) for path in paths]
 
 
 @cache
 def _imported_by(path: Path) -> set[str]:
-    """The modules that a file imports, by their full names.
+    """The modules that a file may import, by their full names.
 
-    `from reperf.logs import mllog` names a module, `from reperf.files import sha256` does not;
-    what is no file is passed over, and so is what a text only looks like.
+    `from reperf.logs import mllog` names a module, `from reperf.files import sha256` does not, and
+    text may look like an import; whoever asks skips names that no file has.
     """
     if path.suffix != ".py":
         return set()
@@ -90,9 +90,9 @@ def _imported_by(path: Path) -> set[str]:
 def _files_of(module: str) -> list[Path]:
     """The files of one module of the library, as Python runs them to import it.
 
-    With a module runs the `__init__.py` of the package that it is in; the library's own, which
-    holds the version, decides no result. A package brings along the data beside its code, and one
-    that looks for its modules while it runs brings along whatever it could find.
+    Importing a module runs the `__init__.py` of its package, too; the library's own, which holds
+    the version, decides no result. A package counts with the data beside its code, and one that
+    looks for its modules at run time counts with every module that it could find.
     """
     library, *inside = module.split(".")
     stem = PACKAGE.joinpath(*inside)

@@ -1,4 +1,4 @@
-"""A folder that one workflow works in: others are kept out, its own scripts share it."""
+"""The folder that a workflow works in: other workflows are kept out, its own scripts share it."""
 
 import fcntl
 import os
@@ -19,8 +19,8 @@ def check_folder(folder: Path) -> None:
     """Refuse a folder in which no workflow can work.
 
     Raises:
-        ReperfError: its path has a character that no list of folders can hold, or this process may
-            not write there.
+        ReperfError: its path has a character that a list of folders, such as PATH, cannot hold, or
+            this process may not write there.
     """
     for character, name in ((os.pathsep, "a colon"), ("\n", "a line break")):
         if character in str(folder):
@@ -28,16 +28,16 @@ def check_folder(folder: Path) -> None:
     for place in (folder, *folder.glob(".snakemake")):
         if not os.access(place, os.W_OK):
             raise ReperfError(
-                f"{place.absolute()}: you may not write there; allowed: a folder where you may"
+                f"{place.absolute()}: not writable; allowed: a folder that you may write to"
             )
 
 
 WORKFLOW = "REPERF_WORKFLOW"
-"""The environment variable that holds the process of the workflow that holds the folder."""
+"""The environment variable with the process number of the workflow that holds the folder."""
 
 _HOLD = ".reperf-in-use"
 _SECONDS_TO_END = 60
-"""How long the next workflow waits for what a killed one has started."""
+"""How long the next workflow waits for processes that a killed one has started."""
 
 _held: list[IO] = []
 
@@ -45,9 +45,9 @@ _held: list[IO] = []
 def hold_folder(folder: Path | str) -> None:
     """Keep other workflows out of a folder until this process ends, however it ends.
 
-    Scripts of this workflow share the hold. The kernel lets go of it with the last of them, even
-    after SIGKILL, so none is ever left behind to be cleared. What a killed workflow has left is on
-    its way to its end, and waited for.
+    Scripts of this workflow share the hold. The kernel releases it with the last of them, even
+    after SIGKILL, so no stale hold ever needs clearing. Processes that a killed workflow left are
+    about to end, so this waits for them.
 
     Raises:
         ReperfError: another process holds the folder, or this one may not write there.
@@ -61,13 +61,14 @@ def _hold_alone(folder: Path | str) -> None:
     stream = _open(folder)
     me = f"{os.getpid()} {socket.gethostname()}"
     begun = time.monotonic()
-    # Whoever comes is first alone with the folder, and shares it with its own scripts from then on.
+    # Each workflow first holds the folder alone, and from then on shares it with its own scripts.
     while not (try_lock(stream, fcntl.LOCK_EX) and _write(stream, me) and _share(stream, me)):
         process, _, host = _read(stream).partition(" ")
         elsewhere = f" on {host}" if host not in ("", socket.gethostname()) else ""
         lives = elsewhere or _lives(process)
         if lives or time.monotonic() > begun + _SECONDS_TO_END:
-            by = f"process {process}{elsewhere}" if lives else f"what process {process} has left"
+            left = f"what process {process} left behind"
+            by = f"process {process}{elsewhere}" if lives else left
             raise ReperfError(
                 f"{Path(folder).resolve()}: in use by {by}; allowed: one workflow at a time"
             )
@@ -87,7 +88,7 @@ def share_folder(folder: Path | str) -> None:
         stream = _open(folder)
         if not try_lock(stream, fcntl.LOCK_SH):
             raise ReperfError(
-                f"{Path(folder).resolve()}: in use by another workflow than this one's"
+                f"{Path(folder).resolve()}: in use by a workflow other than this script's"
             )
     _held.append(stream)
 
@@ -108,7 +109,7 @@ def _one_line_errors(folder: Path | str) -> Iterator[None]:
 
 
 def _share(stream: IO, me: str) -> bool:
-    # Changing a lock lets go of it for a moment, in which another workflow may have come.
+    # Changing a lock releases it for a moment, in which another workflow may have taken it.
     return try_lock(stream, fcntl.LOCK_SH) and _read(stream) == me
 
 
@@ -124,7 +125,7 @@ def _write(stream: IO[bytes], text: str) -> bool:
 
 
 def _lives(process: str) -> bool:
-    """Whether a process, named by its number, does more than wait to be buried by its parent."""
+    """Whether a process, given by its number, is alive, and not just a zombie."""
     try:
         return psutil.Process(int(process)).status() != psutil.STATUS_ZOMBIE
     except (ValueError, psutil.NoSuchProcess):

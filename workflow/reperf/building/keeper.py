@@ -6,9 +6,9 @@ A script is a chain of three processes, all of one program:
                   second: waits; in a session of its own, so that a kill of the group does not
                       third: does the work, and starts workers, compilers, launchers
 
-The first two adopt what loses its parent below them. So whichever one is killed, another one is
-there to end all the others, and the kernel's word that nobody is left is what the script's end
-waits for. Meanwhile all three hold the folder: see `reperf.building.hold.share_folder`.
+The first two adopt any process below them that loses its parent. So whichever of the three is
+killed, another is there to end the rest, and the script does not end before the kernel says that
+none is left. Meanwhile all three hold the folder: see `reperf.building.hold.share_folder`.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ import psutil
 from reperf.building.hold import WORKFLOW, share_folder
 
 SECONDS_TO_TIDY_UP = 25
-"""How long the work, told to end by SIGTERM, may take before all of its processes are killed."""
+"""How long the work may take after SIGTERM before all of its processes are killed."""
 
 _ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _POLL_SECONDS = 0.1
@@ -35,19 +35,19 @@ _told: list[int] = []
 
 
 def keep_to_workflow() -> None:
-    """Go on in a process that ends, with all of its descendants, when the workflow is gone.
+    """Continue in a process that ends, with all of its descendants, when the workflow is gone.
 
-    What called this waits, and ends as that process does. Told to end, the process gets SIGTERM,
-    which raises SystemExit in it.
+    The calling process waits for it, and ends with the same status. When it must end, the process
+    gets SIGTERM, which raises SystemExit in it.
     """
     wanted = _wanted_by_workflow()
     if WORKFLOW in os.environ:
         share_folder(".")
-    # Only now: had it gone before, the next workflow would not have seen the hold.
+    # Asked again now: had the workflow gone before, the next one would not have seen our hold.
     if not wanted():
         sys.exit("reperf: the workflow that started this is gone")
     for number in _ENDING:
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup asks for
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores them
             signal.signal(number, lambda number, _: _told.append(number))
     signal.signal(signal.SIGCHLD, lambda *_: None)
     _guard(wanted, SECONDS_TO_TIDY_UP + 5)
@@ -58,7 +58,7 @@ def keep_to_workflow() -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent ends, so that none gets lost.
+    """Become the parent of descendants whose own parent ends, so that none is lost.
 
     Launchers start ranks in sessions of their own, which a process group does not reach.
     """
@@ -67,10 +67,10 @@ def adopt_orphans() -> None:
 
 
 def kill_descendants() -> None:
-    """Kill every process below this one, those that appear meanwhile too.
+    """Kill every process below this one, including those that appear meanwhile.
 
-    A list of them misses one whose parent ends while the list is made. It is this process's child
-    then, and that there is none any more is the kernel's word.
+    A list of them misses one whose parent ends while the list is made. But that one is then this
+    process's child, and the kernel says when there are no more children.
     """
     with suppress(ChildProcessError):
         while True:
@@ -82,7 +82,7 @@ def kill_descendants() -> None:
 
 
 def _wanted_by_workflow() -> Callable[[], bool]:
-    """What tells whether the workflow that started this process still waits for it."""
+    """A function that tells whether the workflow that started this process still waits for it."""
     holder = os.environ.get(WORKFLOW)
     if holder is None:
         return lambda: True  # called by hand
@@ -91,7 +91,7 @@ def _wanted_by_workflow() -> Callable[[], bool]:
     workflow = next((process for process in above if str(process.pid) == holder), None)
 
     def wanted() -> bool:
-        # A shell stands between the two: without it, Snakemake has stopped to wait as well.
+        # A shell is between the two: once it is gone, Snakemake has stopped waiting as well.
         if workflow is None or os.getppid() != parent:
             return False
         try:
@@ -103,11 +103,11 @@ def _wanted_by_workflow() -> Callable[[], bool]:
 
 
 def _guard(wanted: Callable[[], bool], seconds: float) -> None:
-    """Go on in a child; this process stays, and ends with the child and all that is below it.
+    """Continue in a child; this process waits, and ends when the child and all below it have.
 
     Args:
-        wanted: asked some times a second; once it says no, or a signal came, the child is to end.
-        seconds: how long that may take.
+        wanted: asked a few times a second; when it says no, or on a signal, the child must end.
+        seconds: how long the child may take to end.
     """
     adopt_orphans()
     for stream in (sys.stdout, sys.stderr):
@@ -133,10 +133,10 @@ def _guard(wanted: Callable[[], bool], seconds: float) -> None:
 
 
 def _become_the_work() -> None:
-    """Take signals as a program does that nobody waits with."""
+    """Handle signals as an ordinary program does, not as one that waits for a child."""
 
     def end(number: int, _frame: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is being done
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # already ending
         sys.exit(128 + number)
 
     signal.signal(signal.SIGTERM, end)

@@ -16,7 +16,7 @@ def building(job: Any) -> Iterator[None]:  # noqa: ANN401 - Snakemake's own
     """Run a script that builds a part of the report, and seal what it has built.
 
     Args:
-        job: `snakemake`, as scripts know it.
+        job: `snakemake`, as scripts get it.
     """
     with script(job.log[0]), sealed(job.output, job.input, dict(job.params.items())):
         yield
@@ -26,11 +26,11 @@ def building(job: Any) -> Iterator[None]:  # noqa: ANN401 - Snakemake's own
 def script(log: str, *, kept: bool = True) -> Iterator[None]:
     """Run a rule's script: its messages go to the rule's log, a ReperfError ends it in one line.
 
-    It ends, with all processes that it starts, when its workflow does.
+    The script ends, with all processes that it starts, when its workflow does.
 
     Args:
         log: the rule's log file.
-        kept: whether it is to end with the workflow; Slurm ends its jobs itself.
+        kept: whether the script must end with the workflow; Slurm ends its jobs itself.
     """
     if kept:
         keep_to_workflow()

@@ -1,10 +1,10 @@
-"""Seals: what a rule built, from what and as what, so that nothing else passes for it.
+"""Seals: what a rule built and from what, so that nothing else passes for it.
 
-Snakemake remembers in a folder of its own what it built a file from, and people remove that folder;
-it never looks whether a file is still what was built. So a table that somebody edited by hand would
-enter the report and the archive. Beside the results lies a seal for each job that builds a part of
-the report: the SHA-256 of what it wrote and of what it read, and of its parameters. A job is run
-again where its seal is broken, and none reads what another has not left as it is.
+Snakemake remembers in a folder of its own what it built a file from, but people remove that folder;
+and it never checks whether a file is still what was built. So a table that somebody edited by hand
+would enter the report and the archive. Each job that builds a part of the report leaves a seal
+beside the results: the SHA-256 of what it wrote, of what it read and of its parameters. A job whose
+seal is broken is run again, and no job reads an input that has changed since it was built.
 """
 
 import json
@@ -26,26 +26,26 @@ FOLDER = Path("results/.seals")
 class Seal(BaseModel):
     """What a job wrote, what it read, and its parameters."""
 
-    outputs: dict[str, str] = Field(description="path -> SHA-256; a folder's of all that it holds")
+    outputs: dict[str, str] = Field(description="path -> SHA-256; a folder's covers its contents")
     inputs: dict[str, tuple[int, int, int, str]] = Field(
-        description="path -> size in bytes, times of modification and change in ns, SHA-256"
+        description="path -> size in bytes, mtime and ctime in ns, SHA-256"
     )
     params: str = Field(description="SHA-256 of the parameters")
 
     @classmethod
     def of(cls, output: str) -> Self | None:
-        """The seal of the job whose first output this is, if there is one."""
+        """The seal of the job with this first output; None if it has none."""
         try:
             return cls.model_validate_json(_place(output).read_bytes())
         except (OSError, ValidationError):
             return None
 
     def edited(self) -> list[str]:
-        """The outputs that are not as they were written."""
+        """The outputs that have changed since they were written."""
         return [path for path, digest in self.outputs.items() if _digest(path) != digest]
 
     def holds(self, params: Mapping[str, Any]) -> bool:
-        """Whether the job would read the same and be asked for the same."""
+        """Whether the job would read the same inputs and have the same parameters."""
         return self.params == _digest_of(params) and not any(
             _has_changed(path, *state) for path, state in self.inputs.items()
         )
@@ -61,7 +61,7 @@ def sealed(outputs: Iterable[str], inputs: Iterable[str], params: Mapping[str, A
         params: what else decides the result.
 
     Raises:
-        ReperfError: an input is not as the job that built it has left it.
+        ReperfError: an input has changed since another job built it.
     """
     outputs = list(outputs)
     read = {path: (*_state(path), _digest(path)) for path in inputs}
@@ -86,7 +86,7 @@ def _place(output: str) -> Path:
 
 
 def _has_changed(path: str, size: int, modified: int, changed: int, digest: str) -> bool:
-    """Whether a file is another one, or gone."""
+    """Whether a file has other contents, or is gone."""
     try:
         return _state(path) != (size, modified, changed) and _digest(path) != digest
     except OSError:
@@ -99,7 +99,7 @@ def _state(path: str) -> tuple[int, int, int]:
 
 
 def _digest(path: str) -> str | None:
-    """The SHA-256 of a file, or of the names and contents in a folder; None if it is not there."""
+    """The SHA-256 of a file, or of a folder's names and contents; None if it does not exist."""
     place = Path(path)
     if place.is_dir():
         # Snakemake puts a hidden file of its own into folders.

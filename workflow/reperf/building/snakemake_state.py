@@ -1,7 +1,7 @@
 """What this call of Snakemake is about: the one place that touches Snakemake's private state.
 
-Snakemake's public interface ends at rules and plugins. What is asked here of its `workflow` may
-have another name in its next version; then this module changes, and no rule does.
+Snakemake's public interface ends at rules and plugins. The parts of its `workflow` that are used
+here may be renamed in its next version; then this module changes, and no rule does.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ class SnakemakeState:
     """One call of Snakemake, as rules ask for it.
 
     Args:
-        workflow: Snakemake's own, as rules know it.
+        workflow: Snakemake's own, as rules get it.
     """
 
     def __init__(self, workflow: Any) -> None:  # noqa: ANN401 - Snakemake's own
@@ -26,7 +26,7 @@ class SnakemakeState:
 
     @property
     def configfile(self) -> str:
-        """The configuration file that counts."""
+        """The configuration file in force: the last one named."""
         return str(self._workflow.configfiles[-1])
 
     @property
@@ -36,7 +36,7 @@ class SnakemakeState:
 
     @property
     def cores(self) -> int:
-        """All that jobs on this machine may use together."""
+        """The cores that all jobs on this machine may use together."""
         return self._workflow.resource_settings.cores or 1
 
     @property
@@ -51,7 +51,7 @@ class SnakemakeState:
 
     @property
     def is_main(self) -> bool:
-        """Whether this is the process that was called, and not one that it runs a script in."""
+        """Whether this is the process that was called, not one in which it runs a script."""
         return self._workflow.is_main_process
 
     @property
@@ -60,11 +60,11 @@ class SnakemakeState:
         return self._workflow.dryrun
 
     def ask_for_status_with(self, command: str) -> None:
-        """Have the Slurm executor ask for the state of its jobs with this command."""
+        """Make the Slurm executor ask for the state of its jobs with this command."""
         self._workflow.executor_settings.status_command = command
 
     def run_again(self, output: Path | str) -> None:
-        """Have the job that makes a file run in this call, whatever Snakemake remembers of it."""
+        """Run the job that makes a file in this call, whatever Snakemake remembers of it."""
         self._workflow.dag.forcefiles.add(str(output))
 
     def is_target(self, path: Path | str) -> bool:
@@ -76,7 +76,7 @@ class SnakemakeState:
         return (job for job in self._workflow.dag.needrun_jobs() if job.rule.name == rule)
 
     def failed_jobs(self, rule: str) -> list[Any]:
-        """Snakemake's jobs of a rule that failed; none if they ended because they were told to."""
+        """Snakemake's failed jobs of a rule; none if the user stopped the workflow."""
         scheduler = self._workflow.scheduler
         if scheduler._user_kill:
             return []

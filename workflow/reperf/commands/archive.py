@@ -24,7 +24,7 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def run_verify(options: argparse.Namespace) -> int:
-    """Say how many files were found unchanged."""
+    """Print how many files were found unchanged."""
     from reperf.archive.container import verified  # noqa: PLC0415
 
     with verified(options.file) as archive:

@@ -24,12 +24,14 @@ def add(commands: argparse._SubParsersAction) -> None:
         "archives. Exit status: 0 all measured, 3 some refused, 2 wrong arguments.",
     )
     parser.add_argument("paths", type=_existing, nargs="+", metavar="PATH")
-    parser.add_argument("--format", metavar="NAME", help="of the logs; left out, it is recognised")
+    parser.add_argument(
+        "--format", metavar="NAME", help="the logs' format; left out, told from their content"
+    )
     parser.add_argument(
         "--method",
         choices=("window", "published"),
         default="window",
-        help="the design's rule, or what the system's published extractor does",
+        help="the window rule, or the method of the system's published extractor",
     )
     parser.add_argument(
         "--window",
@@ -40,10 +42,12 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--unit", metavar="NAME", help="what to count, such as tokens; left out, samples"
     )
-    parser.add_argument("--global-batch", type=_count, metavar="N", help="samples a step")
-    parser.add_argument("--batch-size", type=_count, metavar="B", help="samples a device and step")
+    parser.add_argument("--global-batch", type=_count, metavar="N", help="samples per step")
+    parser.add_argument(
+        "--batch-size", type=_count, metavar="B", help="samples per device and step"
+    )
     parser.add_argument("--topology", type=_topology, metavar="NnGg", help="such as 2n8g")
-    parser.add_argument("--json", action="store_true", help="one object per run, one a line")
+    parser.add_argument("--json", action="store_true", help="one JSON object per run and line")
     parser.set_defaults(run=partial(run, parser))
 
 
@@ -87,7 +91,7 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     if options.unit not in (None, *counts()):
         parser.error(f"argument --unit: {options.unit!r}; allowed: {', '.join(counts())}")
     if options.method == "published" and options.window:
-        parser.error("argument --window: the method published has a window of its own")
+        parser.error("argument --window: --method published has a window of its own")
     if options.global_batch and (options.batch_size or options.topology):
         parser.error("argument --global-batch: not allowed with --batch-size or --topology")
     question = Question(
@@ -114,7 +118,7 @@ def _facts(options: argparse.Namespace) -> list[tuple[str, object]]:
 
 
 def _object(measured) -> str:  # noqa: ANN001 - as below
-    """A run as JSON, which has no infinite number and none that is none."""
+    """A run as JSON, which has neither infinite numbers nor NaN: they become null."""
     found = asdict(measured).items()
     odd = {name: None for name, value in found if isinstance(value, float) and not isfinite(value)}
     return json.dumps(dict(found) | odd)

@@ -26,7 +26,7 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print one path a line; status 1 where no run fits."""
+    """Print one path per line; status 1 if no run fits."""
     from reperf.layout import ALL_MEASUREMENTS, RUN_RECORD  # noqa: PLC0415
     from reperf.measuring.tables import read_measurements  # noqa: PLC0415
     from reperf.reruns import failed_runs, own_runs, runs_that_fit  # noqa: PLC0415 - pandas: 0.5 s

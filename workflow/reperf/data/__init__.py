@@ -1,6 +1,6 @@
 """Images in, record files out: the embedded set, the three record formats, their manifest.
 
-Nothing here imports the configuration, so that editing it does not convert a data set again.
+Nothing here imports the configuration, so that editing it converts no data set again.
 """
 
 RECORD_FORMATS = ("tfrecord", "ofrecord", "recordio")

@@ -1,4 +1,4 @@
-"""How far a long piece of work is: a bar on a terminal, now and then a line in a log."""
+"""The progress of long work: a bar on a terminal, a line now and then in a log."""
 
 import sys
 import time
@@ -13,10 +13,10 @@ SECONDS_BETWEEN_LINES = 10
 
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show on standard error how far the work is and how long the rest takes.
+    """Show on standard error how far the work is and how long the rest will take.
 
     Yields:
-        a function that is to be told, as often as you like, how many of `total` items are done.
+        a function to call, as often as you like, with the number of items done out of `total`.
     """
     if not sys.stderr.isatty():
         yield _Lines(title, total)
@@ -33,7 +33,7 @@ def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 class _Lines:
-    """A line every ten seconds, and one when all is done."""
+    """A line every ten seconds, and one at the end."""
 
     def __init__(self, title: str, total: int) -> None:
         self._title = title

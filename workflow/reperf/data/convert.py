@@ -1,4 +1,4 @@
-"""A folder of images becomes record parts: the one call behind the rule."""
+"""Convert a folder of images to record parts: the one call behind the rule."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,28 +19,29 @@ from reperf.errors import ReperfError
 def convert(
     images: Path, output: Path, format_name: str, *, parts: int, workers: int, seed: int
 ) -> Manifest:
-    """Convert images to records: part-00000 and so on, what lies beside them, manifest.json.
+    """Convert images to records: part-00000 and so on, the files beside them, manifest.json.
 
     Images are shuffled by the seed and dealt out evenly. The bytes depend on the images, the seed
-    and the number of parts, not on the workers. What an earlier conversion left in the folder goes.
+    and the number of parts, not on the number of workers. What an earlier conversion left in the
+    folder is removed.
 
     Args:
         images: a folder that holds train/<synset>/*.JPEG.
         output: the folder of the parts.
         format_name: one of RECORD_FORMATS.
-        parts: record files.
-        workers: processes.
+        parts: number of record files.
+        workers: number of processes.
         seed: of the shuffle.
 
     Raises:
-        ReperfError: an image or a name that cannot be converted, fewer images than parts, or a
-            file that cannot be written.
+        ReperfError: an image or a name cannot be converted, there are fewer images than parts, or
+            a file cannot be written.
     """
     listing = Listing(images)
     if parts > len(listing):
         raise ReperfError(
             f"{listing.folder}: {len(listing)} images for {parts} parts; "
-            "allowed: at least one image a part"
+            "allowed: at least one image per part"
         )
     conversion = _Conversion(listing, listing.shuffled(seed), FORMATS[format_name], output, parts)
     with _all_or_nothing(output):
@@ -66,7 +67,7 @@ def convert(
 
 @contextmanager
 def _all_or_nothing(output: Path) -> Iterator[None]:
-    """Empty a folder of an earlier conversion, and of this one should it fail."""
+    """Remove an earlier conversion from a folder, and this one if it fails."""
     _clear(output)
     try:
         yield
@@ -76,7 +77,7 @@ def _all_or_nothing(output: Path) -> Iterator[None]:
 
 
 def _clear(output: Path) -> None:
-    # The manifest goes first: while it stands, all parts are whole.
+    # The manifest goes first: as long as it is there, all parts are whole.
     for pattern in ("manifest.json", "all.idx", "part-*", ".*.partial"):
         for path in output.glob(pattern):
             path.unlink()
@@ -93,7 +94,7 @@ class _Conversion:
     parts: int
 
     def write_part(self, part: int, tick: Tick) -> tuple[Part, list[str]]:
-        """Write a part; returns what it is and which of its images were encoded anew."""
+        """Write a part; return its summary and the names of its images that were encoded again."""
         first, end = (len(self.order) * edge // self.parts for edge in (part, part + 1))
         reencoded = []
         with new_part(self.output / f"part-{part:05d}", self.format) as records:

@@ -1,9 +1,9 @@
 """The embedded image set: ImageNet's layout, sizes and entropy, from photographs in our packages.
 
 Each class is a photograph that scikit-image or matplotlib ships, and each of its images a random
-crop, scaled to one of ImageNet's usual sizes, perhaps mirrored, with film grain. The grain puts
-back the detail that enlarging a crop lacks, so that a file is as large, and as slow to decode, as
-one of ImageNet's: 110 kB at 500x375.
+crop, scaled to one of ImageNet's usual sizes, perhaps mirrored, with film grain. The grain replaces
+the detail that an enlarged crop lacks, so that a file is as large, and as slow to decode, as one of
+ImageNet's: 110 kB at 500x375.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from PIL import Image, ImageChops, ImageOps
 
 from reperf.files import whole_file
 
-# The class of ImageNet that comes nearest to each photograph.
+# The ImageNet class closest to each photograph.
 PHOTOGRAPHS = {
     "n02123045": "skimage/chelsea.png",  # tabby
     "n03763968": "matplotlib/grace_hopper.jpg",  # military uniform
@@ -42,10 +42,9 @@ GRAIN = range(3, 10)  # standard deviation, in steps of 255
 
 
 def make_images(folder: Path, images_per_class: int = 32) -> None:
-    """Make train/<synset>/*.JPEG and manifest.json in a folder; an earlier set there goes.
+    """Make train/<synset>/*.JPEG and manifest.json in a folder, in place of an earlier set there.
 
-    The bytes depend on nothing but the versions of Pillow and of the packages that ship the
-    photographs.
+    The bytes depend only on the versions of Pillow and of the packages that ship the photographs.
 
     Raises:
         ReperfError: a file cannot be written.
@@ -98,7 +97,7 @@ def _view(photograph: Image.Image, chance: random.Random) -> Image.Image:
     view = photograph.resize((width, height), Image.Resampling.LANCZOS, box)
     if chance.random() < 0.5:
         view = ImageOps.mirror(view)
-    # Normal noise: random bytes, each replaced by its quantile around the middle, 128.
+    # Normal noise: random bytes, each mapped to its quantile of a normal distribution around 128.
     noise = NormalDist(128, chance.choice(GRAIN))
     quantiles = bytes(round(noise.inv_cdf((byte + 0.5) / 256)) for byte in range(256))
     grain = chance.randbytes(3 * width * height).translate(quantiles)

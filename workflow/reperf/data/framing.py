@@ -1,4 +1,4 @@
-"""What a record format has to say."""
+"""What a record format must define."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,13 +17,13 @@ class Format:
     """How the images of a part are written.
 
     Attributes:
-        frame: the pieces of an image's record. Joined they are the record; they are kept apart so
+        frame: the pieces of an image's record. Joined, they are the record; they are kept apart so
             that the image itself, by far the largest of them, is never copied. Raises ValueError
             for an image that the format cannot hold.
         suffix: of the part's name.
         sidecars: suffix of a file beside the part -> its line for an image, given the image and
             the offset and size of its record in bytes.
-        finish: writes what lies beside all parts, given their folder and them.
+        finish: writes the files that cover all parts, given their folder and the parts.
     """
 
     frame: Callable[[Image], list[bytes]]

@@ -25,7 +25,7 @@ class Image(NamedTuple):
 
 
 def read_image(path: str, label: int, synset: str, name: str, index: int) -> Image:
-    """Read and check an image; only a CMYK JPEG or a PNG is encoded anew.
+    """Read and check an image; only a CMYK JPEG or a PNG is encoded again.
 
     Raises:
         ReperfError: the file cannot be read, is empty or does not decode.
@@ -46,13 +46,13 @@ def read_image(path: str, label: int, synset: str, name: str, index: int) -> Ima
 
 
 def _read(path: str) -> bytes:
-    # Plain system calls: a file object costs as much as reading the image.
+    # Plain system calls: a file object would cost as much as reading the image does.
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would be waited for
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # never wait for a pipe
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
-                raise ReperfError(f"{path}: is no file; allowed: a JPEG")
+                raise ReperfError(f"{path}: is not a file; allowed: a JPEG")
             if status.st_size > LARGEST_FILE:
                 raise ReperfError(
                     f"{path}: has {status.st_size} bytes; allowed: up to {LARGEST_FILE}"

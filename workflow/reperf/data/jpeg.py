@@ -1,9 +1,9 @@
 """What can be known about a JPEG without decoding its pixels.
 
 The check reads what ITU-T T.81 (annex B) calls the headers: every marker segment up to the first
-scan, and the end-of-image marker. It finds a file that is no JPEG, that is cut, that lacks what a
-decoder needs, or that uses a process which common decoders do not have. It does not decode the
-scan: bytes that were changed inside it go unseen, as decoders go on over them too.
+scan, and the end-of-image marker. It finds a file that is not a JPEG, was cut short, lacks what a
+decoder needs, or uses a process that common decoders do not know. It does not decode the scan:
+changed bytes inside it go unnoticed; decoders do not stop at them either.
 """
 
 import io
@@ -24,9 +24,9 @@ FRAMES = {0xC0, 0xC1, 0xC2}  # baseline, extended sequential, progressive
 OTHER_FRAMES = {0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}
 BARE_MARKERS = {0x01, *range(0xD0, 0xD8)}  # markers without a segment
 MOST_MARKERS = 100_000
-"""Before the first scan; a file of nothing else would take a minute."""
+"""Before the first scan; a file of nothing but markers would take a minute."""
 MOST_PIXELS = 80_000_000
-"""Of an image: 240 MB once it is decoded, in every process that reads; ImageNet has up to 12."""
+"""Of an image: 240 MB once decoded, in every process that reads; ImageNet has up to 12 million."""
 
 
 # What Pillow raises for a broken image, depending on which byte is wrong.
@@ -70,7 +70,7 @@ def read_frame(data: bytes) -> Frame:
 
 
 def _walk(data: bytes) -> tuple[Frame, int]:
-    """Go through the segments up to the first scan: the frame, and where the scan's header ends."""
+    """Walk the segments up to the first scan: the frame, and where the scan's header ends."""
     frame = None
     quantised = False
     at = 2
@@ -106,7 +106,7 @@ def _walk(data: bytes) -> tuple[Frame, int]:
 def _frame(data: bytes, at: int) -> Frame:
     precision, height, width, components = unpack_from(">BHHB", data, at)
     if precision != 8:
-        raise ValueError(f"{precision} bits a sample, which common decoders lack")
+        raise ValueError(f"{precision} bits per sample, which common decoders lack")
     if height == 0 or width == 0:
         raise ValueError(f"a size of {width}x{height} pixels")
     _check_size(width, height)
@@ -117,7 +117,7 @@ def _frame(data: bytes, at: int) -> Frame:
 
 def _check_size(width: int, height: int) -> None:
     if width * height > MOST_PIXELS:
-        raise ValueError(f"{width}x{height} pixels, which are more than {MOST_PIXELS}")
+        raise ValueError(f"{width}x{height} pixels, more than {MOST_PIXELS}")
 
 
 def as_rgb_jpeg(data: bytes) -> bytes:
@@ -132,13 +132,12 @@ def as_rgb_jpeg(data: bytes) -> bytes:
     encoded = io.BytesIO()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # what is too large is refused, and the rest is no fault
+            # What is too large is refused below, and no other warning is about a fault.
+            warnings.simplefilter("ignore")
             with Image.open(io.BytesIO(data)) as image:
                 _check_size(*image.size)
                 if image.mode[0] in "IF":  # RGB would be white wherever a sample is above 255
-                    raise ValueError("more than 8 bits a sample, which a JPEG lacks")
+                    raise ValueError("more than 8 bits per sample, which a JPEG cannot hold")
                 image.convert("RGB").save(encoded, "JPEG", quality=100)
     except _BROKEN as error:
         raise ValueError(str(error) or type(error).__name__) from None

@@ -20,7 +20,7 @@ class Listing:
     Attributes:
         folder: the folder that holds a folder per class.
         classes: synsets in label order, which is their sorted order; labels count from 0.
-        ignored: files in class folders that have no JPEG's name.
+        ignored: files in class folders without a JPEG's name.
     """
 
     def __init__(self, images: Path) -> None:
@@ -30,8 +30,8 @@ class Listing:
             images: a folder that holds train/<synset>/*.JPEG.
 
         Raises:
-            ReperfError: the folder is missing, holds no images, holds a class without images, or
-                a name that the record formats cannot carry.
+            ReperfError: the folder is missing or holds no images, a class without images, or a
+                name that the record formats cannot hold.
         """
         check_layout(images)
         self.folder = images / "train"
@@ -81,13 +81,13 @@ class Listing:
 
 
 def check_layout(images: Path) -> None:
-    """Refuse a folder that cannot hold a training set, at a glance.
+    """Refuse a folder that, at a glance, cannot hold a training set.
 
     Raises:
         ReperfError: there is no such folder, or no train/ in it.
     """
     for folder in (images, images / "train"):
-        if not os.path.isdir(folder):  # noqa: PTH112 - pathlib's raises where it may not look
+        if not os.path.isdir(folder):  # noqa: PTH112 - pathlib's raises where access is denied
             raise ReperfError(f"{folder}: no such folder; allowed: {LAYOUT}")
 
 

@@ -12,8 +12,8 @@ from reperf.files import whole_file
 class Part(BaseModel):
     """One record file.
 
-    Its checksum is CRC-32C, which every processor computes as fast as it reads. SHA-256 makes
-    a conversion take half as long again, and longer on processors without instructions for it.
+    Its checksum is CRC-32C, which every processor computes as fast as it reads. With SHA-256 a
+    conversion takes half as long again, and longer on processors without instructions for it.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -25,7 +25,7 @@ class Part(BaseModel):
 
 
 class Manifest(BaseModel):
-    """A converted data set. It is written last: where it stands, every part is whole."""
+    """A converted data set. It is written last: once it is there, every part is whole."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -37,8 +37,8 @@ class Manifest(BaseModel):
     bytes: int = Field(description="of all parts, without the files beside them")
     classes: list[str] = Field(description="synsets in label order")
     images_per_class: list[int] = Field(description="in label order")
-    reencoded: list[str] = Field(description="images that became RGB JPEGs, as train/ names them")
-    ignored: int = Field(description="files among the images that have no JPEG's name")
+    reencoded: list[str] = Field(description="images that became RGB JPEGs, by path under train/")
+    ignored: int = Field(description="files among the images without a JPEG's name")
     parts: list[Part]
 
     def write(self, path: Path) -> None:
@@ -48,7 +48,7 @@ class Manifest(BaseModel):
             stream.write("\n")
 
     def is_of(self, images: Path, parts: int, seed: int) -> bool:
-        """Whether the set was made from a folder as the configuration says."""
+        """Whether the set was made from this folder, into so many parts, by this seed."""
         return (self.source, len(self.parts), self.seed) == (str(images), parts, seed)
 
     @classmethod

@@ -1,7 +1,7 @@
 """Work cut into parts, done by processes that end when they are no longer wanted.
 
-Not concurrent.futures: its pool does not say which signal killed a process, and the counters by
-which processes are watched and told to end would be needed beside it.
+Not concurrent.futures: its pool does not say which signal killed a process, and we would still need
+the counters that show the progress of workers and tell them to end.
 """
 
 import mmap
@@ -22,7 +22,7 @@ Tick = Callable[[], None]
 
 
 class _Unwanted(BaseException):
-    """The other processes have failed, or the one that asked for the work is gone."""
+    """Another process has failed, or the one that asked for the work is gone."""
 
 
 def run_parts(
@@ -34,8 +34,8 @@ def run_parts(
     or when this process is killed, the workers end at their next tick.
 
     Args:
-        work: called with a part, and with what it must call after each of the part's items.
-        watch: called some times a second with the number of items done.
+        work: called with a part, and with a function to call after each of the part's items.
+        watch: called a few times a second with the number of items done.
 
     Raises:
         ReperfError: a worker was killed. What a worker raises is raised here.
@@ -43,7 +43,7 @@ def run_parts(
     # Forked, not spawned: the script of a Snakemake rule cannot be imported by a new process.
     context = multiprocessing.get_context("fork")
     workers = min(workers, parts)
-    # The items that each worker has done, and a last number that is 1 when all must end.
+    # How many items each worker has done, and a last number that is 1 when all must end.
     shared = memoryview(mmap.mmap(-1, 8 * (workers + 1))).cast("Q")
     results: dict[int, Result] = {}
     processes = {}
@@ -104,4 +104,4 @@ def _check_end(process: multiprocessing.Process) -> None:
     process.join()
     if process.exitcode:
         end = f"killed by signal {-process.exitcode}" if process.exitcode < 0 else "lost"
-        raise ReperfError(f"a process that did a part of the work was {end}")
+        raise ReperfError(f"a worker process was {end}")

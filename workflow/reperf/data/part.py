@@ -65,10 +65,10 @@ class PartWriter:
 
 @contextmanager
 def new_part(stem: Path, record_format: Format) -> Iterator[PartWriter]:
-    """Open a part whose files take their names only when the block ends well.
+    """Open a part; its files get their names only when the block ends well.
 
-    The files need not be on the disk by then: waiting for it would make a conversion several
-    times slower than a copy. The manifest's checksums tell what a power cut has cost.
+    The files need not be on the disk by then: waiting for the disk would make a conversion several
+    times slower than a copy. The manifest's checksums show what a power cut has cost.
 
     Args:
         stem: the part's path without its suffix.

@@ -3,7 +3,7 @@
 A record is a magic word, a word that holds a flag (3 bits) and a length (29 bits), the content, and
 zeros up to a multiple of four bytes. The content is MXNet's image header (flag 0, the label as a
 float, the image's id, 0) and the JPEG. Where the content holds the magic word at a multiple of four
-bytes it is cut there, the word left out: the flags say first (1), middle (2) and last (3) piece.
+bytes, it is cut there and the word left out: flags mark the first (1), middle (2), last (3) piece.
 
 Sources: dmlc-core's recordio.h and recordio.cc (framing), MXNet's image_recordio.h (header),
 tools/im2rec.py (list and index).
@@ -44,7 +44,7 @@ def frame(image: Image) -> list[bytes]:
 
 
 def _between_magics(data: bytes) -> list[bytes]:
-    """The data without the magic words that stand at a multiple of four bytes."""
+    """The data, cut at magic words that lie at a multiple of four bytes, without those words."""
     words = np.frombuffer(data, "<u4", len(data) // 4)
     cuts = np.flatnonzero(words == MAGIC) * 4
     if not cuts.size:
@@ -68,9 +68,9 @@ def list_line(image: Image, _: int, __: int) -> str:
 
 
 def join_indices(folder: Path, parts: Sequence[Part]) -> None:
-    """Write all.idx: where the records begin in all parts, put one behind the other.
+    """Write all.idx: where the records begin in all parts, concatenated.
 
-    Who reads many parts at once takes one index: MXNet's ImageRecordIter and DALI's readers.mxnet.
+    Readers of many parts take one index: MXNet's ImageRecordIter and DALI's readers.mxnet.
     """
     offset = 0
     with whole_file(folder / "all.idx") as joint:

@@ -19,7 +19,7 @@ INT64_LIST = 3
 
 
 def frame(image: Image) -> list[bytes]:
-    """The pieces of an image's record. Labels count from 1: 0 is the background there."""
+    """The pieces of an image's record. Labels count from 1, because 0 is the background."""
     before = (
         integer_entry(b"image/channels", INT64_LIST, 3)
         + integer_entry(b"image/class/label", INT64_LIST, image.label + 1)
@@ -45,7 +45,7 @@ def frame(image: Image) -> list[bytes]:
 
 
 def masked(checksum: int) -> bytes:
-    """A CRC32C as TFRecord stores it: rotated, because a CRC of data that holds CRCs is weak."""
+    """A CRC32C as TFRecord stores it: rotated, because a CRC of data with CRCs in it is weak."""
     rotated = (checksum >> 15 | checksum << 17) & 0xFFFFFFFF
     return pack("<I", (rotated + 0xA282EAD8) & 0xFFFFFFFF)
 

@@ -1,1 +1,1 @@
-"""What people see while a workflow runs: which run of how many, what it gave, how long is left."""
+"""What people see while a workflow runs: which run of how many, its result, how long is left."""

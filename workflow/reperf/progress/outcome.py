@@ -1,4 +1,4 @@
-"""What a job gave: a run's throughput or status, and the reason why a job failed."""
+"""What came of a job: a run's throughput or status, and the reason why a job failed."""
 
 import json
 from collections.abc import Mapping
@@ -13,15 +13,15 @@ _TAIL = 64 * 1024
 _RECORD = 16 * 1024 * 1024
 
 State = tuple[int, int] | None
-"""By what a file that is written anew differs from before: its time in ns and its bytes."""
+"""A file's time stamp in ns and its size in bytes, which differ once it is written again."""
 
 
 def of_run(record: Path, log: Path, windows: Mapping[str, Window]) -> tuple[bool, str]:
-    """What a run gave that has ended.
+    """The result of a run that has ended.
 
     Args:
         record: its run.json.
-        log: its train.log, which is measured as the report does.
+        log: its train.log, which is measured as for the report.
         windows: the measured iterations of each suite.
 
     Returns:
@@ -54,7 +54,7 @@ def _throughput(log: Path, window: Window) -> tuple[str, bool]:
 
 
 def state_of(file: Path) -> State:
-    """What tells later whether a file was written anew; None where there is none."""
+    """A file's State, to see later whether it was written again; None if there is no file."""
     try:
         found = file.stat()
     except OSError:
@@ -67,7 +67,7 @@ def reason_in(log: Path, before: State) -> str:
 
     Args:
         log: the job's.
-        before: the log's state when the job began: what is older is of another try.
+        before: the log's state when the job began; an unchanged log is an earlier try's.
 
     Returns:
         One line, "" if the job wrote nothing.
@@ -80,7 +80,7 @@ def reason_in(log: Path, before: State) -> str:
 
 
 def tail(log: Path) -> list[str]:
-    """The last lines of a log that hold something; none where it cannot be read."""
+    """The last lines of a log that are not blank; none if it cannot be read."""
     try:
         with log.open("rb") as stream:
             size = stream.seek(0, 2)

@@ -1,4 +1,4 @@
-"""Where progress goes: a terminal, a stream of plain lines, and the log of all that is said."""
+"""Where progress goes: a terminal, a stream of plain lines, and the log of the full output."""
 
 import os
 import sys
@@ -34,14 +34,14 @@ class PlainLines:
             if self._stream:
                 print(printable_lines(line.text), file=self._stream, flush=True)
         except (OSError, ValueError):
-            self._stream = None  # nobody reads it any more
+            self._stream = None  # its reader has gone
 
     def close(self) -> None:
         pass
 
 
 class LiveDisplay:
-    """The same lines, and below them what is being done, drawn once a second.
+    """The same lines, and below them the work in progress, drawn once a second.
 
     The cursor stays visible: even a workflow that is killed leaves the terminal as it was.
     """
@@ -97,7 +97,7 @@ class LiveDisplay:
 
 
 def live_is_wanted(*streams: TextIO | None, color: bool) -> bool:
-    """Whether the streams are a terminal that understands escapes, and nobody asked for none."""
+    """Whether the streams are a terminal that understands escapes, and nobody turned those off."""
     return (
         color
         and not os.environ.get("NO_COLOR")
@@ -107,10 +107,10 @@ def live_is_wanted(*streams: TextIO | None, color: bool) -> bool:
 
 
 class FullLog:
-    """All that is said, in one file: by Snakemake, and by the programs that it starts.
+    """The full output in one file: Snakemake's, and that of the programs that it starts.
 
-    Those write to this process's output as they find it. So the two streams are turned to the
-    file, while Python's own objects for them keep writing to where they did.
+    Programs inherit this process's two output streams. So those are redirected to the file, while
+    Python's own objects for them keep writing to where they did.
     """
 
     def __init__(self, path: Path) -> None:
@@ -122,7 +122,7 @@ class FullLog:
             self._turn(name)
 
     def write(self, text: str) -> None:
-        """Add a piece of text; a disk that is full does not end a workflow."""
+        """Add a piece of text; a full disk does not end a workflow."""
         with suppress(OSError, ValueError):
             if self._file:
                 self._file.write(text.encode("utf-8", "backslashreplace"))

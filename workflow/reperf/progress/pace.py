@@ -1,11 +1,11 @@
-"""How long the runs that are left take, from those that are done."""
+"""How long the remaining runs will take, judged by those that are done."""
 
 
 class Pace:
-    """The time with a run in progress, divided by the runs that it ended.
+    """The time with a run in progress, divided by the number of runs that ended in it.
 
-    That holds for runs one after the other, and for many at once that wait in a queue too: what
-    counts is how often one ends. Environments that are built between runs do not count.
+    That works for runs one after the other and for many at once in a queue: what counts is how
+    often one ends. Time to build environments between runs does not count.
     """
 
     def __init__(self) -> None:
@@ -16,7 +16,7 @@ class Pace:
         self._ended = 0
 
     def started(self, now: float) -> None:
-        """A run has begun, at a time in seconds."""
+        """A run has begun at `now`, in seconds."""
         if self._running == 0:
             self._since = now
         self._running += 1

@@ -1,13 +1,13 @@
-"""Lines for people: times as one says them, and text on one line of its own."""
+"""Lines for people: times as you would say them, and text on a single line."""
 
 from reperf.text import printable
 
 LONGEST = 1000
-"""Characters of a line; what is longer stands in the log."""
+"""Characters of a line; the log holds longer ones."""
 
 
 def duration(seconds: float) -> str:
-    """A time as one says it: "3.2 s", "45 s", "12 min", "1 h 20 min"."""
+    """A time as you would say it: "3.2 s", "45 s", "12 min", "1 h 20 min"."""
     if round(seconds, 1) < 10:
         return f"{seconds:.1f} s"
     if round(seconds) < 100:
@@ -19,11 +19,11 @@ def duration(seconds: float) -> str:
 
 
 def about(seconds: float) -> str:
-    """A time that is not known better than to the second."""
+    """A time that is known no better than to the second."""
     return duration(seconds) if seconds >= 10 else f"{max(1, round(seconds))} s"
 
 
 def one_line(text: str) -> str:
-    """The text as one line that can be printed, cut where it is longer than LONGEST."""
+    """The text as one printable line, cut if it is longer than LONGEST."""
     line = printable(" ".join(text.split()))
     return line if len(line) <= LONGEST else f"{line[:LONGEST]} .."

@@ -1,4 +1,4 @@
-"""What is planned, what is done and what is being done; and the line that each event is worth."""
+"""What is planned, what is done and what is in progress; and the line that each event is worth."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,11 +15,11 @@ from reperf.progress.phrases import about, one_line
 RUN = "train"
 """The rule that makes runs."""
 LARGER = ("environment", "convert", "report")
-"""Rules of which people are told when they begin, on a terminal or not."""
+"""Rules whose beginning is announced, on a terminal or not."""
 
 
 class Line(NamedTuple):
-    """What is to be said."""
+    """A line to show."""
 
     text: str
     bad: bool = False
@@ -27,7 +27,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """A step that is being done."""
+    """A step in progress."""
 
     rule: str
     title: str
@@ -42,7 +42,7 @@ class Job:
 
 
 class Progress:
-    """The state of one call. Times are seconds of the clock that is given."""
+    """The state of one call. Times are seconds of the given clock."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -69,7 +69,7 @@ class Progress:
 
     @property
     def ended(self) -> int:
-        """Runs that have ended and are not tried again."""
+        """Runs that have ended and are not being tried again."""
         return self._ended + len(self._given_up)
 
     def started(
@@ -82,7 +82,7 @@ class Progress:
         logs: Sequence[str],
         outputs: Sequence[str],
     ) -> Line | None:
-        """A job has begun; a line is worth what takes long, and a run's further try."""
+        """A job has begun; long steps get a line, and so does another try of a run."""
         log = Path(logs[0]) if logs else None
         title = one_line(message or rule)
         if rule == RUN:
@@ -92,7 +92,7 @@ class Progress:
         before = state_of(log) if log else None
         job = Job(rule, title, log, before, tuple(map(Path, outputs)), self._clock())
         again = number in self._known
-        if number in self._jobs:  # nothing was said of its end: it lacked an output
+        if number in self._jobs:  # its end went unreported, because it lacked an output
             self._leave(number)
         self._jobs[number] = job
         self._known.add(number)
@@ -104,7 +104,7 @@ class Progress:
         return Line(f"{title}; its log: {log}") if rule in LARGER else None
 
     def finished(self, number: int) -> Line | None:
-        """A job has ended well; a line says what a run gave."""
+        """A job has ended well; a run gets a line with its result."""
         job = self._jobs.pop(number, None)
         if job is None or not job.is_run:
             return None
@@ -120,13 +120,13 @@ class Progress:
         """A job has failed, perhaps to be tried again.
 
         Args:
-            logs: the job's own one first, then those of who ran it.
-            message: what Snakemake knows, taken where the job itself left no reason.
+            logs: the job's own first, then those of what ran it.
+            message: what Snakemake knows, used if the job itself left no reason.
         """
         job = self._leave(number)
         own = Path(logs[0]) if logs else None
         reason = reason_in(own, job.log_before) if own and job else ""
-        reason = reason or one_line(message) or "it left no reason"
+        reason = reason or one_line(message) or "it gave no reason"
         named = rule
         if job is not None:
             named = self._named(job)
@@ -146,7 +146,7 @@ class Progress:
         return (f"{self.ended} of {self.runs} runs" if self.runs else "", self._left(""))
 
     def doing(self, most: int) -> list[str]:
-        """What is being done, in at most so many lines, the newest first."""
+        """The work in progress, in at most `most` lines, the newest first."""
         now = self._clock()
         jobs = list(self._jobs.values())[::-1]
         shown = jobs if len(jobs) <= most else jobs[: max(0, most - 1)]
@@ -155,7 +155,7 @@ class Progress:
         return [*lines, f"and {rest} more"] if rest and most else lines
 
     def _far(self, job: Job) -> str:
-        """How far a step is, as it says itself in its log."""
+        """How far a step has got, by the last line of its log."""
         if job.is_run or job.log is None or state_of(job.log) in (None, job.log_before):
             return ""
         said = tail(job.log)[-1:]

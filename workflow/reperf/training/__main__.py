@@ -3,8 +3,8 @@
     python -m reperf.training --run RUN --cluster CLUSTER --window 20 120 --time-limit 600 \
         --attempt 1 --retries 1 --log logs/train/....log
 
-The run and the cluster are JSON, as the workflow planned them: what has been written to
-config.yaml since is for the next call.
+The run and the cluster are JSON, as the workflow planned them: later changes to config.yaml are for
+the next call.
 """
 
 import argparse

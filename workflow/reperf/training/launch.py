@@ -1,6 +1,6 @@
-"""Start a command, keep what it says, and leave no process of it behind.
+"""Start a command, keep what it prints, and leave none of its processes behind.
 
-Processes that hang are distributed training's usual failure, so every launch has a time limit,
+Hanging processes are the usual failure of distributed training, so every launch has a time limit,
 ends with its whole process tree, and knows which rank was last heard of.
 """
 
@@ -24,8 +24,8 @@ from reperf.training.record import LastHeard
 
 STEP_MARK = b":::MLLOG "
 LONGEST_PIECE = 1 << 20
-"""Bytes of a line that are held in memory at once; a step's line is shorter."""
-# A rank or an iteration of more digits is none.
+"""Bytes of a line held in memory at once; step lines are shorter."""
+# No rank or iteration has more digits.
 _RANK_LINE = re.compile(rb"\brank (\d{1,9}): (?:iteration (\d{1,15})\b)?")
 _POLL_SECONDS = 0.1
 
@@ -35,22 +35,22 @@ class Outcome:
     """How a launch ended."""
 
     exit_code: int | None = None
-    """The command's own; negative for a signal, None if the launch had to end it."""
+    """The command's own; negative after a signal, None if the launch had to end it."""
     timed_out: bool = False
     stopped: str = ""
     """The signal that ended the launch from outside, if one did."""
     out_of_memory_kills: int = 0
-    """Processes that the kernel killed on this machine for want of memory meanwhile."""
+    """Processes on this machine that the kernel killed meanwhile for lack of memory."""
     seconds: float = 0.0
     last_heard: tuple[LastHeard, ...] = ()
 
 
 @dataclass
 class _Listener:
-    """Copies a command's output into the log, and notes each rank's last sign of life.
+    """Copies a command's output to the log, and notes each rank's last sign of life.
 
-    All that is written is kept, whatever it is; only what can be a step of one of the ranks counts
-    as one.
+    Everything is kept, whatever it is; but only what can be a step of one of the ranks counts as
+    one.
     """
 
     log: IO[bytes]
@@ -65,8 +65,8 @@ class _Listener:
             for piece in pieces:
                 line = piece
                 if begins_line and (start := piece.find(STEP_MARK)) > 0:
-                    # A launcher's label before a step would only be in the way of its readers;
-                    # anything else is what another process wrote without an end of its line.
+                    # A launcher's label before a step would only hinder readers; anything else was
+                    # written by another process that did not end its line.
                     if after_labels(piece) < start:
                         self.log.write(piece[:start] + b"\n")
                     line = piece[start:]
@@ -94,7 +94,7 @@ class _Listener:
 
 
 def _iteration_of(line: bytes) -> int | None:
-    """The iteration of a step line; None if it holds none, or nothing that can be read."""
+    """The iteration of a step line; None if it has none, or none that can be read."""
     found = mllog.EVENT.match(line)
     value = mllog.read_event(found).get("value") if found else None
     iteration = value.get("iteration") if isinstance(value, dict) else None
@@ -102,7 +102,7 @@ def _iteration_of(line: bytes) -> int | None:
 
 
 def pieces(output: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a stream; one that is longer than LONGEST_PIECE comes in several pieces."""
+    """The lines of a stream; a line longer than LONGEST_PIECE comes in several pieces."""
     return iter(partial(output.readline, LONGEST_PIECE), b"")
 
 
@@ -120,16 +120,16 @@ def launch(
 
     Args:
         command: the program and its arguments.
-        log: file that takes all that the command's processes print.
+        log: file for everything that the command's processes print.
         time_limit: seconds after which the whole process tree is killed.
-        world_size: number of ranks whose signs of life are listened for.
+        world_size: number of ranks to listen for.
         environment: the command's environment variables.
-        lines: takes the lines of the log out of the pieces of lines that the command prints.
-        seconds_to_end: how long the command, told to end by SIGTERM, may take before it is killed:
-            none, unless it has processes to end on other machines.
+        lines: makes the lines of the log from the pieces that the command prints.
+        seconds_to_end: how long the command may take after SIGTERM before it is killed; 0 unless
+            it has processes to end on other machines.
 
     Returns:
-        The outcome; whatever it is, no process of the command is left.
+        The outcome; no process of the command is left, whatever it is.
 
     Raises:
         ReperfError: the log cannot be written, for example because no space is left.
@@ -174,7 +174,7 @@ def launch(
 
 @contextmanager
 def _noting_signals(outcome: Outcome) -> Iterator[None]:
-    """Note the signals that ask this process to end, so that it ends the launch first."""
+    """Note signals that ask this process to end, so that it can end the launch first."""
 
     def note(number: int, _frame: object) -> None:
         outcome.stopped = signal.Signals(number).name

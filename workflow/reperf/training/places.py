@@ -20,26 +20,26 @@ class Place(Protocol):
     port: int
     """Where the ranks meet on the first node; no other run uses it."""
     environment: Mapping[str, str]
-    """The environment variables that are there."""
+    """The environment variables that exist there."""
     variables: Mapping[str, str]
-    """The environment variables that the place adds to them."""
+    """The environment variables that the place adds."""
     cluster: dict[str, Any] | None
-    """What of the cluster's configuration decides how fast a run is; None on this machine."""
+    """The cluster's settings that decide how fast a run is; None on this machine."""
     seconds_to_end: float
-    """How long what was started needs, once it is told to, to end all that it has started."""
+    """How long the started command needs, after SIGTERM, to end all that it has started."""
 
     def start(self, launcher: Sequence[str]) -> list[str]:
         """The command that starts a launcher on every node.
 
         Args:
-            launcher: its command; `{node_rank}` in it stands for the number of the node, from 0.
+            launcher: its command; `{node_rank}` in it stands for the node's number, from 0.
         """
 
     def lines(self, pieces: Iterable[bytes]) -> Iterable[bytes]:
-        """The lines that launchers wrote, out of what the command wrote.
+        """The lines that launchers wrote, recovered from what the command wrote.
 
         Args:
-            pieces: lines, or the pieces of one that is too long to be held in memory.
+            pieces: lines, or pieces of a line that is too long for memory.
         """
 
 

@@ -15,11 +15,11 @@ from reperf.faults import first_fault
 from reperf.files import whole_file
 
 LARGEST_RECORD = 1 << 24
-"""Bytes; what is larger is not read."""
+"""Bytes; a larger file is not read."""
 
 Status = Literal["ok", "oom", "failed", "timeout", "unsupported"]
 FINAL = ("ok", "oom", "unsupported")
-"""How a run can end that another try would not change."""
+"""The ends of a run that another try would not change."""
 
 
 class Gpu(BaseModel):
@@ -55,14 +55,14 @@ class Environment(BaseModel):
 
 
 class Power(BaseModel):
-    """What NVML measured: the run's GPUs on the nodes named here, together, in the window."""
+    """What NVML measured in the window: the run's GPUs on the nodes named here, together."""
 
     mean_watts: float
     energy_joules: float
     mean_utilisation_percent: float
-    nodes: tuple[str, ...] = Field((), description="the nodes metered; none named: the first one")
+    nodes: tuple[str, ...] = Field((), description="the metered nodes; empty: the first node")
     first: int | None = Field(
-        None, description="iteration whose end begins the window; none: the whole run was metered"
+        None, description="iteration whose end begins the window; None: the whole run was metered"
     )
     last: int | None = Field(None, description="iteration whose end ends the window")
 
@@ -81,7 +81,7 @@ class RunRecord(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     record_version: Literal[1, 2, 3] = Field(
-        3, description="1 had no trainer, cluster and seal; of 2, runs had an image size, no shape"
+        3, description="1: no trainer, cluster or seal; 2: runs had an image size, not a shape"
     )
     status: Status
     reason: str = Field("", description="why the status is not ok, one line")
@@ -119,7 +119,7 @@ class RunRecord(BaseModel):
         """Read a record.
 
         Raises:
-            ReperfError: the file is not there, is not a run record, or has changed since it was
+            ReperfError: the file is missing, is not a run record, or has changed since it was
                 written.
         """
         try:
@@ -130,10 +130,10 @@ class RunRecord(BaseModel):
 
     @classmethod
     def parse(cls, text: bytes, name: str) -> Self:
-        """Make a record of a file's bytes.
+        """Make a record from a file's bytes.
 
         Args:
-            name: of the file, for the message.
+            name: the file's, for the message.
 
         Raises:
             ReperfError: the file is not a run record, or has changed since it was written.
@@ -157,9 +157,9 @@ class RunRecord(BaseModel):
 
 
 def records_of(runs: Iterable[Run]) -> Iterator[RunRecord]:
-    """The records of runs, as planned, in the working folder.
+    """The records of planned runs in the working folder.
 
-    One that cannot be read, or is of another run, is passed over: measuring has refused it.
+    A record that cannot be read, or is of another run, is skipped: measuring has refused it.
     """
     for run in runs:
         with suppress(ReperfError):
@@ -169,9 +169,9 @@ def records_of(runs: Iterable[Run]) -> Iterator[RunRecord]:
 
 
 def _seal(content: dict[str, Any]) -> str:
-    """The SHA-256 of a record's content, by which an edited one is known.
+    """The SHA-256 of a record's content, which tells an edited record.
 
-    It is made from what the file holds and not from the model, which may have more fields later.
+    It covers the file's content rather than the model, which may gain fields later.
     """
     plain = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return sha256(plain.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Slurm, as seen from where runs are submitted: what to ask it for, and what to check before."""
+"""Slurm, as seen from where runs are submitted: what to ask it for, and what to check first."""
 
 import getpass
 import re
@@ -26,10 +26,10 @@ _ANSWER_SECONDS = 60
 
 
 def ask(*command: str) -> list[tuple[str, ...]]:
-    """The lines of a Slurm command's answer, each split at its bars; no header.
+    """The lines that a Slurm command prints, without the header, each split at its bars.
 
     Raises:
-        ReperfError: Slurm is not there, or does not answer.
+        ReperfError: there is no Slurm, or it does not answer.
     """
     headless = ("--noheader",) if command[0] in ("sinfo", "squeue") else ()
     try:
@@ -51,7 +51,7 @@ def ask(*command: str) -> list[tuple[str, ...]]:
 
 
 def resources_of_run(report: Report) -> dict[str, Any]:
-    """What the rule that trains asks Slurm for, one job a run.
+    """What the rule that trains asks Slurm for: one job per run.
 
     Returns:
         Snakemake's resources, as the executor slurm-shell reads them; none without a cluster.
@@ -71,7 +71,7 @@ def resources_of_run(report: Report) -> dict[str, Any]:
         devices = topology_shape(wildcards.topology)[1]
         gpus = [f"--gpus-per-node={devices}"] if report.resolved_device == "cuda" else []
         exclusive = ["--exclusive"] if cluster.exclusive else []
-        # Nobody else can use the memory of an exclusive run's nodes; by default it gets a part.
+        # Slurm's default is a part of the memory, though nobody else can use an exclusive node's.
         memory = ["--mem=0"] if cluster.exclusive and cluster.memory_mb is None else []
         return shlex.join(["--ntasks-per-node=1", *gpus, *exclusive, *memory, *cluster.options])
 
@@ -96,7 +96,7 @@ def check_profile(report: Report, executor: str | None, configfile: str) -> None
     """Refuse a report for a cluster on this machine, and one for this machine on a cluster.
 
     Args:
-        executor: the one that the profile names, if it names one.
+        executor: the profile's, if it names one.
         configfile: the report's file, for the message.
 
     Raises:
@@ -148,7 +148,7 @@ def gpus_of(resources: str) -> int:
 
 
 def _check_topologies(report: Report, partition: str, sizes: list[int]) -> None:
-    """Refuse a topology that nodes with so many devices each cannot hold."""
+    """Refuse a topology that nodes of these sizes, in devices, cannot hold."""
     for suite in report.suites:
         for topology in report.topologies_of(suite):
             nodes, devices = topology_shape(topology)
@@ -163,7 +163,7 @@ def _check_topologies(report: Report, partition: str, sizes: list[int]) -> None:
 
 
 def _check_folder(folder: Path) -> None:
-    """Refuse a folder in the memory of this machine; `reperf doctor` asks the nodes."""
+    """Refuse a folder in this machine's memory; only `reperf doctor` asks the nodes."""
     mounts = {part.mountpoint: part.fstype for part in psutil.disk_partitions(all=True)}
     place = next(str(path) for path in (folder, *folder.parents) if str(path) in mounts)
     if mounts[place] in _MEMORY_FILE_SYSTEMS:
@@ -174,16 +174,16 @@ def _check_folder(folder: Path) -> None:
 
 
 def status_command() -> str:
-    """What tells how a job ended: sacct where a database keeps accounts, else squeue."""
+    """The command that says how a job ended: sacct if a database keeps accounts, else squeue."""
     settings = ask("scontrol", "show", "config")
     kept = any(re.match(r"AccountingStorageType\s*=.*/slurmdbd", line) for line, *_ in settings)
     return "sacct" if kept else "squeue"
 
 
 def cancel_left_over(folder: Path) -> None:
-    """Cancel the jobs that a workflow in this folder left behind when it was killed.
+    """Cancel the jobs that a killed workflow in this folder left behind.
 
-    The folder must be held: jobs of a workflow that is alive would be cancelled as well.
+    The folder must be held by this workflow, or a live workflow's jobs would be cancelled as well.
     """
 
     def left_over() -> list[str]:

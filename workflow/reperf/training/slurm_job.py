@@ -11,13 +11,13 @@ from reperf.training.slurm import ask
 
 _LABEL = re.compile(rb" *\d+: ")
 _LONGEST_PART = 1024
-"""Bytes of a line that srun passes on at once (SLURM_IO_MAX_MSG_LEN in its source)."""
+"""Bytes that srun passes on at once of a line (SLURM_IO_MAX_MSG_LEN in its source)."""
 _LONGEST_LINE = 1 << 20
 """Bytes."""
 
 
 class SlurmJob:
-    """The nodes of the job that this process runs in; it runs on the first of them.
+    """The nodes of the job that this process runs in, on the first of them.
 
     Args:
         run: what will be trained.
@@ -38,12 +38,12 @@ class SlurmJob:
         self._container = container
         image = container and container.model_dump(mode="json")
         self.cluster = {"container": image, "variables": dict(variables)}
-        # Slurm names the GPUs of each node to what runs there.
+        # Slurm itself tells each node's processes which GPUs they have.
         self.variables = {
             **({} if run.device == "cuda" else {"CUDA_VISIBLE_DEVICES": ""}),
             **variables,
         }
-        # What Slurm said to the job's script must not decide the step that it starts.
+        # Slurm's settings for the job's script must not apply to the step that it starts.
         self.environment = {
             name: value
             for name, value in os.environ.items()
@@ -76,22 +76,22 @@ def _address(node: str) -> str:
 
 
 def _on_its_node(command: Sequence[str]) -> str:
-    """A shell's line that puts the number of the node into a command."""
+    """A shell line that puts the node's number into a command."""
     words = []
     for word in command:
         around = (shlex.quote(piece) if piece else "" for piece in word.split("{node_rank}"))
         words.append('"$SLURM_NODEID"'.join(around))
-    # Both streams in one, or srun would mix lines in the middle.
+    # Both streams in one, or srun would mix them within lines.
     return f"exec {' '.join(words)} 2>&1"
 
 
 def contained(
     container: Container, command: list[str], folder: Path
 ) -> tuple[list[str], list[str]]:
-    """Wrap a command into a container that sees the working folder.
+    """Wrap a command in a container that sees the working folder.
 
     Returns:
-        More options for srun, and the wrapped command.
+        Further options for srun, and the wrapped command.
     """
     match container.engine:
         case "apptainer":
@@ -108,11 +108,10 @@ def contained(
 
 
 def whole_lines(output: Iterable[bytes]) -> Iterator[bytes]:
-    """Put lines together again: `srun --label` breaks long ones, and labels each part.
+    """Join lines again: `srun --label` breaks long ones, and labels each part.
 
-    A part that was broken off holds exactly as much as srun passes on at once; the last part of a
-    line, and a line in one part, holds less. A line that gets longer than memory should hold is
-    broken, once a megabyte.
+    A part that was broken off holds exactly as much as srun passes on at once; the last or only
+    part of a line holds less. A line too long for memory stays broken, every megabyte.
 
     Args:
         output: lines as srun wrote them.

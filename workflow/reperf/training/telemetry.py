@@ -1,7 +1,7 @@
 """Power and utilisation of the GPUs while a run trains, through NVML.
 
-The GPUs of this machine are metered, which is a run's first node. A meter knows nothing of
-iterations: it keeps samples, of which those between the ends of the window count afterwards.
+It meters the GPUs of this machine, which is the run's first node. A meter knows nothing about
+iterations: it keeps samples, and afterwards those between the ends of the window count.
 """
 
 import threading
@@ -19,10 +19,10 @@ _SAMPLE_SECONDS = 0.5
 
 
 class Reading(NamedTuple):
-    """What all metered GPUs say together."""
+    """What all metered GPUs report, together."""
 
     joules: float
-    """Used since some moment in the past."""
+    """Energy used since some moment in the past."""
     percent: float
     """How busy they are, on average."""
 
@@ -32,7 +32,7 @@ class GpuMeter:
 
     Args:
         read: asks the GPUs; raises NVMLError when one does not answer.
-        clock: seconds of the clock that the step log tells.
+        clock: in seconds, the one that the step log uses.
     """
 
     def __init__(
@@ -54,13 +54,13 @@ class GpuMeter:
                 self.sample()
             self.sample()
         except pynvml.NVMLError:
-            return  # the samples end here; no window that ends later has a power
+            return  # the samples end here: a window that ends later has no power
 
     def power_between(self, begin: float, end: float) -> dict[str, float] | None:
         """The mean power, the energy and the mean utilisation between two times.
 
         Returns:
-            The fields of Power; None if the samples do not reach from one time to the other.
+            The fields of Power; None if the samples do not cover all of that time.
         """
         import numpy as np  # noqa: PLC0415 - runs without a GPU start sooner
 
@@ -82,7 +82,7 @@ class GpuMeter:
 
 @contextmanager
 def gpu_meter(used: Sequence[str]) -> Iterator[GpuMeter | None]:
-    """Meter GPUs of this machine while the block runs; None where there is none to meter.
+    """Meter GPUs of this machine while the block runs; yield None if there are none.
 
     Args:
         used: their numbers or UUIDs.
@@ -104,7 +104,7 @@ def gpu_meter(used: Sequence[str]) -> Iterator[GpuMeter | None]:
 
 
 def used_gpus(environment: Mapping[str, str], count: int) -> tuple[str, ...]:
-    """The first GPUs that a process with these environment variables sees.
+    """The first `count` GPUs that a process with these environment variables sees.
 
     Returns:
         Their UUIDs or numbers, as CUDA_VISIBLE_DEVICES names them.
@@ -121,11 +121,11 @@ def power_of_window(
 
     Args:
         window: the iterations whose ends begin and end it.
-        ends: when iterations ended: iteration -> seconds, by the meter's clock.
+        ends: iteration -> its end in seconds, by the meter's clock.
         node: where the meter was.
 
     Returns:
-        None if the run, or its meter, did not come from the one to the other.
+        None if the run or its meter did not cover the window.
     """
     first, last = window
     if first not in ends or last not in ends:

@@ -21,12 +21,12 @@ from reperf.training.record import FINAL, RunRecord, Status
 from reperf.training.telemetry import gpu_meter, power_of_window, used_gpus
 from reperf.training.tries import keep, new_try
 
-# Collectives have time limits of their own, of gloo 30 s and more, of torch's NCCL ten minutes.
+# Collectives have time limits of their own: gloo's are 30 s or more, NCCL's in torch ten minutes.
 _GAVE_UP = re.compile(
     r"gloo::TimeoutException|Timed out waiting \d+ms|collective operation timeout"
 )
 
-# Snakemake sets them to all of the machine's cores, Slurm does not.
+# Snakemake sets these to the number of the machine's cores; Slurm does not.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 _LONGEST_REASON = 500  # letters
@@ -48,15 +48,15 @@ def train(
 
     Args:
         place: where the launchers start.
-        window: the iterations whose ends begin and end what is measured; it decides nothing but
-            the part of the run for which the power is recorded.
+        window: the iterations whose ends begin and end what is measured; here it only decides for
+            which part of the run power is recorded.
         time_limit: seconds after which the run is ended.
         attempt: 1 for the first try that the workflow makes.
-        last_attempt: whether a failure is recorded as the run's end.
-        more_flags: of the trainer, for tests.
+        last_attempt: whether to record a failure as the run's end.
+        more_flags: for the trainer, in tests.
 
     Raises:
-        ReperfError: the try failed and another one is allowed, or it was stopped from outside.
+        ReperfError: the try failed and another is allowed, or it was stopped from outside.
     """
     folder = new_try(run.folder)
     stopped, record = _try_once(
@@ -97,7 +97,7 @@ def _try_once(
     environment["PATH"] = path_into(system)
     commit, dirty = checked_out_commit(ROOT)
     started = datetime.now(UTC)
-    # Written now for the case that nobody comes to write how it ended, and once more at the end.
+    # Written now, in case nobody lives to record how the run ended, and again at the end.
     record = RunRecord(
         status="failed",
         reason="lost: ended before its end could be recorded",
@@ -157,7 +157,7 @@ def launcher_command(run: Run, system: System, place: Place) -> list[str]:
 
 
 def launcher(run: Run, system: System, place: Place) -> list[str]:
-    """The framework's launcher on one node, up to where the program stands that it starts."""
+    """The framework's launcher on one node, up to the program that it starts."""
     places = {
         "nodes": run.nodes,
         "node_rank": "{node_rank}",
@@ -194,7 +194,7 @@ def trainer_flags(run: Run, system: System) -> list[str]:
 
 
 def run_variables(run: Run, system: System) -> dict[str, str]:
-    """The environment variables that every launch sets, beside the PATH to the environment."""
+    """The environment variables that every launch sets, besides PATH."""
     variant = system.variants[run.variant].environment if run.variant else {}
     return {
         "PYTHONPATH": str(TRAINERS.parent),
@@ -205,7 +205,7 @@ def run_variables(run: Run, system: System) -> dict[str, str]:
 
 
 def path_into(system: System) -> str:
-    """The PATH of a launch: to the programs of the system's environment, then to all others."""
+    """The PATH of a launch: the programs of the system's environment, then all others."""
     others = os.environ.get("PATH", os.defpath)
     return f"{system.environment.absolute() / 'bin'}{os.pathsep}{others}"
 
@@ -213,7 +213,7 @@ def path_into(system: System) -> str:
 def judge(
     run: Run, outcome: Outcome, log: Path, facts: dict, time_limit: float
 ) -> tuple[Status, str]:
-    """Decide how a run ended, and say why in one line if not well."""
+    """Decide how a run ended, and say why in one line if it did not end well."""
     status, reason = _judge(run, outcome, log, facts, time_limit)
     return status, " ".join(reason.split())[:_LONGEST_REASON]
 
@@ -231,7 +231,7 @@ def _judge(
         return _crash(run, outcome, _tail(log))
     wrong = _wrong_model(run, facts)
     if not wrong and "run_stop" not in facts:
-        wrong = f"the trainer left without an end line; {_last_heard(run, outcome)}"
+        wrong = f"the trainer exited without an end line; {_last_heard(run, outcome)}"
     return ("failed", wrong) if wrong else ("ok", "")
 
 
@@ -246,7 +246,7 @@ def _wrong_model(run: Run, facts: dict) -> str:
 
 
 def peak_memory(run: Run, facts: dict) -> tuple[int, ...]:
-    """The bytes that the trainer said for each rank; none if it said anything else."""
+    """The bytes that the trainer reported for each rank; empty if it reported anything else."""
     said = facts.get("peak_memory_bytes")
     if not isinstance(said, list) or len(said) > run.world_size:
         return ()
@@ -254,22 +254,22 @@ def peak_memory(run: Run, facts: dict) -> tuple[int, ...]:
 
 
 def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
-    """What to say of a launcher that did not exit with 0."""
+    """What to say about a launcher that did not exit with 0."""
     signals = re.findall(r"\bSIG[A-Z0-9]{1,9}\b", tail)
-    # Some launchers give a rank's signal as its exit code.
+    # Some launchers report a rank's signal as its exit code.
     codes = set(re.findall(r"\bcode -(\d+)\b", tail))
     signals += [one.name for one in signal.Signals if str(one.value) in codes]
     if outcome.exit_code < 0:
         signals.append(_name_of_signal(-outcome.exit_code))
-    # A launcher that has lost one rank to a signal ends the others with SIGTERM, and says so, too.
+    # A launcher that loses a rank to a signal ends the others with SIGTERM, and reports that, too.
     signals.sort(key=lambda name: name == "SIGTERM")
     if "SIGKILL" in signals and outcome.out_of_memory_kills:
         return "oom", "a process was killed because the machine's memory was full"
-    if "std::bad_alloc" in tail:  # nobody caught it, so the trainer could not say it
-        return "oom", f"a process found no memory, and died; {_last_heard(run, outcome)}"
+    if "std::bad_alloc" in tail:  # nobody caught it, so the trainer could not report it
+        return "oom", f"a process ran out of memory and died; {_last_heard(run, outcome)}"
     # A rank that gives up waiting aborts, and its launcher ends the others.
     if _GAVE_UP.search(tail) and not set(signals) - {"SIGABRT", "SIGTERM"}:
-        return "timeout", f"a rank waited in vain for another; {_last_heard(run, outcome)}"
+        return "timeout", f"a rank gave up waiting for another; {_last_heard(run, outcome)}"
     what = f"a process was ended by {signals[0]}" if signals else _last_error(tail)
     return "failed", f"{what or 'no error was printed'}; {_last_heard(run, outcome)}"
 
@@ -277,7 +277,7 @@ def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
 def _name_of_signal(number: int) -> str:
     try:
         return signal.Signals(number).name
-    except ValueError:  # one of those between SIGRTMIN and SIGRTMAX
+    except ValueError:  # a signal between SIGRTMIN and SIGRTMAX has no name
         return f"signal {number}"
 
 
@@ -290,7 +290,7 @@ def _last_error(tail: str) -> str:
 
 
 def _last_heard(run: Run, outcome: Outcome) -> str:
-    """Which rank is behind the others, if one is, and when it was last heard of."""
+    """Which rank is furthest behind, if one is, and when it was last heard of."""
     heard = {last.rank: last for last in outcome.last_heard}
     silent = [rank for rank in range(run.world_size) if rank not in heard]
     if silent:

@@ -1,4 +1,4 @@
-"""The tries of a run: a folder with a log and a record each, one of which becomes the run's own."""
+"""The tries of a run: each a folder with a log and a record; one try becomes the run's own."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ from reperf.training.record import FINAL, LARGEST_RECORD, RunRecord
 
 
 def new_try(run: Path) -> Path:
-    """Make the folder of the next try in a run's folder, and tidy up what a killed one left."""
+    """Make the folder of the next try in a run's folder, and remove what a killed try left."""
     for place in (run, *(run / "tries").glob("*")):
         if place.is_dir():
             remove_partials(place)
@@ -25,7 +25,7 @@ def new_try(run: Path) -> Path:
 
 
 def keep(folder: Path, run: Path) -> None:
-    """Make a try's log and record those of the run."""
+    """Copy a try's log and record to the run's own."""
     for name in RUN_FILES:
         with (folder / name).open("rb") as kept, whole_file(run / name, "wb") as target:
             shutil.copyfileobj(kept, target)
@@ -34,11 +34,11 @@ def keep(folder: Path, run: Path) -> None:
 def keep_lost(run: Path) -> bool:
     """Make the last try of a lost run its end, so that the report can show it.
 
-    Lost means that the workflow saw the run fail, and the run left no record outside its tries:
-    Slurm cancelled its job, or its node broke down.
+    A run is lost if the workflow saw it fail and it left no record outside its tries: Slurm
+    cancelled its job, or its node broke down.
 
     Returns:
-        Whether a try had left a record.
+        Whether a try left a record.
     """
     last = run / "tries" / str(_last(run))
     found = all((last / name).exists() for name in RUN_FILES)
@@ -52,14 +52,14 @@ Cluster = Mapping[str, Any] | None
 
 
 def take_up(run: Run, trainer: str, cluster: Cluster) -> None:
-    """Make the last try of a run its own, where it came to its end and the workflow did not.
+    """Make a run's last try its own, if the try came to its end but the workflow did not.
 
-    A workflow that is told to end takes away what a run has just left.
+    A workflow that is told to end removes what a run has just written.
 
     Args:
         run: as planned.
         trainer: SHA-256 of all that decides how its system trains.
-        cluster: on which it is to start.
+        cluster: where it would start.
     """
     if all((run.folder / name).exists() for name in RUN_FILES):
         return
@@ -74,13 +74,13 @@ def take_up(run: Run, trainer: str, cluster: Cluster) -> None:
 def not_as_planned(run: Run, trainer: str, cluster: Cluster) -> str:
     """Why what lies in a run's folder is not the run that is planned; "" if it is.
 
-    It is asked of each run before anything starts, so no more is read than is needed. A record that
-    is none, or was edited, is left to measuring, which refuses it.
+    This is called for every run before anything starts, so it reads no more than it needs. Invalid
+    and edited records are left to measuring, which refuses them.
 
     Args:
         run: as planned.
         trainer: SHA-256 of all that decides how its system trains.
-        cluster: on which it is to start.
+        cluster: where it would start.
     """
     record = run.record
     try:
@@ -96,8 +96,8 @@ def not_as_planned(run: Run, trainer: str, cluster: Cluster) -> str:
     except (OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
         return ""
     if trained_by != trainer:
-        return f"{record}: the trainer was another one"
-    return "" if started_on == cluster else f"{record}: the cluster's settings were other ones"
+        return f"{record}: the trainer has changed since"
+    return "" if started_on == cluster else f"{record}: the cluster's settings have changed since"
 
 
 def _last(run: Path) -> int:
