@@ -12,7 +12,7 @@ COLOURS = [(r, g, b) for r in (10, 240) for g in (10, 240) for b in (10, 90, 170
 _MXNET = """
 import mxnet
 from trainers.frameworks.mxnet.images import layout_on
-from trainers.frameworks.mxnet.inputs import {reader} as read
+from trainers.frameworks.mxnet.{module} import {reader} as read
 def batches(flags, rank, world_size):
     axes = (0, 2, 3, 1) if layout_on(mxnet.cpu()) == "NCHW" else (0, 1, 2, 3)
     for images, labels in read(flags, rank, world_size, mxnet.cpu()):
@@ -23,12 +23,12 @@ LOADERS = {
     "pytorch": "from trainers.inputs.jpegs import batches",
     "ngc-pytorch": """
 import torch
-from trainers.frameworks.torch.inputs import dali_images
+from trainers.frameworks.torch.dali import dali_images
 def batches(flags, rank, world_size):
     return dali_images(flags, rank, world_size, torch.device("cpu"))
 """,
-    "mxnet": _MXNET.format(reader="record_images"),
-    "ngc-mxnet": _MXNET.format(reader="dali_images"),
+    "mxnet": _MXNET.format(module="records", reader="record_images"),
+    "ngc-mxnet": _MXNET.format(module="dali", reader="dali_images"),
     "tensorflow2": "from trainers.frameworks.tensorflow.inputs import tfrecord_images as batches",
     "ngc-tensorflow1": """
 import tensorflow

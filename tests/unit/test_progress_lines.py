@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from reperf.config import Window
+from reperf.config import Suite, Window
 from reperf.measuring.measure import Method, measure_log
 from reperf.progress.outcome import of_run, reason_in, state_of
 from reperf.progress.output import FullLog, LiveDisplay, PlainLines
@@ -17,6 +17,18 @@ from reperf.progress.phrases import LONGEST, about, duration, one_line
 from reperf.progress.state import Line, Progress
 
 WINDOW = Window(warmup=2, measured=2)
+SUITES = {
+    "one": Suite(
+        name="one",
+        workload="resnet50",
+        precision="fp32",
+        batch_size=4,
+        systems=["pytorch"],
+        iterations=4,
+        print_every=1,
+        window=WINDOW,
+    )
+}
 STEP = ':::MLLOG {"key": "tracked_stats", "value": {"iteration": %d, "seconds": %f, "samples": %d}}'
 LOG = [
     ':::MLLOG {"key": "submission_benchmark", "value": "resnet50"}',
@@ -46,7 +58,7 @@ def clock() -> Clock:
 def progress(clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Progress:
     monkeypatch.chdir(tmp_path)
     progress = Progress(clock)
-    progress.windows = {"one": WINDOW}
+    progress.suites = SUITES
     progress.planned({"train": 4, "convert": 1, "report": 1, "all": 1, "total": 7})
     return progress
 
@@ -115,7 +127,7 @@ def test_a_run_says_the_throughput_that_the_report_will_show(tmp_path: Path):
     with (run / "train.log").open("rb") as stream:
         ((measured, _),) = measure_log("log", stream, Method(window=WINDOW))
     assert measured.throughput == 16
-    good, said = of_run(run / "run.json", run / "train.log", {"one": WINDOW})
+    good, said = of_run(run / "run.json", run / "train.log", SUITES)
     assert (good, said) == (True, "16.00 images/s (12 s)")
 
 
@@ -130,7 +142,7 @@ def test_a_run_says_the_throughput_that_the_report_will_show(tmp_path: Path):
 )
 def test_a_run_without_a_throughput_says_why(tmp_path: Path, run: dict, good: bool, said: str):
     folder = write_run(tmp_path / "run", **run)
-    found = of_run(folder / "run.json", folder / "train.log", {"one": WINDOW})
+    found = of_run(folder / "run.json", folder / "train.log", SUITES)
     assert found[0] == good
     assert found[1].startswith(said)
 
@@ -139,7 +151,7 @@ def test_a_run_without_a_throughput_says_why(tmp_path: Path, run: dict, good: bo
 def test_a_record_that_is_none_is_said_and_ends_nothing(tmp_path: Path, record: str):
     path = tmp_path / "run.json"
     path.write_text(record)
-    good, said = of_run(path, tmp_path / "train.log", {"one": WINDOW})
+    good, said = of_run(path, tmp_path / "train.log", SUITES)
     assert not good
     assert said.startswith("its record cannot be read: ")
     assert "\n" not in said

@@ -46,7 +46,7 @@ with one_line_errors():
     check_fits(REPORT)
 
 # The numbers on the screen are measured as those in the report.
-LogHandler.windows = {suite.name: suite.window for suite in REPORT.suites}
+LogHandler.suites = {suite.name: suite for suite in REPORT.suites}
 
 SUITES = [suite.name for suite in REPORT.suites]
 RUNS = {suite.name: REPORT.runs(suite) for suite in REPORT.suites}

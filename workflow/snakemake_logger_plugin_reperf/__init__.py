@@ -19,7 +19,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reperf.config import Window
+    from reperf.config import Suite
     from reperf.progress.state import Line
 
 __all__ = ["LogHandler"]
@@ -47,8 +47,8 @@ _REPEATED = (
 class LogHandler(LogHandlerBase):
     """`logger: [reperf]`; called in a thread of its own, one record after the other."""
 
-    windows: "Mapping[str, Window] | None" = None
-    """The measured iterations of each suite, set by the workflow."""
+    suites: "Mapping[str, Suite] | None" = None
+    """Those of the report, by name, set by the workflow: they say what is measured."""
     writes_to_stream = True
     writes_to_file = False
     has_filter = True
@@ -155,8 +155,8 @@ class LogHandler(LogHandlerBase):
         from reperf.progress.output import FullLog, screen  # noqa: PLC0415
 
         self._begun = True
-        if self.windows is not None:
-            self._progress.windows = self.windows
+        if self.suites is not None:
+            self._progress.suites = self.suites
         plan = self._progress.planned(record.stats)
         with suppress(OSError):
             self._log = FullLog(Path("logs", f"{datetime.now():%Y-%m-%dT%H%M%S}.log"))

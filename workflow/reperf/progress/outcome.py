@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from reperf.config import Window
+from reperf.config import Suite
 from reperf.logs import mllog
 from reperf.measuring.measure import Method, measure_log
 from reperf.progress.phrases import duration, one_line
@@ -16,13 +16,13 @@ State = tuple[int, int] | None
 """A file's time stamp in ns and its size in bytes, which differ once it is written again."""
 
 
-def of_run(record: Path, log: Path, windows: Mapping[str, Window]) -> tuple[bool, str]:
+def of_run(record: Path, log: Path, suites: Mapping[str, Suite]) -> tuple[bool, str]:
     """The result of a run that has ended.
 
     Args:
         record: its run.json.
         log: its train.log, which is measured as for the report.
-        windows: the measured iterations of each suite.
+        suites: of the report, by name; they say what is measured.
 
     Returns:
         Whether it is a result, and "25.30 images/s (12 s)" or the status and the reason.
@@ -33,18 +33,17 @@ def of_run(record: Path, log: Path, windows: Mapping[str, Window]) -> tuple[bool
         status, reason, seconds = said["status"], said["reason"], float(said["seconds"])
         took = f" ({duration(seconds)})" if seconds else ""
         if status == "ok":
-            gave, good = _throughput(log, windows.get(said["run"]["suite"], Window()))
+            gave, good = _throughput(log, suites.get(said["run"]["suite"]))
             return good, gave + took
         return status in ("oom", "unsupported"), one_line(f"{status}: {reason}") + took
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         return False, one_line(f"its record cannot be read: {error}")
 
 
-def _throughput(log: Path, window: Window) -> tuple[str, bool]:
+def _throughput(log: Path, suite: Suite | None) -> tuple[str, bool]:
+    method = Method(window=suite.window, unit=suite.unit) if suite else Method()
     with log.open("rb") as stream:
-        found = [
-            one for one, _ in measure_log(str(log), stream, Method(window=window), mllog.FORMAT)
-        ]
+        found = [one for one, _ in measure_log(str(log), stream, method, mllog.FORMAT)]
     if len(found) != 1:
         return f"no throughput: {len(found)} runs are in its log", False
     (one,) = found

@@ -2,8 +2,8 @@
 
 from trainers.frameworks.torch.alexnet import AlexNet
 from trainers.frameworks.torch.apex import fused_sgd
+from trainers.frameworks.torch.dali import dali_images
 from trainers.frameworks.torch.engine import run
-from trainers.frameworks.torch.inputs import dali_images
 from trainers.recipes import alexnet
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Train ResNet-50 as NVIDIA's PyTorch container does: DALI, a fused optimizer."""
 
 from trainers.frameworks.torch.apex import fused_sgd
+from trainers.frameworks.torch.dali import dali_images
 from trainers.frameworks.torch.engine import run
-from trainers.frameworks.torch.inputs import dali_images
 from trainers.frameworks.torch.resnet50 import ResNet50
 from trainers.recipes import resnet50
 

@@ -2,7 +2,7 @@
 
 from trainers.frameworks.torch.alexnet import AlexNet
 from trainers.frameworks.torch.engine import run
-from trainers.frameworks.torch.inputs import decoded_jpegs
+from trainers.frameworks.torch.jpegs import decoded_jpegs
 from trainers.recipes import alexnet
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Train ResNet-50 with PyTorch: JPEGs decoded by threads on the CPU, torch's own optimizer."""
 
 from trainers.frameworks.torch.engine import run
-from trainers.frameworks.torch.inputs import decoded_jpegs
+from trainers.frameworks.torch.jpegs import decoded_jpegs
 from trainers.frameworks.torch.resnet50 import ResNet50
 from trainers.recipes import resnet50
 

@@ -39,3 +39,10 @@ class Normalize(nn.HybridBlock):
 
     def hybrid_forward(self, F, pixels, mean, std):
         return F.broadcast_div(F.broadcast_sub(F.cast(pixels, "float32"), mean), std)
+
+
+def rearranged(images, layout):
+    """Images on a device, from a reader's layout to the device's."""
+    if layout == layout_on(images.context):
+        return images
+    return mx.nd.transpose(images, axes_from(layout, images.context))

@@ -1,0 +1,51 @@
+"""Images that MXNet's own reader takes from its own records."""
+
+from pathlib import Path
+
+import mxnet as mx
+
+from trainers.contract.steplog import Refused
+from trainers.frameworks.mxnet.images import rearranged
+from trainers.inputs.images import AREA, ASPECT
+
+
+def record_images(flags, rank, world_size, device):
+    """Endless batches of uint8 images and float32 labels [N], read and decoded by MXNet itself.
+
+    Raises:
+        Refused: there are no parts in the folder.
+    """
+    parts = sorted(Path(flags.data).glob("part-*.rec"))
+    if not parts:
+        raise Refused(f"{flags.data}: holds no parts; allowed: a converted data set")
+    size = flags.shape["image_size"]
+    records = mx.io.ImageRecordIter(
+        path_imgrec=";".join(map(str, parts)),
+        path_imgidx=str(parts[0].with_name("all.idx")),
+        num_parts=world_size,
+        part_index=rank,
+        shuffle=True,
+        seed=flags.seed,
+        seed_aug=flags.seed + rank,
+        batch_size=flags.batch_size,
+        data_shape=(3, size, size),
+        dtype="uint8",
+        random_resized_crop=True,
+        min_random_area=AREA[0],
+        max_random_area=AREA[1],
+        min_aspect_ratio=ASPECT[0],
+        max_aspect_ratio=ASPECT[1],
+        rand_mirror=True,
+        preprocess_threads=flags.threads,
+        verbose=False,
+    )
+    return _read_again_and_again(records, device)
+
+
+def _read_again_and_again(records, device):
+    """Batches of a reader on the device; MXNet copies them while it trains."""
+    while True:
+        for batch in records:
+            (images,), (labels,) = batch.data, batch.label
+            yield rearranged(images.as_in_context(device), "NCHW"), labels.as_in_context(device)
+        records.reset()

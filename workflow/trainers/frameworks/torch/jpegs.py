@@ -1,0 +1,26 @@
+"""JPEGs for PyTorch, out of records or a folder, decoded on the CPU."""
+
+import functools
+
+import torch
+
+from trainers.inputs import jpegs
+
+
+def decoded_jpegs(flags, rank, world_size, device):
+    """Endless batches of uint8 images [N, H, W, 3] and labels [N], decoded by threads on the CPU.
+
+    They lie in host memory, which a GPU can copy from while it trains.
+    """
+    pinned = device.type == "cuda"
+    size = flags.shape["image_size"]
+
+    def new_batch():
+        return (
+            torch.empty((flags.batch_size, size, size, 3), dtype=torch.uint8, pin_memory=pinned),
+            torch.empty(flags.batch_size, dtype=torch.int64, pin_memory=pinned),
+        )
+
+    # Page-locked memory belongs to the thread's current GPU.
+    start = functools.partial(torch.cuda.set_device, device) if pinned else None
+    return jpegs.batches(flags, rank, world_size, new_batch, start)
