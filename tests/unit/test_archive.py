@@ -110,8 +110,8 @@ class TestContainer:
             (["a\udcff.log"], "leaves the archive or cannot be a name; allowed: printed names"),
             (["a" * 231], "is too long a name for an archive; allowed: printed names"),
             (["a/" * 1001 + "b"], "is too long a name for an archive; allowed: printed names"),
-            (["a.log", "a.log"], "is there twice; allowed: each member once"),
-            ([MANIFEST], "is there twice; allowed: each member once"),
+            (["a.log", "a.log"], "appears twice; allowed: each member once"),
+            ([MANIFEST], "appears twice; allowed: each member once"),
         ],
     )
     def test_names_that_cannot_stand_in_an_archive_are_not_written(self, tmp_path, names, fault):
@@ -223,7 +223,7 @@ class TestHostileArchives:
     def test_a_member_that_is_there_twice(self, tmp_path):
         with pytest.warns(UserWarning, match="Duplicate"):
             path = forged(tmp_path / "a.zip", [("log", b"one"), ("log", b"two")])
-        assert "'log' is there twice" in fault_of(path)
+        assert "'log' appears twice" in fault_of(path)
 
     def test_a_compressed_member(self, tmp_path):
         bomb = entry("log", compress_type=zipfile.ZIP_DEFLATED)

@@ -156,7 +156,7 @@ def test_a_header_that_asks_for_gigabytes_is_refused(tmp_path):
 
 def test_a_name_that_is_there_twice_is_refused(tmp_path):
     path = tarred(tmp_path / "x.tar", (entry("x.log"), LOG), (entry("x.log"), LOG))
-    assert "is there twice" in why_refused(path)
+    assert "appears twice" in why_refused(path)
 
 
 def test_wrong_sizes_are_a_refusal_of_the_log(tmp_path):

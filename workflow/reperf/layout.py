@@ -1,4 +1,4 @@
-"""Where results lie in the working folder: one name each, for rules, commands and archives."""
+"""Where results lie in the working folder: one name for each, in rules, commands and archives."""
 
 from reperf.systems import ROOT
 
@@ -17,13 +17,13 @@ ALL_SUMMARY = "results/summary.csv"
 FIGURE_KINDS = ("throughput", "speedup")
 FIGURE_SUFFIXES = ("svg", "png")
 FIGURES = "figures/{suite}"
-"""How the names of a suite's figures begin."""
+"""The beginning of the names of a suite's figures."""
 
 PUBLISHED = ROOT / "data" / "published"
 PUBLISHED_FILES = tuple(
     PUBLISHED / name for name in ("published.csv", "repeats.csv", "tables.yaml")
 )
-"""What the published part of a report is made from: numbers, repeats, table definitions."""
+"""What the published part of a report is made from: numbers, repeats and table definitions."""
 
 
 def tables_of(suite: str) -> list[str]:

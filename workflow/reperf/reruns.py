@@ -1,4 +1,4 @@
-"""Which runs can be run again, how, and whether a report is complete without them."""
+"""Which runs can be run again, how to do so, and whether a report is complete without them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ def own_runs(measurements: pd.DataFrame) -> pd.DataFrame:
 
 
 def failed_runs(measurements: pd.DataFrame) -> pd.DataFrame:
-    """The runs that another try could still measure."""
+    """The runs that another try might still measure."""
     runs = own_runs(measurements)
     return runs[~runs["status"].isin(FINAL)]
 
@@ -31,15 +31,14 @@ def runs_that_fit(runs: pd.DataFrame, wanted: Mapping[str, str | int | None]) ->
 
 
 def rerun_command(profile: str) -> str:
-    """The one command that runs again just what failed."""
+    """The command that runs again what failed, and nothing else."""
     return f"snakemake --profile {profile} --forcerun $(reperf runs --failed)"
 
 
 def complete(summary: Path, measurements: Path, output: Path, profile: str) -> None:
     """Write the closing line of a report, if it is complete.
 
-    A cell is complete if all of its runs have ended for good, measured or not; one with a failed
-    run is not.
+    A report is complete if every run has ended for good, measured or not: none of them failed.
 
     Raises:
         ReperfError: some cells failed; the message names them and the command that reruns them.

@@ -30,7 +30,7 @@ from reperf.files import whole_file
 MANIFEST = "manifest-sha256.txt"
 """In the form of `sha256sum`, so that `sha256sum -c` checks an unpacked archive."""
 
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can store
 _MODE = stat.S_IFREG | 0o644
 _UNIX = 3
 _ENCRYPTED = 0x1
@@ -43,7 +43,7 @@ _NOT_A_ZIP = (zipfile.BadZipFile, NotImplementedError, EOFError, ValueError, str
 
 @dataclass(frozen=True)
 class Member:
-    """A file to be put into an archive."""
+    """A file to put into an archive."""
 
     name: str
     size: int
@@ -131,7 +131,7 @@ def _add(archive: zipfile.ZipFile, member: Member) -> str:
 
 
 def _check_headers(archive: zipfile.ZipFile, size: int) -> None:
-    """Check what can be checked before any member is read."""
+    """Check everything that needs no member to be read."""
     for info in archive.infolist():
         if fault := _fault_of(info):
             raise ReperfError(f"{info.orig_filename!r} {fault}")
@@ -180,7 +180,7 @@ def _read_manifest(archive: zipfile.ZipFile) -> Mapping[str, str]:
 
 
 def _digest(archive: zipfile.ZipFile, name: str) -> str | None:
-    """The SHA-256 of a member, None if the zip file's own checksum is wrong already."""
+    """The SHA-256 of a member; None if already the zip file's own checksum is wrong."""
     try:
         with archive.open(name) as member:
             return hashlib.file_digest(member, "sha256").hexdigest()
@@ -189,7 +189,7 @@ def _digest(archive: zipfile.ZipFile, name: str) -> str | None:
 
 
 def _check_form(archive: zipfile.ZipFile, stream: IO[bytes]) -> None:
-    """Write the archive again: whatever no member accounts for shows as a difference."""
+    """Write the archive again: whatever belongs to no member shows as a difference."""
     members = [
         Member(info.filename, info.file_size, partial(archive.open, info))
         for info in archive.infolist()

@@ -1,14 +1,14 @@
 """What the archive of a suite holds.
 
-Files keep the paths that they have in the working folder, so that an unpacked archive is one:
+Files keep their paths in the working folder, so that an unpacked archive is a working folder:
 
     results/runs/<suite>/...      the log and the record of every run, and of every try
     results/suites/<suite>/*.csv  the two tables
     figures/<suite>-*             the two figures
-    from/                         the archives, folders and logs that it measured beside its runs
-    workflow/, envs/              the trainers that ran, what they train, and the locks of their
-                                  environments
-    config.json                   the configuration that gives this suite alone
+    from/                         the archives, folders and logs that were measured beside its runs
+    workflow/, envs/              the trainers that ran, the workloads' descriptions, and the locks
+                                  of the environments
+    config.json                   a configuration that asks for this suite alone
     cells.json                    the cells that it asks for, and why some cannot run
     ro-crate-metadata.json        see reperf.archive.crate
     manifest-sha256.txt           see reperf.archive.container
@@ -36,7 +36,7 @@ def write_archive(report: Report, path: Path) -> None:
 
     Args:
         report: of this suite alone.
-        path: the archive to be written.
+        path: the archive to write.
 
     Raises:
         ReperfError: the archive cannot be written.
@@ -59,7 +59,7 @@ def write_archive(report: Report, path: Path) -> None:
 
 
 def _files_of_runs(runs: list[Run]) -> dict[str, Path]:
-    """Archived name -> file: whatever the runs left, earlier tries included."""
+    """Archived name -> file: everything the runs left, earlier tries included."""
     left = (file for run in runs for file in run.folder.rglob("*") if file.is_file())
     return {file.as_posix(): file for file in left}
 
@@ -74,7 +74,7 @@ def _files_of_sources(suite: Suite) -> dict[str, Path]:
 
 
 def _with_sources_inside(report: Report) -> Report:
-    """The report of an unpacked archive, which finds those logs there."""
+    """The report as an unpacked archive needs it, with the logs of others at their place there."""
     (suite,) = report.suites
     sources = tuple(
         source.model_copy(update={"path": SOURCES / source.id}) for source in suite.sources

@@ -1,4 +1,4 @@
-"""The metadata of an archive as a Process Run Crate: RO-Crate 1.1, one action a training run.
+"""The metadata of an archive as a Process Run Crate: RO-Crate 1.1, one action per training run.
 
 Source: https://w3id.org/ro/crate/1.1 and https://w3id.org/ro/wfrun/process/0.5.
 """
@@ -18,7 +18,7 @@ from reperf.systems import ROOT, load_systems
 from reperf.training.record import RunRecord
 
 _PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
-# Stated here, because each operating system has a table of types of its own.
+# Stated here, because each operating system has its own table of types.
 _FORMATS = {
     ".csv": "text/csv",
     ".json": "application/json",
@@ -29,9 +29,9 @@ _FORMATS = {
     ".txt": "text/plain",
     ".yaml": "application/yaml",
 }
-# What decides the bytes of tables and figures beside reperf itself.
+# What decides the bytes of tables and figures, besides reperf itself.
 _LIBRARIES = ("matplotlib", "numpy", "pandas", "scipy")
-# A crate must have a date; one without runs has the earliest that a zip file can hold.
+# A crate must have a date; without runs, it is the earliest that a zip file can store.
 _NO_DATE = "1980-01-01"
 
 
@@ -51,7 +51,7 @@ def describe(report: Report, names: Iterable[str], records: Sequence[RunRecord])
         f"Training throughput of {suite.workload} in {suite.precision}: "
         "logs, run records, configuration, tables and figures"
     )
-    # A crate must say something here, and the numbers belong to whoever measured them.
+    # A crate must state a licence, and the numbers belong to whoever measured them.
     crate.root_dataset["license"] = "Not stated: ask those who ran the benchmark"
     crate.root_dataset["conformsTo"] = crate.add(
         ContextEntity(crate, _PROFILE, {"@type": "CreativeWork", "name": "Process Run Crate"})

@@ -1,7 +1,7 @@
-"""What files in an archive are called, and what they may be: one rule for writing and reading.
+"""What files in an archive are called, and what they may be called: one rule to write and read.
 
 A name is a path below the archive's top that means the same file wherever it is unpacked, and that
-fits on one line of a manifest. A colon is no fault: logs are called by the time of day.
+fits on one line of a manifest. Colons are allowed: logs are often named by the time of day.
 """
 
 import re
@@ -18,9 +18,9 @@ REPERF = "#reperf"
 SOURCES = Path("from")
 
 LONGEST_PART = 230
-"""Bytes: file systems take 255, and a file has a longer name while it is written."""
+"""Bytes: file systems allow 255, and a file has a longer name while it is being written."""
 LONGEST_NAME = 2000
-"""Bytes: Linux takes 4,095 with the folder that it is unpacked to."""
+"""Bytes: Linux allows 4,095, including the folder that it is unpacked to."""
 ALLOWED = (
     f"printed names of up to {LONGEST_PART} bytes each, joined by /, without \\ and without .."
 )
@@ -29,7 +29,7 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 
 
 def fault_of_name(name: str) -> str | None:
-    """Why no file in an archive may have this name, None if one may."""
+    """Why no file in an archive may have this name; None if it may."""
     outside = any(part in ("", ".", "..") for part in name.split("/")) or _DRIVE.match(name)
     if outside or "\\" in name or not name.isprintable():
         return f"leaves the archive or cannot be a name; allowed: {ALLOWED}"
@@ -41,20 +41,20 @@ def fault_of_name(name: str) -> str | None:
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Refuse names that cannot stand in one archive.
+    """Refuse names that cannot be in one archive.
 
     Raises:
-        ReperfError: the first that may not be one, or is there twice.
+        ReperfError: the first name that is not allowed, or appears twice.
     """
     seen: set[str] = set()
     for name in names:
         if fault := fault_of_name(name):
             raise ReperfError(f"{shown(name)} {fault}")
         if name in seen:
-            raise ReperfError(f"{name!r} is there twice; allowed: each member once")
+            raise ReperfError(f"{name!r} appears twice; allowed: each member once")
         seen.add(name)
 
 
 def shown(name: str) -> str:
-    """A name as a message repeats it, with what is not printed in it escaped."""
+    """A name as messages quote it, with invisible characters escaped."""
     return repr(name if len(name) <= 300 else f"{name[:300]}…")

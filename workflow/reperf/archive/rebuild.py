@@ -34,8 +34,8 @@ def rebuild(path: Path, folder: Path) -> list[str]:
         The tables and figures, which are those of the archive byte for byte.
 
     Raises:
-        ReperfError: the archive is not what its manifest says, is not that of a suite, or a table
-            or figure comes out differently; the message names the first. Nothing is written
+        ReperfError: the archive is not what its manifest says, it is not that of a suite, or a
+            table or figure comes out different; the message names the first. Nothing is written
             outside `folder`.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -77,7 +77,7 @@ def _rebuild(archive: ZipFile, path: Path, folder: Path) -> list[str]:
 
 
 def _first_difference(made: bytes, archived: bytes) -> str:
-    """Where two tables part, and what the new one has there."""
+    """Where two tables begin to differ, and what the new one has there."""
     pairs = zip_longest(made.splitlines(), archived.splitlines(), fillvalue=b"")
     number, line = next(
         (number, mine) for number, (mine, theirs) in enumerate(pairs, 1) if mine != theirs
@@ -94,7 +94,7 @@ def _read(archive: ZipFile, path: Path, name: str, parse: Callable[[bytes], Cont
 
 
 def _made_by(archive: ZipFile) -> str:
-    """The version of reperf that made an archive; "" if it does not say."""
+    """The version of reperf that made an archive; "" if the archive does not say."""
     try:
         described = json.loads(archive.read(METADATA))["@graph"]
         found = next(entity for entity in described if entity["@id"] == REPERF)["version"]
@@ -107,7 +107,7 @@ def _check_sources(report: Report, archive: ZipFile, path: Path) -> None:
     """Refuse a configuration that measures anything but members of its own archive.
 
     Raises:
-        ReperfError: names the path.
+        ReperfError: the message names the path.
     """
     for source in report.suites[0].sources:
         inside = source.path.as_posix()

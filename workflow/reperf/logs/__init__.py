@@ -1,4 +1,4 @@
-"""The log formats, one module each: a module here that defines FORMAT is a format."""
+"""The log formats, one module each: every module here that defines FORMAT is one."""
 
 import pkgutil
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ NO_FORMAT = "no known format: no line is one that a format prints for an iterati
 
 @cache
 def formats() -> dict[str, Format]:
-    """Every format, by its name."""
+    """Every format, by name."""
     modules = (
         import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)
     )
@@ -25,7 +25,7 @@ def formats() -> dict[str, Format]:
 
 
 def format_called(name: str) -> Format:
-    """The format of a name.
+    """The format of this name.
 
     Raises:
         ReperfError: there is none.

@@ -1,4 +1,4 @@
-"""The clocks that logs are stamped with."""
+"""The clocks of the time stamps in logs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ class Clock:
     """How a time stamp is written, and read.
 
     Attributes:
-        pattern: expression of a stamp.
-        seconds: makes seconds of a stamp; their zero is any. ValueError if it is no time.
-        digits: decimals of a second to which differences are exact; None: as they come.
+        pattern: regular expression of a stamp.
+        seconds: turns a stamp into seconds since some fixed time; ValueError if it is no time.
+        digits: decimals of a second to which differences are rounded; None: not rounded.
         period: seconds after which the clock starts again; None if it never does.
     """
 
@@ -24,7 +24,7 @@ class Clock:
     period: float | None = None
 
     def between(self, start: float, stop: float) -> float:
-        """Seconds from one time to another, without the noise of the binary fractions."""
+        """Seconds from one time to another, without the noise of binary fractions."""
         return stop - start if self.digits is None else round(stop - start, self.digits)
 
 

@@ -1,8 +1,8 @@
 """What the published extractors do: their windows, their means, their rounding.
 
 Source of all: github.com/Oneflow-Inc/DLPerf at c89430b, the extract_*.py beside each README. Each
-function here makes one that estimates, from a log's records in the log's order, as `Format`
-wants it. An extractor that would go on with too few lines has no say: they are a refusal.
+function here returns one that estimates from a log's records, in the log's order, as `Format` wants
+it. Too few lines are a refusal, even where an extractor would carry on.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ Published = Callable[[Sequence[Record], Facts], Estimate]
 
 
 def between_iterations(first: int, last: int, clock: Clock) -> Published:
-    """The window rule: from one iteration's time stamp to another's."""
+    """As the window rule: from one iteration's time stamp to another's."""
 
     def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
         ends = {one.iteration: one for one in records if one.iteration in (first, last)}
@@ -31,14 +31,14 @@ def between_iterations(first: int, last: int, clock: Clock) -> Published:
 def between_lines(
     first: int, last: int, clock: Clock, *, behind: int = -1, of_all_ranks: bool = False
 ) -> Published:
-    """From the time stamp of one line to that of another, whatever their iterations are.
+    """From the time stamp of one line to that of another, whatever their iterations.
 
     Args:
-        first: number of the line, from 1.
-        last: number of the line.
+        first: number of the first line, from 1.
+        last: number of the last line.
         clock: of the time stamps.
         behind: lines up to this iteration are not counted.
-        of_all_ranks: every rank prints a line per iteration, and the numbers are per rank.
+        of_all_ranks: every rank prints a line per iteration, and line numbers are per rank.
     """
 
     def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
@@ -71,12 +71,12 @@ def mean_speed(
     *,
     exactly: bool = False,
 ) -> Published:
-    """The arithmetic mean over lines of a speed made of each.
+    """The arithmetic mean of the speeds of lines.
 
     Args:
-        start: lines that are left out.
+        start: how many lines to leave out at the beginning.
         stop: number of the last line.
-        speed: of one line, in samples/s of all ranks.
+        speed: the speed that a line gives, in samples/s of all ranks.
         exactly: the extractor accepts no further lines.
     """
 
@@ -105,7 +105,7 @@ def mean_of_rank_medians(
 
 
 def printed_speed(digits: int | None = None) -> Callable[[Record, Facts], float]:
-    """The speed that a line prints, rounded if the extractor does so."""
+    """The speed that a line prints, rounded if the extractor rounds it."""
 
     def speed(record: Record, _facts: Facts) -> float:
         rate = needed(record.rate)
@@ -115,7 +115,7 @@ def printed_speed(digits: int | None = None) -> Callable[[Record, Facts], float]
 
 
 def needed(value: float | None) -> float:
-    """What a line prints and the published method needs.
+    """A value that the published method needs.
 
     Raises:
         Refused: the line does not print it.
@@ -126,10 +126,10 @@ def needed(value: float | None) -> float:
 
 
 def enough(lines: Sequence[Record], count: int, *, exactly: bool = False) -> None:
-    """Look whether there are as many lines as the published method reads.
+    """Check that there are as many lines as the published method reads.
 
     Raises:
-        Refused: there are not.
+        Refused: there are too few, or more than it accepts.
     """
     if len(lines) < count or (exactly and len(lines) > count):
         much = "exactly" if exactly else "at least"

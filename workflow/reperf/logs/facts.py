@@ -1,4 +1,4 @@
-"""What is known about a run, and who says so; two that disagree are a refusal."""
+"""What is known about a run, and who says so; if two disagree, the log is refused."""
 
 import re
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ NAMES = {
     "global_batch": "global batch",
     "epoch_samples": "samples in an epoch",
 }
-"""What people call the facts. The others, which a workload's shape has, go by their own names."""
+"""What people call the facts. Those of a workload's shape go by their own names."""
 
 _PRODUCTS = (
     ("world_size", ("nodes", "devices_per_node")),
@@ -32,11 +32,11 @@ _PRODUCTS = (
 _FILE_NAME = re.compile(r".+_b(\d{1,9})_(fp32|fp16|amp)_\d{1,9}\.(?:log|txt|out)")
 
 LARGEST = {"nodes": 10**6, "devices_per_node": 10**4}
-"""What is more can only be wrong, and so is any other fact above LARGEST_FACT."""
+"""Larger values can only be wrong, as can any other fact above LARGEST_FACT."""
 LARGEST_FACT = 10**15
 
 Fact = tuple[str, object]
-"""A name, one of NAMES or a key of a workload's shape, and a value."""
+"""A name (one of NAMES, or a key of a workload's shape) and a value."""
 
 
 class Refused(Exception):
@@ -44,7 +44,7 @@ class Refused(Exception):
 
 
 class Known(NamedTuple):
-    """A fact and who says so."""
+    """The value of a fact, and who says so."""
 
     value: object
     teller: str
@@ -56,7 +56,7 @@ def called(name: str) -> str:
 
 
 class Facts:
-    """The facts about one run, as several tell them."""
+    """The facts about one run, as several tellers give them."""
 
     def __init__(self) -> None:
         self._known: dict[str, Known] = {}
@@ -65,8 +65,8 @@ class Facts:
         """Take what one teller says: a log, a record, a path; a value of None says nothing.
 
         Raises:
-            Refused: a fact is known already, and was another; the message names both. Or it is a
-                number that cannot be.
+            Refused: a fact is already known with another value; the message names both. Or a value
+                is impossibly large.
         """
         for name, value in facts:
             if value is not None:
@@ -101,9 +101,9 @@ class Facts:
             )
 
     def _multiply(self, name: str, factors: tuple[str, ...]) -> None:
-        """Derive a product, where all factors are known.
+        """Derive a product, if all factors are known.
 
-        Unless somebody says otherwise, accumulation is 1, and each device has a replica.
+        Unless somebody says otherwise, accumulation is 1 and each device holds a replica.
         """
         known = [self._known.get(factor) for factor in factors]
         if "replicas" in factors and known[0] is None:

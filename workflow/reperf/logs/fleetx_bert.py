@@ -2,9 +2,9 @@
 
     epoch: 1, progress: 1/1, step: 60, loss: 10.487363, ppl: 17796.216797, next_sent_acc: 0.560417, speed: 1.060437 steps/s, file: demo_wiki_train.gz
 
-Steps/s are those of all processes together, so a step is one device's batch; PaddleNLP's is a
-node's. Nothing in a log tells the two apart. There is neither a time stamp nor a published
-extractor, so no method measures these logs.
+Steps/s count the steps of all processes together, so a step is one device's batch; PaddleNLP's is a
+node's. Nothing in a log tells the two apart. Lines have no time stamp and no extractor was
+published, so no method measures these logs.
 
 Source: github.com/PaddlePaddle/FleetX at 918acb2, deprecated/benchmark/collective/bert/train.py. No
 extractor was published.

@@ -11,20 +11,20 @@ from reperf.logs.facts import Fact, Facts
 
 
 class Record(NamedTuple):
-    """One printed iteration, or range of iterations, of one rank."""
+    """One printed iteration of one rank, or a range of iterations."""
 
     iteration: int
     """As the log prints it; of a range, its last."""
     rank: tuple[int, ...] = ()
     """From the launchers' labels on the line, outermost first; () where lines carry none."""
     epoch: int = 0
-    """Iterations are counted within it."""
+    """The epoch within which iterations are counted."""
     time: float | None = None
     """When the iteration was printed, in seconds on the log's clock."""
     duration: float | None = None
-    """Seconds that the record's iterations took, where the log prints that."""
+    """Seconds that the record's iterations took, if the log prints that."""
     span: int = 1
-    """The number of iterations that the duration is about."""
+    """The number of iterations that the duration covers."""
     tick: float = 0.0
     """The step, in seconds, in which the log prints its time or duration."""
     rate: float | None = None
@@ -38,16 +38,16 @@ class Estimate(NamedTuple):
 
     throughput: float
     first: int
-    """Iteration behind which the measured ones begin, as the log prints it."""
+    """The iteration after which measuring begins, as the log numbers it."""
     last: int
     samples: int | None = None
     seconds: float | None = None
     unit: str | None = None
-    """Instead of the format's."""
+    """The unit of the throughput, if it is not the format's."""
 
 
 Read = Callable[[re.Match[bytes], tuple[int, ...]], Record | None]
-"""Makes a record of a match and the rank of its line; None if it is none after all."""
+"""Makes a record from a match and the rank of its line; None if the match is no record."""
 
 
 def no_facts(_head: bytes) -> Iterable[Fact]:
@@ -67,20 +67,21 @@ class Format:
     Attributes:
         name: as given to `reperf measure --format`.
         system: whose logs these are: a folder under workflow/systems/, or another id.
-        marker: bytes that stand in every record, and seldom elsewhere: what is searched.
+        marker: bytes found in every record, and seldom elsewhere: what is searched for.
         pattern: matches one record within its line. Its named groups are fields of Record. It
-            must not match a record that is cut off behind its last number.
+            must not match a record that is cut off after its last number.
         clock: of the group `time`.
         duration_in: seconds in the unit of the group `duration`.
-        read: makes records of matches, where named groups are not enough.
-        remembering: makes such a function for one log, where a match alone is not enough.
-        rate_times: the facts that make samples/s of all ranks out of the printed speed.
-        step_is: the fact that says how many samples one count of `iteration` is; where formats
-            leave it open, several, of which the printed speed decides.
+        read: makes records from matches, if named groups are not enough.
+        remembering: makes such a function for one log, if a match alone is not enough.
+        rate_times: the facts by which the printed speed is multiplied to give samples/s of all
+            ranks.
+        step_is: the fact that says how many samples one count of `iteration` is; several if the
+            format leaves it open: the printed speed then decides.
         facts: finds what the log says about its run in the text before the run's first record.
         counts: finds, in a record as it stands in the log, what all ranks have trained on so far:
-            samples, and by their names such as tokens what else is counted there.
-        ended: whether a text between two records, or behind the last, says that the run came to
+            samples, and whatever else is counted, by its name, such as tokens.
+        ended: whether a text between two records, or after the last, says that the run came to
             its end; None if the format has no such line.
         counts_from: the number of the first iteration.
         unit: of the throughput; None if the workload decides.
@@ -114,7 +115,7 @@ class Format:
 def _read_groups(
     log_format: Format, match: re.Match[bytes], rank: tuple[int, ...]
 ) -> Record | None:
-    """Make a record of the named groups."""
+    """Make a record from the named groups."""
     found = {name: text.decode() for name, text in match.groupdict().items() if text is not None}
     stamp, duration = found.get("time"), found.get("duration")
     unit = 1.0 if stamp else log_format.duration_in
@@ -138,8 +139,8 @@ def _read_groups(
     )
 
 
-# The words of patterns. A record's line is written with them in one f-string, so that a module
-# shows what the line looks like.
+# The words of patterns. A module writes a record's line with them in one f-string, which shows what
+# the line looks like.
 _COUNT = r"\d{1,12}"
 _DECIMAL = r"\d{1,15}(?:\.\d{0,20})?(?:[eE][-+]?\d\d?)?"
 ITERATION = rf"(?P<iteration>{_COUNT})"
@@ -150,16 +151,16 @@ DURATION = rf"(?P<duration>{_DECIMAL})"
 NUMBER = r"[-+.\w]{1,40}"
 """Any number that does not matter, nan and inf included."""
 END = r"(?=\s)"
-"""Whatever was written is not cut off here."""
+"""White space follows: what was written last is not cut off."""
 
 
 def time_by(clock: Clock) -> str:
-    """The expression of a record's time stamp."""
+    """The regular expression of a record's time stamp."""
     return rf"(?P<time>{clock.pattern})"
 
 
 def line(pattern: str) -> re.Pattern[bytes]:
-    """Compile a record's expression."""
+    """Compile a record's regular expression."""
     return re.compile(pattern.encode())
 
 
@@ -167,14 +168,14 @@ def facts_by(patterns: Mapping[str, str]) -> Callable[[bytes], Iterator[Fact]]:
     """A finder of facts that are whole numbers above zero.
 
     Args:
-        patterns: expression whose first group is the number -> name of the fact.
+        patterns: regular expression whose first group is the number -> name of the fact.
     """
     compiled = [(re.compile(text.encode()), name) for text, name in patterns.items()]
 
     def find(head: bytes) -> Iterator[Fact]:
         for pattern, name in compiled:
             for match in pattern.finditer(head):
-                # Python reads no number of thousands of digits; twenty are too many for any fact.
+                # Python refuses numbers of thousands of digits; no fact has as many as twenty.
                 if (value := int(match[1].lstrip(b"0")[:20] or b"0")) > 0:
                     yield name, value
 

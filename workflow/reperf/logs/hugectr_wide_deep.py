@@ -1,4 +1,4 @@
-"""HugeCTR's Wide & Deep: rank 0 prints the seconds of the iterations since the line before.
+"""HugeCTR's Wide & Deep: rank 0 prints the seconds of the iterations since its previous line.
 
     [HUGECTR][02:51:59][INFO][RANK0]: Iter: 200 Time(100 iters): 0.213347s Loss: 0.106469 lr:0.001000
 
@@ -30,12 +30,12 @@ ARGUMENTS = facts_by(
         r"\bnum_nodes = (\d{1,9})\s": "nodes",
     }
 )
-"""What the Wide & Deep scripts print of their arguments; their batch is that of all devices."""
+"""The arguments that the Wide & Deep scripts print; their batch is that of all devices."""
 _LEFT_OUT = 100
 
 
 def _published(records: Sequence[Record], _facts: Facts) -> Estimate:
-    """Milliseconds an iteration: the mean of the printed times, but for that of iteration 100."""
+    """Milliseconds per iteration: the mean of the printed times except that of iteration 100."""
     lines = [one for one in records if one.iteration != _LEFT_OUT]
     estimators.enough(lines, 1)
     mean = sum(one.duration for one in lines) / len(lines)

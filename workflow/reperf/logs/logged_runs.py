@@ -9,7 +9,7 @@ from reperf.logs.format import Format, Record
 from reperf.logs.scan import lines_of_rank, scan
 
 MOST_RECORDS = 1 << 17
-"""Records of one run that are kept; no window of an honest log needs as many."""
+"""How many records of one run are kept; no window of an honest log needs so many."""
 
 
 @dataclass
@@ -18,11 +18,11 @@ class LoggedRun:
 
     Attributes:
         facts: what the text before the first record says.
-        records: those that matter, in the log's order: of the rank that is measured, or of all.
-        ends: the records behind which the log says that the run came to its end, the first and
-            the last of them; None if the format does not say.
+        records: those that matter, in the log's order: of the measured rank, or of all ranks.
+        ends: the first and the last of the records after which the log says that the run came to
+            its end; None if the format does not say.
         newest: the last record of the measured rank.
-        overflow: there were more records than are kept.
+        overflow: whether there were more records than are kept.
     """
 
     facts: tuple[Fact, ...]
@@ -44,7 +44,7 @@ class LoggedRun:
             self._keep(record)
 
     def add_of_any_rank(self, record: Record) -> None:
-        """Take one more record, whosever it is, and if it is there twice, twice."""
+        """Take one more record of any rank; one that appears twice is taken twice."""
         self.newest = record
         self._keep(record)
 
@@ -55,7 +55,7 @@ class LoggedRun:
             self._seen.add(record)
 
     def is_followed_by(self, record: Record) -> bool:
-        """Whether a record begins another run: the count starts again, and no earlier in time."""
+        """Whether a record begins another run: the count starts again, but time goes on."""
         before = self.newest
         if record.rank != before.rank or record in self._seen:
             return False
@@ -74,7 +74,7 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
     Args:
         pieces: the log, as from reperf.logs.scan.blocks.
         log_format: its format.
-        last: records behind this iteration are not needed.
+        last: records after this iteration are not needed.
     """
     run: LoggedRun | None = None
     for gap, record in scan(pieces, log_format, last):
@@ -102,7 +102,7 @@ def whole_log(pieces: Iterable[bytes], log_format: Format) -> LoggedRun | None:
 
 
 def _has_ended(run: LoggedRun, gap: bytes, log_format: Format) -> bool:
-    """Whether the measured rank says in a text that the run came to its end."""
+    """Whether a text says, for the measured rank, that the run came to its end."""
     if log_format.ended is None or not log_format.ended(gap):
         return False
     # Another rank may be far ahead.
@@ -116,7 +116,7 @@ def _begin(head: bytes, log_format: Format) -> LoggedRun:
 
 
 def _unwrapped(record: Record | None, newest: Record | None, clock: Clock | None) -> Record | None:
-    """The record with its time past the midnights since the record before."""
+    """The record, with the days added to its time that its clock has lost at midnights."""
     if record is None or newest is None or clock is None or clock.period is None:
         return record
     days = round((newest.time - record.time) / clock.period)

@@ -1,4 +1,4 @@
-"""MindSpore 1.1 with data sinking: a line that counts, then one with the time of the sunk steps.
+"""MindSpore 1.1 with data sinking: a line that counts steps, then one with their time.
 
     epoch: 12 step: 10, loss is 6.9087
     epoch time: 935.945 ms, per step time: 93.594 ms
@@ -6,7 +6,7 @@
     epoch: 12.0, current epoch percent: 0.100, step: 120, outputs are (..)
     epoch time: 2105.123 ms, per step time: 210.512 ms
 
-The first is ResNet-50, whose step is counted within its epoch of sunk steps; the second is BERT.
+The first is ResNet-50, which counts its steps within an epoch of sunk steps; the second is BERT.
 
 Source: MindSpore 1.1 model zoo, official/cv/resnet; DLPerf
 MindSpore/resnet50v1.5/extract_mindspore_logs_time.py with its README's flags.
@@ -24,7 +24,7 @@ TIME = rf"epoch time: {DURATION} ms, per step time: (?P<per_step>\d{{1,9}}\.\d{{
 
 
 def reader(iteration: Callable[[re.Match[bytes]], int]) -> Callable[[], Read]:
-    """A reader that joins a time line to the count line before it of the same rank."""
+    """A reader that joins each time line to the same rank's count line before it."""
 
     def remembering() -> Read:
         counted: dict[tuple[int, ...], re.Match[bytes]] = {}

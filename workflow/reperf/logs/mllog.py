@@ -2,7 +2,7 @@
 
     :::MLLOG {"key": "tracked_stats", "value": {"iteration": 20, "seconds": 12.3, "samples": 5120, "throughput": 410.2, ..}, ..}
 
-Beside the samples there may be further counts, such as "tokens". The clock cannot jump, and the log
+Besides samples a line may hold further counts, such as "tokens". The clock cannot jump, and the log
 ends with `run_stop`.
 
 Source: workflow/trainers/contract/steplog.py; github.com/mlcommons/logging.
@@ -20,7 +20,7 @@ from reperf.logs.format import END, Format, Record, line
 from reperf.logs.scan import blocks
 from reperf.training.record import Status
 
-# Where no object follows, the rest of the line is passed over: it may hold thousands of beginnings.
+# If no object follows, the rest of the line is skipped: it may hold thousands of beginnings.
 EVENT = line(r":::MLLOG (?:(\{.*\})" + END + "|.*)")
 
 _EXCUSES: dict[bytes, Status] = {b":::REFUSED ": "failed", b":::OOM ": "oom"}
@@ -31,11 +31,11 @@ _FACTS = {
     "parameters": "parameters",
 }
 _NO_COUNTS = {"iteration", "seconds", "loss", "throughput"}
-"""The other numbers of a step are counts."""
+"""All other numbers of a step are counts."""
 _MARK = b":::MLLOG "
 _LONGEST_EXCUSE = 10_000  # bytes
 _KEYS = ("parameters", "peak_memory_bytes", "run_stop")
-"""The facts that a run is judged by; a log can hold any number of others."""
+"""The facts by which a run is judged; a log may hold any number of others."""
 
 
 def read_event(match: re.Match[bytes]) -> dict[str, Any]:
@@ -57,12 +57,12 @@ def _object(text: bytes) -> dict[str, Any]:
 
 
 def is_number(value: object) -> bool:
-    """Whether JSON gave a number that can be reckoned with."""
+    """Whether JSON gave a number of a sensible size."""
     return type(value) in (int, float) and abs(value) < 1e18  # false for NaN, too
 
 
 def is_count(value: object) -> bool:
-    """Whether JSON gave a number of things; one that is too large is for others to refuse."""
+    """Whether JSON gave a count; others refuse one that is too large."""
     return type(value) in (int, float) and value >= 1
 
 
@@ -101,7 +101,7 @@ def _facts(head: bytes) -> Iterator[Fact]:
 
 
 def has_ended(text: bytes) -> bool:
-    """Whether a text holds the line with which a run that went well ends."""
+    """Whether a text holds the line that ends a run that went well."""
     return b'"run_stop"' in text and any(map(_is_good_end, EVENT.finditer(text)))
 
 
@@ -126,7 +126,7 @@ FORMAT = Format(
 
 
 def read_facts(log: Path) -> dict[str, Any]:
-    """What a log of ours says about its run as a whole: key -> the last value, whatever it is."""
+    """What a log of ours says about its whole run: key -> its last value, of any type."""
     events = map(read_event, _events(log))
     found = ((event.get("key"), event.get("value")) for event in events)
     return {key: value for key, value in found if isinstance(key, str) and key in _KEYS}
@@ -142,7 +142,7 @@ def _events(log: Path) -> Iterator[re.Match[bytes]]:
     with log.open("rb") as stream:
         for block in blocks(stream):
             for text in block.splitlines(keepends=True):
-                # One search a line: a long one may hold thousands of beginnings.
+                # One search per line: a long one may hold thousands of beginnings.
                 if match := EVENT.search(text, max(text.rfind(_MARK), 0)):
                     yield match
 

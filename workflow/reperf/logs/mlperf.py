@@ -2,8 +2,8 @@
 
     :::MLLOG {"time_ms": 1719843792116, "key": "tracked_stats", "value": {"throughput": 14214.6}, "metadata": {"epoch_num": 799502}, ..}
 
-What a submission counts there differs: samples, steps or epochs, under any of four names. Where
-the name does not say it, the printed throughput decides.
+Submissions count samples, steps or epochs there, under any of four names. Where the name does not say
+which, the printed throughput decides.
 
 Source: github.com/mlcommons/logging, mlperf_logging/mllog. No extractor was published.
 """

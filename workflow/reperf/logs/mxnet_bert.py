@@ -2,8 +2,8 @@
 
     [step 120]\\tmlm_loss=9.12345\\tnsp_loss= 0.69\\tthroughput=83.2K tks/s\\tlr=0.0000100 time=0.20, latency=196.9 ms/batch
 
-A line is taken for one batch, as with log_interval 1; if batches are missing between lines, the
-window rule refuses.
+Each line is taken for one batch, as with log_interval 1; if batches are missing between lines, the
+window rule refuses the log.
 
 Source: github.com/dmlc/gluon-nlp at 7b7bf602, scripts/bert/pretraining_utils.py; DLPerf
 MxNet/BERT/extract_mxnet_logs.py.

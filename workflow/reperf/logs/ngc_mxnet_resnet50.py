@@ -2,7 +2,7 @@
 
     [1,0]<stderr>:2020-12-16 08:03:32,459:INFO: Epoch[0] Batch [240-259]\\tSpeed: 388.77939683427064 samples/sec\\tLR: 0.0148
 
-Batches count from 0, every rank prints, the speed is that of all ranks.
+Batches count from 0; every rank prints; the speed is that of all ranks.
 
 Source: github.com/NVIDIA/DeepLearningExamples at e470c215, MxNet/Classification/RN50v1.5/fit.py;
 DLPerf NVIDIADeepLearningExamples/MxNet/Classification/RN50v1.5/extract_mxnet_logs_time.py, whose

@@ -19,7 +19,7 @@ FORMAT = Format(
         rf"average_loss : {NUMBER}{END}"
     ),
     clock=DATE,
-    # Steps are optimizer steps; train_batch_size is what the script has divided by accumulation.
+    # Steps are optimizer steps; the script has already divided train_batch_size by accumulation.
     facts=facts_by(
         {
             r"\btrain_batch_size=(\d{1,9})\b": "batch_size",

@@ -26,6 +26,6 @@ FORMAT = Format(
     facts=facts_by({r"PARAMETER .* batch_size : (\d{1,9})\s": "batch_size"}),
     counts_from=0,
     unit="images/s",
-    # The script itself leaves out the first 20 steps: these are the hundred behind them.
+    # The script itself leaves out the first 20 steps: these are the next hundred.
     published=estimators.mean_speed(0, 100, estimators.printed_speed(2)),
 )

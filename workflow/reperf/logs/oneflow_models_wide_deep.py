@@ -1,4 +1,4 @@
-"""OneFlow's models repository, Wide & Deep: milliseconds an iteration since the line before.
+"""OneFlow's models repository, Wide & Deep: milliseconds per iteration since the previous line.
 
     [rank:0] iter: 200/1200, loss: 0.0780148208141327, latency(ms): 2.2327776625752449 | 2021-12-01 13:19:02.848
 
@@ -26,7 +26,7 @@ from reperf.logs.format import (
 
 
 def _published(records: Sequence[Record], _facts: Facts) -> Estimate:
-    """Milliseconds an iteration: the mean of the printed ones but for the first and the last."""
+    """Milliseconds per iteration: the mean of the printed ones except the first and the last."""
     estimators.enough(records, 3)
     inside = records[1:-1]
     latency = sum(one.duration * 1000 for one in inside) / len(inside)

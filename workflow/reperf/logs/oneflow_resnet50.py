@@ -1,4 +1,4 @@
-"""OneFlow-Benchmark's ResNet-50, with the time stamp that came with v0.2.0 or without.
+"""OneFlow-Benchmark's ResNet-50, with or without the time stamp that v0.2.0 added.
 
     train: epoch 0, iter 20, loss: 7.087004, top_1: 0.000000, top_k: 0.000000, samples/s: 3988.891 1597933942.9863544
 
@@ -17,7 +17,7 @@ ARGUMENTS = facts_by(
         r"\bnum_nodes = (\d{1,9})\s": "nodes",
     }
 )
-"""What OneFlow's scripts print of their arguments, before they train."""
+"""The arguments that OneFlow's scripts print before they train."""
 
 FORMAT = Format(
     name="oneflow-resnet50",

@@ -18,7 +18,7 @@ _STEPS = 1000
 
 
 def _published(records: Sequence[Record], _facts: Facts) -> Estimate:
-    """Milliseconds an iteration: seconds from the first line to the one 1000 iterations later."""
+    """Milliseconds per iteration, from the first line to the one 1000 iterations later."""
     start = records[0]
     stop = next((one for one in records if one.iteration - start.iteration == _STEPS), None)
     if stop is None:

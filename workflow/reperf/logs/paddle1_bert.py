@@ -2,8 +2,8 @@
 
     epoch: 1, progress: 1/1, step: 60, loss: 10.487363, ppl: 17796.216797, next_sent_acc: 0.560417, speed: 1.060437 steps/s, file: demo_wiki_train.gz
 
-A process has all devices of a node, and steps/s are those of all processes together. FleetX prints the
-same line and means another thing by it: see fleetx_bert.py.
+A process has all devices of a node, and steps/s count the steps of all processes together. FleetX
+prints the same line but means something else by it: see fleetx_bert.py.
 
 Source: github.com/PaddlePaddle/models at release/1.8,
 PaddleNLP/pretrain_language_models/BERT/train.py; DLPerf PaddlePaddle/bert/extract_paddle_logs.py.

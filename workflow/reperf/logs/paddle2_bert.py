@@ -1,8 +1,8 @@
-"""PaddleNLP 2.x's BERT pretraining: the speed of one device, averaged since the line before.
+"""PaddleNLP 2.x's BERT pretraining: the speed of one device, averaged since the previous line.
 
     global step 20, epoch: 0, batch: 19, loss: 11.2, avg_reader_cost: 0.00012 sec, avg_batch_cost: 0.21 sec, avg_samples: 32.0, ips: 152.38 sequences/sec
 
-A line carries a time stamp where a logger printed it: `[2021-06-07 12:00:01,123] [    INFO] - `.
+A line has a time stamp if a logger printed it: `[2021-06-07 12:00:01,123] [    INFO] - `.
 
 Source: github.com/PaddlePaddle/PaddleNLP, examples/language_model/bert/run_pretrain.py. No
 extractor was published.

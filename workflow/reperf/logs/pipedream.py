@@ -2,7 +2,7 @@
 
     Epoch 0: 151.468 seconds
 
-An iteration is an epoch here, and its batch the number of samples in it, which nothing prints.
+An iteration here is an epoch, and its batch the number of samples in it, which is never printed.
 
 Source: github.com/msr-fiddle/pipedream at 7db6a1c,
 runtime/image_classification/main_with_runtime.py. No extractor was published.

@@ -1,8 +1,8 @@
-"""PyTorch's ImageNet example: every rank prints, without a label and without a time stamp.
+"""PyTorch's ImageNet example: every rank prints, with neither label nor time stamp.
 
     Epoch: [0][ 5/53]\\tTime  0.360 ( 2.410)\\tData  0.108 ( 0.072)\\tLoss 2.0644e+01 (1.9712e+01)\\t..
 
-Batches count from 0. Where several ranks print into one log, the window rule refuses.
+Batches count from 0. If several ranks print into one log, the window rule refuses it.
 
 Source: github.com/pytorch/examples at 49ec0bd, imagenet/main.py; DLPerf
 PyTorch/resnet50v1.5/extract_pytorch_logs_time.py.
@@ -28,9 +28,9 @@ _SKIPPED, _FIRST, _LAST = 5, 20, 120
 
 
 def _published(records: Sequence[Record], facts: Facts) -> Estimate:
-    """The mean Time of the lines 21 to 120 behind batch 5, whichever ranks printed them.
+    """The mean Time of lines 21 to 120 after batch 5, whichever ranks printed them.
 
-    The extractor's expression keeps one digit before the point: 12.054 counts as 2.054.
+    The extractor's expression keeps one digit before the decimal point: 12.054 counts as 2.054.
     """
     lines = [one for one in records if one.iteration > _SKIPPED][:_LAST]
     estimators.enough(lines, _LAST)

@@ -1,8 +1,8 @@
-"""From a stream of bytes to records, with bounded memory, at nearly the speed of reading.
+"""From a stream of bytes to records, in bounded memory, at nearly the speed of reading.
 
-A log may be a hundred lines or many gigabytes, most of it not records, or records far behind the
-window. So no line is looked at that need not be: blocks are searched for the format's marker, and
-a block in which no run can begin is known by its last record.
+A log may be a hundred lines or many gigabytes, mostly not records, or records far behind the window.
+So only the lines that matter are looked at: blocks are searched for the format's marker, and the
+last record of a block can tell that no run begins in it.
 """
 
 import re
@@ -14,12 +14,12 @@ from reperf.logs.format import Format, Read, Record
 SMALLEST_BLOCK = 1 << 16
 BLOCK = 1 << 20
 LONGEST_LINE = 1 << 22
-"""Bytes: what has no line end in so many is no log, and is cut where it stands."""
+"""Bytes: a longer line is not a log's, and is cut there."""
 LONGEST_GAP = 1 << 22
-"""Bytes of text before a record that are kept, the newest: facts about a run are found there."""
+"""How many bytes of text before a record are kept, the newest: they hold facts about the run."""
 
-# What launchers put before a line: mpirun and horovodrun `[1,3]<stderr>:` (a date may stand before
-# it), srun `3: `, torchrun `[default3]:`, and `rank 3: ` or `[rank3]: `.
+# What launchers put before a line: mpirun and horovodrun `[1,3]<stderr>:` (perhaps after a date),
+# srun `3: `, torchrun `[default3]:`, and `rank 3: ` or `[rank3]: `.
 _LABEL = re.compile(
     rb"""(?x: (?: [A-Z][a-z]{2} [ ] [A-Z][a-z]{2} [ ] [ \d]\d [ ] \d\d:\d\d:\d\d [ ] \d{4} )?
         (?: \[\d{1,9},(\d{1,9})\] (?:<std(?:out|err)>)? :
@@ -30,14 +30,14 @@ _LABEL = re.compile(
 _MOST_LABELS = 4
 
 Found = tuple[int, int, Record]
-"""Where a record starts and stops in its block, and the record."""
+"""Where a record starts and stops in its block, and the record itself."""
 
 
 def blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """The stream in pieces, small ones first, that end where a line ends.
+    """The stream in pieces that end where a line ends, small ones first.
 
-    A piece is a small part of what came before, so that a run which began in it would be seen to
-    count lower than one which goes on; see _only_goes_on.
+    Each piece is a small part of what came before it, so that a run that began in it would visibly
+    count lower than one that goes on; see _only_goes_on.
     """
     rest, size = b"", SMALLEST_BLOCK
     while chunk := stream.read(min(BLOCK, max(SMALLEST_BLOCK, size // 32))):
@@ -61,12 +61,12 @@ def scan(
     Args:
         pieces: the log, as from `blocks`.
         log_format: its format.
-        last: records behind this iteration only matter as signs of another run.
-        all_ranks: give the records of all labelled ranks, and not only those of the lowest so far.
+        last: records after this iteration matter only as signs of another run.
+        all_ranks: give the records of all labelled ranks, not only those of the lowest so far.
 
     Yields:
-        The text since the record before (at most LONGEST_GAP bytes, the newest) and the record;
-        at the end the text behind the last record, and None.
+        The text since the previous record (the newest LONGEST_GAP bytes at most) and the record; at
+        the end the text after the last record, and None.
     """
     gap = b""
     read = log_format.reader()
@@ -91,10 +91,10 @@ def scan(
 def _only_goes_on(
     block: bytes, log_format: Format, read: Read, last: float, stride: int
 ) -> Found | None:
-    """The last record of a block behind the window in which no other run can have begun.
+    """The last record of a block after the window, if no other run can have begun in the block.
 
-    A run that begins in the block could count no further, by its end, than to the window's end
-    and the widest step seen so far for each record.
+    A run that began in the block could have counted, by the block's end, no further than to the
+    window's end plus, for each record, the widest step seen so far.
     """
     at = block.rfind(log_format.marker)
     if at < 0 or stride == 0 or log_format.remembering is not None:
@@ -104,7 +104,8 @@ def _only_goes_on(
     if final is None:
         return None
     climbed = final[2].iteration - last
-    # Counting takes as long as reading; no record is half as long as another.
+    # An upper bound comes first, for counting is as slow as reading: no record is less than half as
+    # long as another.
     most_records = 2 * len(block) // len(final[2].text)
     if climbed <= stride * most_records and climbed <= stride * block.count(log_format.marker):
         return None
@@ -128,13 +129,13 @@ def find_records(
         log_format: the log's format.
         read: the format's reader for this log.
         start: offset from which to look.
-        lowest: labelled ranks above this one are passed over.
+        lowest: labelled ranks above this one are skipped.
     """
     marker, pattern = log_format.marker, log_format.pattern
     at = block.find(marker, start)
     while at >= 0:
         line = block.rfind(b"\n", 0, at) + 1
-        # A progress bar rewrites its line: what follows a carriage return is a line for itself.
+        # A progress bar rewrites its line: what follows a carriage return is a line of its own.
         begin = max(line, block.rfind(b"\r", line, at) + 1)
         end = block.find(b"\n", at) + 1 or len(block)
         end = block.find(b"\r", at, end) + 1 or end
@@ -148,7 +149,7 @@ def find_records(
 
 
 def _line_start(block: bytes, at: int) -> int:
-    """Where the line begins that `at` is in; a carriage return begins one, too."""
+    """Where the line that holds `at` begins; a carriage return begins a line, too."""
     line = block.rfind(b"\n", 0, at) + 1
     return max(line, block.rfind(b"\r", line, at) + 1)
 
@@ -169,7 +170,7 @@ def lines_of_rank(text: bytes, rank: tuple[int, ...]) -> bytes:
 
 
 def after_labels(line: bytes) -> int:
-    """Where a line goes on behind the launchers' labels."""
+    """Where a line goes on after the launchers' labels."""
     end = 0
     while label := _LABEL.match(line, end):
         end = label.end()

@@ -1,4 +1,4 @@
-"""Logs wherever they lie: files, folders and archives of them, measured one after the other."""
+"""Logs wherever they are: files, folders and archives of them, measured one after the other."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,11 +27,11 @@ from reperf.systems import load_workloads
 from reperf.training.record import LARGEST_RECORD, RunRecord
 
 SUFFIXES = (".log", ".txt", ".out", ".err")
-"""Names under which a log in a folder or archive is looked for."""
+"""The endings of file names that may be logs in a folder or archive."""
 SURE_SUFFIX = ".log"
-"""A file of this name is a log; of another one, only if it holds lines of a known format."""
+"""A file with this ending is a log; with another one, only if it holds lines of a known format."""
 WORTH_PROCESSES = 1 << 26
-"""Bytes below which a second process takes longer to start than to help."""
+"""Bytes below which a second process takes longer to start than it saves."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Question:
         log_format: name of the logs' format; None: found from the content of each.
         told: facts from the command line or the configuration, and which of the two.
         digests: whether the SHA-256 of each log is wanted; it takes as long as measuring it.
-        planned: the run that must have made the log, which the record beside it has to confirm;
-            None: whichever the record names, if there is one.
+        planned: the run that must have made the log, as the record beside it must confirm;
+            None: whichever run the record names, if there is one.
     """
 
     method: Method
@@ -60,9 +60,9 @@ class Answer:
 
     Attributes:
         measured: the number, or the reason for none.
-        facts: from all who say something.
-        record: of the run, where one of ours lies beside the log and is what was planned.
-        planned: the run that was asked about, if it was one.
+        facts: what is known, from all who say something.
+        record: of the run, if one of ours lies beside the log and is what was planned.
+        planned: the planned run that was asked about, if any.
         digest: SHA-256 of the log, if it was wanted.
     """
 
@@ -74,7 +74,7 @@ class Answer:
 
     @property
     def run(self) -> Run | None:
-        """The run that made the log, if one of ours did."""
+        """The run that made the log, if it was one of ours."""
         return self.planned or (self.record and self.record.run)
 
 
@@ -100,14 +100,14 @@ def answers(paths: Iterable[Path], question: Question, processes: int = 1) -> It
     Args:
         paths: folders are searched, archives are read.
         question: what is asked of each log.
-        processes: how many may measure at a time, each a file or an archive.
+        processes: how many may measure at the same time, each a file or an archive.
     """
     units = [unit for path in paths for unit in _units(path)]
     size = sum(unit.path.stat().st_size for unit in units if unit.path.is_file())
     if processes == 1 or len(units) == 1 or size < WORTH_PROCESSES:
         yield from (answer for unit in units for answer in _of_unit(question, unit))
         return
-    # Ctrl-C reaches these processes too: they end without a word.
+    # Ctrl-C reaches these processes too: they must end without a word.
     quiet = {"initializer": signal, "initargs": (SIGINT, SIG_DFL)}
     with ProcessPoolExecutor(min(processes, len(units)), **quiet) as pool:
         for found in pool.map(partial(_of_unit, question), units):
@@ -116,7 +116,7 @@ def answers(paths: Iterable[Path], question: Question, processes: int = 1) -> It
 
 @dataclass(frozen=True)
 class _Unit:
-    """A file or archive; `sure` if it must have something to say."""
+    """A file or archive; `sure` if it must hold a log."""
 
     path: Path
     sure: bool
@@ -173,7 +173,7 @@ def _content_of(record: Path) -> bytes | None:
 
 
 def _read_record(stream: IO[bytes]) -> bytes:
-    """As much of a file as a run record may hold, and one byte more where there is more."""
+    """As much of a file as a run record may hold, and one byte more if there is more."""
     content = b""
     while chunk := stream.read(LARGEST_RECORD + 1 - len(content)):
         content += chunk
@@ -202,11 +202,11 @@ def _of_archive(path: Path, question: Question) -> list[Answer]:
 def _recorded(files: list[ArchivedFile]) -> dict[str, tuple[Window, str | None]]:
     """How an archive of ours was measured: beginning of a log's name -> window and unit.
 
-    No more than this is read of its configuration: another version's may hold what this one does
-    not know.
+    Nothing else of its configuration is read: another version's may hold what this one does not
+    know.
 
     Raises:
-        ReperfError: it seems to be one of ours, and its configuration is none.
+        ReperfError: it seems to be one of ours, but its configuration is not valid.
     """
     members = {file.name: file for file in files}
     if not {CONFIG, CELLS, MANIFEST} <= members.keys():
@@ -243,7 +243,7 @@ class _OfSuite(BaseModel):
 
 
 class _OfReport(BaseModel):
-    """What the configuration in an archive says of how it was measured."""
+    """What the configuration in an archive says about how it was measured."""
 
     window: Window
     suites: tuple[_OfSuite, ...]
@@ -285,7 +285,7 @@ def _records_beside(logs: list[ArchivedFile], files: list[ArchivedFile]) -> Mapp
 
 
 class _Hashing:
-    """A stream that makes the SHA-256 of what is read from it."""
+    """A stream that computes the SHA-256 of what is read from it."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -297,7 +297,7 @@ class _Hashing:
         return chunk
 
     def digest(self) -> str:
-        """Of the whole stream, whose rest is read first."""
+        """The digest of the whole stream; reads the rest first."""
         while self.read(1 << 20):
             pass
         return self._digest.hexdigest()
@@ -312,7 +312,7 @@ def _of_stream(
         name: of the log.
         stream: its bytes.
         question: what is asked of it.
-        content: of a run.json beside it; None without one.
+        content: of the run.json beside it; None if there is none.
     """
     record, hashing = None, _Hashing(stream)
     try:
@@ -348,7 +348,7 @@ def _measured(
 
 
 def facts_of_run(run: Run) -> list[Fact]:
-    """What a run's configuration says about its log."""
+    """The facts that a run's configuration says about its log."""
     return [
         ("workload", run.workload),
         ("parameters", load_workloads()[run.workload].parameters_of(run.shape)),
@@ -362,10 +362,10 @@ def facts_of_run(run: Run) -> list[Fact]:
 
 
 def _record_beside(name: str, content: bytes | None, planned: Run | None) -> RunRecord | None:
-    """The run record beside a log, if what lies there is one of ours.
+    """The run record beside a log, if the file there is one of ours.
 
     Raises:
-        ReperfError: it says that it is, but is not; or it is not that of the planned run.
+        ReperfError: it claims to be one, but is not; or it belongs to another run than planned.
     """
     if planned is None and (content is None or not _may_be_record(content)):
         return None
@@ -388,5 +388,5 @@ def _refused(name: str, reason: str, question: Question, record: RunRecord | Non
 
 
 def _speaking(found: list[Answer]) -> list[Answer]:
-    """The answers of a file that need not be a log: none if it holds no known line."""
+    """The answers of a file that need not be a log: none if it has no line of a known format."""
     return [one for one in found if one.measured.reason != NO_FORMAT]

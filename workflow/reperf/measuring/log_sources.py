@@ -1,4 +1,4 @@
-"""Suites that are measured from logs that are there already, instead of runs or beside them."""
+"""Suites that take existing logs, instead of runs or beside them."""
 
 import os
 import sys
@@ -21,10 +21,10 @@ Row = dict[str, object]
 
 
 def check_sources(report: Report) -> None:
-    """Refuse a report whose logs are not there, have no such format or fit in no archive.
+    """Refuse a report whose logs are missing, name an unknown format or fit in no archive.
 
     Raises:
-        ReperfError: names the suite and what is wrong.
+        ReperfError: the message names the suite and what is wrong.
     """
     for suite in report.suites:
         for source in suite.sources:
@@ -54,7 +54,7 @@ def measure_suite(suite: Suite, runs: Iterable[Run]) -> list[Row]:
     """Measure all that a suite names: its own runs, and the logs of others.
 
     Args:
-        suite: the suite, which says the window and the unit.
+        suite: the suite, which sets the window and the unit.
         runs: its own, as the configuration plans them.
 
     Returns:
@@ -100,9 +100,9 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
     """One row of measurements.csv.
 
     Args:
-        suite: that takes the row.
+        suite: the suite that takes the row.
         answer: what the log gave.
-        source: where the log is from; None for a run that was made here.
+        source: where the log is from; None for a run made here.
     """
     measured, facts, run = answer.measured, answer.facts, answer.run
     if run is not None:
@@ -148,19 +148,19 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
 
 
 def _told_of_shape(suite: Suite) -> Iterable[Fact]:
-    """What a suite says of the shape of others' samples: nothing, where it leaves the shape out."""
+    """What a suite says about the shape of others' samples: nothing, if it leaves the shape out."""
     usual = suite.shape == load_workloads()[suite.workload].default_shape
     return () if usual and not suite.entries else suite.shape.items()
 
 
 def _unit(suite: Suite, measured: Measurement) -> str:
-    """The unit of a row: that of the log's samples, where it is samples that the suite counts."""
+    """The unit of a row: that of the log's samples, if the suite counts samples."""
     asked = per_second(suite.unit)
     return (measured.unit or asked) if asked == unit_of(suite.workload) else asked
 
 
 def _place(row: Row) -> tuple:
-    """Where a row stands among those of its source: small topologies first."""
+    """The sort key of a row among those of its source: small topologies first."""
     size = row["num_nodes"] or 0, row["devices_per_node"] or 0
     return row["system"], row["variant"] or "", row["batch_size_per_device"] or 0, size, row["log"]
 

@@ -1,8 +1,8 @@
 """From a log to a throughput: one rule for every system, or a refusal that says why.
 
 The rule: (samples between two printed iterations) / (time between them), both ends from one rank,
-after the warm-up. Where the log does not carry that, there is no number. The method that was
-published with a format can be asked for by name.
+after the warm-up. A log that lacks what this needs gives no number. The method published with a
+format can be asked for by name.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +38,7 @@ class Method:
         window: of the window rule; None: the one that an archive of ours records, else the usual.
         unit: what to count, such as tokens; None: what an archive of ours records, else samples,
             whatever they are called.
-        ends: the iterations, as the log prints them, between which to measure instead.
+        ends: iterations, as the log numbers them, between which to measure instead of the window.
     """
 
     name: Literal["window", "published"] = "window"
@@ -47,10 +47,10 @@ class Method:
     ends: tuple[int, int] | None = None
 
     def ends_in(self, log_format: Format) -> list[tuple[int, int]]:
-        """The window's ends as a log prints them, the ones to be preferred first.
+        """The window's ends as a log numbers them, the preferred ones first.
 
-        A log that counts from 0 and prints 19, 39, .. has trained on as many batches there as
-        another at 20, 40, ..
+        A log that counts from 0 and prints 19, 39, .. has then trained on as many batches as
+        another has at 20, 40, ..
         """
         window = self.window or Window()
         ends = self.ends or (window.first, window.last)
@@ -61,9 +61,9 @@ class Method:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one training run's log gives: a throughput, or the reason why there is none.
+    """What one training run's log gives: a throughput, or the reason for none.
 
-    `samples` are those in the window, or what else the unit counts.
+    `samples` are those in the window, or whatever else the unit counts.
     """
 
     log: str
@@ -94,8 +94,8 @@ def measure_log(
         name: of the log, for the results.
         stream: the log's bytes; read once, in pieces.
         method: how to measure.
-        log_format: the log's format; left out, it is found from the content.
-        told: what others know about the runs; the log itself is asked first.
+        log_format: the log's format; by default, it is found from the content.
+        told: what others know about the runs; the log itself comes first.
 
     Yields:
         What each run gives, and what is known about it.

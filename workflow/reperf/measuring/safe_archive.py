@@ -1,7 +1,7 @@
-"""Archives that anyone may have made: read where they lie, refused when they are hostile.
+"""Archives that anyone may have made: read in place, refused when they are hostile.
 
-Nothing is unpacked to the disk. A zip file is judged by its directory, a tar file by a pass over
-its headers, before any member is handed out.
+Nothing is unpacked to disk. A zip file is judged by its directory, a tar file by a pass over its
+headers, before any member is handed out.
 """
 
 import gzip
@@ -29,7 +29,7 @@ GROWTH = 200
 FREE_GROWTH = 1 << 26
 """Bytes that any archive may unpack to."""
 LONGEST_HEADER = 1 << 20
-"""Bytes that a tar file's header may ask to be read at once."""
+"""Bytes that a tar file's header may have read at once."""
 
 DAMAGE = (
     zipfile.BadZipFile,
@@ -59,17 +59,17 @@ class ArchivedFile:
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a path's name is that of an archive which open_archive reads."""
+    """Whether a path is named as an archive that open_archive reads."""
     return path.name.lower().endswith((".zip", ".tar", ".tar.gz", ".tgz"))
 
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[list[ArchivedFile]]:
-    """The files of a zip or tar archive, which must be read in their order, in the block.
+    """The files of a zip or tar archive, to be read in their order and inside the block.
 
     Raises:
-        ReperfError: it is damaged or hostile; one line says how. While a file is read, damage
-            shows as one of DAMAGE or OSError.
+        ReperfError: it is damaged or hostile; one line says how. Damage found while a file is
+            read raises one of DAMAGE, or OSError.
     """
     opener = _open_zip if path.name.lower().endswith(".zip") else _open_tar
     with path.open("rb") as stream:
@@ -107,14 +107,14 @@ def _check_growth(unpacked: int, size: int) -> None:
 
 def _check_count(count: int) -> None:
     if count > MOST_MEMBERS:
-        raise ReperfError(f"has more than {MOST_MEMBERS} members; allowed: up to as many")
+        raise ReperfError(f"has more than {MOST_MEMBERS} members; allowed: that many or fewer")
 
 
 def _check_once(names: list[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise ReperfError(f"member {name!r} is there twice; allowed: each once")
+            raise ReperfError(f"member {name!r} appears twice; allowed: each once")
         seen.add(name)
 
 
@@ -144,14 +144,14 @@ def _open_zip(stream: IO[bytes], size: int) -> list[ArchivedFile]:
 
 
 def _check_directory(stream: IO[bytes], size: int) -> None:
-    """Look at what a zip file's end says of its directory, before that is read as a whole."""
+    """Check what a zip file's end says about its directory, before that is read as a whole."""
     stream.seek(max(0, size - _LONGEST_END))
     tail = stream.read()
     at = tail.rfind(b"PK\x05\x06")
     if at < 0 or at + 22 > len(tail):
         raise ReperfError("is no whole archive: the end of a zip file is missing")
     count, names = struct.unpack("<10xHI6x", tail[at : at + 22])
-    if at >= 76 and tail[at - 20 :].startswith(b"PK\x06\x07"):  # the 64 bit form stands before
+    if at >= 76 and tail[at - 20 :].startswith(b"PK\x06\x07"):  # the 64-bit form comes before it
         count, names = struct.unpack("<32xQQ8x", tail[at - 76 : at - 20])
     _check_count(count)
     if names > MOST_NAMES:
@@ -159,7 +159,7 @@ def _check_directory(stream: IO[bytes], size: int) -> None:
 
 
 class _WholeMember:
-    """A member of a zip file whose length must be the one that the directory says."""
+    """A member of a zip file, which must be as long as the directory says."""
 
     def __init__(self, stream: IO[bytes], info: zipfile.ZipInfo) -> None:
         self._stream = stream
@@ -184,7 +184,7 @@ def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _WholeMembe
 
 
 class _Guarded:
-    """A stream for tarfile that gives neither too much at once nor too much in all."""
+    """A stream for tarfile that limits what is read at once and in all."""
 
     def __init__(self, stream: IO[bytes], size: int) -> None:
         self._stream = stream

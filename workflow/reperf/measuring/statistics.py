@@ -14,9 +14,9 @@ import numpy as np
 from scipy.stats import binom, mannwhitneyu
 
 CONFIDENCE = 0.95
-"""Least coverage of a confidence interval that is given."""
+"""The least coverage at which a confidence interval is given."""
 SIGNIFICANCE = 0.05
-"""Greatest p of a two-sided test that calls two cells different."""
+"""The greatest p at which a two-sided test calls two cells different."""
 
 Verdict = Literal["faster", "slower", "not resolvable"]
 
@@ -32,7 +32,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Spread:
-    """What repeats say: all in the unit of the values, but for n."""
+    """What repeats say; all but n are in the unit of the values."""
 
     n: int
     median: float
@@ -46,7 +46,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Summarise repeats of one measurement, at least one."""
+    """Summarise one or more repeats of a measurement."""
     low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
     return Spread(
         n=len(values),
@@ -61,7 +61,7 @@ def spread(values: Sequence[float]) -> Spread:
 def median_interval(values: Sequence[float]) -> Interval | None:
     """The narrowest interval between order statistics that covers the median with CONFIDENCE.
 
-    For 6 to 8 values it reaches from the least to the greatest; fewer than 6 carry none.
+    For 6 to 8 values it spans them all; fewer than 6 have none.
     """
     n = len(values)
     ordered = sorted(values)
@@ -73,15 +73,15 @@ def median_interval(values: Sequence[float]) -> Interval | None:
 
 
 def speedup(median: float, baseline: float) -> float:
-    """How many times faster than the baseline, from unrounded medians, rounded half-even to 2."""
+    """How many times faster than the baseline: unrounded medians, then half-even to 2 decimals."""
     return float(round(Fraction(median) / Fraction(baseline), 2))
 
 
 def efficiency(median: float, baseline: float, ideal: Fraction | int) -> float:
-    """The speedup's share of the ideal one, from unrounded medians, rounded half-even to 4.
+    """The speedup over the ideal one: unrounded medians, then half-even to 4 decimals.
 
     Args:
-        ideal: devices over those of the baseline.
+        ideal: the number of devices over that of the baseline.
     """
     return float(round(Fraction(median) / Fraction(baseline) / ideal, 4))
 
@@ -89,9 +89,9 @@ def efficiency(median: float, baseline: float, ideal: Fraction | int) -> float:
 def compare(ours: Sequence[float], theirs: Sequence[float]) -> tuple[Verdict, float]:
     """Whether one cell's repeats are faster than another's.
 
-    The two-sided Mann-Whitney U test, exact: no assumption about how throughputs scatter. Fewer
-    than 4 repeats on both sides can never be resolved; 7 against 7 that do not overlap give
-    p = 0.0006.
+    The two-sided Mann-Whitney U test, exact: no assumption about how throughputs scatter. With
+    fewer than 4 repeats on both sides, no difference can be resolved; 7 against 7 that do not
+    overlap give p = 0.0006.
 
     Returns:
         The verdict about `ours`, and p.

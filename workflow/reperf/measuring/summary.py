@@ -1,4 +1,4 @@
-"""From runs to cells: one row a cell, each with its numbers or the reason why it has none."""
+"""From runs to cells: one row per cell, each with its numbers or the reason for none."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from reperf.measuring.units import per_second, unit_of
 CELL = [*IDENTITY, "source"]
 """The columns that runs of one cell have in common."""
 PLACE = ("topology", "num_nodes", "devices_per_node")
-"""Those of them that speedup compares over."""
+"""Those of them in which the cells of one speedup series may differ."""
 
 
 def summarise(
@@ -30,10 +30,10 @@ def summarise(
     Args:
         measurements: as read_measurements gives them.
         cells: what the configuration asks to run, in the table's order; those that cannot run
-            have no measurements. Behind them stand all other cells that were measured, but for
-            logs of which nothing says on what topology they ran.
+            have no measurements. All other measured cells follow them, except logs whose
+            topology is unknown.
         unit: what cells without measurements would have counted, such as images.
-        baseline: the topology that speedup is against; None: of each series, the smallest.
+        baseline: the topology that speedup is against; None: the smallest of each series.
     """
     placed = measurements[measurements["topology"] != ""]
     groups = {_key(name): runs for name, runs in placed.groupby(CELL, sort=False, dropna=False)}
@@ -106,7 +106,7 @@ def _measured(runs: pd.DataFrame) -> dict:
 
 
 def _verdict(runs: pd.DataFrame) -> tuple[str, str]:
-    """A cell's status and reason: what most of its bad runs say, the earliest of equals."""
+    """A cell's status and reason: what most of its bad runs say, or the first of a tie."""
     bad = runs[runs["status"] != "ok"]
     if not len(bad):
         return "ok", ""
@@ -121,8 +121,8 @@ def _verdict(runs: pd.DataFrame) -> tuple[str, str]:
 def _add_speedup(rows: Iterable[dict], baseline: str | None) -> None:
     """Add speedup and efficiency, and the baseline that they are against.
 
-    The baseline is a cell of the same series. Where it gave no number, there is no speedup: a
-    larger topology does not stand in for it.
+    The baseline is a cell of the same series. If it gave no number, there is no speedup: no larger
+    topology takes its place.
     """
     series = defaultdict(list)
     for row in rows:
@@ -148,6 +148,6 @@ def _speedup_over(base: dict, row: dict) -> dict:
 
 
 def _size(row: dict) -> tuple[int, int]:
-    """How large a cell's topology is: devices, and of equally many on fewer nodes first."""
+    """How large a cell's topology is: by devices, then by nodes."""
     nodes, devices = int(row["num_nodes"]), int(row["devices_per_node"])
     return nodes * devices, nodes

@@ -1,7 +1,7 @@
 """The two tables that everything after measuring reads, as CSV files with equal bytes everywhere.
 
-Numbers are written with as many digits as it takes to read the same number again, an empty field
-is no value, lines end with a line feed. Text is written as reperf.text.as_field has it.
+Numbers are written with as many digits as it takes to read the same number back, an empty field
+means no value, lines end with a line feed. Text is written as reperf.text.as_field makes it.
 """
 
 import csv
@@ -45,7 +45,7 @@ MEASUREMENTS = IDENTITY | {
     "log_sha256": str,
     "source": str,
 }
-"""The columns of measurements.csv, a row a run; docs/measuring.md says what each holds."""
+"""The columns of measurements.csv, one row per run; docs/measuring.md explains each."""
 
 SUMMARY = IDENTITY | {
     "status": str,
@@ -65,7 +65,7 @@ SUMMARY = IDENTITY | {
     "source": str,
     "baseline": str,
 }
-"""The columns of summary.csv, a row a cell; docs/measuring.md says what each holds."""
+"""The columns of summary.csv, one row per cell; docs/measuring.md explains each."""
 
 
 def write_table(
@@ -88,12 +88,12 @@ def _field(value: Any) -> str:  # noqa: ANN401 - whatever a cell holds
 
 
 def read_measurements(path: Path | str) -> pd.DataFrame:
-    """Read measurements.csv; whole numbers are Int64, no value is <NA> or NaN, in text ""."""
+    """Read measurements.csv; whole numbers become Int64; no value is <NA>, NaN or, in text, ""."""
     return _read(path, MEASUREMENTS)
 
 
 def read_summary(path: Path | str) -> pd.DataFrame:
-    """Read summary.csv; whole numbers are Int64, no value is <NA> or NaN, in text ""."""
+    """Read summary.csv; whole numbers become Int64; no value is <NA>, NaN or, in text, ""."""
     return _read(path, SUMMARY)
 
 
@@ -128,6 +128,6 @@ def _numbers(path: Path | str, texts: pd.Series, kind: type) -> pd.Series:
 def join_tables(
     paths: Iterable[Path | str], output: Path | str, columns: Mapping[str, type]
 ) -> None:
-    """Write several tables below each other, in the order of the paths."""
+    """Write several tables one below the other, in the order of the paths."""
     rows = [row for path in paths for row in _read(path, columns).to_dict("records")]
     write_table(output, rows, columns)

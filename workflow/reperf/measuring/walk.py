@@ -1,4 +1,4 @@
-"""The files below a folder, as far as one can be a folder of logs."""
+"""The files below a folder, within the bounds of what a folder of logs can be."""
 
 import os
 from collections.abc import Callable
@@ -7,16 +7,16 @@ from pathlib import Path
 from reperf.errors import ReperfError
 
 MOST_ENTRIES = 100_000
-"""Files and folders; they are looked at in a second."""
+"""Files and folders; looking at so many takes a second."""
 DEEPEST = 50
-"""Folders inside each other."""
+"""Levels of folders inside each other."""
 
 
 def files_below(folder: Path, wanted: Callable[[Path], bool]) -> list[Path]:
-    """The wanted files below a folder, in the order of their paths; links to folders lead nowhere.
+    """The wanted files below a folder, in the order of their paths; links to folders are ignored.
 
     Raises:
-        ReperfError: there are more than anybody's logs, or a folder cannot be read.
+        ReperfError: it holds more files than any folder of logs, or a folder cannot be read.
     """
     files: list[Path] = []
     count = 0

@@ -1,7 +1,7 @@
 """The window rule: (samples between two printed iterations) / (time between them).
 
-Both ends are lines of one rank. Whatever makes the number doubtful is a refusal. Instead of samples
-it may be tokens, or what else the log counts at both ends.
+Both ends are lines of one rank. Whatever makes the number doubtful is a refusal. Tokens may be
+counted instead of samples, or whatever else the log counts at both ends.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,16 +17,16 @@ from reperf.measuring.units import ANY, per_second, unit_of
 TOLERANCE = 0.05
 """How far the printed speed may be from batch x world / step time."""
 SLOWEST, FASTEST = 1e-9, 1e15
-"""Samples a second between which a throughput lies."""
+"""The range of throughputs, in samples per second, outside which none is believed."""
 COARSEST = 0.01
-"""How much of the window's time the steps of the log's clock may leave open."""
+"""How much of the window's time the steps of the log's clock may leave uncertain."""
 
 
 class Interval(NamedTuple):
     """A stretch of iterations whose time the log tells."""
 
     start: int
-    """Iteration whose end starts it."""
+    """The iteration at whose end it starts."""
     stop: int
     seconds: float
     rate: float | None
@@ -52,9 +52,9 @@ def by_window(
     Args:
         run: what the log holds of it.
         log_format: the log's format.
-        choices: the ends, as the log prints its iterations; the first that it prints are taken.
+        choices: pairs of ends, as the log numbers its iterations; the first pair it prints is used.
         facts: what is known about the run.
-        count: what to count, by the log's own name for it; None: samples, by batches.
+        count: what to count, by the log's own name for it; None: samples, from the batch size.
 
     Returns:
         first, last, samples (of what is counted), seconds and throughput.
@@ -105,7 +105,7 @@ def _of_first_epoch(run: LoggedRun) -> list[Record]:
     """The records in which the window must lie.
 
     Raises:
-        Refused: they are not those of one rank.
+        Refused: they are of more than one rank.
     """
     for before, after in pairwise(run.records):
         if not in_order((before, after)):
@@ -117,7 +117,7 @@ def _of_first_epoch(run: LoggedRun) -> list[Record]:
 
 
 def intervals(records: Sequence[Record], log_format: Format) -> list[Interval]:
-    """The stretches of iterations whose time the log tells: between stamps, or as it prints.
+    """The stretches of iterations whose time the log tells: between stamps, or as printed.
 
     Args:
         records: of one rank and epoch, in order.
@@ -146,13 +146,13 @@ def intervals(records: Sequence[Record], log_format: Format) -> list[Interval]:
 
 
 def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) -> int | None:
-    """The samples of one step of the iteration count, held against the printed speeds.
+    """The samples in one step of the iteration count, checked against the printed speeds.
 
-    The printed speeds, each over its interval, count samples; divided by the steps they give the
-    batch of all ranks in which the log's own program believed.
+    Printed speeds times their intervals give samples; divided by the steps, they give the batch of
+    all ranks that the log's own program assumed.
 
     Returns:
-        The samples, or None if nothing says them.
+        The samples, or None if nothing gives them.
 
     Raises:
         Refused: the two differ by more than TOLERANCE.
@@ -175,7 +175,7 @@ def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) ->
 
 
 def _whole(samples: float, batch: int) -> str:
-    """A number of samples that was measured, as that of whole batches if it is near to one."""
+    """A measured number of samples, rounded to whole batches if it is close to that."""
     count = round(samples / batch)
     near = count > 0 and abs(samples / batch - count) <= 0.01 * count
     return str(count * batch) if near else f"{samples:.6g}"
@@ -201,7 +201,7 @@ def _check_reached(run: LoggedRun, records: Sequence[Record], last: int) -> None
 
 
 def _check_end(run: LoggedRun, epoch: int, last: int) -> None:
-    """Look whether the log says that the run came to its end, and not before the window's."""
+    """Check that the run came to its end, if the log's format says so, and after the window's."""
     if run.ends is None:
         return
     if not run.ends:
@@ -231,7 +231,7 @@ def _some(iterations: Sequence[int]) -> str:
 
 
 def _check_clock(records: Sequence[Record], inside: Sequence[Interval], seconds: float) -> None:
-    """Look whether the clock goes on, and is fine enough for the window."""
+    """Check that the clock moves, and is fine enough for the window."""
     if seconds == 0:
         raise Refused("no time passes in the window, by the log's own clock")
     tick = max(record.tick for record in records)
@@ -243,10 +243,10 @@ def _check_clock(records: Sequence[Record], inside: Sequence[Interval], seconds:
 
 
 def _speed(counted: float, seconds: float, count: str) -> float:
-    """How much is counted a second.
+    """How much is counted per second.
 
     Raises:
-        Refused: no training is as fast, or as slow.
+        Refused: no training is that fast, or that slow.
     """
     speed = counted / seconds
     if not SLOWEST <= speed <= FASTEST:
@@ -255,7 +255,7 @@ def _speed(counted: float, seconds: float, count: str) -> float:
 
 
 def _check_samples(counted: _Counts, samples: int) -> None:
-    """Look whether the log counts the samples that its batches make."""
+    """Check that the log counts as many samples as its batches hold."""
     if ANY in counted.start and ANY in counted.stop:
         difference = counted.stop[ANY] - counted.start[ANY]
         if difference != samples:
@@ -268,7 +268,7 @@ def _difference(counted: _Counts, ends: tuple[int, int], count: str) -> float:
     """What the log counts in the window.
 
     Raises:
-        Refused: it does not count that, or not upwards.
+        Refused: it does not count that, or its count does not grow.
     """
     start, stop = counted
     if count not in start or count not in stop:

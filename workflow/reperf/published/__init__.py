@@ -1,7 +1,7 @@
-"""The published reports again: their tables, and where their numbers contradict each other.
+"""The published reports, made again: their tables, and where their numbers contradict each other.
 
-The facts are in data/published/, one row a published number; README.md there says what the columns
-mean. Nothing here was measured by reperf, and nothing that was is mixed in.
+The facts are in data/published/, one row per published number; README.md there explains the
+columns. None of it was measured by reperf, and nothing that was is mixed in.
 """
 
 from reperf.published.discrepancies import Discrepancy, discrepancies

@@ -1,4 +1,4 @@
-"""What data/published/tables.yaml says: which rows of the facts make which table."""
+"""What data/published/tables.yaml says: which rows of the facts make up which table."""
 
 from functools import cache
 
@@ -13,7 +13,7 @@ class _Model(BaseModel):
 
 
 class Variant(_Model):
-    """A variant that the documents print: reperf's name for it and the words that a table shows."""
+    """A variant that the documents print: reperf's name for it, and the words that tables show."""
 
     id: str
     label: str
@@ -31,7 +31,7 @@ class Series(_Model):
 
 
 class Table(_Model):
-    """A table; the fields that it shares with PublishedTable mean the same."""
+    """A table; fields that PublishedTable has too mean the same there."""
 
     id: str
     title: str

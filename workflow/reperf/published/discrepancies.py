@@ -38,8 +38,8 @@ class Discrepancy:
             numbers as two different things).
         where: the cell, or the framework and model of the series.
         what: what is wrong, in words.
-        values: what contradicts each other, as printed or computed.
-        sources: where each of the values is from.
+        values: the values that contradict each other, as printed or computed.
+        sources: where each value is from.
     """
 
     kind: Literal["speedup", "value", "median", "label"]
@@ -54,12 +54,12 @@ class Discrepancy:
 
 
 def discrepancies() -> list[Discrepancy]:
-    """The contradictions of the published facts, kind by kind, in the order of the documents."""
+    """The contradictions among the published facts, kind by kind, in the order of the documents."""
     return find_discrepancies(published_numbers(), published_repeats())
 
 
 def find_discrepancies(numbers: pd.DataFrame, repeats: pd.DataFrame) -> list[Discrepancy]:
-    """The contradictions of any facts that `read_facts` gives."""
+    """The contradictions among any facts that `read_facts` returns."""
     numbers = numbers.assign(
         words=_words(numbers),
         slack=_half_units(numbers, "value", ["source_doc", "metric"]),
@@ -81,8 +81,8 @@ def find_discrepancies(numbers: pd.DataFrame, repeats: pd.DataFrame) -> list[Dis
 def _speedups(throughputs: list[Row]) -> Iterator[Discrepancy]:
     """Speedups that the printed throughputs cannot lead to.
 
-    A document's own throughput of one device counts; where it prints none, every other document's
-    does, and the speedup may follow from any of them.
+    A document's own throughput of one device is the base; if it prints none, the speedup may follow
+    from any other document's.
     """
     one_device = _grouped((row for row in throughputs if row.topology == "1n1g"), SERIES)
     for row in throughputs:
@@ -109,7 +109,7 @@ def _follows(row: Row, base: Row) -> bool:
 
 
 def _values(printed: list[Row]) -> Iterator[Discrepancy]:
-    """Cells that two documents print different numbers for."""
+    """Cells for which two documents print different numbers."""
     for rows in _grouped(printed, [*SERIES, "topology", "metric"]).values():
         if any(_differ(one, other) for one, other in combinations(rows, 2)):
             documents: dict[Decimal, list[str]] = defaultdict(list)
@@ -131,7 +131,7 @@ def _differ(one: Row, other: Row) -> bool:
 
 
 def _medians(throughputs: list[Row], repeats: Iterable[Row]) -> Iterator[Discrepancy]:
-    """Lists of repeats whose median is not what their document prints for the cell."""
+    """Lists of repeats whose median is not the one that their document prints for the cell."""
     cells = {_key(row, LISTED): row for row in throughputs}
     for key, rows in _grouped(repeats, [*LISTED, "list"]).items():
         middle = median(row.throughput for row in rows)
@@ -155,7 +155,7 @@ def _medians(throughputs: list[Row], repeats: Iterable[Row]) -> Iterator[Discrep
 
 
 def _labels(throughputs: list[Row]) -> Iterator[Discrepancy]:
-    """Series that agree on all the topologies they share, two or more, under different labels."""
+    """Series that agree on every topology they share, two or more, but have different labels."""
     for (framework, model), rows in _grouped(throughputs, ["framework", "model"]).items():
         series = [
             (part[0], {row.topology: row.value for row in part})
@@ -181,13 +181,13 @@ def _labels(throughputs: list[Row]) -> Iterator[Discrepancy]:
 
 
 def _labels_differ(one: Row, other: Row) -> bool:
-    """Whether version, precision or batch size differ; what a document leaves empty does not."""
+    """Whether version, precision or batch size differ; empty ones are ignored."""
     pairs = zip(_key(one, LABEL), _key(other, LABEL), strict=True)
     return any(a and b and a != b for a, b in pairs)
 
 
 def _grouped(rows: Iterable[Row], columns: list[str]) -> dict[tuple, list[Row]]:
-    """The rows that are equal in some columns together, in the order of the first of each."""
+    """Rows grouped by some columns; groups keep the order of their first rows."""
     groups = defaultdict(list)
     for row in rows:
         groups[_key(row, columns)].append(row)
@@ -217,7 +217,7 @@ def _cell(row: Row) -> str:
 
 
 def _words(facts: pd.DataFrame) -> list[str]:
-    """The variants without what goes unsaid, in a fixed order."""
+    """The variants in a fixed order, without those that need no words."""
     unsaid = load_definitions().unsaid
     return [
         "; ".join(sorted({*variant.split("; ")} - unsaid.get(framework, frozenset()) - {""}))
@@ -228,7 +228,7 @@ def _words(facts: pd.DataFrame) -> list[str]:
 def _half_units(facts: pd.DataFrame, column: str, document: list[str]) -> pd.Series:
     """Half a unit of the last decimal that a document prints in a column.
 
-    Documents drop trailing zeros: the longest number tells how all of them were rounded.
+    Documents drop trailing zeros: the longest number tells how all were rounded.
     """
     decimals = facts[column].map(lambda number: -number.as_tuple().exponent, na_action="ignore")
     longest = decimals.groupby([facts[name] for name in document]).transform("max")

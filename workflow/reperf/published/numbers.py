@@ -16,11 +16,11 @@ PRINTED = ("value", "speedup_published", "throughput", "median_published")
 
 
 def read_facts(path: Path) -> pd.DataFrame:
-    """Read a file of facts; every row and its order are kept.
+    """Read a file of facts; all rows are kept, in their order.
 
-    Printed numbers become `Decimal`, because their digits say how they were rounded, and None where
-    the document prints none. Sizes and counts become nullable integers. A column is added:
-    topology, such as 2n8g, or 4n where nodes alone are counted.
+    Printed numbers become `Decimal`, because their digits say how they were rounded, or None where
+    the document prints none. Sizes and counts become nullable integers. One column is added:
+    topology, such as 2n8g, or 4n where only nodes are counted.
     """
     facts = pd.read_csv(path, dtype=str, keep_default_na=False)
     for column in facts.columns.intersection(COUNTS):
@@ -37,11 +37,11 @@ def read_facts(path: Path) -> pd.DataFrame:
 
 @cache
 def published_numbers() -> pd.DataFrame:
-    """published.csv: a row a published number."""
+    """published.csv: one row per published number."""
     return read_facts(NUMBERS)
 
 
 @cache
 def published_repeats() -> pd.DataFrame:
-    """repeats.csv: a row a published repeat."""
+    """repeats.csv: one row per published repeat."""
     return read_facts(REPEATS)

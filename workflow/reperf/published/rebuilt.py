@@ -1,4 +1,4 @@
-"""The tables of the published reports, made of their facts."""
+"""The tables of the published reports, made from their facts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ class PublishedTable:
         title: what was trained and how.
         report: the title of the report.
         source: the document that printed the numbers, as data/published/ names it.
-        workload: reperf's name of what is trained; empty where the table holds several models.
+        workload: reperf's name of what is trained; empty if the table holds several models.
         precision: fp32 or amp.
-        batch_size: samples per device; None where the columns differ or the document is silent.
-        notes: what must be known to compare the numbers.
+        batch_size: samples per device; None if the columns differ or the document gives none.
+        notes: what to know when comparing the numbers.
         units: what the table holds, metric -> unit, in the order shown.
-        cells: one row a system and topology: series (the label to show), system, variant, model,
+        cells: one row per system and topology: series (the label to show), system, variant, model,
             batch_size_per_device, topology, num_nodes, devices_per_node, num_devices, source_doc,
-            and a column for each metric of `units`. Where the metric is throughput also
-            throughput_min, throughput_max and n, if the repeats were published; speedup, made of
-            the printed throughputs, if one device was measured; and speedup_published.
+            and a column for each metric of `units`. For throughput also throughput_min,
+            throughput_max and n, if the repeats were published; speedup, computed from the printed
+            throughputs, if one device was measured; and speedup_published.
     """
 
     id: str
@@ -46,7 +46,7 @@ class PublishedTable:
 
     @property
     def unit(self) -> str | None:
-        """The unit of throughput; None where the table holds something else."""
+        """The unit of throughput; None if the table holds something else."""
         return self.units.get("throughput")
 
     @property
@@ -62,12 +62,12 @@ class PublishedTable:
         """The table as its report shows it.
 
         Args:
-            column: the one of the cells' columns to show, where the table holds throughput; left
-                out, throughput, and beside it the speedup where the report prints one.
+            column: which column of the cells to show, if the table holds throughput; by default
+                throughput, and beside it the speedup if the report prints one.
 
         Returns:
-            A row a topology: nodes, devices (unless CPU nodes are counted) and a column a series.
-            Where the table holds something else, a row a series and a column a metric.
+            One row per topology: nodes, devices (unless CPU nodes are counted) and one column per
+            series. If the table holds something else, one row per series and one column per metric.
         """
         if self.unit is None:
             names = {
@@ -98,12 +98,12 @@ def load_tables() -> tuple[PublishedTable, ...]:
 def published_for(workload: str, precision: str, batch_size: int) -> pd.DataFrame:
     """The published cells of the same workload, precision and batch size per device.
 
-    They trained on real data at the workload's usual shape, and each says its unit: compare only
-    such suites with them. Cells whose document names no batch size are nobody's counterpart.
+    They trained on real data at the workload's usual shape, and each names its unit: compare only
+    such suites with them. Cells whose document gives no batch size are left out.
 
     Returns:
         The rows of `PublishedTable.cells` with report, table, workload, precision and unit; no cell
-        twice.
+        appears twice.
     """
     cells = pd.concat(
         table.cells.assign(
@@ -121,7 +121,7 @@ def published_for(workload: str, precision: str, batch_size: int) -> pd.DataFram
         & (cells["precision"] == precision)
         & (cells["batch_size_per_device"] == batch_size)
     )
-    # A largest batch size may be another table's batch size: the cell is still one.
+    # One table's largest batch size may be another's usual one: it is still one cell.
     found = cells[same].drop_duplicates(["source_doc", "system", "variant", "topology"])
     return found.reset_index(drop=True)
 
@@ -132,13 +132,13 @@ def speedup(throughput: Decimal, one_device: Decimal) -> Decimal:
 
 
 def build_table(table: Table, definitions: Definitions) -> PublishedTable:
-    """Make a table of the published numbers.
+    """Make a table from the published numbers.
 
     Raises:
         ReperfError: a series that no published number belongs to.
     """
     numbers = published_numbers()
-    # The document may print one number in two of its tables; it is one fact.
+    # A document may print one number in two of its tables; it is one fact.
     rows = numbers[
         (numbers["source_doc"] == table.source)
         & numbers["model"].isin(table.models)
@@ -167,7 +167,7 @@ def _label(series: Series, table: Table, definitions: Definitions) -> str:
 def _cells(
     series: Series, table: Table, rows: pd.DataFrame, definitions: Definitions
 ) -> Iterator[dict]:
-    """The cells of one column, a dictionary a topology."""
+    """The cells of one column, one dictionary per topology."""
     wanted = {
         "framework": series.framework,
         "variant": series.variant or table.variant,
@@ -196,7 +196,7 @@ def _cells(
 
 
 def _spread(fact: pd.Series) -> dict:
-    """Lowest, highest and number of the repeats whose median a cell shows, where published."""
+    """Lowest, highest and number of the repeats whose median a cell shows, if published."""
     repeats = published_repeats()
     own = repeats[repeats["median_published"] == fact["value"]]
     for column in ("framework", "model", "precision", "batch_size_per_device", "topology"):
