@@ -204,7 +204,7 @@ def test_series_over_different_baselines_are_told_apart():
         assert name in named
     assert "No speedup: B on 2n8g (oom)" in named
     said = [text.get_text() for text in figure.texts]
-    assert "Speedup over the baseline that stands behind each name, suite" in said
+    assert "Speedup over the baseline named on each line, suite" in said
 
 
 def test_a_figure_without_any_speedup_is_over_nothing():

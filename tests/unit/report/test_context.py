@@ -75,7 +75,7 @@ def test_nothing_published_stands_beside_other_shapes_units_or_synthetic_samples
 
 def test_the_shape_is_said_in_the_words_of_the_workload(big_benchmark):
     (suite,) = changed(big_benchmark, shape={"image_size": 64}).suites
-    assert suite.conditions == "Real samples from record files, image size 64; 7 repeats a cell"
+    assert suite.conditions == "Real samples from record files, image size 64; 7 repeats per cell"
     logs = {"entries": (), "sources": (LogSource(path="theirs.zip"),)}
     assert changed(big_benchmark, **logs).suites[0].conditions == "Logs from theirs.zip"
     (suite,) = changed(big_benchmark, **logs, shape={"image_size": 64}).suites

@@ -1,17 +1,17 @@
 """The two figures of a suite: throughput and speedup.
 
-Measured suites and published tables are drawn by the same functions, from a table with one row a
+Measured suites and published tables are drawn by the same functions, from a table with one row per
 cell and these columns:
 
-    series             name that stands beside a bar and at the end of a line
-    system             id that decides the colour
+    series             the name beside a bar and at the end of a line
+    system             the id that decides the colour
     topology, num_nodes, devices_per_node
     status             ok, partial, oom, failed, ...
     throughput_median, throughput_min, throughput_max    in the figure's unit; NaN: no value
-    speedup, baseline  and the topology that it is against; NaN: no value
+    speedup, baseline  the speedup, and the topology that it is against; NaN: no value
 
-Series keep the order of the rows. Nothing is told by colour alone: bars and lines carry their
-names, so that the figures read in grey too.
+Series keep the order of the rows. Nothing depends on colour alone: bars and lines carry their
+names, so that the figures can be read in grey too.
 """
 
 import textwrap
@@ -41,12 +41,12 @@ from reperf.published import load_tables
 from reperf.text import printable
 
 WIDTH = 5.0  # inches: two figures stand side by side on a desk, one fills a phone
-ROW = 0.185  # inches of height a bar
+ROW = 0.185  # inches of height per bar
 GAP = 1.4  # rows between two device counts, for the heading of the second
 SMALL = 7.5  # points
 ONE_DEVICE = "1n1g"
 MARKERS = "osD^vPX<>pdh"
-LONGEST_NAME = 48  # characters of a series, beside which there is room for a plot
+LONGEST_NAME = 48  # characters of a series' name that leave room for a plot
 DPI = 200
 HIGHEST = 32_000  # pixels; 850 bars at full resolution
 
@@ -65,15 +65,15 @@ STYLE = {
     "grid.linewidth": 0.8,
     "hatch.linewidth": 1.2,
     "svg.fonttype": "path",
-    "svg.hashsalt": "reperf",  # without one, ids in the file are random
+    "svg.hashsalt": "reperf",  # without it, ids in the file are random
     "text.color": INK,
-    "text.parse_math": False,  # a dollar sign in a name is one
+    "text.parse_math": False,  # a dollar sign in a name is just that
     "xtick.color": MUTED,
     "xtick.major.size": 0,
     "ytick.color": INK,
     "ytick.major.size": 0,
 }
-# Whatever a user's own matplotlibrc says: equal numbers are equal bytes.
+# A user's own matplotlibrc changes nothing: equal numbers give equal bytes.
 the_style = partial(style.context, ["default", STYLE])
 
 
@@ -82,7 +82,7 @@ def draw_suite(summary: Path | str, stem: Path | str) -> None:
 
     Args:
         summary: the suite's summary.csv; nothing else decides the figures.
-        stem: path and beginning of the files' names.
+        stem: the path and the beginning of the files' names.
     """
     cells = read_summary(summary)
     _save_pair(
@@ -99,7 +99,7 @@ def draw_published(folder: Path | str) -> None:
     for table in load_tables():
         if table.has_speedup:
             cells = table.cells.rename(columns={"throughput": "throughput_median"})
-            # What follows from the throughputs stands in for what a report does not print.
+            # Where a report prints no speedup, the one that its throughputs give takes its place.
             printed = cells["speedup_published"].fillna(cells["speedup"])
             _save_pair(
                 cells.assign(status="ok", speedup=printed, baseline=ONE_DEVICE),
@@ -114,7 +114,7 @@ def draw_throughput(cells: pd.DataFrame, title: str, subtitle: str, unit: str) -
     """Bars by device count, each with its name, its median and a whisker from minimum to maximum.
 
     Args:
-        cells: as the module says; a cell without a number shows its status instead of a bar.
+        cells: as described above; a cell without a number shows its status instead of a bar.
         title: what was trained and how.
         subtitle: where the numbers are from.
         unit: of the throughput, such as "images/s".
@@ -146,11 +146,11 @@ def draw_throughput(cells: pd.DataFrame, title: str, subtitle: str, unit: str) -
 def draw_speedup(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
     """Lines of speedup by device count, beside the ideal of each baseline.
 
-    Only where the baseline is one device, it is said to be one; where series have different ones,
-    the name of each line says its own.
+    The subtitle names the baseline, as one device only if it is one; where series have different
+    ones, each line's name says its own.
 
     Args:
-        cells: as the module says; those without a speedup are named below the plot.
+        cells: as described above; those without a speedup are named below the plot.
         title: what was trained and how.
         subtitle: where the numbers are from.
     """
@@ -160,7 +160,7 @@ def draw_speedup(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
     worlds = sorted(cells["world_size"].unique())
     edge = worlds[-1]
     least = min(baselines.values(), default=1)
-    top = np.nanmax([edge / least, *cells["speedup"]])  # some are faster than ideal
+    top = np.nanmax([edge / least, *cells["speedup"]])  # some are better than ideal
     with the_style():
         height = min(4.6, 2.8 + 0.25 * cells["series"].nunique())
         figure, axes = _figure(title, f"{_speedup_over(baselines)}, {subtitle}", height)
@@ -194,13 +194,13 @@ def save(figure: Figure, path: Path | str) -> None:
         ReperfError: a file cannot be written.
     """
     dpi = min(DPI, HIGHEST / figure.get_figheight())
-    # No date, no maker: the same figure is the same bytes.
+    # No date, no maker: the same figure gives the same bytes.
     options = {
         "svg": {"metadata": {"Date": None, "Creator": None}},
         "png": {"metadata": {"Software": None}, "dpi": dpi},
     }
     with the_style(), warnings.catch_warnings():
-        # A letter that the font lacks is drawn as a box.
+        # Letters that the font lacks are drawn as boxes.
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         for suffix in FIGURE_SUFFIXES:
             with whole_file(f"{path}.{suffix}", "wb") as stream:
@@ -215,7 +215,7 @@ def _save_pair(cells: pd.DataFrame, title: str, subtitle: str, unit: str, stem: 
 
 
 def _shortened(series: pd.Series) -> pd.Series:
-    """The names without the middle of those that leave no room; different ones stay different."""
+    """The names, long ones without their middle; different ones stay different."""
     half = LONGEST_NAME // 2
     short: dict[str, str] = {}
     times: Counter[str] = Counter()
@@ -229,11 +229,11 @@ def _shortened(series: pd.Series) -> pd.Series:
 def _drawable(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells of the series that were tried, smallest topology first, their words printable.
 
-    Adds world_size (number of devices), shape (what the bars are grouped by) and twin (the place of
-    a series among those of its system).
+    Adds world_size (number of devices), shape (what the bars are grouped by) and twin (the position
+    of a series among those of its system).
     """
     tried = cells.groupby("series")["status"].transform(lambda all_: (all_ != "unsupported").any())
-    cells = cells[tried | ~tried.any()]  # where nothing was tried, that is what the figure shows
+    cells = cells[tried | ~tried.any()]  # if nothing was tried, the figure shows just that
     sizes = cells[["num_nodes", "devices_per_node"]].astype(int)
     world_size = sizes.prod(axis="columns")
     shown = {name: cells[name].map(printable) for name in ("series", "topology", "status")}
@@ -249,7 +249,7 @@ def _figure(title: str, subtitle: str, height: float) -> tuple[Figure, Axes]:
     """An empty figure with one plot.
 
     Args:
-        title, subtitle: stand on top.
+        title, subtitle: written on top.
         height: inches.
     """
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
@@ -274,7 +274,7 @@ def _speedup_over(baselines: Mapping[str, int]) -> str:
     if not baselines:
         return "Speedup"
     if len(baselines) > 1:
-        return "Speedup over the baseline that stands behind each name"
+        return "Speedup over the baseline named on each line"
     (baseline,) = baselines
     if baseline == ONE_DEVICE:
         return "Speedup over one device"
@@ -325,7 +325,7 @@ def _draw_line(axes: Axes, line: pd.DataFrame, colour: str, marker: str) -> None
 
 
 def _shade_several_nodes(axes: Axes, cells: pd.DataFrame) -> None:
-    """Mark where the gradients cross the network: beyond the largest single node."""
+    """Shade where the gradients cross the network: beyond the largest single node."""
     inside = cells["world_size"][cells["num_nodes"] == 1].max()
     across = cells["world_size"][cells["num_nodes"] > 1].min()
     if inside < across:
@@ -335,7 +335,7 @@ def _shade_several_nodes(axes: Axes, cells: pd.DataFrame) -> None:
 
 
 def _name_ends(axes: Axes, ends: Iterable[tuple[float, float, str, str]]) -> None:
-    """Name each line right of the plot, as near to the height of its end as the others allow.
+    """Name each line to the right of the plot, as close to its end's height as the others allow.
 
     Args:
         ends: x and y of a line's last point, its name and its colour.
@@ -344,7 +344,7 @@ def _name_ends(axes: Axes, ends: Iterable[tuple[float, float, str, str]]) -> Non
     if not ends:
         return
     right, top = axes.get_xlim()[1], axes.get_ylim()[1]
-    # Names a gap apart and nearest to their ends: a regression on falling heights.
+    # Names one line apart and closest to their ends: a regression on falling heights.
     line = top * 0.17 / (axes.figure.get_figheight() - 1.2)  # the height of a name
     gaps = np.arange(len(ends)) * line
     heights = isotonic_regression([y for _, y, _, _ in ends] + gaps, increasing=False).x - gaps

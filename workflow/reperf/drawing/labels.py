@@ -1,4 +1,4 @@
-"""What people call a suite and its series, from nothing but the rows of its summary."""
+"""What people call a suite and its series, from the rows of its summary alone."""
 
 import pandas as pd
 
@@ -22,12 +22,12 @@ def title_of(cells: pd.DataFrame) -> str:
 
 
 def unit_of(cells: pd.DataFrame) -> str:
-    """The unit of a suite's throughput; empty where no run got far enough to say it."""
+    """The unit of a suite's throughput; empty if no run got far enough to say it."""
     return next(filter(None, cells["unit"]), "")
 
 
 def series_of(cells: pd.DataFrame) -> pd.Series:
-    """Each cell's series: system, variant, batch size where they differ, and whose logs they are.
+    """Each cell's series: system, variant, batch size if these differ, and the source of logs.
 
     Args:
         cells: the suite's rows of summary.csv.
@@ -39,7 +39,7 @@ def series_of(cells: pd.DataFrame) -> pd.Series:
 
 
 def system_title(system: str) -> str:
-    """A system's title; its id, where it is known from a log alone."""
+    """A system's title; its id, if it is known only from a log."""
     known = load_systems().get(system)
     return known.title if known else system
 

@@ -1,20 +1,20 @@
 """Which colour a system has: the same in every figure, whatever is drawn beside it.
 
-A system's colour stands in its system.yaml. One that states none there, or that is known from a log
-or a publication alone, gets the spare colour that its id's checksum points to. Neither looks at
-other systems: adding one recolours none, and an archived figure rebuilds to the same bytes.
+A system's colour is stated in its system.yaml. A system that states none, or that is known only
+from a log or a publication, gets the spare colour that its id's checksum points to. Neither depends
+on other systems: adding one recolours none, and an archived figure rebuilds to the same bytes.
 
-The stated colours were chosen by a search that kept every pair 12 CIEDE2000 apart for deuteranopes
+The stated colours were found by a search that kept every pair 12 CIEDE2000 apart for deuteranopes
 and protanopes and their lightness 3 L* apart, between 38 and 75: they differ in grey, and stand out
-from white and from near-black paper. tests/unit/test_figures.py holds them to it.
+from white and from near-black paper. tests/unit/test_figures.py checks that they do.
 """
 
 from zlib import crc32
 
 from reperf.systems import load_systems
 
-# What figures are made of besides the systems' colours. The HTML report replaces these by its own
-# theme, so that a figure follows light and dark.
+# The other colours of figures. The HTML report replaces them by those of its theme, so that figures
+# follow light and dark.
 INK = "#1f2933"
 MUTED = "#64717e"
 GRID = "#dfe4ea"

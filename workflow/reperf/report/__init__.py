@@ -34,9 +34,9 @@ def write_report(
         measurements: as read_measurements gives them, all suites.
         summary: as read_summary gives it, all suites.
         figures: folder that holds <suite>-{throughput,speedup}.svg and published/; the HTML report
-            takes them in, the Markdown report links to them.
+            embeds them, the Markdown report links to them.
         html, markdown: the files to write.
-        diagnosis: what `reperf doctor` found on the machines, if it was asked.
+        diagnosis: what `reperf doctor` found on the machines, if it was run.
 
     Raises:
         ReperfError: a file cannot be written.

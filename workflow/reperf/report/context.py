@@ -1,7 +1,7 @@
 """What a report says, gathered once for both of its forms.
 
 Everything comes from the configuration, the run records, the two tables and the published facts.
-Nothing is asked of the clock or of this machine: equal inputs give equal reports.
+Neither the clock nor this machine has a say: equal inputs give equal reports.
 """
 
 from collections import Counter, defaultdict
@@ -63,7 +63,7 @@ class CellView:
 
     @property
     def least(self) -> float | None:
-        """The least throughput of the runs; None where one run alone says nothing of a spread."""
+        """The least throughput of the runs; None for a single run, which has no spread."""
         return self.row.throughput_min if self.row.n > 1 else None
 
     @property
@@ -73,23 +73,23 @@ class CellView:
 
     @property
     def throughputs(self) -> list[float]:
-        """Those of the runs that gave one."""
+        """The throughputs of the runs that gave one."""
         return [run.row.throughput for run in self.runs if pd.notna(run.row.throughput)]
 
 
 @dataclass(frozen=True)
 class Rival:
-    """A cell beside the fastest one of its topology."""
+    """A cell compared with the fastest one of its topology."""
 
     cell: CellView
     share: float
-    """Its median over that of the fastest."""
+    """Its median divided by that of the fastest."""
     verdict: Verdict
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """The measured cells of one topology, the fastest apart, the others by their medians."""
+    """The measured cells of one topology: the fastest, and the others by their medians."""
 
     topology: str
     fastest: CellView
@@ -108,18 +108,18 @@ class SuiteView:
 
     @property
     def baseline(self) -> str | None:
-        """What all speedups are against; None where series differ, or none has a speedup."""
+        """What all speedups are against; None if series differ, or none has a speedup."""
         found = {cell.row.baseline for cell in self.cells if pd.notna(cell.row.speedup)}
         return found.pop() if len(found) == 1 else None
 
     @property
     def speedup(self) -> str:
-        """What the column of the speedups is called."""
+        """The heading of the column of speedups."""
         return f"speedup over {self.baseline}" if self.baseline else "speedup"
 
     @property
     def tried(self) -> list[CellView]:
-        """The cells that could run at all, which are those of the suite's table."""
+        """The cells that could run at all: those of the suite's table."""
         return [cell for cell in self.cells if cell.row.status != "unsupported"]
 
     @property
@@ -141,7 +141,7 @@ class SuiteView:
 
     @property
     def rankings(self) -> list[Ranking]:
-        """Of each topology on which there is more than one cell to compare."""
+        """One ranking per topology that has more than one cell to compare."""
         measured = defaultdict(list)
         for cell in self.cells:
             if cell.measured:
@@ -150,14 +150,14 @@ class SuiteView:
 
     @property
     def fastest(self) -> CellView | None:
-        """The cell of the highest throughput."""
+        """The cell with the highest throughput."""
         measured = [cell for cell in self.cells if cell.measured]
         return max(measured, key=lambda cell: cell.row.throughput_median, default=None)
 
 
 @dataclass(frozen=True)
 class Timing:
-    """How long the runs of some suites were, and which of their iterations were measured."""
+    """How long the runs of some suites are, and which of their iterations are measured."""
 
     iterations: int
     window: Window
@@ -166,7 +166,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Machine:
-    """Machines that differ in nothing but their names."""
+    """Machines that differ only in their names."""
 
     host: Host
     names: tuple[str, ...]
@@ -202,7 +202,7 @@ class Context:
 
     @property
     def not_measured(self) -> list[tuple[SuiteView, CellView]]:
-        """The cells that lack a run's number, with the suite of each."""
+        """The cells that lack the number of some run, each with its suite."""
         return [
             (suite, cell)
             for suite in self.suites
@@ -212,7 +212,7 @@ class Context:
 
     @property
     def left_out(self) -> dict[str, list[str]]:
-        """What cannot run at all: reason -> titles of the systems."""
+        """The cells that cannot run at all: reason -> titles of the systems."""
         why = defaultdict(list)
         for cell in self.cells:
             title = system_title(cell.row.system)
@@ -222,7 +222,7 @@ class Context:
 
     @property
     def what_was_measured(self) -> str:
-        """How many runs were trained here, how many logs are of others."""
+        """How many runs were trained here, and how many logs others made."""
         others = sum(run.row.source != "" for suite in self.suites for run in suite.runs)
         told = [count(len(self.records), "training run")] if self.records or not others else []
         return " and ".join(told + ([f"{count(others, 'log')} of others"] if others else []))
@@ -242,12 +242,12 @@ class Context:
 
     @property
     def device(self) -> str | None:
-        """What the runs trained on, cpu or cuda."""
+        """What the runs trained on: cpu or cuda."""
         return self.records[0].run.device if self.records else None
 
     @property
     def timings(self) -> list[Timing]:
-        """One for all suites, where they do not differ."""
+        """One for all suites that do not differ."""
         suites = defaultdict(list)
         for suite in self.config.suites:
             suites[suite.iterations, suite.window].append(suite.name)
@@ -278,7 +278,7 @@ class Context:
 
     @property
     def commits(self) -> list[str]:
-        """The commits of reperf that ran, "+" where there were changes on top."""
+        """The commits of reperf that ran, with a "+" if there were changes on top."""
         return _distinct(
             record.git_commit + ("+" if record.git_dirty else "")
             for record in self.records
@@ -297,10 +297,10 @@ def gather(
 
     Args:
         config: the configuration.
-        records: of the runs; those that the measurements do not name are passed over.
+        records: of the runs; those that the measurements do not name are ignored.
         measurements: as read_measurements gives them.
         summary: as read_summary gives it.
-        diagnosis: what `reperf doctor` found, if it was asked.
+        diagnosis: what `reperf doctor` found, if it was run.
     """
     known = {_key_of(record): record for record in records}
     runs = defaultdict(list)
@@ -365,14 +365,14 @@ def _conditions(suite: Suite) -> str:
     sources = ", ".join(source.id for source in suite.sources)
     shape = "".join(f", {called(name)} {size}" for name, size in suite.shape.items())
     if not suite.entries:
-        # Nothing is known of the shape unless the suite asks for one.
+        # The shape of the logs is unknown unless the suite asks for one.
         return f"Logs from {sources}{'' if _is_usual(suite) else shape}"
     beside = f"; beside them logs from {sources}" if sources else ""
-    return f"{INPUTS[suite.input]}{shape}; {count(suite.repeats, 'repeat')} a cell{beside}"
+    return f"{INPUTS[suite.input]}{shape}; {count(suite.repeats, 'repeat')} per cell{beside}"
 
 
 def _is_usual(suite: Suite) -> bool:
-    """Whether a suite's shape is the one at which its workload is usually trained."""
+    """Whether a suite's shape is its workload's usual one."""
     return suite.shape == load_workloads()[suite.workload].default_shape
 
 

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: no network, no script, no second file."""
+"""The report as one HTML file that needs no network, no script and no second file."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from reperf.printed import FILTERS, TESTS
 from reperf.report.context import Context
 from reperf.text import printable, printable_lines
 
-# Where style.css says what a colour is in light and in dark.
+# The names under which style.css defines each colour for light and for dark.
 THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--line)", PAPER: "var(--paper)"}
 STYLE = Path(__file__).with_name("style.css")
 
@@ -22,7 +22,7 @@ def render_html(context: Context, figures: Path) -> str:
     """The page.
 
     Args:
-        context: what it says.
+        context: what to report.
         figures: folder of the figures, as the workflow writes them.
     """
     environment = Environment(
@@ -49,7 +49,7 @@ def block(text: str) -> Markup:
 
 
 def _shown(value: Any) -> Any:  # noqa: ANN401 - what a template prints
-    """Text of which every character may stand in a page."""
+    """Text with only such characters as a page may hold."""
     plain = isinstance(value, str) and not isinstance(value, Markup)
     return printable(value) if plain else value
 
@@ -60,9 +60,9 @@ def inline_svg(path: Path, name: str, label: str) -> Markup:
     Args:
         path: the SVG file that reperf.drawing.figures wrote.
         name: makes the ids unique among the page's figures.
-        label: what the figure shows, for those who do not see it.
+        label: what the figure shows, for those who cannot see it.
     """
-    # Not ElementTree: it would write every tag of the page's figures anew, to replace a few words.
+    # Not ElementTree: it would rewrite every tag of the page's figures to replace a few words.
     text = path.read_text(encoding="utf-8")
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""The report as Markdown, for repositories and mail: the same facts in the form of the seeds."""
+"""The report as Markdown, for repositories and mail: the same facts as in HTML."""
 
 import re
 from typing import Any
@@ -10,8 +10,8 @@ from reperf.printed import FILTERS, TESTS
 from reperf.report.context import Context
 from reperf.text import printable, printable_lines
 
-# Marks wherever they stand; those that begin a list, a rule or a heading; and what many readers of
-# Markdown make a link of.
+# What Markdown reads as markup: anywhere; at the beginning of a list, a rule or a heading; and what
+# many renderers turn into links.
 SPECIAL = re.compile(r"([\\`*_\[\]<>|#~$]|&(?=[#\w]+;)|^[-+=]|:(?=//)|(?<=\bwww)\.)", re.IGNORECASE)
 NUMBERED = re.compile(r"^(\d{1,9})(?=[.)]( |$))")
 
@@ -20,8 +20,8 @@ def render_markdown(context: Context, figures: str) -> str:
     """The document.
 
     Args:
-        context: what it says.
-        figures: where the figures lie, relative to the document.
+        context: what to report.
+        figures: where the figures are, relative to the document.
     """
     environment = Environment(
         loader=PackageLoader("reperf.report"),
@@ -53,7 +53,7 @@ def block(text: str) -> Markup:
 
 
 def _fence(text: str, least: int) -> str:
-    """Backticks that no backticks in the text can end."""
+    """So many backticks that none in the text can end the code."""
     return "`" * max(least, 1 + max(map(len, re.findall("`+", text)), default=0))
 
 
@@ -65,5 +65,5 @@ def _literal(value: Any) -> Any:  # noqa: ANN401 - what a template prints
 
 
 def _one_line(text: str) -> str:
-    """The text on one line, with single spaces: Markdown makes structure of others."""
+    """The text on one line, with single spaces: to Markdown, others are structure."""
     return " ".join(printable(text).split())
