@@ -1,5 +1,5 @@
-"""All that runs inside a framework's environment: Python 3.7 on, and nothing of reperf.
+"""Everything that runs inside a framework's environment: Python 3.7 or later, nothing of reperf.
 
-A system's workflow/systems/<id>/<workload>.py puts an engine, a model and an input of these
-packages together. What it imports, in turn, is what decides its runs.
+A system's workflow/systems/<id>/<workload>.py puts together an engine, a model and an input from
+these packages. All that it imports, directly or not, decides its runs.
 """

@@ -1,1 +1,1 @@
-"""What every trainer is asked, says and checks: the standard library and numpy alone."""
+"""What every trainer is asked, says and checks; needs only the standard library and numpy."""

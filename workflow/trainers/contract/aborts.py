@@ -5,10 +5,10 @@ import signal
 
 
 def abort_late():
-    """Let an abort of this process take six seconds.
+    """Delay an abort of this process by six seconds.
 
-    Some frameworks abort a rank as soon as it has lost another one; their launchers look only once
-    a second, and blame any rank that they find dead.
+    Some frameworks abort a rank as soon as it loses another; their launchers look only once a
+    second, and blame any rank that they find dead.
     """
     libc = ctypes.CDLL(None)
     # A handler is called with its signal's number, which is 6.

@@ -1,4 +1,4 @@
-"""What every trainer is asked: its flags."""
+"""The flags that tell every trainer what to do."""
 
 import argparse
 import os
@@ -9,11 +9,11 @@ def parse_flags(recipe, argv=None):
     """Read the flags that all trainers have.
 
     Args:
-        recipe: the module of the workload's numbers, in trainers.recipes.
-        argv: the flags; left out, those of this process, whose program must be the workload's.
+        recipe: the workload's numbers, a module of trainers.recipes.
+        argv: the flags; by default those of this process, whose program must be the workload's.
 
     Returns:
-        Their values; `shape` is a dictionary, `stages` a tuple, empty where training is data
+        Their values; `shape` is a dictionary, `stages` a tuple, which is empty if training is data
         parallel.
     """
     parser = argparse.ArgumentParser(allow_abbrev=False)

@@ -6,11 +6,10 @@ import resource
 
 
 def keep_to_own_cores(rank, threads):
-    """Keep a CPU rank, its data loader included, to as many cores as it may use threads.
+    """Confine a CPU rank, its data loader included, to as many cores as it may use threads.
 
-    A device is then the same number of cores whatever the number of ranks, and what a system
-    gains from more of them is the work of more devices and not of idle cores. Call it before
-    the first thread starts.
+    A device is then the same number of cores whatever the number of ranks, so that more ranks gain
+    speed from more devices and not from idle cores. Call it before the first thread starts.
     """
     if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
@@ -19,7 +18,7 @@ def keep_to_own_cores(rank, threads):
 
 
 def peak_memory():
-    """Bytes: the most that this process has taken of the machine's memory."""
+    """The most memory of the machine that this process has used so far, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

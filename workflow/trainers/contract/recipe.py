@@ -1,14 +1,14 @@
-"""What a recipe gives, and what engines ask of it.
+"""What a recipe must have, and what engines get from it.
 
 A recipe is a module of trainers.recipes that needs numpy alone and has
 
 - OPTIMIZER: an Sgd, and learning_rate(global_batch);
-- STATIC_LOSS_SCALE: by which float16's loss is multiplied where the scale is fixed;
+- STATIC_LOSS_SCALE: what float16's loss is multiplied by if the scale is fixed;
 - check(shape): raises ValueError for a shape that the model cannot have;
 - weight_shapes(shape): name -> size of each weight, in the order in which a sample passes them;
 - start(name, size, random, proof): the float32 array from which that weight starts;
-- decays(name): whether weight decay reaches it;
-- synthetic_batch(shape, batch_size, random): a rank's batch where no data is read, as arrays.
+- decays(name): whether weight decay applies to it;
+- synthetic_batch(shape, batch_size, random): a rank's batch if no data is read, as arrays.
 
 A shape is a dictionary of whole numbers, such as {"image_size": 224}.
 """
@@ -36,11 +36,11 @@ class Sgd(NamedTuple):
 
 
 PROOF_DECAY = 1.0
-"""Weight decay for a proof: a workload's own moves no loss within a few steps."""
+"""Weight decay for a proof: a workload's own would not show in the losses of a few steps."""
 
 
 def optimizer_of(recipe, flags):
-    """The recipe's optimizer; for a proof, one that decays so much that mistakes show."""
+    """The recipe's optimizer; for a proof, with so much weight decay that mistakes show."""
     if flags.proof:
         return recipe.OPTIMIZER._replace(weight_decay=PROOF_DECAY)
     return recipe.OPTIMIZER

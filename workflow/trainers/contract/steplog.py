@@ -1,10 +1,10 @@
-"""What every trainer says: its step log, and what it checks before it says so.
+"""What every trainer says: its step log, and what it checks before saying so.
 
-The step log is MLPerf's logging format: lines that start with `:::MLLOG` and hold one JSON object.
-Rank 0 writes it to standard output; the other ranks write a plain line where rank 0 writes a step,
-so that whoever watches knows which rank was last heard of.
+The step log is in MLPerf's logging format: lines that start with `:::MLLOG` and hold one JSON
+object. Rank 0 writes it to standard output; the other ranks write a plain line where rank 0 writes a
+step, so that whoever watches knows which rank was last heard from.
 
-Where one process trains on several devices it holds a StepLog for each of them.
+A process that trains on several devices holds a StepLog for each of them.
 """
 
 import json
@@ -19,11 +19,11 @@ from contextlib import contextmanager
 
 from trainers.contract.recipe import parameters as parameters_of
 
-# A trainer that gives up says why in a line with one of these marks, for the run record.
+# A trainer that gives up says why in a line with one of these marks; the run record quotes it.
 REFUSAL = ":::REFUSED "
 OUT_OF_MEMORY = ":::OOM "
 
-# What frameworks say when memory is full; not all have an exception of their own for it.
+# What frameworks say when memory is full; not all have an exception for it.
 _MEMORY_IS_FULL = re.compile(
     "out of memory|not enough memory|(can't|cannot|failed to|when) allocat(e|ing)|allocate failed"
     "|bad_alloc",
@@ -33,7 +33,7 @@ _COLOUR = re.compile("\x1b\\[[0-9;]*m")  # in OneFlow's messages
 
 
 class Refused(Exception):
-    """The trainer must not go on: what it would measure is not the workload. One line says why."""
+    """The trainer must stop: it would not measure the workload. One line says why."""
 
 
 class StepLog:
@@ -42,20 +42,20 @@ class StepLog:
     Args:
         recipe: the workload's numbers.
         flags: what parse_flags returned.
-        rank: this process's place among all, from 0; ranks of one pipeline stage follow each other.
+        rank: this process's number, from 0; ranks of one pipeline stage follow each other.
         world_size: number of ranks, each with one device.
     """
 
     def __init__(self, recipe, flags, rank, world_size):
         self.flags = flags
         self.rank = rank
-        # How many ranks hold the same part of the model; all, where training is data parallel.
+        # How many ranks hold the same part of the model: all, if training is data parallel.
         self._replicas = flags.stages or (world_size,)
         if sum(self._replicas) != world_size:
             raise ValueError(f"{world_size} ranks for stages {flags.stages}")
         self.global_batch = flags.batch_size * self._replicas[0]
         self._expected = parameters_of(recipe, flags.shape)
-        # The wall clock is read once; from here on a clock counts that cannot jump.
+        # The wall clock is read only once; from here on, time comes from a clock that cannot jump.
         self._wall = time.time() - time.perf_counter()
         self._last = None
         self._say_plainly(f"started on {socket.gethostname()}, process {os.getpid()}")
@@ -70,7 +70,7 @@ class StepLog:
         """Say what will train, before the first iteration, and refuse a wrong model.
 
         Args:
-            parameters: number of trainable parameters, those of all stages together.
+            parameters: number of trainable parameters in all stages together.
             framework: its name and version, such as "torch 2.13.0".
             versions: library versions, name -> version.
             devices: one device name per rank, or this rank's alone.
@@ -90,7 +90,7 @@ class StepLog:
         self._event("run_start", None, "INTERVAL_START")
 
     def prints(self, iteration):
-        """Whether iteration (from 1) is one that is printed, so the device must be waited for."""
+        """Whether iteration (from 1) is printed, so that the device must finish it first."""
         return iteration % self.flags.print_every == 0
 
     def step(self, iteration, loss, **counts):
@@ -99,7 +99,7 @@ class StepLog:
         Args:
             iteration: from 1.
             loss: this rank's training loss.
-            counts: what else all ranks have trained on so far, such as tokens=4096.
+            counts: what else all ranks together have trained on so far, such as tokens=4096.
 
         Raises:
             Refused: the loss is not finite.
@@ -127,7 +127,7 @@ class StepLog:
             peak_memory_bytes: highest device memory in use, one number per rank.
 
         Raises:
-            Refused: the weights of two ranks that hold the same part of the model are not equal.
+            Refused: two ranks that hold the same part of the model have different weights.
         """
         self._event("weight_digests", weight_digests)
         self._event("peak_memory_bytes", peak_memory_bytes)
@@ -144,10 +144,10 @@ class StepLog:
 
     @contextmanager
     def to_the_end(self):
-        """Train within this: the process ends with the block, at once, and says why if not well.
+        """Train inside this block: the process ends with it, at once, and says why if it failed.
 
-        It leaves without the frameworks' own tidying up, which may wait for ranks that are gone or
-        abort (gloo does): a rank that gives up must end, so that its launcher ends the others.
+        It skips the frameworks' own clean-up, which may abort or wait for ranks that are gone, as
+        gloo does: a rank that gives up must end, so that its launcher ends the others.
         """
         status = 1
         try:
@@ -186,6 +186,6 @@ class StepLog:
 
     @staticmethod
     def _write(line):
-        # One write a line: lines of several ranks on one pipe then never mix.
+        # One write per line, so that lines of several ranks on one pipe never mix.
         sys.stdout.flush()
         os.write(1, (line + "\n").encode())

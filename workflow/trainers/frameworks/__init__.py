@@ -1,1 +1,1 @@
-"""A folder a framework: engine.py, which trains any model, inputs.py, and a module a model."""
+"""One folder per framework: engine.py trains any model; inputs.py, and one module per model."""

@@ -1,1 +1,1 @@
-"""How samples come from files to a rank: readers, decoders, crops."""
+"""How samples get from files to a rank: readers, decoders, crops."""

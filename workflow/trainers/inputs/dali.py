@@ -15,7 +15,7 @@ def build_pipeline(flags, rank, world_size, gpu=None):
 
     Args:
         flags: input, data, batch_size, shape, threads and seed.
-        rank: which share of the images it reads; decides, with the seed, the order and the crops.
+        rank: which share of the images it reads; with the seed, it decides the order and the crops.
         world_size: how many ranks share the images.
         gpu: number of the GPU that decodes; None for the CPU.
 
@@ -23,7 +23,7 @@ def build_pipeline(flags, rank, world_size, gpu=None):
         A built pipeline; each run gives uint8 images [N, H, W, 3] and int64 labels [N, 1].
 
     Raises:
-        Refused: there are no parts in the folder.
+        Refused: the folder holds no parts.
     """
     parts = sorted(path for path in Path(flags.data).glob("part-*") if path.suffix in ("", ".rec"))
     if not parts:

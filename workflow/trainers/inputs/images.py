@@ -5,7 +5,7 @@ import numpy as np
 MEAN = (123.675, 116.28, 103.53)  # of ImageNet's red, green and blue, 0 to 255
 STD = (58.395, 57.12, 57.375)
 
-# A crop's share of the image's area, and its width by its height.
+# A crop's share of the image's area, and its ratio of width to height.
 # Source: Szegedy et al., Going Deeper with Convolutions (2014), section 6.
 AREA = (0.08, 1.0)
 ASPECT = (3 / 4, 4 / 3)
@@ -17,14 +17,14 @@ def check_size(shape, least):
     """Refuse images that are too small for a model.
 
     Raises:
-        ValueError: the shape's image_size is below the least.
+        ValueError: the shape's image_size is below the smallest allowed.
     """
     if shape["image_size"] < least:
         raise ValueError("image_size is {}; allowed: {} or more".format(shape["image_size"], least))
 
 
 def noise(shape, batch_size, random):
-    """Images that nobody reads: uint8 images [N, H, W, 3] and int64 labels [N]."""
+    """A batch that is read from nowhere: uint8 images [N, H, W, 3] and int64 labels [N]."""
     size = (batch_size, shape["image_size"], shape["image_size"], 3)
     images = random.randint(256, size=size, dtype=np.uint8)
     return images, random.randint(CLASSES, size=batch_size)

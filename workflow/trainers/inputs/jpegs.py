@@ -1,6 +1,6 @@
-"""Training images for one rank: JPEGs out of TFRecord parts or a folder, decoded ahead of time.
+"""Training images for one rank: JPEGs from TFRecord parts or a folder, decoded ahead of time.
 
-For frameworks that bring no fast decoder for the CPU; it needs numpy, OpenCV and simplejpeg.
+For frameworks that bring no fast decoder for the CPU; needs numpy, OpenCV and simplejpeg.
 """
 
 import itertools
@@ -17,7 +17,7 @@ from trainers.contract.steplog import Refused
 from trainers.inputs.images import AREA, ASPECT
 from trainers.inputs.tfrecord import Records
 
-cv2.setNumThreads(1)  # the loader has threads of its own
+cv2.setNumThreads(1)  # the loader has its own threads
 
 
 class Folder:
@@ -51,21 +51,21 @@ SOURCES = {"tfrecord": Records, "folder": Folder}
 def batches(flags, rank, world_size, new_batch=None, start_thread=None):
     """Endless batches, decoded ahead by flags.threads threads while the model trains.
 
-    The decoders hold no lock of Python's while they work, so threads do, and the memory that a
-    thread fills is what is copied to the device.
+    The decoders release Python's lock while they work, so threads are enough, and the memory that a
+    thread fills can be copied straight to the device.
 
     Args:
         flags: input, data, batch_size, shape, threads and seed.
-        rank: decides, with the seed, the order and the crops.
+        rank: with the seed, decides the order and the crops.
         world_size: how many ranks share the images.
-        new_batch: gives the two tensors to fill, whose memory numpy can see; left out, arrays.
+        new_batch: makes the two tensors to fill, in memory that numpy can see; by default arrays.
         start_thread: what each thread calls first.
 
     Returns:
         An iterator of uint8 images [N, H, W, 3] and int64 labels [N].
 
     Raises:
-        Refused: there is no image for this rank, or one that does not decode.
+        Refused: there is no image for this rank, or one cannot be decoded.
     """
     source = SOURCES[flags.input](flags.data, rank, world_size)
     if not len(source):
@@ -95,7 +95,7 @@ def batches(flags, rank, world_size, new_batch=None, start_thread=None):
 
 
 def _ahead(load, wanted, pool, count):
-    """The results of `load`, in order; `count` of them are under way from now on."""
+    """The results of `load`, in order; `count` of them are being computed from now on."""
     loading = deque(pool.submit(load, next(wanted)) for _ in range(count))
 
     def results():
@@ -117,12 +117,12 @@ def _shuffled(count, size, random):
 def random_crop(jpeg, size, random):
     """Decode a random part of an image, scaled to size x size and flipped half of the time.
 
-    Where the part is large, the decoder itself halves the image, as often as leaves enough pixels.
+    If the part is large, the decoder itself halves the image, as often as leaves enough pixels.
     """
     try:
         height, width, _, _ = simplejpeg.decode_jpeg_header(jpeg)
         y, x, h, w = _random_part(height, width, random)
-        # Never more than half the pixels a side: other scales take longer than none.
+        # At most half of each side, or else all of it: scales in between take longer than none.
         image = simplejpeg.decode_jpeg(
             jpeg,
             min_height=min(height, math.ceil(height * size / h)),

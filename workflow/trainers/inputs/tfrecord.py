@@ -12,7 +12,7 @@ from trainers.contract.steplog import Refused
 class Records:
     """This rank's share of a folder of TFRecord parts: every world-size-th part.
 
-    Beside `part-00000` lies `part-00000.idx`, with a line "offset size" for each record.
+    Beside `part-00000` is `part-00000.idx`, with a line "offset size" for each record.
     """
 
     def __init__(self, folder, rank, world_size):

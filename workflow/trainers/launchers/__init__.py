@@ -1,1 +1,1 @@
-"""For frameworks that bring no launcher of their own, or one that must be prepared."""
+"""Launchers for frameworks that bring none, or one that needs preparation."""

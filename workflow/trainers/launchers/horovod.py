@@ -1,6 +1,6 @@
 """Start Horovod's ranks on one node: python -m trainers.launchers.horovod ... resnet50.py ...
 
-horovodrun reaches the other nodes by ssh, which the nodes of a job need not allow. This is started
+horovodrun reaches the other nodes by ssh, which the nodes of a job may not allow. This is started
 once on every node instead, and lets the ranks meet as horovodrun does, over gloo: at a server of
 Horovod's on the first node.
 """
@@ -28,7 +28,7 @@ def main():
     meeting = create_run_env_vars(
         flags.head, [interface_towards(flags.head, flags.port)], str(flags.port)
     )
-    # A rank may be long in starting, and one that hangs is for the run's time limit to end.
+    # A rank may take long to start, and the run's own time limit ends one that hangs.
     meeting["HOROVOD_GLOO_TIMEOUT_SECONDS"] = str(24 * 3600)
     here = (slot for slot in slots if slot.hostname == str(flags.node_rank))
     run_ranks(flags.command, [dict(meeting, **create_slot_env_vars(slot)) for slot in here])

@@ -1,10 +1,10 @@
-"""Start Paddle's own launcher where it would not find its way.
+"""Start Paddle's own launcher, prepared for what it gets wrong.
 
 Used as python -m trainers.launchers.paddle ..., with the flags of paddle.distributed.launch.
 
-It takes an empty CUDA_VISIBLE_DEVICES for a list of one GPU, and finds none for a second rank. It
-knows the first node by its address alone, not by its name, and takes for a node's own address what
-its name stands for, which is often one that other nodes cannot reach.
+It reads an empty CUDA_VISIBLE_DEVICES as a list of one GPU, and finds none for a second rank. It
+knows the first node only by address, not by name, and takes as a node's own address what its name
+resolves to, which other nodes often cannot reach.
 """
 
 import os
@@ -28,7 +28,7 @@ def main():
 
 
 def own_address(head, port):
-    """This node's address on the way to the first one; nothing is sent."""
+    """The address from which this node reaches the first one; nothing is sent."""
     with socket.socket(type=socket.SOCK_DGRAM) as way:
         way.connect((head, port))
         return way.getsockname()[0]

@@ -1,7 +1,7 @@
 """Start the ranks of one node, and end them together.
 
 For frameworks that have no launcher, or only one that reaches other nodes by ssh: like torchrun,
-this is started once on every node. It needs nothing but the standard library.
+this is started once on every node. It needs only the standard library.
 """
 
 import os
@@ -13,12 +13,12 @@ import sys
 def run_ranks(command, environments):
     """Run a Python program once per rank of this node.
 
-    When a rank fails the others are killed, and this process exits with a line that names the
-    first that failed.
+    When a rank fails, the others are killed, and this process exits with a line that names the rank
+    that failed first.
 
     Args:
         command: the program and its arguments.
-        environments: the environment variables that each rank gets on top of this process's own.
+        environments: environment variables that each rank gets besides this process's own.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     ranks = []
@@ -29,7 +29,7 @@ def run_ranks(command, environments):
             )
         running = {rank.pid: number for number, rank in enumerate(ranks)}
         while running:
-            # Whoever ends first is to blame: the others fail after it, within milliseconds.
+            # The first to end is to blame: the others fail after it, within milliseconds.
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT).si_pid
             number = running.pop(ended)
             _exit_if_it_failed(number, ranks[number].wait())

@@ -1,8 +1,8 @@
 """Start TensorFlow's workers on one node: python -m trainers.launchers.tensorflow ... program ...
 
-TensorFlow has no launcher: it learns from TF_CONFIG who takes part. One node is a single process,
-in which MirroredStrategy sees to all devices. Of several nodes each device is a worker of
-MultiWorkerMirroredStrategy, which on a CPU uses one device of a process and no more.
+TensorFlow has no launcher: it learns from TF_CONFIG who takes part. One node runs a single process,
+in which MirroredStrategy serves all devices. On several nodes each device is a worker of
+MultiWorkerMirroredStrategy, which uses only one CPU device per process.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from trainers.launchers.ranks import run_ranks
 
 SETTINGS = {
     "TF_CPP_MIN_LOG_LEVEL": "2",  # errors
-    # Each GPU's kernels are launched by threads that the data's readers cannot keep busy.
+    # Each GPU's kernels get threads of their own, which readers of data cannot keep busy.
     "TF_GPU_THREAD_MODE": "gpu_private",
 }
 

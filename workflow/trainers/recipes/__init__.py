@@ -1,1 +1,1 @@
-"""What a workload is, in numbers on which every framework must agree; docs/add-a-workload.md."""
+"""Workloads, in the numbers on which all frameworks must agree; see docs/add-a-workload.md."""

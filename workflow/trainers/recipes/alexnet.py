@@ -13,7 +13,7 @@ __all__ = ["decays", "start"]
 CONVOLUTIONS = ((64, 11, 4, 2), (192, 5, 1, 2), (384, 3, 1, 1), (256, 3, 1, 1), (256, 3, 1, 1))
 """Channels, size, stride and padding of the convolutions."""
 POOLED = (0, 1, 4)
-"""The convolutions after which the resolution is halved, by the largest of 3x3."""
+"""The convolutions after which a 3x3 maximum halves the resolution."""
 HIDDEN = 4096
 DROPOUT = 0.5
 
@@ -22,17 +22,17 @@ STATIC_LOSS_SCALE = 128.0
 
 
 def check(shape):
-    """Refuse images of which nothing is left at the end."""
+    """Refuse images so small that nothing is left of them at the end."""
     check_size(shape, 63)
 
 
 def learning_rate(global_batch):
-    """The paper's, of 128 images; below them it falls with the batch."""
+    """The paper's rate for 128 images or more; for fewer it falls with the batch."""
     return 0.01 * min(1.0, global_batch / 128)
 
 
 def features(shape):
-    """Channels, height and width of what the first linear layer is given of each image."""
+    """Channels, height and width of each image as it reaches the first linear layer."""
     side = shape["image_size"]
     for number, (_, size, stride, padding) in enumerate(CONVOLUTIONS):
         side = (side + 2 * padding - size) // stride + 1
@@ -45,7 +45,7 @@ def weight_shapes(shape):
     """The weights in the order in which an image passes them.
 
     Convolutions "conv1.weight" [out, in, height, width] to "conv5.weight", then "fc1", "fc2" and
-    "fc3", [out, in], each with its bias. The first linear layer is given channels before rows.
+    "fc3", [out, in], each with its bias. The first linear layer takes channels before rows.
     """
     sizes, channels = {}, 3
     for number, (width, size, _, _) in enumerate(CONVOLUTIONS, start=1):

@@ -6,14 +6,14 @@ from trainers.contract.weights import uniform
 
 
 def decays(name):
-    """All weights are decayed, and biases too, as in torchvision's reference training."""
+    """All weights decay, biases included, as in torchvision's reference training."""
     return True
 
 
 def start(name, size, random, proof):
     """Where a weight starts: He-initialised by fan-in, biases at zero.
 
-    For a proof no bias is zero, and images count for less, or the losses of a few steps would
+    For a proof no bias is zero, and images have less weight, else the losses of a few steps would
     magnify the rounding errors in which frameworks differ.
     Source: He et al., Delving Deep into Rectifiers (2015).
     """
@@ -21,7 +21,7 @@ def start(name, size, random, proof):
         return uniform(random, size, 0.05) if proof else np.zeros(size, np.float32)
     bound = (6 / np.prod(size[1:])) ** 0.5
     if name == "fc3.weight":
-        bound /= 10  # or the first losses would be far above those of chance
+        bound /= 10  # else the first losses would be far above those of chance
     if proof and name in ("conv1.weight", "conv1.1.weight"):
         bound /= 5
     return uniform(random, size, bound)

@@ -10,10 +10,10 @@ from trainers.contract.recipe import Sgd
 from trainers.contract.weights import uniform
 from trainers.inputs.images import CLASSES, check_size, noise
 
-EXPANSION = 4  # a block's output channels by its width
+EXPANSION = 4  # a block's output channels per channel of its width
 
 BATCH_NORM_EPSILON = 1e-5
-BATCH_NORM_MOMENTUM = 0.9  # the share of the running averages that a step keeps
+BATCH_NORM_MOMENTUM = 0.9  # how much of the running averages a step keeps
 
 OPTIMIZER = Sgd(momentum=0.875, weight_decay=3.0517578125e-05)
 LABEL_SMOOTHING = 0.1
@@ -33,26 +33,26 @@ def _blocks():
 BLOCKS = tuple(_blocks())
 """The sixteen bottlenecks in order: name, channels of the input, width, stride of the 3x3."""
 FEATURES = EXPANSION * BLOCKS[-1][2]
-"""What the classifier is given of each image."""
+"""The number of features of each image that the classifier gets."""
 
 
 def check(shape):
-    """Refuse images of which the last blocks would see nothing."""
+    """Refuse images so small that nothing of them reaches the last blocks."""
     check_size(shape, 32)
 
 
 def learning_rate(global_batch):
     """The learning rate, constant over a run.
 
-    It grows with the batch up to 256 images and no further, so that a few hundred iterations from
-    random weights stay finite at every global batch without a warm-up. It does not change how fast
-    a framework trains.
+    It grows with the batch up to 256 images and no further, so that without a warm-up the losses of
+    a few hundred iterations from random weights stay finite at every global batch. It does not
+    change a framework's speed.
     """
     return 0.1 * min(1.0, global_batch / 256)
 
 
 def decays(name):
-    """All weights are decayed but batch norm's."""
+    """All weights decay except those of batch norms."""
     return name.startswith("fc.") or name.endswith("conv.weight")
 
 
@@ -84,15 +84,15 @@ def weight_shapes(shape):
 def start(name, size, random, proof):
     """Where a weight starts.
 
-    Convolutions are He-initialised by fan-out, each block's last batch norm starts as zero. For a
-    proof no batch norm does, so that all blocks are seen in the loss, and no bias is zero.
+    Convolutions are He-initialised by fan-out, and each block's last batch norm starts at zero. For
+    a proof no batch norm and no bias is zero, so that every block shows in the loss.
     Source: He et al., Delving Deep into Rectifiers (2015); Goyal et al., Accurate, Large Minibatch
     SGD (2017).
     """
     last = name.endswith(".3.bn.weight")
     if name.endswith("conv.weight"):
         bound = (6 / (size[0] * size[2] * size[3])) ** 0.5
-        # Batch norm hides how large they are, but large ones are turned less by a step.
+        # Batch norm hides their size, but a step turns large ones less.
         return uniform(random, size, 4 * bound if proof else bound)
     if name == "fc.weight":
         return uniform(random, size, (2 if proof else 1) * FEATURES**-0.5)

@@ -20,17 +20,17 @@ STATIC_LOSS_SCALE = 128.0
 
 
 def check(shape):
-    """Refuse images of which nothing is left after five halvings."""
+    """Refuse images so small that nothing is left of them after five halvings."""
     check_size(shape, 32)
 
 
 def learning_rate(global_batch):
-    """The paper's, of 256 images; below them it falls with the batch."""
+    """The paper's rate for 256 images or more; for fewer it falls with the batch."""
     return 0.01 * min(1.0, global_batch / 256)
 
 
 def features(shape):
-    """Channels, height and width of what the first linear layer is given of each image."""
+    """Channels, height and width of each image as it reaches the first linear layer."""
     side = shape["image_size"] // 2 ** len(CONVOLUTIONS)
     return CONVOLUTIONS[-1][-1], side, side
 
@@ -39,7 +39,7 @@ def weight_shapes(shape):
     """The weights in the order in which an image passes them.
 
     Convolutions "conv1.1.weight" [out, in, 3, 3] to "conv5.3.weight", then "fc1", "fc2" and "fc3",
-    [out, in], each with its bias. The first linear layer is given channels before rows.
+    [out, in], each with its bias. The first linear layer takes channels before rows.
     """
     sizes, channels = {}, 3
     for group, widths in enumerate(CONVOLUTIONS, start=1):

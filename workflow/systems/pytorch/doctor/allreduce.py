@@ -1,6 +1,6 @@
 """Time all-reduces between all processes, as training does them: gloo on CPUs, NCCL on GPUs.
 
-The framework's own launcher starts one process a device. Rank 0 prints one line,
+The framework's own launcher starts one process per device. Rank 0 prints one line,
 `:::ALL-REDUCE {...}`.
 """
 
@@ -38,7 +38,7 @@ def time_all_reduce(size, device):
     """Median seconds of an all-reduce of float32 numbers that fill `size` bytes.
 
     Raises:
-        RuntimeError: a rank got another sum than all ranks' numbers have.
+        RuntimeError: a rank got a sum other than that of all ranks' numbers.
     """
     seconds = []
     for _ in range(WARM_UP + TIMED):
@@ -55,7 +55,7 @@ def time_all_reduce(size, device):
 
 
 def synchronize(device):
-    """Wait until the device has done what it was given."""
+    """Wait until the device has finished all its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 

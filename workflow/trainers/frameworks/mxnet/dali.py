@@ -23,7 +23,7 @@ def _decoded(pipeline, device):
 
 
 def _copied(batch, device, dtype):
-    """A batch of DALI's as an array of MXNet's; DALI fills its own memory again at its next run."""
+    """DALI's batch, copied to an array of MXNet's, for DALI's next run reuses its memory."""
     array = mx.nd.empty(batch.as_tensor().shape(), device, dtype)
     address = ctypes.c_void_p()
     check_call(_LIB.MXNDArrayGetData(array.handle, ctypes.byref(address)))

@@ -28,11 +28,11 @@ class Settings(NamedTuple):
     """What a system sets, whatever it trains."""
 
     versions: Mapping = MappingProxyType({})
-    """Of what else it uses, name -> version."""
+    """The versions of what else it uses, name -> version."""
     gpu_environment: Mapping = MappingProxyType({})
-    """Environment variables that GPUs want, name -> value; what is set stays."""
+    """Environment variables for GPUs, name -> value; those already set stay."""
     gpu_groups: int = 0
-    """In how many groups GPUs' gradients are averaged; 0 leaves that to Horovod."""
+    """The number of groups in which GPUs' gradients are averaged; 0 leaves it to Horovod."""
 
 
 PLAIN = Settings()
@@ -43,11 +43,11 @@ def run(recipe, model, batches, *, settings=PLAIN):
 
     Args:
         recipe: the workload's numbers, a module of trainers.recipes.
-        model: makes, of flags and device, a HybridBlock that takes a batch and returns its mean
-            loss, [1]; its trainable parameters lie in the order of the recipe's weight_shapes, and
-            have their sizes, but filters lie in the device's layout of images.
-        batches: gives, for flags, rank, world size and device, endless batches of what is read, on
-            the device.
+        model: makes, from flags and device, a HybridBlock that takes a batch and returns its mean
+            loss, [1]; its trainable parameters have the order and the sizes of the recipe's
+            weight_shapes, except that filters are in the device's layout of images.
+        batches: returns, for flags, rank, world size and device, endless batches of what is read,
+            on the device.
         settings: what the system sets, whatever it trains.
     """
     flags = parse_flags(recipe)
@@ -60,7 +60,7 @@ def train(recipe, flags, log, *, make_model, make_batches, settings):
     """Train as `run` says, and log it."""
     device = prepare_device(flags, settings)
     dtype, loss_scale = make_precision(flags)
-    # A dynamic scale is MXNet's own and comes on top.
+    # MXNet itself applies a dynamic scale, on top of this one.
     scale = recipe.STATIC_LOSS_SCALE if loss_scale == "static" else 1.0
     if flags.input == "synthetic":
         data = synthetic_batches(recipe, flags, RANK, device)
@@ -94,7 +94,7 @@ def train(recipe, flags, log, *, make_model, make_batches, settings):
             backward(loss)
         trainer.step(1)
         if log.prints(iteration):
-            # The loss is there before the gradients are: to fetch it would not wait for all.
+            # The loss is ready before the gradients: fetching it would not wait for everything.
             mx.nd.waitall()
             log.step(iteration, loss.asscalar().item())
     weights = (weight.data().asnumpy() for weight in trained_by(network))
@@ -104,14 +104,14 @@ def train(recipe, flags, log, *, make_model, make_batches, settings):
 
 
 def prepare_device(flags, settings):
-    """This process's device, ready, and connected to the other ranks'."""
+    """This process's device, ready for use and connected to the other ranks'."""
     if flags.device == "cpu":
         process.keep_to_own_cores(RANK, flags.threads)
         mx.base.check_call(mx.base._LIB.MXSetNumOMPThreads(flags.threads))
         device = mx.cpu()
     else:
-        # CUDA, MXNet and Horovod read these when they start, which is below.
-        os.environ.setdefault("NVIDIA_TF32_OVERRIDE", "0")  # fp32 is fp32
+        # CUDA, MXNet and Horovod read these when they start, further down.
+        os.environ.setdefault("NVIDIA_TF32_OVERRIDE", "0")  # fp32 means fp32, not TF32
         for name, value in settings.gpu_environment.items():
             os.environ.setdefault(name, value)
         if mx.context.num_gpus() <= LOCAL_RANK:
@@ -120,16 +120,16 @@ def prepare_device(flags, settings):
                 "allowed: a build for GPUs, such as the image of envs/mxnet.image.yaml, on GPUs"
             )
         device = mx.gpu(LOCAL_RANK)
-    mx.random.seed(flags.seed + RANK)  # what drops out
+    mx.random.seed(flags.seed + RANK)  # for dropout
     hvd.init()
     return device
 
 
 def make_precision(flags):
-    """Make MXNet's operators mix precisions where that is asked for, before a model is made.
+    """Make MXNet's operators mix precisions if the flags say so; call it before making a model.
 
-    A GPU mixes in float16, which does not train without a loss scale: left out, it is the static
-    one. A CPU mixes in bfloat16, which needs none.
+    A GPU uses float16, which does not train without a loss scale: by default the static one. A CPU
+    uses bfloat16, which needs none.
 
     Returns:
         The lowest data type and the loss scale: "none", "static" or "dynamic".
@@ -146,7 +146,7 @@ def make_precision(flags):
 
 
 def start_from(network, recipe, flags, device):
-    """Give a model the recipe's weights, on its device; it is compiled at the first call."""
+    """Give a model the recipe's weights, on its device; the first call compiles it."""
     network.initialize(mx.init.Zero(), ctx=device)
     start = initial_weights(recipe, flags)
     for weight in trained_by(network):
@@ -192,9 +192,9 @@ def make_backward(trainer, loss_scale, fixed, device):
 
 
 def peak_memory(device):
-    """Bytes: what is in use of a GPU, or the most that this process took of the memory.
+    """Bytes: the GPU memory in use, or the most main memory that this process used.
 
-    MXNet gives no memory of a GPU back before it ends, so what is in use is the most that was.
+    MXNet returns no GPU memory before it ends, so what is in use now is the peak.
     """
     if device.device_type == "gpu":
         free, total = mx.context.gpu_memory_info(device.device_id)

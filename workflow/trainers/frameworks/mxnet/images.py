@@ -7,21 +7,21 @@ from trainers.inputs import images
 
 
 def is_nvidias(device):
-    """Whether NVIDIA's build of MXNet trains on one of its GPUs: it has kernels of its own."""
+    """Whether NVIDIA's build of MXNet trains here on a GPU: it has its own kernels."""
     return device.device_type == "gpu" and hasattr(mx.nd, "BatchNormAddRelu")
 
 
 def layout_on(device):
-    """How images lie in memory where a device trains on them: "NHWC" or "NCHW".
+    """The layout of images in memory on a device that trains: "NHWC" or "NCHW".
 
-    NVIDIA's kernels for Tensor Cores want channels last; other builds' batch norm is slow then, and
-    on a CPU there is none.
+    NVIDIA's kernels for Tensor Cores want channels last; with that layout, other builds' batch norm
+    is slow, and missing on a CPU.
     """
     return "NHWC" if is_nvidias(device) else "NCHW"
 
 
 def axes_from(layout, device):
-    """By which axes an array of a layout is transposed into that of a device."""
+    """The axes by which to transpose an array from a layout to the device's."""
     return [layout.index(axis) for axis in layout_on(device)]
 
 

@@ -1,7 +1,7 @@
 """Batches for MXNet, on the device that trains.
 
-Images lie in its layout. Labels and the like are float32, as MXNet's own reader gives them: on a
-CPU, AMP takes no int64.
+Images have the device's layout. Labels and the like are float32, as MXNet's own reader gives them:
+on a CPU, AMP accepts no int64.
 """
 
 import itertools

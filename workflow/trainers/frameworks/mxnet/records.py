@@ -13,7 +13,7 @@ def record_images(flags, rank, world_size, device):
     """Endless batches of uint8 images and float32 labels [N], read and decoded by MXNet itself.
 
     Raises:
-        Refused: there are no parts in the folder.
+        Refused: the folder holds no parts.
     """
     parts = sorted(Path(flags.data).glob("part-*.rec"))
     if not parts:
@@ -43,7 +43,7 @@ def record_images(flags, rank, world_size, device):
 
 
 def _read_again_and_again(records, device):
-    """Batches of a reader on the device; MXNet copies them while it trains."""
+    """A reader's batches, on the device; MXNet copies them while it trains."""
     while True:
         for batch in records:
             (images,), (labels,) = batch.data, batch.label

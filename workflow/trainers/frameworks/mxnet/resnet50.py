@@ -1,7 +1,7 @@
 """ResNet-50 v1.5 in MXNet's Gluon; trainers/recipes/resnet50.py says what it is.
 
-Where the build has them, a batch norm and what follows it are one kernel: oneDNN's on a CPU, those
-of NVIDIA's container on a GPU.
+If the build has such kernels, a batch norm and what follows it are one: oneDNN's on a CPU, NVIDIA's
+container's on a GPU.
 """
 
 import mxnet as mx

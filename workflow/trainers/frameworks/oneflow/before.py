@@ -1,4 +1,4 @@
-"""What must be done before OneFlow is imported: the import starts its threads, and connects."""
+"""What to do before importing OneFlow: the import starts threads and connects the ranks."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ WORLD_SIZE = int(os.environ.get("WORLD_SIZE", "1"))
 
 @contextmanager
 def prepared(recipe):
-    """Import OneFlow and train within this; the process ends with the block.
+    """Import OneFlow and train inside this block; the process ends with it.
 
     Args:
         recipe: the workload's numbers, a module of trainers.recipes.
@@ -31,7 +31,7 @@ def prepared(recipe):
         if flags.device == "cpu":
             process.keep_to_own_cores(RANK, flags.threads)
         elif flags.precision == "fp32":
-            os.environ["ONEFLOW_EP_CUDA_ENABLE_TF32_EXECUTION"] = "0"  # fp32 is fp32
+            os.environ["ONEFLOW_EP_CUDA_ENABLE_TF32_EXECUTION"] = "0"  # fp32 means fp32, not TF32
         else:
             os.environ["ONEFLOW_ENABLE_NHWC"] = "1"  # as a GPU's float16 units want it
         if RANK > 0:
@@ -40,7 +40,7 @@ def prepared(recipe):
 
 
 def _wait_for_head():
-    """Wait until the first rank listens: a rank that calls before then tries again 10 s later."""
+    """Wait until the first rank listens: a rank that calls too early retries only after 10 s."""
     head = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     while True:
         try:

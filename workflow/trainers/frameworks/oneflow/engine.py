@@ -26,14 +26,14 @@ def train(recipe, flags, log, *, make_model, make_batches):
 
     Args:
         recipe: the workload's numbers, a module of trainers.recipes.
-        flags: what is asked for.
+        flags: what parse_flags returned.
         log: this rank's step log.
-        make_model: makes of the flags a module that takes all ranks' batch and returns losses [n],
-            split over the ranks, as many on each; their mean is the loss. Its parameters lie in the
-            order of the recipe's weight_shapes, and have their sizes, but filters have their
-            channels last where images do.
-        make_batches: makes, of flags, rank and world size, a module whose call gives all ranks'
-            batch of what is read.
+        make_model: makes, from the flags, a module that takes the batch of all ranks and returns
+            losses [n], split evenly over the ranks; their mean is the loss. Its parameters have the
+            order and the sizes of the recipe's weight_shapes, except that filters have their
+            channels last if images do.
+        make_batches: makes, from flags, rank and world size, a module that returns the batch of
+            all ranks, of what is read.
     """
     scaler = make_scaler(recipe, flags)
     prepare_device(flags)
@@ -55,17 +55,17 @@ def train(recipe, flags, log, *, make_model, make_batches):
     for iteration in range(1, flags.iterations + 1):
         losses = iterate()
         if log.prints(iteration):
-            # A graph's outputs can be fetched before it has come to its end.
+            # A graph's outputs can be fetched before the graph has finished.
             flow._oneflow_internal.eager.Sync()
             log.step(iteration, losses.to_local().numpy().mean().item())
-    # This rank's copy of all weights.
+    # This rank's own copy of all weights.
     weights = (weight.to_local().numpy() for weight in model.parameters())
     log.finished(of_all_ranks(digest(weights)), of_all_ranks(peak_memory(flags)))
     leave_together()
 
 
 class Iteration(nn.Graph):
-    """A call trains on a batch and returns the model's losses, split over the ranks."""
+    """Each call trains on one batch and returns the model's losses, split over the ranks."""
 
     def __init__(self, mixed_precision, model, batches, optimizer, scaler):
         super().__init__()
@@ -126,7 +126,7 @@ def make_scaler(recipe, flags):
 
 
 def prepare_device(flags):
-    """Set up this process's device; which of the node's GPUs it is, OneFlow knows itself."""
+    """Set up this process's device; OneFlow itself knows which of the node's GPUs it is."""
     if flags.device == "cpu":
         flow.set_num_threads(flags.threads)
     elif not flow.cuda.is_available():
@@ -136,7 +136,7 @@ def prepare_device(flags):
 
 
 def of_all_ranks(value):
-    """What each rank gave, in the order of ranks; anything that takes 256 bytes as JSON."""
+    """The value of each rank, in the order of ranks; anything of up to 256 bytes as JSON."""
     said = np.frombuffer(json.dumps(value).encode().ljust(256), np.uint8)
     rows = flow.tensor(said).unsqueeze(0)
     rows = rows.to_global(flow.placement.all("cpu"), flow.sbp.split(0))
@@ -145,16 +145,17 @@ def of_all_ranks(value):
 
 
 def leave_together():
-    """Wait until all ranks are here; the first one, whose server they ask for that, goes last."""
+    """Wait until all ranks are here; the first, whose server they ask, leaves last."""
     flow.comm.barrier()
     if RANK == 0 and WORLD_SIZE > 1:
-        time.sleep(1)  # or it may be gone before the others have the server's answer, and abort
+        # Else it may be gone before the others have its server's answer, and they abort.
+        time.sleep(1)
 
 
 def peak_memory(flags):
-    """Bytes: all that is in use on a GPU, or the most that this process took of the memory.
+    """Bytes: all GPU memory in use, or the most main memory that this process used.
 
-    OneFlow counts no peak; a graph takes its memory when it is compiled, and keeps it.
+    OneFlow records no peak; a graph takes its memory when it is compiled, and keeps it.
     """
     if flags.device == "cuda":
         return int(flow._oneflow_internal.GetCUDAMemoryUsed() * 2**20)

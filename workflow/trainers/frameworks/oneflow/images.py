@@ -6,14 +6,14 @@ from oneflow import nn
 
 from trainers.inputs import images
 
-CHANNELS_LAST = os.environ.get("ONEFLOW_ENABLE_NHWC") == "1"  # OneFlow's layers go by it
+CHANNELS_LAST = os.environ.get("ONEFLOW_ENABLE_NHWC") == "1"  # OneFlow's layers read it
 
 
 class Normalize(nn.CropMirrorNormalize):
-    """Takes uint8 images [N, H, W, 3] and, where some are to be mirrored, which, [N].
+    """Takes uint8 images [N, H, W, 3] and, if some are to be mirrored, which ones, [N].
 
-    It returns normalised ones, [N, 3, H, W], or [N, H, W, 3] where channels are last. Images arrive
-    as bytes and are normalised on the device: a quarter of the traffic.
+    It returns normalised ones, [N, 3, H, W], or [N, H, W, 3] if channels are last. Images arrive as
+    bytes and are normalised on the device: a quarter of the traffic.
     """
 
     def __init__(self):

@@ -1,4 +1,4 @@
-"""Batches for OneFlow's graphs: modules whose call gives all ranks' batch, split over the ranks."""
+"""Batches for OneFlow's graphs: modules that return the batch of all ranks, split over them."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ SPLIT = flow.sbp.split(0)
 
 
 class FixedBatch(nn.Module):
-    """The ranks' synthetic batches again and again: nothing is read."""
+    """The ranks' synthetic batches, again and again: nothing is read."""
 
     def __init__(self, recipe, flags, rank):
         super().__init__()
@@ -33,7 +33,7 @@ class RecordImages(nn.Module):
     A call gives uint8 images [N, H, W, 3], labels [N], and which images are to be mirrored, [N].
 
     Raises:
-        Refused: these are no OFRecord parts, or they cannot be shared evenly.
+        Refused: the input is not OFRecord, or its parts cannot be shared evenly.
     """
 
     def __init__(self, flags, rank, world_size):
@@ -56,7 +56,7 @@ class RecordImages(nn.Module):
             "placement": flow.placement.all("cpu"),
             "sbp": SPLIT,
         }
-        # Parts are not shuffled after an epoch: that would deal them out to the ranks anew.
+        # Parts are not shuffled after each epoch: that would deal them out to the ranks again.
         self.read = nn.OFRecordReader(
             flags.data,
             data_part_num=len(parts),

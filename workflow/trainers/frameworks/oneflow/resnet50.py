@@ -8,9 +8,9 @@ from trainers.recipes import resnet50
 
 
 class ResNet50(nn.Module):
-    """Takes uint8 images [N, H, W, 3], labels [N] and which images are mirrored, [N].
+    """Takes uint8 images [N, H, W, 3], labels [N] and which images to mirror, [N].
 
-    The last may be left out. It returns each image's smoothed cross-entropy, [N].
+    The last is optional. It returns each image's smoothed cross-entropy, [N].
     """
 
     def __init__(self, flags):
@@ -56,7 +56,7 @@ class Bottleneck(nn.Module):
 
 
 class NormReLU(nn.BatchNorm2d):
-    """nn.FusedBatchNorm2d for CPUs: batch norm, then what is added to it, then ReLU."""
+    """nn.FusedBatchNorm2d for CPUs: batch norm, then an addition, then ReLU."""
 
     def forward(self, x, addend=None):
         y = nn.BatchNorm2d.forward(self, x)  # super() is not to be had: graphs pass a stand-in

@@ -1,4 +1,4 @@
-"""What must be done before PaddlePaddle is imported."""
+"""What to do before importing PaddlePaddle."""
 
 import os
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ WORLD_SIZE = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
 
 @contextmanager
 def prepared(recipe):
-    """Import Paddle and train within this; the process ends with the block.
+    """Import Paddle and train inside this block; the process ends with it.
 
     Args:
         recipe: the workload's numbers, a module of trainers.recipes.
@@ -30,7 +30,7 @@ def prepared(recipe):
 
 
 def _write_to_launcher():
-    """Write to where the launcher writes: it gives each rank a file, and shows only rank 0's."""
+    """Write where the launcher writes: it gives each rank a file, and shows only rank 0's."""
     if "PADDLE_LOG_DIR" in os.environ:
         launchers = os.open(f"/proc/{os.getppid()}/fd/1", os.O_WRONLY)
         os.dup2(launchers, 1)
@@ -38,9 +38,9 @@ def _write_to_launcher():
 
 
 def _prepare(flags):
-    """What Paddle reads from the environment, some of it when it is imported."""
+    """Set what Paddle reads from the environment, some of it on import."""
     if flags.device == "cpu":
         process.keep_to_own_cores(RANK, flags.threads)
         os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
     elif flags.precision == "fp32":
-        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # fp32 is fp32
+        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # fp32 means fp32, not TF32

@@ -21,10 +21,10 @@ def train(recipe, flags, log, *, make_model, make_batches):
         recipe: the workload's numbers, a module of trainers.recipes.
         flags: what parse_flags returned.
         log: the run's StepLog.
-        make_model: makes of the flags and a layout, "NCHW" or "NHWC", a layer that takes a batch
-            and returns its mean loss; its trained parameters lie in the order of the recipe's
-            weight_shapes, and have their sizes, but nn.Linear's, which are Paddle's.
-        make_batches: gives, for flags, rank, world size and the number of the GPU or None, endless
+        make_model: makes, from the flags and a layout, "NCHW" or "NHWC", a layer that takes a batch
+            and returns its mean loss; its trained parameters have the order and the sizes of the
+            recipe's weight_shapes, except that nn.Linear's are transposed.
+        make_batches: returns, for flags, rank, world size and the GPU's number or None, endless
             batches of what is read, on the device.
     """
     paddle.disable_signal_handler()  # it stands in the way of others
@@ -37,7 +37,7 @@ def train(recipe, flags, log, *, make_model, make_batches):
         data = synthetic_batches(recipe, flags, RANK)
     else:
         data = make_batches(flags, RANK, WORLD_SIZE, gpu)
-    # A GPU's units for 16 bits want channels last.
+    # A GPU's 16-bit units want channels last.
     network = make_model(flags, "NCHW" if dtype == "float32" else "NHWC")
     groups = start_from(network, recipe, flags)
     optimizer = paddle.optimizer.Momentum(
@@ -71,9 +71,9 @@ def train(recipe, flags, log, *, make_model, make_batches):
 
 
 def make_precision(flags):
-    """What convolutions and products of matrices compute in.
+    """The data type of convolutions and matrix products.
 
-    Mixed precision is bfloat16, or float16 where a loss scale is asked for.
+    Mixed precision is bfloat16, or float16 if a loss scale is asked for.
     """
     mixed = flags.precision == "amp"
     if mixed and flags.device == "cpu":
@@ -86,7 +86,7 @@ def make_precision(flags):
 
 
 def make_scaler(recipe, flags):
-    """What multiplies the loss, so that float16's gradients do not vanish."""
+    """The scaler of the loss, which keeps float16's gradients from vanishing."""
     scales = {
         "none": {"enable": False},
         "static": {
@@ -116,13 +116,13 @@ def prepare_device(flags):
         gpu = dist.ParallelEnv().device_id
     if WORLD_SIZE > 1:
         fleet.init(is_collective=True)
-    paddle.seed(flags.seed + RANK)  # what drops out
+    paddle.seed(flags.seed + RANK)  # for dropout
     return gpu
 
 
 def start_from(network, recipe, flags):
     """Give a model the recipe's weights; returns them in two groups, decayed and not."""
-    # Paddle's linear layers have [features, classes].
+    # Paddle's linear layers are [features, classes].
     turned = {id(one.weight) for one in network.sublayers() if isinstance(one, nn.Linear)}
     groups = {True: [], False: []}
     start = initial_weights(recipe, flags)
@@ -138,12 +138,12 @@ def start_from(network, recipe, flags):
 
 
 def trained(network):
-    """All parameters that are trained; Paddle counts running averages among them, too."""
+    """All parameters that are trained; Paddle's own list holds running averages, too."""
     return [weight for weight in network.parameters() if not weight.stop_gradient]
 
 
 def of_all_ranks(value):
-    """What each rank gave, in the order of ranks."""
+    """The value of each rank, in the order of ranks."""
     if WORLD_SIZE == 1:
         return [value]
     values = []
@@ -152,7 +152,7 @@ def of_all_ranks(value):
 
 
 def peak_memory(gpu):
-    """Bytes: the most that Paddle took of a GPU, or that this process took of the memory."""
+    """Bytes: the most GPU memory that Paddle used, or main memory that this process used."""
     if gpu is not None:
         return paddle.device.cuda.max_memory_allocated()
     return process.peak_memory()

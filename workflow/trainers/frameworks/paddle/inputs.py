@@ -18,13 +18,13 @@ def images(flags, rank, world_size, gpu=None):
 
     Args:
         flags: input, data, dali, batch_size, shape, threads and seed.
-        rank: which share of the images is read; decides, with the seed, the order and the crops.
+        rank: which share of the images is read; with the seed, it decides the order and the crops.
         world_size: how many ranks share the images.
         gpu: number of the GPU, or None for the CPU.
     """
     if flags.dali:
         return _dali_batches(flags, rank, world_size, gpu)
-    # OpenCV and DALI bring their own libraries: only those that are asked for are loaded.
+    # OpenCV and DALI bring their own libraries: only the one needed is loaded.
     from trainers.inputs.jpegs import SOURCES, batches  # noqa: PLC0415
 
     if flags.input not in SOURCES:
@@ -38,7 +38,7 @@ def _dali_batches(flags, rank, world_size, gpu):
     from trainers.inputs.dali import build_pipeline  # noqa: PLC0415
 
     pipeline = build_pipeline(flags, rank, world_size, gpu)
-    if gpu is None:  # DALI's plugin for Paddle is for GPUs
+    if gpu is None:  # DALI's plugin for Paddle needs GPUs
         decoded = ([part.as_array() for part in pipeline.run()] for _ in itertools.count())
         return _copied_ahead((images, labels[:, 0]) for images, labels in decoded)
     from nvidia.dali.plugin.paddle import DALIGenericIterator  # noqa: PLC0415
@@ -51,14 +51,14 @@ def _dali_batches(flags, rank, world_size, gpu):
 
 
 def _copied_ahead(batches):
-    """The batches as tensors on the device, copied there by a thread of Paddle's."""
+    """The batches as tensors on the device; a thread of Paddle's copies them there."""
     source = _Source(batches)
     yield from paddle.io.DataLoader(source, batch_size=None)
     raise source.error
 
 
 class _Source(paddle.io.IterableDataset):
-    """Batches that end with an error, which the thread that reads them would only print."""
+    """Batches that pass on an error, which the thread that reads them would only print."""
 
     def __init__(self, batches):
         super().__init__()

@@ -32,7 +32,7 @@ WORLD_SIZE = int(os.environ.get("HOROVOD_SIZE", "1"))
 # What is set already stays.
 # Source: NVIDIA DeepLearningExamples, TensorFlow/Classification/ConvNets/runtime/runner.py.
 GPU_SETTINGS = {
-    "NVIDIA_TF32_OVERRIDE": "0",  # fp32 is fp32
+    "NVIDIA_TF32_OVERRIDE": "0",  # fp32 means fp32, not TF32
     "TF_GPU_THREAD_MODE": "gpu_private",
     "TF_SYNC_ON_FINISH": "0",
     "TF_USE_CUDNN_BATCHNORM_SPATIAL_PERSISTENT": "1",
@@ -44,10 +44,11 @@ def run(recipe, model, dataset, dali):
 
     Args:
         recipe: the workload's numbers, a module of trainers.recipes.
-        model: makes of the flags and of Layers what takes a batch and returns its mean loss.
-        dataset: gives, for flags, rank and world size, a tf.data.Dataset of batches of what is
+        model: makes, from the flags and Layers, a callable that takes a batch and returns its mean
+            loss.
+        dataset: returns, for flags, rank and world size, a tf.data.Dataset of batches of what is
             read.
-        dali: gives, for flags, rank, world size and GPU, the tensors of a batch that DALI reads.
+        dali: returns, for flags, rank, world size and GPU, the tensors of a batch that DALI reads.
     """
     flags = parse_flags(recipe)
     log = StepLog(recipe, flags, RANK, WORLD_SIZE)
@@ -90,7 +91,7 @@ def train(recipe, flags, log, *, make_model, make_dataset, make_dali):
 def choose_loss_scale(recipe, flags):
     """What float16 gradients are multiplied by: a number or "dynamic"; None in float32.
 
-    float16 does not train without a loss scale: left out, it is the static one.
+    float16 does not train without a loss scale: the default is the static one.
     """
     float16 = scales_float16(flags)
     if flags.precision == "amp" and not float16:
@@ -101,7 +102,7 @@ def choose_loss_scale(recipe, flags):
 
 
 def prepare_device(flags):
-    """This process's device, ready, and connected to the other ranks'.
+    """This process's device, ready for use and connected to the other ranks'.
 
     Returns:
         The session's settings, and the device's name.
@@ -129,7 +130,7 @@ def prepare_device(flags):
 
 
 def gpu_name(settings):
-    """The name of the GPU that a session with these settings would have."""
+    """The name of the GPU that a session with these settings gets."""
     for device in device_lib.list_local_devices(settings):
         if device.device_type == "GPU":
             return re.search("name: ([^,]*)", device.physical_device_desc).group(1)
@@ -140,7 +141,7 @@ def gpu_name(settings):
 
 
 def make_input(recipe, flags, make_dataset, make_dali):
-    """The tensors of the next batch, and what a session starts them with.
+    """The tensors of the next batch, and what a session must run to start them.
 
     Raises:
         Refused: there is no such data.
@@ -150,7 +151,7 @@ def make_input(recipe, flags, make_dataset, make_dali):
     feed = {}
     if flags.input == "synthetic":
         arrays = synthetic_batch(recipe, flags, RANK)
-        # Fed, for a graph cannot hold 2 GB.
+        # Fed, because a graph cannot hold 2 GB.
         feed = {tf.placeholder(array.dtype, array.shape): array for array in arrays}
         batches = tf.data.Dataset.from_tensors(tuple(feed)).repeat()
     else:
@@ -162,7 +163,7 @@ def make_input(recipe, flags, make_dataset, make_dali):
 
 
 def make_weights(recipe, flags):
-    """Variables, and the placeholders that they start from: a graph cannot hold 2 GB. By name."""
+    """Variables by name, and the placeholders they start from: a graph cannot hold 2 GB."""
     weights, starts = {}, {}
     for name, value in start_weights(recipe, flags):
         starts[name] = tf.placeholder(tf.float32, value.shape)
@@ -171,7 +172,7 @@ def make_weights(recipe, flags):
 
 
 def start_variables(session, recipe, flags, weights, starts):
-    """Give weights the recipe's start, and all other variables their own."""
+    """Start weights as the recipe says, and all other variables as they are defined."""
     for name, value in start_weights(recipe, flags):
         session.run(weights[name].initializer, {starts[name]: value})
     own = {weight.name for weight in weights.values()}
@@ -180,7 +181,7 @@ def start_variables(session, recipe, flags, weights, starts):
 
 
 def make_seed(flags):
-    """Two int32 numbers, of this rank and of the iteration, which change with each iteration."""
+    """Two int32 numbers that depend on this rank, and change with each iteration."""
     with tf.device("/cpu:0"):  # where random kernels want it, so that no GPU is waited for
         iteration = tf.Variable(0, trainable=False).assign_add(1)
         return tf.stack([tf.constant((flags.seed + RANK) % 2**31), iteration])
@@ -189,7 +190,7 @@ def make_seed(flags):
 def make_update(recipe, flags, global_batch, loss, weights):
     """The operation that updates the weights.
 
-    SGD on gradients that Horovod averages over the ranks, in mixed precision if scaled.
+    SGD on gradients that Horovod averages over the ranks; in mixed precision if the loss is scaled.
     """
     momentum, decay = optimizer_of(recipe, flags)
     optimizer = tf.train.MomentumOptimizer(recipe.learning_rate(global_batch), momentum)
@@ -206,12 +207,12 @@ def make_update(recipe, flags, global_batch, loss, weights):
 
 
 def precision(loss_scale):
-    """What convolutions compute in, and the loss scale."""
+    """The data type of convolutions, and the loss scale."""
     return "float32" if loss_scale is None else f"float16, loss scale {loss_scale}"
 
 
 def peak_memory(flags, session):
-    """Bytes: the most that TensorFlow took of a GPU, or that this process took of the memory."""
+    """Bytes: the most GPU memory that TensorFlow used, or main memory that this process used."""
     if flags.device == "cuda":
         with tf.device("/gpu:0"):
             return session.run(tensorflow.contrib.memory_stats.MaxBytesInUse()).item()

@@ -1,7 +1,7 @@
 """Training any model with TensorFlow 2, as trainers.launchers.tensorflow starts it.
 
-On one node a single process has all devices, a rank each. On several nodes every process has one
-device, and TF_CONFIG names them all.
+On one node a single process has all devices, each a rank. On several nodes every process has one
+device, and TF_CONFIG names all processes.
 """
 
 import json
@@ -40,8 +40,9 @@ def run(recipe, model, dataset):
 
     Args:
         recipe: the workload's numbers, a module of trainers.recipes.
-        model: makes of the flags and of Layers what takes a batch and returns its mean loss.
-        dataset: gives, for flags, rank and world size, a tf.data.Dataset of batches of what is
+        model: makes, from the flags and Layers, a callable that takes a batch and returns its mean
+            loss.
+        dataset: returns, for flags, rank and world size, a tf.data.Dataset of batches of what is
             read.
     """
     flags = parse_flags(recipe)
@@ -89,7 +90,7 @@ def train(recipe, flags, logs, *, make_model, make_dataset):
     for iteration in range(1, flags.iterations + 1):
         losses = iterate()
         if logs[0].prints(iteration):
-            # Fetching a loss waits for all that its device was given before, the update too.
+            # Fetching a loss waits for all that its device was given before, the update included.
             for log, loss in zip(logs, strategy.experimental_local_results(losses), strict=True):
                 log.step(iteration, float(loss))
     digests = of_all_ranks(strategy, digests_of_replicas(strategy, weights))
@@ -99,9 +100,9 @@ def train(recipe, flags, logs, *, make_model, make_dataset):
 
 
 def make_precision(flags):
-    """What convolutions compute in.
+    """The data type of convolutions.
 
-    Mixed precision is bfloat16, or float16 on a GPU where a loss scale is asked for.
+    Mixed precision is bfloat16, or float16 on a GPU if a loss scale is asked for.
     """
     if scales_float16(flags) and flags.loss_scale != "none":
         return tf.float16
@@ -109,7 +110,7 @@ def make_precision(flags):
 
 
 def prepare_devices(flags):
-    """The names of this process's devices, ready to be used."""
+    """The names of this process's devices, ready for use."""
     if flags.device == "cpu":
         threads = flags.threads * LOCAL_DEVICES
         process.keep_to_own_cores(FIRST_RANK, threads)
@@ -127,12 +128,12 @@ def prepare_devices(flags):
             " as the image of envs/tensorflow2.image.yaml"
         )
     tf.config.set_visible_devices(gpus, "GPU")
-    tf.config.experimental.enable_tensor_float_32_execution(False)  # fp32 is fp32
+    tf.config.experimental.enable_tensor_float_32_execution(False)  # fp32 means fp32, not TF32
     return [f"GPU:{number}" for number in range(LOCAL_DEVICES)]
 
 
 def make_input(recipe, flags, strategy, make_dataset):
-    """What gives each replica its next batch, on its device."""
+    """A source of each replica's next batch, on its device."""
     if flags.input == "synthetic":
 
         def of_replica(context):
@@ -174,7 +175,7 @@ def make_step(recipe, flags, layers, model, learning_rate):
         differentiate = tf.function(differentiate, jit_compile=True, autograph=False)
 
     def update(gradients):
-        # Keras 3 takes seven kernels for what is one here.
+        # Keras 3 needs seven kernels for what is one here.
         for weight, velocity, gradient in zip(weights, velocities, gradients, strict=True):
             tf.raw_ops.ResourceApplyMomentum(
                 var=weight.handle,
@@ -196,13 +197,13 @@ def make_step(recipe, flags, layers, model, learning_rate):
 
 
 class LossScale:
-    """A fixed factor that keeps float16 gradients from vanishing; 1 is none."""
+    """A fixed factor that keeps float16 gradients from vanishing; 1 does nothing."""
 
     def __init__(self, recipe, flags):
         self.value = {"none": 1.0, "static": recipe.STATIC_LOSS_SCALE}[flags.loss_scale]
 
     def guard(self, update, gradients):
-        """Update with gradients."""
+        """Update the weights with gradients."""
         update(gradients)
 
 
@@ -217,7 +218,7 @@ class DynamicLossScale:
         self._good_steps = own_variable(0)
 
     def guard(self, update, gradients):
-        """Update with gradients if all are finite; they are averages, the same on all ranks."""
+        """Update the weights if all gradients are finite: averages, the same on all ranks."""
         finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(g)) for g in gradients])
         tf.cond(finite, lambda: update(gradients), lambda: None)
         good = tf.where(finite, self._good_steps + 1, 0)
@@ -228,7 +229,7 @@ class DynamicLossScale:
 
 
 def of_all_ranks(strategy, values):
-    """What each rank gave, in the order of ranks; `values` are of this process's ranks."""
+    """The values of all ranks, in their order; `values` are those of this process's ranks."""
     if not CLUSTER:
         return values
     (value,) = values
@@ -238,13 +239,13 @@ def of_all_ranks(strategy, values):
 
 
 def digests_of_replicas(strategy, weights):
-    """A short digest of all weights that each of this process's replicas has."""
+    """A short digest of all weights, for each of this process's replicas."""
     replicas = zip(*map(strategy.experimental_local_results, weights.values()), strict=True)
     return [digest(weight.numpy() for weight in replica) for replica in replicas]
 
 
 def peak_memory(device):
-    """Bytes: the most that was taken of a GPU, or this rank's part of the process's memory."""
+    """Bytes: the most GPU memory in use, or this rank's share of the process's main memory."""
     if device.startswith("GPU"):
         return tf.config.experimental.get_memory_info(device)["peak"]
     return process.peak_memory() // LOCAL_DEVICES

@@ -6,7 +6,7 @@ from trainers.inputs import images
 
 
 def normalized(pixels, dtype):
-    """uint8 images [N, H, W, 3], normalised in float32, as another type.
+    """uint8 images [N, H, W, 3], normalised in float32 and converted to another type.
 
     Images arrive as bytes and are normalised on the device: a quarter of the traffic.
     """

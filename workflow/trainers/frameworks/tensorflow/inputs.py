@@ -16,7 +16,7 @@ def tfrecord_images(flags, rank, world_size):
 
     Args:
         flags: data, batch_size, shape, threads and seed.
-        rank: it reads every world-size-th part; decides, with the seed, the order and the crops.
+        rank: it reads every world-size-th part; with the seed, it decides the order and the crops.
         world_size: how many ranks share the images.
 
     Returns:
@@ -63,7 +63,7 @@ def random_crop(jpeg, size, seed):
         aspect_ratio_range=ASPECT,
         max_attempts=10,
     )
-    # A rectangle's top and left, height and width; without the channels.
+    # A rectangle's top and left, height and width, without the channels.
     part = tf.concat([begin[:2], extent[:2]], 0)
     image = tf.io.decode_and_crop_jpeg(jpeg, part, channels=3)
     image = tf.compat.v2.image.resize(image, [size, size])
@@ -72,7 +72,7 @@ def random_crop(jpeg, size, seed):
 
 
 def on_threads(dataset, threads):
-    """The dataset, kept to a number of threads."""
+    """The dataset, confined to a number of threads."""
     options = tf.data.Options()
     if hasattr(options, "threading"):
         options.threading.private_threadpool_size = threads
@@ -88,12 +88,12 @@ def dali_images(flags, rank, world_size, gpu):
 
     Args:
         flags: input, data, batch_size, shape, threads and seed.
-        rank: decides, with the seed, the order and the crops.
+        rank: with the seed, decides the order and the crops.
         world_size: how many ranks share the images.
-        gpu: its number.
+        gpu: number of the GPU.
 
     Returns:
-        Two tensors, which are of the next batch each time that they are computed.
+        Two tensors, which hold the next batch each time they are computed.
     """
     import nvidia.dali.plugin.tf as dali_tf  # noqa: PLC0415 - only the image has it
 

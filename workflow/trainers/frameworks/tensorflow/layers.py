@@ -1,25 +1,25 @@
 """What models are made of in TensorFlow 2 and 1.15: its own fused kernels.
 
-Keras 3 computes batch norm from its parts, and in float32. Images lie as [N, H, W, C]; on a GPU
-TensorFlow turns them where that is faster.
+Keras 3 computes batch norm from its parts, and in float32. Images are [N, H, W, C]; on a GPU
+TensorFlow transposes them if that is faster.
 """
 
 import tensorflow as tf
 
 
 class Layers:
-    """Layers that compute in what they are given, over float32 weights.
+    """Layers that compute in the type of their input, with float32 weights.
 
     Args:
         weights: variables by their names in the recipe; convolutions are [height, width, in, out],
             all others have the recipe's sizes.
-        dtype: what most of a model computes in.
+        dtype: the type in which most of a model computes.
     """
 
     def __init__(self, weights, dtype=tf.float32):
         self.weights = weights
         self.dtype = dtype
-        # Two int32 numbers, of this rank and this iteration, from which the engine lets draw.
+        # Two int32 numbers, the seed of this rank and iteration; the engine sets them.
         self.seed = None
 
     def convolution(self, x, name, stride=1):
@@ -27,7 +27,7 @@ class Layers:
         kernel = tf.cast(self.weights[name + ".weight"], x.dtype)
         if stride == 1:
             return tf.nn.conv2d(x, kernel, 1, "SAME")
-        # SAME is not symmetric then, and oneDNN takes no convolution that is told its padding.
+        # SAME would not be symmetric here, and oneDNN takes no convolution with explicit padding.
         return tf.nn.conv2d(padded(x, int(kernel.shape[0]) // 2), kernel, stride, "VALID")
 
     def bias(self, x, name):
@@ -40,16 +40,16 @@ class Layers:
         return self.bias(tf.matmul(x, matrix, transpose_b=True), name)
 
     def dropout(self, x, rate, number):
-        """Set a share of `x` to zero, another one on every rank and in every iteration.
+        """Set a share of `x` to zero, a different one on every rank and in every iteration.
 
         Args:
             x: any tensor.
             rate: the share.
-            number: tells the layers of a model apart, from 0 to 127.
+            number: from 0 to 127, tells the layers of a model apart.
         """
         if not rate:
             return x
-        # Drawn from a seed: XLA's own generator starts alike on all ranks.
+        # Drawn from a seed, because XLA's own generator starts the same on all ranks.
         seed = self.seed + tf.constant([0, number << 24])
         kept = tf.random.stateless_uniform(tf.shape(x), seed) >= rate
         return x * (tf.cast(kept, x.dtype) / (1 - rate))
@@ -61,7 +61,7 @@ def padded(images, pixels):
 
 
 def own_variable(start):
-    """A variable of which each replica has a value of its own, that no gradient reaches."""
+    """A variable without gradient, of which each replica has its own value."""
     return tf.Variable(
         start,
         trainable=False,

@@ -23,7 +23,7 @@ class ResNet50:
     def __call__(self, images, labels):
         x = normalized(images, self.layers.dtype)
         x = tf.nn.relu(self._conv_bn(x, "stem", stride=2))
-        # Padding with zeros pads a maximum of what is never below zero as well.
+        # Zeros do for padding here: the maximum is over values that are never negative.
         x = tf.nn.max_pool2d(padded(x, 1), 3, 2, "VALID")
         for name, _, _, stride in resnet50.BLOCKS:
             x = self._bottleneck(x, name, stride)
@@ -62,5 +62,5 @@ class ResNet50:
     def _average(self, name, new):
         average = self.averages[name]
         update = average.assign_sub((1 - resnet50.BATCH_NORM_MOMENTUM) * (average - new))
-        # TensorFlow 2 runs it anyway, 1.15 has to be told.
+        # TensorFlow 2 runs it anyway; 1.15 must be told to.
         tf.compat.v1.add_to_collection(tf.compat.v1.GraphKeys.UPDATE_OPS, update)

@@ -1,4 +1,4 @@
-"""What training with TensorFlow 1.15 and training with TensorFlow 2 have in common."""
+"""What training with TensorFlow 1.15 and with TensorFlow 2 have in common."""
 
 import numpy as np
 import tensorflow as tf
@@ -8,7 +8,7 @@ from trainers.contract.weights import initial_weights
 
 
 def start_weights(recipe, flags):
-    """The recipe's weights as trainers.frameworks.tensorflow.layers wants them.
+    """The recipe's weights, as trainers.frameworks.tensorflow.layers needs them.
 
     Yields:
         Name and float32 array, in the recipe's order; convolutions are [height, width, in, out].
@@ -23,7 +23,7 @@ def count(weights):
 
 
 def dense(weights, gradients):
-    """A loss's gradients, of which none is missing or sparse.
+    """A loss's gradients, none of them missing or sparse.
 
     Args:
         weights: variables by name.
@@ -39,7 +39,7 @@ def dense(weights, gradients):
 
 
 def decayed(recipe, decay, weights, gradients):
-    """Gradients, in the order of the weights, with `decay` of those weights that it reaches."""
+    """Gradients, in the order of the weights, plus `decay` times each weight that decays."""
     return [
         gradient + decay * weight if recipe.decays(name) else gradient
         for (name, weight), gradient in zip(weights.items(), gradients)  # noqa: B905
@@ -47,10 +47,10 @@ def decayed(recipe, decay, weights, gradients):
 
 
 def scales_float16(flags):
-    """Whether a loss scale makes sense, and with it float16.
+    """Whether a loss scale, and so float16, makes sense here.
 
     Raises:
-        Refused: one is asked for and makes none.
+        Refused: one is asked for where it makes no sense.
     """
     possible = (flags.device, flags.precision) == ("cuda", "amp")
     if flags.loss_scale != "none" and not possible:

@@ -1,4 +1,4 @@
-"""NVIDIA's fused optimizers, which its container has; PyPI's apex is another package."""
+"""NVIDIA's fused optimizers, which its container has; PyPI's apex is an unrelated package."""
 
 try:
     from apex.optimizers import FusedSGD as fused_sgd

@@ -28,10 +28,10 @@ def run(recipe, model, batches, *, make_sgd=torch_sgd):
 
     Args:
         recipe: the workload's numbers, a module of trainers.recipes.
-        model: makes of the flags a module that takes a batch and returns its mean loss; its
-            parameters lie in the order of the recipe's weight_shapes, and have their sizes.
-        batches: gives, for flags, rank, world size and device, endless batches of what is read.
-        make_sgd: makes the optimizer of parameter groups, a learning rate and a momentum.
+        model: makes, from the flags, a module that takes a batch and returns its mean loss; its
+            parameters have the order and the sizes of the recipe's weight_shapes.
+        batches: returns, for flags, rank, world size and device, endless batches of what is read.
+        make_sgd: makes the optimizer from parameter groups, a learning rate and a momentum.
     """
     flags = parse_flags(recipe)
     log = StepLog(recipe, flags, RANK, WORLD_SIZE)
@@ -74,7 +74,7 @@ def train(recipe, flags, log, *, make_model, make_batches, make_sgd):
         scaler.step(optimizer)
         scaler.update()
         if log.prints(iteration):
-            # Fetching the loss waits for all that was queued before, so for the whole iteration.
+            # Fetching the loss waits for all that was queued before: the whole iteration.
             log.step(iteration, loss.item())
     weights = (weight.detach().cpu().numpy() for weight in network.parameters())
     log.finished(of_all_ranks(digest(weights)), of_all_ranks(peak_memory(device)))
@@ -83,7 +83,7 @@ def train(recipe, flags, log, *, make_model, make_batches, make_sgd):
 
 
 def start_from(network, recipe, flags):
-    """Give a model the recipe's weights; returns them in two groups, decayed and not."""
+    """Give a model the recipe's weights; return them in two groups, decayed and not."""
     groups = {True: [], False: []}
     with torch.no_grad():
         start = initial_weights(recipe, flags)
@@ -99,7 +99,7 @@ def start_from(network, recipe, flags):
 
 
 def prepare_device(flags):
-    """This process's device, ready, and connected to the other ranks' where there are any."""
+    """This process's device, ready for use and connected to those of other ranks, if any."""
     torch.set_num_threads(flags.threads)
     if flags.device == "cpu":
         process.keep_to_own_cores(RANK, flags.threads)
@@ -108,8 +108,8 @@ def prepare_device(flags):
         device = torch.device("cuda", LOCAL_RANK)
         torch.cuda.set_device(device)
         torch.backends.cudnn.benchmark = True
-        torch.backends.cudnn.allow_tf32 = False  # fp32 is fp32; for matmul it is off already
-    torch.manual_seed(flags.seed + RANK)  # what drops out
+        torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32; for matmul it is already off
+    torch.manual_seed(flags.seed + RANK)  # for dropout
     if WORLD_SIZE > 1:
         dist.init_process_group("gloo" if flags.device == "cpu" else "nccl")
     return device
@@ -118,12 +118,12 @@ def prepare_device(flags):
 def make_precision(recipe, flags):
     """The autocast context and the gradient scaler.
 
-    Mixed precision is bfloat16, or float16 on a GPU where a loss scale is asked for.
+    Mixed precision is bfloat16, or float16 on a GPU if a loss scale is asked for.
     """
     scaled = flags.loss_scale != "none"
     scales = {
         "none": {"enabled": False},
-        # It never grows.
+        # So long an interval that it never grows.
         "static": {"init_scale": recipe.STATIC_LOSS_SCALE, "growth_interval": 2**31 - 1},
         "dynamic": {},
     }
@@ -135,7 +135,7 @@ def make_precision(recipe, flags):
 
 
 def distribute(network, device):
-    """The model whose gradients are averaged over the ranks."""
+    """The model, with gradients averaged over the ranks."""
     if WORLD_SIZE == 1:
         return network
     return DistributedDataParallel(
@@ -148,7 +148,7 @@ def distribute(network, device):
 
 
 def of_all_ranks(value):
-    """What each rank gave, in the order of ranks."""
+    """The value of each rank, in the order of ranks."""
     if WORLD_SIZE == 1:
         return [value]
     values = [None] * WORLD_SIZE
@@ -157,7 +157,7 @@ def of_all_ranks(value):
 
 
 def peak_memory(device):
-    """Bytes: the most that torch took of a GPU, or that this process took of the memory."""
+    """Bytes: the most GPU memory that torch used, or main memory that this process used."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     return process.peak_memory()

@@ -18,5 +18,5 @@ class Normalize(nn.Module):
         self.register_buffer("std", torch.tensor(images.STD).view(3, 1, 1), persistent=False)
 
     def forward(self, pixels):
-        # [N, H, W, 3] seen as [N, 3, H, W] lies in memory just as channels-last wants it.
+        # [N, H, W, 3] viewed as [N, 3, H, W] is already in channels-last order in memory.
         return (pixels.permute(0, 3, 1, 2) - self.mean) / self.std

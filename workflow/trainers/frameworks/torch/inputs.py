@@ -14,7 +14,7 @@ def synthetic_batches(recipe, flags, rank, device):
 
 
 def on_device(batches, device):
-    """Batches on the device; a GPU copies the next one while it trains on this one."""
+    """Batches on the device; a GPU copies the next one while it trains on the current one."""
     if device.type == "cpu":
         yield from batches
     copier, trainer = torch.cuda.Stream(device), torch.cuda.current_stream(device)

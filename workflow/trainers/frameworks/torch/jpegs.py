@@ -1,4 +1,4 @@
-"""JPEGs for PyTorch, out of records or a folder, decoded on the CPU."""
+"""JPEGs for PyTorch, from records or a folder, decoded on the CPU."""
 
 import functools
 
@@ -10,7 +10,7 @@ from trainers.inputs import jpegs
 def decoded_jpegs(flags, rank, world_size, device):
     """Endless batches of uint8 images [N, H, W, 3] and labels [N], decoded by threads on the CPU.
 
-    They lie in host memory, which a GPU can copy from while it trains.
+    They are in host memory, from which a GPU can copy while it trains.
     """
     pinned = device.type == "cuda"
     size = flags.shape["image_size"]
