@@ -1,8 +1,8 @@
 """What every trainer says: its step log, and what it checks before saying so.
 
 The step log is in MLPerf's logging format: lines that start with `:::MLLOG` and hold one JSON
-object. Rank 0 writes it to standard output; the other ranks write a plain line where rank 0 writes a
-step, so that whoever watches knows which rank was last heard from.
+object. Rank 0 writes it to standard output; the other ranks write a plain line where rank 0 writes
+a step, so that whoever watches knows which rank was last heard from.
 
 A process that trains on several devices holds a StepLog for each of them.
 """
