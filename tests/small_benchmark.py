@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # All that a checkout needs to make a report; git, which could list it, need not be installed.
 WORKFLOW = (
     *("Makefile", "README.md", "Snakefile", "config.yaml", "pyproject.toml", "requirements.txt"),
-    *("data/published", "docs", "envs", "local", "slurm", "workflow"),
+    *("data/published", "docs", "envs", "local", "reports", "slurm", "workflow"),
 )
 
 # Shapes at which a run takes seconds; everything else is as in local/report.yaml.

@@ -24,7 +24,7 @@ SUITE = {
 }
 SCALED = {"system": "mxnet", "variant": "static-loss-scale"}
 SYSTEMS = ", ".join(load_systems())
-SHIPPED = ("config.yaml", "local/report.yaml")
+SHIPPED = ("config.yaml", "local/report.yaml", "reports/vgg16-and-alexnet.yaml")
 
 
 def suite(**changes: object) -> dict:

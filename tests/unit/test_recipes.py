@@ -11,6 +11,7 @@ import pytest
 from reperf.systems import load_workloads
 from reperf.systems.system import TRAINERS
 from trainers.contract import recipe as contract
+from trainers.contract import weights
 from trainers.recipes import alexnet, resnet50, vgg16
 
 BUILT = [workload for workload in load_workloads().values() if workload.recipe_file.exists()]
@@ -36,7 +37,7 @@ def flags_of(name: str, **changes: object) -> Namespace:
 
 @cache
 def start_of(name: str, **changes: object) -> dict[str, np.ndarray]:
-    return dict(contract.initial_weights(module_of(name), flags_of(name, **changes)))
+    return dict(weights.initial_weights(module_of(name), flags_of(name, **changes)))
 
 
 @pytest.fixture(params=[workload.recipe_file.stem for workload in BUILT])
@@ -64,7 +65,7 @@ def test_a_weight_made_alone_is_the_weight_among_all(name):
     recipe, flags = module_of(name), flags_of(name)
     among_all = start_of(name)
     for key, size in reversed(recipe.weight_shapes(flags.shape).items()):
-        alone = contract.initial_weight(recipe, flags, key, size)
+        alone = weights.initial_weight(recipe, flags, key, size)
         assert np.array_equal(alone, among_all[key])
 
 
@@ -75,8 +76,8 @@ def test_start_weights_and_batches_are_the_same_on_every_machine(name):
 
 def digests_of(name: str, **changes: object) -> tuple[str, str]:
     recipe, flags = module_of(name), flags_of(name, **changes)
-    start = (array for _, array in contract.initial_weights(recipe, flags))
-    return contract.digest(start), contract.digest(contract.synthetic_batch(recipe, flags, 0))
+    start = (array for _, array in weights.initial_weights(recipe, flags))
+    return weights.digest(start), weights.digest(weights.synthetic_batch(recipe, flags, 0))
 
 
 def test_for_a_proof_every_weight_is_seen_and_decay_is_large(name):
@@ -95,7 +96,7 @@ def test_ranks_and_seeds_have_synthetic_batches_of_their_own(name):
     recipe = module_of(name)
 
     def batch(seed: int, rank: int) -> list[np.ndarray]:
-        return contract.synthetic_batch(recipe, flags_of(name, seed=seed), rank)
+        return weights.synthetic_batch(recipe, flags_of(name, seed=seed), rank)
 
     images, labels = batch(1, 0)
     size = SMALL[name]["image_size"]
@@ -153,7 +154,7 @@ def test_where_there_is_no_batch_norm_every_weight_decays(recipe):
 
 
 def test_numbers_between_two_bounds_are_spread_evenly():
-    drawn = contract.uniform(np.random.RandomState(1), (100, 1000), 0.5)
+    drawn = weights.uniform(np.random.RandomState(1), (100, 1000), 0.5)
     assert np.abs(drawn).max() < 0.5
     assert drawn.mean() == pytest.approx(0, abs=0.003)
     assert drawn.std() == pytest.approx(0.5 / 3**0.5, rel=0.01)

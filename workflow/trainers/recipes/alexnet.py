@@ -4,21 +4,33 @@ Source: Krizhevsky, One Weird Trick for Parallelizing Convolutional Neural Netwo
 network has no local response normalisation.
 """
 
-from trainers.contract.recipe import Sgd
-from trainers.inputs.images import CLASSES, check_size, noise
-from trainers.recipes.plain import decays, start
+from trainers.inputs.images import CLASSES, check_size
+from trainers.inputs.images import noise as synthetic_batch
+from trainers.recipes.plain import (
+    DROPOUT,
+    HIDDEN,
+    OPTIMIZER,
+    STATIC_LOSS_SCALE,
+    decays,
+    linear_shapes,
+    start,
+)
 
-__all__ = ["decays", "start"]
+__all__ = [
+    "CLASSES",
+    "DROPOUT",
+    "HIDDEN",
+    "OPTIMIZER",
+    "STATIC_LOSS_SCALE",
+    "decays",
+    "start",
+    "synthetic_batch",
+]
 
 CONVOLUTIONS = ((64, 11, 4, 2), (192, 5, 1, 2), (384, 3, 1, 1), (256, 3, 1, 1), (256, 3, 1, 1))
 """Channels, size, stride and padding of the convolutions."""
 POOLED = (0, 1, 4)
 """The convolutions after which a 3x3 maximum halves the resolution."""
-HIDDEN = 4096
-DROPOUT = 0.5
-
-OPTIMIZER = Sgd(momentum=0.9, weight_decay=5e-4)
-STATIC_LOSS_SCALE = 128.0
 
 
 def check(shape):
@@ -52,15 +64,5 @@ def weight_shapes(shape):
         sizes[f"conv{number}.weight"] = (width, channels, size, size)
         sizes[f"conv{number}.bias"] = (width,)
         channels = width
-    channels, height, width = features(shape)
-    inputs = channels * height * width
-    for number, outputs in enumerate((HIDDEN, HIDDEN, CLASSES), start=1):
-        sizes[f"fc{number}.weight"] = (outputs, inputs)
-        sizes[f"fc{number}.bias"] = (outputs,)
-        inputs = outputs
+    sizes.update(linear_shapes(features(shape)))
     return sizes
-
-
-def synthetic_batch(shape, batch_size, random):
-    """uint8 images [N, H, W, 3] and int64 labels [N]."""
-    return noise(shape, batch_size, random)

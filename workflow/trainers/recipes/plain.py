@@ -2,7 +2,29 @@
 
 import numpy as np
 
+from trainers.contract.recipe import Sgd
 from trainers.contract.weights import uniform
+from trainers.inputs.images import CLASSES
+
+HIDDEN = 4096
+DROPOUT = 0.5
+
+OPTIMIZER = Sgd(momentum=0.9, weight_decay=5e-4)
+STATIC_LOSS_SCALE = 128.0
+
+
+def linear_shapes(features):
+    """The three linear layers that a model ends with: "fc1", "fc2" and "fc3", [out, in].
+
+    Args:
+        features: channels, height and width of what the first is given, channels before rows.
+    """
+    sizes, inputs = {}, int(np.prod(features))
+    for number, outputs in enumerate((HIDDEN, HIDDEN, CLASSES), start=1):
+        sizes["fc{}.weight".format(number)] = (outputs, inputs)
+        sizes["fc{}.bias".format(number)] = (outputs,)
+        inputs = outputs
+    return sizes
 
 
 def decays(name):

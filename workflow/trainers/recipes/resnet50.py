@@ -8,7 +8,10 @@ import numpy as np
 
 from trainers.contract.recipe import Sgd
 from trainers.contract.weights import uniform
-from trainers.inputs.images import CLASSES, check_size, noise
+from trainers.inputs.images import CLASSES, check_size
+from trainers.inputs.images import noise as synthetic_batch
+
+__all__ = ["synthetic_batch"]
 
 EXPANSION = 4  # a block's output channels per channel of its width
 
@@ -106,8 +109,3 @@ def start(name, size, random, proof):
     if name.startswith("layer4.") and (last or name.endswith("shortcut.bn.weight")):
         started *= np.float32(0.25)
     return started
-
-
-def synthetic_batch(shape, batch_size, random):
-    """uint8 images [N, H, W, 3] and int64 labels [N]."""
-    return noise(shape, batch_size, random)

@@ -4,19 +4,31 @@ Source: Simonyan and Zisserman, Very Deep Convolutional Networks for Large-Scale
 (2014), configuration D and section 3.1.
 """
 
-from trainers.contract.recipe import Sgd
-from trainers.inputs.images import CLASSES, check_size, noise
-from trainers.recipes.plain import decays, start
+from trainers.inputs.images import CLASSES, check_size
+from trainers.inputs.images import noise as synthetic_batch
+from trainers.recipes.plain import (
+    DROPOUT,
+    HIDDEN,
+    OPTIMIZER,
+    STATIC_LOSS_SCALE,
+    decays,
+    linear_shapes,
+    start,
+)
 
-__all__ = ["decays", "start"]
+__all__ = [
+    "CLASSES",
+    "DROPOUT",
+    "HIDDEN",
+    "OPTIMIZER",
+    "STATIC_LOSS_SCALE",
+    "decays",
+    "start",
+    "synthetic_batch",
+]
 
 CONVOLUTIONS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 """Channels of the 3x3 convolutions; after each group, the resolution is halved."""
-HIDDEN = 4096
-DROPOUT = 0.5
-
-OPTIMIZER = Sgd(momentum=0.9, weight_decay=5e-4)
-STATIC_LOSS_SCALE = 128.0
 
 
 def check(shape):
@@ -47,15 +59,5 @@ def weight_shapes(shape):
             sizes[f"conv{group}.{number}.weight"] = (width, channels, 3, 3)
             sizes[f"conv{group}.{number}.bias"] = (width,)
             channels = width
-    channels, height, width = features(shape)
-    inputs = channels * height * width
-    for number, outputs in enumerate((HIDDEN, HIDDEN, CLASSES), start=1):
-        sizes[f"fc{number}.weight"] = (outputs, inputs)
-        sizes[f"fc{number}.bias"] = (outputs,)
-        inputs = outputs
+    sizes.update(linear_shapes(features(shape)))
     return sizes
-
-
-def synthetic_batch(shape, batch_size, random):
-    """uint8 images [N, H, W, 3] and int64 labels [N]."""
-    return noise(shape, batch_size, random)
