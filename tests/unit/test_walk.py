@@ -67,7 +67,7 @@ def test_what_is_neither_file_nor_folder_is_refused_and_not_waited_for(tmp_path)
     os.mkfifo(tmp_path / "pipe.log")
     (tmp_path / "loop.log").symlink_to("loop.log")
     for path in (tmp_path / "pipe.log", tmp_path / "loop.log", Path("/dev/zero")):
-        assert f"{path} is neither; allowed: a file or a folder" in why_refused(path)
+        assert f"{path} is neither a file nor a folder" in why_refused(path)
     assert f"{tmp_path}/none is not there" in why_refused(tmp_path / "none")
 
 

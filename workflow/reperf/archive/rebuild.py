@@ -39,7 +39,7 @@ def rebuild(path: Path, folder: Path) -> list[str]:
             outside `folder`.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ReperfError(f"{folder}: is there already; allowed: a new or empty folder")
+        raise ReperfError(f"{folder}: exists already; allowed: a new or empty folder")
     with verified(path) as archive:
         try:
             return _rebuild(archive, path, folder)

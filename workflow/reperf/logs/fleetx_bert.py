@@ -1,4 +1,4 @@
-"""FleetX's collective BERT benchmark: PaddleNLP 1.8's line, with one process a device.
+"""FleetX's collective BERT benchmark: PaddleNLP 1.8's line, with one process per device.
 
     epoch: 1, progress: 1/1, step: 60, loss: 10.487363, ppl: 17796.216797, next_sent_acc: 0.560417, speed: 1.060437 steps/s, file: demo_wiki_train.gz
 

@@ -39,7 +39,7 @@ def _check_source(source: LogSource) -> None:
     if not os.path.lexists(path):
         raise ReperfError(f"{path} is not there")
     if not os.path.isfile(path) and not os.path.isdir(path):  # noqa: PTH112, PTH113 - never raise
-        raise ReperfError(f"{path} is neither; allowed: a file or a folder")
+        raise ReperfError(f"{path} is neither a file nor a folder")
     if source.format is not None:
         format_called(source.format)
     for file in files_of(path):

@@ -57,7 +57,7 @@ def by_window(
         count: what to count, by the log's own name for it; None: samples, from the batch size.
 
     Returns:
-        first, last, samples (of what is counted), seconds and throughput.
+        first, last, samples (or what else is counted), seconds and throughput.
 
     Raises:
         Refused: the log does not carry the window.

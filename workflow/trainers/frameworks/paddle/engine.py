@@ -27,7 +27,7 @@ def train(recipe, flags, log, *, make_model, make_batches):
         make_batches: returns, for flags, rank, world size and the GPU's number or None, endless
             batches of what is read, on the device.
     """
-    paddle.disable_signal_handler()  # it stands in the way of others
+    paddle.disable_signal_handler()  # it gets in the way of others
     abort_late()
     dtype = make_precision(flags)
     gpu = prepare_device(flags)
