@@ -131,11 +131,11 @@ FAULTS = [
     (suite(image_size=64), "suites.small.image_size: unknown key; allowed: baseline, batch_size, "),
     (
         suite(shape={"image_size": 10**6}),
-        "suites.small.shape: shape.image_size: got 1000000; allowed: 32 to 8192",
+        "suites.small.shape: image_size: got 1000000; allowed: 32 to 8192",
     ),
     (
         suite(shape={"sequence_length": 64}),
-        "suites.small.shape: shape.sequence_length: unknown key for resnet50; allowed: image_size",
+        "suites.small.shape: sequence_length: unknown key for resnet50; allowed: image_size",
     ),
     (suite(shape={"image_size": "big"}), "suites.small.shape.image_size: got 'big'; allowed: a"),
     (suite(unit="tokens"), "suites.small.unit: got 'tokens'; allowed: images"),

@@ -83,20 +83,16 @@ class Workload(BaseModel):
         for name, value in given.items():
             if name not in self.shape:
                 raise ValueError(
-                    f"shape.{name}: unknown key for {self.id}; allowed: {', '.join(self.shape)}"
+                    f"{name}: unknown key for {self.id}; allowed: {', '.join(self.shape)}"
                 )
             dimension = self.shape[name]
             if not dimension.least <= value <= dimension.most:
                 raise ValueError(
-                    f"shape.{name}: got {value}; allowed: {dimension.least} to {dimension.most}"
+                    f"{name}: got {value}; allowed: {dimension.least} to {dimension.most}"
                 )
         whole = self.default_shape | given
         if self.recipe_file.exists():
-            recipe = self._recipe
-            try:
-                recipe.check(whole)
-            except ValueError as fault:
-                raise ValueError(f"shape: {fault}") from None
+            self._recipe.check(whole)
         return whole
 
     def parameters_of(self, shape: Shape) -> int | None:
