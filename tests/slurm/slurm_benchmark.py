@@ -106,7 +106,7 @@ class SlurmBenchmark(Benchmark):
             process
             for process in psutil.process_iter(["cwd", "cmdline"])
             if process.info["cwd"] == str(self.folder)
-            and any("train.py" in word for word in process.info["cmdline"] or ())
+            and any("resnet50.py" in word for word in process.info["cmdline"] or ())
         ]
 
     def rank(self, topology: str, rank: int) -> psutil.Process:

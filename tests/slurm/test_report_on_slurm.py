@@ -289,7 +289,7 @@ def test_the_whole_published_matrix_is_planned_and_its_requests_fit(benchmark):
     report = resolve(load_report(yaml.safe_load((ROOT / "config.yaml").read_text())))
     resources = resources_of_run(report)
     for topology in report.topologies:
-        here = SimpleNamespace(topology=topology)
+        here = SimpleNamespace(suite=report.suites[0].name, topology=topology)
         asked = {
             name: value(here) if callable(value) else value for name, value in resources.items()
         }

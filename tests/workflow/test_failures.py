@@ -61,7 +61,7 @@ def trainers_of(benchmark: Benchmark) -> list[psutil.Process]:
         process
         for process in psutil.process_iter(["cwd", "cmdline"])
         if process.info["cwd"] == str(benchmark.folder)
-        and any(word.endswith("resnet50.py") for word in process.info["cmdline"] or ())
+        and any("resnet50.py" in word for word in process.info["cmdline"] or ())
     ]
 
 
