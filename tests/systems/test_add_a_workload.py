@@ -14,10 +14,8 @@ SYSTEMS = ("pytorch", "tensorflow2")
 
 
 @pytest.fixture
-def followed(tmp_path, built_environments, request) -> Benchmark:
+def followed(tmp_path, built_environments) -> Benchmark:
     """A benchmark to which the page has been applied."""
-    if request.config.getoption("systems") != "all":
-        pytest.skip("needs two frameworks: --systems all")
     benchmark = new_benchmark(tmp_path / "benchmark", built_environments(*SYSTEMS))
     text = PAGE.read_text(encoding="utf-8")
     for path, content in FILE.findall(text):
@@ -30,6 +28,7 @@ def followed(tmp_path, built_environments, request) -> Benchmark:
     return benchmark
 
 
+@pytest.mark.every_system
 def test_a_fourth_workload_is_data_a_recipe_and_a_short_file_a_framework(followed):
     answer = followed.snakemake("--configfile", "local/softmax.yaml")
     assert answer.returncode == 0, answer.stdout
