@@ -46,6 +46,26 @@ def optimizer_of(recipe, flags):
     return recipe.OPTIMIZER
 
 
+def decay_groups(recipe, flags, weights):
+    """Weights in groups of equal decay, as optimizers take them.
+
+    Args:
+        recipe: the workload's numbers.
+        flags: what parse_flags returned.
+        weights: the framework's own, in the recipe's order.
+    """
+    groups = {True: [], False: []}
+    names = iter(recipe.weight_shapes(flags.shape))
+    for weight in weights:
+        groups[recipe.decays(next(names))].append(weight)
+    decay = optimizer_of(recipe, flags).weight_decay
+    return [
+        {"params": members, "weight_decay": decay if decayed else 0.0}
+        for decayed, members in groups.items()
+        if members
+    ]
+
+
 def parameters(recipe, shape):
     """The number of trainable parameters of a recipe's model at a shape."""
     total = 0

@@ -4,11 +4,10 @@ Source: Krizhevsky, One Weird Trick for Parallelizing Convolutional Neural Netwo
 network has no local response normalisation.
 """
 
-from trainers.inputs.images import CLASSES, check_size
+from trainers.inputs.images import check_size
 from trainers.inputs.images import noise as synthetic_batch
 from trainers.recipes.plain import (
     DROPOUT,
-    HIDDEN,
     OPTIMIZER,
     STATIC_LOSS_SCALE,
     decays,
@@ -16,16 +15,7 @@ from trainers.recipes.plain import (
     start,
 )
 
-__all__ = [
-    "CLASSES",
-    "DROPOUT",
-    "HIDDEN",
-    "OPTIMIZER",
-    "STATIC_LOSS_SCALE",
-    "decays",
-    "start",
-    "synthetic_batch",
-]
+__all__ = ["DROPOUT", "OPTIMIZER", "STATIC_LOSS_SCALE", "decays", "start", "synthetic_batch"]
 
 CONVOLUTIONS = ((64, 11, 4, 2), (192, 5, 1, 2), (384, 3, 1, 1), (256, 3, 1, 1), (256, 3, 1, 1))
 """Channels, size, stride and padding of the convolutions."""

@@ -4,11 +4,10 @@ Source: Simonyan and Zisserman, Very Deep Convolutional Networks for Large-Scale
 (2014), configuration D and section 3.1.
 """
 
-from trainers.inputs.images import CLASSES, check_size
+from trainers.inputs.images import check_size
 from trainers.inputs.images import noise as synthetic_batch
 from trainers.recipes.plain import (
     DROPOUT,
-    HIDDEN,
     OPTIMIZER,
     STATIC_LOSS_SCALE,
     decays,
@@ -16,16 +15,7 @@ from trainers.recipes.plain import (
     start,
 )
 
-__all__ = [
-    "CLASSES",
-    "DROPOUT",
-    "HIDDEN",
-    "OPTIMIZER",
-    "STATIC_LOSS_SCALE",
-    "decays",
-    "start",
-    "synthetic_batch",
-]
+__all__ = ["DROPOUT", "OPTIMIZER", "STATIC_LOSS_SCALE", "decays", "start", "synthetic_batch"]
 
 CONVOLUTIONS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 """Channels of the 3x3 convolutions; after each group, the resolution is halved."""

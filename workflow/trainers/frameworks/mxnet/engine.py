@@ -12,9 +12,9 @@ from mxnet import autograd
 from mxnet.contrib import amp
 
 from trainers.contract import process
-from trainers.contract.flags import parse_flags
+from trainers.contract.rank import training
 from trainers.contract.recipe import optimizer_of
-from trainers.contract.steplog import Refused, StepLog
+from trainers.contract.steplog import Refused
 from trainers.contract.weights import digest, initial_weights
 from trainers.frameworks.mxnet.images import axes_from
 from trainers.frameworks.mxnet.inputs import synthetic_batches
@@ -50,9 +50,7 @@ def run(recipe, model, batches, *, settings=PLAIN):
             on the device.
         settings: what the system sets, whatever it trains.
     """
-    flags = parse_flags(recipe)
-    log = StepLog(recipe, flags, RANK, WORLD_SIZE)
-    with log.to_the_end():
+    with training(recipe, RANK, WORLD_SIZE) as (flags, log):
         train(recipe, flags, log, make_model=model, make_batches=batches, settings=settings)
 
 

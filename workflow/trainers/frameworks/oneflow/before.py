@@ -7,8 +7,7 @@ from contextlib import contextmanager
 
 from trainers.contract import process
 from trainers.contract.aborts import abort_late
-from trainers.contract.flags import parse_flags
-from trainers.contract.steplog import StepLog
+from trainers.contract.rank import training
 
 RANK = int(os.environ.get("RANK", "0"))
 WORLD_SIZE = int(os.environ.get("WORLD_SIZE", "1"))
@@ -24,9 +23,7 @@ def prepared(recipe):
     Yields:
         The flags and the step log.
     """
-    flags = parse_flags(recipe)
-    log = StepLog(recipe, flags, RANK, WORLD_SIZE)
-    with log.to_the_end():
+    with training(recipe, RANK, WORLD_SIZE) as (flags, log):
         abort_late()
         if flags.device == "cpu":
             process.keep_to_own_cores(RANK, flags.threads)

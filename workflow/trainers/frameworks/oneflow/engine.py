@@ -11,7 +11,7 @@ import oneflow as flow
 from oneflow import nn, sysconfig
 
 from trainers.contract import process
-from trainers.contract.recipe import optimizer_of
+from trainers.contract.recipe import decay_groups, optimizer_of
 from trainers.contract.steplog import Refused
 from trainers.contract.weights import digest, initial_weights
 from trainers.frameworks.oneflow.images import CHANNELS_LAST
@@ -94,20 +94,11 @@ def start_from(model, recipe, flags):
 
 
 def make_optimizer(model, recipe, flags, global_batch):
-    """SGD with two groups of weights, decayed and not, for a model whose weights are global."""
-    groups = {True: [], False: []}
-    names = iter(recipe.weight_shapes(flags.shape))
-    for weight in model.parameters():
-        groups[recipe.decays(next(names))].append(weight)
-    settings = optimizer_of(recipe, flags)
+    """SGD for a model whose weights are global."""
     return flow.optim.SGD(
-        [
-            {"params": weights, "weight_decay": settings.weight_decay if decayed else 0.0}
-            for decayed, weights in groups.items()
-            if weights
-        ],
+        decay_groups(recipe, flags, model.parameters()),
         lr=recipe.learning_rate(global_batch),
-        momentum=settings.momentum,
+        momentum=optimizer_of(recipe, flags).momentum,
     )
 
 

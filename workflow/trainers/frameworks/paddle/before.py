@@ -4,8 +4,7 @@ import os
 from contextlib import contextmanager
 
 from trainers.contract import process
-from trainers.contract.flags import parse_flags
-from trainers.contract.steplog import StepLog
+from trainers.contract.rank import training
 
 RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
 WORLD_SIZE = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
@@ -22,9 +21,7 @@ def prepared(recipe):
         The flags and the step log.
     """
     _write_to_launcher()
-    flags = parse_flags(recipe)
-    log = StepLog(recipe, flags, RANK, WORLD_SIZE)
-    with log.to_the_end():
+    with training(recipe, RANK, WORLD_SIZE) as (flags, log):
         _prepare(flags)
         yield flags, log
 

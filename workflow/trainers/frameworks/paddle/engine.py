@@ -7,7 +7,7 @@ from paddle.distributed import fleet
 
 from trainers.contract import process
 from trainers.contract.aborts import abort_late
-from trainers.contract.recipe import optimizer_of
+from trainers.contract.recipe import decay_groups, optimizer_of
 from trainers.contract.steplog import Refused
 from trainers.contract.weights import digest, initial_weights
 from trainers.frameworks.paddle.before import RANK, WORLD_SIZE
@@ -39,11 +39,11 @@ def train(recipe, flags, log, *, make_model, make_batches):
         data = make_batches(flags, RANK, WORLD_SIZE, gpu)
     # A GPU's 16-bit units want channels last.
     network = make_model(flags, "NCHW" if dtype == "float32" else "NHWC")
-    groups = start_from(network, recipe, flags)
+    start_from(network, recipe, flags)
     optimizer = paddle.optimizer.Momentum(
         learning_rate=recipe.learning_rate(log.global_batch),
         momentum=optimizer_of(recipe, flags).momentum,
-        parameters=groups,
+        parameters=decay_groups(recipe, flags, trained(network)),
         use_multi_tensor=True,
     )
     model = fleet.distributed_model(network) if WORLD_SIZE > 1 else network
@@ -121,20 +121,12 @@ def prepare_device(flags):
 
 
 def start_from(network, recipe, flags):
-    """Give a model the recipe's weights; returns them in two groups, decayed and not."""
+    """Give a model the recipe's weights."""
     # Paddle's linear layers are [features, classes].
     turned = {id(one.weight) for one in network.sublayers() if isinstance(one, nn.Linear)}
-    groups = {True: [], False: []}
     start = initial_weights(recipe, flags)
-    for weight, (name, value) in zip(trained(network), start, strict=True):
+    for weight, (_, value) in zip(trained(network), start, strict=True):
         weight.set_value(value.T if id(weight) in turned else value)
-        groups[recipe.decays(name)].append(weight)
-    decay = optimizer_of(recipe, flags).weight_decay
-    return [
-        {"params": weights, "weight_decay": decay if decayed else 0.0}
-        for decayed, weights in groups.items()
-        if weights
-    ]
 
 
 def trained(network):

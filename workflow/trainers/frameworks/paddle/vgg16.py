@@ -5,7 +5,7 @@ from math import prod
 from paddle import nn
 
 from trainers.frameworks.paddle.images import Normalize
-from trainers.recipes import vgg16
+from trainers.recipes import plain, vgg16
 
 
 class VGG16(nn.Layer):
@@ -29,9 +29,9 @@ class VGG16(nn.Layer):
         dropout = 0.0 if flags.proof else vgg16.DROPOUT
         layers, inputs = [nn.Flatten()], prod(vgg16.features(flags.shape))
         for _ in range(2):
-            layers += [nn.Linear(inputs, vgg16.HIDDEN), nn.ReLU(), nn.Dropout(dropout)]
-            inputs = vgg16.HIDDEN
-        self.classify = nn.Sequential(*layers, nn.Linear(inputs, vgg16.CLASSES))
+            layers += [nn.Linear(inputs, plain.HIDDEN), nn.ReLU(), nn.Dropout(dropout)]
+            inputs = plain.HIDDEN
+        self.classify = nn.Sequential(*layers, nn.Linear(inputs, plain.CLASSES))
 
     def forward(self, images, labels):
         x = self.features(images)

@@ -9,9 +9,9 @@ import tensorflow
 from tensorflow.python.client import device_lib
 
 from trainers.contract import process
-from trainers.contract.flags import parse_flags
+from trainers.contract.rank import training
 from trainers.contract.recipe import optimizer_of
-from trainers.contract.steplog import Refused, StepLog
+from trainers.contract.steplog import Refused
 from trainers.contract.weights import digest, synthetic_batch
 from trainers.frameworks.tensorflow.inputs import on_threads
 from trainers.frameworks.tensorflow.layers import Layers
@@ -50,9 +50,7 @@ def run(recipe, model, dataset, dali):
             read.
         dali: returns, for flags, rank, world size and GPU, the tensors of a batch that DALI reads.
     """
-    flags = parse_flags(recipe)
-    log = StepLog(recipe, flags, RANK, WORLD_SIZE)
-    with log.to_the_end():
+    with training(recipe, RANK, WORLD_SIZE) as (flags, log):
         train(recipe, flags, log, make_model=model, make_dataset=dataset, make_dali=dali)
 
 

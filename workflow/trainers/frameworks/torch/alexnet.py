@@ -5,7 +5,7 @@ from math import prod
 from torch import nn
 
 from trainers.frameworks.torch.images import Normalize
-from trainers.recipes import alexnet
+from trainers.recipes import alexnet, plain
 
 
 class AlexNet(nn.Module):
@@ -25,11 +25,11 @@ class AlexNet(nn.Module):
         for _ in range(2):
             layers += [
                 nn.Dropout(dropout),
-                nn.Linear(inputs, alexnet.HIDDEN),
+                nn.Linear(inputs, plain.HIDDEN),
                 nn.ReLU(inplace=True),
             ]
-            inputs = alexnet.HIDDEN
-        self.classify = nn.Sequential(*layers, nn.Linear(inputs, alexnet.CLASSES))
+            inputs = plain.HIDDEN
+        self.classify = nn.Sequential(*layers, nn.Linear(inputs, plain.CLASSES))
 
     def forward(self, images, labels):
         return nn.functional.cross_entropy(self.classify(images), labels)

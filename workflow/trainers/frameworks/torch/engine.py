@@ -7,9 +7,9 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from trainers.contract import process
-from trainers.contract.flags import parse_flags
-from trainers.contract.recipe import optimizer_of
-from trainers.contract.steplog import Refused, StepLog
+from trainers.contract.rank import training
+from trainers.contract.recipe import decay_groups, optimizer_of
+from trainers.contract.steplog import Refused
 from trainers.contract.weights import digest, initial_weights
 from trainers.frameworks.torch.inputs import on_device, synthetic_batches
 
@@ -33,9 +33,7 @@ def run(recipe, model, batches, *, make_sgd=torch_sgd):
         batches: returns, for flags, rank, world size and device, endless batches of what is read.
         make_sgd: makes the optimizer from parameter groups, a learning rate and a momentum.
     """
-    flags = parse_flags(recipe)
-    log = StepLog(recipe, flags, RANK, WORLD_SIZE)
-    with log.to_the_end():
+    with training(recipe, RANK, WORLD_SIZE) as (flags, log):
         train(recipe, flags, log, make_model=model, make_batches=batches, make_sgd=make_sgd)
 
 
@@ -49,10 +47,10 @@ def train(recipe, flags, log, *, make_model, make_batches, make_sgd):
         data = make_batches(flags, RANK, WORLD_SIZE, device)
     data = on_device(data, device)
     network = make_model(flags)
-    groups = start_from(network, recipe, flags)
+    start_from(network, recipe, flags)
     network.to(device, memory_format=torch.channels_last)
     optimizer = make_sgd(
-        groups,
+        decay_groups(recipe, flags, network.parameters()),
         lr=recipe.learning_rate(log.global_batch),
         momentum=optimizer_of(recipe, flags).momentum,
     )
@@ -83,19 +81,11 @@ def train(recipe, flags, log, *, make_model, make_batches, make_sgd):
 
 
 def start_from(network, recipe, flags):
-    """Give a model the recipe's weights; return them in two groups, decayed and not."""
-    groups = {True: [], False: []}
+    """Give a model the recipe's weights."""
     with torch.no_grad():
         start = initial_weights(recipe, flags)
-        for weight, (name, value) in zip(network.parameters(), start, strict=True):
+        for weight, (_, value) in zip(network.parameters(), start, strict=True):
             weight.copy_(torch.from_numpy(value))
-            groups[recipe.decays(name)].append(weight)
-    decay = optimizer_of(recipe, flags).weight_decay
-    return [
-        {"params": weights, "weight_decay": decay if decayed else 0.0}
-        for decayed, weights in groups.items()
-        if weights
-    ]
 
 
 def prepare_device(flags):

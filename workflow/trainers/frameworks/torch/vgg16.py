@@ -5,7 +5,7 @@ from math import prod
 from torch import nn
 
 from trainers.frameworks.torch.images import Normalize
-from trainers.recipes import vgg16
+from trainers.recipes import plain, vgg16
 
 
 class VGG16(nn.Module):
@@ -24,12 +24,12 @@ class VGG16(nn.Module):
         inputs = prod(vgg16.features(flags.shape))
         for _ in range(2):
             layers += [
-                nn.Linear(inputs, vgg16.HIDDEN),
+                nn.Linear(inputs, plain.HIDDEN),
                 nn.ReLU(inplace=True),
                 nn.Dropout(dropout),
             ]
-            inputs = vgg16.HIDDEN
-        self.classify = nn.Sequential(*layers, nn.Linear(inputs, vgg16.CLASSES))
+            inputs = plain.HIDDEN
+        self.classify = nn.Sequential(*layers, nn.Linear(inputs, plain.CLASSES))
 
     def forward(self, images, labels):
         return nn.functional.cross_entropy(self.classify(images), labels)
