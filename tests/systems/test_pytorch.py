@@ -66,9 +66,8 @@ def test_another_model_is_refused(pytorch):
 import torch
 from trainers.frameworks.torch import engine, resnet50
 def more(network, recipe, flags, start=engine.start_from):
-    groups = start(network, recipe, flags)
+    start(network, recipe, flags)
     network.extra = torch.nn.Linear(1, 1)
-    return groups
 engine.start_from = more
 """
     answer = alone(pytorch, before=other)

@@ -28,7 +28,10 @@ SUITE = SMALL["suites"][0]
             ["oneflow+no-clip", "no variant for resnet50", "static-loss-scale"],
         ),
         ({"suites": [SUITE | {"from": "/"}]}, ["from", "'/'", "name of a file or folder"]),
-        ({"suites": [SUITE | {"from": "/dev/zero"}]}, ["from", "/dev/zero", "neither a file nor a folder"]),
+        (
+            {"suites": [SUITE | {"from": "/dev/zero"}]},
+            ["from", "/dev/zero", "neither a file nor a folder"],
+        ),
         ({"suites": [SUITE | {"from": "/proc"}]}, ["from", "/proc", "allowed: a folder of logs"]),
         ({"suites": [SUITE, SUITE]}, ["small", "twice"]),
         ({"suites": [SUITE | {"workload": "resnet51"}]}, ["resnet51", "resnet50"]),

@@ -55,9 +55,9 @@ def decay_groups(recipe, flags, weights):
         weights: the framework's own, in the recipe's order.
     """
     groups = {True: [], False: []}
-    names = iter(recipe.weight_shapes(flags.shape))
-    for weight in weights:
-        groups[recipe.decays(next(names))].append(weight)
+    # A model with more weights than names is refused when it says how many parameters it has.
+    for name, weight in zip(recipe.weight_shapes(flags.shape), weights):  # noqa: B905 - Python 3.7
+        groups[recipe.decays(name)].append(weight)
     decay = optimizer_of(recipe, flags).weight_decay
     return [
         {"params": members, "weight_decay": decay if decayed else 0.0}
