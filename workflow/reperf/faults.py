@@ -1,10 +1,15 @@
 """What is wrong with a file that people write, in one line and in their words."""
 
 from collections.abc import Mapping
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
+
+from reperf.errors import ReperfError
+
+Checked = TypeVar("Checked", bound=BaseModel)
 
 LONGEST = 120
 """Characters shown of a value, or of its place."""
@@ -22,6 +27,22 @@ PLAIN_WORDS = {
     "too_short": "at least one item",
     "tuple_type": "a list",
 }
+
+
+def checked(model: type[Checked], content: Any, name: Path | str) -> Checked:  # noqa: ANN401
+    """The content of a file as the model that says what the file may hold.
+
+    Args:
+        content: the parsed YAML or JSON.
+        name: the file's, for the message.
+
+    Raises:
+        ReperfError: the content is not valid; the message names its first fault.
+    """
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise ReperfError(f"{name}: {first_fault(error, model, content)}") from None
 
 
 def first_fault(error: ValidationError, model: type[BaseModel], content: Any) -> str:  # noqa: ANN401

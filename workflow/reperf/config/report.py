@@ -5,7 +5,7 @@ from itertools import product
 from math import prod
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from reperf.config.cluster import Cluster
 from reperf.config.data import Data
@@ -38,8 +38,7 @@ from reperf.config.words import (
     distinct,
     topology_shape,
 )
-from reperf.errors import ReperfError
-from reperf.faults import first_fault
+from reperf.faults import checked
 from reperf.systems import load_systems, load_workloads
 
 
@@ -253,7 +252,4 @@ def load_report(config: Mapping[str, Any], name: str = "configuration") -> Repor
     Raises:
         ReperfError: one line with the key, the value and what is allowed.
     """
-    try:
-        return Report.model_validate(config)
-    except ValidationError as error:
-        raise ReperfError(f"{name}: {first_fault(error, Report, config)}") from None
+    return checked(Report, config, name)

@@ -11,11 +11,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from reperf.building.code import closure
-from reperf.errors import ReperfError
-from reperf.faults import first_fault
+from reperf.faults import checked
 from reperf.files import sha256
 from reperf.systems.workloads import load_workloads
 from reperf.written import read_written
@@ -237,7 +236,4 @@ def _read(path: Path) -> System:
     described = read_written(path)
     if isinstance(described, dict):
         described["id"] = path.parent.name
-    try:
-        return System.model_validate(described)
-    except ValidationError as error:
-        raise ReperfError(f"{path}: {first_fault(error, System, described)}") from None
+    return checked(System, described, path)

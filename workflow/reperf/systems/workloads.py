@@ -10,11 +10,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from trainers.contract import recipe as contract
 
 from reperf.errors import ReperfError
-from reperf.faults import first_fault
+from reperf.faults import checked
 from reperf.written import read_written
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
@@ -137,7 +137,4 @@ def _read(path: Path) -> Workload:
     described = read_written(path)
     if isinstance(described, dict):
         described["id"] = path.stem
-    try:
-        return Workload.model_validate(described)
-    except ValidationError as error:
-        raise ReperfError(f"{path}: {first_fault(error, Workload, described)}") from None
+    return checked(Workload, described, path)
