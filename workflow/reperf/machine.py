@@ -64,7 +64,7 @@ def _best_device(report: Report) -> Literal["cpu", "cuda"]:
         (
             topology_shape(topology)[1]
             for suite in report.suites
-            for topology in report.topologies_of(suite)
+            for topology in suite.topologies_of_runs
         ),
         default=1,
     )
@@ -87,7 +87,7 @@ def check_fits(report: Report) -> None:
         what = "GPUs" if device == "cuda" else f"times {report.threads_per_device} CPU threads"
         there = f"this machine has {slots} {what}"
     for suite in report.suites:
-        for topology in report.topologies_of(suite):
+        for topology in suite.topologies_of_runs:
             wanted = topology_shape(topology)
             if wanted[0] > nodes or wanted[1] > devices:
                 raise ReperfError(

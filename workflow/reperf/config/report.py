@@ -137,7 +137,7 @@ class Report(Model):
             data = self.data_of(suite)
             if data is None or suite.input != "records":
                 continue
-            for topology in self.topologies_of(suite):
+            for topology in suite.topologies_of_runs:
                 world_size = prod(topology_shape(topology))
                 if data.parts % world_size:
                     raise ValueError(
@@ -161,10 +161,6 @@ class Report(Model):
         """The report with this suite only."""
         return self.model_copy(update={"suites": (self.suite(name),)})
 
-    def topologies_of(self, suite: Suite) -> tuple[str, ...]:
-        """The topologies on which a suite runs; none if it only measures logs."""
-        return suite.topologies if suite.entries else ()
-
     def data_of(self, suite: Suite) -> Data | None:
         """The data set that a suite reads; None where the report has none of its kind."""
         kind = load_workloads()[suite.workload].data
@@ -184,7 +180,7 @@ class Report(Model):
 
     def cells(self, suite: Suite) -> Iterator[Cell]:
         """The cells of a suite, in the order of its table."""
-        for entry, topology in product(suite.entries, self.topologies_of(suite)):
+        for entry, topology in product(suite.entries, suite.topologies_of_runs):
             yield Cell(
                 runs=tuple(
                     self._run(suite, entry, topology, repeat)

@@ -83,11 +83,12 @@ class Entry(Model):
 
     @property
     def id(self) -> str:
-        """The entry's name in paths and tables: "system" or "system+variant"."""
+        """The entry's name in paths and tables."""
         return entry_id(self.system, self.variant)
 
 
 def entry_id(system: str, variant: str | None) -> str:
+    """What names an entry in paths and tables: "system" or "system+variant"."""
     return system + (f"+{variant}" if variant else "")
 
 
@@ -99,6 +100,7 @@ EntryOrName = Annotated[Entry, BeforeValidator(_from_name, json_schema_input_typ
 
 
 def chosen_systems(systems: Any) -> Any:  # noqa: ANN401 - raw YAML
+    """A list of entries, for `all` and for one name too."""
     if systems == "all":
         return list(load_systems())
     return [systems] if isinstance(systems, str) else systems
@@ -193,6 +195,11 @@ class Suite(Model):
         description="topology that speedup is relative to; left out: the smallest of each series",
     )
 
+    @property
+    def topologies_of_runs(self) -> tuple[str, ...]:
+        """The topologies on which the suite runs; none if it only measures logs."""
+        return self.topologies if self.entries else ()
+
     @field_validator("shape")
     @classmethod
     def _shape_is_whole(cls, shape: dict[str, int], info: ValidationInfo) -> dict[str, int]:
@@ -251,7 +258,8 @@ class Suite(Model):
         return self
 
     @model_validator(mode="after")
-    def _no_run_has_two_names(self) -> Self:
+    def _variants_change_runs(self) -> Self:
+        """Check that each variant applies, and that no run is asked for under two names."""
         sizes = {entry.id: entry.batch_size or self.batch_size for entry in self.entries}
         for entry in self.entries:
             system = load_systems()[entry.system]

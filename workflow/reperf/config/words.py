@@ -49,14 +49,14 @@ def _name(text: str) -> str:
     return text
 
 
-def one_line(text: str) -> str:
+def _one_line(text: str) -> str:
     if not text.strip() or any(unicodedata.category(one) in _UNPRINTED for one in text):
         raise ValueError("allowed: one line of printed characters")
     return text
 
 
 def _path(path: Path) -> Path:
-    one_line(str(path))
+    _one_line(str(path))
     if set(str(path)) & set("{}"):  # Snakemake would take them for a wildcard
         raise ValueError("allowed: names without { and }")
     parts = [len(part.encode()) for part in path.parts]
@@ -89,6 +89,11 @@ def _known_system(system: str) -> str:
 
 
 def distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names themselves, if none appears twice.
+
+    Raises:
+        ValueError: names the first that does.
+    """
     for name, times in Counter(names).items():
         if times > 1:
             raise ValueError(f"{name} appears twice; allowed: each once")
@@ -107,8 +112,8 @@ Name = Annotated[
     WithJsonSchema({"type": "string", "pattern": f"^{NAME.pattern}$"}),
 ]
 Whole = Annotated[int, Field(ge=0, le=10**15)]  # more than any run has, and a table can hold it
-Label = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(one_line)]
-Text = Annotated[str, Field(max_length=LONGEST_TEXT), AfterValidator(one_line)]
+Label = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(_one_line)]
+Text = Annotated[str, Field(max_length=LONGEST_TEXT), AfterValidator(_one_line)]
 Texts = Annotated[tuple[Text, ...], Field(max_length=MOST_TEXTS)]
 PlainPath = Annotated[Path, AfterValidator(_path)]
 Number = Annotated[int, Strict()]  # YAML's `yes` is none, nor is "3"

@@ -54,7 +54,7 @@ class Case:
 
 def largest_shape(report: Report) -> tuple[int, int]:
     """The most nodes of any run, and the most devices per node of any run."""
-    topologies = [name for suite in report.suites for name in report.topologies_of(suite)]
+    topologies = [name for suite in report.suites for name in suite.topologies_of_runs]
     nodes, devices = zip((1, 1), *map(topology_shape, topologies), strict=True)
     return max(nodes), max(devices)
 

@@ -150,7 +150,7 @@ def gpus_of(resources: str) -> int:
 def _check_topologies(report: Report, partition: str, sizes: list[int]) -> None:
     """Refuse a topology that nodes of these sizes, in devices, cannot hold."""
     for suite in report.suites:
-        for topology in report.topologies_of(suite):
+        for topology in suite.topologies_of_runs:
             nodes, devices = topology_shape(topology)
             enough = sum(size >= devices for size in sizes)
             if enough < nodes:
