@@ -1,7 +1,7 @@
 """What the doctor asks, what it sees on each node, and what it finds: results/doctor.json."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -206,5 +206,4 @@ class Diagnosis(_Seen):
         Raises:
             pydantic.ValidationError: the file is not a diagnosis.
         """
-        content: Any = Path(path).read_bytes()
-        return cls.model_validate_json(content)
+        return cls.model_validate_json(Path(path).read_bytes())

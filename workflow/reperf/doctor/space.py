@@ -21,15 +21,16 @@ def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
     Args:
         built: as in Case.
     """
-    runs = [run for suite in report.suites for run in report.runs(suite)]
-    missing = [run for run in runs if not run.record.exists()]
-    folders = {run.data for run in runs if run.data and run.input != "folder"}
-    to_convert = [folder for folder in folders if not Path(folder, "manifest.json").exists()]
-    sets = {data.name: data for data in report.data}
+    runs = [(run, report.data_of(suite)) for suite in report.suites for run in report.runs(suite)]
+    missing = [run for run, _ in runs if not run.record.exists()]
+    converted = {run.data: data for run, data in runs if run.data and run.input != "folder"}
+    to_convert = [
+        data for folder, data in converted.items() if not Path(folder, "manifest.json").exists()
+    ]
     to_build = {load_systems()[name].environment for name, lock in built.items() if lock is None}
     return (
         len(missing) * LOG_BYTES
-        + sum(_image_bytes(sets[Path(folder).parent.name]) for folder in to_convert)
+        + sum(map(_image_bytes, to_convert))
         + len(to_build) * ENVIRONMENT_BYTES[report.resolved_device]
         + sum(EMBEDDED_BYTES for data in report.data if data.images is None)
     )

@@ -398,8 +398,8 @@ def _key(row: Row, columns: list[str]) -> tuple[str, ...]:
 
 def _key_of(record: RunRecord) -> tuple[str, ...]:
     run = record.run
-    cell = run.suite, run.system, run.variant or "", str(run.batch_size), run.topology, ""
-    return *cell, str(run.repeat)
+    named = run.identity | {"variant": run.variant or "", "source": "", "repeat": run.repeat}
+    return tuple(str(named[column]) for column in RUN_KEY)
 
 
 def _framework(system: str, environment: Environment) -> str:

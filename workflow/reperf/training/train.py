@@ -238,9 +238,9 @@ def _judge(
 def _wrong_model(run: Run, facts: dict) -> str:
     """What is wrong with the model that was trained; "" if it is the workload's."""
     expected = load_workloads()[run.workload].parameters_of(run.shape)
-    if expected is None or facts.get("parameters") == expected:
-        return ""
     said = facts.get("parameters")
+    if expected is None or said == expected:
+        return ""
     said = said if mllog.is_number(said) else "no number of"
     return f"the trainer reported {said} parameters; {run.workload} has {expected}"
 
