@@ -1,4 +1,7 @@
-"""Where results lie in the working folder: one name for each, in rules, commands and archives."""
+"""Where results lie in the working folder: one name for each, in rules, commands and archives.
+
+The published numbers that a report stands on lie beside the code, in reperf's own folder.
+"""
 
 from reperf.systems import ROOT
 

@@ -33,7 +33,6 @@ _NOISE = (
     "Conda environments: ignored",
     "Singularity containers: ignored",
 )
-_NOISE_EVENTS = (LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO)
 # From then on, this is the only information of Snakemake's that people can use.
 _STOPS = "Terminating processes"
 _NEWS = (_STOPS, "Will exit after")

@@ -37,6 +37,7 @@ from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
 from reperf.files import whole_file
 from reperf.layout import FIGURE_KINDS, FIGURE_SUFFIXES
 from reperf.measuring.tables import read_summary
+from reperf.printed import count
 from reperf.published import load_tables
 from reperf.text import printable
 
@@ -289,7 +290,7 @@ def _over(baseline: str) -> str:
 
 def _in_words(world_size: int, nodes: int) -> str:
     """A topology as people say it: "16 devices on 2 nodes"."""
-    devices = f"{world_size} device" + ("s" if world_size > 1 else "")
+    devices = count(world_size, "device")
     return f"{devices} on {nodes} nodes" if nodes > 1 else devices
 
 

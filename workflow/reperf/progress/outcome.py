@@ -8,9 +8,9 @@ from reperf.config import Suite
 from reperf.logs import mllog
 from reperf.measuring.measure import Method, measure_log
 from reperf.progress.phrases import duration, one_line
+from reperf.training.record import LARGEST_RECORD
 
 _TAIL = 64 * 1024
-_RECORD = 16 * 1024 * 1024
 
 State = tuple[int, int] | None
 """A file's time stamp in ns and its size in bytes, which differ once it is written again."""
@@ -29,7 +29,7 @@ def of_run(record: Path, log: Path, suites: Mapping[str, Suite]) -> tuple[bool, 
     """
     try:
         with record.open(encoding="utf-8") as stream:
-            said = json.loads(stream.read(_RECORD))
+            said = json.loads(stream.read(LARGEST_RECORD))
         status, reason, seconds = said["status"], said["reason"], float(said["seconds"])
         took = f" ({duration(seconds)})" if seconds else ""
         if status == "ok":

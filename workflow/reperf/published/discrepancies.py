@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from reperf.printed import count
 from reperf.published.definitions import load_definitions
 from reperf.published.numbers import published_numbers, published_repeats
 
@@ -143,7 +144,7 @@ def _medians(throughputs: list[Row], repeats: Iterable[Row]) -> Iterator[Discrep
             # two can be a whole unit off.
             apart = abs(value - middle)
             if apart > slack or (apart == slack and len(rows) % 2):
-                counted = f"{len(rows)} repeats" if len(rows) > 1 else "1 repeat"
+                counted = count(len(rows), "repeat")
                 named = f" of {rows[0].list}" if rows[0].list else ""
                 yield Discrepancy(
                     "median",

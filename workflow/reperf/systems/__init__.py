@@ -8,34 +8,21 @@ from reperf.systems.system import (
     ROOT,
     SYSTEMS,
     TRAINERS,
-    Capability,
-    Device,
     Input,
     Precision,
     System,
-    Variant,
     load_systems,
 )
-from reperf.systems.workloads import (
-    Kind,
-    Shape,
-    Workload,
-    load_workloads,
-)
+from reperf.systems.workloads import Workload, load_workloads
 
 __all__ = [
     "ENVIRONMENTS",
     "ROOT",
     "SYSTEMS",
     "TRAINERS",
-    "Capability",
-    "Device",
     "Input",
-    "Kind",
     "Precision",
-    "Shape",
     "System",
-    "Variant",
     "Workload",
     "load_systems",
     "load_workloads",
