@@ -30,7 +30,7 @@ PLAIN_WORDS = {
 
 
 def checked(model: type[Checked], content: Any, name: Path | str) -> Checked:  # noqa: ANN401
-    """The content of a file as the model that says what the file may hold.
+    """A file's content, checked against the model that says what it may hold.
 
     Args:
         content: the parsed YAML or JSON.

@@ -1,7 +1,7 @@
 """How values are printed for people; an absent value is a dash."""
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -68,20 +68,3 @@ def _column_as_printed(column: pd.Series, group: str) -> pd.Series:
         return column.astype(str)
     decimals = max(len(f"{value:.10g}".partition(".")[2]) for value in column.dropna())
     return column.map(lambda value: ABSENT if pd.isna(value) else f"{value:{group}.{decimals}f}")
-
-
-FILTERS: dict[str, Callable] = {
-    function.__name__: function
-    for function in (
-        as_printed,
-        count,
-        day_and_time,
-        gibibytes,
-        number,
-        percent,
-        plain_number,
-        published_speedup,
-        shell,
-    )
-}
-TESTS: dict[str, Callable] = {"given": pd.notna}

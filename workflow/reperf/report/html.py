@@ -4,13 +4,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER
 from reperf.layout import FIGURE_KINDS
-from reperf.printed import FILTERS, TESTS
 from reperf.report.context import Context
+from reperf.report.pages import page_environment
 from reperf.text import printable, printable_lines
 
 # The names under which style.css defines each colour for light and for dark.
@@ -25,16 +24,7 @@ def render_html(context: Context, figures: Path) -> str:
         context: what to report.
         figures: folder of the figures, as the workflow writes them.
     """
-    environment = Environment(
-        loader=PackageLoader("reperf.report"),
-        autoescape=True,
-        finalize=_shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= FILTERS | {"block": block}
-    environment.tests |= TESTS
+    environment = page_environment(block, finalize=_shown, autoescape=True)
     environment.globals["figure_kinds"] = FIGURE_KINDS
     return environment.get_template("report.html.j2").render(
         report=context,

@@ -3,11 +3,10 @@
 import re
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from reperf.printed import FILTERS, TESTS
 from reperf.report.context import Context
+from reperf.report.pages import page_environment
 from reperf.text import printable, printable_lines
 
 # What Markdown reads as markup: anywhere; at the beginning of a list, a rule or a heading; and what
@@ -23,16 +22,8 @@ def render_markdown(context: Context, figures: str) -> str:
         context: what to report.
         figures: where the figures are, relative to the document.
     """
-    environment = Environment(
-        loader=PackageLoader("reperf.report"),
-        autoescape=False,  # that is HTML's; `finalize` escapes for Markdown
-        finalize=_literal,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= FILTERS | {"code": code, "block": block}
-    environment.tests |= TESTS
+    # Jinja escapes for HTML only; for Markdown, `_literal` does.
+    environment = page_environment(block, code, finalize=_literal)
     return environment.get_template("report.md.j2").render(report=context, figures_folder=figures)
 
 

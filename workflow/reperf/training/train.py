@@ -29,7 +29,7 @@ _GAVE_UP = re.compile(
 # Snakemake sets these to the number of the machine's cores; Slurm does not.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
-_LONGEST_REASON = 500  # letters
+_LONGEST_REASON = 500  # characters
 
 
 def train(

@@ -13,6 +13,9 @@ from reperf.files import remove_partials, whole_file
 from reperf.layout import RUN_FILES, RUN_RECORD
 from reperf.training.record import FINAL, LARGEST_RECORD, RunRecord
 
+Cluster = Mapping[str, Any] | None
+"""The container and the variables of the cluster on which runs start; None on this machine."""
+
 
 def new_try(run: Path) -> Path:
     """Make the folder of the next try in a run's folder, and remove what a killed try left."""
@@ -45,10 +48,6 @@ def keep_lost(run: Path) -> bool:
     if found:
         keep(last, run)
     return found
-
-
-Cluster = Mapping[str, Any] | None
-"""The container and the variables of the cluster on which runs start; None on this machine."""
 
 
 def take_up(run: Run, trainer: str, cluster: Cluster) -> None:

@@ -1,0 +1,43 @@
+"""The Jinja environment of both forms of the report: their templates, and what these may use."""
+
+from collections.abc import Callable
+
+import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from reperf import printed
+
+_FILTERS = (
+    printed.as_printed,
+    printed.count,
+    printed.day_and_time,
+    printed.gibibytes,
+    printed.number,
+    printed.percent,
+    printed.plain_number,
+    printed.published_speedup,
+    printed.shell,
+)
+
+
+def page_environment(
+    *filters: Callable, finalize: Callable, autoescape: bool = False
+) -> Environment:
+    """What finds and fills in templates; a name that is not defined there is a fault.
+
+    Args:
+        filters: of this form of the report, beside those that all share; each by its own name.
+        finalize: makes what an expression gives fit for the page.
+        autoescape: whether to escape for HTML.
+    """
+    environment = Environment(
+        loader=PackageLoader("reperf.report"),
+        autoescape=autoescape,
+        finalize=finalize,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {one.__name__: one for one in (*_FILTERS, *filters)}
+    environment.tests["given"] = pd.notna
+    return environment
