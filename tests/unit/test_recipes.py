@@ -153,6 +153,17 @@ def test_where_there_is_no_batch_norm_every_weight_decays(recipe):
     assert all(map(recipe.decays, recipe.weight_shapes({"image_size": 224})))
 
 
+@pytest.mark.parametrize("recipe", [resnet50, vgg16])
+def test_weights_are_parted_by_their_decay_and_keep_their_order(recipe):
+    flags = flags_of(recipe.__name__.rpartition(".")[2])
+    names = list(recipe.weight_shapes(flags.shape))
+    groups = contract.decay_groups(recipe, flags, names)
+    parted = {group["weight_decay"]: group["params"] for group in groups}
+    decayed = list(filter(recipe.decays, names))
+    kept = [key for key in names if not recipe.decays(key)]
+    assert parted == {recipe.OPTIMIZER.weight_decay: decayed} | ({0.0: kept} if kept else {})
+
+
 def test_numbers_between_two_bounds_are_spread_evenly():
     drawn = weights.uniform(np.random.RandomState(1), (100, 1000), 0.5)
     assert np.abs(drawn).max() < 0.5

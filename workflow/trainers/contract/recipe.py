@@ -53,6 +53,9 @@ def decay_groups(recipe, flags, weights):
         recipe: the workload's numbers.
         flags: what parse_flags returned.
         weights: the framework's own, in the recipe's order.
+
+    Returns:
+        A dictionary of "params" and "weight_decay" for each group that has a weight.
     """
     groups = {True: [], False: []}
     # A model with more weights than names is refused when it says how many parameters it has.

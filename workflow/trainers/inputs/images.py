@@ -20,7 +20,7 @@ def check_size(shape, least):
         ValueError: the shape's image_size is below the smallest allowed.
     """
     if shape["image_size"] < least:
-        raise ValueError("image_size is {}; allowed: {} or more".format(shape["image_size"], least))
+        raise ValueError(f"image_size is {shape['image_size']}; allowed: {least} or more")
 
 
 def noise(shape, batch_size, random):

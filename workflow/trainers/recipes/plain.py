@@ -21,8 +21,8 @@ def linear_shapes(features):
     """
     sizes, inputs = {}, int(np.prod(features))
     for number, outputs in enumerate((HIDDEN, HIDDEN, CLASSES), start=1):
-        sizes["fc{}.weight".format(number)] = (outputs, inputs)
-        sizes["fc{}.bias".format(number)] = (outputs,)
+        sizes[f"fc{number}.weight"] = (outputs, inputs)
+        sizes[f"fc{number}.bias"] = (outputs,)
         inputs = outputs
     return sizes
 

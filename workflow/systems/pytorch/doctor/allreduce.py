@@ -50,7 +50,7 @@ def time_all_reduce(size, device):
         synchronize(device)
         seconds.append(time.perf_counter() - start)
         if not bool((numbers == dist.get_world_size()).all()):
-            raise RuntimeError("an all-reduce of {} bytes gave a wrong sum".format(size))
+            raise RuntimeError(f"an all-reduce of {size} bytes gave a wrong sum")
     return statistics.median(seconds[WARM_UP:])
 
 
