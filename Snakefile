@@ -7,7 +7,7 @@ min_version("9.13")
 
 CALL = SnakemakeState(workflow)
 
-# One file is the whole report: one given by --configfile replaces config.yaml, it does not add to it.
+# One file is the whole report: --configfile replaces config.yaml, it does not add to it.
 if not CALL.names_configfile:
 
     configfile: "config.yaml"

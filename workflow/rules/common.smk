@@ -7,19 +7,13 @@ import shlex
 import sys
 from pathlib import Path
 
-from reperf.reruns import rerun_command
+from reperf.building.code import check_library, code_of, seen_from_here
+from reperf.building.hold import check_folder, hold_folder
+from reperf.building.seals import Seal
 from reperf.config import TOPOLOGY, load_report
 from reperf.errors import one_line_errors
-from reperf.building.hold import check_folder, hold_folder
-from reperf.layout import (
-    ALL_MEASUREMENTS,
-    ALL_SUMMARY,
-    SUITE_MEASUREMENTS,
-    SUITE_SUMMARY,
-)
 from reperf.machine import check_fits, resolve
-from reperf.building.seals import Seal
-from reperf.building.code import check_library, code_of, seen_from_here
+from reperf.reruns import rerun_command
 from reperf.training.slurm import (
     cancel_left_over,
     check_cluster,
@@ -139,8 +133,9 @@ def say_last(line):
 
 
 onerror:
-    lost = CALL.failed_jobs("train")
-    if any([keep_lost(Path(job.output.record).parent) for job in lost]):
+    failed = CALL.failed_jobs("train")
+    # A list, because every one of them is kept, not only the first.
+    if any([keep_lost(Path(job.output.record).parent) for job in failed]):
         say_last(
             "reperf: runs were lost; repeat the command to put them into the report"
         )

@@ -1,5 +1,6 @@
 # The last word: everything is built, and every cell is measured or its absence is explained.
 
+from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY
 from reperf.text import printable
 
 if CALL.is_main and (left_out := REPORT.left_out()):

@@ -26,11 +26,9 @@ def what_is_read(run):
     """What must exist before a run reads its input: record parts, images, or nothing."""
     if run.data is None:
         return []
-    return (
-        images_of(SET_OF[run.suite])
-        if run.input == "folder"
-        else f"{run.data}/manifest.json"
-    )
+    if run.input == "folder":
+        return images_of(SET_OF[run.suite])
+    return f"{run.data}/manifest.json"
 
 
 def images_of_set(wildcards):

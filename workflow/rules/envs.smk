@@ -5,9 +5,10 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from reperf.systems.environments import RECORD, why_build
+from reperf.errors import one_line_errors
 from reperf.files import whole_file
 from reperf.systems import load_systems
+from reperf.systems.environments import RECORD, why_build
 
 
 # Snakemake would train runs again because their environment is newer than they are, or missing. But

@@ -1,5 +1,12 @@
 # From logs to numbers: one process per suite measures all of its runs and logs.
 
+from reperf.errors import one_line_errors
+from reperf.layout import (
+    ALL_MEASUREMENTS,
+    ALL_SUMMARY,
+    SUITE_MEASUREMENTS,
+    SUITE_SUMMARY,
+)
 from reperf.measuring.found_logs import files_of
 from reperf.measuring.log_sources import check_sources
 

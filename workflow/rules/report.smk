@@ -1,7 +1,7 @@
 # What people read: one HTML file and one Markdown file.
 
 from reperf.doctor.diagnosis import DIAGNOSIS
-from reperf.layout import figures_of
+from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, figures_of
 
 
 def diagnosis_if_made(wildcards):

@@ -4,9 +4,9 @@ import json
 from functools import cache
 
 from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
+from reperf.systems import load_systems
 from reperf.training.slurm import resources_of_run
 from reperf.training.tries import not_as_planned, take_up
-from reperf.systems import load_systems
 
 # As read back from JSON: that is how runs get it, and how their records hold it.
 CLUSTER = json.loads(json.dumps(REPORT.cluster and REPORT.cluster.of_launch()))
