@@ -46,8 +46,8 @@ def run(recipe, model, batches, *, settings=PLAIN):
         model: makes, from flags and device, a HybridBlock that takes a batch and returns its mean
             loss, [1]; its trainable parameters have the order and the sizes of the recipe's
             weight_shapes, except that filters are in the device's layout of images.
-        batches: returns, for flags, rank, world size and device, endless batches of what is read,
-            on the device.
+        batches: reads data: returns, for flags, rank, world size and device, endless batches on the
+            device.
         settings: what the system sets, whatever it trains.
     """
     with training(recipe, RANK, WORLD_SIZE) as (flags, log):

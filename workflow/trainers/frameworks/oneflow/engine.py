@@ -32,8 +32,8 @@ def train(recipe, flags, log, *, make_model, make_batches):
             losses [n], split evenly over the ranks; their mean is the loss. Its parameters have the
             order and the sizes of the recipe's weight_shapes, except that filters have their
             channels last if images do.
-        make_batches: makes, from flags, rank and world size, a module that returns the batch of
-            all ranks, of what is read.
+        make_batches: makes, from flags, rank and world size, a module that reads data and returns
+            the batch of all ranks.
     """
     scaler = make_scaler(recipe, flags)
     prepare_device(flags)

@@ -24,8 +24,8 @@ def train(recipe, flags, log, *, make_model, make_batches):
         make_model: makes, from the flags and a layout, "NCHW" or "NHWC", a layer that takes a batch
             and returns its mean loss; its trained parameters have the order and the sizes of the
             recipe's weight_shapes, except that nn.Linear's are transposed.
-        make_batches: returns, for flags, rank, world size and the GPU's number or None, endless
-            batches of what is read, on the device.
+        make_batches: reads data: returns, for flags, rank, world size and the GPU's number or None,
+            endless batches on the device.
     """
     paddle.disable_signal_handler()  # it gets in the way of others
     abort_late()

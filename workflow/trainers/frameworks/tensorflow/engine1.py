@@ -46,8 +46,7 @@ def run(recipe, model, dataset, dali):
         recipe: the workload's numbers, a module of trainers.recipes.
         model: makes, from the flags and Layers, a callable that takes a batch and returns its mean
             loss.
-        dataset: returns, for flags, rank and world size, a tf.data.Dataset of batches of what is
-            read.
+        dataset: reads data: returns, for flags, rank and world size, a tf.data.Dataset of batches.
         dali: returns, for flags, rank, world size and GPU, the tensors of a batch that DALI reads.
     """
     with training(recipe, RANK, WORLD_SIZE) as (flags, log):

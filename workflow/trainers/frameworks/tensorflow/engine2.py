@@ -42,8 +42,7 @@ def run(recipe, model, dataset):
         recipe: the workload's numbers, a module of trainers.recipes.
         model: makes, from the flags and Layers, a callable that takes a batch and returns its mean
             loss.
-        dataset: returns, for flags, rank and world size, a tf.data.Dataset of batches of what is
-            read.
+        dataset: reads data: returns, for flags, rank and world size, a tf.data.Dataset of batches.
     """
     flags = parse_flags(recipe)
     logs = [StepLog(recipe, flags, rank, WORLD_SIZE) for rank in RANKS]

@@ -30,7 +30,7 @@ def run(recipe, model, batches, *, make_sgd=torch_sgd):
         recipe: the workload's numbers, a module of trainers.recipes.
         model: makes, from the flags, a module that takes a batch and returns its mean loss; its
             parameters have the order and the sizes of the recipe's weight_shapes.
-        batches: returns, for flags, rank, world size and device, endless batches of what is read.
+        batches: reads data: returns, for flags, rank, world size and device, endless batches.
         make_sgd: makes the optimizer from parameter groups, a learning rate and a momentum.
     """
     with training(recipe, RANK, WORLD_SIZE) as (flags, log):
