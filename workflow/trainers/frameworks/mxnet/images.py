@@ -6,8 +6,8 @@ from mxnet.gluon import nn
 from trainers.inputs import images
 
 
-def is_nvidias(device):
-    """Whether NVIDIA's build of MXNet trains here on a GPU: it has its own kernels."""
+def has_nvidias_kernels(device):
+    """Whether this is NVIDIA's build of MXNet and a GPU, for which alone it has kernels."""
     return device.device_type == "gpu" and hasattr(mx.nd, "BatchNormAddRelu")
 
 
@@ -17,7 +17,7 @@ def layout_on(device):
     NVIDIA's kernels for Tensor Cores want channels last; with that layout, other builds' batch norm
     is slow, and missing on a CPU.
     """
-    return "NHWC" if is_nvidias(device) else "NCHW"
+    return "NHWC" if has_nvidias_kernels(device) else "NCHW"
 
 
 def axes_from(layout, device):

@@ -7,7 +7,7 @@ container's on a GPU.
 import mxnet as mx
 from mxnet.gluon import nn
 
-from trainers.frameworks.mxnet.images import Normalize, is_nvidias, layout_on
+from trainers.frameworks.mxnet.images import Normalize, has_nvidias_kernels, layout_on
 from trainers.recipes import resnet50
 
 ONEDNN = any(
@@ -84,7 +84,7 @@ class Layers:
 
     def __init__(self, device):
         self._on_cpu = device.device_type == "cpu"
-        self._nvidia = is_nvidias(device)
+        self._nvidia = has_nvidias_kernels(device)
         self.layout = layout_on(device)
         self._settings = {
             "axis": self.layout.index("C"),
