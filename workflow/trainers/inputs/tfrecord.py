@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from trainers.contract.steplog import Refused
+from trainers.inputs.parts import even_parts
 
 
 class Records:
@@ -16,14 +17,10 @@ class Records:
     """
 
     def __init__(self, folder, rank, world_size):
-        parts = sorted(path for path in Path(folder).glob("part-*") if not path.suffix)
-        if not parts or len(parts) % world_size:
-            raise Refused(
-                f"{folder}: {len(parts)} parts for {world_size} ranks; allowed: a multiple of them"
-            )
+        parts = even_parts(folder, world_size)[rank::world_size]
         self._parts = []
         places = []
-        for number, path in enumerate(parts[rank::world_size]):
+        for number, path in enumerate(parts):
             with path.open("rb") as stream:
                 content = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
             self._parts.append((path, content))

@@ -1,13 +1,12 @@
 """Batches for OneFlow's graphs: modules that return the batch of all ranks, split over them."""
 
-from pathlib import Path
-
 import oneflow as flow
 from oneflow import nn
 
 from trainers.contract.steplog import Refused
 from trainers.contract.weights import synthetic_batch
 from trainers.inputs.images import AREA, ASPECT
+from trainers.inputs.parts import even_parts
 
 SPLIT = flow.sbp.split(0)
 
@@ -42,12 +41,7 @@ class RecordImages(nn.Module):
             raise Refused(
                 f"OneFlow does not read --input {flags.input}; allowed: ofrecord, synthetic"
             )
-        parts = [path for path in Path(flags.data).glob("part-*") if not path.suffix]
-        if not parts or len(parts) % world_size:
-            raise Refused(
-                f"{flags.data}: {len(parts)} parts for {world_size} ranks; "
-                "allowed: a multiple of them"
-            )
+        parts = even_parts(flags.data, world_size)
         self.device = flags.device
         size, seed = flags.shape["image_size"], flags.seed
         everywhere = {

@@ -1,11 +1,9 @@
 """Batches for TensorFlow 2 and 1.15: TFRecords through tf.data, or through DALI."""
 
-from pathlib import Path
-
 import tensorflow as tf
 
-from trainers.contract.steplog import Refused
 from trainers.inputs.images import AREA, ASPECT
+from trainers.inputs.parts import even_parts
 
 IMAGE, LABEL = "image/encoded", "image/class/label"
 SHUFFLED = 1024  # records
@@ -25,11 +23,7 @@ def tfrecord_images(flags, rank, world_size):
     Raises:
         Refused: the parts cannot be shared equally.
     """
-    parts = sorted(str(path) for path in Path(flags.data).glob("part-*") if not path.suffix)
-    if not parts or len(parts) % world_size:
-        raise Refused(
-            f"{flags.data}: {len(parts)} parts for {world_size} ranks; allowed: a multiple of them"
-        )
+    parts = even_parts(flags.data, world_size)[rank::world_size]
     seed = flags.seed + rank
     size = flags.shape["image_size"]
 
@@ -43,7 +37,7 @@ def tfrecord_images(flags, rank, world_size):
         return image, fields[LABEL] - 1  # in ImageNet's TFRecords 0 is the background
 
     return (
-        tf.data.TFRecordDataset(parts[rank::world_size])
+        tf.data.TFRecordDataset(list(map(str, parts)))
         .repeat()
         .shuffle(SHUFFLED, seed)
         .map(load, flags.threads)
