@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,6 +88,15 @@ class Benchmark:
             text=True,
             timeout=timeout,
         )
+
+    def trainers(self) -> list[psutil.Process]:
+        """The processes that train in this folder, on whatever node."""
+        return [
+            process
+            for process in psutil.process_iter(["cwd", "cmdline"])
+            if process.info["cwd"] == str(self.folder)
+            and any("resnet50.py" in word for word in process.info["cmdline"] or ())
+        ]
 
     def planned(self, *arguments: str) -> dict[str, int]:
         """The jobs that a call would run: rule name -> count, without `all`."""

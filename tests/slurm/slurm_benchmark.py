@@ -16,15 +16,7 @@ import yaml
 from cluster import ClusterError, SlurmCluster, wait_for
 from small_benchmark import SMALL, Benchmark, new_benchmark
 
-SUITE = {
-    "name": "small",
-    "workload": "resnet50",
-    "precision": "fp32",
-    "batch_size": 2,
-    "shape": {"image_size": 32},
-    "input": "synthetic",
-    "systems": ["pytorch"],
-}
+SUITE = SMALL["suites"][0] | {"input": "synthetic"}
 LONG = 100  # seconds that a run may need before it can be disturbed, on a busy machine
 
 
@@ -99,15 +91,6 @@ class SlurmBenchmark(Benchmark):
         jobs = self.cluster.ask("squeue", "--noheader", "--states=running", "--format=%i %k")
         (job,) = [line.split()[0] for line in jobs if line.endswith(f"_{topology}_{repeat}")]
         return job
-
-    def trainers(self) -> list[psutil.Process]:
-        """The processes that train in this folder, on whatever node."""
-        return [
-            process
-            for process in psutil.process_iter(["cwd", "cmdline"])
-            if process.info["cwd"] == str(self.folder)
-            and any("resnet50.py" in word for word in process.info["cmdline"] or ())
-        ]
 
     def rank(self, topology: str, rank: int) -> psutil.Process:
         """The process of one rank, once it trains."""

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
-import psutil
 from small_benchmark import SMALL, Benchmark
 
 ONE_RUN = [SMALL["suites"][1] | {"systems": ["pytorch"]}]
@@ -53,16 +52,6 @@ def wait_for(log: Path, pattern: str, seconds: float = 120) -> re.Match:
             return found
         time.sleep(0.05)
     raise AssertionError(f"{pattern!r} never came in {log}")
-
-
-def trainers_of(benchmark: Benchmark) -> list[psutil.Process]:
-    """The processes that work in the benchmark's folder and train."""
-    return [
-        process
-        for process in psutil.process_iter(["cwd", "cmdline"])
-        if process.info["cwd"] == str(benchmark.folder)
-        and any("resnet50.py" in word for word in process.info["cmdline"] or ())
-    ]
 
 
 def cell(benchmark: Benchmark) -> pd.Series:
@@ -114,7 +103,7 @@ def test_a_rank_that_hangs_is_named(benchmark: Benchmark):
     # Rank 0 waits for rank 1 in the same iteration, or in the next one.
     assert re.search(r"(rank 1 of 2 was|all 2 ranks were) last heard of at it", record["reason"])
     assert [one["rank"] for one in record["last_heard"]] == [0, 1]
-    assert not trainers_of(benchmark)
+    assert not benchmark.trainers()
 
 
 def test_a_rank_that_is_killed_fails_the_run(benchmark: Benchmark):
@@ -130,7 +119,7 @@ def test_a_rank_that_is_killed_fails_the_run(benchmark: Benchmark):
     assert "small-synthetic/pytorch/1n2g" in output
     assert read_record(run)["status"] == "failed"
     assert "SIGKILL" in read_record(run)["reason"]
-    assert not trainers_of(benchmark)
+    assert not benchmark.trainers()
 
 
 def test_out_of_memory_is_a_result(benchmark: Benchmark):
@@ -165,9 +154,9 @@ def test_a_killed_workflow_leaves_no_trainer_and_resumes(finished_benchmark: Ben
         wait_for(run / "tries/1/train.log", "started on")
         snakemake.send_signal(signal.SIGKILL)
     end = time.monotonic() + 60
-    while trainers_of(benchmark) and time.monotonic() < end:
+    while benchmark.trainers() and time.monotonic() < end:
         time.sleep(0.1)
-    assert not trainers_of(benchmark)
+    assert not benchmark.trainers()
     assert not (run / "run.json").exists()
 
     answer = benchmark.snakemake()
@@ -183,7 +172,7 @@ def test_a_run_that_ends_because_its_workflow_is_told_to_is_no_failed_run(benchm
         wait_for(run / "tries/1/train.log", "started on")
         os.killpg(snakemake.pid, signal.SIGTERM)
         snakemake.communicate(timeout=120)
-    assert not trainers_of(benchmark)
+    assert not benchmark.trainers()
     assert "stopped from outside: SIGTERM" in read_record(run / "tries/1")["reason"]
     assert not (run / "run.json").exists()  # the next call trains again
 
@@ -198,7 +187,7 @@ def test_two_workflows_do_not_measure_in_one_folder(benchmark: Benchmark):
         assert f"in use by process {first.pid}" in second.stdout
         os.killpg(first.pid, signal.SIGINT)
         first.communicate(timeout=60)
-    assert not trainers_of(benchmark)
+    assert not benchmark.trainers()
 
 
 def test_a_full_disk_is_one_line_and_loses_nothing(benchmark: Benchmark, new_disk):
@@ -211,4 +200,4 @@ def test_a_full_disk_is_one_line_and_loses_nothing(benchmark: Benchmark, new_dis
     assert "No space left on device" in answer.stdout
     assert "Traceback" not in answer.stdout
     assert not (first_run(benchmark) / "run.json").exists()
-    assert not trainers_of(benchmark)
+    assert not benchmark.trainers()

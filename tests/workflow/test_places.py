@@ -11,18 +11,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from small_benchmark import ROOT, Benchmark, new_benchmark
+from small_benchmark import ROOT, SMALL, Benchmark, new_benchmark
 from stand_in import add_stand_in
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 NAMES = ("one", "other")
 MEASURED = "results/suites/stand-ins/measurements.csv"
-SUITE = {
+SUITE = SMALL["suites"][0] | {
     "name": "stand-ins",
-    "workload": "resnet50",
-    "precision": "fp32",
-    "batch_size": 2,
-    "shape": {"image_size": 32},
     "input": "synthetic",
     "topologies": ["1n1g"],
     "systems": list(NAMES),
