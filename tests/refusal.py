@@ -1,9 +1,12 @@
-"""What a test does on a machine that lacks what it needs."""
+"""How a test is skipped where it cannot run, and how it asks for a refusal in one line."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 import pytest
+from reperf.errors import ReperfError
 
 
 def cannot_run(need: str) -> NoReturn:
@@ -15,3 +18,12 @@ def cannot_run(need: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(f"needs {need}")
     pytest.skip(f"needs {need} (never skipped in CI, which has it)")
+
+
+@contextmanager
+def refused_in_one_line(start: str) -> Iterator[pytest.ExceptionInfo[ReperfError]]:
+    """Within this, something is refused; the refusal is one line that begins with `start`."""
+    with pytest.raises(ReperfError) as refusal:
+        yield refusal
+    assert str(refusal.value).startswith(start)
+    assert len(str(refusal.value).splitlines()) == 1

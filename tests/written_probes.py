@@ -2,8 +2,10 @@
 
 from reperf.config import Report, load_report
 from reperf.doctor.case import Case
+from reperf.doctor.checks import find
 from reperf.doctor.diagnosis import (
     AllReduce,
+    Diagnosis,
     EnvironmentState,
     FabricPort,
     GpuState,
@@ -136,6 +138,19 @@ def case(
         all_reduce=all_reduce,
         built={"pytorch": LOCK},
         needed_bytes=needed_bytes,
+    )
+
+
+def diagnosis(*ill: Probe) -> Diagnosis:
+    """What the doctor finds on those nodes."""
+    one = case(*ill)
+    return Diagnosis(
+        profile="slurm",
+        configfile="config.yaml",
+        made="2026-11-21T08:15:02+00:00",
+        findings=find(one),
+        visits=one.visits,
+        all_reduce=one.all_reduce,
     )
 
 

@@ -1,10 +1,10 @@
 """No module of the library needs itself, by however many others and wherever it imports them."""
 
-import ast
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from reperf.building.code import PACKAGE
+from test_code import imported
 
 
 def modules_below(folder: Path) -> dict[str, Path]:
@@ -20,15 +20,8 @@ def imported_by(name: str, path: Path, modules: dict[str, Path]) -> set[str]:
 
     To import a module of another package is to run that package's `__init__.py` first.
     """
-    named: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.Import):
-            named.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{path}: a relative import"
-            named.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
     found: set[str] = set()
-    for one in named & modules.keys():
+    for one in imported(path) & modules.keys():
         parts = one.split(".")
         above = {".".join(parts[:depth]) for depth in range(1, len(parts))}
         found |= {one} | {package for package in above if not f"{name}.".startswith(f"{package}.")}

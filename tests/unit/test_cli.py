@@ -20,7 +20,7 @@ from reperf.doctor.screen import show
 from reperf.measuring.measure import Measurement
 from reperf.measuring.tables import MEASUREMENTS, write_table
 from rich.console import Console
-from test_doctor import diagnosis
+from written_probes import diagnosis
 
 LOG = Path(__file__).parents[1] / "data" / "logs" / "oneflow_resnet50_2n8g_b128_fp32.log"
 REPERF = Path(sys.executable).with_name("reperf")

@@ -70,6 +70,7 @@ def imported(source: Path) -> set[str]:
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{source}: a relative import"
             names.add(node.module)
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
     return names

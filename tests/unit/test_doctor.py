@@ -27,6 +27,7 @@ from written_probes import (
     PORT,
     PROBE,
     case,
+    diagnosis,
     with_gpu,
     with_part,
 )
@@ -261,18 +262,6 @@ def test_fabric_ports_are_read_as_the_kernel_shows_them(tmp_path):
     assert (found.device, found.port, found.active) == ("mlx5_2", 1, True)
     assert (found.gigabits, found.link) == (200, "InfiniBand")
     assert hardware.fabric_ports(tmp_path / "nowhere") == ()
-
-
-def diagnosis(*ill) -> Diagnosis:
-    one = case(*ill)
-    return Diagnosis(
-        profile="slurm",
-        configfile="config.yaml",
-        made="2026-11-21T08:15:02+00:00",
-        findings=find(one),
-        visits=one.visits,
-        all_reduce=one.all_reduce,
-    )
 
 
 def test_a_diagnosis_is_read_as_it_was_written(tmp_path):

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from reperf.errors import ReperfError
+from refusal import refused_in_one_line
 from reperf.systems import ROOT, SYSTEMS, TRAINERS, System, load_systems, load_workloads, system
 
 
@@ -160,7 +160,5 @@ def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path
     ],
 )
 def test_a_folder_that_says_it_wrong_is_named_in_one_line(folder: Path, text: str, fault: str):
-    with pytest.raises(ReperfError) as refusal:
+    with refused_in_one_line(f"{folder}/mine/system.yaml: {fault}"):
         load_from(folder, text)
-    assert str(refusal.value).startswith(f"{folder}/mine/system.yaml: {fault}")
-    assert len(str(refusal.value).splitlines()) == 1

@@ -1,32 +1,23 @@
 """What the report says of what `reperf doctor` found."""
 
-from reperf.doctor.checks import find
 from reperf.doctor.diagnosis import Diagnosis
 from reperf.report.context import gather
 from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
-from written_probes import case, with_part
+from written_probes import diagnosis, with_part
 
 HOSTILE = "<script>alert('x')</script> | **bold**"
 
 
-def rendered(benchmark, diagnosis) -> tuple[str, str]:
+def rendered(benchmark, made) -> tuple[str, str]:
     context = gather(
-        benchmark.report, benchmark.records, benchmark.measurements, benchmark.summary, diagnosis
+        benchmark.report, benchmark.records, benchmark.measurements, benchmark.summary, made
     )
     return render_html(context, benchmark.figures), render_markdown(context, "figures")
 
 
 def diagnosis_of_an_ill_node() -> Diagnosis:
-    one = case(with_part("host", cpu=HOSTILE))
-    return Diagnosis(
-        profile="slurm",
-        configfile="config.yaml",
-        made="2026-11-21T08:15:02+00:00",
-        findings=find(one),
-        visits=one.visits,
-        all_reduce=one.all_reduce,
-    )
+    return diagnosis(with_part("host", cpu=HOSTILE))
 
 
 def test_the_environment_part_shows_every_finding(big_benchmark):
@@ -54,7 +45,7 @@ def test_a_report_without_a_diagnosis_does_not_speak_of_one(big_benchmark):
 
 
 def test_the_frameworks_have_their_heading_whether_the_doctor_was_asked_or_not(big_benchmark):
-    for diagnosis in (None, diagnosis_of_an_ill_node()):
-        html, markdown = rendered(big_benchmark, diagnosis)
+    for made in (None, diagnosis_of_an_ill_node()):
+        html, markdown = rendered(big_benchmark, made)
         assert "\n### Frameworks\n\n| system |" in markdown
         assert html.count("<h3>Frameworks</h3>") == 1
