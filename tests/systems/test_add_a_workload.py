@@ -29,7 +29,7 @@ def followed(tmp_path, built_environments) -> Benchmark:
 
 
 @pytest.mark.every_system
-def test_a_fourth_workload_is_data_a_recipe_and_a_short_file_a_framework(followed):
+def test_a_new_workload_is_data_a_recipe_and_a_short_file_per_framework(followed):
     answer = followed.snakemake("--configfile", "local/softmax.yaml")
     assert answer.returncode == 0, answer.stdout
     summary = pd.read_csv(followed.folder / "results/summary.csv")

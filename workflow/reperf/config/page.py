@@ -65,6 +65,8 @@ def _allowed(field: dict[str, Any]) -> str:
             words = f"keys, see [below](#{_LINKS[reference]})"
         case {"anyOf": choices}:
             words = " or ".join(_allowed(one) for one in choices if one != {"type": "null"})
+        case {"const": value}:
+            words = f"`{value}`"
         case {"enum": values}:
             words = ", ".join(f"`{value}`" for value in values)
         case {"type": "array", "items": items}:
