@@ -73,8 +73,6 @@ def _allowed(field: dict[str, Any]) -> str:
             words = f"list: {_allowed(items)}"
         case {"type": "integer", "minimum": least, "maximum": most}:
             words = f"whole number, {least:,} to {most:,}"
-        case {"type": "integer", "minimum": least}:
-            words = f"whole number, {least} or more"
         case {"type": "boolean"}:
             words = "`true`, `false`"
         case {"type": "object", "additionalProperties": {"type": "integer"}}:
