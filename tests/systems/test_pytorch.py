@@ -185,15 +185,50 @@ from trainers.inputs import jpegs
 jpeg = open({str(path)!r}, "rb").read()
 height, width = 300, 260
 jpegs._random_part = lambda *_: (100, 40, height, width)
-print(json.dumps([jpegs.random_crop(jpeg, size, np.random.default_rng(seed)).tolist()
-                  for size in (32, 64, 224) for seed in (0, 5)]))""")
+def crop(size, flipped):
+    out = np.empty((size, size, 3), np.uint8)
+    jpegs.random_crop(jpeg, [flipped] + [0.5] * (jpegs.DRAWS - 1), out)
+    return out.tolist()
+print(json.dumps([[crop(size, flipped) for size in (32, 64, 224)] for flipped in (0.9, 0.1)]))""")
     part = simplejpeg.decode_jpeg(path.read_bytes())[100:400, 40:300]
-    for crop in map(np.array, crops):
-        quarters = [block_means(image, 4) for image in (part, crop)]
-        error = min(
-            np.abs(quarters[0] - view).max() for view in (quarters[1], quarters[1][:, ::-1])
-        )
-        assert error < 8  # of 255
+    for views, turn in zip(crops, (1, -1), strict=True):
+        for crop in map(np.array, views):
+            error = block_means(part, 4) - block_means(crop[:, ::turn], 4)
+            assert np.abs(error).max() < 8  # of 255
+
+
+def test_parts_of_images_have_the_areas_and_shapes_that_are_asked_for_and_lie_anywhere(pytorch):
+    """Source of the limits: Szegedy et al., Going Deeper with Convolutions (2014), section 6."""
+    parts = pytorch.answer("""
+import json, numpy as np
+from trainers.inputs import jpegs
+drawn = np.random.default_rng(1).random((4000, jpegs.DRAWS))[:, 1:].tolist()
+print(json.dumps([jpegs._random_part(375, 500, one) for one in drawn]))""")
+    top, left, height, width = np.array(parts).T
+    assert top.min() == left.min() == 0
+    assert (top + height).max() == 375
+    assert (left + width).max() == 500
+    share, shape = height * width / (375 * 500), width / height
+    assert share.min() == pytest.approx(0.08, abs=0.005)
+    assert share.max() > 0.9
+    assert (shape.min(), shape.max()) == pytest.approx((3 / 4, 4 / 3), abs=0.01)
+    assert np.log(shape).mean() == pytest.approx(0, abs=0.05)  # wide ones fit more often
+
+
+def test_a_record_without_an_image_is_refused(pytorch, tfrecord, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(tfrecord, other)
+    part = (other / "part-00000").read_bytes()
+    (other / "part-00000").write_bytes(part.replace(b"image/encoded", b"image/unknown"))
+    message = pytorch.answer(f"""
+import json
+from trainers.contract.steplog import Refused
+from trainers.inputs.tfrecord import Records
+try:
+    print(Records({str(other)!r}, 0, 1).read(0))
+except Refused as error:
+    print(json.dumps(str(error)))""")
+    assert message.startswith(f"{other}/part-00000 at byte 0: no image; allowed: an Example")
 
 
 def block_means(image, blocks: int):

@@ -373,12 +373,14 @@ def test_a_run_resolves_what_its_suite_and_entry_say():
         seed=5,
         device="cpu",
         threads_per_device=3,
+        loader_threads=5,
         suites=[
             SUITE | {"systems": [{"system": "pytorch", "variant": "compile", "batch_size": 8}]}
         ],
     )
     run = load_report(config).run("small", "pytorch+compile", "1n1g", "2")
-    assert (run.batch_size, run.global_batch, run.threads) == (8, 8, 3)
+    assert (run.batch_size, run.global_batch) == (8, 8)
+    assert (run.threads, run.loader_threads) == (3, 5)
     assert (run.seed, run.repeat, run.entry) == (6, 2, "pytorch+compile")
     assert (run.input, run.data) == ("tfrecord", "data/embedded/tfrecord")
     assert run.folder == Path("results/runs/small/pytorch+compile/1n1g/2")

@@ -51,6 +51,12 @@ def test_a_run_asks_for_its_nodes_and_devices():
     }
 
 
+@pytest.mark.parametrize(("more", "cpus"), [({}, 16), ({"loader_threads": 6}, 48)])
+def test_a_run_has_cpus_for_its_loaders(more: dict[str, int], cpus: int):
+    of = report(cpus_per_device=2)
+    assert resources("4n8g", of.model_copy(update=more))["cpus_per_task"] == cpus
+
+
 def test_what_the_configuration_says_is_asked_for():
     asked = resources(
         "1n1g",

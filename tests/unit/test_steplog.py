@@ -40,6 +40,24 @@ def make_log(rank: int = 0, world_size: int = 2, more: tuple[str, ...] = ()) -> 
     return steplog.StepLog(resnet50, parse_flags(resnet50, [*FLAGS, *more]), rank, world_size)
 
 
+@pytest.mark.parametrize(
+    ("flags", "threads"),
+    [
+        (["--threads", "3", "--devices-per-node", "2"], 3),
+        (["--loader-threads", "5"], 5),
+        (["--device", "cuda", "--devices-per-node", "4"], 10),
+        (["--device", "cuda"], 16),
+        (["--device", "cuda", "--devices-per-node", "64"], 1),
+        (["--device", "cuda", "--loader-threads", "20"], 20),
+    ],
+)
+def test_a_gpus_loader_has_its_share_of_the_cores_but_no_more_than_sixteen(
+    flags: list[str], threads: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("trainers.contract.flags.usable_cores", lambda: 40)
+    assert parse_flags(resnet50, [*FLAGS, *flags]).loader_threads == threads
+
+
 def events(text: str) -> list[dict]:
     mark = ":::MLLOG "
     lines = [line for line in text.splitlines() if line.startswith(mark)]

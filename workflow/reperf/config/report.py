@@ -62,6 +62,13 @@ class Report(Model):
     threads_per_device: Number = Field(
         1, ge=1, le=MOST_PROCESSES, description="CPU threads per training process"
     )
+    loader_threads: Number | None = Field(
+        None,
+        ge=1,
+        le=MOST_PROCESSES,
+        description="CPU threads per device that read and decode; left out: on the CPU "
+        "`threads_per_device`, on GPUs a node's CPUs over its devices, at most 16",
+    )
     time_limit: Number = TIME_LIMIT
     data: Annotated[
         tuple[Data, ...],
@@ -178,6 +185,12 @@ class Report(Model):
             raise ValueError("the device is still auto: reperf.machine.resolve decides it")
         return self.device
 
+    @property
+    def cpus_per_device(self) -> int:
+        """The CPUs that a run asks the cluster for, for each of its devices."""
+        asked = self.cluster.cpus_per_device if self.cluster else 1
+        return max(asked, self.threads_per_device, self.loader_threads or 1)
+
     def cells(self, suite: Suite) -> Iterator[Cell]:
         """The cells of a suite, in the order of its table."""
         for entry, topology in product(suite.entries, suite.topologies_of_runs):
@@ -234,6 +247,7 @@ class Report(Model):
             data=data and data.folder(read),
             device=self.resolved_device,
             threads=self.threads_per_device,
+            loader_threads=self.loader_threads,
             seed=self.seed + repeat - 1,
         )
 

@@ -31,6 +31,9 @@ class Run(Model):
     data: str | None = Field(description="folder of the samples, None when synthetic")
     device: Literal["cpu", "cuda"]
     threads: Whole = Field(description="CPU threads per device")
+    loader_threads: Whole | None = Field(
+        None, description="CPU threads per device that read and decode; None: the trainer decides"
+    )
     seed: Whole
 
     @model_validator(mode="before")

@@ -50,7 +50,7 @@ class Partition:
 
     def __init__(self, report: Report, cluster: Cluster) -> None:
         devices = largest_shape(report)[1]
-        cpus = devices * max(cluster.cpus_per_device, report.threads_per_device)
+        cpus = devices * report.cpus_per_device
         self._partition = cluster.partition
         self._options = [
             f"--immediate={WAIT_SECONDS}",

@@ -104,6 +104,11 @@ class RunRecord(BaseModel):
     exit_code: int | None
     last_heard: tuple[LastHeard, ...] = ()
     peak_memory_bytes: tuple[int, ...] = Field((), description="per device, as the trainer said")
+    loader_threads: int | None = Field(
+        None,
+        description="threads per device that read and decode, in the trainer's own process, "
+        "as it said",
+    )
     power: Power | None = None
     log_sha256: str
 

@@ -64,8 +64,7 @@ def resources_of_run(report: Report) -> dict[str, Any]:
         return topology_shape(wildcards.topology)[0]
 
     def cpus(wildcards: Any) -> int:  # noqa: ANN401
-        devices = topology_shape(wildcards.topology)[1]
-        return devices * max(cluster.cpus_per_device, report.threads_per_device)
+        return topology_shape(wildcards.topology)[1] * report.cpus_per_device
 
     def options(wildcards: Any) -> str:  # noqa: ANN401
         devices = topology_shape(wildcards.topology)[1]

@@ -141,6 +141,7 @@ def _try_once(
             "exit_code": outcome.exit_code,
             "last_heard": outcome.last_heard,
             "peak_memory_bytes": peak_memory(run, facts),
+            "loader_threads": loader_threads(facts),
             "power": meter
             and power_of_window(meter, window, mllog.read_ends(log, window), place.nodes[0]),
             "log_sha256": sha256(log),
@@ -182,8 +183,11 @@ def trainer_flags(run: Run, system: System) -> list[str]:
         "input": run.input,
         "device": run.device,
         "threads": run.threads,
+        "devices-per-node": run.devices_per_node,
         "seed": run.seed,
     }
+    if run.loader_threads is not None:
+        flags["loader-threads"] = run.loader_threads
     if run.data is not None:
         flags["data"] = run.data
     variant = system.variants[run.variant].flags if run.variant else ()
@@ -251,6 +255,13 @@ def peak_memory(run: Run, facts: dict) -> tuple[int, ...]:
     if not isinstance(said, list) or len(said) > run.world_size:
         return ()
     return tuple(map(int, said)) if all(map(mllog.is_number, said)) else ()
+
+
+def loader_threads(facts: dict) -> int | None:
+    """The number of threads that the trainer said to read and decode with; None if it did not."""
+    configuration = facts.get("configuration")
+    said = configuration.get("loader_threads") if isinstance(configuration, dict) else None
+    return int(said) if mllog.is_number(said) else None
 
 
 def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:

@@ -4,6 +4,11 @@ import argparse
 import os
 import sys
 
+from trainers.contract.process import usable_cores
+
+MOST_LOADER_THREADS = 16
+"""More are not started for a device unless they are asked for."""
+
 
 def parse_flags(recipe, argv=None):
     """Read the flags that all trainers have.
@@ -32,6 +37,15 @@ def parse_flags(recipe, argv=None):
     parser.add_argument("--data", help="folder of what is read")
     parser.add_argument("--device", required=True, choices=("cpu", "cuda"))
     parser.add_argument("--threads", required=True, type=int, help="CPU threads per device")
+    parser.add_argument(
+        "--loader-threads",
+        type=int,
+        help="of --threads or besides them, read and decode; left out: on a CPU as many as them, "
+        "on a GPU the CPUs of the node over its devices, up to {}".format(MOST_LOADER_THREADS),
+    )
+    parser.add_argument(
+        "--devices-per-node", type=int, default=1, help="among which a node's CPUs are shared"
+    )
     parser.add_argument("--seed", required=True, type=int)
     parser.add_argument("--loss-scale", default="none", choices=("none", "static", "dynamic"))
     parser.add_argument("--compile", action="store_true", help="compile the model first")
@@ -43,6 +57,8 @@ def parse_flags(recipe, argv=None):
     )
     flags = parser.parse_args(argv)
     flags.shape, flags.stages = dict(flags.shape), tuple(flags.stages)
+    if flags.loader_threads is None:
+        flags.loader_threads = _usual_loader_threads(flags)
     program = os.path.splitext(os.path.basename(sys.argv[0]))[0]
     if argv is None and flags.workload != program:
         parser.error(f"--workload {flags.workload}: this program trains {program}")
@@ -53,6 +69,12 @@ def parse_flags(recipe, argv=None):
     except ValueError as error:
         parser.error(f"--shape: {error}")
     return flags
+
+
+def _usual_loader_threads(flags):
+    if flags.device == "cpu":
+        return flags.threads
+    return max(1, min(MOST_LOADER_THREADS, usable_cores() // flags.devices_per_node))
 
 
 def _pair(text):

@@ -5,6 +5,13 @@ import platform
 import resource
 
 
+def usable_cores():
+    """The number of logical CPUs that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def keep_to_own_cores(rank, threads):
     """Confine a CPU rank, its data loader included, to as many cores as it may use threads.
 

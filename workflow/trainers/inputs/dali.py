@@ -5,16 +5,14 @@ from pathlib import Path
 from nvidia.dali import fn, pipeline_def, tfrecord, types
 
 from trainers.contract.steplog import Refused
-from trainers.inputs.images import AREA, ASPECT
-
-IMAGE, LABEL = "image/encoded", "image/class/label"
+from trainers.inputs.images import AREA, ASPECT, IMAGE, LABEL
 
 
 def build_pipeline(flags, rank, world_size, gpu=None):
     """An endless pipeline of one rank's batches.
 
     Args:
-        flags: input, data, batch_size, shape, threads and seed.
+        flags: input, data, batch_size, shape, loader_threads and seed.
         rank: which share of the images it reads; with the seed, it decides the order and the crops.
         world_size: how many ranks share the images.
         gpu: number of the GPU that decodes; None for the CPU.
@@ -31,7 +29,7 @@ def build_pipeline(flags, rank, world_size, gpu=None):
 
     @pipeline_def(
         batch_size=flags.batch_size,
-        num_threads=flags.threads,
+        num_threads=flags.loader_threads,
         device_id=gpu,
         seed=flags.seed + rank,
         prefetch_queue_depth=2,

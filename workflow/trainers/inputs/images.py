@@ -1,4 +1,4 @@
-"""How an image is cut, scaled and normalised for training: the same for every framework."""
+"""How an image is stored, cut, scaled and normalised: the same for every framework."""
 
 import numpy as np
 
@@ -11,6 +11,8 @@ AREA = (0.08, 1.0)
 ASPECT = (3 / 4, 4 / 3)
 
 CLASSES = 1000
+
+IMAGE, LABEL = "image/encoded", "image/class/label"  # in ImageNet's TFRecords
 
 
 def check_size(shape, least):

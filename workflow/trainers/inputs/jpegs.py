@@ -19,6 +19,16 @@ from trainers.inputs.tfrecord import Records
 
 cv2.setNumThreads(1)  # the loader has its own threads
 
+ATTEMPTS = 10
+"""How often a part is drawn that may not fit into the image."""
+DRAWS = 3 + 2 * ATTEMPTS
+"""Random numbers an image: whether it is flipped, a part's place, and its area and aspect ratio.
+
+They are drawn for a whole batch at once and reckoned with as Python's own numbers: a call of numpy
+for each would hold the interpreter's lock, which the other threads need, for longer.
+"""
+LOG_ASPECT = tuple(map(math.log, ASPECT))
+
 
 class Folder:
     """This rank's share of the images under train/<synset>/: every world-size-th image."""
@@ -49,13 +59,13 @@ SOURCES = {"tfrecord": Records, "folder": Folder}
 
 
 def batches(flags, rank, world_size, new_batch=None, start_thread=None):
-    """Endless batches, decoded ahead by flags.threads threads while the model trains.
+    """Endless batches, decoded ahead by flags.loader_threads threads while the model trains.
 
     The decoders release Python's lock while they work, so threads are enough, and the memory that a
     thread fills can be copied straight to the device.
 
     Args:
-        flags: input, data, batch_size, shape, threads and seed.
+        flags: input, data, batch_size, shape, loader_threads and seed.
         rank: with the seed, decides the order and the crops.
         world_size: how many ranks share the images.
         new_batch: makes the two tensors to fill, in memory that numpy can see; by default arrays.
@@ -77,21 +87,21 @@ def batches(flags, rank, world_size, new_batch=None, start_thread=None):
 
     def load(batch):
         number, indexes = batch
-        random = np.random.default_rng((flags.seed, rank, number))
+        draws = np.random.default_rng((flags.seed, rank, number)).random((len(indexes), DRAWS))
         images, labels = (new_batch or new_arrays)()
         rows, classes = np.asarray(images), np.asarray(labels)
-        for row, index in enumerate(indexes):
+        for row, (index, drawn) in enumerate(zip(indexes, draws.tolist())):  # noqa: B905
             jpeg, classes[row] = source.read(index)
             try:
-                rows[row] = random_crop(jpeg, flags.shape["image_size"], random)
+                random_crop(jpeg, drawn, rows[row])
             except ValueError as error:
                 raise Refused(f"{source.name(index)}: {error}; allowed: a JPEG") from None
         return images, labels
 
     order = np.random.default_rng((flags.seed, rank))
     wanted = enumerate(_shuffled(len(source), flags.batch_size, order))
-    pool = ThreadPoolExecutor(flags.threads, initializer=start_thread)
-    return _ahead(load, wanted, pool, count=flags.threads + 1)
+    pool = ThreadPoolExecutor(flags.loader_threads, initializer=start_thread)
+    return _ahead(load, wanted, pool, count=flags.loader_threads + 1)
 
 
 def _ahead(load, wanted, pool, count):
@@ -114,14 +124,24 @@ def _shuffled(count, size, random):
         yield list(itertools.islice(order, size))
 
 
-def random_crop(jpeg, size, random):
-    """Decode a random part of an image, scaled to size x size and flipped half of the time.
+def random_crop(jpeg, drawn, out):
+    """Decode a random part of an image, scaled and flipped half of the time.
 
     If the part is large, the decoder itself halves the image, as often as leaves enough pixels.
+
+    Args:
+        jpeg: the image's bytes.
+        drawn: DRAWS numbers from 0 to 1 that decide the part.
+        out: uint8 [size, size, 3], contiguous, which is filled.
+
+    Raises:
+        ValueError: the image does not decode.
     """
+    size = len(out)
+    flipped, *drawn = drawn
     try:
         height, width, _, _ = simplejpeg.decode_jpeg_header(jpeg)
-        y, x, h, w = _random_part(height, width, random)
+        y, x, h, w = _random_part(height, width, drawn)
         # At most half of each side, or else all of it: scales in between take longer than none.
         image = simplejpeg.decode_jpeg(
             jpeg,
@@ -134,24 +154,27 @@ def random_crop(jpeg, size, random):
         if image is None:
             raise ValueError("does not decode") from None
         height, width, _ = image.shape
-        y, x, h, w = _random_part(height, width, random)
+        y, x, h, w = _random_part(height, width, drawn)
     scale = image.shape[0] / height
     top, left = int(y * scale), int(x * scale)
     part = image[top : top + max(1, round(h * scale)), left : left + max(1, round(w * scale))]
-    scaled = cv2.resize(part, (size, size), interpolation=cv2.INTER_LINEAR)
-    return scaled[:, ::-1] if random.random() < 0.5 else scaled
+    if flipped < 0.5:
+        cv2.flip(cv2.resize(part, (size, size), interpolation=cv2.INTER_LINEAR), 1, out)
+    else:
+        cv2.resize(part, (size, size), out, interpolation=cv2.INTER_LINEAR)
 
 
-def _random_part(height, width, random):
+def _random_part(height, width, drawn):
     """A rectangle (top, left, height, width) of random area and aspect ratio.
 
     Source: Szegedy et al., Going Deeper with Convolutions (2014), section 6.
     """
-    for _ in range(10):
-        area = height * width * random.uniform(*AREA)
-        aspect = np.exp(random.uniform(*np.log(ASPECT)))
+    down, right, *drawn = drawn
+    for at in range(0, len(drawn), 2):
+        area = height * width * (AREA[0] + drawn[at] * (AREA[1] - AREA[0]))
+        aspect = math.exp(LOG_ASPECT[0] + drawn[at + 1] * (LOG_ASPECT[1] - LOG_ASPECT[0]))
         w, h = round((area * aspect) ** 0.5), round((area / aspect) ** 0.5)
         if 0 < w <= width and 0 < h <= height:
-            return random.integers(height - h + 1), random.integers(width - w + 1), h, w
+            return int(down * (height - h + 1)), int(right * (width - w + 1)), h, w
     side = min(height, width)
     return (height - side) // 2, (width - side) // 2, side, side

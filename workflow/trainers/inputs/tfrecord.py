@@ -7,7 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from trainers.contract.steplog import Refused
+from trainers.inputs.images import IMAGE, LABEL
 from trainers.inputs.parts import even_parts
+
+_IMAGE, _LABEL = IMAGE.encode(), LABEL.encode()
 
 
 class Records:
@@ -44,7 +47,12 @@ class Records:
         (length,) = struct.unpack_from("<Q", content, offset)
         if length + 16 != size:  # the length (8 bytes) and two checksums (4 each) surround it
             raise Refused(f"{self.name(index)}: no record of {size} bytes; allowed: TFRecord")
-        jpeg, label = read_example(content[offset + 12 : offset + 12 + length])
+        try:
+            jpeg, label = read_example(content[offset + 12 : offset + 12 + length])
+        except (IndexError, TypeError, ValueError):
+            raise Refused(
+                f"{self.name(index)}: no image; allowed: an Example with {IMAGE} and {LABEL}"
+            ) from None
         return jpeg, label - 1  # in ImageNet's TFRecords 0 is the background
 
 
@@ -53,24 +61,29 @@ def read_example(message):
 
     Source: tensorflow/core/example/{example,feature}.proto.
     """
-    features = {}
+    image = label = None
     for _, entries in _fields(message):
         for _, entry in _fields(entries):
-            pair = dict(_fields(entry))
-            features[bytes(pair[1])] = pair[2]
-    ((_, jpegs),) = _fields(features[b"image/encoded"])
-    ((_, jpeg),) = _fields(jpegs)
-    ((_, labels),) = _fields(features[b"image/class/label"])
+            (_, name), (_, feature) = _fields(entry)
+            if name == _IMAGE:
+                image = feature
+            elif name == _LABEL:
+                label = feature
+    ((_, images),) = _fields(image)
+    ((_, jpeg),) = _fields(images)
+    ((_, labels),) = _fields(label)
     ((_, label),) = _fields(labels)
     return jpeg, label if isinstance(label, int) else _varint(label, 0)[0]
 
 
 def _fields(message):
-    """The fields of a protobuf message: (number, bytes or integer)."""
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        value, at = _varint(message, at)
+    """The fields of a protobuf message, (number, bytes or integer), whose numbers are below 16."""
+    at, end = 0, len(message)
+    while at < end:
+        key, value = message[at], message[at + 1]
+        at += 2
+        if value & 0x80:
+            value, at = _varint(message, at - 1)
         if key & 7 == 2:  # the value is a length
             value, at = message[at : at + value], at + value
         yield key >> 3, value

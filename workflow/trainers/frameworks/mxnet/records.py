@@ -36,7 +36,7 @@ def record_images(flags, rank, world_size, device):
         min_aspect_ratio=ASPECT[0],
         max_aspect_ratio=ASPECT[1],
         rand_mirror=True,
-        preprocess_threads=flags.threads,
+        preprocess_threads=flags.loader_threads,
         verbose=False,
     )
     return _read_again_and_again(records, device)

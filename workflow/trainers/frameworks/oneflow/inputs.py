@@ -77,7 +77,7 @@ class RecordImages(nn.Module):
                 seed=seed,
                 random_area=AREA,
                 random_aspect_ratio=ASPECT,
-                num_workers=flags.threads,
+                num_workers=flags.loader_threads,
             )
 
     def forward(self):

@@ -17,7 +17,7 @@ def images(flags, rank, world_size, gpu=None):
     """Endless batches of uint8 images [N, H, W, 3] and int64 labels [N], on the device.
 
     Args:
-        flags: input, data, dali, batch_size, shape, threads and seed.
+        flags: input, data, dali, batch_size, shape, loader_threads and seed.
         rank: which share of the images is read; with the seed, it decides the order and the crops.
         world_size: how many ranks share the images.
         gpu: number of the GPU, or None for the CPU.

@@ -152,7 +152,7 @@ def make_input(recipe, flags, make_dataset, make_dali):
         feed = {tf.placeholder(array.dtype, array.shape): array for array in arrays}
         batches = tf.data.Dataset.from_tensors(tuple(feed)).repeat()
     else:
-        batches = on_threads(make_dataset(flags, RANK, WORLD_SIZE), flags.threads)
+        batches = on_threads(make_dataset(flags, RANK, WORLD_SIZE), flags.loader_threads)
     if flags.device == "cuda":
         batches = batches.apply(tf.data.experimental.prefetch_to_device("/gpu:0"))
     iterator = tf.data.make_initializable_iterator(batches)

@@ -148,7 +148,7 @@ def make_input(recipe, flags, strategy, make_dataset):
         in_turn = tf.data.Dataset.choose_from_datasets(
             [make_dataset(flags, rank, WORLD_SIZE) for rank in RANKS], turns
         )
-        return on_threads(in_turn, flags.threads * LOCAL_DEVICES)
+        return on_threads(in_turn, flags.loader_threads * LOCAL_DEVICES)
 
     return iter(strategy.distribute_datasets_from_function(of_ranks)).get_next
 

@@ -2,10 +2,9 @@
 
 import tensorflow as tf
 
-from trainers.inputs.images import AREA, ASPECT
+from trainers.inputs.images import AREA, ASPECT, IMAGE, LABEL
 from trainers.inputs.parts import even_parts
 
-IMAGE, LABEL = "image/encoded", "image/class/label"
 SHUFFLED = 1024  # records
 
 
@@ -13,7 +12,7 @@ def tfrecord_images(flags, rank, world_size):
     """An endless tf.data.Dataset of one rank's batches.
 
     Args:
-        flags: data, batch_size, shape, threads and seed.
+        flags: data, batch_size, shape, loader_threads and seed.
         rank: it reads every world-size-th part; with the seed, it decides the order and the crops.
         world_size: how many ranks share the images.
 
@@ -40,7 +39,7 @@ def tfrecord_images(flags, rank, world_size):
         tf.data.TFRecordDataset(list(map(str, parts)))
         .repeat()
         .shuffle(SHUFFLED, seed)
-        .map(load, flags.threads)
+        .map(load, flags.loader_threads)
         .batch(flags.batch_size, drop_remainder=True)
         .prefetch(2)
     )
@@ -81,7 +80,7 @@ def dali_images(flags, rank, world_size, gpu):
     """uint8 images [N, H, W, 3] and labels [N] that DALI decodes on a GPU, for TensorFlow 1.15.
 
     Args:
-        flags: input, data, batch_size, shape, threads and seed.
+        flags: input, data, batch_size, shape, loader_threads and seed.
         rank: with the seed, decides the order and the crops.
         world_size: how many ranks share the images.
         gpu: number of the GPU.

@@ -1,0 +1,177 @@
+"""How fast each system's loader reads, decodes and crops images on the CPU.
+
+Every round gives the same images, which lie in the page cache, to each loader in turn, so that a
+noisy machine treats them alike. Beside them: NVIDIA DALI's CPU pipeline, which is the loader of
+ngc-pytorch, and the bare decoder, which decodes whole JPEGs out of memory and does nothing else.
+Rates are medians over the rounds, and so are the ratios, which are taken within each round.
+
+The environments of the systems must be there, as `make report` or the tests build them.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from reperf.data.convert import convert
+from reperf.systems import TRAINERS, load_systems
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests/systems")]
+
+from convert import make_many_images  # noqa: E402
+from loaders import LOADERS  # noqa: E402
+
+PEER = "ngc-pytorch"
+"""Whose loader is DALI's CPU pipeline."""
+BARE = "simplejpeg alone"
+"""The decoder, in the environment of pytorch."""
+
+# One process whose graph returns what its reader gives.
+ONEFLOW = """
+import sys
+sys.path.insert(0, {tests!r})
+from oneflow_ranks import Reading
+from trainers.frameworks.oneflow.inputs import RecordImages
+def batches(flags, rank, world_size):
+    read = Reading(RecordImages(flags, rank, world_size))
+    while True:
+        yield [part.to_local().numpy() for part in read()]
+""".format(tests=str(ROOT / "tests/systems"))
+
+DECODER = """
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+import simplejpeg
+from trainers.inputs.tfrecord import Records
+def batches(flags, rank, world_size):
+    records = Records(flags.data, rank, world_size)
+    jpegs = [bytes(records.read(index)[0]) for index in range(len(records))]
+    def decode(at):
+        for index in range(at, at + flags.batch_size):
+            simplejpeg.decode_jpeg(jpegs[index % len(jpegs)])
+    pool = ThreadPoolExecutor(flags.loader_threads)
+    starts = itertools.count(0, flags.batch_size)
+    ahead = deque(pool.submit(decode, next(starts)) for _ in range(flags.loader_threads + 1))
+    while True:
+        ahead.append(pool.submit(decode, next(starts)))
+        yield ahead.popleft().result()
+"""
+
+TIMED = """
+import itertools, json, time
+import numpy as np
+from trainers.contract.flags import parse_flags
+from trainers.recipes import resnet50
+flags = parse_flags(resnet50, {flags})
+{loader}
+source = iter(batches(flags, 0, 1))
+def take(count):
+    for _ in range(count):
+        next(source)
+take({warmup})
+begin = time.perf_counter(), time.process_time()
+take({measured})
+end = time.perf_counter(), time.process_time()
+print(json.dumps([last - first for first, last in zip(begin, end)]))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--images", type=int, default=2000, help="copies of the embedded ones")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batches", type=int, default=30, help="of 64 images, after 10 of warm-up")
+    parser.add_argument("--systems", nargs="+", default=[*LOADERS], choices=[*LOADERS])
+    parser.add_argument("--folder", type=Path, help="where to work, instead of the usual temporary")
+    options = parser.parse_args()
+    systems = list(dict.fromkeys([PEER, "pytorch", *options.systems]))
+    if missing := [name for name in systems if not python_of(name).exists()]:
+        how = "`snakemake .envs/<id>/environment.json` builds one"
+        parser.error(f"no environment of {', '.join(missing)}; {how}")
+    with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
+        data = make_records(Path(scratch), systems, options.images)
+        for threads in options.threads:
+            rounds = []
+            for number in range(options.rounds):
+                print(f"{threads} threads: round {number + 1}", file=sys.stderr)
+                rounds.append(one_round(systems, data, threads, options.batches))
+            show(rounds, threads)
+
+
+def python_of(system: str) -> Path:
+    return load_systems()[system].environment / "bin/python"
+
+
+def reads(system: str) -> str:
+    """The record format that a system reads."""
+    return load_systems()[system].workloads["resnet50"].reads[0]
+
+
+def make_records(folder: Path, systems: list[str], count: int) -> dict[str, Path]:
+    """The same images in each record format that the systems read: its name -> folder."""
+    images = folder / "images"
+    make_many_images(images, count)
+    made = {}
+    for name in dict.fromkeys(map(reads, systems)):
+        made[name] = folder / name
+        made[name].mkdir()
+        convert(images, made[name], name, parts=8, workers=2, seed=1)
+    return made
+
+
+def one_round(
+    systems: list[str], data: dict[str, Path], threads: int, batches: int
+) -> dict[str, tuple[float, float]]:
+    """Images per second and per CPU-second of each loader, by its name."""
+    rates = {BARE: rate("pytorch", DECODER, data, threads, batches)}
+    for system in systems:
+        loader = ONEFLOW if system == "oneflow" else LOADERS[system]
+        rates[system] = rate(system, loader, data, threads, batches)
+    return rates
+
+
+def rate(
+    system: str, loader: str, data: dict[str, Path], threads: int, batches: int
+) -> tuple[float, float]:
+    """Images per second and per CPU-second of one loader, in its system's environment."""
+    form = reads(system)
+    flags = [
+        *("--workload=resnet50", "--precision=fp32", "--batch-size=64", "--iterations=1"),
+        *("--print-every=1", f"--input={form}", f"--data={data[form]}", "--device=cpu"),
+        *("--shape", "image_size=224", f"--threads={threads}", "--seed=1"),
+    ]
+    code = TIMED.format(flags=flags, loader=loader, warmup=10, measured=batches)
+    said = subprocess.run(
+        [python_of(system), "-c", code],
+        check=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": str(TRAINERS.parent), "OMP_NUM_THREADS": str(threads)},
+    )
+    wall, cpu = json.loads(said.stdout.splitlines()[-1])
+    return 64 * batches / wall, 64 * batches / cpu
+
+
+def show(rounds: list[dict[str, tuple[float, float]]], threads: int) -> None:
+    """Print each loader's median rates and its median ratios to DALI and to the bare decoder."""
+    print(f"\n{threads} loader threads, {os.cpu_count()} CPUs, {len(rounds)} rounds")
+    print(
+        f"{'':18} {'images/s':>9} {'of DALI':>8} {'of bare':>8} {'images/CPU-s':>13} {'of DALI':>8}"
+    )
+    for name in rounds[0]:
+        wall, cpu = (median(one[name][clock] for one in rounds) for clock in (0, 1))
+        of_dali, of_bare = (
+            median(one[name][0] / one[peer][0] for one in rounds) for peer in (PEER, BARE)
+        )
+        cpu_of_dali = median(one[name][1] / one[PEER][1] for one in rounds)
+        print(f"{name:18} {wall:9.0f} {of_dali:8.2f} {of_bare:8.2f} {cpu:13.0f} {cpu_of_dali:8.2f}")
+
+
+if __name__ == "__main__":
+    main()
