@@ -14,13 +14,14 @@ SYSTEM = {
 PROGRAM = """\
 import types
 from trainers.contract.flags import parse_flags
+from trainers.contract.precision import Precision
 from trainers.contract.steplog import StepLog
 sizes = {"weight": (25557032,)}
 recipe = types.SimpleNamespace(check=lambda shape: None, weight_shapes=lambda shape: sizes)
 flags = parse_flags(recipe)
 log = StepLog(recipe, flags, 0, 1)
 with log.to_the_end():
-    log.configured(25557032, "none", {}, ["cpu"])
+    log.configured(25557032, "none", {}, ["cpu"], Precision("float32"))
     for iteration in range(1, flags.iterations + 1):
         log.step(iteration, 1.0)
     log.finished(["same"], [0])

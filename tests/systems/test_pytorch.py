@@ -52,6 +52,7 @@ def test_a_rank_that_gives_up_ends_the_run_and_ranks_read_different_parts(
 def test_mixed_precision_trains_and_the_loss_on_one_batch_falls(pytorch):
     record, log = pytorch.train(topology="1n1g", precision="amp")
     assert (record.status, record.reason) == ("ok", ""), log
+    assert str(record.computed_in) == "bfloat16, float32 weights"
     assert losses(log, 0)[-1] < losses(log, 0)[0] - 0.5
 
 
@@ -118,7 +119,8 @@ runpy.run_path({str(pytorch.system.trainer("alexnet"))!r}, run_name="__main__")
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"variant": "static-loss-scale"}, "--loss-scale is for float16"),
+        ({"variant": "dynamic-loss-scale"}, "--dynamic-loss-scale is for float16"),
+        ({"variant": "bf16"}, "--bf16 is not for --precision fp32"),
         ({"input": "tfrecord", "data": "/nowhere"}, "/nowhere: 0 parts for 1 ranks"),
         ({"input": "folder", "data": "/nowhere"}, "/nowhere: rank 0 has no image"),
     ],

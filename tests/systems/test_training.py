@@ -62,6 +62,7 @@ def test_two_processes_train_the_agreed_model_and_end_with_equal_weights(
     assert [step["samples"] for step in steps] == list(range(16, 97, 16))
     assert all(earlier["seconds"] < later["seconds"] for earlier, later in pairwise(steps))
     assert record.loader_threads == 1
+    assert str(record.computed_in) == "float32"
     for rank in range(WORLD_SIZE):
         assert f"rank {rank}: done" in log
         assert losses(log, rank)[-1] < losses(log, rank)[0] - 0.4

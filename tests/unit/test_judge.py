@@ -11,7 +11,7 @@ from reperf.logs import mllog
 from reperf.machine import describe_host
 from reperf.training.launch import Outcome
 from reperf.training.record import Environment, LastHeard, RunRecord
-from reperf.training.train import judge, loader_threads, peak_memory
+from reperf.training.train import computed_in, judge, loader_threads, peak_memory
 from small_benchmark import SMALL
 
 RUN = load_report(SMALL).run("small", "pytorch", "1n2g", 1)
@@ -84,7 +84,15 @@ def test_a_lost_rank_is_the_one_that_is_behind(tmp_path: Path):
     st.lists(
         st.tuples(
             st.sampled_from(
-                ["parameters", "peak_memory_bytes", "run_stop", "configuration", ["no", "text"], {}]
+                [
+                    "parameters",
+                    "peak_memory_bytes",
+                    "run_stop",
+                    "configuration",
+                    "precision",
+                    ["no", "text"],
+                    {},
+                ]
             ),
             st.sampled_from(ODD_VALUES),
         )
@@ -110,6 +118,7 @@ def test_whatever_the_log_says_its_record_can_be_written_and_read(
         "status": status,
         "reason": reason,
         "peak_memory_bytes": peak_memory(RUN, facts),
+        "computed_in": computed_in(facts),
         "loader_threads": loader_threads(facts),
     }
     record = RECORD.model_copy(update=ended)

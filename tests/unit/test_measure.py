@@ -158,6 +158,7 @@ def test_the_trainers_own_step_log_is_measured(tmp_path):
     program = """
 import time
 from trainers.contract.flags import parse_flags
+from trainers.contract.precision import Precision
 from trainers.contract.steplog import StepLog
 from trainers.recipes import resnet50
 flags = parse_flags(
@@ -166,7 +167,7 @@ flags = parse_flags(
     " --shape image_size=32 --input synthetic --device cpu --threads 1 --seed 1".split(),
 )
 log = StepLog(resnet50, flags, 0, 2)
-log.configured(25557032, "none", {}, ["cpu"])
+log.configured(25557032, "none", {}, ["cpu"], Precision("float32"))
 for iteration in range(1, 13):
     time.sleep(0.002)
     if log.prints(iteration):

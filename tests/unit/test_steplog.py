@@ -10,6 +10,7 @@ import pytest
 from reperf.systems.system import TRAINERS
 from trainers.contract import steplog
 from trainers.contract.flags import parse_flags
+from trainers.contract.precision import DYNAMIC, Precision, precision_of
 from trainers.recipes import resnet50
 
 FLAGS = [
@@ -58,6 +59,39 @@ def test_a_gpus_loader_has_its_share_of_the_cores_but_no_more_than_sixteen(
     assert parse_flags(resnet50, [*FLAGS, *flags]).loader_threads == threads
 
 
+@pytest.mark.parametrize(
+    ("flags", "precision"),
+    [
+        ("--device cuda", Precision("float32")),
+        ("--device cuda --precision amp", Precision("float16", 128.0)),
+        ("--device cuda --precision amp --dynamic-loss-scale", Precision("float16", DYNAMIC)),
+        ("--device cuda --precision amp --bf16", Precision("bfloat16")),
+        ("--precision amp", Precision("bfloat16")),
+    ],
+)
+def test_mixed_precision_is_float16_with_a_fixed_loss_scale_on_a_gpu(
+    flags: str, precision: Precision
+):
+    mixed = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
+    asked = parse_flags(resnet50, [*FLAGS, *flags.split()])
+    assert precision_of(resnet50, asked, mixed) == precision
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("--precision amp", "--precision amp changes nothing here on a cpu; allowed: fp32"),
+        ("--bf16", "--bf16 is not for --precision fp32 here; allowed: float32"),
+        ("--device cuda --precision amp --bf16", "for --precision amp here; allowed: float16"),
+        ("--dynamic-loss-scale", "--dynamic-loss-scale is for float16; this is float32"),
+    ],
+)
+def test_a_precision_that_the_framework_lacks_is_refused(flags: str, said: str):
+    asked = parse_flags(resnet50, [*FLAGS, *flags.split()])
+    with pytest.raises(steplog.Refused, match=said):
+        precision_of(resnet50, asked, {"cuda": ("float16",)})
+
+
 def events(text: str) -> list[dict]:
     mark = ":::MLLOG "
     lines = [line for line in text.splitlines() if line.startswith(mark)]
@@ -65,7 +99,7 @@ def events(text: str) -> list[dict]:
 
 
 def configure(log: steplog.StepLog, parameters: int = 25557032) -> None:
-    log.configured(parameters, "torch 2", {"torch": "2"}, ["cpu", "cpu"])
+    log.configured(parameters, "torch 2", {"torch": "2"}, ["cpu", "cpu"], Precision("float32"))
 
 
 def run(body: str) -> subprocess.CompletedProcess:

@@ -25,7 +25,7 @@ SUITE = SMALL["suites"][0]
         ({"suites": [SUITE | {"name": "a" * 300}]}, ["aaa", "up to 100 characters"]),
         (
             {"suites": [SUITE | {"systems": [{"system": "oneflow", "variant": "no-clip"}]}]},
-            ["oneflow+no-clip", "no variant for resnet50", "static-loss-scale"],
+            ["oneflow+no-clip", "no variant for resnet50", "dynamic-loss-scale"],
         ),
         ({"suites": [SUITE | {"from": "/"}]}, ["from", "'/'", "name of a file or folder"]),
         (

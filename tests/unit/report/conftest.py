@@ -16,7 +16,7 @@ from reperf.measuring.tables import (
     write_table,
 )
 from reperf.report import write_report
-from reperf.training.record import Environment, Gpu, Host, LastHeard, RunRecord
+from reperf.training.record import ComputedIn, Environment, Gpu, Host, LastHeard, RunRecord
 
 HOSTILE = "<script>alert('x')</script> | **bold** & `code`"
 
@@ -118,6 +118,10 @@ def _ending(run: Run) -> tuple[str, str]:
     return "ok", ""
 
 
+FLOAT32 = ComputedIn(compute="float32", weights="float32")
+FLOAT16 = ComputedIn(compute="float16", weights="float32", loss_scale=128)
+
+
 def _measurement(run: Run) -> dict:
     status, reason = _ending(run)
     devices = run.world_size
@@ -181,5 +185,7 @@ def _record(run: Run) -> RunRecord:
         exit_code=0 if status == "ok" else 1,
         last_heard=(LastHeard(rank=0, iteration=40, seconds=61.5),),
         peak_memory_bytes=(14 * 2**30,) * run.world_size,
+        computed_in=FLOAT32 if run.precision == "fp32" else FLOAT16,
+        loader_threads=6,
         log_sha256=f"{run.repeat:064x}",
     )

@@ -44,6 +44,8 @@ def test_the_table_of_a_suite_holds_its_medians_and_speedups(tokens, big_benchma
         matching = [row for row in shown if row[1:4] == shape and row[5:7] == numbers]
         assert matching, cell
         assert matching[0][8] == f"{cell.speedup:.2f}"
+        computed = {"fp32": "float32", "amp": "float16, float32 weights, loss scale 128"}
+        assert matching[0][10] == computed[cell.precision]
 
 
 def test_a_bad_cell_shows_its_status(tokens):

@@ -259,8 +259,7 @@ class Suite(Model):
 
     @model_validator(mode="after")
     def _variants_change_runs(self) -> Self:
-        """Check that each variant applies, and that no run is asked for under two names."""
-        sizes = {entry.id: entry.batch_size or self.batch_size for entry in self.entries}
+        """Check that each variant applies, so that no run is asked for under two names."""
         for entry in self.entries:
             system = load_systems()[entry.system]
             if entry.variant is None or self.workload not in system.workloads:
@@ -276,11 +275,6 @@ class Suite(Model):
                 raise ValueError(
                     f"systems.{entry.id}: the variant changes nothing here: {why}; "
                     "allowed: no variant"
-                )
-            if variant.usual and sizes.get(entry.system) == sizes[entry.id]:
-                raise ValueError(
-                    f"systems.{entry.id}: is the same as {entry.system} without a variant; "
-                    "allowed: one of the two"
                 )
         return self
 

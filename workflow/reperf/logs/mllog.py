@@ -34,7 +34,7 @@ _NO_COUNTS = {"iteration", "seconds", "loss", "throughput"}
 """All other numbers of a step are counts."""
 _MARK = b":::MLLOG "
 _LONGEST_EXCUSE = 10_000  # bytes
-_KEYS = ("configuration", "parameters", "peak_memory_bytes", "run_stop")
+_KEYS = ("configuration", "parameters", "peak_memory_bytes", "precision", "run_stop")
 """The facts by which a run is judged; a log may hold any number of others."""
 
 

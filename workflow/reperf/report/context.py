@@ -62,6 +62,13 @@ class CellView:
         return pd.notna(self.row.throughput_median)
 
     @property
+    def computed_in(self) -> str | None:
+        """The data types of the runs that were recorded here."""
+        records = [run.record for run in self.runs if run.record]
+        said = [str(record.computed_in) for record in records if record.computed_in]
+        return "; ".join(dict.fromkeys(said)) or None
+
+    @property
     def least(self) -> float | None:
         """The least throughput of the runs; None for a single run, which has no spread."""
         return self.row.throughput_min if self.row.n > 1 else None

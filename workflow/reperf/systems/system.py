@@ -42,7 +42,6 @@ class Variant(BaseModel):
         get_args(Precision), description="in which it changes something; left out: all"
     )
     inputs: tuple[Input, ...] = Field(get_args(Input), description="likewise")
-    usual: bool = Field(False, description="whether the system does it without being asked")
 
     def why_idle(self, precision: Precision, read: Input) -> str | None:
         """Why a run with the variant would equal one without, or None if it would not."""

@@ -67,6 +67,22 @@ class Power(BaseModel):
     last: int | None = Field(None, description="iteration whose end ends the window")
 
 
+class ComputedIn(BaseModel):
+    """The data types in which a model was trained, as the trainer said."""
+
+    compute: str = Field(description="of convolutions and matrix products")
+    weights: str = Field(description="of the weights, and of their updates")
+    loss_scale: float | Literal["dynamic"] | None = Field(
+        None, description="what the loss was multiplied by; null: nothing"
+    )
+
+    def __str__(self) -> str:
+        weights = f", {self.weights} weights" if self.weights != self.compute else ""
+        scale = self.loss_scale
+        scaled = f"{scale:g}" if isinstance(scale, float) else scale
+        return self.compute + weights + (f", loss scale {scaled}" if scale is not None else "")
+
+
 class LastHeard(BaseModel):
     """The last sign of life of one rank."""
 
@@ -104,6 +120,7 @@ class RunRecord(BaseModel):
     exit_code: int | None
     last_heard: tuple[LastHeard, ...] = ()
     peak_memory_bytes: tuple[int, ...] = Field((), description="per device, as the trainer said")
+    computed_in: ComputedIn | None = None
     loader_threads: int | None = Field(
         None,
         description="threads per device that read and decode, in the trainer's own process, "

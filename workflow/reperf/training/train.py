@@ -6,6 +6,8 @@ import signal
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.files import sha256
@@ -17,7 +19,7 @@ from reperf.systems.environments import read_environment
 from reperf.training.commit import checked_out_commit
 from reperf.training.launch import Outcome, launch
 from reperf.training.places import Place
-from reperf.training.record import FINAL, RunRecord, Status
+from reperf.training.record import FINAL, ComputedIn, RunRecord, Status
 from reperf.training.telemetry import gpu_meter, power_of_window, used_gpus
 from reperf.training.tries import keep, new_try
 
@@ -141,6 +143,7 @@ def _try_once(
             "exit_code": outcome.exit_code,
             "last_heard": outcome.last_heard,
             "peak_memory_bytes": peak_memory(run, facts),
+            "computed_in": computed_in(facts),
             "loader_threads": loader_threads(facts),
             "power": meter
             and power_of_window(meter, window, mllog.read_ends(log, window), place.nodes[0]),
@@ -255,6 +258,14 @@ def peak_memory(run: Run, facts: dict) -> tuple[int, ...]:
     if not isinstance(said, list) or len(said) > run.world_size:
         return ()
     return tuple(map(int, said)) if all(map(mllog.is_number, said)) else ()
+
+
+def computed_in(facts: dict) -> ComputedIn | None:
+    """The data types that the trainer said to compute in; None if it said nothing like it."""
+    try:
+        return ComputedIn.model_validate(facts.get("precision"))
+    except ValidationError:
+        return None
 
 
 def loader_threads(facts: dict) -> int | None:

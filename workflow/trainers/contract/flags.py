@@ -47,7 +47,10 @@ def parse_flags(recipe, argv=None):
         "--devices-per-node", type=int, default=1, help="among which a node's CPUs are shared"
     )
     parser.add_argument("--seed", required=True, type=int)
-    parser.add_argument("--loss-scale", default="none", choices=("none", "static", "dynamic"))
+    parser.add_argument(
+        "--dynamic-loss-scale", action="store_true", help="of float16, in place of a fixed one"
+    )
+    parser.add_argument("--bf16", action="store_true", help="mix in bfloat16 in place of float16")
     parser.add_argument("--compile", action="store_true", help="compile the model first")
     parser.add_argument("--dali", action="store_true", help="let NVIDIA DALI read and decode")
     parser.add_argument(

@@ -66,7 +66,7 @@ class StepLog:
         self._event("seed", flags.seed)
         self._event("configuration", vars(flags))
 
-    def configured(self, parameters, framework, versions, devices):
+    def configured(self, parameters, framework, versions, devices, precision):
         """Say what will train, before the first iteration, and refuse a wrong model.
 
         Args:
@@ -74,6 +74,7 @@ class StepLog:
             framework: its name and version, such as "torch 2.13.0".
             versions: library versions, name -> version.
             devices: one device name per rank, or this rank's alone.
+            precision: what precision_of returned.
 
         Raises:
             Refused: the model is not the workload's.
@@ -82,6 +83,7 @@ class StepLog:
         self._event("framework", framework)
         self._event("versions", versions)
         self._event("devices", devices)
+        self._event("precision", dict(precision._asdict(), weights="float32"))
         if parameters != self._expected:
             raise Refused(
                 f"the model has {parameters} parameters, {self.flags.workload} has {self._expected}"

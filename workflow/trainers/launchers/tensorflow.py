@@ -15,6 +15,8 @@ SETTINGS = {
     "TF_CPP_MIN_LOG_LEVEL": "2",  # errors
     # Each GPU's kernels get threads of their own, which readers of data cannot keep busy.
     "TF_GPU_THREAD_MODE": "gpu_private",
+    # Else half precision is transposed around each batch norm.
+    "TF_USE_CUDNN_BATCHNORM_SPATIAL_PERSISTENT": "1",
 }
 
 

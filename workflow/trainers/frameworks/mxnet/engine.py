@@ -12,6 +12,7 @@ from mxnet import autograd
 from mxnet.contrib import amp
 
 from trainers.contract import process
+from trainers.contract.precision import DYNAMIC, precision_of
 from trainers.contract.rank import training
 from trainers.contract.recipe import optimizer_of
 from trainers.contract.steplog import Refused
@@ -22,6 +23,9 @@ from trainers.frameworks.mxnet.inputs import synthetic_batches
 RANK = int(os.environ.get("HOROVOD_RANK", "0"))
 LOCAL_RANK = int(os.environ.get("HOROVOD_LOCAL_RANK", "0"))
 WORLD_SIZE = int(os.environ.get("HOROVOD_SIZE", "1"))
+
+MIXED = {"cpu": ("bfloat16",), "cuda": ("float16",)}
+"""The data types in which MXNet mixes precisions, by device."""
 
 
 class Settings(NamedTuple):
@@ -56,10 +60,13 @@ def run(recipe, model, batches, *, settings=PLAIN):
 
 def train(recipe, flags, log, *, make_model, make_batches, settings):
     """Train as `run` says, and log it."""
+    precision = precision_of(recipe, flags, MIXED)
     device = prepare_device(flags, settings)
-    dtype, loss_scale = make_precision(flags)
-    # MXNet itself applies a dynamic scale, on top of this one.
-    scale = recipe.STATIC_LOSS_SCALE if loss_scale == "static" else 1.0
+    if precision.compute != "float32":
+        amp.init(precision.compute)  # before a model is made
+    # MXNet itself applies a dynamic scale.
+    dynamic = precision.loss_scale == DYNAMIC
+    scale = 1.0 if dynamic else precision.loss_scale or 1.0
     if flags.input == "synthetic":
         data = synthetic_batches(recipe, flags, RANK, device)
     else:
@@ -74,16 +81,13 @@ def train(recipe, flags, log, *, make_model, make_batches, settings):
         loss_scale=scale,
         groups=groups,
     )
-    backward = make_backward(trainer, loss_scale, scale, device)
+    backward = make_backward(trainer, scale, device, dynamic=dynamic)
     log.configured(
         parameters=sum(weight.data().size for weight in trained_by(network)),
         framework=f"mxnet {mx.__version__}",
-        versions={
-            **versions(),
-            **settings.versions,
-            "precision": f"{dtype}, loss scale {loss_scale}",
-        },
+        versions={**versions(), **settings.versions},
         devices=hvd.allgather_object(device_name(device)),
+        precision=precision,
     )
     for iteration in range(1, flags.iterations + 1):
         batch = next(data)
@@ -123,26 +127,6 @@ def prepare_device(flags, settings):
     return device
 
 
-def make_precision(flags):
-    """Make MXNet's operators mix precisions if the flags say so; call it before making a model.
-
-    A GPU uses float16, which does not train without a loss scale: by default the static one. A CPU
-    uses bfloat16, which needs none.
-
-    Returns:
-        The lowest data type and the loss scale: "none", "static" or "dynamic".
-    """
-    if flags.loss_scale != "none" and (flags.device, flags.precision) != ("cuda", "amp"):
-        raise Refused("--loss-scale is for float16, which needs --device cuda and amp")
-    if flags.precision == "fp32":
-        return "float32", "none"
-    if flags.device == "cpu":
-        amp.init("bfloat16")
-        return "bfloat16", "none"
-    amp.init("float16")
-    return "float16", "static" if flags.loss_scale == "none" else flags.loss_scale
-
-
 def start_from(network, recipe, flags, device):
     """Give a model the recipe's weights, on its device; the first call compiles it."""
     network.initialize(mx.init.Zero(), ctx=device)
@@ -172,19 +156,19 @@ def make_trainer(network, optimizer, *, rate, loss_scale, groups):
     return hvd.DistributedTrainer(network.collect_params(), "sgd", settings, num_groups=groups)
 
 
-def make_backward(trainer, loss_scale, fixed, device):
-    """A function that computes the gradients of a loss, scaled."""
-    if loss_scale == "dynamic":
+def make_backward(trainer, scale, device, *, dynamic):
+    """A function that computes the gradients of a loss, scaled by a fixed number or by MXNet."""
+    if dynamic:
         amp.init_trainer(trainer)
 
         def backward(loss):
             with amp.scale_loss(loss, trainer) as scaled:
                 scaled.backward()
     else:
-        scale = mx.nd.full(1, fixed, ctx=device)
+        factor = mx.nd.full(1, scale, ctx=device)
 
         def backward(loss):
-            loss.backward(scale)
+            loss.backward(factor)
 
     return backward
 

@@ -10,6 +10,7 @@ from trainers.frameworks.mxnet.engine import Settings
 SETTINGS = Settings(
     versions={"dali": dali.__version__},
     gpu_environment={
+        "MXNET_UPDATE_ON_KVSTORE": "0",
         "MXNET_EXEC_ENABLE_ADDTO": "1",
         "MXNET_GPU_WORKER_NTHREADS": "2",
         "MXNET_GPU_COPY_NTHREADS": "1",

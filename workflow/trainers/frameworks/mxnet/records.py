@@ -37,6 +37,8 @@ def record_images(flags, rank, world_size, device):
         max_aspect_ratio=ASPECT[1],
         rand_mirror=True,
         preprocess_threads=flags.loader_threads,
+        # Else every rank's batches lie in memory that is pinned to the first GPU.
+        device_id=device.device_id if device.device_type == "gpu" else -1,
         verbose=False,
     )
     return _read_again_and_again(records, device)

@@ -11,6 +11,7 @@ import oneflow as flow
 from oneflow import nn, sysconfig
 
 from trainers.contract import process
+from trainers.contract.precision import DYNAMIC, precision_of
 from trainers.contract.recipe import decay_groups, optimizer_of
 from trainers.contract.steplog import Refused
 from trainers.contract.weights import digest, initial_weights
@@ -19,6 +20,9 @@ from trainers.frameworks.oneflow.inputs import FixedBatch
 
 RANK = flow.env.get_rank()
 WORLD_SIZE = flow.env.get_world_size()
+
+MIXED = {"cuda": ("float16",)}
+"""The data types in which OneFlow mixes precisions, by device: on a CPU its AMP changes nothing."""
 
 
 def train(recipe, flags, log, *, make_model, make_batches):
@@ -35,7 +39,7 @@ def train(recipe, flags, log, *, make_model, make_batches):
         make_batches: makes, from flags, rank and world size, a module that reads data and returns
             the batch of all ranks.
     """
-    scaler = make_scaler(recipe, flags)
+    precision = precision_of(recipe, flags, MIXED)
     prepare_device(flags)
     if flags.input == "synthetic":
         batches = FixedBatch(recipe, flags, RANK)
@@ -45,12 +49,13 @@ def train(recipe, flags, log, *, make_model, make_batches):
     start_from(model, recipe, flags)
     model.to_global(flow.placement.all(flags.device), flow.sbp.broadcast)
     optimizer = make_optimizer(model, recipe, flags, log.global_batch)
-    iterate = Iteration(flags.precision == "amp", model, batches, optimizer, scaler)
+    iterate = Iteration(precision, model, batches, optimizer)
     log.configured(
         parameters=sum(weight.numel() for weight in model.parameters()),
         framework=f"oneflow {flow.__version__}",
         versions=versions(flags),
         devices=of_all_ranks(device_name(flags)),
+        precision=precision,
     )
     for iteration in range(1, flags.iterations + 1):
         losses = iterate()
@@ -67,15 +72,15 @@ def train(recipe, flags, log, *, make_model, make_batches):
 class Iteration(nn.Graph):
     """Each call trains on one batch and returns the model's losses, split over the ranks."""
 
-    def __init__(self, mixed_precision, model, batches, optimizer, scaler):
+    def __init__(self, precision, model, batches, optimizer):
         super().__init__()
         self.model, self.batches = model, batches
         self.add_optimizer(optimizer)
-        self.config.enable_amp(mixed_precision)
+        self.config.enable_amp(precision.compute == "float16")
         self.config.allow_fuse_add_to_output(True)
         self.config.allow_fuse_model_update_ops(True)
-        if scaler:
-            self.set_grad_scaler(scaler)
+        if precision.loss_scale is not None:
+            self.set_grad_scaler(make_scaler(precision.loss_scale))
 
     def build(self):
         losses = self.model(*self.batches())
@@ -102,18 +107,10 @@ def make_optimizer(model, recipe, flags, global_batch):
     )
 
 
-def make_scaler(recipe, flags):
-    """The scaler of the loss, or None; mixed precision is float16."""
-    mixed = flags.precision == "amp"
-    if mixed and flags.device == "cpu":
-        raise Refused("--precision amp changes nothing in OneFlow on a CPU; allowed: fp32")
-    if flags.loss_scale == "none":
-        return None
-    if not mixed:
-        raise Refused("--loss-scale is for float16, which needs --device cuda and amp")
-    if flags.loss_scale == "static":
-        return flow.amp.StaticGradScaler(recipe.STATIC_LOSS_SCALE)
-    return flow.amp.GradScaler()
+def make_scaler(loss_scale):
+    if loss_scale == DYNAMIC:
+        return flow.amp.GradScaler()
+    return flow.amp.StaticGradScaler(loss_scale)
 
 
 def prepare_device(flags):
@@ -124,6 +121,9 @@ def prepare_device(flags):
         raise Refused("oneflow sees no GPU; run the image of envs/oneflow.image.yaml")
     else:
         flow.backends.cudnn.enable_conv_heuristic_search_algo(False)  # try all, take the fastest
+        # As in the DLPerf report's runs of OneFlow.
+        flow.boxing.nccl.set_fusion_threshold_mbytes(16)
+        flow.boxing.nccl.set_fusion_max_ops_num(24)
 
 
 def of_all_ranks(value):
@@ -161,5 +161,4 @@ def versions(flags):
     found = {"python": process.python_version(), "oneflow": flow.__version__}
     if flags.device == "cuda":
         found["cuda"] = str(sysconfig.get_cuda_version())
-    found["precision"] = "float16" if flags.precision == "amp" else "float32"
     return found

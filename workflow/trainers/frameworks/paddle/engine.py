@@ -7,11 +7,15 @@ from paddle.distributed import fleet
 
 from trainers.contract import process
 from trainers.contract.aborts import abort_late
+from trainers.contract.precision import DYNAMIC, precision_of
 from trainers.contract.recipe import decay_groups, optimizer_of
 from trainers.contract.steplog import Refused
 from trainers.contract.weights import digest, initial_weights
 from trainers.frameworks.paddle.before import RANK, WORLD_SIZE
 from trainers.frameworks.paddle.inputs import synthetic_batches
+
+MIXED = {"cuda": ("float16", "bfloat16")}
+"""The data types in which Paddle mixes precisions, by device: on a CPU its AMP changes nothing."""
 
 
 def train(recipe, flags, log, *, make_model, make_batches):
@@ -29,16 +33,16 @@ def train(recipe, flags, log, *, make_model, make_batches):
     """
     paddle.disable_signal_handler()  # it gets in the way of others
     abort_late()
-    dtype = make_precision(flags)
+    precision = precision_of(recipe, flags, MIXED)
     gpu = prepare_device(flags)
-    precision = {"enable": False} if dtype == "float32" else {"dtype": dtype}
-    scaler = make_scaler(recipe, flags)
+    scaler = make_scaler(precision)
     if flags.input == "synthetic":
         data = synthetic_batches(recipe, flags, RANK)
     else:
         data = make_batches(flags, RANK, WORLD_SIZE, gpu)
     # A GPU's 16-bit units want channels last.
-    network = make_model(flags, "NCHW" if dtype == "float32" else "NHWC")
+    mixed = precision.compute != "float32"
+    network = make_model(flags, "NHWC" if mixed else "NCHW")
     start_from(network, recipe, flags)
     optimizer = paddle.optimizer.Momentum(
         learning_rate=recipe.learning_rate(log.global_batch),
@@ -50,12 +54,13 @@ def train(recipe, flags, log, *, make_model, make_batches):
     log.configured(
         parameters=sum(weight.size for weight in trained(network)),
         framework=f"paddlepaddle {paddle.__version__}",
-        versions={**versions(), "precision": dtype},
+        versions=versions(),
         devices=of_all_ranks("cpu" if gpu is None else paddle.device.cuda.get_device_name()),
+        precision=precision,
     )
     for iteration in range(1, flags.iterations + 1):
         batch = next(data)
-        with paddle.amp.auto_cast(**precision):
+        with paddle.amp.auto_cast(mixed, dtype=precision.compute if mixed else "float16"):
             loss = model(*batch)
         scaler.scale(loss).backward()
         scaler.step(optimizer)
@@ -70,32 +75,15 @@ def train(recipe, flags, log, *, make_model, make_batches):
         dist.barrier()
 
 
-def make_precision(flags):
-    """The data type of convolutions and matrix products.
-
-    Mixed precision is bfloat16, or float16 if a loss scale is asked for.
-    """
-    mixed = flags.precision == "amp"
-    if mixed and flags.device == "cpu":
-        raise Refused("--precision amp changes nothing in Paddle on a CPU; allowed: fp32")
-    if flags.loss_scale == "none":
-        return "bfloat16" if mixed else "float32"
-    if not mixed:
-        raise Refused("--loss-scale is for float16, which needs --device cuda and amp")
-    return "float16"
-
-
-def make_scaler(recipe, flags):
-    """The scaler of the loss, which keeps float16's gradients from vanishing."""
-    scales = {
-        "none": {"enable": False},
-        "static": {
-            "init_loss_scaling": recipe.STATIC_LOSS_SCALE,
-            "use_dynamic_loss_scaling": False,
-        },
-        "dynamic": {},
-    }
-    return paddle.amp.GradScaler(**scales[flags.loss_scale])
+def make_scaler(precision):
+    """The scaler of the loss, which does nothing where none is needed."""
+    if precision.loss_scale is None:
+        return paddle.amp.GradScaler(enable=False)
+    if precision.loss_scale == DYNAMIC:
+        return paddle.amp.GradScaler()
+    return paddle.amp.GradScaler(
+        init_loss_scaling=precision.loss_scale, use_dynamic_loss_scaling=False
+    )
 
 
 def prepare_device(flags):

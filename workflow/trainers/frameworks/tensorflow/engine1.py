@@ -9,25 +9,23 @@ import tensorflow
 from tensorflow.python.client import device_lib
 
 from trainers.contract import process
+from trainers.contract.precision import precision_of
 from trainers.contract.rank import training
 from trainers.contract.recipe import optimizer_of
 from trainers.contract.steplog import Refused
 from trainers.contract.weights import digest, synthetic_batch
 from trainers.frameworks.tensorflow.inputs import on_threads
 from trainers.frameworks.tensorflow.layers import Layers
-from trainers.frameworks.tensorflow.shared import (
-    count,
-    decayed,
-    dense,
-    scales_float16,
-    start_weights,
-)
+from trainers.frameworks.tensorflow.shared import count, decayed, dense, start_weights
 
 tf = tensorflow.compat.v1
 
 RANK = int(os.environ.get("HOROVOD_RANK", "0"))
 LOCAL_RANK = int(os.environ.get("HOROVOD_LOCAL_RANK", "0"))
 WORLD_SIZE = int(os.environ.get("HOROVOD_SIZE", "1"))
+
+MIXED = {"cuda": ("float16",)}
+"""The data types in which TensorFlow 1.15 mixes precisions, by device."""
 
 # What is set already stays.
 # Source: NVIDIA DeepLearningExamples, TensorFlow/Classification/ConvNets/runtime/runner.py.
@@ -55,14 +53,15 @@ def run(recipe, model, dataset, dali):
 
 def train(recipe, flags, log, *, make_model, make_dataset, make_dali):
     """Train as `run` says, and log it."""
-    loss_scale = choose_loss_scale(recipe, flags)
+    precision = precision_of(recipe, flags, MIXED)
     settings, device = prepare_device(flags)
     batch, start_input = make_input(recipe, flags, make_dataset, make_dali)
     weights, starts = make_weights(recipe, flags)
     layers = Layers(weights)
     layers.seed = make_seed(flags)
     loss = make_model(flags, layers)(*batch)
-    update = make_update(recipe, flags, log.global_batch, loss, weights)
+    optimizer = make_optimizer(recipe, flags, log.global_batch, precision.loss_scale)
+    update = make_update(recipe, flags, optimizer, loss, weights)
     iterate = tf.group(update, *tf.get_collection(tf.GraphKeys.UPDATE_OPS))
     with tf.control_dependencies([iterate]):
         loss = tf.identity(loss)  # fetching it waits for the whole iteration
@@ -72,8 +71,9 @@ def train(recipe, flags, log, *, make_model, make_dataset, make_dali):
         log.configured(
             parameters=count(weights),
             framework=f"tensorflow {tf.__version__}",
-            versions=dict(versions(), precision=precision(loss_scale)),
+            versions=versions(),
             devices=hvd.allgather_object(device, session),
+            precision=precision,
         )
         iterate, iterate_for_loss = map(session.make_callable, (iterate, loss))
         for iteration in range(1, flags.iterations + 1):
@@ -83,19 +83,6 @@ def train(recipe, flags, log, *, make_model, make_dataset, make_dali):
                 iterate()
         digests = hvd.allgather_object(digest(map(session.run, weights.values())), session)
         log.finished(digests, hvd.allgather_object(peak_memory(flags, session), session))
-
-
-def choose_loss_scale(recipe, flags):
-    """What float16 gradients are multiplied by: a number or "dynamic"; None in float32.
-
-    float16 does not train without a loss scale: the default is the static one.
-    """
-    float16 = scales_float16(flags)
-    if flags.precision == "amp" and not float16:
-        raise Refused("TensorFlow 1.15 has no amp on a cpu; allowed: fp32")
-    if not float16:
-        return None
-    return "dynamic" if flags.loss_scale == "dynamic" else recipe.STATIC_LOSS_SCALE
 
 
 def prepare_device(flags):
@@ -184,28 +171,24 @@ def make_seed(flags):
         return tf.stack([tf.constant((flags.seed + RANK) % 2**31), iteration])
 
 
-def make_update(recipe, flags, global_batch, loss, weights):
-    """The operation that updates the weights.
-
-    SGD on gradients that Horovod averages over the ranks; in mixed precision if the loss is scaled.
-    """
-    momentum, decay = optimizer_of(recipe, flags)
+def make_optimizer(recipe, flags, global_batch, loss_scale):
+    """SGD on gradients that Horovod averages over the ranks; in float16 if the loss is scaled."""
+    momentum, _ = optimizer_of(recipe, flags)
     optimizer = tf.train.MomentumOptimizer(recipe.learning_rate(global_batch), momentum)
-    loss_scale = choose_loss_scale(recipe, flags)
     if loss_scale is not None:
         optimizer = tf.train.experimental.enable_mixed_precision_graph_rewrite(
             optimizer, loss_scale
         )
-    optimizer = hvd.DistributedOptimizer(optimizer, sparse_as_dense=True)
+    return hvd.DistributedOptimizer(optimizer, sparse_as_dense=True)
+
+
+def make_update(recipe, flags, optimizer, loss, weights):
+    """The operation that updates the weights."""
+    _, decay = optimizer_of(recipe, flags)
     variables = list(weights.values())
     averaged = [gradient for gradient, _ in optimizer.compute_gradients(loss, variables)]
     gradients = decayed(recipe, decay, weights, dense(weights, averaged))
     return optimizer.apply_gradients(zip(gradients, variables))  # noqa: B905 - Python 3.7
-
-
-def precision(loss_scale):
-    """The data type of convolutions, and the loss scale."""
-    return "float32" if loss_scale is None else f"float16, loss scale {loss_scale}"
 
 
 def peak_memory(flags, session):

@@ -12,18 +12,13 @@ import tensorflow as tf
 
 from trainers.contract import process
 from trainers.contract.flags import parse_flags
+from trainers.contract.precision import DYNAMIC, precision_of
 from trainers.contract.recipe import optimizer_of
 from trainers.contract.steplog import Refused, StepLog
 from trainers.contract.weights import digest, synthetic_batch
 from trainers.frameworks.tensorflow.inputs import on_threads
 from trainers.frameworks.tensorflow.layers import Layers, own_variable
-from trainers.frameworks.tensorflow.shared import (
-    count,
-    decayed,
-    dense,
-    scales_float16,
-    start_weights,
-)
+from trainers.frameworks.tensorflow.shared import count, decayed, dense, start_weights
 
 CLUSTER = json.loads(os.environ.get("TF_CONFIG", "null"))
 LOCAL_DEVICES = int(os.environ.get("LOCAL_DEVICES", "1"))
@@ -32,6 +27,8 @@ WORLD_SIZE = len(CLUSTER["cluster"]["worker"]) if CLUSTER else LOCAL_DEVICES
 FIRST_RANK = CLUSTER["task"]["index"] if CLUSTER else 0
 RANKS = range(FIRST_RANK, FIRST_RANK + LOCAL_DEVICES)  # those of this process
 
+MIXED = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
+"""The data types in which models mix precisions, by device."""
 MESSAGE_BYTES = 256  # of what ranks of different nodes tell each other
 
 
@@ -52,22 +49,18 @@ def run(recipe, model, dataset):
 
 def train(recipe, flags, logs, *, make_model, make_dataset):
     """Train as `run` says, and log it."""
-    dtype = make_precision(flags)
+    precision = precision_of(recipe, flags, MIXED)
     devices = prepare_devices(flags)
-    # A worker of several nodes has one device, and finds it itself.
-    strategy = (
-        tf.distribute.MultiWorkerMirroredStrategy()
-        if CLUSTER
-        else tf.distribute.MirroredStrategy(devices)
-    )
+    strategy = make_strategy(devices)
     next_batch = make_input(recipe, flags, strategy, make_dataset)
     with strategy.scope():
         weights = {
             name: tf.Variable(value, name=name) for name, value in start_weights(recipe, flags)
         }
-        layers = Layers(weights, dtype)
+        layers = Layers(weights, tf.as_dtype(precision.compute))
         model = make_model(flags, layers)
-        step = make_step(recipe, flags, layers, model, recipe.learning_rate(logs[0].global_batch))
+        rate = recipe.learning_rate(logs[0].global_batch)
+        step = make_step(recipe, flags, layers, model, rate=rate, loss_scale=precision.loss_scale)
     with tf.device("CPU:0"):  # where random kernels want it, so that no GPU is waited for
         iterations = tf.Variable(0, trainable=False)
 
@@ -80,11 +73,9 @@ def train(recipe, flags, logs, *, make_model, make_dataset):
         log.configured(
             parameters=count(weights),
             framework=f"tensorflow {tf.__version__}",
-            versions={
-                **versions(),
-                "precision": f"{dtype.name}, loss scale {flags.loss_scale}",
-            },
+            versions=versions(),
             devices=names,
+            precision=precision,
         )
     for iteration in range(1, flags.iterations + 1):
         losses = iterate()
@@ -96,16 +87,6 @@ def train(recipe, flags, logs, *, make_model, make_dataset):
     memory = of_all_ranks(strategy, [peak_memory(device) for device in devices])
     for log in logs:
         log.finished(digests, memory)
-
-
-def make_precision(flags):
-    """The data type of convolutions.
-
-    Mixed precision is bfloat16, or float16 on a GPU if a loss scale is asked for.
-    """
-    if scales_float16(flags) and flags.loss_scale != "none":
-        return tf.float16
-    return tf.bfloat16 if flags.precision == "amp" else tf.float32
 
 
 def prepare_devices(flags):
@@ -131,6 +112,18 @@ def prepare_devices(flags):
     return [f"GPU:{number}" for number in range(LOCAL_DEVICES)]
 
 
+def make_strategy(devices):
+    if not CLUSTER:
+        return tf.distribute.MirroredStrategy(devices)
+    # A worker of several nodes has one device, and finds it itself. Left to choose, TensorFlow
+    # averages GPUs' gradients through the CPUs.
+    made_by = tf.distribute.experimental.CommunicationImplementation
+    options = tf.distribute.experimental.CommunicationOptions(
+        implementation=made_by.NCCL if devices[0].startswith("GPU") else made_by.AUTO
+    )
+    return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+
+
 def make_input(recipe, flags, strategy, make_dataset):
     """A source of each replica's next batch, on its device."""
     if flags.input == "synthetic":
@@ -153,13 +146,12 @@ def make_input(recipe, flags, strategy, make_dataset):
     return iter(strategy.distribute_datasets_from_function(of_ranks)).get_next
 
 
-def make_step(recipe, flags, layers, model, learning_rate):
+def make_step(recipe, flags, layers, model, *, rate, loss_scale):
     """One replica's iteration: takes its number and a batch, updates weights, returns the loss."""
     weights = list(layers.weights.values())
     velocities = [tf.Variable(tf.zeros_like(weight), trainable=False) for weight in weights]
     momentum, decay = optimizer_of(recipe, flags)
-    kind = DynamicLossScale if flags.loss_scale == "dynamic" else LossScale
-    scale = kind(recipe, flags)
+    scale = DynamicLossScale() if loss_scale == DYNAMIC else LossScale(loss_scale or 1.0)
 
     def differentiate(seed, *batch):
         layers.seed = seed
@@ -179,7 +171,7 @@ def make_step(recipe, flags, layers, model, learning_rate):
             tf.raw_ops.ResourceApplyMomentum(
                 var=weight.handle,
                 accum=velocity.handle,
-                lr=learning_rate,
+                lr=rate,
                 grad=gradient,
                 momentum=momentum,
             )
@@ -198,8 +190,8 @@ def make_step(recipe, flags, layers, model, learning_rate):
 class LossScale:
     """A fixed factor that keeps float16 gradients from vanishing; 1 does nothing."""
 
-    def __init__(self, recipe, flags):
-        self.value = {"none": 1.0, "static": recipe.STATIC_LOSS_SCALE}[flags.loss_scale]
+    def __init__(self, value):
+        self.value = value
 
     def guard(self, update, gradients):
         """Update the weights with gradients."""
@@ -212,7 +204,7 @@ class DynamicLossScale:
     Source: Micikevicius et al., Mixed Precision Training (2017).
     """
 
-    def __init__(self, recipe, flags):
+    def __init__(self):
         self.value = own_variable(2.0**15)
         self._good_steps = own_variable(0)
 

@@ -44,15 +44,3 @@ def decayed(recipe, decay, weights, gradients):
         gradient + decay * weight if recipe.decays(name) else gradient
         for (name, weight), gradient in zip(weights.items(), gradients)  # noqa: B905
     ]
-
-
-def scales_float16(flags):
-    """Whether a loss scale, and so float16, makes sense here.
-
-    Raises:
-        Refused: one is asked for where it makes no sense.
-    """
-    possible = (flags.device, flags.precision) == ("cuda", "amp")
-    if flags.loss_scale != "none" and not possible:
-        raise Refused("--loss-scale is for float16, which needs --device cuda and amp")
-    return possible

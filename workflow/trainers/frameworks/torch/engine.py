@@ -7,15 +7,18 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from trainers.contract import process
+from trainers.contract.precision import DYNAMIC, precision_of
 from trainers.contract.rank import training
 from trainers.contract.recipe import decay_groups, optimizer_of
-from trainers.contract.steplog import Refused
 from trainers.contract.weights import digest, initial_weights
 from trainers.frameworks.torch.inputs import on_device, synthetic_batches
 
 RANK = int(os.environ.get("RANK", "0"))
 LOCAL_RANK = int(os.environ.get("LOCAL_RANK", "0"))
 WORLD_SIZE = int(os.environ.get("WORLD_SIZE", "1"))
+
+MIXED = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
+"""The data types in which torch mixes precisions, by device."""
 
 
 def torch_sgd(groups, **settings):
@@ -39,7 +42,8 @@ def run(recipe, model, batches, *, make_sgd=torch_sgd):
 
 def train(recipe, flags, log, *, make_model, make_batches, make_sgd):
     """Train as `run` says, and log it."""
-    precision, scaler = make_precision(recipe, flags)
+    precision = precision_of(recipe, flags, MIXED)
+    scaler = make_scaler(precision, flags)
     device = prepare_device(flags)
     if flags.input == "synthetic":
         data = synthetic_batches(recipe, flags, RANK, device)
@@ -62,12 +66,16 @@ def train(recipe, flags, log, *, make_model, make_batches, make_sgd):
         framework=f"torch {torch.__version__}",
         versions={**versions(), "optimizer": name_of(optimizer)},
         devices=of_all_ranks(device_name(device)),
+        precision=precision,
+    )
+    mixed = torch.autocast(
+        flags.device, getattr(torch, precision.compute), enabled=flags.precision == "amp"
     )
     for iteration in range(1, flags.iterations + 1):
         batch = next(data)
-        with precision:
+        with mixed:
             loss = model(*batch)
-        optimizer.zero_grad(set_to_none=True)
+        optimizer.zero_grad()  # to None, by torch's default and by apex's
         scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()
@@ -101,40 +109,39 @@ def prepare_device(flags):
         torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32; for matmul it is already off
     torch.manual_seed(flags.seed + RANK)  # for dropout
     if WORLD_SIZE > 1:
-        dist.init_process_group("gloo" if flags.device == "cpu" else "nccl")
+        if flags.device == "cpu":
+            dist.init_process_group("gloo")
+        else:
+            dist.init_process_group("nccl", device_id=device)
     return device
 
 
-def make_precision(recipe, flags):
-    """The autocast context and the gradient scaler.
-
-    Mixed precision is bfloat16, or float16 on a GPU if a loss scale is asked for.
-    """
-    scaled = flags.loss_scale != "none"
-    scales = {
-        "none": {"enabled": False},
-        # So long an interval that it never grows.
-        "static": {"init_scale": recipe.STATIC_LOSS_SCALE, "growth_interval": 2**31 - 1},
-        "dynamic": {},
-    }
-    if scaled and (flags.device, flags.precision) != ("cuda", "amp"):
-        raise Refused("--loss-scale is for float16, which needs --device cuda and amp")
-    dtype = torch.float16 if scaled else torch.bfloat16
-    precision = torch.autocast(flags.device, dtype, enabled=flags.precision == "amp")
-    return precision, torch.amp.GradScaler(flags.device, **scales[flags.loss_scale])
+def make_scaler(precision, flags):
+    """The scaler of the loss, which does nothing where none is needed."""
+    if precision.loss_scale is None:
+        return torch.amp.GradScaler(flags.device, enabled=False)
+    if precision.loss_scale == DYNAMIC:
+        return torch.amp.GradScaler(flags.device)
+    # So long an interval that it never grows.
+    return torch.amp.GradScaler(
+        flags.device, init_scale=precision.loss_scale, growth_interval=2**31 - 1
+    )
 
 
 def distribute(network, device):
     """The model, with gradients averaged over the ranks."""
     if WORLD_SIZE == 1:
         return network
-    return DistributedDataParallel(
+    model = DistributedDataParallel(
         network,
         device_ids=[device] if device.type == "cuda" else None,
-        forward_sync_buffers=False,  # each rank's batch norm sees its own batches
         gradient_as_bucket_view=True,
         static_graph=True,
     )
+    # Each rank's batch norm sees its own batches. As an argument it has other names in other
+    # versions of torch.
+    model.broadcast_buffers = False
+    return model
 
 
 def of_all_ranks(value):
