@@ -181,3 +181,43 @@ runpy.run_path(sys.argv[0], run_name="__main__")"""
         said = trainer.python("-c", code)
         assert said.returncode == 0, said.stdout
         assert len(set(losses(said.stdout, 0))) == different
+
+
+def test_a_gpu_that_is_not_there_is_refused(system, trainers):
+    trainer = trainers(system)
+    program = str(trainer.system.trainer("resnet50"))
+    said = trainer.python(
+        *(program, "--workload=resnet50", "--precision=amp", "--batch-size=2", "--iterations=1"),
+        *("--print-every=1", "--input=synthetic", "--shape", "image_size=32"),
+        *("--device=cuda", "--threads=1", "--seed=1"),
+    )
+    (line,) = [line for line in said.stdout.splitlines() if line.startswith(":::REFUSED")]
+    assert said.returncode == 1
+    assert "GPU" in line
+    assert "Traceback" not in said.stdout
+
+
+@pytest.mark.every_system
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.xdist_group(name))
+        for name in ("mxnet", "ngc-tensorflow1")
+    ],
+)
+def test_horovod_without_nccl_is_refused_on_gpus(name, trainers):
+    """The locks here build it without, because the machines of the tests have no CUDA."""
+    trainer = trainers(name)
+    said = trainer.answer(f"""
+import json
+from argparse import Namespace
+import horovod.{trainer.system.framework} as hvd
+from trainers.contract.steplog import Refused
+from trainers.frameworks.horovod import check_horovod
+check_horovod(hvd, Namespace(device="cpu"), 2)
+check_horovod(hvd, Namespace(device="cuda"), 1)
+try:
+    check_horovod(hvd, Namespace(device="cuda"), 2)
+except Refused as error:
+    print(json.dumps(str(error)))""")
+    assert said.startswith("Horovod is built without NCCL")

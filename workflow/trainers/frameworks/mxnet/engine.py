@@ -17,6 +17,7 @@ from trainers.contract.rank import training
 from trainers.contract.recipe import optimizer_of
 from trainers.contract.steplog import Refused
 from trainers.contract.weights import digest, initial_weights
+from trainers.frameworks.horovod import check_horovod
 from trainers.frameworks.mxnet.images import axes_from
 from trainers.frameworks.mxnet.inputs import synthetic_batches
 
@@ -123,6 +124,7 @@ def prepare_device(flags, settings):
             )
         device = mx.gpu(LOCAL_RANK)
     mx.random.seed(flags.seed + RANK)  # for dropout
+    check_horovod(hvd, flags, WORLD_SIZE)
     hvd.init()
     return device
 

@@ -14,6 +14,7 @@ from trainers.contract.rank import training
 from trainers.contract.recipe import optimizer_of
 from trainers.contract.steplog import Refused
 from trainers.contract.weights import digest, synthetic_batch
+from trainers.frameworks.horovod import check_horovod
 from trainers.frameworks.tensorflow.inputs import on_threads
 from trainers.frameworks.tensorflow.layers import Layers
 from trainers.frameworks.tensorflow.shared import count, decayed, dense, start_weights
@@ -109,6 +110,7 @@ def prepare_device(flags):
     if flags.compile:
         optimizer_options = settings.graph_options.optimizer_options
         optimizer_options.global_jit_level = tf.OptimizerOptions.ON_1
+    check_horovod(hvd, flags, WORLD_SIZE)
     hvd.init()
     return settings, device
 

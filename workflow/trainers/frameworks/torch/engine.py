@@ -10,6 +10,7 @@ from trainers.contract import process
 from trainers.contract.precision import DYNAMIC, precision_of
 from trainers.contract.rank import training
 from trainers.contract.recipe import decay_groups, optimizer_of
+from trainers.contract.steplog import Refused
 from trainers.contract.weights import digest, initial_weights
 from trainers.frameworks.torch.inputs import on_device, synthetic_batches
 
@@ -102,6 +103,11 @@ def prepare_device(flags):
     if flags.device == "cpu":
         process.keep_to_own_cores(RANK, flags.threads)
         device = torch.device("cpu")
+    elif torch.cuda.device_count() <= LOCAL_RANK:
+        raise Refused(
+            f"torch sees {torch.cuda.device_count()} GPUs, local rank {LOCAL_RANK} needs another; "
+            "allowed: a build for GPUs, such as the image of envs/pytorch.image.yaml, on GPUs"
+        )
     else:
         device = torch.device("cuda", LOCAL_RANK)
         torch.cuda.set_device(device)
