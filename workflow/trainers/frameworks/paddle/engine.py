@@ -35,14 +35,14 @@ def train(recipe, flags, log, *, make_model, make_batches):
     abort_late()
     precision = precision_of(recipe, flags, MIXED)
     gpu = prepare_device(flags)
+    mixed = {"enable": False} if precision.compute == "float32" else {"dtype": precision.compute}
     scaler = make_scaler(precision)
     if flags.input == "synthetic":
         data = synthetic_batches(recipe, flags, RANK)
     else:
         data = make_batches(flags, RANK, WORLD_SIZE, gpu)
     # A GPU's 16-bit units want channels last.
-    mixed = precision.compute != "float32"
-    network = make_model(flags, "NHWC" if mixed else "NCHW")
+    network = make_model(flags, "NCHW" if precision.compute == "float32" else "NHWC")
     start_from(network, recipe, flags)
     optimizer = paddle.optimizer.Momentum(
         learning_rate=recipe.learning_rate(log.global_batch),
@@ -60,7 +60,7 @@ def train(recipe, flags, log, *, make_model, make_batches):
     )
     for iteration in range(1, flags.iterations + 1):
         batch = next(data)
-        with paddle.amp.auto_cast(mixed, dtype=precision.compute if mixed else "float16"):
+        with paddle.amp.auto_cast(**mixed):
             loss = model(*batch)
         scaler.scale(loss).backward()
         scaler.step(optimizer)
