@@ -35,7 +35,8 @@ def test_objects_have_the_promised_fields_in_order(ask):
     assert status == 0
     assert list(found) == [
         "log", "format", "status", "reason", "throughput", "unit", "first", "last", "samples",
-        "seconds", "method", "global_batch", "world_size",
+        "seconds", "method", "global_batch", "world_size", "run", "first_printed", "last_printed",
+        "interval", "widest", "sources",
     ]  # fmt: skip
     assert found == {
         "log": str(RESNET50),
@@ -51,6 +52,14 @@ def test_objects_have_the_promised_fields_in_order(ask):
         "method": "window",
         "global_batch": 2048,
         "world_size": 16,
+        "run": 1,
+        "first_printed": 20,
+        "last_printed": 120,
+        "interval": 100,
+        "widest": [20, 120],
+        "sources": dict.fromkeys(
+            ("batch_size", "devices_per_node", "nodes", "world_size", "global_batch"), "the log"
+        ),
     }
 
 
@@ -94,6 +103,24 @@ def test_a_log_that_ends_at_99(ask, tmp_path):
     )
     status, [found] = ask(tmp_path / "x.log", "--window", "20:99")
     assert (status, found["last"], found["samples"]) == (0, 99, 79 * 16)
+
+
+def test_the_widest_window_is_named_and_can_be_asked_for(ask, tmp_path):
+    lines = step_log(iterations=99, every=3)
+    (tmp_path / "x.log").write_text("".join(f"{line}\n" for line in lines))
+    status, [refused] = ask(tmp_path / "x.log")
+    assert (status, refused["first_printed"], refused["last_printed"]) == (3, 3, 99)
+    assert (refused["interval"], refused["widest"]) == (3, [21, 99])
+    status, [found] = ask(tmp_path / "x.log", "--window", "all")
+    assert (status, found["first"], found["last"], found["samples"]) == (0, 21, 99, 78 * 16)
+
+
+def test_a_log_without_any_window_says_so(ask):
+    status, [refused] = ask(NGC, "--window", "all")
+    assert (status, refused["widest"], refused["first"]) == (3, None, None)
+    assert refused["reason"] == (
+        "the log allows no window behind a warm-up of 20 iterations: printed are 1 to 12"
+    )
 
 
 def test_the_published_method(ask):

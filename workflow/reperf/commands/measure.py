@@ -11,6 +11,8 @@ from pathlib import Path
 
 from reperf.text import printable
 
+WIDEST = "all"
+"""The window that is as wide as the log allows."""
 REFUSED = 3
 """Exit status when some logs gave no number."""
 
@@ -36,8 +38,9 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--window",
         type=_window,
-        metavar="FIRST:LAST",
-        help="iterations as the log prints them; left out, the 100 after the first 20",
+        metavar="FIRST:LAST|all",
+        help="iterations as the log prints them; left out, the 100 after the first 20; all: the "
+        "widest window behind the first 20 that the rule allows",
     )
     parser.add_argument(
         "--unit", metavar="NAME", help="what to count, such as tokens; left out, samples"
@@ -58,10 +61,14 @@ def _existing(text: str) -> Path:
     return path
 
 
-def _window(text: str) -> tuple[int, int]:
+def _window(text: str) -> tuple[int, int] | str:
+    if text == WIDEST:
+        return text
     match = re.fullmatch(r"(\d{1,12}):(\d{1,12})", text)
     if not match or int(match[1]) >= int(match[2]):
-        raise argparse.ArgumentTypeError(f"{text!r}; allowed: FIRST:LAST, FIRST below LAST")
+        raise argparse.ArgumentTypeError(
+            f"{text!r}; allowed: FIRST:LAST, FIRST below LAST, or {WIDEST}"
+        )
     return int(match[1]), int(match[2])
 
 
@@ -83,7 +90,6 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     """Print a line, or an object, per run found."""
     from reperf.logs import formats  # noqa: PLC0415
     from reperf.measuring.found_logs import Question, answers  # noqa: PLC0415 - half a second of libraries
-    from reperf.measuring.measure import Method  # noqa: PLC0415
     from reperf.measuring.units import counts  # noqa: PLC0415
 
     if options.format not in (None, *formats()):
@@ -95,7 +101,7 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     if options.global_batch and (options.batch_size or options.topology):
         parser.error("argument --global-batch: not allowed with --batch-size or --topology")
     question = Question(
-        method=Method(options.method, unit=options.unit, ends=options.window),
+        method=_method(options),
         log_format=options.format,
         told=[("the command line", _facts(options))],
     )
@@ -105,6 +111,14 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         statuses.add(measured.status)
         print(_object(measured) if options.json else printable(_line(measured)), flush=True)
     return REFUSED if "refused" in statuses else 0
+
+
+def _method(options: argparse.Namespace):  # noqa: ANN202 - a Method, imported when it is needed
+    from reperf.measuring.measure import Method  # noqa: PLC0415
+
+    if options.window == WIDEST:
+        return Method(options.method, unit=options.unit, widest=True)
+    return Method(options.method, unit=options.unit, ends=options.window)
 
 
 def _facts(options: argparse.Namespace) -> list[tuple[str, object]]:

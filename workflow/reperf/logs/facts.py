@@ -80,6 +80,10 @@ class Facts:
         known = self._known.get(name)
         return known.value if known else None
 
+    def tellers(self) -> dict[str, str]:
+        """Who said each fact that is known, by its name."""
+        return {name: known.teller for name, known in self._known.items()}
+
     def need(self, name: str) -> object:
         """A fact.
 

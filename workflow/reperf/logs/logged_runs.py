@@ -12,6 +12,10 @@ MOST_RECORDS = 1 << 17
 """How many records of one run are kept; no window of an honest log needs so many."""
 
 
+MOST_LATER = 1 << 14
+"""How many records behind the window are kept, without their text."""
+
+
 @dataclass
 class LoggedRun:
     """What a log holds of one training run.
@@ -19,6 +23,8 @@ class LoggedRun:
     Attributes:
         facts: what the text before the first record says.
         records: those that matter, in the log's order: of the measured rank, or of all ranks.
+        later: those of the measured rank behind the window, without their text: as many as are
+            read, and no more than MOST_LATER. They show how far another window could reach.
         ends: the first and the last of the records after which the log says that the run came to
             its end; None if the format does not say.
         newest: the last record of the measured rank.
@@ -28,6 +34,7 @@ class LoggedRun:
     facts: tuple[Fact, ...]
     ends: list[Record] | None
     records: list[Record] = field(default_factory=list)
+    later: list[Record] = field(default_factory=list)
     newest: Record | None = None
     overflow: bool = False
     _seen: set[Record] = field(default_factory=set)
@@ -35,13 +42,15 @@ class LoggedRun:
     def add(self, record: Record, last: float) -> None:
         """Take one more record of the measured rank, which is the lowest that prints."""
         if self.newest is None or (record.rank < self.newest.rank and record.iteration <= last):
-            self.records, self._seen, self.newest = [], set(), record
+            self.records, self.later, self._seen, self.newest = [], [], set(), record
             self.ends = None if self.ends is None else []
         if record.rank != self.newest.rank or record in self._seen:
             return
         self.newest = record
         if record.iteration <= last or not self.records:
             self._keep(record)
+        elif len(self.later) < MOST_LATER:
+            self.later.append(record._replace(text=b""))
 
     def add_of_any_rank(self, record: Record) -> None:
         """Take one more record of any rank; one that appears twice is taken twice."""

@@ -5,8 +5,9 @@ after the warm-up. A log that lacks what this needs gives no number. The method 
 format can be asked for by name.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
 from typing import IO, Literal
 
 from reperf.config import Window
@@ -15,6 +16,7 @@ from reperf.logs.facts import Fact, Facts, Refused
 from reperf.logs.format import Format
 from reperf.logs.logged_runs import LoggedRun, training_runs, whole_log
 from reperf.logs.scan import blocks
+from reperf.measuring.printed import Ends, printed, widest
 from reperf.measuring.units import further_count, per_second, unit_of
 from reperf.measuring.window_rule import (
     FASTEST,
@@ -39,14 +41,25 @@ class Method:
         unit: what to count, such as tokens; None: what an archive of ours records, else samples,
             whatever they are called.
         ends: iterations, as the log numbers them, between which to measure instead of the window.
+        widest: take the widest window that the log allows behind the warm-up, instead of those.
     """
 
     name: Literal["window", "published"] = "window"
     window: Window | None = None
     unit: str | None = None
-    ends: tuple[int, int] | None = None
+    ends: Ends | None = None
+    widest: bool = False
 
-    def ends_in(self, log_format: Format) -> list[tuple[int, int]]:
+    @property
+    def warmup(self) -> int:
+        """How many iterations come before the window."""
+        return (self.window or Window()).warmup
+
+    def reads_until(self, log_format: Format) -> float:
+        """The iteration behind which no record matters."""
+        return inf if self.widest else self.ends_in(log_format)[0][1]
+
+    def ends_in(self, log_format: Format) -> list[Ends]:
         """The window's ends as a log numbers them, the preferred ones first.
 
         A log that counts from 0 and prints 19, 39, .. has then trained on as many batches as
@@ -63,7 +76,27 @@ class Method:
 class Measurement:
     """What one training run's log gives: a throughput, or the reason for none.
 
-    `samples` are those in the window, or whatever else the unit counts.
+    Attributes:
+        log: name of the log.
+        format: name of its format; None if it is not known.
+        status: whether there is a number.
+        reason: why there is none.
+        throughput: in `unit`.
+        unit: what is counted, per second.
+        first: the iteration at whose end the window starts, as the log numbers it.
+        last: the one at whose end it stops.
+        samples: those in the window, or whatever else the unit counts.
+        seconds: how long the window took.
+        method: how it was measured.
+        global_batch: samples per step.
+        world_size: devices.
+        run: which run of the log this is, from 1.
+        first_printed: the first iteration that the log prints of the run.
+        last_printed: the last one.
+        interval: how many iterations lie between two printed ones, most often.
+        widest: the ends of the widest window that the rule allows behind the warm-up; None if it
+            allows none.
+        sources: who said each fact that is known about the run: the log, the path, ...
     """
 
     log: str
@@ -79,6 +112,12 @@ class Measurement:
     method: str = "window"
     global_batch: int | None = None
     world_size: int | None = None
+    run: int = 1
+    first_printed: int | None = None
+    last_printed: int | None = None
+    interval: int | None = None
+    widest: Ends | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 def measure_log(
@@ -107,18 +146,18 @@ def measure_log(
     except Refused as refusal:
         yield Measurement(name, None, "refused", str(refusal), method=method.name), Facts()
         return
-    found = False
-    for run in _runs(pieces, log_format, method):
-        found = True
-        yield _measure_run(name, run, log_format, method, told)
-    if not found:
+    number = 0
+    for number, run in enumerate(_runs(pieces, log_format, method), 1):
+        measured, facts = _measure_run(name, run, log_format, method, told)
+        yield replace(measured, run=number), facts
+    if not number:
         reason = f"no iteration as {log_format.name} prints it is in the log"
         yield Measurement(name, log_format.name, "refused", reason, method=method.name), Facts()
 
 
 def _runs(pieces: Iterable[bytes], log_format: Format, method: Method) -> Iterable[LoggedRun]:
     if method.name == "window":
-        return training_runs(pieces, log_format, method.ends_in(log_format)[0][1])
+        return training_runs(pieces, log_format, method.reads_until(log_format))
     run = whole_log(pieces, log_format)
     return [run] if run else []
 
@@ -127,9 +166,13 @@ def _measure_run(
     name: str, run: LoggedRun, log_format: Format, method: Method, told: Told
 ) -> tuple[Measurement, Facts]:
     facts = Facts()
-    found = {"method": method.name, "unit": log_format.unit}
+    found: dict[str, object] = {"method": method.name, "unit": log_format.unit}
+    seen = printed(run)
+    found |= {"first_printed": seen.first, "last_printed": seen.last, "interval": seen.interval}
     if method.name == "window":
-        found["first"], found["last"] = method.ends_in(log_format)[0]
+        found["widest"] = widest(run, log_format, method.warmup)
+        choices = _choices(method, log_format, found["widest"])
+        found["first"], found["last"] = choices[0] if choices else (None, None)
     status, reason = "ok", ""
     try:
         if run.overflow:
@@ -141,14 +184,27 @@ def _measure_run(
         found["unit"] = per_second(further) if further else log_format.unit or unit_of(workload)
         if method.name == "published":
             found |= _published(run, log_format, facts, further)
+        elif not choices:
+            raise Refused(
+                f"the log allows no window behind a warm-up of {method.warmup} iterations: "
+                f"printed are {seen.first} to {seen.last}"
+            )
         else:
-            found |= by_window(run, log_format, method.ends_in(log_format), facts, further)
+            found |= by_window(run, log_format, choices, facts, further)
     except Refused as refusal:
         status, reason = "refused", str(refusal)
     except ArithmeticError as error:
         status, reason = "refused", f"its numbers cannot be reckoned with: {error}"
     found |= {fact: facts.get(fact) for fact in ("global_batch", "world_size")}
+    found["sources"] = facts.tellers()
     return Measurement(name, log_format.name, status, reason, **found), facts
+
+
+def _choices(method: Method, log_format: Format, widest_window: Ends | None) -> list[Ends]:
+    """The windows to measure in, the preferred one first."""
+    if not method.widest:
+        return method.ends_in(log_format)
+    return [] if widest_window is None else [widest_window]
 
 
 def _published(run: LoggedRun, log_format: Format, facts: Facts, further: str | None) -> dict:

@@ -230,13 +230,18 @@ def _some(iterations: Sequence[int]) -> str:
     return ", ".join(shown if len(shown) <= 5 else [*shown[:3], "..", shown[-1]])
 
 
+def uncertainty(records: Sequence[Record], inside: Sequence[Interval]) -> float:
+    """The seconds that the steps of the log's clock leave open in the time of some intervals."""
+    tick = max(record.tick for record in records)
+    return tick if records[0].time is not None else len(inside) * tick / 2
+
+
 def _check_clock(records: Sequence[Record], inside: Sequence[Interval], seconds: float) -> None:
     """Check that the clock moves, and is fine enough for the window."""
     if seconds == 0:
         raise Refused("no time passes in the window, by the log's own clock")
-    tick = max(record.tick for record in records)
-    left_open = tick if records[0].time is not None else len(inside) * tick / 2
-    if left_open > COARSEST * seconds:
+    if uncertainty(records, inside) > COARSEST * seconds:
+        tick = max(record.tick for record in records)
         raise Refused(
             f"the log's times are printed in steps of {tick:g} s, too coarse for {seconds:.6g} s"
         )
