@@ -81,6 +81,8 @@ def test_the_exit_status_says_whether_all_were_measured(ask):
         (RESNET50, "--global-batch", "2048", "--batch-size", "128"),
         (RESNET50, "--global-batch", "2048", "--topology", "2n8g"),
         (RESNET50, "--topology", "2x8"),
+        (RESNET50, "--run", "0"),
+        (RESNET50, "--global-batch", "2048", "--run", "2", "--accumulation", "2"),
         (RESNET50, "--method", "guess"),
         (RESNET50, "--method", "published", "--window", "20:120"),
     ],
@@ -202,6 +204,22 @@ def test_two_runs_in_a_log_are_two_objects(ask, tmp_path):
     second = first.replace("15979339", "15989339")
     (tmp_path / "x.log").write_text(first + second)
     assert [round(one["throughput"], 2) for one in ask(tmp_path / "x.log")[1]] == [5915.65] * 2
+
+
+def test_each_run_in_a_log_can_have_facts_of_its_own(ask, tmp_path):
+    lines = RESNET50.read_text().splitlines()[-2:]
+    first = "\n".join(lines) + "\n"
+    (tmp_path / "x.log").write_text(first + first.replace("15979339", "15989339"))
+    named = (tmp_path / "x.log", "--topology", "2n8g", "--run", 1, "--batch-size", 128)
+    status, [found] = ask(*named)
+    assert (status, found["run"], round(found["throughput"], 2)) == (0, 1, 5915.65)
+    assert found["sources"]["batch_size"] == "the command line"
+    status, [found, refused] = ask(*named, "--run", 2, "--batch-size", 96)
+    assert (status, found["status"], refused["run"]) == (3, "ok", 2)
+    assert "the global batch is 1536 under a world size of 16" in refused["reason"]
+    status, [found, missing] = ask(*named, "--run", 3)
+    assert (found["status"], missing["run"]) == ("ok", 3)
+    assert missing["reason"] == "it holds no run 3: the last is run 2"
 
 
 def test_a_name_that_is_no_text_is_printed(ask, tmp_path):

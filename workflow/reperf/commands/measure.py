@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from math import isfinite
@@ -45,13 +46,44 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--unit", metavar="NAME", help="what to count, such as tokens; left out, samples"
     )
-    parser.add_argument("--global-batch", type=_count, metavar="N", help="samples per step")
     parser.add_argument(
-        "--batch-size", type=_count, metavar="B", help="samples per device and step"
+        "--run",
+        type=_count,
+        action=_OneRun,
+        metavar="N",
+        help="measure only this run of each log, counted from 1; the facts behind it are of that "
+        "run; may be given again",
     )
-    parser.add_argument("--topology", type=_topology, metavar="NnGg", help="such as 2n8g")
+    for option, read, name, text in (
+        ("--global-batch", _count, "N", "samples per printed step"),
+        ("--batch-size", _count, "B", "samples per device and batch"),
+        ("--topology", _topology, "NnGg", "nodes and the devices on each, such as 2n8g"),
+        ("--accumulation", _count, "K", "batches per printed step, if gradients are accumulated"),
+    ):
+        parser.add_argument(option, type=read, action=_Fact, metavar=name, help=text)
+    parser.set_defaults(facts={}, facts_of_runs={})
     parser.add_argument("--json", action="store_true", help="one JSON object per run and line")
     parser.set_defaults(run=partial(run, parser))
+
+
+class _OneRun(argparse.Action):
+    """Begin the facts about one run."""
+
+    def __call__(self, _parser, options, number, _option=None) -> None:  # noqa: ANN001
+        options.facts_of_runs = {number: {}, **options.facts_of_runs}
+        options.run_told_of = number
+
+
+class _Fact(argparse.Action):
+    """A fact about the run named before it, or else about every run."""
+
+    def __call__(self, _parser, options, value, _option=None) -> None:  # noqa: ANN001
+        number = getattr(options, "run_told_of", None)
+        if number is None:
+            options.facts = options.facts | {self.dest: value}
+        else:
+            told = options.facts_of_runs[number] | {self.dest: value}
+            options.facts_of_runs = options.facts_of_runs | {number: told}
 
 
 def _existing(text: str) -> Path:
@@ -98,12 +130,16 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         parser.error(f"argument --unit: {options.unit!r}; allowed: {', '.join(counts())}")
     if options.method == "published" and options.window:
         parser.error("argument --window: --method published has a window of its own")
-    if options.global_batch and (options.batch_size or options.topology):
-        parser.error("argument --global-batch: not allowed with --batch-size or --topology")
+    told = {number: options.facts | facts for number, facts in options.facts_of_runs.items()}
+    for facts in (options.facts, *told.values()):
+        others = [option for name, option in _FACTORS.items() if name in facts]
+        if "global_batch" in facts and others:
+            parser.error(f"argument --global-batch: not allowed with {' or '.join(others)}")
     question = Question(
         method=_method(options),
         log_format=options.format,
-        told=[("the command line", _facts(options))],
+        told=_told(options.facts),
+        told_of_runs={number: _told(facts) for number, facts in told.items()},
     )
     statuses = set()
     for answer in answers(options.paths, question, processes=len(os.sched_getaffinity(0))):
@@ -121,14 +157,20 @@ def _method(options: argparse.Namespace):  # noqa: ANN202 - a Method, imported w
     return Method(options.method, unit=options.unit, ends=options.window)
 
 
-def _facts(options: argparse.Namespace) -> list[tuple[str, object]]:
-    nodes, devices = options.topology or (None, None)
-    return [
-        ("global_batch", options.global_batch),
-        ("batch_size", options.batch_size),
-        ("nodes", nodes),
-        ("devices_per_node", devices),
-    ]
+_FACTORS = {
+    "batch_size": "--batch-size",
+    "topology": "--topology",
+    "accumulation": "--accumulation",
+}
+"""The facts whose product is the global batch, and the options that give them."""
+
+
+def _told(facts: Mapping[str, object]) -> list[tuple[str, list[tuple[str, object]]]]:
+    """What the command line says about runs, as `reperf.measuring.measure.Told`."""
+    known = {name: value for name, value in facts.items() if name != "topology"}
+    if "topology" in facts:
+        known["nodes"], known["devices_per_node"] = facts["topology"]
+    return [("the command line", list(known.items()))]
 
 
 def _object(measured) -> str:  # noqa: ANN001 - as below

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path, PurePath
@@ -42,6 +42,8 @@ class Question:
         method: how to measure.
         log_format: name of the logs' format; None: found from the content of each.
         told: facts from the command line or the configuration, and which of the two.
+        told_of_runs: the same about single runs, by their number in each log; if there are any,
+            only these runs are measured.
         digests: whether the SHA-256 of each log is wanted; it takes as long as measuring it.
         planned: the run that must have made the log, as the record beside it must confirm;
             None: whichever run the record names, if there is one.
@@ -50,6 +52,7 @@ class Question:
     method: Method
     log_format: str | None = None
     told: Told = ()
+    told_of_runs: Mapping[int, Told] = field(default_factory=dict)
     digests: bool = False
     planned: Run | None = None
 
@@ -338,12 +341,16 @@ def _measured(
         measured = Measurement(name, mllog.FORMAT.name, "refused", reason, method="")
         return [Answer(measured, Facts(), record, question.planned)]
     told = [("the run record", facts_of_run(record.run))] if record else []
-    told += [("the path", facts_in_path(name)), *question.told]
+    told.append(("the path", facts_in_path(name)))
+    of_runs = {number: [*told, *facts] for number, facts in question.told_of_runs.items()}
+    told += question.told
     chosen = question.log_format or (mllog.FORMAT.name if record else None)
     log_format = formats()[chosen] if chosen else None
     return [
         Answer(measured, facts, record, question.planned)
-        for measured, facts in measure_log(name, stream, question.method, log_format, told)
+        for measured, facts in measure_log(
+            name, stream, question.method, log_format, told, told_of_runs=of_runs
+        )
     ]
 
 

@@ -126,6 +126,8 @@ def measure_log(
     method: Method,
     log_format: Format | None = None,
     told: Told = (),
+    *,
+    told_of_runs: Mapping[int, Told] | None = None,
 ) -> Iterator[tuple[Measurement, Facts]]:
     """Measure every training run that a log holds.
 
@@ -135,6 +137,7 @@ def measure_log(
         method: how to measure.
         log_format: the log's format; by default, it is found from the content.
         told: what others know about the runs; the log itself comes first.
+        told_of_runs: the same about single runs, by their number, from 1: only these are measured.
 
     Yields:
         What each run gives, and what is known about it.
@@ -148,11 +151,18 @@ def measure_log(
         return
     number = 0
     for number, run in enumerate(_runs(pieces, log_format, method), 1):
-        measured, facts = _measure_run(name, run, log_format, method, told)
-        yield replace(measured, run=number), facts
+        known = told_of_runs.get(number) if told_of_runs else told
+        if known is not None:
+            measured, facts = _measure_run(name, run, log_format, method, known)
+            yield replace(measured, run=number), facts
+    refused = Measurement(name, log_format.name, "refused", method=method.name)
     if not number:
         reason = f"no iteration as {log_format.name} prints it is in the log"
-        yield Measurement(name, log_format.name, "refused", reason, method=method.name), Facts()
+        yield replace(refused, reason=reason), Facts()
+        return
+    for missing in sorted(one for one in told_of_runs or () if one > number):
+        reason = f"it holds no run {missing}: the last is run {number}"
+        yield replace(refused, reason=reason, run=missing), Facts()
 
 
 def _runs(pieces: Iterable[bytes], log_format: Format, method: Method) -> Iterable[LoggedRun]:
