@@ -31,6 +31,8 @@ class Record(NamedTuple):
     """The printed speed, in the format's own terms."""
     text: bytes = b""
     """The record as it stands in the log."""
+    evaluated: float = 0.0
+    """Seconds of evaluation since the record before it; infinity if nothing says how many."""
 
 
 class Estimate(NamedTuple):

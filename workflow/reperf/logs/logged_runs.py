@@ -1,12 +1,14 @@
 """From records to training runs: a log may hold several."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from reperf.logs.clock import Clock
+from reperf.logs.events import evaluated_in, facts_in
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Record
-from reperf.logs.scan import lines_of_rank, scan
+from reperf.logs.scan import LONGEST_GAP, lines_of_rank, scan
 
 MOST_RECORDS = 1 << 17
 """How many records of one run are kept; no window of an honest log needs so many."""
@@ -21,7 +23,7 @@ class LoggedRun:
     """What a log holds of one training run.
 
     Attributes:
-        facts: what the text before the first record says.
+        facts: what the text before the first record says, and what MLLOG lines behind it say.
         records: those that matter, in the log's order: of the measured rank, or of all ranks.
         later: those of the measured rank behind the window, without their text: as many as are
             read, and no more than MOST_LATER. They show how far another window could reach.
@@ -31,7 +33,7 @@ class LoggedRun:
         overflow: whether there were more records than are kept.
     """
 
-    facts: tuple[Fact, ...]
+    facts: list[Fact]
     ends: list[Record] | None
     records: list[Record] = field(default_factory=list)
     later: list[Record] = field(default_factory=list)
@@ -39,28 +41,42 @@ class LoggedRun:
     overflow: bool = False
     _seen: set[Record] = field(default_factory=set)
 
-    def add(self, record: Record, last: float) -> None:
-        """Take one more record of the measured rank, which is the lowest that prints."""
+    def add(self, record: Record, last: float, evaluated: float = 0.0) -> bool:
+        """Take one more record of the measured rank, which is the lowest that prints.
+
+        Args:
+            record: the record.
+            last: records after this iteration are not needed.
+            evaluated: seconds of evaluation since the record before it.
+
+        Returns:
+            Whether it is of that rank, and new.
+        """
         if self.newest is None or (record.rank < self.newest.rank and record.iteration <= last):
             self.records, self.later, self._seen, self.newest = [], [], set(), record
             self.ends = None if self.ends is None else []
         if record.rank != self.newest.rank or record in self._seen:
-            return
+            return False
         self.newest = record
         if record.iteration <= last or not self.records:
-            self._keep(record)
+            self._keep(record, evaluated)
         elif len(self.later) < MOST_LATER:
-            self.later.append(record._replace(text=b""))
+            self.later.append(record._replace(text=b"", evaluated=evaluated))
+        return True
+
+    def learn(self, text: bytes) -> None:
+        """Take the facts in a text behind the first record."""
+        self.facts += facts_in(text)
 
     def add_of_any_rank(self, record: Record) -> None:
         """Take one more record of any rank; one that appears twice is taken twice."""
         self.newest = record
         self._keep(record)
 
-    def _keep(self, record: Record) -> None:
+    def _keep(self, record: Record, evaluated: float = 0.0) -> None:
         self.overflow = len(self.records) >= MOST_RECORDS
         if not self.overflow:
-            self.records.append(record)
+            self.records.append(record._replace(evaluated=evaluated) if evaluated else record)
             self._seen.add(record)
 
     def is_followed_by(self, record: Record) -> bool:
@@ -86,17 +102,22 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
         last: records after this iteration are not needed.
     """
     run: LoggedRun | None = None
+    text = _Text()
     for gap, record in scan(pieces, log_format, last):
+        text.add(gap)
         if run is not None and _has_ended(run, gap, log_format):
             run.ends = [*run.ends[:1], run.newest]
         following = _unwrapped(record, run.newest if run else None, log_format.clock)
         if run is not None and following is not None and not run.is_followed_by(following):
-            run.add(following, last)
+            if run.add(following, last, evaluated_in(text.all())):
+                run.learn(text.take())
             continue
         if run is not None:
+            if following is None:
+                run.learn(text.take())
             yield run
         if following is not None:
-            run = _begin(gap, log_format)
+            run = _begin(text.take(), log_format)
             run.add(following, last)
 
 
@@ -104,10 +125,39 @@ def whole_log(pieces: Iterable[bytes], log_format: Format) -> LoggedRun | None:
     """All that a log holds, taken for one run of all ranks, as the published extractors do."""
     run: LoggedRun | None = None
     for gap, record in scan(pieces, log_format, float("inf"), all_ranks=True):
+        if run is not None:
+            run.learn(gap)
         run = run or (_begin(gap, log_format) if record else None)
         if record is not None:
             run.add_of_any_rank(_unwrapped(record, run.newest, log_format.clock))
     return run
+
+
+class _Text:
+    """The newest text since the last record of the measured rank, LONGEST_GAP bytes at most."""
+
+    def __init__(self) -> None:
+        self._pieces: deque[bytes] = deque()
+        self._size = 0
+
+    def add(self, piece: bytes) -> None:
+        """Take what stands behind the text."""
+        if piece:
+            self._pieces.append(piece)
+            self._size += len(piece)
+        while self._size > LONGEST_GAP and len(self._pieces) > 1:
+            self._size -= len(self._pieces.popleft())
+
+    def all(self) -> bytes:
+        """The text."""
+        if len(self._pieces) > 1:
+            self._pieces = deque([b"".join(self._pieces)])
+        return self._pieces[0] if self._pieces else b""
+
+    def take(self) -> bytes:
+        """The text, which is then forgotten."""
+        text, self._pieces, self._size = self.all(), deque(), 0
+        return text
 
 
 def _has_ended(run: LoggedRun, gap: bytes, log_format: Format) -> bool:
@@ -120,7 +170,8 @@ def _has_ended(run: LoggedRun, gap: bytes, log_format: Format) -> bool:
 
 def _begin(head: bytes, log_format: Format) -> LoggedRun:
     return LoggedRun(
-        facts=tuple(log_format.facts(head)), ends=None if log_format.ended is None else []
+        facts=[*log_format.facts(head), *facts_in(head)],
+        ends=None if log_format.ended is None else [],
     )
 
 

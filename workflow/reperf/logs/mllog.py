@@ -8,20 +8,17 @@ ends with `run_stop`.
 Source: workflow/trainers/contract/steplog.py; github.com/mlcommons/logging.
 """
 
-import json
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from reperf.logs.clock import MONOTONIC
+from reperf.logs.events import EVENT, MARK, event_of, has_ended, is_count, is_number, read_event
 from reperf.logs.facts import Fact
-from reperf.logs.format import END, Format, Record, line
+from reperf.logs.format import Format, Record
 from reperf.logs.scan import blocks
 from reperf.training.record import Status
-
-# If no object follows, the rest of the line is skipped: it may hold thousands of beginnings.
-EVENT = line(r":::MLLOG (?:(\{.*\})" + END + "|.*)")
 
 _EXCUSES: dict[bytes, Status] = {b":::REFUSED ": "failed", b":::OOM ": "oom"}
 _FACTS = {
@@ -32,38 +29,9 @@ _FACTS = {
 }
 _NO_COUNTS = {"iteration", "seconds", "loss", "throughput"}
 """All other numbers of a step are counts."""
-_MARK = b":::MLLOG "
 _LONGEST_EXCUSE = 10_000  # bytes
 _KEYS = ("configuration", "parameters", "peak_memory_bytes", "precision", "run_stop")
 """The facts by which a run is judged; a log may hold any number of others."""
-
-
-def read_event(match: re.Match[bytes]) -> dict[str, Any]:
-    """The object of a line that EVENT matches; empty if it holds none."""
-    return _object(match[1] or b"{}")
-
-
-def event_of(record: bytes) -> dict[str, Any]:
-    """The object of a record as it stands in the log."""
-    return _object(record.removeprefix(_MARK))
-
-
-def _object(text: bytes) -> dict[str, Any]:
-    try:
-        event = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return event if isinstance(event, dict) else {}
-
-
-def is_number(value: object) -> bool:
-    """Whether JSON gave a number of a sensible size."""
-    return type(value) in (int, float) and abs(value) < 1e18  # false for NaN, too
-
-
-def is_count(value: object) -> bool:
-    """Whether JSON gave a count; others refuse one that is too large."""
-    return type(value) in (int, float) and value >= 1
 
 
 def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
@@ -100,18 +68,6 @@ def _facts(head: bytes) -> Iterator[Fact]:
             yield name, value
 
 
-def has_ended(text: bytes) -> bool:
-    """Whether a text holds the line that ends a run that went well."""
-    return b'"run_stop"' in text and any(map(_is_good_end, EVENT.finditer(text)))
-
-
-def _is_good_end(match: re.Match[bytes]) -> bool:
-    event = read_event(match)
-    metadata = event.get("metadata")
-    status = metadata.get("status") if isinstance(metadata, dict) else None
-    return event.get("key") == "run_stop" and status == "success"
-
-
 FORMAT = Format(
     name="mllog",
     system="",
@@ -143,7 +99,7 @@ def _events(log: Path) -> Iterator[re.Match[bytes]]:
         for block in blocks(stream):
             for text in block.splitlines(keepends=True):
                 # One search per line: a long one may hold thousands of beginnings.
-                if match := EVENT.search(text, max(text.rfind(_MARK), 0)):
+                if match := EVENT.search(text, max(text.rfind(MARK), 0)):
                     yield match
 
 

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator
 
 from reperf.logs.clock import Clock
+from reperf.logs.events import EVENT, event_of, has_ended, is_count, is_number, read_event
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Record
-from reperf.logs.mllog import EVENT, event_of, has_ended, is_count, is_number, read_event
 
 _COUNTS = ("samples_count", "step_num", "step", "epoch_num")
 _FACTS = {"global_batch_size": "global_batch", "train_samples": "epoch_samples"}

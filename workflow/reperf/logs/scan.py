@@ -17,6 +17,8 @@ LONGEST_LINE = 1 << 22
 """Bytes: a longer line is not a log's, and is cut there."""
 LONGEST_GAP = 1 << 22
 """How many bytes of text before a record are kept, the newest: they hold facts about the run."""
+LAST_WORDS = 1 << 16
+"""How many bytes before the last record of a block are searched for the end of the run."""
 
 # What launchers put before a line: mpirun and horovodrun `[1,3]<stderr>:` (perhaps after a date),
 # srun `3: `, torchrun `[default3]:`, and `rank 3: ` or `[rank3]: `.
@@ -75,7 +77,7 @@ def scan(
         end = 0
         lowest = before.rank if before is not None and not all_ranks else None
         if final := _only_goes_on(block, log_format, read, last, stride):
-            yield b"", final[2]
+            yield gap + _before(final, block, log_format), final[2]
             gap, end = b"", final[1]
         else:
             for start, stop, record in find_records(block, log_format, read, lowest=lowest):
@@ -112,6 +114,18 @@ def _only_goes_on(
     first = next(find_records(block, log_format, read), final)[2]
     goes_on = last < first.iteration <= final[2].iteration and first.epoch == final[2].epoch
     return final if goes_on else None
+
+
+def _before(final: Found, block: bytes, log_format: Format) -> bytes:
+    """The text before the last record of a block in which others are skipped.
+
+    A run that has ended may print one more record, or a few; all else was said before the window.
+    """
+    if log_format.ended is None:
+        return b""
+    line = _line_start(block, final[0])
+    another = block.rfind(log_format.marker, 0, line)
+    return block[max(0, min(another, line - LAST_WORDS)) : final[0]]
 
 
 def find_records(

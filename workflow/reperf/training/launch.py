@@ -18,7 +18,7 @@ from typing import IO
 
 from reperf.building.keeper import adopt_orphans, kill_descendants
 from reperf.errors import ReperfError
-from reperf.logs import mllog
+from reperf.logs import events
 from reperf.logs.scan import after_labels
 from reperf.training.record import LastHeard
 
@@ -95,8 +95,8 @@ class _Listener:
 
 def _iteration_of(line: bytes) -> int | None:
     """The iteration of a step line; None if it has none, or none that can be read."""
-    found = mllog.EVENT.match(line)
-    value = mllog.read_event(found).get("value") if found else None
+    found = events.EVENT.match(line)
+    value = events.read_event(found).get("value") if found else None
     iteration = value.get("iteration") if isinstance(value, dict) else None
     return iteration if type(iteration) is int and 0 <= iteration < 10**15 else None
 

@@ -1,0 +1,100 @@
+"""MLPerf's `:::MLLOG {...}` lines, which logs of any format may hold beside their own.
+
+They say the global batch, when evaluations begin and end, and that a run came to its end.
+
+Source: github.com/mlcommons/logging, mlperf_logging/mllog; the submissions in
+github.com/mlcommons/training_results_v0.7 to v4.0. HugeCTR prints the same events in brackets before
+a script turns them into MLLOG lines.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from math import inf
+from typing import Any
+
+from reperf.logs.facts import Fact
+from reperf.logs.format import END, line
+
+# If no object follows, the rest of the line is skipped: it may hold thousands of beginnings.
+EVENT = line(r":::MLLOG (?:(\{.*\})" + END + "|.*)")
+
+MARK = b":::MLLOG "
+_BATCH = re.compile(rb'"key": ?"global_batch_size", ?"value": ?(\d{1,15})\b')
+_TIME = rb"(?P<time>\d{1,15}(?:\.\d{1,9})?(?:e[+-]?\d\d?)?)"
+_EVALUATION = re.compile(
+    rb'"time_ms": ?' + _TIME + rb'[,}][^\r\n]{0,200}?"key": ?"eval_(?P<event>start|stop|accuracy)"'
+    rb"|\[" + _TIME.replace(b"?P<time>", b"?P<clock>") + rb", eval_(?P<bare>start|stop|accuracy)\b"
+)
+
+
+def read_event(match: re.Match[bytes]) -> dict[str, Any]:
+    """The object of a line that EVENT matches; empty if it holds none."""
+    return _object(match[1] or b"{}")
+
+
+def event_of(record: bytes) -> dict[str, Any]:
+    """The object of a record as it stands in the log."""
+    return _object(record.removeprefix(MARK))
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    try:
+        event = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+def is_number(value: object) -> bool:
+    """Whether JSON gave a number of a sensible size."""
+    return type(value) in (int, float) and abs(value) < 1e18  # false for NaN, too
+
+
+def is_count(value: object) -> bool:
+    """Whether JSON gave a count; others refuse one that is too large."""
+    return type(value) in (int, float) and value >= 1
+
+
+def has_ended(text: bytes) -> bool:
+    """Whether a text holds the line that ends a run that went well."""
+    return b'"run_stop"' in text and any(map(_is_good_end, EVENT.finditer(text)))
+
+
+def _is_good_end(match: re.Match[bytes]) -> bool:
+    event = read_event(match)
+    metadata = event.get("metadata")
+    status = metadata.get("status") if isinstance(metadata, dict) else None
+    return event.get("key") == "run_stop" and status == "success"
+
+
+def facts_in(text: bytes) -> Iterator[Fact]:
+    """What MLLOG lines in a text say about the run, whichever format the log has."""
+    if b'"global_batch_size"' not in text:
+        return
+    for match in _BATCH.finditer(text):
+        if (batch := int(match[1])) > 0:
+            yield "global_batch", batch
+
+
+def evaluated_in(text: bytes) -> float:
+    """The seconds that evaluations take in a text between two records.
+
+    Returns:
+        0 if there is none; infinity if one begins or ends beyond the text.
+    """
+    if b"eval_st" not in text:
+        return 0.0
+    found: list[tuple[float, float | None]] = []
+    for match in _EVALUATION.finditer(text):
+        event = match["event"] or match["bare"]
+        time = float(match["time"] or match["clock"]) / 1000
+        if event == b"start":
+            found.append((time, None))
+        elif found:  # the accuracy comes before or behind the stop, or instead of it
+            found[-1] = found[-1][0], time
+        elif event == b"stop":
+            return inf
+    if any(stop is None for _, stop in found):
+        return inf
+    return sum(max(0.0, stop - start) for start, stop in found)
