@@ -82,7 +82,7 @@ def test_the_exit_status_says_whether_all_were_measured(ask):
         (RESNET50, "--global-batch", "2048", "--topology", "2n8g"),
         (RESNET50, "--topology", "2x8"),
         (RESNET50, "--run", "0"),
-        (RESNET50, "--global-batch", "2048", "--run", "2", "--accumulation", "2"),
+        (RESNET50, "--global-batch", "2048", "--run", "2", "--batch-size", "2"),
         (RESNET50, "--method", "guess"),
         (RESNET50, "--method", "published", "--window", "20:120"),
     ],

@@ -94,7 +94,8 @@ def test_epoch_times_need_the_size_of_an_epoch():
     content = read("pipedream_epoch_seconds_from_seed.log")
     without = measure(content, ends=(0, 1))
     assert {one.reason for one in without} == {
-        "the global batch is not known: neither log, record nor path says it"
+        "the global batch is not known: neither log, record nor path says it; "
+        "allowed: --batch-size and --topology, or --global-batch"
     }
     data_parallel, pipelined, vgg = measure(
         content, ends=(0, 1), facts=(("global_batch", 1000000),)

@@ -160,9 +160,8 @@ def _method(options: argparse.Namespace):  # noqa: ANN202 - a Method, imported w
 _FACTORS = {
     "batch_size": "--batch-size",
     "topology": "--topology",
-    "accumulation": "--accumulation",
 }
-"""The facts whose product is the global batch, and the options that give them."""
+"""Facts that say the global batch, and the options that give them."""
 
 
 def _told(facts: Mapping[str, object]) -> list[tuple[str, list[tuple[str, object]]]]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from math import prod
+from math import inf, prod
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ NAMES = {
     "precision": "precision",
     "batch_size": "batch size per device",
     "node_batch": "batch size per node",
+    "update_batch": "batch size per device and update",
     "accumulation": "gradient accumulation",
     "nodes": "number of nodes",
     "devices_per_node": "devices per node",
@@ -21,19 +22,33 @@ NAMES = {
     "replicas": "number of replicas",
     "global_batch": "global batch",
     "epoch_samples": "samples in an epoch",
+    "batches_per_step": "number of batches in a step",
 }
 """What people call the facts. Those of a workload's shape go by their own names."""
 
 _PRODUCTS = (
     ("world_size", ("nodes", "devices_per_node")),
     ("global_batch", ("nodes", "node_batch")),
+    ("global_batch", ("replicas", "update_batch")),
     ("global_batch", ("replicas", "batch_size", "accumulation")),
 )
+_OPTIONS = {
+    "batch_size": "--batch-size",
+    "accumulation": "--accumulation",
+    "nodes": "--topology",
+    "devices_per_node": "--topology",
+    "world_size": "--topology",
+    "global_batch": "--global-batch",
+}
+"""The options of `reperf measure` that say a fact."""
 _FILE_NAME = re.compile(r".+_b(\d{1,9})_(fp32|fp16|amp)_\d{1,9}\.(?:log|txt|out)")
 
 LARGEST = {"nodes": 10**6, "devices_per_node": 10**4}
 """Larger values can only be wrong, as can any other fact above LARGEST_FACT."""
 LARGEST_FACT = 10**15
+
+LOG = "the log"
+"""The first teller."""
 
 Fact = tuple[str, object]
 """A name (one of NAMES, or a key of a workload's shape) and a value."""
@@ -58,22 +73,62 @@ def called(name: str) -> str:
 class Facts:
     """The facts about one run, as several tellers give them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, accumulates: bool = False) -> None:
+        """Begin with nothing known.
+
+        Args:
+            accumulates: whether a step may be several batches, so that somebody must say how many.
+        """
         self._known: dict[str, Known] = {}
+        self._disputed: dict[str, tuple[Known, Known]] = {}
+        self._overruled: set[tuple[str, Known]] = set()
+        self._accumulates = accumulates
 
     def add(self, teller: str, facts: Iterable[Fact]) -> "Facts":
         """Take what one teller says: a log, a record, a path; a value of None says nothing.
 
+        If a teller contradicts itself, another one may decide which value is right.
+
         Raises:
-            Refused: a fact is already known with another value; the message names both. Or a value
-                is impossibly large.
+            Refused: a fact is already known from another teller, with another value; the message
+                names both. Or a value is impossibly large.
         """
         for name, value in facts:
             if value is not None:
                 self._put(name, Known(value, teller))
+        bounds = self.get("batches_per_step")
+        if bounds and bounds[0] == bounds[1] and "accumulation" not in self._known:
+            self._put("accumulation", Known(bounds[0], self._known["batches_per_step"].teller))
         for name, factors in _PRODUCTS:
             self._multiply(name, factors)
         return self
+
+    def settle(self) -> None:
+        """Check that what is known fits together.
+
+        Raises:
+            Refused: a teller contradicts itself, and no other decides; or the global batch is not
+                made of as many batches as are accumulated.
+        """
+        for name, (old, new) in self._disputed.items():
+            option = f"; {_OPTIONS[name]} says which is right" if name in _OPTIONS else ""
+            raise Refused(_contradiction(name, old, new) + option)
+        batch, batches = self._known.get("global_batch"), self.get("accumulation")
+        fewest, most = self.get("batches_per_step") or (1, inf)
+        if batches is not None and not fewest <= batches <= most:
+            raise Refused(
+                f"gradient accumulation is {batches} by {self._known['accumulation'].teller}, but "
+                f"a step is {fewest} to {most} batches by the progress bar in the log"
+            )
+        if not self._accumulates or batch is None:
+            return
+        if batches is None and "update_batch" not in self._known and batch.teller != LOG:
+            raise Refused(self._missing("accumulation"))
+        if batches is not None and batch.value % batches:
+            raise Refused(
+                f"the global batch of {batch.value} by {batch.teller} is not {batches} batches, "
+                f"which a step is by {self._known['accumulation'].teller}"
+            )
 
     def get(self, name: str) -> object:
         """A fact, or None if nobody said it."""
@@ -88,36 +143,83 @@ class Facts:
         """A fact.
 
         Raises:
-            Refused: nobody said it.
+            Refused: nobody said it; the message names the options that do.
         """
         if name not in self._known:
-            raise Refused(f"the {called(name)} is not known: neither log, record nor path says it")
+            raise Refused(self._missing(name))
         return self._known[name].value
+
+    def _missing(self, name: str) -> str:
+        """Why a fact is not known, and which options say what lacks."""
+        lacking = self._lacking_of_batch() if name == "global_batch" else [name]
+        options = list(dict.fromkeys(_OPTIONS[one] for one in lacking if one in _OPTIONS))
+        if name == "global_batch" and lacking != ["accumulation"]:
+            options.append(_OPTIONS[name])
+        hint = f"; allowed: {', or '.join(_listed(options))}" if options else ""
+        return f"the {called(name)} is not known: neither log, record nor path says it{hint}"
+
+    def _lacking_of_batch(self) -> list[str]:
+        """The factors of the global batch that nobody said."""
+        replicas = {"world_size", "replicas"} & self._known.keys()
+        if {"update_batch", "node_batch"} & self._known.keys():
+            return [] if replicas else ["world_size"]
+        lacking = [] if "batch_size" in self._known else ["batch_size"]
+        lacking += [] if replicas else ["world_size"]
+        unknown = self._accumulates and "accumulation" not in self._known
+        return [*lacking, "accumulation"] if unknown else lacking
 
     def _put(self, name: str, new: Known) -> None:
         largest = LARGEST.get(name, LARGEST_FACT)
         if isinstance(new.value, int | float) and not new.value <= largest:
             raise Refused(f"the {called(name)} by {new.teller} is above {largest:.0e}")
+        if name in self._disputed:
+            self._decide(name, new)
+            return
         old = self._known.setdefault(name, new)
-        if old.value != new.value:
-            raise Refused(
-                f"{called(name)} is {old.value} by {old.teller}, {new.value} by {new.teller}"
-            )
+        if old.value == new.value or (name, new) in self._overruled:
+            return
+        if old.teller != new.teller:
+            raise Refused(_contradiction(name, old, new))
+        self._disputed[name] = self._known.pop(name), new
+
+    def _decide(self, name: str, new: Known) -> None:
+        """Take one of the values that another teller gives for the same fact."""
+        told = self._disputed[name]
+        if new.teller == told[0].teller:
+            return
+        if new.value not in (told[0].value, told[1].value):
+            raise Refused(_contradiction(name, told[0], new))
+        del self._disputed[name]
+        self._known[name] = new
+        self._overruled |= {(name, one) for one in told}
 
     def _multiply(self, name: str, factors: tuple[str, ...]) -> None:
         """Derive a product, if all factors are known.
 
-        Unless somebody says otherwise, accumulation is 1 and each device holds a replica.
+        Unless somebody says otherwise, each device holds a replica, and accumulation is 1 if the
+        log's format knows of none.
         """
         known = [self._known.get(factor) for factor in factors]
         if "replicas" in factors and known[0] is None:
             known[0] = self._known.get("world_size")
-        if "accumulation" in factors and known[-1] is None:
+        if "accumulation" in factors and known[-1] is None and not self._accumulates:
             known.pop()
         if None in known:
             return
         tellers = " and ".join(dict.fromkeys(one.teller for one in known))
         self._put(name, Known(prod(one.value for one in known), tellers))
+
+
+def _contradiction(name: str, old: Known, new: Known) -> str:
+    return f"{called(name)} is {old.value} by {old.teller}, {new.value} by {new.teller}"
+
+
+def _listed(options: list[str]) -> list[str]:
+    """Options that are wanted together, and behind them the one that is enough alone."""
+    together, alone = options, []
+    if _OPTIONS["global_batch"] in options[1:]:
+        together, alone = options[:-1], options[-1:]
+    return [" and ".join(together), *alone]
 
 
 def facts_in_path(path: PurePath | str) -> list[Fact]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from reperf.logs.accumulation import Bar
 from reperf.logs.clock import Clock, tick
 from reperf.logs.facts import Fact, Facts
 
@@ -78,8 +79,14 @@ class Format:
         remembering: makes such a function for one log, if a match alone is not enough.
         rate_times: the facts by which the printed speed is multiplied to give samples/s of all
             ranks.
+        accumulates: whether a step may be several batches whose gradients are summed: if nobody says
+            how many, there is no number.
+        bar: finds, in the text before a record, a progress bar that counts batches.
+        repeats: whether the number of an iteration is printed again, or the one before it, after a
+            step that was skipped, as loss scaling does.
         step_is: the fact that says how many samples one count of `iteration` is; several if the
-            format leaves it open: the printed speed then decides.
+            format leaves it open: the printed speed then decides. A "sample" is one, and
+            "epoch_batches" are the whole batches that hold an epoch.
         facts: finds what the log says about its run in the text before the run's first record.
         counts: finds, in a record as it stands in the log, what all ranks have trained on so far:
             samples, and whatever else is counted, by its name, such as tokens.
@@ -99,6 +106,9 @@ class Format:
     read: Read | None = None
     remembering: Callable[[], Read] | None = None
     rate_times: tuple[str, ...] = ()
+    accumulates: bool = False
+    bar: Callable[[bytes], Bar | None] | None = None
+    repeats: bool = False
     step_is: tuple[str, ...] = ("global_batch",)
     facts: Callable[[bytes], Iterable[Fact]] = no_facts
     counts: Callable[[bytes], Mapping[str, float]] = no_counts

@@ -3,7 +3,9 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
+from reperf.logs.accumulation import Bar, batches_per_step
 from reperf.logs.clock import Clock
 from reperf.logs.events import evaluated_in, facts_in
 from reperf.logs.facts import Fact
@@ -40,6 +42,7 @@ class LoggedRun:
     newest: Record | None = None
     overflow: bool = False
     _seen: set[Record] = field(default_factory=set)
+    _bars: list[tuple[int, Bar]] = field(default_factory=list)
 
     def add(self, record: Record, last: float, evaluated: float = 0.0) -> bool:
         """Take one more record of the measured rank, which is the lowest that prints.
@@ -64,9 +67,16 @@ class LoggedRun:
             self.later.append(record._replace(text=b"", evaluated=evaluated))
         return True
 
-    def learn(self, text: bytes) -> None:
-        """Take the facts in a text behind the first record."""
+    def learn(self, text: bytes, log_format: Format) -> None:
+        """Take the facts in a text behind the first record, and before the newest."""
         self.facts += facts_in(text)
+        if log_format.bar is not None and (bar := log_format.bar(text)) is not None:
+            self._bars.append((self.newest.iteration, bar))
+
+    def conclude(self) -> None:
+        """Take the facts that only the whole run shows."""
+        if bounds := batches_per_step(self._bars):
+            self.facts.append(("batches_per_step", bounds))
 
     def add_of_any_rank(self, record: Record) -> None:
         """Take one more record of any rank; one that appears twice is taken twice."""
@@ -88,6 +98,12 @@ class LoggedRun:
         stamped = record.time is not None and before.time is not None
         return begins_again and not (stamped and record.time < before.time)
 
+    def stepped_back_to(self, record: Record) -> bool:
+        """Whether a record is no more than one step behind, as after a step that was skipped."""
+        counted = [one.iteration for one in self.records]
+        stride = max((after - before for before, after in pairwise(counted)), default=0)
+        return self.newest.iteration - record.iteration <= stride
+
 
 def _place(record: Record) -> tuple[int, int]:
     return record.epoch, record.iteration
@@ -108,17 +124,23 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
         if run is not None and _has_ended(run, gap, log_format):
             run.ends = [*run.ends[:1], run.newest]
         following = _unwrapped(record, run.newest if run else None, log_format.clock)
-        if run is not None and following is not None and not run.is_followed_by(following):
+        begins = run is not None and following is not None and run.is_followed_by(following)
+        if begins and log_format.repeats and run.stepped_back_to(following):
+            begins = any(True for _ in log_format.facts(text.all()))
+        if run is not None and following is not None and not begins:
             if run.add(following, last, evaluated_in(text.all())):
-                run.learn(text.take())
+                run.learn(text.take(), log_format)
             continue
         if run is not None:
             if following is None:
-                run.learn(text.take())
+                run.facts += facts_in(text.take())
+            run.conclude()
             yield run
         if following is not None:
-            run = _begin(text.take(), log_format)
+            head = text.take()
+            run = _begin(head, log_format)
             run.add(following, last)
+            run.learn(head, log_format)
 
 
 def whole_log(pieces: Iterable[bytes], log_format: Format) -> LoggedRun | None:
@@ -126,8 +148,10 @@ def whole_log(pieces: Iterable[bytes], log_format: Format) -> LoggedRun | None:
     run: LoggedRun | None = None
     for gap, record in scan(pieces, log_format, float("inf"), all_ranks=True):
         if run is not None:
-            run.learn(gap)
-        run = run or (_begin(gap, log_format) if record else None)
+            run.facts += facts_in(gap)
+        elif record is not None:
+            run = _begin(gap, log_format)
+            run.facts += facts_in(gap)
         if record is not None:
             run.add_of_any_rank(_unwrapped(record, run.newest, log_format.clock))
     return run
@@ -170,7 +194,7 @@ def _has_ended(run: LoggedRun, gap: bytes, log_format: Format) -> bool:
 
 def _begin(head: bytes, log_format: Format) -> LoggedRun:
     return LoggedRun(
-        facts=[*log_format.facts(head), *facts_in(head)],
+        facts=list(log_format.facts(head)),
         ends=None if log_format.ended is None else [],
     )
 

@@ -63,7 +63,7 @@ FORMAT = Format(
     pattern=EVENT,
     clock=Clock("", float, digits=3),
     read=_read,
-    step_is=("global_batch", "sample", "epoch_samples"),
+    step_is=("global_batch", "sample", "epoch_samples", "epoch_batches"),
     facts=_facts,
     counts=_counts,
     ended=has_ended,

@@ -7,27 +7,34 @@ DLPerf NVIDIADeepLearningExamples/PyTorch/BERT/extract_pytorch_logs_time.py with
 """
 
 from reperf.logs import estimators
+from reperf.logs.accumulation import newest_bar
 from reperf.logs.clock import DATE
-from reperf.logs.format import END, EPOCH, ITERATION, NUMBER, Format, facts_by, line, time_by
+from reperf.logs.format import END, ITERATION, NUMBER, Format, facts_by, line, time_by
 
 FORMAT = Format(
     name="ngc-pytorch-bert",
     system="ngc-pytorch",
     marker=b" Training Iteration: ",
     pattern=line(
-        rf"DLL {time_by(DATE)} - Training Epoch: {EPOCH} Training Iteration: {ITERATION}  "
+        rf"DLL {time_by(DATE)} - Training Epoch: \d{{1,12}} Training Iteration: {ITERATION}  "
         rf"average_loss : {NUMBER}{END}"
     ),
     clock=DATE,
-    # Steps are optimizer steps; the script has already divided train_batch_size by accumulation.
+    # Steps are optimizer steps. What the command calls train_batch_size is the batch of one step;
+    # the script divides it by the accumulation before it prints its arguments.
     facts=facts_by(
         {
-            r"\btrain_batch_size=(\d{1,9})\b": "batch_size",
-            r"\bgradient_accumulation_steps=(\d{1,9})\b": "accumulation",
+            r"\bNamespace\([^\r\n]*[( ]train_batch_size=(\d{1,9})\b": "batch_size",
+            r"PARAMETER batch_size_per_gpu : (\d{1,9})\s": "batch_size",
+            r"--train_batch_size[ =](\d{1,9})\s": "update_batch",
+            r"\bgradient_accumulation_steps[ =](\d{1,9})\b": "accumulation",
             r"--nnodes[ =](\d{1,9})\s": "nodes",
             r"--nproc_per_node[ =](\d{1,9})\s": "devices_per_node",
         }
     ),
+    accumulates=True,
+    bar=newest_bar,
+    repeats=True,
     unit="sentences/s",
     published=estimators.between_lines(20, 120, DATE, behind=5),
 )

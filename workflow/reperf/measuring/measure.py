@@ -5,14 +5,14 @@ after the warm-up. A log that lacks what this needs gives no number. The method 
 format can be asked for by name.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import IO, Literal
 
 from reperf.config import Window
 from reperf.logs import recognise
-from reperf.logs.facts import Fact, Facts, Refused
+from reperf.logs.facts import LOG, Fact, Facts, Refused
 from reperf.logs.format import Format
 from reperf.logs.logged_runs import LoggedRun, training_runs, whole_log
 from reperf.logs.scan import blocks
@@ -175,46 +175,62 @@ def _runs(pieces: Iterable[bytes], log_format: Format, method: Method) -> Iterab
 def _measure_run(
     name: str, run: LoggedRun, log_format: Format, method: Method, told: Told
 ) -> tuple[Measurement, Facts]:
-    facts = Facts()
+    facts = Facts(accumulates=log_format.accumulates)
     found: dict[str, object] = {"method": method.name, "unit": log_format.unit}
     seen = printed(run)
     found |= {"first_printed": seen.first, "last_printed": seen.last, "interval": seen.interval}
+    if method.name == "window" and not method.widest:
+        found["first"], found["last"] = method.ends_in(log_format)[0]
+    reason = _refusal(lambda: _gather(facts, run, told))
     if method.name == "window":
-        found["widest"] = widest(run, log_format, method.warmup)
-        choices = _choices(method, log_format, found["widest"])
-        found["first"], found["last"] = choices[0] if choices else (None, None)
-    status, reason = "ok", ""
-    try:
-        if run.overflow:
-            raise Refused("it prints more lines up to the window's end than any run does")
-        for teller, known in (("the log", run.facts), *told):
-            facts.add(teller, known)
-        workload = facts.get("workload")
-        further = further_count(method.unit, workload, log_format.unit)
-        found["unit"] = per_second(further) if further else log_format.unit or unit_of(workload)
-        if method.name == "published":
-            found |= _published(run, log_format, facts, further)
-        elif not choices:
-            raise Refused(
-                f"the log allows no window behind a warm-up of {method.warmup} iterations: "
-                f"printed are {seen.first} to {seen.last}"
-            )
-        else:
-            found |= by_window(run, log_format, choices, facts, further)
-    except Refused as refusal:
-        status, reason = "refused", str(refusal)
-    except ArithmeticError as error:
-        status, reason = "refused", f"its numbers cannot be reckoned with: {error}"
+        found["widest"] = widest(run, log_format, facts, method.warmup)
+    if not reason:
+        reason = _refusal(lambda: found.update(_result(run, log_format, method, facts, found)))
     found |= {fact: facts.get(fact) for fact in ("global_batch", "world_size")}
     found["sources"] = facts.tellers()
+    status = "refused" if reason else "ok"
     return Measurement(name, log_format.name, status, reason, **found), facts
 
 
-def _choices(method: Method, log_format: Format, widest_window: Ends | None) -> list[Ends]:
-    """The windows to measure in, the preferred one first."""
+def _refusal(step: Callable[[], None]) -> str:
+    """Why a step of measuring gives no number; empty if it went well."""
+    try:
+        step()
+    except Refused as refusal:
+        return str(refusal)
+    except ArithmeticError as error:
+        return f"its numbers cannot be reckoned with: {error}"
+    return ""
+
+
+def _gather(facts: Facts, run: LoggedRun, told: Told) -> None:
+    if run.overflow:
+        raise Refused("it prints more lines up to the window's end than any run does")
+    for teller, known in ((LOG, run.facts), *told):
+        facts.add(teller, known)
+    facts.settle()
+
+
+def _result(
+    run: LoggedRun, log_format: Format, method: Method, facts: Facts, found: dict[str, object]
+) -> dict[str, object]:
+    """What a run gives, by whichever method."""
+    workload = facts.get("workload")
+    further = further_count(method.unit, workload, log_format.unit)
+    unit = per_second(further) if further else log_format.unit or unit_of(workload)
+    found["unit"] = unit  # even if what follows refuses
+    if method.name == "published":
+        return _published(run, log_format, facts, further)
     if not method.widest:
-        return method.ends_in(log_format)
-    return [] if widest_window is None else [widest_window]
+        return by_window(run, log_format, method.ends_in(log_format), facts, further)
+    if found["widest"] is not None:
+        return by_window(run, log_format, [found["widest"]], facts, further)
+    whole = found["first_printed"], found["last_printed"]
+    by_window(run, log_format, [whole], facts, further)  # says what is wrong with all of it
+    raise Refused(
+        f"the log allows no window behind a warm-up of {method.warmup} iterations: "
+        f"printed are {whole[0]} to {whole[1]}"
+    )
 
 
 def _published(run: LoggedRun, log_format: Format, facts: Facts, further: str | None) -> dict:

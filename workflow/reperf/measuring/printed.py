@@ -1,14 +1,21 @@
 """What a log prints of a run: from which iteration to which, how often, and the widest window."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from reperf.logs.facts import Refused
-from reperf.logs.format import Format, Record
+from reperf.logs.facts import Facts, Refused
+from reperf.logs.format import Format
 from reperf.logs.logged_runs import LoggedRun
-from reperf.measuring.window_rule import COARSEST, Interval, intervals, uncertainty
+from reperf.measuring.window_rule import (
+    COARSEST,
+    Interval,
+    first_prints,
+    intervals,
+    uncertainty,
+    warm_up,
+)
 
 Ends = tuple[int, int]
 """The iterations at whose ends a window starts and stops, as the log numbers them."""
@@ -34,21 +41,23 @@ def printed(run: LoggedRun) -> Printed:
     return Printed(run.records[0].iteration, run.newest.iteration, common[0][0] if common else None)
 
 
-def widest(run: LoggedRun, log_format: Format, warmup: int) -> Ends | None:
+def widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> Ends | None:
     """The widest window that the rule allows in a run; None if there is none.
 
     Args:
         run: what the log holds of it.
         log_format: the log's format.
-        warmup: how many iterations must come before the window.
+        facts: what is known about the run.
+        warmup: how many batches must come before the window.
     """
-    records = _of_first_epoch(run)
-    first = warmup - (1 - log_format.counts_from)
     try:
+        records, repeated = first_prints([*run.records, *run.later], log_format)
+        if run.ends and run.ends[0].epoch == records[0].epoch:
+            records = [one for one in records if one.iteration <= run.ends[0].iteration]
         steps = intervals(records, log_format)
+        first = warm_up(records, log_format, facts, warmup) - (1 - log_format.counts_from)
     except Refused:
         return None
-    repeated = {step.stop for step in steps if step.start >= step.stop}
     stretches = list(_stretches(steps, first, repeated))
     if not stretches:
         return None
@@ -59,29 +68,18 @@ def widest(run: LoggedRun, log_format: Format, warmup: int) -> Ends | None:
     return best[0].start, best[-1].stop
 
 
-def _of_first_epoch(run: LoggedRun) -> list[Record]:
-    """The records in which a window may lie, as far as the log says that the run went."""
-    epoch = run.records[0].epoch
-    records = [record for record in (*run.records, *run.later) if record.epoch == epoch]
-    if run.ends and run.ends[0].epoch == epoch:
-        records = [record for record in records if record.iteration <= run.ends[0].iteration]
-    return records
-
-
 def _stretches(
-    steps: Sequence[Interval], first: int, repeated: set[int]
+    steps: Sequence[Interval], first: int, repeated: Container[int]
 ) -> Iterator[list[Interval]]:
-    """Intervals without a hole, a step back of the clock, or an iteration printed twice."""
+    """Intervals behind the warm-up that follow each other and hold nothing but training."""
     stretch: list[Interval] = []
     for step in steps:
-        if stretch and stretch[-1].stop != step.start:
+        fits = step.start >= first and step.seconds >= 0 and step.trains
+        fits = fits and step.start not in repeated
+        if stretch and (not fits or stretch[-1].stop != step.start):
             yield stretch
             stretch = []
-        if step.start < first or step.seconds < 0 or {step.start, step.stop} & repeated:
-            if stretch:
-                yield stretch
-            stretch = []
-        else:
+        if fits:
             stretch.append(step)
     if stretch:
         yield stretch

@@ -4,9 +4,10 @@ Both ends are lines of one rank. Whatever makes the number doubtful is a refusal
 counted instead of samples, or whatever else the log counts at both ends.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from math import fsum, prod
+from math import ceil, fsum, inf, prod
 from typing import NamedTuple
 
 from reperf.logs.facts import Facts, Refused
@@ -31,6 +32,13 @@ class Interval(NamedTuple):
     seconds: float
     rate: float | None
     """The speed printed for it, in the format's own terms."""
+    evaluated: float = 0.0
+    """Seconds of evaluation in it; infinity if nothing says how many."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether all but a trifle of its time went into training."""
+        return self.evaluated <= COARSEST * self.seconds
 
 
 class _Counts(NamedTuple):
@@ -62,7 +70,7 @@ def by_window(
     Raises:
         Refused: the log does not carry the window.
     """
-    records = _of_first_epoch(run)
+    records, repeated = first_prints(run.records, log_format)
     steps = intervals(records, log_format)
     ends = next((ends for ends in choices if not _holes(_inside(steps, ends), ends)), choices[0])
     inside = _inside(steps, ends)
@@ -72,12 +80,16 @@ def by_window(
                 f"time steps back by {-step.seconds:.6g} s between the iterations {step.start} "
                 f"and {step.stop}"
             )
-    batch = step_samples(inside or steps, log_format, facts)
-    _check_reached(run, records, ends[1])
-    for hole in _holes(inside, ends):
+    _check_repeats(repeated, records, ends)
+    _check_evaluations(inside, "the window")
+    holes = _holes(inside, ends)
+    batch = step_samples(steps if holes else inside, log_format, facts)
+    _check_reached(run, records, ends[1], _counted(batch, log_format, facts))
+    for hole in holes:
         raise Refused(
             f"the time from iteration {hole[0]} to {hole[1]} is not in the log: printed are "
             + _some([record.iteration for record in records])
+            + _counted(batch, log_format, facts)
         )
     _check_end(run, records[0].epoch, ends[1])
     seconds = fsum(step.seconds for step in inside)
@@ -95,25 +107,91 @@ def by_window(
     }
 
 
+def warm_up(records: Sequence[Record], log_format: Format, facts: Facts, iterations: int) -> int:
+    """The warm-up in what the log counts, which may be samples, epochs or several batches each.
+
+    Args:
+        records: of one epoch, each iteration once.
+        log_format: the log's format.
+        facts: what is known about the run.
+        iterations: the warm-up in batches.
+    """
+    batch, batches = facts.get("global_batch"), facts.get("accumulation") or 1
+    try:
+        step = step_samples(intervals(records, log_format), log_format, facts)
+    except Refused:
+        step = None
+    if not step or not batch:
+        return iterations
+    return ceil(iterations * batch / (batches * step))
+
+
 def in_order(records: Sequence[Record]) -> bool:
     """Whether the iterations of records only go up."""
     places = [(record.epoch, record.iteration) for record in records]
     return all(before < after for before, after in pairwise(places))
 
 
-def _of_first_epoch(run: LoggedRun) -> list[Record]:
-    """The records in which the window must lie.
+def first_prints(
+    records: Sequence[Record], log_format: Format
+) -> tuple[list[Record], Counter[int]]:
+    """The records in which the window must lie: of the first epoch, each iteration once.
+
+    Args:
+        records: of one rank, in the log's order.
+        log_format: the log's format.
+
+    Returns:
+        The first record of each iteration, and how often those that are printed again are printed.
 
     Raises:
-        Refused: they are of more than one rank.
+        Refused: the iterations step back, as those of several ranks do.
     """
-    for before, after in pairwise(run.records):
-        if not in_order((before, after)):
+    stride = max(
+        (after.iteration - before.iteration for before, after in pairwise(records)), default=0
+    )
+    slack = stride if log_format.repeats else 0
+    found = [records[0]]
+    for record in records[1:]:
+        before = found[-1]
+        if (record.epoch, record.iteration) > (before.epoch, before.iteration):
+            found.append(record)
+        elif record.epoch != before.epoch or record.iteration < before.iteration - slack:
             raise Refused(
-                f"iteration {after.iteration} comes after {before.iteration}: "
+                f"iteration {record.iteration} comes after {before.iteration}: "
                 "the lines of several ranks are mixed without labels"
             )
-    return [record for record in run.records if record.epoch == run.records[0].epoch]
+    epoch = records[0].epoch
+    printed = Counter(record.iteration for record in records if record.epoch == epoch)
+    again = Counter({iteration: times for iteration, times in printed.items() if times > 1})
+    return [record for record in found if record.epoch == epoch], again
+
+
+def _check_repeats(
+    repeated: Counter[int], records: Sequence[Record], ends: tuple[int, int]
+) -> None:
+    """Check that no iteration in the window, or at its start, is printed again."""
+    for iteration in sorted(repeated):
+        if ends[0] <= iteration < ends[1]:
+            mixed = "the lines of several ranks are mixed without labels"
+            if 2 * len(repeated) <= len(records):
+                mixed = f"steps in the window were skipped, as loss scaling does, or {mixed}"
+            times = repeated[iteration]
+            raise Refused(f"iteration {iteration} is printed {times} times: {mixed}")
+
+
+def _check_evaluations(steps: Sequence[Interval], where: str) -> None:
+    """Check that evaluations take no more than a trifle of the time of some steps."""
+    seconds = fsum(step.seconds for step in steps)
+    evaluated = fsum(step.evaluated for step in steps)
+    if evaluated <= COARSEST * seconds:
+        return
+    first = next(step for step in steps if step.evaluated)
+    much = "" if evaluated == inf else f" and take {evaluated:.6g} of its {seconds:.6g} s"
+    raise Refused(
+        f"evaluations lie in {where}{much}: the first between the iterations {first.start} "
+        f"and {first.stop}"
+    )
 
 
 def intervals(records: Sequence[Record], log_format: Format) -> list[Interval]:
@@ -126,7 +204,12 @@ def intervals(records: Sequence[Record], log_format: Format) -> list[Interval]:
     Raises:
         Refused: the log tells no times.
     """
-    stamped = [record for record in records if record.time is not None]
+    stamped, evaluated = [], 0.0
+    for record in records:
+        evaluated += record.evaluated
+        if record.time is not None:
+            stamped.append(record._replace(evaluated=evaluated))
+            evaluated = 0.0
     if stamped:
         return [
             Interval(
@@ -134,13 +217,20 @@ def intervals(records: Sequence[Record], log_format: Format) -> list[Interval]:
                 after.iteration,
                 log_format.clock.between(before.time, after.time),
                 after.rate,
+                after.evaluated,
             )
             for before, after in pairwise(stamped)
         ]
     if any(record.duration is None for record in records):
         raise Refused("the log prints neither time stamps nor durations")
     return [
-        Interval(record.iteration - record.span, record.iteration, record.duration, record.rate)
+        Interval(
+            record.iteration - record.span,
+            record.iteration,
+            record.duration,
+            record.rate,
+            record.evaluated,
+        )
         for record in records
     ]
 
@@ -157,21 +247,43 @@ def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) ->
     Raises:
         Refused: the two differ by more than TOLERANCE.
     """
-    known = [1 if fact == "sample" else facts.get(fact) for fact in log_format.step_is]
-    sizes = [size for size in known if size is not None]
+    sizes = _step_sizes(log_format, facts)
     implied = _implied_samples(steps, log_format, facts)
     if not sizes or implied is None:
-        return sizes[0] if sizes else None
-    for size in sizes:
+        return next(iter(sizes.values()), None)
+    for size in sizes.values():
         if abs(implied - size) <= TOLERANCE * size:
             return size
+    if not any(step.trains for step in steps):
+        _check_evaluations(steps, "every stretch of the log")
     batch, world = facts.need(log_format.step_is[0]), facts.get("world_size")
     samples = _whole(implied, facts.get("batch_size") or batch)
     unit = log_format.unit or unit_of(facts.get("workload")) or per_second(ANY)
     raise Refused(
         f"the printed speeds mean {samples} {unit.removesuffix('/s')} a step, "
-        f"the global batch is {batch}" + (f" under a world size of {world}" if world else "")
+        f"the global batch is {batch}"
+        + (f" under a world size of {world}" if world else "")
+        + _other_sizes(sizes, log_format)
     )
+
+
+def _step_sizes(log_format: Format, facts: Facts) -> dict[str, int]:
+    """The samples that a step may be, by what it then is."""
+    sizes = {fact: facts.get(fact) for fact in log_format.step_is}
+    if "sample" in sizes:
+        sizes["sample"] = 1
+    if "epoch_batches" in sizes and (epoch := sizes.get("epoch_samples")) and sizes["global_batch"]:
+        sizes["epoch_batches"] = ceil(epoch / sizes["global_batch"]) * sizes["global_batch"]
+    return {fact: size for fact, size in sizes.items() if size is not None}
+
+
+def _other_sizes(sizes: Mapping[str, int], log_format: Format) -> str:
+    """What else a step is not, in a format that leaves it open."""
+    if len(log_format.step_is) == 1:
+        return ""
+    epoch = sizes.get("epoch_samples")
+    of_epoch = f"nor an epoch of {epoch} samples" if epoch else "and no source says an epoch's size"
+    return f": a step of this log is neither a batch nor a sample, {of_epoch}"
 
 
 def _whole(samples: float, batch: int) -> str:
@@ -184,20 +296,23 @@ def _whole(samples: float, batch: int) -> str:
 def _implied_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) -> float | None:
     factors = [facts.get(fact) for fact in log_format.rate_times]
     told = [step for step in steps if step.rate and step.seconds >= 0]
+    told = [step for step in told if step.trains] or told
     if None in factors or not told:
         return None
     samples = fsum(step.seconds * step.rate for step in told) * prod(factors)
     return samples / sum(step.stop - step.start for step in told)
 
 
-def _check_reached(run: LoggedRun, records: Sequence[Record], last: int) -> None:
+def _check_reached(run: LoggedRun, records: Sequence[Record], last: int, counted: str) -> None:
     epoch = records[0].epoch
     if run.newest.epoch != epoch:
         reached, what = records[-1].iteration, f"epoch {epoch}"
     else:
         reached, what = run.newest.iteration, "it"
     if reached < last:
-        raise Refused(f"too short: {what} ends at iteration {reached}, the window at {last}")
+        raise Refused(
+            f"too short: {what} ends at iteration {reached}, the window at {last}{counted}"
+        )
 
 
 def _check_end(run: LoggedRun, epoch: int, last: int) -> None:
@@ -223,6 +338,17 @@ def _holes(inside: Sequence[Interval], ends: tuple[int, int]) -> list[tuple[int,
     edges = [ends[0], *(step.stop for step in inside)]
     starts = [*(step.start for step in inside), ends[1]]
     return [hole for hole in zip(edges, starts, strict=True) if hole[0] != hole[1]]
+
+
+def _counted(step: int | None, log_format: Format, facts: Facts) -> str:
+    """What the log's numbers count, if not iterations."""
+    sizes = _step_sizes(log_format, facts)
+    of = next((fact for fact, size in sizes.items() if size == step), None)
+    return {
+        "sample": ", in samples",
+        "epoch_samples": ", in epochs",
+        "epoch_batches": ", in epochs",
+    }.get(of, "")
 
 
 def _some(iterations: Sequence[int]) -> str:
