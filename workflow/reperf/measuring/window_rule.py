@@ -83,13 +83,19 @@ def by_window(
     _check_repeats(repeated, records, ends)
     _check_evaluations(inside, "the window")
     holes = _holes(inside, ends)
-    batch = step_samples(steps if holes else inside, log_format, facts)
-    _check_reached(run, records, ends[1], _counted(batch, log_format, facts))
-    for hole in holes:
+    reached, what = _reached(run, records)
+    if holes and reached >= ends[1]:
+        start, stop = holes[0]
         raise Refused(
-            f"the time from iteration {hole[0]} to {hole[1]} is not in the log: printed are "
+            f"the time from iteration {start} to {stop} is not in the log: printed are "
             + _some([record.iteration for record in records])
-            + _counted(batch, log_format, facts)
+            + _in_unit(run, log_format, facts)
+        )
+    batch = step_samples(steps if holes else inside, log_format, facts)
+    if holes:
+        raise Refused(
+            f"too short: {what} ends at iteration {reached}, the window at {ends[1]}"
+            + _in_unit(run, log_format, facts)
         )
     _check_end(run, records[0].epoch, ends[1])
     seconds = fsum(step.seconds for step in inside)
@@ -247,7 +253,7 @@ def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) ->
     Raises:
         Refused: the two differ by more than TOLERANCE.
     """
-    sizes = _step_sizes(log_format, facts)
+    sizes = _step_sizes(steps, log_format, facts)
     implied = _implied_samples(steps, log_format, facts)
     if not sizes or implied is None:
         return next(iter(sizes.values()), None)
@@ -267,11 +273,12 @@ def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) ->
     )
 
 
-def _step_sizes(log_format: Format, facts: Facts) -> dict[str, int]:
+def _step_sizes(steps: Sequence[Interval], log_format: Format, facts: Facts) -> dict[str, int]:
     """The samples that a step may be, by what it then is."""
     sizes = {fact: facts.get(fact) for fact in log_format.step_is}
-    if "sample" in sizes:
-        sizes["sample"] = 1
+    if "sample" in sizes:  # samples are counted by batches, at least
+        counted_by = min((step.stop - step.start for step in steps), default=0)
+        sizes["sample"] = 1 if counted_by >= (sizes["global_batch"] or inf) else None
     if "epoch_batches" in sizes and (epoch := sizes.get("epoch_samples")) and sizes["global_batch"]:
         sizes["epoch_batches"] = ceil(epoch / sizes["global_batch"]) * sizes["global_batch"]
     return {fact: size for fact, size in sizes.items() if size is not None}
@@ -303,16 +310,12 @@ def _implied_samples(steps: Sequence[Interval], log_format: Format, facts: Facts
     return samples / sum(step.stop - step.start for step in told)
 
 
-def _check_reached(run: LoggedRun, records: Sequence[Record], last: int, counted: str) -> None:
+def _reached(run: LoggedRun, records: Sequence[Record]) -> tuple[int, str]:
+    """The last iteration in which a window may end, and of what it is the last."""
     epoch = records[0].epoch
     if run.newest.epoch != epoch:
-        reached, what = records[-1].iteration, f"epoch {epoch}"
-    else:
-        reached, what = run.newest.iteration, "it"
-    if reached < last:
-        raise Refused(
-            f"too short: {what} ends at iteration {reached}, the window at {last}{counted}"
-        )
+        return records[-1].iteration, f"epoch {epoch}"
+    return run.newest.iteration, "it"
 
 
 def _check_end(run: LoggedRun, epoch: int, last: int) -> None:
@@ -340,15 +343,20 @@ def _holes(inside: Sequence[Interval], ends: tuple[int, int]) -> list[tuple[int,
     return [hole for hole in zip(edges, starts, strict=True) if hole[0] != hole[1]]
 
 
-def _counted(step: int | None, log_format: Format, facts: Facts) -> str:
-    """What the log's numbers count, if not iterations."""
-    sizes = _step_sizes(log_format, facts)
-    of = next((fact for fact, size in sizes.items() if size == step), None)
-    return {
-        "sample": ", in samples",
-        "epoch_samples": ", in epochs",
-        "epoch_batches": ", in epochs",
-    }.get(of, "")
+def _in_unit(run: LoggedRun, log_format: Format, facts: Facts) -> str:
+    """What a log's numbers count, if its format leaves that open and it is not iterations."""
+    if len(log_format.step_is) == 1:
+        return ""
+    try:
+        records, _ = first_prints([*run.records, *run.later], log_format)
+        steps = intervals(records, log_format)
+        samples = step_samples(steps, log_format, facts)
+    except Refused:
+        return ""
+    sizes = _step_sizes(steps, log_format, facts)
+    fact = next((fact for fact, size in sizes.items() if size == samples), None)
+    units = {"sample": "samples", "epoch_samples": "epochs", "epoch_batches": "epochs"}
+    return f", in {units[fact]}" if fact in units else ""
 
 
 def _some(iterations: Sequence[int]) -> str:
