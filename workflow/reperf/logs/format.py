@@ -140,7 +140,7 @@ def _read_groups(
         return None
     return Record(
         iteration=int(found["iteration"]),
-        rank=rank,
+        rank=(*rank, int(found["rank"])) if "rank" in found else rank,
         epoch=int(found.get("epoch", 0)),
         time=time,
         duration=float(duration) * log_format.duration_in if duration else None,
@@ -157,6 +157,7 @@ _COUNT = r"\d{1,12}"
 _DECIMAL = r"\d{1,15}(?:\.\d{0,20})?(?:[eE][-+]?\d\d?)?"
 ITERATION = rf"(?P<iteration>{_COUNT})"
 EPOCH = rf"(?P<epoch>{_COUNT})"
+RANK = r"(?P<rank>\d{1,6})"
 SPAN = rf"(?P<span>{_COUNT})"
 RATE = rf"(?P<rate>{_DECIMAL})"
 DURATION = rf"(?P<duration>{_DECIMAL})"

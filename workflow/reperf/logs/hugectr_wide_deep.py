@@ -26,6 +26,7 @@ from reperf.logs.format import (
 ARGUMENTS = facts_by(
     {
         r"\bbatch_size = (\d{1,9})\s": "global_batch",
+        r"\bTraining batchsize: (\d{1,9})\b": "global_batch",
         r"\bgpu_num_per_node = (\d{1,9})\s": "devices_per_node",
         r"\bnum_nodes = (\d{1,9})\s": "nodes",
     }

@@ -27,8 +27,8 @@ class LoggedRun:
     Attributes:
         facts: what the text before the first record says, and what MLLOG lines behind it say.
         records: those that matter, in the log's order: of the measured rank, or of all ranks.
-        later: those of the measured rank behind the window, without their text: as many as are
-            read, and no more than MOST_LATER. They show how far another window could reach.
+        later: those of the measured rank and the first epoch behind the window, without their text:
+            as many as are read, and no more than MOST_LATER.
         ends: the first and the last of the records after which the log says that the run came to
             its end; None if the format does not say.
         newest: the last record of the measured rank.
@@ -63,9 +63,15 @@ class LoggedRun:
         self.newest = record
         if record.iteration <= last or not self.records:
             self._keep(record, evaluated)
-        elif len(self.later) < MOST_LATER:
+        elif len(self.later) < MOST_LATER and record.epoch == self.records[0].epoch:
             self.later.append(record._replace(text=b"", evaluated=evaluated))
         return True
+
+    @property
+    def first_epoch(self) -> list[Record]:
+        """All records of the first epoch that are kept: how far another window could reach."""
+        epoch = self.records[0].epoch
+        return [*(record for record in self.records if record.epoch == epoch), *self.later]
 
     def learn(self, text: bytes, log_format: Format) -> None:
         """Take the facts in a text behind the first record, and before the newest."""

@@ -33,12 +33,14 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
         return None
     if not is_number(count):
         return None
+    # Where a time is told too, both are means since the epoch began, and compare with no stretch.
+    averaged = "time" in value and "step" in metadata
     return Record(
         iteration=count,
         rank=rank,
         time=event["time_ms"] / 1000,
         tick=0.001,
-        rate=rate,
+        rate=None if averaged else rate,
         text=match[0],
     )
 

@@ -1,35 +1,52 @@
-"""NVIDIA DeepLearningExamples' MXNet ResNet-50: MXNet's Speedometer over a range of batches.
+"""NVIDIA's MXNet ResNet-50: MXNet's Speedometer over a range of batches.
 
     [1,0]<stderr>:2020-12-16 08:03:32,459:INFO: Epoch[0] Batch [240-259]\\tSpeed: 388.77939683427064 samples/sec\\tLR: 0.0148
+    2020-07-10 18:52:44,594 Node[0] Epoch[0] Batch [0-20]\\tSpeed: 20461.75 samples/sec\\taccuracy=0.001284
+    [2020-06-22 19:16:26] Epoch[0] Batch [0-50]\\tSpeed: 788.08 samples/sec\\taccuracy=0.001225
 
-Batches count from 0; every rank prints; the speed is that of all ranks.
+The first is DeepLearningExamples', where every rank prints; the others are of MLPerf submissions, the
+last one Intel's. Batches count from 0, and the speed is that of all ranks.
 
 Source: github.com/NVIDIA/DeepLearningExamples at e470c215, MxNet/Classification/RN50v1.5/fit.py;
-DLPerf NVIDIADeepLearningExamples/MxNet/Classification/RN50v1.5/extract_mxnet_logs_time.py, whose
-results its README shows.
+github.com/mlcommons/training_results_v0.7 at c6640611, results of Alibaba and Intel; DLPerf
+NVIDIADeepLearningExamples/MxNet/Classification/RN50v1.5/extract_mxnet_logs_time.py, whose results its
+README shows.
 """
+
+from collections.abc import Iterator
 
 from reperf.logs import estimators
 from reperf.logs.clock import DATE
-from reperf.logs.format import EPOCH, ITERATION, RATE, Format, facts_by, line, time_by
+from reperf.logs.events import MARK
+from reperf.logs.facts import Fact
+from reperf.logs.format import EPOCH, ITERATION, RANK, RATE, Format, facts_by, line, time_by
+
+_ARGUMENTS = facts_by(
+    {
+        r"--batch-size[ =](\d{1,9})\s": "global_batch",
+        r"\bNamespace\(.*\bbatch_size=(\d{1,9})\b": "global_batch",
+        r"horovodrun .*-np (\d{1,9})\s": "world_size",
+    }
+)
+
+
+def _facts(head: bytes) -> Iterator[Fact]:
+    """The arguments, whose batch is that of all ranks, but in MLPerf's version that of one."""
+    of_rank = b" Node[" in head or MARK in head
+    for name, value in _ARGUMENTS(head):
+        yield "batch_size" if of_rank and name == "global_batch" else name, value
+
 
 FORMAT = Format(
     name="ngc-mxnet-resnet50",
     system="ngc-mxnet",
     marker=b"] Batch [",
     pattern=line(
-        rf"(?:{time_by(DATE)}:INFO: )?Epoch\[{EPOCH}\] Batch \[\d{{1,12}}-{ITERATION}\]\s+"
+        rf"(?:\[?{time_by(DATE)}(?::INFO:|\]| Node\[{RANK}\]) )?Epoch\[{EPOCH}\] Batch \[\d{{1,12}}-{ITERATION}\]\s+"
         rf"Speed: {RATE} samples/sec"
     ),
     clock=DATE,
-    # The argument is the batch of all ranks.
-    facts=facts_by(
-        {
-            r"--batch-size[ =](\d{1,9})\s": "global_batch",
-            r"\bNamespace\(.*\bbatch_size=(\d{1,9})\b": "global_batch",
-            r"horovodrun .*-np (\d{1,9})\s": "world_size",
-        }
-    ),
+    facts=_facts,
     counts_from=0,
     unit="images/s",
     published=estimators.between_lines(20, 120, DATE, of_all_ranks=True),

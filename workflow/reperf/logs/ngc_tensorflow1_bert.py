@@ -23,10 +23,13 @@ FORMAT = Format(
     facts=facts_by(
         {
             r"--train_batch_size[ =](\d{1,9})\s": "batch_size",
+            r"\btrain_batch_size: (\d{1,9})\s": "batch_size",
             r"--num_accumulation_steps[ =](\d{1,9})\s": "accumulation",
+            r"\bnum_accumulation_steps: (\d{1,9})\s": "accumulation",
             r"\bhvd\.size\(\) = (\d{1,9})\b": "world_size",
         }
     ),
+    repeats=True,
     unit="sentences/s",
     published=estimators.between_iterations(20, 120, DATE),
 )

@@ -23,7 +23,13 @@ FORMAT = Format(
         rf"DLL {time_by(DATE)} - \({EPOCH}, {ITERATION}\) (?:imgs_per_sec|total_ips) : {RATE}{END}"
     ),
     clock=DATE,
-    facts=facts_by({r"PARAMETER .* batch_size : (\d{1,9})\s": "batch_size"}),
+    facts=facts_by(
+        {
+            r"PARAMETER .* batch_size : (\d{1,9})\s": "batch_size",
+            r"\bPer-GPU Batch Size (\d{1,9})\s": "batch_size",
+            r"\bNum GPUs (\d{1,9})\s": "world_size",
+        }
+    ),
     counts_from=0,
     unit="images/s",
     # The script itself leaves out the first 20 steps: these are the next hundred.

@@ -9,6 +9,7 @@ TensorFlow/bert/extract_tensorflow_logs_time.py.
 from reperf.logs import estimators
 from reperf.logs.clock import TIME_OF_DAY
 from reperf.logs.format import ITERATION, Format, line, time_by
+from reperf.logs.tensorflow2_resnet50 import ARGUMENTS
 
 FORMAT = Format(
     name="tensorflow2-bert",
@@ -19,6 +20,7 @@ FORMAT = Format(
         rf"Train Step: {ITERATION}/\d{{1,12}}\s+/ loss = "
     ),
     clock=TIME_OF_DAY,
+    facts=ARGUMENTS,
     unit="sentences/s",
     published=estimators.between_lines(20, 120, TIME_OF_DAY),
 )

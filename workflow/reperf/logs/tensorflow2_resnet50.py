@@ -8,7 +8,10 @@ TensorFlow/resnet50v1.5/extract_tensorflow_logs.py.
 
 from reperf.logs import estimators
 from reperf.logs.clock import TIME_OF_DAY
-from reperf.logs.format import END, ITERATION, NUMBER, RATE, Format, line, time_by
+from reperf.logs.format import END, ITERATION, NUMBER, RATE, Format, facts_by, line, time_by
+
+ARGUMENTS = facts_by({r"\b[Gg]lobal batch size: (\d{1,9})\s": "global_batch"})
+"""What the scripts of the official models print before they train."""
 
 FORMAT = Format(
     name="tensorflow2-resnet50",
@@ -19,6 +22,7 @@ FORMAT = Format(
         rf"TimeHistory: {NUMBER} seconds, {RATE} examples/second between steps \d{{1,12}} and {ITERATION}{END}"
     ),
     clock=TIME_OF_DAY,
+    facts=ARGUMENTS,
     unit="images/s",
     # Six lines of 100 steps, the first left out.
     published=estimators.mean_speed(1, 6, estimators.printed_speed()),

@@ -226,7 +226,8 @@ def _result(
     if found["widest"] is not None:
         return by_window(run, log_format, [found["widest"]], facts, further)
     whole = found["first_printed"], found["last_printed"]
-    by_window(run, log_format, [whole], facts, further)  # says what is wrong with all of it
+    if whole[0] < whole[1]:
+        by_window(run, log_format, [whole], facts, further)  # says what is wrong with all of it
     raise Refused(
         f"the log allows no window behind a warm-up of {method.warmup} iterations: "
         f"printed are {whole[0]} to {whole[1]}"

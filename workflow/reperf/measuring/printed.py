@@ -34,8 +34,8 @@ def printed(run: LoggedRun) -> Printed:
     """Which iterations a log prints, as it numbers them."""
     steps = [
         after.iteration - before.iteration
-        for before, after in pairwise([*run.records, *run.later])
-        if before.epoch == after.epoch and before.iteration < after.iteration
+        for before, after in pairwise(run.first_epoch)
+        if before.iteration < after.iteration
     ]
     common = Counter(steps).most_common(1)
     return Printed(run.records[0].iteration, run.newest.iteration, common[0][0] if common else None)
@@ -51,7 +51,7 @@ def widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> End
         warmup: how many batches must come before the window.
     """
     try:
-        records, repeated = first_prints([*run.records, *run.later], log_format)
+        records, repeated = first_prints(run.first_epoch, log_format)
         if run.ends and run.ends[0].epoch == records[0].epoch:
             records = [one for one in records if one.iteration <= run.ends[0].iteration]
         steps = intervals(records, log_format)

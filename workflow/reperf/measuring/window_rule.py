@@ -348,7 +348,7 @@ def _in_unit(run: LoggedRun, log_format: Format, facts: Facts) -> str:
     if len(log_format.step_is) == 1:
         return ""
     try:
-        records, _ = first_prints([*run.records, *run.later], log_format)
+        records, _ = first_prints(run.first_epoch, log_format)
         steps = intervals(records, log_format)
         samples = step_samples(steps, log_format, facts)
     except Refused:

@@ -1,0 +1,373 @@
+"""What the logs of the field do that steady ones do not, line by line as they do it.
+
+Each log here is written after real ones; each number is reckoned beside it from the lines.
+"""
+
+import pytest
+from asking import measure, measure_one
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reperf.logs.accumulation import Bar, batches_per_step, newest_bar
+from reperf.logs.events import evaluated_in
+from written import _dll as dll
+from written import _event as event
+from written import written
+
+TOPOLOGY = (("nodes", 4), ("devices_per_node", 8))
+
+
+def bert_line(iteration: int, seconds: float) -> str:
+    return (
+        f"{dll(seconds)} Training Epoch: 0 Training Iteration: {iteration}  average_loss : 8.1421"
+        "  step_loss : 8.2  learning_rate : 0.0024 "
+    )
+
+
+def bert_in_a_bar(batches_a_step: int, steps: int = 100, first: int = 1) -> list[str]:
+    """NVIDIA's BERT on 32 GPUs in PaddlePaddle/Perf, whose logs do not hold the command."""
+    return [
+        f"Iteration:   7%|7         | {78 + step * batches_a_step}/1147 [00:14<03:10,  5.62it/s]"
+        f"Thu Jun  9 09:15:32 2022[1,0]<stdout>:{bert_line(first + step, 16.18 * step)}"
+        for step in range(steps)
+    ]
+
+
+class TestAccumulation:
+    def test_it_is_read_from_the_bar_that_counts_batches(self):
+        measured = measure_one(
+            bert_in_a_bar(88, 9, 21), facts=(("batch_size", 96), *TOPOLOGY), ends=(21, 29)
+        )
+        assert measured.reason == ""
+        assert measured.global_batch == 96 * 32 * 88
+        assert measured.throughput == pytest.approx(96 * 32 * 88 / 16.18, rel=1e-4)
+
+    @pytest.mark.parametrize(
+        ("facts", "reason"),
+        [
+            (
+                (("batch_size", 96), *TOPOLOGY, ("accumulation", 1)),
+                "gradient accumulation is 88 by the log, 1 by the command line",
+            ),
+            (
+                (("global_batch", 3072),),
+                "the global batch of 3072 by the command line is not 88 batches, which a step is "
+                "by the log",
+            ),
+        ],
+    )
+    def test_what_the_bar_says_is_held_against_the_command_line(self, facts, reason):
+        measured = measure_one(bert_in_a_bar(88, 9, 21), facts=facts, ends=(21, 29))
+        assert measured.reason == reason
+
+    def test_too_few_lines_bound_it(self):
+        facts = (("batch_size", 96), *TOPOLOGY)
+        few = bert_in_a_bar(88, 3, 27)
+        assert measure_one(few, facts=facts, ends=(27, 29)).reason == (
+            "the global batch is not known: neither log, record nor path says it; "
+            "allowed: --accumulation"
+        )
+        wrong = measure_one(few, facts=(*facts, ("accumulation", 1)), ends=(27, 29))
+        assert "a step is 86 to 90 batches by the progress bar in the log" in wrong.reason
+        told = measure_one(few, facts=(*facts, ("accumulation", 88)), ends=(27, 29))
+        assert told.global_batch == 96 * 32 * 88
+
+    @pytest.mark.parametrize("fact", [("batch_size", 96), ("global_batch", 3072)])
+    def test_without_bar_or_argument_it_is_asked_for(self, fact):
+        lines = [bert_line(step, 4.0 * step) for step in range(1, 130)]
+        measured = measure_one(lines, facts=(fact, *TOPOLOGY))
+        assert "is not known: neither log, record nor path says it" in measured.reason
+        assert measured.reason.endswith("; allowed: --accumulation")
+        told = measure_one(lines, facts=(fact, *TOPOLOGY, ("accumulation", 1)))
+        assert told.throughput == pytest.approx(3072 / 4)
+
+    @settings(max_examples=200, deadline=None)
+    @given(st.integers(1, 200), st.integers(2, 60), st.floats(0.1, 50), st.data())
+    def test_a_bar_that_lags_says_the_truth_or_bounds_that_hold_it(self, true, steps, rate, data):
+        most = 2 + int(0.5 * rate)
+        bars = []
+        for step in range(steps):
+            lag = data.draw(st.integers(-(most // 2), most // 2))
+            text = f"\r 9%|#  | {50 + true * step + lag}/9999 [00:14<03:10, {rate:.2f}it/s]"
+            bars.append((step + 1, newest_bar(text.encode())))
+        bounds = batches_per_step(bars)
+        assert bounds is None or bounds[0] <= true <= bounds[1]
+
+    def test_bars_that_begin_again_are_counted_in_each_file(self):
+        bars = [(1, Bar(88, 2)), (5, Bar(440, 2)), (6, Bar(31, 2)), (12, Bar(559, 2))]
+        assert batches_per_step(bars) == (88, 88)
+        assert batches_per_step([]) is None
+        assert batches_per_step([(3, Bar(7, 2))]) is None
+
+
+class TestOneFactReadTwice:
+    COMMAND = (
+        "+ python3 -m torch.distributed.launch --nnodes=1 --nproc_per_node=8 run_pretraining.py "
+        "--train_batch_size=8448 --max_steps=20 --gradient_accumulation_steps=88 --do_train"
+    )
+    ARGUMENTS = (
+        f'{dll(0)} PARAMETER Config : ["Namespace(do_train=True, gradient_accumulation_steps=88, '
+        'n_gpu=1, train_batch_size=96, warmup_proportion=0.2843)"] '
+    )
+
+    def lines(self, *head: str) -> list[str]:
+        return [*head, *(bert_line(step, 54.9 * step) for step in range(1, 20))]
+
+    def test_the_command_and_the_arguments_mean_the_same(self):
+        head = ("+ train_batch_size=8448", self.COMMAND, self.ARGUMENTS)
+        measured = measure_one(self.lines(*head), ends=(1, 19))
+        assert measured.throughput == pytest.approx(8 * 8448 / 54.9, rel=1e-4)
+
+    def test_the_command_alone_is_enough(self):
+        measured = measure_one(self.lines(self.COMMAND), ends=(1, 19))
+        assert measured.global_batch == 8 * 8448
+
+    def test_where_they_contradict_each_other_an_option_decides(self):
+        other = self.ARGUMENTS.replace("=96", "=48")
+        lines = self.lines(
+            self.COMMAND.replace("--train_batch_size=8448 ", ""), self.ARGUMENTS, other
+        )
+        refused = measure_one(lines, ends=(1, 19))
+        assert refused.reason == (
+            "batch size per device is 96 by the log, 48 by the log; "
+            "--batch-size says which is right"
+        )
+        decided = measure_one(lines, ends=(1, 19), facts=(("batch_size", 48),))
+        assert decided.global_batch == 8 * 48 * 88
+        wrong = measure_one(lines, ends=(1, 19), facts=(("batch_size", 24),))
+        assert wrong.reason == "batch size per device is 96 by the log, 24 by the command line"
+
+
+BATCH = event("global_batch_size", "28000")
+
+
+def hugectr(*, every: int = 100, last: int = 5000) -> list[str]:
+    return [
+        f"[HCTR][16:16:19.658][INFO][RK0][main]: Iter: {i} Time({every} iters): 0.3675s "
+        f"Loss: {0.2 - i / 1e6:.6f} lr:0.004"
+        for i in range(every, last + 1, every)
+    ]
+
+
+class TestMllogLines:
+    @pytest.mark.parametrize("where", [0, 3, 50])
+    def test_the_batch_in_them_is_read_wherever_they_stand(self, where):
+        lines = hugectr()
+        lines.insert(where, BATCH)
+        measured = measure_one(lines, ends=(100, 300))
+        assert measured.throughput == pytest.approx(28000 * 200 / 0.735)
+        assert measured.sources["global_batch"] == "the log"
+
+    def test_it_contradicts_the_command_line(self):
+        measured = measure_one(
+            [*hugectr(), BATCH], facts=(("global_batch", 55296),), ends=(100, 300)
+        )
+        assert measured.reason == "global batch is 28000 by the log, 55296 by the command line"
+
+    def test_evaluations_are_found_with_their_time(self):
+        text = "\n".join((
+            event("eval_start", "null", 1000), event("eval_accuracy", "0.7", 2500),
+            event("eval_stop", "null", 3000), "[5000.5, eval_start, 0.04, ]",
+            "[6000.5, eval_accuracy, 0.7759, 0.04, 3790, ]",
+        )).encode()  # fmt: skip
+        assert evaluated_in(text) == pytest.approx(2.0 + 1.0)
+        assert evaluated_in(text[: text.index(b"\n")]) == float("inf")
+        assert evaluated_in(event("eval_stop", "null", 1).encode()) == float("inf")
+        assert evaluated_in(b"nothing of the kind") == 0.0
+
+    def test_a_window_with_evaluations_is_refused_for_them(self):
+        lines = [*hugectr(), BATCH]
+        lines[20:20] = [event("eval_start", "null", 0), event("eval_stop", "null", 9000)]
+        measured = measure_one(lines, ends=(100, 4000))
+        assert measured.reason == (
+            "evaluations lie in the window and take 9 of its 14.3325 s: the first between the "
+            "iterations 2000 and 2100"
+        )
+        assert measured.widest == (2100, 5000)
+        assert measure_one(lines, ends=(2100, 5000)).status == "ok"
+
+    def test_an_evaluation_of_a_trifle_does_not_matter(self):
+        lines = [*hugectr(), BATCH]
+        lines[20:20] = [event("eval_start", "null", 0), event("eval_stop", "null", 10)]
+        assert measure_one(lines, ends=(100, 4000)).status == "ok"
+
+
+def speedometer(first_epoch_batches: int = 381) -> list[str]:
+    """MLPerf's MXNet, as Alibaba's log of training_results_v0.7 has it."""
+    return [
+        "2020-07-10 18:52:32,660 Node[2] start with arguments Namespace(batch_size=408, gpus='2')",
+        event("global_batch_size", "3264"),
+        *(
+            f"2020-07-10 18:{52 + (k * 3) // 60}:{(k * 3) % 60:02d},594 Node[0] Epoch[0] "
+            f"Batch [{k * 20}-{k * 20 + 20}]\tSpeed: 21760.00 samples/sec\taccuracy=0.001284"
+            for k in range(first_epoch_batches // 20)
+        ),
+    ]
+
+
+def test_mlperfs_mxnet_is_timed_by_its_stamps():
+    measured = measure_one(speedometer())
+    assert (measured.throughput, measured.first, measured.last) == (21760, 20, 120)
+    assert measured.widest == (20, 380)
+
+
+def test_its_brackets_are_stamps_too():
+    lines = [f"[2020-06-22 19:{16 + k}:26] Epoch[0] Batch [{k * 50}-{k * 50 + 50}]\t"
+             "Speed: 3413.33 samples/sec\taccuracy=0.001225" for k in range(7)]  # fmt: skip
+    measured = measure_one([event("global_batch_size", "4096"), *lines], ends=(50, 350))
+    assert measured.throughput == pytest.approx(4096 * 50 / 60)
+
+
+def test_other_nodes_lines_are_of_other_ranks():
+    lines = speedometer()
+    others = [line.replace("Node[0]", "Node[1]").replace(",594", ",612") for line in lines]
+    mixed = [line for pair in zip(others, lines, strict=True) for line in pair]
+    assert measure_one(mixed).throughput == 21760
+
+
+class TestSkippedSteps:
+    def bert(self, *again: int) -> list[str]:
+        """NVIDIA's fp16 BERT: loss scaling skips a step, and the number is printed again."""
+        numbers = sorted([*range(1, 131), *again])
+        return [bert_line(number, 4.0 * at) for at, number in enumerate(numbers)]
+
+    KNOWN = (("batch_size", 8), ("nodes", 1), ("devices_per_node", 8), ("accumulation", 1))
+
+    @pytest.mark.parametrize("again", [(1, 1, 1), (2, 5, 5), (120,), (125,), (19,)])
+    def test_before_and_behind_the_window_they_do_not_matter(self, again):
+        measured = measure_one(self.bert(*again), facts=self.KNOWN)
+        assert measured.throughput == pytest.approx(64 / 4.0)
+
+    @pytest.mark.parametrize("again", [(20,), (60, 60), (119,)])
+    def test_in_the_window_they_are_named(self, again):
+        measured = measure_one(self.bert(*again), facts=self.KNOWN)
+        assert measured.reason == (
+            f"iteration {again[0]} is printed {1 + len(again)} times: steps in the window were "
+            "skipped, as loss scaling does, or the lines of several ranks are mixed without labels"
+        )
+
+    def test_where_every_number_is_printed_again_ranks_are_mixed(self):
+        mixed = self.bert(*range(1, 131))
+        assert measure_one(mixed, facts=self.KNOWN).reason == (
+            "iteration 20 is printed 2 times: the lines of several ranks are mixed without labels"
+        )
+
+    def test_a_count_that_goes_back_by_one_is_the_same_run(self):
+        # NVIDIA prints the count before it knows which steps were skipped: 0, 1, 1, 0, 0, 1, 2, ..
+        numbers = [0, 1, 1, 1, 0, 0, 0, 1, 1, *range(2, 131)]
+        lines = [bert_line(number, 4.0 * at) for at, number in enumerate(numbers)]
+        assert measure_one(lines, facts=self.KNOWN).throughput == pytest.approx(64 / 4.0)
+
+    def test_a_count_that_begins_again_behind_new_arguments_is_another_run(self):
+        run = [bert_line(number, 4.0 * number) for number in range(1, 131)]
+        short = [bert_line(1, -20.0), bert_line(2, -16.0)]
+        results = measure(
+            "".join(
+                f"{line}\n" for line in [*short, TestOneFactReadTwice.ARGUMENTS, *run]
+            ).encode(),
+            facts=(("nodes", 1), ("devices_per_node", 8), ("batch_size", 96), ("accumulation", 88)),
+        )
+        assert [one.status for one in results] == ["refused", "ok"]
+
+
+class TestEndOfRun:
+    STOP = event("run_stop", "null", metadata='{"status": "success"}')
+
+    @pytest.mark.parametrize("noise", [0, 1000, 100_000])
+    @pytest.mark.parametrize("last", [200, 40_000])
+    @pytest.mark.parametrize("name", ["mlperf", "mllog"])
+    def test_it_is_seen_before_one_more_record(self, name, last, noise):
+        lines = written(name, last)[:-1]
+        lines[-1:] = [self.STOP, "x" * noise, lines[-1]]
+        measured = measure_one(
+            lines, log_format=name, facts=(("nodes", 2), ("devices_per_node", 2))
+        )
+        assert (measured.status, measured.reason) == ("ok", "")
+
+
+def test_a_second_run_keeps_its_arguments_behind_lines_of_other_ranks():
+    lines = []
+    for batch, start in ((32, 0.0), (64, 3600.0)):
+        run = written("ngc-mxnet-resnet50", 140, start)[2:]
+        run = [line.replace("Speed: 128.0", f"Speed: {batch / 0.25!r}") for line in run]
+        lines.append(f"[1,1]<stderr>:Namespace(batch_size={batch}, gpus='1')")
+        for line in run:  # the higher rank is the first to print
+            lines += [f"[1,1]<stderr>:{line}", f"[1,0]<stderr>:{line}"]
+    results = measure("".join(f"{line}\n" for line in lines).encode())
+    assert [one.throughput for one in results] == [128.0, 256.0]
+
+
+MLPERF_HEAD = (event("global_batch_size", "56"), event("train_samples", "168"))
+
+
+def tracked(step: int, milliseconds: int, rate: float, key: str = "step") -> str:
+    return event("tracked_stats", f'{{"throughput": {rate}}}', milliseconds, f'{{"{key}": {step}}}')
+
+
+class TestWhatMlperfCounts:
+    STOP = TestEndOfRun.STOP
+
+    def lines(self, rate: float, *head: str, every: int = 20, last: int = 200) -> list[str]:
+        steps = range(every, last + 1, every)
+        return [*(head or MLPERF_HEAD), *(tracked(n, n * 1000, rate) for n in steps), self.STOP]
+
+    def test_epochs_are_as_many_samples_as_an_epoch_holds(self):
+        measured = measure_one(self.lines(168.0))
+        assert measured.samples == 100 * 168
+
+    def test_epochs_of_whole_batches_are_counted_as_such(self):
+        head = (event("global_batch_size", "80"), event("train_samples", "168"))
+        assert measure_one(self.lines(240.0, *head)).samples == 100 * 240
+
+    def test_a_window_that_is_not_printed_says_what_is_counted(self):
+        measured = measure_one(self.lines(168.0, every=14, last=280))
+        assert measured.reason.endswith("printed are 14, 28, 42, .., 112, in epochs")
+        assert "too short" in (short := measure_one(self.lines(168.0, last=100)).reason)
+        assert short.endswith("the window at 120, in epochs")
+
+    def test_speeds_that_fit_nothing_name_all_that_they_do_not_fit(self):
+        assert measure_one(self.lines(490.0)).reason == (
+            "the printed speeds mean 490 samples a step, the global batch is 56: a step of this "
+            "log is neither a batch nor a sample, nor an epoch of 168 samples"
+        )
+
+    def test_a_number_that_goes_up_by_one_is_no_sample(self):
+        """MiniGo counts generations and prints how many it makes a second."""
+        lines = self.lines(1.0, event("train_samples", "1000000"), every=1)
+        assert "the global batch is not known" in measure_one(lines).reason
+
+    def test_a_warm_up_in_epochs_or_samples_is_as_many_batches(self):
+        epochs = measure_one([*MLPERF_HEAD, *(tracked(n, n * 1000, 168.0) for n in range(1, 60))])
+        assert epochs.widest == (7, 59)  # 20 batches are 6.7 epochs of three
+        samples = [tracked(n * 560, n * 1000, 560.0, "epoch_num") for n in range(1, 60)]
+        assert measure_one([*MLPERF_HEAD, *samples]).widest == (2 * 560, 59 * 560)
+
+    def test_evaluations_in_every_stretch_are_the_reason_and_not_the_speed(self):
+        lines = [*MLPERF_HEAD]
+        for epoch in range(1, 9):
+            lines += [tracked(epoch, epoch * 10_000, 33.6), event("eval_start", "null", 0)]
+            lines.append(event("eval_stop", "null", 5000))
+        measured = measure_one([*lines, self.STOP])
+        assert measured.reason.startswith("evaluations lie in every stretch of the log")
+        assert measured.widest is None
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "batch"),
+    [
+        ("tensorflow2-bert", ("I0904 12:00:00.1 1 a.py:1] Global batch size: 4096",), 4096),
+        ("tensorflow2-resnet50", ("Global batch size: 32",), 32),
+        ("ngc-tensorflow1-resnet50", ("Num GPUs 4", "Per-GPU Batch Size 8"), 32),
+        ("hugectr-wide-deep", ("[main]: Training batchsize: 32, evaluation batchsize: 9",), 32),
+    ],
+)
+def test_what_the_log_prints_is_read(name, head, batch):
+    body = [line for line in written(name) if "batch" not in line or "between steps" in line]
+    measured = measure_one([*head, *body], log_format=name)
+    assert (measured.reason, measured.global_batch) == ("", batch)
+
+
+def test_tensorflow1_prints_its_flags():
+    flags = ["INFO:tensorflow:  train_batch_size: 2", "  num_accumulation_steps: 4"]
+    known = (("nodes", 2), ("devices_per_node", 2))
+    measured = measure_one([*flags, *written("ngc-tensorflow1-bert")], facts=known)
+    assert (measured.reason, measured.global_batch) == ("", 32)
