@@ -126,7 +126,8 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
     run: LoggedRun | None = None
     text = _Text()
     for gap, record in scan(pieces, log_format, last):
-        text.add(gap)
+        if gap:
+            text.add(gap)
         if run is not None and _has_ended(run, gap, log_format):
             run.ends = [*run.ends[:1], run.newest]
         following = _unwrapped(record, run.newest if run else None, log_format.clock)
@@ -134,19 +135,22 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
         if begins and log_format.repeats and run.stepped_back_to(following):
             begins = any(True for _ in log_format.facts(text.all()))
         if run is not None and following is not None and not begins:
-            if run.add(following, last, evaluated_in(text.all())):
-                run.learn(text.take(), log_format)
+            between = text.all()
+            if run.add(following, last, evaluated_in(between)) and between:
+                run.learn(between, log_format)
+                text.forget()
             continue
         if run is not None:
             if following is None:
-                run.facts += facts_in(text.take())
+                run.facts += facts_in(text.all())
             run.conclude()
             yield run
         if following is not None:
-            head = text.take()
+            head = text.all()
             run = _begin(head, log_format)
             run.add(following, last)
             run.learn(head, log_format)
+            text.forget()
 
 
 def whole_log(pieces: Iterable[bytes], log_format: Format) -> LoggedRun | None:
@@ -172,9 +176,8 @@ class _Text:
 
     def add(self, piece: bytes) -> None:
         """Take what stands behind the text."""
-        if piece:
-            self._pieces.append(piece)
-            self._size += len(piece)
+        self._pieces.append(piece)
+        self._size += len(piece)
         while self._size > LONGEST_GAP and len(self._pieces) > 1:
             self._size -= len(self._pieces.popleft())
 
@@ -184,10 +187,10 @@ class _Text:
             self._pieces = deque([b"".join(self._pieces)])
         return self._pieces[0] if self._pieces else b""
 
-    def take(self) -> bytes:
-        """The text, which is then forgotten."""
-        text, self._pieces, self._size = self.all(), deque(), 0
-        return text
+    def forget(self) -> None:
+        """Begin again behind a record."""
+        self._pieces.clear()
+        self._size = 0
 
 
 def _has_ended(run: LoggedRun, gap: bytes, log_format: Format) -> bool:

@@ -17,7 +17,7 @@ LONGEST_LINE = 1 << 22
 """Bytes: a longer line is not a log's, and is cut there."""
 LONGEST_GAP = 1 << 22
 """How many bytes of text before a record are kept, the newest: they hold facts about the run."""
-LAST_WORDS = 1 << 16
+LAST_WORDS = 1 << 14
 """How many bytes before the last record of a block are searched for the end of the run."""
 
 # What launchers put before a line: mpirun and horovodrun `[1,3]<stderr>:` (perhaps after a date),

@@ -55,7 +55,7 @@ def widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> End
         if run.ends and run.ends[0].epoch == records[0].epoch:
             records = [one for one in records if one.iteration <= run.ends[0].iteration]
         steps = intervals(records, log_format)
-        first = warm_up(records, log_format, facts, warmup) - (1 - log_format.counts_from)
+        first = warm_up(steps, log_format, facts, warmup) - (1 - log_format.counts_from)
     except Refused:
         return None
     stretches = list(_stretches(steps, first, repeated))

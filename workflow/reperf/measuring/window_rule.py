@@ -113,18 +113,18 @@ def by_window(
     }
 
 
-def warm_up(records: Sequence[Record], log_format: Format, facts: Facts, iterations: int) -> int:
+def warm_up(steps: Sequence[Interval], log_format: Format, facts: Facts, iterations: int) -> int:
     """The warm-up in what the log counts, which may be samples, epochs or several batches each.
 
     Args:
-        records: of one epoch, each iteration once.
+        steps: of one epoch.
         log_format: the log's format.
         facts: what is known about the run.
         iterations: the warm-up in batches.
     """
     batch, batches = facts.get("global_batch"), facts.get("accumulation") or 1
     try:
-        step = step_samples(intervals(records, log_format), log_format, facts)
+        step = step_samples(steps, log_format, facts)
     except Refused:
         step = None
     if not step or not batch:
@@ -148,29 +148,31 @@ def first_prints(
         log_format: the log's format.
 
     Returns:
-        The first record of each iteration, and how often those that are printed again are printed.
+        The first record of each iteration, and how often an iteration is printed again.
 
     Raises:
         Refused: the iterations step back, as those of several ranks do.
     """
-    stride = max(
-        (after.iteration - before.iteration for before, after in pairwise(records)), default=0
-    )
-    slack = stride if log_format.repeats else 0
-    found = [records[0]]
+    slack = 0
+    if log_format.repeats:
+        strides = [after.iteration - before.iteration for before, after in pairwise(records)]
+        slack = max(strides, default=0)
+    before = records[0]
+    found, again = [before], []
     for record in records[1:]:
-        before = found[-1]
         if (record.epoch, record.iteration) > (before.epoch, before.iteration):
             found.append(record)
+            before = record
         elif record.epoch != before.epoch or record.iteration < before.iteration - slack:
             raise Refused(
                 f"iteration {record.iteration} comes after {before.iteration}: "
                 "the lines of several ranks are mixed without labels"
             )
+        else:
+            again.append(record)
     epoch = records[0].epoch
-    printed = Counter(record.iteration for record in records if record.epoch == epoch)
-    again = Counter({iteration: times for iteration, times in printed.items() if times > 1})
-    return [record for record in found if record.epoch == epoch], again
+    repeated = Counter(record.iteration for record in again if record.epoch == epoch)
+    return [record for record in found if record.epoch == epoch], repeated
 
 
 def _check_repeats(
@@ -182,7 +184,7 @@ def _check_repeats(
             mixed = "the lines of several ranks are mixed without labels"
             if 2 * len(repeated) <= len(records):
                 mixed = f"steps in the window were skipped, as loss scaling does, or {mixed}"
-            times = repeated[iteration]
+            times = repeated[iteration] + 1
             raise Refused(f"iteration {iteration} is printed {times} times: {mixed}")
 
 
@@ -210,12 +212,7 @@ def intervals(records: Sequence[Record], log_format: Format) -> list[Interval]:
     Raises:
         Refused: the log tells no times.
     """
-    stamped, evaluated = [], 0.0
-    for record in records:
-        evaluated += record.evaluated
-        if record.time is not None:
-            stamped.append(record._replace(evaluated=evaluated))
-            evaluated = 0.0
+    stamped = _stamped(records)
     if stamped:
         return [
             Interval(
@@ -239,6 +236,19 @@ def intervals(records: Sequence[Record], log_format: Format) -> list[Interval]:
         )
         for record in records
     ]
+
+
+def _stamped(records: Sequence[Record]) -> list[Record]:
+    """The records with a time stamp; each tells of the evaluations since the one before it."""
+    stamped, evaluated = [], 0.0
+    for record in records:
+        evaluated += record.evaluated
+        if record.time is not None:
+            stamped.append(
+                record if evaluated == record.evaluated else record._replace(evaluated=evaluated)
+            )
+            evaluated = 0.0
+    return stamped
 
 
 def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) -> int | None:
