@@ -64,6 +64,7 @@ class LoggedRun:
         if record.iteration <= last or not self.records:
             self._keep(record, evaluated)
         elif len(self.later) < MOST_LATER and record.epoch == self.records[0].epoch:
+            evaluated += record.evaluated
             self.later.append(record._replace(text=b"", evaluated=evaluated))
         return True
 

@@ -7,6 +7,7 @@ last record of a block can tell that no run begins in it.
 
 import re
 from collections.abc import Iterable, Iterator
+from math import inf
 from typing import IO
 
 from reperf.logs.format import Format, Read, Record
@@ -68,7 +69,8 @@ def scan(
 
     Yields:
         The text since the previous record (the newest LONGEST_GAP bytes at most) and the record; at
-        the end the text after the last record, and None.
+        the end the text after the last record, and None. Where records were skipped, nothing is
+        known about evaluations before the next.
     """
     gap = b""
     read = log_format.reader()
@@ -77,7 +79,7 @@ def scan(
         end = 0
         lowest = before.rank if before is not None and not all_ranks else None
         if final := _only_goes_on(block, log_format, read, last, stride):
-            yield gap + _before(final, block, log_format), final[2]
+            yield gap + _before(final, block, log_format), final[2]._replace(evaluated=inf)
             gap, end = b"", final[1]
         else:
             for start, stop, record in find_records(block, log_format, read, lowest=lowest):
