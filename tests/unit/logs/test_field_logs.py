@@ -187,7 +187,7 @@ class TestMllogLines:
 
     def test_a_window_is_proposed_only_where_all_of_the_log_was_read(self):
         lines = [*MLPERF_HEAD, *(tracked(n, n * 1000, 56.0) for n in range(50, 200_000, 50))]
-        lines[3000:3000] = [event("eval_start", "null", 0), event("eval_stop", "null", 99_000)]
+        lines[3000:3000] = [event("eval_start", "null", 0), event("eval_stop", "null", 99_000_000)]
         [first, last] = measure_one([*lines, TestEndOfRun.STOP]).widest
         assert measure_one([*lines, TestEndOfRun.STOP], ends=(first, last)).status == "ok"
 
