@@ -19,12 +19,13 @@ def measure(
     log_format: str | None = None,
     facts: tuple[Fact, ...] = (),
     unit: str | None = None,
+    widest: bool = False,
 ) -> list[Measurement]:
     """All measurements of a log."""
     chosen = formats()[log_format] if log_format else None
     known = [("the command line", facts)]
     stream = io.BytesIO(content)
-    asked = Method(method, unit=unit, ends=ends)
+    asked = Method(method, unit=unit, ends=ends, widest=widest)
     return [one for one, _ in measure_log("log", stream, asked, chosen, known)]
 
 

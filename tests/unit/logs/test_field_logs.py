@@ -3,6 +3,8 @@
 Each log here is written after real ones; each number is reckoned beside it from the lines.
 """
 
+import re
+
 import pytest
 from asking import measure, measure_one
 from hypothesis import given, settings
@@ -223,6 +225,17 @@ def test_its_brackets_are_stamps_too():
     assert measured.throughput == pytest.approx(4096 * 50 / 60)
 
 
+def test_older_mxnet_prints_no_range():
+    lines = [re.sub(r"\[\d+-(\d+)\]", r"[\1]", line) for line in speedometer()]
+    assert measure_one(lines).throughput == 21760
+
+
+def test_its_lines_are_the_logs_where_mllog_lines_stand_beside_them():
+    lines = speedometer()
+    lines[4:4] = [tracked(1, 1000, 21760.0)]
+    assert measure_one(lines).format == "ngc-mxnet-resnet50"
+
+
 def test_other_nodes_lines_are_of_other_ranks():
     lines = speedometer()
     others = [line.replace("Node[0]", "Node[1]").replace(",594", ",612") for line in lines]
@@ -355,6 +368,19 @@ class TestWhatMlperfCounts:
         measured = measure_one([*lines, self.STOP])
         assert measured.reason.startswith("evaluations lie in every stretch of the log")
         assert measured.widest is None
+
+
+def test_of_several_epochs_the_first_is_named_where_no_window_fits():
+    lines = [
+        f"Epoch: [{epoch}][ {batch}/5]\tTime  0.360 ( 2.410)\tData  0.108 ( 0.072)\t"
+        f"Loss {7 - epoch / 100 - batch / 1000} (1.9)\tAcc@1   1.56 (  2.34)"
+        for epoch in range(3)
+        for batch in range(9 if epoch == 0 else 30)
+    ]
+    measured = measure_one(lines, widest=True, facts=(("global_batch", 32),))
+    assert measured.reason == (
+        "the log allows no window behind a warm-up of 20 iterations: printed are 0 to 8"
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@
     [2020-06-22 19:16:26] Epoch[0] Batch [0-50]\\tSpeed: 788.08 samples/sec\\taccuracy=0.001225
 
 The first is DeepLearningExamples', where every rank prints; the others are of MLPerf submissions, the
-last one Intel's. Batches count from 0, and the speed is that of all ranks.
+last one Intel's. Older versions of MXNet print the end of the range alone. Batches count from 0, and
+the speed is that of all ranks.
 
 Source: github.com/NVIDIA/DeepLearningExamples at e470c215, MxNet/Classification/RN50v1.5/fit.py;
-github.com/mlcommons/training_results_v0.7 at c6640611, results of Alibaba and Intel; DLPerf
+github.com/mlcommons/training_results_v0.7 at c6640611, results of Alibaba and Intel;
+github.com/apache/mxnet, python/mxnet/callback.py; DLPerf
 NVIDIADeepLearningExamples/MxNet/Classification/RN50v1.5/extract_mxnet_logs_time.py, whose results its
 README shows.
 """
@@ -42,7 +44,7 @@ FORMAT = Format(
     system="ngc-mxnet",
     marker=b"] Batch [",
     pattern=line(
-        rf"(?:\[?{time_by(DATE)}(?::INFO:|\]| Node\[{RANK}\]) )?Epoch\[{EPOCH}\] Batch \[\d{{1,12}}-{ITERATION}\]\s+"
+        rf"(?:\[?{time_by(DATE)}(?::INFO:|\]| Node\[{RANK}\]) )?Epoch\[{EPOCH}\] Batch \[(?:\d{{1,12}}-)?{ITERATION}\]\s+"
         rf"Speed: {RATE} samples/sec"
     ),
     clock=DATE,
