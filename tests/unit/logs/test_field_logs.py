@@ -370,6 +370,13 @@ class TestWhatMlperfCounts:
         assert measured.widest is None
 
 
+def test_a_log_of_too_many_lines_asks_for_a_nearer_end(monkeypatch):
+    monkeypatch.setattr("reperf.logs.logged_runs.MOST_RECORDS", 500)
+    lines = written("oneflow-wide-deep", 20 * 600)
+    assert "--window FIRST:LAST names a nearer one" in measure_one(lines, widest=True).reason
+    assert measure_one(lines).status == "ok"
+
+
 def test_of_several_epochs_the_first_is_named_where_no_window_fits():
     lines = [
         f"Epoch: [{epoch}][ {batch}/5]\tTime  0.360 ( 2.410)\tData  0.108 ( 0.072)\t"

@@ -14,7 +14,7 @@ from reperf.config import Window
 from reperf.logs import recognise
 from reperf.logs.facts import LOG, Fact, Facts, Refused
 from reperf.logs.format import Format
-from reperf.logs.logged_runs import LoggedRun, training_runs, whole_log
+from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whole_log
 from reperf.logs.scan import blocks
 from reperf.measuring.printed import Ends, printed, widest
 from reperf.measuring.units import further_count, per_second, unit_of
@@ -205,7 +205,10 @@ def _refusal(step: Callable[[], None]) -> str:
 
 def _gather(facts: Facts, run: LoggedRun, told: Told) -> None:
     if run.overflow:
-        raise Refused("it prints more lines up to the window's end than any run does")
+        raise Refused(
+            f"it prints more than {MOST_RECORDS} lines up to the window's end: "
+            "--window FIRST:LAST names a nearer one"
+        )
     for teller, known in ((LOG, run.facts), *told):
         facts.add(teller, known)
     facts.settle()
