@@ -230,12 +230,6 @@ def test_older_mxnet_prints_no_range():
     assert measure_one(lines).throughput == 21760
 
 
-def test_its_lines_are_the_logs_where_mllog_lines_stand_beside_them():
-    lines = speedometer()
-    lines[4:4] = [tracked(1, 1000, 21760.0)]
-    assert measure_one(lines).format == "ngc-mxnet-resnet50"
-
-
 def test_other_nodes_lines_are_of_other_ranks():
     lines = speedometer()
     others = [line.replace("Node[0]", "Node[1]").replace(",594", ",612") for line in lines]

@@ -50,7 +50,6 @@ def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
     head = b""
     for block in pieces:
         fitting = [one for one in formats().values() if _fits(one, block)]
-        fitting = [one for one in fitting if not one.beside] or fitting
         if len(fitting) > 1:
             names = " and ".join(one.name for one in fitting)
             raise Refused(f"the log fits {names}: say which it is with --format")

@@ -77,8 +77,6 @@ class Format:
         duration_in: seconds in the unit of the group `duration`.
         read: makes records from matches, if named groups are not enough.
         remembering: makes such a function for one log, if a match alone is not enough.
-        beside: whether such lines stand beside those of other formats, too: another that fits is
-            then the log's.
         rate_times: the facts by which the printed speed is multiplied to give samples/s of all
             ranks.
         accumulates: whether a step may be several batches whose gradients are summed: if nobody says
@@ -107,7 +105,6 @@ class Format:
     duration_in: float = 1.0
     read: Read | None = None
     remembering: Callable[[], Read] | None = None
-    beside: bool = False
     rate_times: tuple[str, ...] = ()
     accumulates: bool = False
     bar: Callable[[bytes], Bar | None] | None = None

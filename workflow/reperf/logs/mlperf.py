@@ -65,7 +65,6 @@ FORMAT = Format(
     pattern=EVENT,
     clock=Clock("", float, digits=3),
     read=_read,
-    beside=True,
     step_is=("global_batch", "sample", "epoch_samples", "epoch_batches"),
     facts=_facts,
     counts=_counts,
