@@ -404,3 +404,24 @@ def test_tensorflow1_prints_its_flags():
     known = (("nodes", 2), ("devices_per_node", 2))
     measured = measure_one([*flags, *written("ngc-tensorflow1-bert")], facts=known)
     assert (measured.reason, measured.global_batch) == ("", 32)
+
+
+def test_what_nobody_says_is_missed_before_a_window_is():
+    lines = [bert_line(step, 54.9 * step) for step in (0, 0, 0, *range(1, 20))]
+    head = TestOneFactReadTwice.ARGUMENTS
+    assert measure_one([head, *lines], widest=True).reason.endswith(
+        "; allowed: --topology, or --global-batch"
+    )
+    one = (("nodes", 1), ("devices_per_node", 8))
+    assert measure_one([head, *lines], widest=True, facts=one).first == 1
+
+
+def test_paddles_launcher_says_the_devices():
+    head = (
+        "LAUNCH INFO 2023-07-28 07:49:49,627 devices: 0,1",
+        "LAUNCH INFO 2023-07-28 07:49:49,628 nnodes: 2",
+        "LAUNCH INFO 2023-07-28 07:49:49,628 training_script_args: ['-o', "
+        "'DataLoader.Train.sampler.batch_size=8', '-o', 'Global.epochs=8']",
+    )
+    measured = measure_one([*head, *written("paddle2-resnet50")])
+    assert (measured.reason, measured.global_batch) == ("", 32)

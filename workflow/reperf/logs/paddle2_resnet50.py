@@ -9,8 +9,20 @@ Source: github.com/PaddlePaddle/PaddleClas, ppcls/engine/train/utils.py and ppcl
 No extractor was published.
 """
 
+from collections.abc import Iterator
+
 from reperf.logs.clock import DATE
-from reperf.logs.format import EPOCH, ITERATION, RATE, Format, line, time_by
+from reperf.logs.facts import Fact
+from reperf.logs.format import EPOCH, ITERATION, RATE, Format, facts_by, line, time_by
+from reperf.logs.paddle_launch import launched
+
+_ARGUMENTS = facts_by({r"\bDataLoader\.Train\.sampler\.batch_size=(\d{1,9})\b": "batch_size"})
+
+
+def _facts(head: bytes) -> Iterator[Fact]:
+    yield from launched(head)
+    yield from _ARGUMENTS(head)
+
 
 FORMAT = Format(
     name="paddle2-resnet50",
@@ -22,6 +34,7 @@ FORMAT = Format(
         rf"[^\r\n]{{0,1000}}\bips: {RATE} (?:images|samples)/s(?:ec)?\b"
     ),
     clock=DATE,
+    facts=_facts,
     rate_times=("world_size",),
     counts_from=0,
     unit="images/s",

@@ -228,6 +228,7 @@ def _result(
         return by_window(run, log_format, method.ends_in(log_format), facts, further)
     if found["widest"] is not None:
         return by_window(run, log_format, [found["widest"]], facts, further)
+    facts.need(log_format.step_is[0])
     whole = run.first_epoch[0].iteration, run.first_epoch[-1].iteration
     if whole[0] < whole[1]:
         by_window(run, log_format, [whole], facts, further)  # says what is wrong with all of it
