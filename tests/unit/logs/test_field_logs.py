@@ -349,10 +349,10 @@ class TestWhatMlperfCounts:
         assert "the global batch is not known" in measure_one(lines).reason
 
     def test_a_warm_up_in_epochs_or_samples_is_as_many_batches(self):
-        epochs = measure_one([*MLPERF_HEAD, *(tracked(n, n * 1000, 168.0) for n in range(1, 60))])
-        assert epochs.widest == (7, 59)  # 20 batches are 6.7 epochs of three
+        epochs = [tracked(n, n * 1000, 168.0) for n in range(1, 60)]
+        assert measure_one([*MLPERF_HEAD, *epochs, self.STOP]).widest == (7, 59)  # of 3 batches
         samples = [tracked(n * 560, n * 1000, 560.0, "epoch_num") for n in range(1, 60)]
-        assert measure_one([*MLPERF_HEAD, *samples]).widest == (2 * 560, 59 * 560)
+        assert measure_one([*MLPERF_HEAD, *samples, self.STOP]).widest == (2 * 560, 59 * 560)
 
     def test_evaluations_in_every_stretch_are_the_reason_and_not_the_speed(self):
         lines = [*MLPERF_HEAD]

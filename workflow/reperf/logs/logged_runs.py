@@ -42,6 +42,7 @@ class LoggedRun:
     newest: Record | None = None
     overflow: bool = False
     _seen: set[Record] = field(default_factory=set)
+    _seen_later: set[int] = field(default_factory=set)  # hashes: the text is not kept
     _bars: list[tuple[int, Bar]] = field(default_factory=list)
 
     def add(self, record: Record, last: float, evaluated: float = 0.0) -> bool:
@@ -60,12 +61,17 @@ class LoggedRun:
             self.ends = None if self.ends is None else []
         if record.rank != self.newest.rank or record in self._seen:
             return False
-        self.newest = record
         if record.iteration <= last or not self.records:
+            self.newest = record
             self._keep(record, evaluated)
-        elif len(self.later) < MOST_LATER and record.epoch == self.records[0].epoch:
+            return True
+        if len(self.later) < MOST_LATER and record.epoch == self.records[0].epoch:
+            if (known := hash(record)) in self._seen_later:
+                return False
+            self._seen_later.add(known)
             evaluated += record.evaluated
             self.later.append(record._replace(text=b"", evaluated=evaluated))
+        self.newest = record
         return True
 
     @property

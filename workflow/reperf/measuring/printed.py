@@ -50,6 +50,8 @@ def widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> End
         facts: what is known about the run.
         warmup: how many batches must come before the window.
     """
+    if run.ends is not None and not run.ends:
+        return None  # the rule takes no window of a run that broke off
     try:
         records, repeated = first_prints(run.first_epoch, log_format)
         if run.ends and run.ends[0].epoch == records[0].epoch:
