@@ -337,6 +337,15 @@ class TestWhatMlperfCounts:
         assert "too short" in (short := measure_one(self.lines(168.0, last=100)).reason)
         assert short.endswith("the window at 120, in epochs")
 
+    def test_a_count_of_samples_is_known_by_its_name(self):
+        lines = [*MLPERF_HEAD, tracked(1536, 0, 9.0, "samples_count")]
+        for number in range(1, 5):
+            lines += [event("eval_start", "null", 0), event("eval_stop", "null", 5000)]
+            lines.append(tracked(1536 + 384 * number, 9000 * number, 9.0, "samples_count"))
+        assert measure_one([*lines, self.STOP]).reason == (
+            "the time from iteration 20 to 120 is not in the log: printed are 1536, in samples"
+        )
+
     def test_speeds_that_fit_nothing_name_all_that_they_do_not_fit(self):
         assert measure_one(self.lines(490.0)).reason == (
             "the printed speeds mean 490 samples a step, the global batch is 56: a step of this "

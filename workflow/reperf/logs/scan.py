@@ -79,7 +79,9 @@ def scan(
         end = 0
         lowest = before.rank if before is not None and not all_ranks else None
         if final := _only_goes_on(block, log_format, read, last, stride):
-            yield gap + _before(final, block, log_format), final[2]._replace(evaluated=inf)
+            # Nobody looked for evaluations in what was skipped.
+            unsure = final[2]._replace(evaluated=inf)
+            yield gap + _before(final, block, log_format), unsure
             gap, end = b"", final[1]
         else:
             for start, stop, record in find_records(block, log_format, read, lowest=lowest):

@@ -362,9 +362,9 @@ def _in_unit(run: LoggedRun, log_format: Format, facts: Facts) -> str:
         steps = intervals(records, log_format)
         samples = step_samples(steps, log_format, facts)
     except Refused:
-        first = run.records[0]
-        counts = log_format.counts(first.text).get(ANY) == first.iteration
-        return ", in samples" if counts else ""
+        first = run.records[0]  # its own count may say so
+        is_samples = log_format.counts(first.text).get(ANY) == first.iteration
+        return ", in samples" if is_samples else ""
     sizes = _step_sizes(steps, log_format, facts)
     fact = next((fact for fact, size in sizes.items() if size == samples), None)
     units = {"sample": "samples", "epoch_samples": "epochs", "epoch_batches": "epochs"}
