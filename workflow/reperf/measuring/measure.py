@@ -16,7 +16,7 @@ from reperf.logs.facts import LOG, Fact, Facts, Refused
 from reperf.logs.format import Format
 from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whole_log
 from reperf.logs.scan import blocks
-from reperf.measuring.printed import Ends, printed, widest
+from reperf.measuring.printed_range import Ends, printed, widest
 from reperf.measuring.units import further_count, per_second, unit_of
 from reperf.measuring.window_rule import (
     FASTEST,
