@@ -8,7 +8,7 @@ from itertools import chain
 
 from reperf.errors import ReperfError
 from reperf.logs.facts import Refused
-from reperf.logs.format import Format
+from reperf.logs.format import Format, Read
 from reperf.logs.scan import LONGEST_GAP, find_records
 
 NO_FORMAT = "no known format: no line is one that a format prints for an iteration"
@@ -48,18 +48,30 @@ def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
         Refused: no format fits, or several do.
     """
     head = b""
+    readers = {name: one.reader() for name, one in formats().items()}
+    found: list[Format] = []
     for block in pieces:
-        fitting = [one for one in formats().values() if _fits(one, block)]
-        if len(fitting) > 1:
-            names = " and ".join(one.name for one in fitting)
-            raise Refused(f"the log fits {names}: say which it is with --format")
-        if fitting:
-            return fitting[0], chain((head, block), pieces)
+        fitting = [one for one in formats().values() if _fits(one, block, readers[one.name])]
+        found += [one for one in fitting if one not in found]
+        firm = any(one.yields == 0 for one in found)
+        if firm or (found and len(head) + len(block) > LONGEST_GAP):
+            return _meant(found), chain((head, block), pieces)
         head = (head + block)[-LONGEST_GAP:]
+    if found:
+        return _meant(found), (head,)
     raise Refused(NO_FORMAT)
 
 
-def _fits(log_format: Format, block: bytes) -> bool:
+def _meant(found: list[Format]) -> Format:
+    """The format that yields least."""
+    least = min(one.yields for one in found)
+    meant = sorted(one.name for one in found if one.yields == least)
+    if len(meant) > 1:
+        raise Refused(f"the log fits {' and '.join(meant)}: say which it is with --format")
+    return formats()[meant[0]]
+
+
+def _fits(log_format: Format, block: bytes, read: Read) -> bool:
     if log_format.marker not in block:
         return False
-    return next(find_records(block, log_format, log_format.reader()), None) is not None
+    return next(find_records(block, log_format, read), None) is not None

@@ -53,7 +53,7 @@ Read = Callable[[re.Match[bytes], tuple[int, ...]], Record | None]
 """Makes a record from a match and the rank of its line; None if the match is no record."""
 
 
-def no_facts(_head: bytes) -> Iterable[Fact]:
+def no_facts(_text: bytes) -> Iterable[Fact]:
     """The log says nothing about its run."""
     return ()
 
@@ -88,10 +88,15 @@ class Format:
             format leaves it open: the printed speed then decides. A "sample" is one, and
             "epoch_batches" are the whole batches that hold an epoch.
         facts: finds what the log says about its run in the text before the run's first record.
+        tells: finds what a record, as it stands in the log, says about its run. Those of a window
+            must say the same.
         counts: finds, in a record as it stands in the log, what all ranks have trained on so far:
             samples, and whatever else is counted, by its name, such as tokens.
         ended: whether a text between two records, or after the last, says that the run came to
             its end; None if the format has no such line.
+        untimed: why records tell no time, if they do not.
+        yields: where several formats fit, those are meant that yield least: progress bars stand in
+            logs of many programs, and MLLOG lines beside a program's own.
         counts_from: the number of the first iteration.
         unit: of the throughput; None if the workload decides.
         published: the published extractor's method; None if there is none.
@@ -111,8 +116,11 @@ class Format:
     repeats: bool = False
     step_is: tuple[str, ...] = ("global_batch",)
     facts: Callable[[bytes], Iterable[Fact]] = no_facts
+    tells: Callable[[bytes], Iterable[Fact]] = no_facts
     counts: Callable[[bytes], Mapping[str, float]] = no_counts
     ended: Callable[[bytes], bool] | None = None
+    untimed: str = "the log prints neither time stamps nor durations"
+    yields: int = 0
     counts_from: int = 1
     unit: str | None = None
     published: Callable[[Sequence[Record], Facts], Estimate] | None = None

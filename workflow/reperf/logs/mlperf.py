@@ -69,5 +69,6 @@ FORMAT = Format(
     facts=_facts,
     counts=_counts,
     ended=has_ended,
+    yields=1,
     unit="samples/s",
 )

@@ -74,6 +74,7 @@ def by_window(
     steps = intervals(records, log_format)
     ends = next((ends for ends in choices if not _holes(_inside(steps, ends), ends)), choices[0])
     inside = _inside(steps, ends)
+    _listen(records, ends, log_format, facts)
     for step in inside:
         if step.seconds < 0:
             raise Refused(
@@ -83,6 +84,9 @@ def by_window(
     _check_repeats(repeated, records, ends)
     _check_evaluations(inside, "the window")
     holes = _holes(inside, ends)
+    seconds = fsum(step.seconds for step in inside)
+    if not holes:
+        _check_clock(records, inside, seconds)  # before it makes a speed of too few seconds
     reached, what = _reached(run, records)
     if holes and reached >= ends[1]:
         start, stop = holes[0]
@@ -98,9 +102,7 @@ def by_window(
             + _in_unit(run, log_format, facts)
         )
     _check_end(run, records[0].epoch, ends[1])
-    seconds = fsum(step.seconds for step in inside)
     samples = (ends[1] - ends[0]) * (batch or facts.need(log_format.step_is[0]))
-    _check_clock(records, inside, seconds)
     counts = _counts_at(records, ends, log_format)
     _check_samples(counts, samples)
     counted = samples if count is None else _difference(counts, ends, count)
@@ -225,7 +227,7 @@ def intervals(records: Sequence[Record], log_format: Format) -> list[Interval]:
             for before, after in pairwise(stamped)
         ]
     if any(record.duration is None for record in records):
-        raise Refused("the log prints neither time stamps nor durations")
+        raise Refused(log_format.untimed)
     return [
         Interval(
             record.iteration - record.span,
@@ -318,6 +320,19 @@ def _implied_samples(steps: Sequence[Interval], log_format: Format, facts: Facts
         return None
     samples = fsum(step.seconds * step.rate for step in told) * prod(factors)
     return samples / sum(step.stop - step.start for step in told)
+
+
+def _listen(
+    records: Sequence[Record], ends: tuple[int, int], log_format: Format, facts: Facts
+) -> None:
+    """Take what the records of a window say about their run; if there are none, the first one.
+
+    Raises:
+        Refused: they disagree, or somebody else says otherwise.
+    """
+    heard = [record for record in records if ends[0] < record.iteration <= ends[1]]
+    for record in heard or records[:1]:
+        facts.add(f"the line of iteration {record.iteration}", log_format.tells(record.text))
 
 
 def _reached(run: LoggedRun, records: Sequence[Record]) -> tuple[int, str]:
