@@ -1,0 +1,73 @@
+"""Hugging Face Transformers' Trainer: a dictionary every so many steps, and a progress bar.
+
+      Total train batch size (w. parallel, distributed & accumulation) = 64
+      Total optimization steps = 125
+     80%|########  | 100/125 [01:16<00:19,  1.29it/s]
+    {'loss': 0.4821, 'learning_rate': 1e-05, 'epoch': 0.8}
+
+A dictionary says neither step nor time. The bar counts steps of the optimizer, in whole seconds; it
+is the Trainer's if its total is the one announced, and until an evaluation, whose bar may have the
+same total. Without that announcement, which is left out below a log level, there is no time.
+
+Source: github.com/huggingface/transformers, trainer.py and trainer_callback.py; lines as in public
+documentation of trainings. No extractor was published.
+"""
+
+import re
+from collections import Counter, defaultdict
+
+from reperf.logs.format import Format, Record, facts_by, line
+from reperf.logs.progress_bars import BAR, ELAPSED, DrawnBars
+
+
+class _Reader:
+    """Reads the matches of one log."""
+
+    def __init__(self) -> None:
+        self._total: int | None = None
+        self._bars: defaultdict[tuple[int, ...], DrawnBars] = defaultdict(DrawnBars)
+        self._dictionaries: Counter[tuple[int, ...]] = Counter()
+
+    def __call__(self, match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+        if match["announced"] is not None:
+            self._total = int(match["announced"].replace(b",", b""))
+        elif match["evaluation"] is not None and self._total is not None:
+            self._total = -1  # no bar has that total
+        elif match["loss"] is not None and self._total is None:
+            self._dictionaries[rank] += 1
+            return Record(self._dictionaries[rank], rank=rank, text=match[0])
+        elif match["total"] is not None and int(match["total"]) == self._total:
+            return self._drawn(match, rank)
+        return None
+
+    def _drawn(self, match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+        count = int(match["iteration"])
+        time = self._bars[rank].time_of(0, count, match["time"].decode())
+        if time is None:
+            return None
+        return Record(count, rank=rank, time=time, tick=1.0, text=match[0])
+
+
+FORMAT = Format(
+    name="huggingface",
+    system="huggingface",
+    marker=b"i",  # in all the lines that it looks for
+    pattern=line(
+        r"\bTotal optimization steps = (?P<announced>[\d,]{1,15})(?=\s)"
+        r"|(?P<evaluation>\*{5} Running (?:Evaluation|Prediction) \*{5})"
+        r"|(?P<loss>\{'loss': [^{}\r\n]{1,400}'epoch': [^{}\r\n]{1,40}\})"
+        rf"|\d%\|[^|\r\n]{{0,1000}}\| *{BAR}"
+    ),
+    clock=ELAPSED,
+    remembering=_Reader,
+    facts=facts_by(
+        {
+            r"Total train batch size \(w\. parallel, distributed & accumulation\) = "
+            r"(\d{1,9})\s": "global_batch",
+            r"\bGradient Accumulation steps = (\d{1,9})\s": "accumulation",
+        }
+    ),
+    accumulates=True,
+    yields=3,
+    unit="samples/s",
+)

@@ -1,0 +1,49 @@
+"""Megatron-LM, Megatron-DeepSpeed and their kin: the mean time of an iteration since the last line.
+
+    [2025-05-27 15:23:07] iteration        1/    24000 | consumed samples:          1024 | elapsed time per iteration (ms): 271607.0 | learning rate: 1.500000E-06 | global batch size:  1024 | lm loss: 1.192634E+01 | ..
+
+The time stamp, whole seconds, came in 2023. An iteration is a step of the optimizer: its global
+batch holds all that it accumulates, and every line says it; the samples consumed tell whether it
+grew. A mean of all lines may follow the elapsed time, after a slash.
+
+Source: github.com/NVIDIA/Megatron-LM, megatron/training/training.py; lines as in OpenSeek's
+documentation, github.com/FlagAI-Open/OpenSeek. No extractor was published.
+"""
+
+import re
+from collections.abc import Iterator
+
+from reperf.logs.averages import durations_since
+from reperf.logs.facts import Fact
+from reperf.logs.format import DURATION, ITERATION, NUMBER, Format, line
+
+_CONSUMED = re.compile(rb"consumed samples: +(\d{1,15}) \|")
+# One fork misspells it.
+_BATCH = re.compile(rb"glo(?:ba|ab)l batch size: +(\d{1,9})\s")
+
+
+def _tells(record: bytes) -> Iterator[Fact]:
+    if batch := _BATCH.search(record):
+        yield "global_batch", int(batch[1]) or None
+
+
+def _counts(record: bytes) -> dict[str, float]:
+    consumed = _CONSUMED.search(record)
+    return {"samples": int(consumed[1])} if consumed else {}
+
+
+FORMAT = Format(
+    name="megatron",
+    system="megatron",
+    marker=b"elapsed time per iteration (ms): ",
+    pattern=line(
+        rf"\biteration +{ITERATION}/ *\d{{1,12}} \|[^\r\n]{{0,200}}?"
+        rf"elapsed time per iteration \(ms\): *{DURATION}(?:/{NUMBER})? \|[^\r\n]{{0,400}}?"
+        rf"glo(?:ba|ab)l batch size: +\d{{1,9}} \|(?:[^\r\n]{{0,400}}?loss: {NUMBER} \|)?"
+    ),
+    duration_in=0.001,
+    remembering=durations_since(duration_in=0.001),
+    tells=_tells,
+    counts=_counts,
+    unit="samples/s",
+)

@@ -1,0 +1,21 @@
+"""NVIDIA's PyTorch graph network of MLPerf v4.0: lines with time stamps, through DLLogger.
+
+    DLL 2024-05-14 23:15:31.277961 - Iteration 5471 | train_acc : 0.7090 % | iteration_time : 110.17 ms | train_loss : 0.8262
+
+Source: logs in github.com/mlcommons/training_results_v4.0, benchmark gnn. No extractor was published.
+"""
+
+from reperf.logs.clock import DATE
+from reperf.logs.format import ITERATION, NUMBER, Format, line, time_by
+
+FORMAT = Format(
+    name="ngc-pytorch-gnn",
+    system="ngc-pytorch",
+    marker=b" | iteration_time : ",
+    pattern=line(
+        rf"DLL {time_by(DATE)} - Iteration {ITERATION} \| train_acc : {NUMBER} % \| "
+        rf"iteration_time : {NUMBER} ms \|"
+    ),
+    clock=DATE,
+    unit="samples/s",
+)

@@ -1,0 +1,27 @@
+"""NVIDIA's PyTorch RNN-T of MLPerf, and its speech recipes: every batch, through DLLogger.
+
+    DLL 2021-05-19 10:29:45.136901 - epoch    7 | iter   92/272 | loss  119.38 | utts/s  3250 | took  0.32 s | lrate 4.00e-03
+
+The speed is that of all ranks. An iteration is a step of the optimizer, of as many batches as are
+accumulated. Where MLLOG lines count, too (since v3.0), they are meant.
+
+Source: github.com/mlcommons/training_results_v1.0, NVIDIA/benchmarks/rnnt; logs in the results of
+v1.0, v2.0, v2.1 and v3.1. No extractor was published.
+"""
+
+from reperf.logs.clock import DATE
+from reperf.logs.format import EPOCH, ITERATION, NUMBER, RATE, Format, line, time_by
+
+FORMAT = Format(
+    name="ngc-pytorch-rnnt",
+    system="ngc-pytorch",
+    marker=b" | utts/s ",
+    pattern=line(
+        rf"DLL {time_by(DATE)} - epoch +{EPOCH} \| iter +{ITERATION}/\d{{1,12}} \| "
+        rf"loss +{NUMBER} \| utts/s +{RATE} \| took +{NUMBER} s \|"
+    ),
+    clock=DATE,
+    accumulates=True,
+    yields=2,
+    unit="samples/s",
+)
