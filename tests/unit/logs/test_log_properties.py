@@ -119,6 +119,7 @@ def test_a_changed_digit_of_a_time_changes_the_time_by_no_more(name, data):
     digit = data.draw(st.sampled_from("0123456789"))
     changed = content[:at] + digit + content[at + 1 :]
     worth = abs(int(digit) - int(content[at])) * place_value(content, at)
+    worth *= STYLES[name].covers
     for one in all_of(name, changed.encode()):
         if one.throughput is not None:
             assert one.seconds == pytest.approx(WHOLE[name].seconds, abs=worth * 1.001 + 1e-6)

@@ -26,6 +26,8 @@ class Style:
         step: seconds an iteration takes.
         facts: what the head does not say, for the command line.
         tail: what stands behind.
+        says_batch: whether a log that can be read says its global batch.
+        covers: how many iterations a printed duration is worth, if it is a mean.
     """
 
     line: Callable[[int, float, float], str]
@@ -36,6 +38,8 @@ class Style:
     tail: tuple[str, ...] = ()
     has_time: bool = True
     step: float = STEP
+    says_batch: bool = False
+    covers: int = 1
 
 
 NODES, DEVICES, BATCH = 2, 2, 8
@@ -67,6 +71,12 @@ def _absl(seconds: float, where: str) -> str:
 
 def _dll(seconds: float) -> str:
     return f"DLL {_date(seconds)} -"
+
+
+def _bar(count: int, seconds: float) -> str:
+    hours, rest = divmod(int(seconds), 3600)
+    elapsed = (f"{hours}:" if hours else "") + f"{rest // 60:02d}:{rest % 60:02d}"
+    return f"{count // 10:3d}%|#         | {count}/1000 [{elapsed}<1:00:00,  4.00s/it"
 
 
 def _event(key: str, value: str, time_ms: int = 0, metadata: str = "{}") -> str:
@@ -233,6 +243,7 @@ STYLES = {
             f"avg_reader_cost: 0.00012 sec, avg_batch_cost: {STEP:.5f} sec, "
             f"avg_samples: 8.00000, ips: {r / WORLD:.5f} sequences/sec"
         ),
+        facts=(("nodes", 2), ("devices_per_node", 2)),
         every=10,
         first=10,
     ),
@@ -311,6 +322,197 @@ STYLES = {
         every=20,
         first=20,
         tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
+    ),
+    "mlperf-samples": Style(
+        line=lambda i, t, r: _event(
+            "tracked_stats",
+            f'{{"train_loss": {_loss(t)}}}',
+            int(START.timestamp() * 1000 + t * 1000),
+            f'{{"file": "custom_callbacks.py", "samples_count": {i * GLOBAL_BATCH}, "step": {i}}}',
+        ),
+        head=(_event("global_batch_size", str(GLOBAL_BATCH)),),
+        every=10,
+        first=10,
+        tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
+    ),
+    "torchvision": Style(
+        line=lambda i, t, r: (
+            f"Epoch: [0]  [{i:4d}/9143]  eta: 0:29:38  lr: {_loss(t)}  time: {STEP:.4f}  "
+            "data: 0.0269  max mem: 10522"
+        ),
+        every=20,
+        first=0,
+        covers=20,
+    ),
+    "ngc-pytorch-gnmt": Style(
+        line=lambda i, t, r: (
+            f"0: TRAIN [0][{i}/1938]\tTime {STEP:.3f} (0.153)\tData 1.45e-04 (2.75e-02)\t"
+            f"Tok/s 99245 (94154)\tLoss/tok {_loss(t)} (10.1185)\tLR 2.576e-05"
+        ),
+        first=0,
+    ),
+    "ngc-pytorch-classification": Style(
+        line=lambda i, t, r: (
+            f"{_dll(t)} Epoch: 0 Iteration: {i}  train.loss : {_loss(t)} None "
+            f"train.compute_ips : {r + 1:.2f} images/s train.total_ips : {r:.2f} images/s "
+            "train.lr : 0.1  train.grad_scale : 256.00000 None"
+        ),
+        head=(
+            f"{_dll(0)} PARAMETER data : /imagenet  batch_size : 8  optimizer_batch_size : -1  "
+            "lr : 0.1  gpu : 0  world_size : 4 ",
+        ),
+        facts=(),
+    ),
+    "ngc-mxnet-classification": Style(
+        line=lambda i, t, r: (
+            f"{_dll(t)} Epoch: 0 Iteration: {i}  train.loss : {_loss(t)}  train.ips : {r!r}  "
+            "train.lr : 0.0010922155688622753 "
+        ),
+        head=(
+            f"{_dll(0)} PARAMETER arch : resnetv15  gpus : [0]  kv_store : horovod  "
+            "dtype : float16  amp : False  batch_size : 32  num_epochs : 3 ",
+        ),
+        every=20,
+        first=19,
+        facts=(),
+    ),
+    "gluoncv": Style(
+        line=lambda i, t, r: (
+            f"[Epoch 0][Batch {i}], Speed: {r:.3f} samples/sec, RPN_Conf={_loss(t)},RPNAcc=0.986"
+        ),
+        facts=(("global_batch", 32),),
+        has_time=False,
+    ),
+    "paddleseg": Style(
+        line=lambda i, t, r: (
+            f"{_at(t):%Y-%m-%d %H:%M:%S} [INFO]\t[TRAIN] epoch: 1, iter: {i}/200, "
+            f"loss: {_loss(t)}, lr: 0.009594, batch_cost: {STEP:.4f}, reader_cost: 0.00324, "
+            f"ips: {r / WORLD:.4f} samples/sec | ETA 00:02:13"
+        ),
+        head=("GPUs used: 4", "batch_size: 8"),
+        every=10,
+        first=10,
+        facts=(),
+        covers=10,
+    ),
+    "openmmlab": Style(
+        line=lambda i, t, r: (
+            f"{_at(t):%Y-%m-%d %H:%M:%S},{_at(t).microsecond // 1000:03d} - mmseg - INFO - "
+            f"Iter [{i}/200]\tlr: 8.426e-03, eta: 0:00:58, time: {STEP:.3f}, data_time: 0.019, "
+            f"memory: 19187, decode.loss_ce: 2.1385, loss: {_loss(t)}"
+        ),
+        head=("data = dict(", "    samples_per_gpu=8,", "gpu_ids = range(0, 4)"),
+        every=10,
+        first=10,
+        facts=(),
+    ),
+    "megatron": Style(
+        line=lambda i, t, r: (
+            f" [{_at(t):%Y-%m-%d %H:%M:%S}] iteration {i:8d}/    1000 | "
+            f"consumed samples: {i * GLOBAL_BATCH:12d} | "
+            f"elapsed time per iteration (ms): {STEP * 1000:.1f} | "
+            "throughput per GPU (TFLOP/s/GPU): 40.4 | learning rate: 1.500000E-06 | "
+            f"global batch size: {GLOBAL_BATCH:5d} | lm loss: {_loss(t)} | loss scale: 1.0 |"
+        ),
+        every=10,
+        first=10,
+        facts=(),
+        says_batch=True,
+        covers=10,
+    ),
+    "nemo": Style(
+        line=lambda i, t, r: (
+            f"Training epoch 0, iteration {i}/999 | lr: 6.897e-06 | "
+            f"global_batch_size: {GLOBAL_BATCH} | global_step: {i} | "
+            f"reduced_train_loss: {_loss(t)} | train_step_timing in s: {STEP} | "
+            f"consumed_samples: {(i + 1) * GLOBAL_BATCH}"
+        ),
+        first=0,
+        facts=(),
+        says_batch=True,
+    ),
+    "torchtitan": Style(
+        line=lambda i, t, r: (
+            f"[titan] {_at(t):%Y-%m-%d %H:%M:%S},{_at(t).microsecond // 1000:03d} - root - INFO - "
+            f"step: {i:2}  loss: {_loss(t)}  memory: 30.99GiB(32.62%)  tps: 7,022  "
+            "tflops: 406.65  mfu: 41.12%"
+        ),
+        head=(
+            "[titan] 2025-06-04 08:51:30,000 - root - INFO - Trainer is initialized with local "
+            "batch size 8, global batch size 32, gradient accumulation steps 1, "
+            "sequence length 8192, total steps 1000 (warmup 200).",
+        ),
+        every=10,
+        first=10,
+        facts=(),
+    ),
+    "maxtext": Style(
+        line=lambda i, t, r: (
+            f"completed step: {i}, seconds: {STEP:.3f}, TFLOP/s/device: 328.139, "
+            f"Tokens/s/device: 4204.799, total_weights: 16777216, loss: {_loss(t)}"
+        ),
+        head=("Config param global_batch_size_to_train_on: 32",),
+        first=0,
+        facts=(),
+    ),
+    "gluonnlp-bert": Style(
+        line=lambda i, t, r: (
+            f"INFO:root:[step {i}]\tmlm_loss={_loss(t)}\tmlm_acc=6.20519\tnsp_loss=0.68434\t"
+            f"nsp_acc=55.795\tthroughput=124.0K tks/s\tlr=0.0000050 time={10 * STEP:.2f}"
+        ),
+        head=(
+            "INFO:root:Namespace(accumulate=1, batch_size=8, batch_size_eval=8, data='/data', "
+            "gpus='0,1,2,3', kvstore='device_sync', log_interval=10, seed=0)",
+        ),
+        every=10,
+        first=9,
+        facts=(),
+    ),
+    "ngc-pytorch-rnnt": Style(
+        line=lambda i, t, r: (
+            f"{_dll(t)} epoch    1 | iter {i:4d}/272 | loss  {_loss(t)} | utts/s {r:5.0f} | "
+            f"took  {STEP:.2f} s | lrate 4.00e-03"
+        ),
+        facts=(("batch_size", 8), ("nodes", 2), ("devices_per_node", 2), ("accumulation", 1)),
+    ),
+    "maskrcnn-benchmark": Style(
+        line=lambda i, t, r: (
+            f"{_at(t):%Y-%m-%d %H:%M:%S},{_at(t).microsecond // 1000:03d} "
+            f"maskrcnn_benchmark.trainer INFO: eta: 6:38:07  iter: {i}  loss: {_loss(t)} (3.3078)  "
+            f"time: {STEP:.4f} (0.5975)  data: 0.0025 (0.0923)  lr: 0.002000  max mem: 7905"
+        ),
+        every=20,
+        first=20,
+    ),
+    "ngc-pytorch-gnn": Style(
+        line=lambda i, t, r: (
+            f"{_dll(t)} Iteration {i} | train_acc : 0.7090 % | "
+            f"iteration_time : {STEP * 1000:.2f} ms | train_loss : {_loss(t)}"
+        ),
+    ),
+    "lightning": Style(
+        line=lambda i, t, r: f"Epoch 0: {_bar(i, t)}, loss={_loss(t)}, v_num=193315]",
+        step=SLOW_STEP,
+    ),
+    "huggingface": Style(
+        line=lambda i, t, r: f"{_bar(i, t)}]",
+        head=(
+            "***** Running training *****",
+            "  Instantaneous batch size per device = 8",
+            "  Total train batch size (w. parallel, distributed & accumulation) = 32",
+            "  Gradient Accumulation steps = 1",
+            "  Total optimization steps = 1,000",
+        ),
+        says_batch=True,
+        facts=(),
+        step=SLOW_STEP,
+    ),
+    "keras": Style(
+        line=lambda i, t, r: (
+            f"Epoch {i}/200\n32/32 [==============================] - 100s 3s/step - "
+            f"loss: {_loss(t)} - accuracy: 0.9153 - val_loss: 0.1392"
+        ),
+        has_time=False,
     ),
 }
 STYLES["fleetx-bert"] = STYLES["paddle1-bert"]
