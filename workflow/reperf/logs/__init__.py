@@ -50,9 +50,12 @@ def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
     head = b""
     readers = {name: one.reader() for name, one in formats().items()}
     found: list[Format] = []
+    asleep = [one for one in formats().values() if one.signs]
     for block in pieces:
-        fitting = [one for one in formats().values() if _fits(one, block, readers[one.name])]
-        found += [one for one in fitting if one not in found]
+        asleep = [one for one in asleep if not any(sign in block for sign in one.signs)]
+        for one in formats().values():
+            if one not in asleep and one not in found and _fits(one, block, readers[one.name]):
+                found.append(one)
         firm = any(one.yields == 0 for one in found)
         if firm or (found and len(head) + len(block) > LONGEST_GAP):
             return _meant(found), chain((head, block), pieces)

@@ -71,6 +71,8 @@ class Format:
         name: as given to `reperf measure --format`.
         system: whose logs these are: a folder under workflow/systems/, or another id.
         marker: bytes found in every record, and seldom elsewhere: what is searched for.
+        signs: if the marker stands in the logs of others, too: bytes one of which is in a log of this
+            format before its first record, or in that.
         pattern: matches one record within its line. Its named groups are fields of Record. It
             must not match a record that is cut off after its last number.
         clock: of the group `time`.
@@ -106,6 +108,7 @@ class Format:
     system: str
     marker: bytes
     pattern: re.Pattern[bytes]
+    signs: tuple[bytes, ...] = ()
     clock: Clock | None = None
     duration_in: float = 1.0
     read: Read | None = None

@@ -52,6 +52,7 @@ FORMAT = Format(
     name="huggingface",
     system="huggingface",
     marker=b"i",  # in all the lines that it looks for
+    signs=(b" Total optimization steps = ", b"{'loss': "),
     pattern=line(
         r"\bTotal optimization steps = (?P<announced>[\d,]{1,15})(?=\s)"
         r"|(?P<evaluation>\*{5} Running (?:Evaluation|Prediction) \*{5})"

@@ -50,6 +50,7 @@ FORMAT = Format(
     name="keras",
     system="keras",
     marker=b"/",
+    signs=(b"=] - ",),
     pattern=line(
         r"(?:^|(?<=\n)|(?<=\r))\s*Epoch (?P<epoch>\d{1,9})/\d{1,9}(?=\s)"
         r"|(?P<count>\d{1,12})/(?P<total>\d{1,12}) \[=+\] - (?P<duration>\d{1,9})s"
