@@ -91,3 +91,16 @@ def test_odd_names_of_logs_are_taken(tmp_path, name):
     (tmp_path / name).touch()
     check(tmp_path)
     assert files_of(tmp_path) == [tmp_path / name]
+
+
+def test_a_folder_without_logs_is_refused_before_anything_starts(tmp_path):
+    (tmp_path / "LICENSE").write_text("Everyone is permitted to copy and distribute.\n" * 9)
+    assert f"{tmp_path}: no log is in it; allowed: .log, " in why_refused(tmp_path)
+
+
+def test_files_without_an_ending_are_taken_if_they_are_logs(tmp_path):
+    for number in range(20):
+        with (tmp_path / "workerlog.0").open("a") as stream:
+            stream.write(f"step {number}, loss {9 - number / 10}\n")
+    (tmp_path / "LICENSE").write_text("Everyone is permitted to copy and distribute.\n" * 9)
+    assert files_of(tmp_path) == [tmp_path / "workerlog.0"]

@@ -6,6 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
+from itertools import chain, islice
 from pathlib import Path, PurePath
 from signal import SIG_DFL, SIGINT, signal
 from typing import IO
@@ -20,16 +21,22 @@ from reperf.faults import first_fault
 from reperf.layout import RUN_RECORD
 from reperf.logs import NO_FORMAT, formats, mllog
 from reperf.logs.facts import Fact, Facts, facts_in_path
+from reperf.measuring.likeness import (
+    SUFFIXES,
+    Continued,
+    Name,
+    beginning,
+    by_name,
+    is_log,
+    reads_like_log,
+)
 from reperf.measuring.measure import Measurement, Method, Told, measure_log
 from reperf.measuring.safe_archive import DAMAGE, ArchivedFile, is_archive, open_archive
 from reperf.measuring.walk import files_below
 from reperf.systems import load_workloads
 from reperf.training.record import LARGEST_RECORD, RunRecord
 
-SUFFIXES = (".log", ".txt", ".out", ".err")
-"""The endings of file names that may be logs in a folder or archive."""
-SURE_SUFFIX = ".log"
-"""A file with this ending is a log; with another one, only if it holds lines of a known format."""
+NO_LOG = f"no log is in it; allowed: {', '.join(SUFFIXES)}, without an ending, archives"
 WORTH_PROCESSES = 1 << 26
 """Bytes below which a second process takes longer to start than it saves."""
 
@@ -47,6 +54,8 @@ class Question:
         digests: whether the SHA-256 of each log is wanted; it takes as long as measuring it.
         planned: the run that must have made the log, as the record beside it must confirm;
             None: whichever run the record names, if there is one.
+        unread: whether to answer for files of no known format that need not be logs: those that
+            read like logs, and all of them where nothing else was found.
     """
 
     method: Method
@@ -55,6 +64,7 @@ class Question:
     told_of_runs: Mapping[int, Told] = field(default_factory=dict)
     digests: bool = False
     planned: Run | None = None
+    unread: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,8 @@ class Answer:
         record: of the run, if one of ours lies beside the log and is what was planned.
         planned: the planned run that was asked about, if any.
         digest: SHA-256 of the log, if it was wanted.
+        doubt: None for what is a log; for a file of no known format that need not be one, whether
+            it reads like a log.
     """
 
     measured: Measurement
@@ -74,6 +86,7 @@ class Answer:
     record: RunRecord | None = None
     planned: Run | None = None
     digest: str = ""
+    doubt: bool | None = None
 
     @property
     def run(self) -> Run | None:
@@ -90,7 +103,7 @@ def own_run(run: Run, method: Method) -> Answer:
     """
     log = run.log
     question = Question(method, mllog.FORMAT.name, digests=True, planned=run)
-    found = _of_unit(question, _Unit(log, sure=True))
+    found = _of_unit(question, _Unit(log))
     if len(found) == 1:
         return found[0]
     reason = f"{len(found)} runs are in one log; a run of ours writes one"
@@ -105,67 +118,123 @@ def answers(paths: Iterable[Path], question: Question, processes: int = 1) -> It
         question: what is asked of each log.
         processes: how many may measure at the same time, each a file or an archive.
     """
-    units = [unit for path in paths for unit in _units(path)]
+    below = [(path, _units(path)) for path in paths]
+    units = [unit for _, some in below for unit in some]
     size = sum(unit.path.stat().st_size for unit in units if unit.path.is_file())
     if processes == 1 or len(units) == 1 or size < WORTH_PROCESSES:
-        yield from (answer for unit in units for answer in _of_unit(question, unit))
+        yield from _of_paths(below, map(partial(_of_unit, question), units), question)
         return
     # Ctrl-C reaches these processes too: they must end without a word.
     quiet = {"initializer": signal, "initargs": (SIGINT, SIG_DFL)}
     with ProcessPoolExecutor(min(processes, len(units)), **quiet) as pool:
-        for found in pool.map(partial(_of_unit, question), units):
-            yield from found
+        yield from _of_paths(below, pool.map(partial(_of_unit, question), units), question)
 
 
 @dataclass(frozen=True)
 class _Unit:
-    """A file or archive; `sure` if it must hold a log."""
+    """A file or archive, and what its name says; one that is asked for by name is a log."""
 
     path: Path
-    sure: bool
+    name: Name = "sure"
+
+
+def _of_paths(
+    below: Iterable[tuple[Path, list[_Unit]]], found: Iterator[list[Answer]], question: Question
+) -> Iterator[Answer]:
+    """The answers for some paths: below each, and what was found in each unit, in that order."""
+    for path, units in below:
+        yield from _without_doubt(str(path), islice(found, len(units)), question)
+
+
+def _without_doubt(
+    name: str, found: Iterable[list[Answer]], question: Question
+) -> Iterator[Answer]:
+    """What is said of a folder or archive: of the doubtful files at its end, and not of all."""
+    doubtful, nothing = [], True
+    for answer in chain.from_iterable(found):
+        if answer.doubt is None:
+            nothing = False
+            yield answer
+        else:
+            doubtful.append(answer)
+    if question.unread:
+        listed = [answer for answer in doubtful if answer.doubt or nothing]
+        nothing = nothing and not listed
+        yield from listed
+    if nothing:
+        yield _refused(name, NO_LOG, question)
 
 
 def _units(path: Path) -> list[_Unit]:
     if not path.is_dir():
-        return [_Unit(path, sure=True)]
-    found = [
-        _Unit(one, sure=is_archive(one) or one.suffix == SURE_SUFFIX)
-        for one in files_below(path, _is_looked_at)
-    ]
-    return found or [_Unit(path, sure=True)]
+        return [_Unit(path)]
+    found = ((one, _name_below(path, one)) for one in files_below(path, lambda _: True))
+    return [_Unit(one, name) for one, name in found if name != "other"]
+
+
+def _name_below(folder: Path, path: Path) -> Name:
+    """What the name of a file in a folder says."""
+    if is_archive(path):
+        return "sure"
+    tries = path.parent.parent
+    if tries.name == "tries" and (tries.parent / RUN_RECORD).exists():
+        return "other"  # the last try lies beside the record
+    return by_name(path.relative_to(folder))
 
 
 def files_of(path: Path) -> list[Path]:
     """The files that are read when a file or folder is measured, run records included."""
-    logs = [unit.path for unit in _units(path)]
+    logs = [unit.path for unit in _units(path) if unit.name != "open" or _is_log(unit.path)]
     records = {log.with_name(RUN_RECORD) for log in logs if not is_archive(log)}
     return [*logs, *sorted(filter(_is_read, records))]
+
+
+def _is_log(path: Path) -> bool:
+    try:
+        with path.open("rb") as stream:
+            return is_log(beginning(stream))
+    except OSError:  # without an ending it need not be one
+        return False
 
 
 def _is_read(record: Path) -> bool:
     return record.is_file() and record.stat().st_size <= LARGEST_RECORD
 
 
-def _is_looked_at(path: Path) -> bool:
-    if path.suffix in SUFFIXES and path.parent.parent.name == "tries":
-        return not (path.parents[2] / RUN_RECORD).exists()  # the last try lies beside the record
-    return path.suffix in SUFFIXES or is_archive(path)
-
-
 def _of_unit(question: Question, unit: _Unit) -> list[Answer]:
     path = unit.path
     try:
-        if path.is_dir():
-            raise ReperfError(f"{path}: no log is in it; allowed: {', '.join(SUFFIXES)}, archives")
         if is_archive(path):
             return _of_archive(path, question)
         name = os.fsencode(path).decode(errors="replace")
         content = _content_of(path.with_name(RUN_RECORD))
         with path.open("rb") as stream:
-            found = _of_stream(name, stream, question, content)
+            return _of_file(unit.name, name, stream, question, content)
     except (ReperfError, OSError) as error:
-        return [_refused(str(path), str(error), question)]
-    return found if unit.sure else _speaking(found)
+        return [] if unit.name == "open" else [_refused(str(path), str(error), question)]
+
+
+def _of_file(
+    likeness: Name, name: str, stream: IO[bytes], question: Question, record: bytes | None
+) -> list[Answer]:
+    """Measure a file that is a log, or may be one.
+
+    Args:
+        likeness: what its name says.
+        name: of the file.
+        stream: its bytes.
+        question: what is asked of it.
+        record: the content of the run.json beside it; None if there is none.
+    """
+    if likeness == "sure":
+        return _of_stream(name, stream, question, record)
+    head = beginning(stream)
+    if likeness == "open" and not is_log(head):
+        return []
+    found = _of_stream(name, Continued(head, stream), question, record)
+    if all(one.measured.reason != NO_FORMAT for one in found):
+        return found
+    return [replace(one, doubt=reads_like_log(head)) for one in found]
 
 
 def _content_of(record: Path) -> bytes | None:
@@ -186,20 +255,21 @@ def _read_record(stream: IO[bytes]) -> bytes:
 def _of_archive(path: Path, question: Question) -> list[Answer]:
     with open_archive(path) as files:
         inside = {file.name for file in files}
-        logs = [file for file in files if _is_looked_at_inside(file.name, inside)]
+        names = {file.name: _name_inside(file.name, inside) for file in files}
+        logs = [file for file in files if names[file.name] != "other"]
         recorded = {} if question.method.window else _recorded(files)
         records = _records_beside(logs, files)
         found = []
         for file in logs:
             name, record = f"{path}/{file.name}", records.get(_beside(file.name))
+            likeness = names[file.name]
             try:
                 with file.open() as stream:
                     asked = _as_recorded(question, recorded, file.name)
-                    answered = _of_stream(name, stream, asked, record)
+                    found.append(_of_file(likeness, name, stream, asked, record))
             except (OSError, *DAMAGE) as error:
-                answered = [_refused(name, f"damaged in the archive: {error}", question)]
-            found += answered if file.name.endswith(SURE_SUFFIX) else _speaking(answered)
-    return found or [_refused(str(path), "no log is in it", question)]
+                found.append([_refused(name, f"damaged in the archive: {error}", question)])
+    return list(_without_doubt(str(path), found, question))
 
 
 def _recorded(files: list[ArchivedFile]) -> dict[str, tuple[Window, str | None]]:
@@ -263,11 +333,12 @@ def _as_recorded(
     return question
 
 
-def _is_looked_at_inside(name: str, inside: set[str]) -> bool:
+def _name_inside(name: str, inside: set[str]) -> Name:
+    """What the name of a file in an archive says."""
     path = PurePath(name)
     if path.parent.parent.name == "tries" and str(path.parents[2] / RUN_RECORD) in inside:
-        return False
-    return path.suffix in SUFFIXES
+        return "other"
+    return by_name(path)
 
 
 def _beside(name: str) -> str:
@@ -392,8 +463,3 @@ def _refused(name: str, reason: str, question: Question, record: RunRecord | Non
     chosen = mllog.FORMAT.name if record or question.planned else None
     measured = Measurement(name, chosen, "refused", reason, method=question.method.name)
     return Answer(measured, Facts(), record, question.planned)
-
-
-def _speaking(found: list[Answer]) -> list[Answer]:
-    """The answers of a file that need not be a log: none if it has no line of a known format."""
-    return [one for one in found if one.measured.reason != NO_FORMAT]

@@ -11,7 +11,14 @@ from reperf.errors import ReperfError
 from reperf.logs import format_called
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format
-from reperf.measuring.found_logs import Answer, Question, answers, files_of, own_run
+from reperf.measuring.found_logs import (
+    NO_LOG,
+    Answer,
+    Question,
+    answers,
+    files_of,
+    own_run,
+)
 from reperf.measuring.measure import Measurement, Method
 from reperf.measuring.units import ANY, counts, per_second, unit_of
 from reperf.systems import load_workloads
@@ -42,7 +49,10 @@ def _check_source(source: LogSource) -> None:
         raise ReperfError(f"{path} is neither a file nor a folder")
     if source.format is not None:
         format_called(source.format)
-    for file in files_of(path):
+    files = files_of(path)
+    if not files:
+        raise ReperfError(f"{path}: {NO_LOG}")
+    for file in files:
         if set(str(file)) & set("{}"):  # Snakemake would look for the wildcard
             raise ReperfError(f"{shown(str(file))}; allowed: names without {{ and }}")
         name = file.relative_to(path.parent).as_posix()

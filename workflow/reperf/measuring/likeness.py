@@ -1,0 +1,87 @@
+"""Which files are logs, by their names and by what is in them.
+
+People name logs in many ways: `train.log`, `result_0.txt`, `workerlog.0`, `gpu8_bs96`. A name says
+that a file is a log, or something else; where it leaves that open, the content decides.
+"""
+
+import re
+from io import BytesIO
+from itertools import islice
+from pathlib import PurePath
+from typing import IO, Literal
+
+from reperf.logs import NO_FORMAT, recognise
+from reperf.logs.facts import Refused
+
+SURE = (".log",)
+"""A file with this ending is a log."""
+LIKELY = (".txt", ".out", ".err")
+"""A file with one of these is a log if its content is a log's."""
+SUFFIXES = (*SURE, *LIKELY)
+
+Name = Literal["sure", "likely", "open", "other"]
+"""What a name says: a log; perhaps one; nothing, for it has no ending; something else."""
+
+_ENDING = re.compile(r"\.[A-Za-z]\w{0,15}")  # that of workerlog.0 is a number, and says nothing
+_HEAD = 1 << 22
+"""Bytes at a file's beginning by which it is judged."""
+_FEWEST = 3
+# What a line of a training log says, whoever wrote it: which step this is, its loss, its speed.
+_SIGN = re.compile(
+    rb"""(?xi: (?<![a-z]) (?: iter(?:ation)?s? | steps? | epochs? | batch(?:es)? | loss )
+          [^\w\n]{0,4} \d
+        | (?: its? | samples | examples | images | imgs? | tokens | words | sequences | steps )
+          (?: /s | \ /\ s | \ per\ s ) )"""
+)
+
+
+def by_name(path: PurePath) -> Name:
+    """What the name of a file says about it."""
+    ending = path.suffix.lower()
+    if ending in SURE:
+        return "sure"
+    if ending in LIKELY:
+        return "likely"
+    hidden = any(part.startswith(".") and part.strip(".") for part in path.parts)
+    return "other" if hidden or _ENDING.fullmatch(ending) else "open"
+
+
+def is_log(head: bytes) -> bool:
+    """Whether a file is a log: it has a line of a known format, or reads like one of another.
+
+    Args:
+        head: its beginning, as `beginning` gives it.
+    """
+    if b"\0" in head:  # a program, a picture
+        return False
+    try:
+        recognise(iter([head]))
+    except Refused as refusal:
+        return str(refusal) != NO_FORMAT or reads_like_log(head)
+    return True
+
+
+def reads_like_log(head: bytes) -> bool:
+    """Whether a file begins as if training had written it, in whatever format."""
+    lines = set(head.replace(b"\r", b"\n").split(b"\n"))
+    signs = (line for line in lines if _SIGN.search(line))
+    return b"\0" not in head and len(list(islice(signs, _FEWEST))) == _FEWEST
+
+
+def beginning(stream: IO[bytes]) -> bytes:
+    """As much of a file as it is judged by."""
+    head = b""
+    while chunk := stream.read(_HEAD - len(head)):
+        head += chunk
+    return head
+
+
+class Continued:
+    """A stream of which the beginning has been read, as if it had not."""
+
+    def __init__(self, head: bytes, rest: IO[bytes]) -> None:
+        self._head, self._rest = BytesIO(head), rest
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, none at the end."""
+        return self._head.read(size) or self._rest.read(size)
