@@ -1,5 +1,6 @@
 """`reperf measure`: what it prints, what it asks, and its exit status."""
 
+import csv
 import json
 import shutil
 import subprocess
@@ -28,6 +29,11 @@ def ask(capsys):
         return status, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
     return ask
+
+
+def zipped(folder: Path) -> Path:
+    """A folder's files in an archive beside it."""
+    return Path(shutil.make_archive(str(folder), "zip", folder))
 
 
 def test_objects_have_the_promised_fields_in_order(ask):
@@ -84,6 +90,7 @@ def test_the_exit_status_says_whether_all_were_measured(ask):
         (RESNET50, "--run", "0"),
         (RESNET50, "--global-batch", "2048", "--run", "2", "--batch-size", "2"),
         (RESNET50, "--method", "guess"),
+        (RESNET50, "--csv"),
         (RESNET50, "--method", "published", "--window", "20:120"),
     ],
 )
@@ -199,6 +206,55 @@ def test_a_folder_without_logs_is_refused(ask, tmp_path):
     assert "no log is in it" in found["reason"]
 
 
+@pytest.mark.parametrize("name", ["result_{}.txt", "node{}.out", "workerlog.{}", "gpu{}_bs96"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_logs_of_no_known_format_are_listed_and_refused(ask, tmp_path, name, packed):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for number in range(9):
+        lines = [f"at step {step} the loss is {9 - step / 10}" for step in range(40)]
+        (folder / name.format(number)).write_text("\n".join(lines))
+    status, found = ask(zipped(folder) if packed else folder)
+    assert status == 3
+    names = sorted(Path(one["log"]).name for one in found)
+    assert names == [name.format(number) for number in range(9)]
+    assert {one["reason"].split(":")[0] for one in found} == {"no known format"}
+
+
+def test_one_log_of_no_known_format_among_others_is_listed(ask, tmp_path):
+    shutil.copy(RESNET50, tmp_path / "a.txt")
+    (tmp_path / "b.txt").write_text("".join(f"[{n}/90] loss: 6.9, 12 it/s\n" for n in range(90)))
+    (tmp_path / "c.txt").write_text("numpy\n")
+    status, found = ask(tmp_path)
+    assert (status, [Path(one["log"]).name for one in found]) == (3, ["a.txt", "b.txt"])
+    (tmp_path / "a.txt").unlink()
+    assert [Path(one["log"]).name for one in ask(tmp_path)[1]] == ["b.txt", "c.txt"]
+
+
+@pytest.mark.parametrize("name", ["pytorch_gpu8_bs96", "workerlog.0", "train.log.2", "TRAIN.LOG"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_logs_without_an_ending_are_measured(ask, tmp_path, name, packed):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    shutil.copy(RESNET50, folder / name)
+    (folder / "LICENSE").write_text("Everyone is permitted to copy and distribute.\n" * 9)
+    (folder / "program").write_bytes(b"\x7fELF\0\0" + RESNET50.read_bytes())
+    (folder / "train.py").write_text('print("step 1, step 2")\n' * 9)
+    (folder / ".hidden").mkdir()
+    shutil.copy(RESNET50, folder / ".hidden" / "object")
+    status, found = ask(zipped(folder) if packed else folder)
+    assert [Path(one["log"]).name for one in found] == [name]
+    assert (status, round(found[0]["throughput"], 2)) == (0, 5915.65)
+
+
+def test_a_folder_of_other_things_holds_no_log(ask, tmp_path):
+    (tmp_path / "LICENSE").write_text("Everyone is permitted to copy and distribute.\n" * 9)
+    (tmp_path / "train.py").write_text('print("step 1, step 2")\n' * 9)
+    status, [found] = ask(tmp_path)
+    assert (status, found["log"]) == (3, str(tmp_path))
+    assert "no log is in it" in found["reason"]
+
+
 def test_two_runs_in_a_log_are_two_objects(ask, tmp_path):
     first = RESNET50.read_text()
     second = first.replace("15979339", "15989339")
@@ -230,13 +286,86 @@ def test_a_name_that_is_no_text_is_printed(ask, tmp_path):
     assert found["log"].endswith("\N{REPLACEMENT CHARACTER}.log")
 
 
-def test_the_table_has_a_line_a_run(capsys):
-    assert main(["measure", str(RESNET50), str(NGC)]) == 3
-    measured, refused = capsys.readouterr().out.splitlines()
-    assert "5915.65 images/s" in measured
-    assert "20:120" in measured
-    assert str(RESNET50) in measured
-    assert refused.endswith(f"{NGC}: too short: it ends at iteration 12, the window at 120")
+@pytest.fixture
+def shown(capsys):
+    def shown(*arguments: object) -> tuple[int, list[str]]:
+        status = main(["measure", *map(str, arguments)])
+        return status, capsys.readouterr().out.splitlines()
+
+    return shown
+
+
+def test_the_table_has_a_header_groups_of_verdicts_and_a_summary(shown):
+    status, lines = shown(RESNET50, NGC, NGC, BERT)
+    assert status == 3
+    gap = " " * 15
+    refused = (
+        f"         -{gap}20:120    1..12      1           4096  ngc-pytorch-resnet50  {NGC.name}"
+    )
+    assert lines == [
+        f"in {LOGS}",
+        "",
+        "throughput  unit         window  printed  every  widest  batch  format                log",
+        "",
+        "2 measured",
+        "   5915.65  images/s     20:120  20..120    100  20:120   2048  oneflow-resnet50      "
+        + RESNET50.name,
+        "    140.20  sentences/s  19:119  19..119    100  19:119     24  oneflow-bert          "
+        + BERT.name,
+        "",
+        "2 refused: too short: it ends at iteration 12, the window at 120",
+        refused,
+        refused,
+        "",
+        "2 measured, 2 refused: 2 too short",
+    ]
+
+
+def test_reasons_of_one_kind_are_one_group_and_each_is_told(shown, tmp_path):
+    for last in (98, 99):
+        lines = step_log(iterations=last, every=1)
+        (tmp_path / f"{last}.log").write_text("".join(f"{line}\n" for line in lines))
+    _, lines = shown(tmp_path)
+    assert lines[4] == "2 refused: too short"
+    assert lines[5].endswith("98.log: too short: it ends at iteration 98, the window at 120")
+    assert lines[6].endswith("99.log: too short: it ends at iteration 99, the window at 120")
+    assert lines[5].split()[1:5] == ["20:120", "1..98", "1", "20:98"]
+    assert lines[-2:] == [
+        "0 measured, 2 refused: 2 too short",
+        "2 refused runs do not print their window: --window all takes the one in the column widest",
+    ]
+    status, lines = shown("--window", "all", tmp_path)
+    assert (status, lines[-1]) == (0, "2 measured, 0 refused")
+
+
+def test_a_log_alone_is_shown_as_it_was_named(shown):
+    status, lines = shown(RESNET50)
+    assert (status, lines[0].split()[0], lines[3].split()[-1]) == (0, "throughput", str(RESNET50))
+    assert lines[-1] == "1 measured, 0 refused"
+
+
+def test_runs_of_one_log_are_told_apart(shown, tmp_path):
+    first = RESNET50.read_text()
+    (tmp_path / "x.log").write_text(first + first.replace("15979339", "15989339"))
+    _, lines = shown(tmp_path / "x.log")
+    assert [line.partition("x.log")[2] for line in lines[3:5]] == [" run 1", " run 2"]
+
+
+def test_rows_for_a_spreadsheet_have_the_fields_of_the_objects(capsys, ask, tmp_path):
+    name = tmp_path / "a,b.log"
+    shutil.copy(RESNET50, name)
+    assert main(["measure", "--csv", str(name), str(NGC)]) == 3
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    _, objects = ask(name, NGC)
+    assert [list(row) for row in rows] == [list(one) for one in objects]
+    for row, one in zip(rows, objects, strict=True):
+        assert {key: row[key] for key in ("log", "status", "reason", "format")} == {
+            key: one[key] for key in ("log", "status", "reason", "format")
+        }
+        assert float(row["throughput"] or 0) == (one["throughput"] or 0)
+        assert row["global_batch"] == str(one["global_batch"])
+    assert (rows[0]["widest"], rows[1]["widest"], rows[1]["throughput"]) == ("20:120", "", "")
+    assert rows[0]["sources"].startswith("batch_size: the log; ")
 
 
 def test_the_command_itself(tmp_path):

@@ -4,16 +4,18 @@ import argparse
 import json
 import os
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from math import isfinite
 from pathlib import Path
-
-from reperf.text import printable
+from time import monotonic
 
 WIDEST = "all"
 """The window that is as wide as the log allows."""
+OFTEN = 0.2
+"""Seconds after which a terminal is told again how many runs were found."""
 REFUSED = 3
 """Exit status when some logs gave no number."""
 
@@ -62,7 +64,9 @@ def add(commands: argparse._SubParsersAction) -> None:
     ):
         parser.add_argument(option, type=read, action=_Fact, metavar=name, help=text)
     parser.set_defaults(facts={}, facts_of_runs={})
-    parser.add_argument("--json", action="store_true", help="one JSON object per run and line")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="one JSON object per run and line")
+    output.add_argument("--csv", action="store_true", help="the same fields, one row per run")
     parser.set_defaults(run=partial(run, parser))
 
 
@@ -119,10 +123,11 @@ def _topology(text: str) -> tuple[int, int]:
 
 
 def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
-    """Print a line, or an object, per run found."""
+    """Print what each run gives: a table, or an object or a row per run as it is found."""
     from reperf.logs import formats  # noqa: PLC0415
     from reperf.measuring.found_logs import Question, answers  # noqa: PLC0415 - half a second of libraries
     from reperf.measuring.units import counts  # noqa: PLC0415
+    from reperf.measuring.verdicts import csv_lines, table  # noqa: PLC0415
 
     if options.format not in (None, *formats()):
         parser.error(f"argument --format: {options.format!r}; allowed: {', '.join(formats())}")
@@ -140,13 +145,38 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         log_format=options.format,
         told=_told(options.facts),
         told_of_runs={number: _told(facts) for number, facts in told.items()},
+        unread=True,
     )
-    statuses = set()
-    for answer in answers(options.paths, question, processes=len(os.sched_getaffinity(0))):
-        measured = answer.measured
-        statuses.add(measured.status)
-        print(_object(measured) if options.json else printable(_line(measured)), flush=True)
-    return REFUSED if "refused" in statuses else 0
+    found = answers(options.paths, question, processes=len(os.sched_getaffinity(0)))
+    refused = False
+
+    def measured() -> Iterator:
+        nonlocal refused
+        for answer in found:
+            refused = refused or answer.measured.status == "refused"
+            yield answer.measured
+
+    if options.json:
+        lines = map(_object, measured())
+    elif options.csv:
+        lines = csv_lines(measured())
+    else:
+        lines = table(list(_counted(measured())))
+    for line in lines:
+        print(line, flush=True)
+    return REFUSED if refused else 0
+
+
+def _counted(found: Iterable) -> Iterator:
+    """What is found, counted on the terminal: the table comes when all of it is known."""
+    shown, terminal = 0.0, sys.stderr.isatty()
+    for number, one in enumerate(found, 1):
+        if terminal and monotonic() - shown > OFTEN:
+            shown = monotonic()
+            print(f"\rruns: {number}", end="", file=sys.stderr, flush=True)
+        yield one
+    if shown:
+        print("\r" + " " * 20, end="\r", file=sys.stderr, flush=True)
 
 
 def _method(options: argparse.Namespace):  # noqa: ANN202 - a Method, imported when it is needed
@@ -172,17 +202,8 @@ def _told(facts: Mapping[str, object]) -> list[tuple[str, list[tuple[str, object
     return [("the command line", list(known.items()))]
 
 
-def _object(measured) -> str:  # noqa: ANN001 - as below
+def _object(measured) -> str:  # noqa: ANN001 - a Measurement, imported when the command runs
     """A run as JSON, which has neither infinite numbers nor NaN: they become null."""
     found = asdict(measured).items()
     odd = {name: None for name, value in found if isinstance(value, float) and not isfinite(value)}
     return json.dumps(dict(found) | odd)
-
-
-def _line(measured) -> str:  # noqa: ANN001 - a Measurement, imported when the command runs
-    """A run as a row of the table: throughput, unit, window, format, log and reason."""
-    number = "refused" if measured.throughput is None else f"{measured.throughput:.2f}"
-    window = "" if measured.first is None else f"{measured.first}:{measured.last}"
-    log = measured.log + (f": {measured.reason}" if measured.reason else "")
-    unit, kind = measured.unit or "", measured.format or ""
-    return f"{number:>10} {unit:<12} {window:<8} {kind:<24} {log}"
