@@ -23,19 +23,19 @@ class _Spans:
         self._first: int | None = None
         self._newest = self._interval = 0
 
-    def of(self, iteration: int) -> int:
-        """The number of iterations that the next line covers; 1 where that is not known."""
+    def of(self, iteration: int) -> int | None:
+        """How many iterations the next line covers: 0 if lines were missing, None of the first."""
         if self._first is None or iteration <= self._first:
             self._first = self._newest = iteration
             self._interval = 0
-            return 1
+            return None
         if iteration <= self._newest:  # printed again
             return self._interval
         interval = gcd(self._interval, iteration - self._newest, iteration + self._before)
         # Lines were missing so far: what the previous ones covered was less than it seemed.
         shrank = interval < self._interval
         self._newest, self._interval = iteration, interval
-        return 1 if shrank else interval
+        return 0 if shrank else interval
 
 
 def durations_since(
@@ -68,6 +68,8 @@ def durations_since(
                 return None
             iteration, printed = int(found["iteration"]), found["duration"]
             span = spans[rank].of(iteration)
+            if span is None:  # a mean tells the time of the last iteration, at least
+                span = 0 if of_all else 1
             seconds = duration_in * (1 if of_all else span)
             return Record(
                 iteration=iteration,

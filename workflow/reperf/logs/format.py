@@ -25,7 +25,7 @@ class Record(NamedTuple):
     duration: float | None = None
     """Seconds that the record's iterations took, if the log prints that."""
     span: int = 1
-    """The number of iterations that the duration covers."""
+    """The number of iterations that the duration covers; 0 if nothing says how many."""
     tick: float = 0.0
     """The step, in seconds, in which the log prints its time or duration."""
     rate: float | None = None
@@ -56,6 +56,10 @@ Read = Callable[[re.Match[bytes], tuple[int, ...]], Record | None]
 def no_facts(_text: bytes) -> Iterable[Fact]:
     """The log says nothing about its run."""
     return ()
+
+
+SKIPPED = "skipped steps"
+"""What a log may count besides samples: the steps that loss scaling skipped so far."""
 
 
 def no_counts(_text: bytes) -> Mapping[str, float]:
@@ -99,6 +103,8 @@ class Format:
         untimed: why records tell no time, if they do not.
         yields: where several formats fit, those are meant that yield least: progress bars stand in
             logs of many programs, and MLLOG lines beside a program's own.
+        evenly: whether the program prints at a fixed interval, so that a line which seems to
+            cover more iterations than another follows one that is lost.
         counts_from: the number of the first iteration.
         unit: of the throughput; None if the workload decides.
         published: the published extractor's method; None if there is none.
@@ -124,6 +130,7 @@ class Format:
     ended: Callable[[bytes], bool] | None = None
     untimed: str = "the log prints neither time stamps nor durations"
     yields: int = 0
+    evenly: bool = False
     counts_from: int = 1
     unit: str | None = None
     published: Callable[[Sequence[Record], Facts], Estimate] | None = None

@@ -40,6 +40,7 @@ FORMAT = Format(
         rf"lr={NUMBER} time={DURATION}(?=\s)"
     ),
     remembering=durations_since(of_all=True, before=1),
+    evenly=True,
     facts=_facts,
     counts_from=0,  # as its counter starts; the first step is 1
     accumulates=True,

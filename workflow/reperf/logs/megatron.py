@@ -43,6 +43,7 @@ FORMAT = Format(
     ),
     duration_in=0.001,
     remembering=durations_since(duration_in=0.001),
+    evenly=True,
     tells=_tells,
     counts=_counts,
     unit="samples/s",

@@ -2,14 +2,35 @@
 
     DLL 2020-09-17 03:24:01.456123 - Training Epoch: 0 Training Iteration: 30  average_loss : 10.9  step_loss : 10.8  learning_rate : 0.0006
 
+Since 2021 the line also counts the steps that loss scaling has skipped: `skipped_steps : 8`.
+
 Source: github.com/NVIDIA/DeepLearningExamples at 26c26761, PyTorch/LanguageModeling/BERT/utils.py;
 DLPerf NVIDIADeepLearningExamples/PyTorch/BERT/extract_pytorch_logs_time.py with its README's flags.
 """
 
+import re
+
 from reperf.logs import estimators
 from reperf.logs.accumulation import newest_bar
 from reperf.logs.clock import DATE
-from reperf.logs.format import END, ITERATION, NUMBER, Format, facts_by, line, time_by
+from reperf.logs.format import (
+    END,
+    ITERATION,
+    NUMBER,
+    SKIPPED,
+    Format,
+    facts_by,
+    line,
+    time_by,
+)
+
+_SKIPPED = re.compile(rb"skipped_steps : (\d{1,12})$")
+
+
+def _counts(text: bytes) -> dict[str, int]:
+    found = _SKIPPED.search(text)
+    return {SKIPPED: int(found[1])} if found else {}
+
 
 FORMAT = Format(
     name="ngc-pytorch-bert",
@@ -17,7 +38,7 @@ FORMAT = Format(
     marker=b" Training Iteration: ",
     pattern=line(
         rf"DLL {time_by(DATE)} - Training Epoch: \d{{1,12}} Training Iteration: {ITERATION}  "
-        rf"average_loss : {NUMBER}{END}"
+        rf"average_loss : {NUMBER}{END}(?:[^\r\n]{{0,200}} skipped_steps : \d{{1,12}}{END})?"
     ),
     clock=DATE,
     # Steps are optimizer steps. What the command calls train_batch_size is the batch of one step;
@@ -32,6 +53,7 @@ FORMAT = Format(
             r"--nproc_per_node[ =](\d{1,9})\s": "devices_per_node",
         }
     ),
+    counts=_counts,
     accumulates=True,
     bar=newest_bar,
     repeats=True,

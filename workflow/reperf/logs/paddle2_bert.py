@@ -41,6 +41,7 @@ FORMAT = Format(
     ),
     clock=DATE,
     remembering=durations_since(DATE),
+    evenly=True,
     rate_times=("world_size",),
     tells=_tells,
     unit="sentences/s",

@@ -22,6 +22,7 @@ FORMAT = Format(
         rf"reader_cost(?:: |=){NUMBER}, ips(?:: |=){RATE} samples/sec\b"
     ),
     remembering=durations_since(),
+    evenly=True,
     rate_times=("world_size",),
     facts=facts_by(
         {

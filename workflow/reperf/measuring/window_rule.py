@@ -11,7 +11,7 @@ from math import ceil, fsum, inf, prod
 from typing import NamedTuple
 
 from reperf.logs.facts import Facts, Refused
-from reperf.logs.format import Format, Record
+from reperf.logs.format import SKIPPED, Format, Record
 from reperf.logs.logged_runs import LoggedRun
 from reperf.measuring.units import ANY, per_second, unit_of
 
@@ -105,6 +105,7 @@ def by_window(
     samples = (ends[1] - ends[0]) * (batch or facts.need(log_format.step_is[0]))
     counts = _counts_at(records, ends, log_format)
     _check_samples(counts, samples)
+    _check_skipped(counts)
     counted = samples if count is None else _difference(counts, ends, count)
     return {
         "first": ends[0],
@@ -228,6 +229,8 @@ def intervals(records: Sequence[Record], log_format: Format) -> list[Interval]:
         ]
     if any(record.duration is None for record in records):
         raise Refused(log_format.untimed)
+    spans = [record.span for record in records[1:] if record.span and log_format.evenly]
+    widest = min(spans, default=inf)
     return [
         Interval(
             record.iteration - record.span,
@@ -237,6 +240,7 @@ def intervals(records: Sequence[Record], log_format: Format) -> list[Interval]:
             record.evaluated,
         )
         for record in records
+        if 0 < record.span <= widest
     ]
 
 
@@ -428,6 +432,13 @@ def _check_samples(counted: _Counts, samples: int) -> None:
             raise Refused(
                 f"the log counts {difference} samples in the window, its batches make {samples}"
             )
+
+
+def _check_skipped(counted: _Counts) -> None:
+    """Check that every step in the window counts: a skipped one took its time, too."""
+    skipped = counted.stop.get(SKIPPED, 0) - counted.start.get(SKIPPED, 0)
+    if SKIPPED in counted.start and skipped:
+        raise Refused(f"the log counts {skipped} {SKIPPED} in the window, as loss scaling does")
 
 
 def _difference(counted: _Counts, ends: tuple[int, int], count: str) -> float:
