@@ -1,0 +1,180 @@
+"""Logs whose numbers are known, to be edited: excerpts of real ones, and written ones."""
+
+import io
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, product
+from pathlib import Path
+
+from asking import REAL
+from reperf.config import Window
+from reperf.logs import NO_FORMAT, formats
+from reperf.logs.events import facts_in
+from reperf.logs.facts import Fact
+from reperf.logs.scan import find_records
+from reperf.measuring.measure import Measurement, Method, measure_log
+from written import GLOBAL_BATCH, STYLES, iterations
+
+TOLERANCE = 0.01
+"""How far a number may be from the truth before it is wrong."""
+WARMUPS = (20, 5, 1, 0)
+# What the command line must say for an excerpt, if the log does not. Any will do: what is asked
+# is whether an edit changes the number that they give.
+TOLD: tuple[tuple[Fact, ...], ...] = (
+    (),
+    (("accumulation", 1),),
+    (("batch_size", 128), ("nodes", 2), ("devices_per_node", 8)),
+    (("batch_size", 64), ("nodes", 1), ("devices_per_node", 8), ("accumulation", 1)),
+    (("global_batch", 2048),),
+    (("nodes", 1), ("devices_per_node", 1)),
+    (("nodes", 1), ("devices_per_node", 8)),
+)
+
+Ends = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A log, and what is asked of it.
+
+    Attributes:
+        name: of the log.
+        content: the log.
+        method: how it is measured.
+        log_format: name of its format; None: found from the content.
+        told: what the command line says.
+    """
+
+    name: str
+    content: bytes
+    method: Method = field(default_factory=Method)
+    log_format: str | None = None
+    told: tuple[Fact, ...] = ()
+    _known: dict[tuple[bytes, Ends], list[Measurement]] = field(default_factory=dict, init=False)
+
+    def measure(self, content: bytes) -> list[Measurement]:
+        """Ask the same of another log."""
+        chosen = formats()[self.log_format] if self.log_format else None
+        told = [("the command line", self.told)]
+        stream = io.BytesIO(content)
+        return [one for one, _ in measure_log(self.name, stream, self.method, chosen, told)]
+
+    def measured(self, content: bytes) -> list[Measurement]:
+        """The runs in another log that give a number."""
+        return [one for one in self.measure(content) if one.throughput is not None]
+
+    def is_right(self, found: Measurement, merged: bytes | None = None) -> bool:
+        """Whether an edited log's number is that of the unedited one in its window.
+
+        Args:
+            found: what the edited log gave.
+            merged: the log that was merged with this one, whose number may be given as well.
+        """
+        ends = found.first, found.last
+        truths = [true.throughput for true in self._true(self.content, ends)]
+        if merged is not None:
+            # Of which of the two logs a batch is, nothing says.
+            batch = (("global_batch", found.global_batch), ("accumulation", 1))
+            told = replace(self, told=batch)
+            asked = ((one, log) for one in (self, told) for log in (self.content, merged))
+            for true in (true for one, log in asked for true in one._true(log, ends)):
+                per_batch = true.throughput / true.global_batch
+                truths += [true.throughput, per_batch * found.global_batch]
+        return any(abs(found.throughput - truth) <= TOLERANCE * truth for truth in truths)
+
+    def _true(self, content: bytes, ends: Ends) -> list[Measurement]:
+        """What is right between two iterations, in each epoch that has them.
+
+        A log is measured in its first epoch; what is left of it may begin with a later one. And a
+        line that is the first left, and prints a mean, stands for the last of its iterations.
+        """
+        key = content, ends
+        if key not in self._known:
+            asked = replace(self, method=replace(self.method, ends=ends, widest=False))
+            parts = _from_each_epoch(asked, content)
+            found = [one for part in parts for one in asked.measured(part)]
+            if not found and ends[0] + 1 < ends[1]:
+                behind = replace(asked.method, ends=(ends[0] + 1, ends[1]))
+                found = replace(asked, method=behind).measured(content)
+            self._known[key] = found
+        return self._known[key]
+
+    def says_otherwise(self, content: bytes) -> bool:
+        """Whether an edited log prints a number that this one does not.
+
+        One that is nowhere contradicted can be as wrong as the edit made it.
+        """
+        return not self._said(content) <= self._said(self.content)
+
+    def loses_an_evaluation(self, content: bytes) -> bool:
+        """Whether an edited log lacks lines that say how long an evaluation took."""
+        return content.count(b"eval_st") < self.content.count(b"eval_st")
+
+    def _said(self, content: bytes) -> set[tuple]:
+        """The facts, and what each record says."""
+        name = self.log_format or self.measure(content)[0].format
+        if name is None:
+            return set()
+        records = (record for *_, record in _records(name, content))
+        facts = {*formats()[name].facts(content), *facts_in(content)}
+        return {record._replace(text=b"") for record in records} | facts
+
+
+def _records(name: str, content: bytes) -> list[tuple]:
+    log_format = formats()[name]
+    return list(find_records(content, log_format, log_format.reader()))
+
+
+def _from_each_epoch(asked: Source, content: bytes) -> Iterator[bytes]:
+    """A log, and what is left of it if it begins with each of its later epochs."""
+    yield content
+    if name := asked.log_format or asked.measure(content)[0].format:
+        records = _records(name, content)
+        for (*_, before), (start, _, record) in pairwise(records):
+            if record.epoch > before.epoch:
+                yield content[: records[0][0]] + content[start:]
+
+
+def all_sources() -> list[Source]:
+    """Excerpts, and written logs of each format that tells times."""
+    names = [name for name in sorted(STYLES) if STYLES[name].has_time]
+    return [*excerpts(), *(source for name in names for source in unsteady(name))]
+
+
+def excerpts(folder: Path = REAL) -> Iterator[Source]:
+    """The logs in a folder that give a number, each in its widest window and in whichever is."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            yield from _measurable(path.name, path.read_bytes())
+
+
+def _measurable(name: str, content: bytes) -> list[Source]:
+    """A log with the first question that it answers."""
+    [first, *_] = Source(name, content).measure(content)
+    if first.reason == NO_FORMAT:
+        return []
+    for log_format in [None] if first.format else formats():
+        for told, warmup in product(TOLD, WARMUPS):
+            method = Method(window=Window(warmup=warmup), widest=True)
+            widest = Source(name, content, method, log_format, told)
+            for found in widest.measure(content):
+                if found.throughput is not None:
+                    method = Method(ends=(found.first, found.last))
+                    return [widest, replace(widest, method=method)]
+    return []
+
+
+def unsteady(name: str) -> Iterator[Source]:
+    """A written log each of whose steps takes another time, in the usual window and the widest."""
+    style, chance = STYLES[name], random.Random(1)
+    lines, seconds = [*style.head, "some other line"], 3.0
+    for iteration in iterations(name):
+        took = round(style.every * style.step * (0.8 + 0.4 * chance.random()), 3)
+        if style.step >= 1:  # times are printed in whole seconds
+            took = round(took)
+        seconds += took
+        lines.append(style.line(iteration, seconds, GLOBAL_BATCH * style.every / took))
+    content = "".join(f"{line}\n" for line in [*lines, *style.tail]).encode()
+    for method in (Method(), Method(widest=True)):
+        yield Source(f"{name}, written", content, method, name, style.facts)

@@ -1,0 +1,83 @@
+"""Whatever happens to a real log, a number is right or absent; tests/fuzz asks more often."""
+
+import pytest
+from asking import REAL, measure
+from edited import OF_BYTES, OF_LINES, OF_TWO
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reperf.measuring.measure import Measurement
+from sources import Source, all_sources
+
+SOURCES = all_sources()
+sources = st.sampled_from(SOURCES)
+moderately = settings(max_examples=60, deadline=None)
+
+
+def wrong(source: Source, content: bytes, merged: bytes | None = None) -> list[Measurement]:
+    """The numbers of an edited log that are not those of the unedited one.
+
+    One whose evaluations are lost can be as wrong as they were long.
+    """
+    if source.loses_an_evaluation(content):
+        return []
+    return [one for one in source.measured(content) if not source.is_right(one, merged)]
+
+
+def test_excerpts_of_real_logs_are_among_the_sources():
+    assert {"oneflow_resnet50_2n8g_b128_fp32.log"} <= {source.name for source in SOURCES}
+    for source in SOURCES:
+        assert source.measured(source.content)
+        assert not wrong(source, source.content)
+
+
+@pytest.mark.parametrize("edit", OF_LINES)
+@moderately
+@given(source=sources, chance=st.randoms(use_true_random=True))
+def test_what_writes_nothing_new_gives_no_other_number(edit, source, chance):
+    content = edit(source.content, b"", chance)
+    assert not wrong(source, content), content.decode(errors="replace")
+
+
+@pytest.mark.parametrize("edit", OF_TWO)
+@moderately
+@given(source=sources, other=sources, chance=st.randoms(use_true_random=True))
+def test_merged_logs_give_no_third_number(edit, source, other, chance):
+    content = edit(source.content, other.content, chance)
+    assert not wrong(source, content, other.content), content.decode(errors="replace")
+
+
+@pytest.mark.parametrize("edit", OF_BYTES)
+@moderately
+@given(source=sources, chance=st.randoms(use_true_random=True))
+def test_a_number_changes_only_with_what_a_line_says(edit, source, chance):
+    content = edit(source.content, b"", chance)
+    if wrong(source, content):
+        assert source.says_otherwise(content), content.decode(errors="replace")
+
+
+def test_a_skipped_step_is_known_where_its_line_is_lost():
+    lines = [
+        f"DLL 2023-07-28 15:{seconds // 60:02d}:{seconds % 60:02d}.288251 - Training Epoch: 0 "
+        f"Training Iteration: {number}  average_loss : 11.1  learning_rate : 0.001  "
+        f"skipped_steps : {skipped} "
+        for number, skipped, seconds in ((1, 8, 0), (2, 9, 40), (5, 9, 80), (6, 10, 107))
+    ]
+    facts = (("global_batch", 64), ("accumulation", 1))
+    [found] = measure("\n".join(lines).encode() + b"\n", ends=(2, 5), facts=facts)
+    assert found.throughput == pytest.approx(3 * 64 / 40)
+    [found] = measure("\n".join(lines).encode() + b"\n", ends=(2, 6), facts=facts)
+    assert found.reason == "the log counts 1 skipped steps in the window, as loss scaling does"
+
+
+@pytest.mark.parametrize(
+    ("lost", "widest"), [((249, 499), (749, 2999)), ((249, 749, 1249, 1749), (2249, 2999))]
+)
+def test_a_time_of_an_unknown_number_of_steps_is_none(lost, widest):
+    content = (REAL / "gluonnlp-bert_1n8g_b16_fp16.log").read_bytes()
+    lines = content.splitlines(keepends=True)
+    marks = [f"[step {step}]\t".encode() for step in lost]
+    left = b"".join(line for line in lines if not any(mark in line for mark in marks))
+    assert left.count(b"[step ") == content.count(b"[step ") - len(lost)
+    [found] = measure(left, widest=True)
+    [true] = measure(content, ends=widest)
+    assert ((found.first, found.last), found.throughput) == (widest, true.throughput)
