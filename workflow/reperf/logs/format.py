@@ -67,7 +67,7 @@ def no_counts(_text: bytes) -> Mapping[str, float]:
     return {}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)  # each is equal to itself alone
 class Format:
     """One way of logging.
 

@@ -16,6 +16,7 @@ FORMAT = Format(
     name="gluoncv",
     system="mxnet",
     marker=b" samples/sec",
+    signs=(b"]/[", b"][Batch "),
     pattern=line(
         r"(?=Epoch\[\d{1,12}\] Batch \[\d{1,12}\]/|\[Epoch \d{1,12}\]\[Batch )"
         rf"\[?Epoch[\[ ]{EPOCH}\] ?\[?Batch \[?{ITERATION}\](?:/\[\d{{1,12}}\]|,)\s+"

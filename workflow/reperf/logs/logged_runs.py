@@ -133,7 +133,7 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
     run: LoggedRun | None = None
     text = _Text()
     for gap, record in scan(pieces, log_format, last):
-        if gap:
+        if gap and not gap.isspace():
             text.add(gap)
         if run is not None and _has_ended(run, gap, log_format):
             run.ends = [*run.ends[:1], run.newest]

@@ -10,7 +10,7 @@ from itertools import pairwise
 from math import ceil, fsum, inf, prod
 from typing import NamedTuple
 
-from reperf.logs.facts import Facts, Refused
+from reperf.logs.facts import Fact, Facts, Refused
 from reperf.logs.format import SKIPPED, Format, Record
 from reperf.logs.logged_runs import LoggedRun
 from reperf.measuring.units import ANY, per_second, unit_of
@@ -335,8 +335,12 @@ def _listen(
         Refused: they disagree, or somebody else says otherwise.
     """
     heard = [record for record in records if ends[0] < record.iteration <= ends[1]]
+    known: list[Fact] = []
     for record in heard or records[:1]:
-        facts.add(f"the line of iteration {record.iteration}", log_format.tells(record.text))
+        told = list(log_format.tells(record.text))
+        if told != known:
+            facts.add(f"the line of iteration {record.iteration}", told)
+        known = told
 
 
 def _reached(run: LoggedRun, records: Sequence[Record]) -> tuple[int, str]:
