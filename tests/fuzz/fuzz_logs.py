@@ -15,7 +15,7 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["reperf"]):
-    from reperf.logs import formats
+    from reperf.logs.formats import formats
     from reperf.measuring.measure import Method, measure_log
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "logs"))

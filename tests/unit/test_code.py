@@ -18,7 +18,7 @@ def test_a_script_stands_for_all_that_it_imports():
         "reperf/measuring/measure.py",
         "reperf/logs/facts.py",
         "reperf/errors.py",
-        "reperf/logs/mllog.py",
+        "reperf/logs/formats/mllog.py",
     } <= names("measure")
 
 
@@ -40,7 +40,9 @@ def test_a_module_stands_for_its_package_too():
 
 
 def test_a_package_that_looks_for_its_modules_stands_for_all_of_them():
-    formats = {f"reperf/logs/{path.name}" for path in (PACKAGE / "logs").glob("*.py")}
+    formats = {
+        f"reperf/logs/formats/{path.name}" for path in (PACKAGE / "logs/formats").glob("*.py")
+    }
     assert formats <= names("measure")
     assert not formats & names("summarise")
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reperf.config import load_report
-from reperf.logs import mllog
+from reperf.logs.formats import mllog
 from reperf.machine import describe_host
 from reperf.training.launch import Outcome
 from reperf.training.record import Environment, LastHeard, RunRecord

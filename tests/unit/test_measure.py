@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from reperf.config import Run, Suite, Window
 from reperf.files import sha256
-from reperf.logs import mllog
+from reperf.logs.formats import mllog
 from reperf.measuring.log_sources import measure_suite
 from reperf.measuring.measure import Measurement, Method, measure_log
 from reperf.measuring.tables import MEASUREMENTS

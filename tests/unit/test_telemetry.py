@@ -8,7 +8,7 @@ import pynvml
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reperf.logs import mllog
+from reperf.logs.formats import mllog
 from reperf.training.record import Power
 from reperf.training.telemetry import GpuMeter, Reading, power_of_window, used_gpus
 

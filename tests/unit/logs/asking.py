@@ -3,8 +3,8 @@
 import io
 from pathlib import Path
 
-from reperf.logs import formats
 from reperf.logs.facts import Fact
+from reperf.logs.formats import formats
 from reperf.measuring.measure import Measurement, Method, measure_log
 from written import STYLES
 

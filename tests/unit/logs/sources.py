@@ -9,9 +9,10 @@ from pathlib import Path
 
 from asking import REAL
 from reperf.config import Window
-from reperf.logs import NO_FORMAT, formats
 from reperf.logs.events import facts_in
 from reperf.logs.facts import Fact
+from reperf.logs.formats import formats
+from reperf.logs.recognise import NO_FORMAT
 from reperf.logs.scan import find_records
 from reperf.measuring.measure import Measurement, Method, measure_log
 from written import GLOBAL_BATCH, STYLES, iterations

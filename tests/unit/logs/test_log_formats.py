@@ -4,7 +4,7 @@ import re
 
 import pytest
 from asking import measure, measure_one, measure_written
-from reperf.logs import formats
+from reperf.logs.formats import formats
 from written import RATE, SAME_LINES, STEP, STYLES, iterations, rate, written
 
 NAMES = sorted(formats())

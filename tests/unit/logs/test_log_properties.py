@@ -6,7 +6,7 @@ import pytest
 from asking import measure, measure_written
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reperf.logs import formats
+from reperf.logs.formats import formats
 from reperf.measuring.measure import Measurement
 from written import STYLES, written
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.cli import main
 from reperf.config import Suite, Window
-from reperf.logs import formats
+from reperf.logs.formats import formats
 from reperf.measuring.log_sources import measure_suite
 from reperf.measuring.measure import Measurement, Method, measure_log
 from reperf.measuring.units import counts

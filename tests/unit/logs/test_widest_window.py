@@ -4,9 +4,9 @@ import pytest
 from asking import measure
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reperf.logs import formats
 from reperf.logs.accumulation import newest_bar
 from reperf.logs.events import evaluated_in, facts_in
+from reperf.logs.formats import formats
 from written import STYLES, rate, written
 
 NAMES = sorted(name for name in formats() if STYLES[name].has_time)

@@ -72,7 +72,7 @@ def seen_from_here(paths: Iterable[Path]) -> list[str]:
 def _imported_by(path: Path) -> set[str]:
     """The modules that a file may import, by their full names.
 
-    `from reperf.logs import mllog` names a module, `from reperf.files import sha256` does not, and
+    `from reperf.logs import events` names a module, `from reperf.files import sha256` does not, and
     text may look like an import; whoever asks skips names that no file has.
     """
     if path.suffix != ".py":

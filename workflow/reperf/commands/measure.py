@@ -124,7 +124,7 @@ def _topology(text: str) -> tuple[int, int]:
 
 def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     """Print what each run gives: a table, or an object or a row per run as it is found."""
-    from reperf.logs import formats  # noqa: PLC0415
+    from reperf.logs.formats import formats  # noqa: PLC0415
     from reperf.measuring.found_logs import Question, answers  # noqa: PLC0415 - half a second of libraries
     from reperf.measuring.units import counts  # noqa: PLC0415
     from reperf.measuring.verdicts import csv_lines, table  # noqa: PLC0415

@@ -19,8 +19,9 @@ from reperf.config import Run, Window
 from reperf.errors import ReperfError
 from reperf.faults import first_fault
 from reperf.layout import RUN_RECORD
-from reperf.logs import NO_FORMAT, formats, mllog
 from reperf.logs.facts import Fact, Facts, facts_in_path
+from reperf.logs.formats import formats, mllog
+from reperf.logs.recognise import NO_FORMAT
 from reperf.measuring.likeness import (
     SUFFIXES,
     Continued,

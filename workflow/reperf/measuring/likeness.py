@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import PurePath
 from typing import IO, Literal
 
-from reperf.logs import NO_FORMAT, recognise
 from reperf.logs.facts import Refused
+from reperf.logs.recognise import NO_FORMAT, recognise
 
 SURE = (".log",)
 """A file with this ending is a log."""

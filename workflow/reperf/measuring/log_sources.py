@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from reperf.archive.names import fault_of_name, shown
 from reperf.config import LogSource, Report, Run, Suite, topology_shape
 from reperf.errors import ReperfError
-from reperf.logs import format_called
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format
+from reperf.logs.formats import format_called
 from reperf.measuring.found_logs import (
     NO_LOG,
     Answer,

@@ -11,10 +11,10 @@ from math import inf
 from typing import IO, Literal
 
 from reperf.config import Window
-from reperf.logs import recognise
 from reperf.logs.facts import LOG, Fact, Facts, Refused
 from reperf.logs.format import Format
 from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whole_log
+from reperf.logs.recognise import recognise
 from reperf.logs.scan import blocks
 from reperf.measuring.printed_range import Ends, printed, widest
 from reperf.measuring.units import further_count, per_second, unit_of

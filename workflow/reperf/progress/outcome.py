@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from reperf.config import Suite
-from reperf.logs import mllog
+from reperf.logs.formats import mllog
 from reperf.measuring.measure import Method, measure_log
 from reperf.progress.phrases import duration, one_line
 from reperf.training.record import LARGEST_RECORD

@@ -12,7 +12,7 @@ from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.files import sha256
 from reperf.layout import RUN_LOG, RUN_RECORD
-from reperf.logs import mllog
+from reperf.logs.formats import mllog
 from reperf.machine import describe_host
 from reperf.systems import ROOT, TRAINERS, System, load_systems, load_workloads
 from reperf.systems.environments import read_environment

@@ -9,7 +9,7 @@ OneFlow/LanguageModeling/BERT/extract_bert_result.py.
 from reperf.logs import estimators
 from reperf.logs.clock import UNIX
 from reperf.logs.format import END, ITERATION, NUMBER, RATE, Format, line, time_by
-from reperf.logs.oneflow_resnet50 import ARGUMENTS
+from reperf.logs.formats.oneflow_resnet50 import ARGUMENTS
 
 FORMAT = Format(
     name="oneflow-bert",

@@ -7,7 +7,7 @@ MindSpore/bert/extract_mindspore_logs_time.py.
 import re
 
 from reperf.logs.format import Format, line
-from reperf.logs.mindspore_resnet50 import TIME, published, reader
+from reperf.logs.formats.mindspore_resnet50 import TIME, published, reader
 
 
 def _iteration(match: re.Match[bytes]) -> int:

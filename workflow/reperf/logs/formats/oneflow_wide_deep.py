@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from reperf.logs.clock import UNIX
 from reperf.logs.facts import Facts, Refused
 from reperf.logs.format import END, ITERATION, NUMBER, Estimate, Format, Record, line, time_by
-from reperf.logs.hugectr_wide_deep import ARGUMENTS
+from reperf.logs.formats.hugectr_wide_deep import ARGUMENTS
 
 _STEPS = 1000
 

@@ -9,7 +9,7 @@ TensorFlow/bert/extract_tensorflow_logs_time.py.
 from reperf.logs import estimators
 from reperf.logs.clock import TIME_OF_DAY
 from reperf.logs.format import ITERATION, Format, line, time_by
-from reperf.logs.tensorflow2_resnet50 import ARGUMENTS
+from reperf.logs.formats.tensorflow2_resnet50 import ARGUMENTS
 
 FORMAT = Format(
     name="tensorflow2-bert",

@@ -11,7 +11,7 @@ extractor was published.
 """
 
 from reperf.logs.format import Format
-from reperf.logs.paddle1_bert import PATTERN
+from reperf.logs.formats.paddle1_bert import PATTERN
 
 FORMAT = Format(
     name="fleetx-bert",

@@ -1,0 +1,29 @@
+"""The log formats, one module each: every module here that defines FORMAT is one."""
+
+import pkgutil
+from functools import cache
+from importlib import import_module
+
+from reperf.errors import ReperfError
+from reperf.logs.format import Format
+
+
+@cache
+def formats() -> dict[str, Format]:
+    """Every format, by name."""
+    modules = (
+        import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)
+    )
+    found = [module.FORMAT for module in modules if hasattr(module, "FORMAT")]
+    return {log_format.name: log_format for log_format in sorted(found, key=lambda one: one.name)}
+
+
+def format_called(name: str) -> Format:
+    """The format of this name.
+
+    Raises:
+        ReperfError: there is none.
+    """
+    if name not in formats():
+        raise ReperfError(f"unknown log format {name!r}; allowed: {', '.join(formats())}")
+    return formats()[name]
