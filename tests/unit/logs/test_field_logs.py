@@ -434,3 +434,22 @@ def test_paddles_launcher_says_the_devices():
     )
     measured = measure_one([*head, *written("paddle2-resnet50")])
     assert (measured.reason, measured.global_batch) == ("", 32)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Epoch[034] Batch [0039]/[0056]\tSpeed: 110.7 samples/sec\t accuracy=88.9",
+        "[Epoch 25][Batch 14599], Speed: 6.9 samples/sec, RPN_Conf=0.021",
+        "[Epoch 0][Batch 99], LR: 9.6E-05, Speed: 148.6 samples/sec, ObjLoss=430",
+    ],
+)
+def test_gluoncv_may_say_its_batch_and_prints_no_time(line):
+    measured = measure_one(["Total batch size is set to 64 on 8 GPUs", line])
+    assert measured.format == "gluoncv"
+    assert (measured.global_batch, measured.world_size) == (64, 8)
+    assert measured.reason == "the log prints neither time stamps nor durations"
+    contradicted = measure_one(
+        [f"Total batch size is set to 64 on 8 GPUs\n{line}"], facts=(("global_batch", 256),)
+    )
+    assert contradicted.reason == "global batch is 64 by the log, 256 by the command line"
