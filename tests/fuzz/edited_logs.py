@@ -31,7 +31,7 @@ def judge(source: Source, other: Source, edit: Edit, content: bytes) -> str:
     found = source.measured(content)
     if all(source.is_right(one, merged) for one in found):
         return "right" if found else "refused"
-    if source.loses_an_evaluation(content):
+    if source.loses_an_evaluation(content, merged):
         return "lost evaluation"
     if edit in OF_BYTES and source.says_otherwise(content):
         return "edited number"

@@ -76,9 +76,9 @@ class Source:
         truths = [true.throughput for true in self._true(self.content, ends)]
         if merged is not None:
             # Of which of the two logs a batch is, nothing says.
-            batch = (("global_batch", found.global_batch), ("accumulation", 1))
-            told = replace(self, told=batch)
-            asked = ((one, log) for one in (self, told) for log in (self.content, merged))
+            batch = (("global_batch", found.global_batch),)
+            told = [replace(self, told=(*batch, *more)) for more in ((), (("accumulation", 1),))]
+            asked = product((self, *told), (self.content, merged))
             for true in (true for one, log in asked for true in one._true(log, ends)):
                 per_batch = true.throughput / true.global_batch
                 truths += [true.throughput, per_batch * found.global_batch]
@@ -88,15 +88,19 @@ class Source:
         """What is right between two iterations, in each epoch that has them.
 
         A log is measured in its first epoch; what is left of it may begin with a later one. And a
-        line that is the first left, and prints a mean, stands for the last of its iterations.
+        line that is the first left, and prints a mean, stands for the last of its iterations;
+        a line that is the only one left gives that iteration's number alone.
         """
         key = content, ends
         if key not in self._known:
             asked = replace(self, method=replace(self.method, ends=ends, widest=False))
             parts = _from_each_epoch(asked, content)
             found = [one for part in parts for one in asked.measured(part)]
-            if not found and ends[0] + 1 < ends[1]:
-                behind = replace(asked.method, ends=(ends[0] + 1, ends[1]))
+            if not found:
+                start, stop = ends[0] + 1, ends[1]
+                if start == stop:
+                    start -= asked.measure(content)[0].interval or 1
+                behind = replace(asked.method, ends=(start, stop))
                 found = replace(asked, method=behind).measured(content)
             self._known[key] = found
         return self._known[key]
@@ -108,9 +112,15 @@ class Source:
         """
         return not self._said(content) <= self._said(self.content)
 
-    def loses_an_evaluation(self, content: bytes) -> bool:
-        """Whether an edited log lacks lines that say how long an evaluation took."""
-        return content.count(b"eval_st") < self.content.count(b"eval_st")
+    def loses_an_evaluation(self, content: bytes, merged: bytes | None = None) -> bool:
+        """Whether an edited log lacks lines that say how long an evaluation took.
+
+        Args:
+            content: the edited log.
+            merged: the log that was merged with this one, whose lines may be lacking as well.
+        """
+        whole = self.content if merged is None else self.content + merged
+        return content.count(b"eval_st") < whole.count(b"eval_st")
 
     def _said(self, content: bytes) -> set[tuple]:
         """The facts, and what each record says."""

@@ -187,6 +187,14 @@ class TestMllogLines:
         assert measured.widest == (2100, 5000)
         assert measure_one(lines, ends=(2100, 5000)).status == "ok"
 
+    def test_an_evaluation_before_the_first_line_that_is_left_counts(self):
+        """As `tail` leaves it: the first line's seconds are those of the evaluation, too."""
+        evaluation = [event("eval_start", "null", 0), event("eval_stop", "null", 300)]
+        left = [BATCH, *evaluation, *hugectr()[20:]]
+        measured = measure_one(left, ends=(2000, 2300))
+        assert measured.reason.startswith("evaluations lie in the window and take 0.3 of its ")
+        assert measure_one(left, ends=(2100, 2300)).status == "ok"
+
     def test_a_window_is_proposed_only_where_all_of_the_log_was_read(self):
         lines = [*MLPERF_HEAD, *(tracked(n, n * 1000, 56.0) for n in range(50, 200_000, 50))]
         lines[3000:3000] = [event("eval_start", "null", 0), event("eval_stop", "null", 99_000_000)]

@@ -155,7 +155,8 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
         if following is not None:
             head = text.all()
             run = _begin(head, log_format)
-            run.add(following, last)
+            # Seconds that the first record tells may reach back beyond where the log begins.
+            run.add(following, last, evaluated_in(head))
             run.learn(head, log_format)
             text.forget()
 
