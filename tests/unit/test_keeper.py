@@ -13,8 +13,9 @@ import pytest
 
 # A workflow: it holds the folder and, as Snakemake does, has a shell start a script.
 WORKFLOW = """
-import subprocess, sys
+import signal, subprocess, sys
 from reperf.building.hold import hold_folder
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests that nohup started would ignore it
 hold_folder(".")
 subprocess.run(["bash", "-c", f"{sys.executable} script.py; exit $?"])
 """
