@@ -13,6 +13,7 @@ import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusal import cannot_run
 from reperf.training import launch
 
 # Launching kills every descendant of the process that launches, so that it has one of its own.
@@ -175,8 +176,9 @@ def test_odd_lines_neither_end_a_launch_nor_hold_it_up(tmp_path: Path):
     assert (tmp_path / "log").read_bytes() == odd + step.encode() + b"\n" + odd + odd
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
 def test_a_log_that_cannot_be_written_ends_the_launch_in_one_line(tmp_path: Path):
+    if not Path("/dev/full").exists():
+        cannot_run("/dev/full, a file of Linux's that is always full")
     (tmp_path / "log").symlink_to("/dev/full")
     answer = launch_apart(tmp_path / "log", f"echo text; sleep {NAP}")
     assert answer.returncode == 1

@@ -211,3 +211,18 @@ def facts_by(patterns: Mapping[str, str]) -> Callable[[bytes], Iterator[Fact]]:
                     yield name, value
 
     return find
+
+
+def counts_by(patterns: Mapping[str, str]) -> Callable[[bytes], dict[str, int]]:
+    """A finder of what a record says that all ranks have trained on so far.
+
+    Args:
+        patterns: regular expression whose first group is the number -> name of what is counted.
+    """
+    compiled = [(re.compile(text.encode()), name) for text, name in patterns.items()]
+
+    def find(record: bytes) -> dict[str, int]:
+        found = ((name, pattern.search(record)) for pattern, name in compiled)
+        return {name: int(match[1]) for name, match in found if match}
+
+    return find

@@ -10,27 +10,8 @@ Source: github.com/NVIDIA/Megatron-LM, megatron/training/training.py; lines as i
 documentation, github.com/FlagAI-Open/OpenSeek. No extractor was published.
 """
 
-import re
-from collections.abc import Iterator
-
 from reperf.logs.averages import durations_since
-from reperf.logs.facts import Fact
-from reperf.logs.format import DURATION, ITERATION, NUMBER, Format, line
-
-_CONSUMED = re.compile(rb"consumed samples: +(\d{1,15}) \|")
-# One fork misspells it.
-_BATCH = re.compile(rb"glo(?:ba|ab)l batch size: +(\d{1,9})\s")
-
-
-def _tells(record: bytes) -> Iterator[Fact]:
-    if batch := _BATCH.search(record):
-        yield "global_batch", int(batch[1]) or None
-
-
-def _counts(record: bytes) -> dict[str, float]:
-    consumed = _CONSUMED.search(record)
-    return {"samples": int(consumed[1])} if consumed else {}
-
+from reperf.logs.format import DURATION, ITERATION, NUMBER, Format, counts_by, facts_by, line
 
 FORMAT = Format(
     name="megatron",
@@ -44,7 +25,8 @@ FORMAT = Format(
     duration_in=0.001,
     remembering=durations_since(duration_in=0.001),
     evenly=True,
-    tells=_tells,
-    counts=_counts,
+    # One fork misspells it.
+    tells=facts_by({r"glo(?:ba|ab)l batch size: +(\d{1,9})\s": "global_batch"}),
+    counts=counts_by({r"consumed samples: +(\d{1,15}) \|": "samples"}),
     unit="samples/s",
 )

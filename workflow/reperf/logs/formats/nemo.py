@@ -11,15 +11,10 @@ published.
 """
 
 import re
-from collections.abc import Iterator
 from math import floor, log10
 
-from reperf.logs.facts import LARGEST_FACT, Fact
-from reperf.logs.format import DURATION, END, ITERATION, Format, Record, line
-
-_CONSUMED = re.compile(rb"consumed_samples: (\d{1,15})\s")
-_BATCH = re.compile(rb"global_batch_size: (\d{1,9}) ")
-
+from reperf.logs.facts import LARGEST_FACT
+from reperf.logs.format import DURATION, END, ITERATION, Format, Record, counts_by, facts_by, line
 
 _DIGITS = 4
 
@@ -37,16 +32,6 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
     )
 
 
-def _tells(record: bytes) -> Iterator[Fact]:
-    if batch := _BATCH.search(record):
-        yield "global_batch", int(batch[1]) or None
-
-
-def _counts(record: bytes) -> dict[str, float]:
-    consumed = _CONSUMED.search(record)
-    return {"samples": int(consumed[1])} if consumed else {}
-
-
 FORMAT = Format(
     name="nemo",
     system="nemo",
@@ -57,8 +42,8 @@ FORMAT = Format(
         r"(?:[^\r\n]{0,200}?consumed_samples: \d{1,15}\s)?"
     ),
     read=_read,
-    tells=_tells,
-    counts=_counts,
+    tells=facts_by({r"global_batch_size: (\d{1,9}) ": "global_batch"}),
+    counts=counts_by({r"consumed_samples: (\d{1,15})\s": "samples"}),
     counts_from=0,
     unit="samples/s",
 )

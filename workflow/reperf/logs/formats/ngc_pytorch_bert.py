@@ -8,8 +8,6 @@ Source: github.com/NVIDIA/DeepLearningExamples at 26c26761, PyTorch/LanguageMode
 DLPerf NVIDIADeepLearningExamples/PyTorch/BERT/extract_pytorch_logs_time.py with its README's flags.
 """
 
-import re
-
 from reperf.logs import estimators
 from reperf.logs.accumulation import newest_bar
 from reperf.logs.clock import DATE
@@ -19,18 +17,11 @@ from reperf.logs.format import (
     NUMBER,
     SKIPPED,
     Format,
+    counts_by,
     facts_by,
     line,
     time_by,
 )
-
-_SKIPPED = re.compile(rb"skipped_steps : (\d{1,12})$")
-
-
-def _counts(text: bytes) -> dict[str, int]:
-    found = _SKIPPED.search(text)
-    return {SKIPPED: int(found[1])} if found else {}
-
 
 FORMAT = Format(
     name="ngc-pytorch-bert",
@@ -53,7 +44,7 @@ FORMAT = Format(
             r"--nproc_per_node[ =](\d{1,9})\s": "devices_per_node",
         }
     ),
-    counts=_counts,
+    counts=counts_by({r"skipped_steps : (\d{1,12})$": SKIPPED}),
     accumulates=True,
     bar=newest_bar,
     repeats=True,
