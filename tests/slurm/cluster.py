@@ -21,6 +21,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -97,9 +98,10 @@ class SlurmCluster:
         for machine in self._machines.values():
             _end(machine)
         self._machines.clear()
-        for process in _processes_in(network):  # commands that somebody left running
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
+        if network != _network(os.getpid()):  # it had not left this machine's own network yet
+            for process in _processes_in(network):  # commands that somebody left running
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
         shutil.rmtree(self.folder / "etc", ignore_errors=True)
 
     @property
@@ -233,14 +235,20 @@ def wait_for(condition: Callable[[], bool], what: str, timeout: float = 30) -> N
 
 
 def _end(machine: subprocess.Popen) -> None:
-    """Kill a machine: with the first process of its namespace, the kernel kills all others."""
-    with suppress(psutil.NoSuchProcess):  # it has ended already
-        first = psutil.Process(machine.pid).children()
-        for process in first:
-            process.kill()
-        if not first:  # it was still starting
-            machine.kill()
-    machine.wait()
+    """Kill a machine: with the first process of its namespace, the kernel kills all others.
+
+    As long as the machine starts, its child is a command of machine.sh, which may end before the
+    signal comes, and the next one begin. So it is done again until the machine has ended.
+    """
+    while machine.poll() is None:
+        with suppress(psutil.NoSuchProcess):
+            first = psutil.Process(machine.pid).children()
+            for process in first:
+                process.kill()
+            if not first:  # nothing hangs on it yet
+                machine.kill()
+        with suppress(subprocess.TimeoutExpired):
+            machine.wait(0.1)
     machine.stdout.close()
 
 
@@ -293,7 +301,7 @@ def keep(folder: Path, nodes: int, gpus: int) -> None:
     print(os.getpid(), flush=True)
     with SlurmCluster(folder, nodes, gpus) as cluster:
         print(cluster.controller, flush=True)
-        signal.pause()
+        threading.Event().wait()  # signal.pause would miss a signal just before it
 
 
 def down(folder: Path) -> None:

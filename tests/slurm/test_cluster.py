@@ -223,6 +223,23 @@ def test_down_ends_a_cluster_whose_up_was_killed(folder, seconds):
     nobody_is_left(folder)
 
 
+@pytest.mark.parametrize("moment", range(12))
+def test_a_cluster_ends_at_every_moment_of_its_start(folder, moment):
+    folder.mkdir(parents=True)
+    keeper = subprocess.Popen(
+        [sys.executable, HERE / "cluster.py", f"--folder={folder}", "keep"],
+        env=os.environ | {"folder": str(folder)},
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    with keeper:
+        assert keeper.stdout.readline()  # from here on it heeds a signal
+        time.sleep(moment * 0.02)
+        keeper.terminate()
+        assert keeper.wait(30) == 0
+    nobody_is_left(folder)
+
+
 def test_up_takes_over_from_an_up_that_was_killed(folder):
     up = subprocess.Popen([sys.executable, HERE / "cluster.py", f"--folder={folder}", "up"])
     wait_for((folder / "log").exists, "the cluster to begin")
