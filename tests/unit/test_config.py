@@ -25,7 +25,11 @@ SUITE = {
 }
 SCALED = {"system": "mxnet", "variant": "dynamic-loss-scale"}
 SYSTEMS = ", ".join(load_systems())
-SHIPPED = ("config.yaml", "local/report.yaml", "reports/vgg16-and-alexnet.yaml")
+SHIPPED = (
+    "config.yaml",
+    "local/report.yaml",
+    *sorted(f"reports/{file.name}" for file in (ROOT / "reports").iterdir()),
+)
 
 
 def suite(**changes: object) -> dict:
@@ -44,12 +48,15 @@ def read(path: str) -> dict:
 
 FAULTS = [
     # What nobody knows.
-    (report(repeat=3), "repeat: unknown key; allowed: cluster, data, device, iterations, "),
+    (
+        report(repeat=3),
+        "repeat: unknown key; allowed: build, cluster, container, data, ",
+    ),
     (report(window={"warm": 3}), "window.warm: unknown key; allowed: measured, warmup"),
-    (suite(batch=3), "suites.small.batch: unknown key; allowed: baseline, batch_size, "),
+    (suite(batch=3), "suites.small.batch: unknown key; allowed: baseline, batch_multiple, "),
     (
         suite(systems=[{"system": "pytorch", "batch": 3}]),
-        "suites.small.systems.pytorch.batch: unknown key; allowed: batch_size, stages, system, ",
+        "suites.small.systems.pytorch.batch: unknown key; allowed: batch_size, build, stages, ",
     ),
     (
         suite(systems=["pytorch", "pytorhc"]),
@@ -128,8 +135,9 @@ FAULTS = [
         report(cluster={"nodes": 1, "devices_per_node": 8, "options": ["a\0b"]}),
         "cluster.options.a\0b: got 'a\\x00b'; allowed: one line of printed characters",
     ),
-    (suite(batch_size=10**9), "suites.small.batch_size: got 1000000000; allowed: less than"),
-    (suite(image_size=64), "suites.small.image_size: unknown key; allowed: baseline, batch_size, "),
+    (suite(batch_size=10**9), "suites.small.batch_size: got 1000000000; allowed: a whole "),
+    (suite(batch_size="big"), "suites.small.batch_size: got 'big'; allowed: a whole number, 1 to "),
+    (suite(image_size=64), "suites.small.image_size: unknown key; allowed: baseline, batch_mul"),
     (
         suite(shape={"image_size": 10**6}),
         "suites.small.shape: image_size: got 1000000; allowed: 32 to 8192",
@@ -159,14 +167,39 @@ FAULTS = [
     ),
     (
         suite(workload="bert-base", data="embedded", systems=["oneflow"]),
-        "suites.small.data: embedded holds images, bert-base needs text; allowed: a data set",
+        "suites.small.data: embedded holds images, bert-base needs text; allowed: embedded-text",
     ),
+    (
+        report(data=[{}], suites=[{**SUITE, "workload": "bert-base", "data": "embedded"}]),
+        "suites.small.data: embedded holds images, bert-base needs text; allowed: a data set of",
+    ),
+    (
+        suite(workload="bert-base", shape={"sequence_length": 64}),
+        "suites.small.shape.sequence_length: got 64; allowed: 128, as data.embedded-text has it",
+    ),
+    (
+        suite(workload="bert-base", input="folder"),
+        "suites.small.input: folder holds images, bert-base needs text; allowed: records, synth",
+    ),
+    (
+        report(data={"images": "imagenet", "passes": 2}),
+        "data: passes: got 2; allowed: with `kind: text`",
+    ),
+    (
+        report(data={"kind": "text", "images": "imagenet"}),
+        "data: images: got 'imagenet'; allowed: with `kind: images`",
+    ),
+    (
+        report(data={"kind": "text", "sequence_length": 16}),
+        "data: max_predictions: got 20; allowed: up to 13 in a sequence_length of 16",
+    ),
+    (report(data={"passes": 0}), "data.passes: got 0; allowed: greater than or equal to 1"),
     (
         report(data=[{"name": "one"}, {"name": "one"}]),
         "one appears twice; allowed: each once",
     ),
     (report(data=[]), "data: allowed: at least one item"),
-    (report(data=[{"kind": "films"}]), "data.1.kind: got 'films'; allowed: 'images'"),
+    (report(data=[{"kind": "films"}]), "data.1.kind: got 'films'; allowed: 'images' or 'text'"),
     (
         suite(systems=[{"system": "pytorch", "stages": [3, 1]}]),
         "suites.small: systems.pytorch.stages: 4 replicas in all, 1n1g has 1 devices; allowed: ",
@@ -192,7 +225,7 @@ FAULTS = [
         f"suites.{'a' * 113}...: got '{'a' * 119}...; allowed: up to 100 characters",
     ),
     (report(data={"name": "a" * 300}), f"data.name: got '{'a' * 119}...; allowed: up to 100 char"),
-    (report(**{"a" * 300: 3}), f"{'a' * 120}...: unknown key; allowed: cluster, data, "),
+    (report(**{"a" * 300: 3}), f"{'a' * 120}...: unknown key; allowed: build, cluster, "),
     (report(data={"images": "a" * 300}), f"data.images: got '{'a' * 119}...; allowed: up to 4095"),
     (report(data={"images": "a\0b"}), "data.images: got 'a\\x00b'; allowed: one line of printed"),
     (report(data={"images": "a/{b}"}), "data.images: got 'a/{b}'; allowed: names without { and }"),
@@ -325,11 +358,37 @@ def test_every_key_is_explained():
 def test_the_default_report_is_the_matrix_of_dlperf_v1():
     full = load_report(read("config.yaml"))
     assert {suite.workload for suite in full.suites} == {"resnet50", "bert-base"}
-    assert len(full.suites) == 6
+    assert sum(suite.input == "records" for suite in full.suites) == 6
     assert {entry.system for suite in full.suites for entry in suite.entries} == set(load_systems())
     assert full.topologies == ("1n1g", "1n8g", "2n8g", "4n8g")
     assert full.repeats == 7
     assert (full.window.first, full.window.last) == (20, 120)
+
+
+@pytest.mark.parametrize("path", ["config.yaml", "reports/modern.yaml"])
+def test_beside_each_suite_that_reads_is_its_twin_without_a_loader(path):
+    suites = {suite.name: suite for suite in load_report(read(path)).suites}
+    assert len(suites) == 2 * sum(suite.input == "records" for suite in suites.values())
+    for name, suite in suites.items():
+        if suite.input == "records":
+            twin = suites[f"{name}-synthetic"]
+            kept = {"name", "input", "entries"}
+            assert twin.model_dump(exclude=kept) == suite.model_dump(exclude=kept)
+            # DALI does not read what is not read.
+            read_by = [(entry.system, entry.batch_size) for entry in suite.entries]
+            assert [(entry.system, entry.batch_size) for entry in twin.entries] == read_by
+
+
+def test_the_report_for_todays_gpus_has_both_16_bit_types_and_compiled_models():
+    modern = load_report(read("reports/modern.yaml"))
+    assert {suite.batch_size for suite in modern.suites} == {256, "largest"}
+    assert {suite.iterations for suite in modern.suites} == {500}
+    assert modern.topologies == ("1n1g", "1n8g", "2n8g", "4n8g")
+    for suite in modern.suites:
+        able = {name for name, one in load_systems().items() if suite.workload in one.workloads}
+        assert {entry.system for entry in suite.entries} == able
+        assert {entry.variant for entry in suite.entries} >= {None, "xla", "bf16", "compile"}
+    assert modern.model_copy(update={"device": "cuda"}).left_out() == ""
 
 
 @pytest.mark.parametrize(

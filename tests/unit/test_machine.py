@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from refusal import refused_in_one_line
 from reperf import machine
 from reperf.config import Report, load_report
 from reperf.errors import ReperfError
@@ -11,16 +12,18 @@ from reperf.training.record import Gpu, Host
 GPU = Gpu(name="NVIDIA V100", uuid="GPU-0", memory_bytes=16 * 2**30)
 
 
+SUITE = {
+    "name": "small",
+    "workload": "resnet50",
+    "precision": "fp32",
+    "batch_size": 4,
+    "input": "synthetic",
+    "systems": ["pytorch"],
+}
+
+
 def report(**changes: object) -> Report:
-    suite = {
-        "name": "small",
-        "workload": "resnet50",
-        "precision": "fp32",
-        "batch_size": 4,
-        "input": "synthetic",
-        "systems": ["pytorch"],
-    }
-    return load_report({"suites": [suite], "topologies": ["1n1g", "1n2g"]} | changes)
+    return load_report({"suites": [SUITE], "topologies": ["1n1g", "1n2g"]} | changes)
 
 
 def test_the_host_is_this_machine():
@@ -74,6 +77,84 @@ def test_what_fits_is_let_through(monkeypatch):
     machine.check_fits(machine.resolve(report(topologies=["1n8g", "4n8g"], cluster=cluster)))
 
 
+def reading(device: str, **data: object) -> Report:
+    """A report whose suite reads images."""
+    suites = [{**SUITE, "input": "records"}, {**SUITE, "name": "twin"}]
+    return report(device=device, suites=suites, data={"name": "set", **data})
+
+
+def test_gpus_are_not_trained_on_a_few_hundred_images_unless_that_is_asked_for():
+    for let_through in (
+        reading("cpu"),
+        reading("cuda", embedded_on_gpus=True),
+        reading("cuda", images="imagenet"),
+        report(device="cuda"),  # synthetic
+    ):
+        machine.check_data(let_through)
+    cluster = {"nodes": 1, "devices_per_node": 2}
+    on_a_cluster = reading("auto").model_copy(update={"cluster": report(cluster=cluster).cluster})
+    for refused in (reading("cuda"), machine.resolve(on_a_cluster)):
+        with pytest.raises(ReperfError) as refusal:
+            machine.check_data(refused)
+        assert str(refusal.value) == (
+            "data.set: no images, so that suite small would train GPUs on the few hundred of the "
+            "embedded set; allowed: images: a folder that holds train/<synset>/*.JPEG, or "
+            "embedded_on_gpus: true"
+        )
+
+
+def test_gpus_are_not_trained_on_the_embedded_text_unless_that_is_asked_for():
+    suites = [{**SUITE, "workload": "bert-base", "shape": {}, "input": "records"}]
+    for let_through in ({"text": "wikipedia"}, {"embedded_on_gpus": True}):
+        machine.check_data(
+            report(device="cuda", suites=suites, data={"kind": "text", **let_through})
+        )
+    with pytest.raises(ReperfError) as refusal:
+        machine.check_data(report(device="cuda", suites=suites))
+    assert str(refusal.value) == (
+        "data.embedded-text: no text, so that suite small would train GPUs on the thousand of the "
+        "embedded set; allowed: text: a file or a folder with a sentence a line, or "
+        "embedded_on_gpus: true"
+    )
+
+
+def test_a_report_without_a_data_set_of_a_suites_kind_is_refused():
+    texts = {"name": "words", "kind": "text"}
+    with pytest.raises(ReperfError) as refusal:
+        machine.check_data(reading("cpu", **texts))
+    assert str(refusal.value) == (
+        "suite small: `data` has no set of images; allowed: one more, with `kind: images`, or "
+        "`input: synthetic`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"device": "cpu", "suites": [SUITE | {"batch_size": "largest"}]},
+            "suite small: batch_size: got largest on CPUs, where a machine without a limit would "
+            "swap; allowed: a number, or memory_limit: bytes for each process",
+        ),
+        (
+            {"device": "cuda", "memory_limit": 10**9},
+            "memory_limit: got 1000000000 for training on GPUs; allowed: with CPUs alone: a GPU's "
+            "memory is its limit",
+        ),
+    ],
+)
+def test_memory_without_a_limit_or_with_two_is_one_line(changes, message):
+    with pytest.raises(ReperfError) as refusal:
+        machine.check_memory(report(**changes))
+    assert str(refusal.value) == message
+
+
+def test_the_largest_batch_is_searched_below_a_limit_or_on_gpus():
+    suites = [SUITE | {"batch_size": "largest"}]
+    machine.check_memory(report(device="cpu", memory_limit=10**9, suites=suites))
+    machine.check_memory(report(device="cuda", suites=suites))
+
+
 @pytest.mark.parametrize(
     ("changes", "topology", "allowed"),
     [
@@ -96,3 +177,19 @@ def test_a_topology_that_is_too_large_is_one_line(monkeypatch, changes, topology
     message = str(refusal.value)
     assert message.startswith(f"suite small: topology {topology} is too large: ")
     assert message.endswith(f"; allowed: at most {allowed}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"device": "cuda"}, "device: got cuda, and no GPU is seen here; allowed: auto, cpu, or a"),
+        ({"threads_per_device": 5}, "threads_per_device: got 5; allowed: up to 4, the CPUs of"),
+    ],
+)
+def test_a_machine_without_a_single_device_is_no_question_of_topologies(
+    monkeypatch, changes, complaint
+):
+    monkeypatch.setattr(machine, "cores", lambda: 4)
+    monkeypatch.setattr(machine, "gpus", lambda: ())
+    with refused_in_one_line(complaint):
+        machine.check_fits(machine.resolve(report(**changes)))

@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import shutil
 import socket
 from collections.abc import Callable
 from functools import cache
@@ -12,9 +13,17 @@ from typing import Literal, TypeVar
 import psutil
 import pynvml
 
+from reperf.builds import LockBuild, build_of
+from reperf.builds.engines import engine_called, engine_here
+from reperf.builds.fitness import fit_lock, why_unfit
+from reperf.builds.image_build import check_image
 from reperf.config import Report, topology_shape
+from reperf.config.engine import ENGINES, EngineName
+from reperf.config.words import LARGEST
+from reperf.doctor.diagnosis import hosts_of_diagnosis
 from reperf.errors import ReperfError
 from reperf.programs import answer_of
+from reperf.systems import load_workloads
 from reperf.training.record import Gpu, Host
 
 Answer = TypeVar("Answer")
@@ -39,6 +48,7 @@ def gpus() -> tuple[Gpu, ...]:
                 name=pynvml.nvmlDeviceGetName(handle),
                 uuid=pynvml.nvmlDeviceGetUUID(handle),
                 memory_bytes=pynvml.nvmlDeviceGetMemoryInfo(handle).total,
+                capability="{}.{}".format(*pynvml.nvmlDeviceGetCudaComputeCapability(handle)),
             )
             for handle in handles
         )
@@ -47,14 +57,38 @@ def gpus() -> tuple[Gpu, ...]:
 
 
 def resolve(report: Report) -> Report:
-    """The same report, with the device decided that all of its runs train on.
+    """The same report, with the device and the container engine decided.
 
     A Slurm cluster trains on its GPUs. So does this machine if it has enough for every topology: a
     report never mixes devices, because its cells could not be compared.
     """
-    if report.device != "auto":
+    if report.device == "auto":
+        report = report.model_copy(update={"device": _best_device(report)})
+    if report.container.engine is None:
+        chosen = report.container.model_copy(update={"engine": engine_here()})
+        report = report.model_copy(update={"container": chosen})
+    return _with_known_gpus(report) if report.device == "cuda" else report
+
+
+def _with_known_gpus(report: Report) -> Report:
+    """The same report, which knows the builds that do not run on the GPUs it is for.
+
+    Of a system's locks it takes the first that runs there. A cluster's GPUs are known once
+    `reperf doctor` has looked at its nodes.
+    """
+    hosts = [describe_host()] if report.cluster is None else hosts_of_diagnosis()
+    if not any(host.gpus for host in hosts):
         return report
-    return report.model_copy(update={"device": _best_device(report)})
+    unfit, locks = {}, {}
+    for run in (run for suite in report.suites for run in report.runs(suite)):
+        key = run.system, "image" if run.container else "lock"
+        if key in unfit:
+            continue
+        build = build_of(run)
+        unfit[key] = why_unfit(build, hosts)
+        if unfit[key] and isinstance(build, LockBuild) and (other := fit_lock(build, hosts)):
+            unfit[key], locks[run.system] = None, other
+    return report.on_known_gpus({key: why for key, why in unfit.items() if why}, locks)
 
 
 def _best_device(report: Report) -> Literal["cpu", "cuda"]:
@@ -89,11 +123,112 @@ def check_fits(report: Report) -> None:
     for suite in report.suites:
         for topology in suite.topologies_of_runs:
             wanted = topology_shape(topology)
+            if not devices:
+                raise ReperfError(_no_device(report))
             if wanted[0] > nodes or wanted[1] > devices:
                 raise ReperfError(
                     f"suite {suite.name}: topology {topology} is too large: {there}; "
                     f"allowed: at most {nodes}n{devices}g"
                 )
+
+
+def _no_device(report: Report) -> str:
+    """Why this machine has not a single device for a report."""
+    if report.device == "cuda":
+        return "device: got cuda, and no GPU is seen here; allowed: auto, cpu, or a cluster"
+    return (
+        f"threads_per_device: got {report.threads_per_device}; allowed: up to {cores()}, the CPUs "
+        "of this machine"
+    )
+
+
+def check_memory(report: Report) -> None:
+    """Refuse to search for the largest batch where nothing says how much memory there is.
+
+    On a CPU the machine itself sets no limit: it would swap, or kill another process. On a GPU its
+    memory is the limit, and one of address space would be another.
+
+    Raises:
+        ReperfError: names the key, and what is allowed.
+    """
+    if report.resolved_device == "cuda":
+        if report.memory_limit is not None:
+            raise ReperfError(
+                f"memory_limit: got {report.memory_limit} for training on GPUs; "
+                "allowed: with CPUs alone: a GPU's memory is its limit"
+            )
+        return
+    for run in (run for suite in report.suites for run in report.runs(suite)):
+        if run.batch_size == LARGEST and run.memory_limit is None:
+            raise ReperfError(
+                f"suite {run.suite}: batch_size: got {LARGEST} on CPUs, where a machine without a "
+                "limit would swap; allowed: a number, or memory_limit: bytes for each process"
+            )
+
+
+def check_containers(report: Report) -> None:
+    """Refuse images that cannot be meant, and images where nothing runs them.
+
+    Raises:
+        ReperfError: names the image or the systems, and what is allowed.
+    """
+    runs = [run for suite in report.suites for run in report.runs(suite)]
+    systems = {run.container: run.system for run in runs if run.container}
+    for container in systems:
+        check_image(container)
+    engine = report.container.engine
+    if not systems or (engine and _can_run_images(engine, on_nodes=report.cluster is not None)):
+        return
+    there = "nodes have" if report.cluster else "machine has"
+    # Slurm's plugin has no use without Slurm.
+    known = [name for name in ENGINES if report.cluster or name != "pyxis"]
+    raise ReperfError(
+        f"container.engine: {f'{engine} is not here' if engine else 'left out, and none is here'}, "
+        f"for the images of {', '.join(sorted(systems.values()))}; allowed: one that the {there}, "
+        f"of {', '.join(known)}; or `build: lock`"
+    )
+
+
+def _can_run_images(engine: EngineName, *, on_nodes: bool) -> bool:
+    """Whether an engine may be there; on nodes, only the nodes can tell."""
+    here = shutil.which(engine_called(engine).program) is not None
+    return on_nodes or (here and engine != "pyxis")
+
+
+REAL_DATA = {
+    "images": ("few hundred", "a folder that holds train/<synset>/*.JPEG"),
+    "text": ("thousand", "a file or a folder with a sentence a line"),
+}
+"""How many samples the embedded set of a kind has, and what is real data instead."""
+
+
+def check_data(report: Report) -> None:
+    """Refuse to train without data of the suite's kind, or GPUs on what is embedded in reperf.
+
+    Nobody would read such a report as one of a loader: the embedded data never leaves the memory of
+    its node. A data set may allow it.
+
+    Raises:
+        ReperfError: names the suite and the data set, and what is allowed.
+    """
+    for suite in report.suites:
+        if suite.input == "synthetic" or not suite.topologies_of_runs:
+            continue
+        data = report.data_of(suite)
+        if data is None:
+            if report.runs(suite):
+                kind = load_workloads()[suite.workload].data
+                raise ReperfError(
+                    f"suite {suite.name}: `data` has no set of {kind}; "
+                    f"allowed: one more, with `kind: {kind}`, or `input: synthetic`"
+                )
+        elif report.resolved_device != "cpu" and data.is_embedded and not data.embedded_on_gpus:
+            few, real = REAL_DATA[data.kind]
+            raise ReperfError(
+                f"data.{data.name}: no {data.kind}, so that suite {suite.name} would train GPUs on "
+                f"the {few} of the embedded set; allowed: {data.kind}: {real}, "
+                "or embedded_on_gpus: true"
+            )
 
 
 @cache

@@ -1,24 +1,22 @@
-# The systems' environments: one folder per system, made from its recipe.
+# How the systems get their frameworks: an environment for each lock, a folder for each image.
 
 import shlex
 import subprocess
 from functools import cache
-from pathlib import Path
 
+from reperf.builds import RECORD, build_of, every_lock, why_build
 from reperf.errors import one_line_errors
 from reperf.files import whole_file
-from reperf.systems import load_systems
-from reperf.systems.environments import RECORD, why_build
 
 
-# Snakemake would train runs again because their environment is newer than they are, or missing. But
-# an environment of the same recipe gives the same runs, and another recipe changes the trainer's
-# digest. So the record is "ancient", it is made to exist where runs do, and environments that are
-# out of date are built before the first job.
+# Snakemake would train runs again because their build is newer than they are, or missing. But a
+# build of the same recipe gives the same runs, and another recipe changes the trainer's digest. So
+# the record is "ancient", it is made to exist where runs do, and builds that are out of date are
+# made again before the first job.
 @cache
-def environment_of(system):
-    """The record of a system's environment, as an input of its runs."""
-    record = load_systems()[system].environment / RECORD
+def record_of(folder):
+    """The record of a build, as an input of its runs."""
+    record = folder / RECORD
     if Path("results/runs").exists() and not record.exists():
         with one_line_errors(), whole_file(record):
             pass
@@ -26,46 +24,78 @@ def environment_of(system):
 
 
 def build_what_is_out_of_date():
-    """Build again those environments that exist but no longer suit the runs to come."""
-    used = {the_run(job.wildcards).system for job in CALL.jobs_to_run("train")}
-    for folder in sorted({load_systems()[system].environment for system in used}):
-        system = load_systems()[folder.name]
-        if (folder / RECORD).exists() and (why := why_build(system, folder)):
+    """Make again those builds that exist but no longer suit the runs to come."""
+    used = {build_of(the_run(job.wildcards)) for job in CALL.jobs_to_run("train")}
+    for build in sorted(used, key=lambda build: build.folder):
+        if (build.folder / RECORD).exists() and (why := why_build(build)):
             say(f"{why}; it is built again")
             # A process of its own, which ends with this one.
-            log = f"logs/envs/{folder.name}.log"
-            command = [
-                *shlex.split(PYTHON),
-                "-m",
-                "reperf.systems.environments",
-                folder.name,
-            ]
             answer = subprocess.run(
-                [*command, "--log", log], check=False, stderr=subprocess.PIPE, text=True
+                [*shlex.split(PYTHON), "-m", "reperf.builds", *arguments_of(build)],
+                check=False,
+                stderr=subprocess.PIPE,
+                text=True,
             )
             if answer.returncode:
                 sys.exit(answer.stderr.strip())
 
 
-def built_if_asked_for(wildcards):
-    """If an environment is itself a target and out of date, build it again."""
-    system = load_systems()[wildcards.system]
-    record = str(system.environment / RECORD)
-    if CALL.is_target(record) and why_build(system, system.environment):
+def arguments_of(build):
+    """What `python -m reperf.builds` is told."""
+    name = build.folder.name
+    if build.folder.parent.name == ".envs":
+        return ["lock", name, "--log", f"logs/envs/{name}.log"]
+    where = ["--container", build.container.model_dump_json(), "--cluster", PULL_ON]
+    return ["image", name, *where, "--log", f"logs/images/{name}.log"]
+
+
+# On which cluster images are pulled, if the engine is on its nodes alone.
+PULL_ON = REPORT.cluster.model_dump_json() if REPORT.cluster else "null"
+IMAGES = {
+    build.folder.name: build
+    for suite in REPORT.suites
+    for build in {build_of(run) for run in RUNS[suite.name] if run.container}
+}
+
+
+def built_if_asked_for(build):
+    """If a build is itself a target and out of date, make it again."""
+    record = str(build.folder / RECORD)
+    if CALL.is_target(record) and why_build(build):
         CALL.run_again(record)
     return True
 
 
 rule environment:
     output:
-        ".envs/{system}/environment.json",
+        ".envs/{name}/environment.json",
     log:
-        "logs/envs/{system}.log",
+        "logs/envs/{name}.log",
     wildcard_constraints:
-        system="|".join(load_systems()),
+        name="|".join(map(re.escape, every_lock())),
     params:
-        current=built_if_asked_for,
+        current=lambda wildcards: built_if_asked_for(every_lock()[wildcards.name]),
     message:
-        "build the environment of {wildcards.system}"
+        "build the environment of {wildcards.name}"
     shell:
-        "{PYTHON} -m reperf.systems.environments {wildcards.system} --log {log:q}"
+        "{PYTHON} -m reperf.builds lock {wildcards.name} --log {log:q}"
+
+
+rule image:
+    output:
+        ".images/{name}/environment.json",
+    log:
+        "logs/images/{name}.log",
+    wildcard_constraints:
+        name="|".join(map(re.escape, IMAGES)) or "none",
+    # Not parameters: what is out of date is found by what it was made from, as above.
+    resources:
+        container=lambda wildcards: IMAGES[wildcards.name].container.model_dump_json(),
+        cluster=PULL_ON,
+    params:
+        current=lambda wildcards: built_if_asked_for(IMAGES[wildcards.name]),
+    message:
+        "get the image of {wildcards.name}, and what it lacks"
+    shell:
+        "{PYTHON} -m reperf.builds image {wildcards.name}"
+        " --container {resources.container:q} --cluster {resources.cluster:q} --log {log:q}"

@@ -4,8 +4,9 @@ The check before a workflow starts, the JSON Schema and docs/configuration.md ar
 these models.
 """
 
-from reperf.config.cluster import Cluster, Container
+from reperf.config.cluster import Cluster
 from reperf.config.data import Data
+from reperf.config.engine import Container, Engine
 from reperf.config.report import Report, load_report
 from reperf.config.run import Cell, Run
 from reperf.config.suite import Entry, LogSource, Suite
@@ -18,6 +19,7 @@ __all__ = [
     "Cluster",
     "Container",
     "Data",
+    "Engine",
     "Entry",
     "LogSource",
     "Report",

@@ -1,8 +1,9 @@
 """The Slurm cluster that runs a report, and what its launches are wrapped in."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reperf.config.words import (
     MONTH_IN_SECONDS,
@@ -16,14 +17,6 @@ from reperf.config.words import (
     Text,
     Texts,
 )
-
-
-class Container(Model):
-    """What a run's launchers are wrapped in on a cluster."""
-
-    engine: Literal["apptainer", "pyxis", "bubblewrap"] = Field(description="what runs it")
-    image: Text = Field(description="as the engine names it; bubblewrap takes an unpacked folder")
-    options: Texts = Field((), description="further options for the engine")
 
 
 class Cluster(Model):
@@ -54,13 +47,24 @@ class Cluster(Model):
         description="minutes that Slurm allows a run beyond its `time_limit`",
     )
     options: Texts = Field((), description='further options for sbatch, such as "--qos=high"')
-    container: Container | None = Field(None, description="left out: no container")
     variables: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")], Text] = Field(
         {},
         max_length=MOST_TEXTS,
         description="environment variables of every launch, such as NCCL_SOCKET_IFNAME",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _container_has_moved(cls, cluster: Any) -> Any:  # noqa: ANN401 - raw YAML
+        if not isinstance(cluster, Mapping) or "container" not in cluster:
+            return cluster
+        if cluster["container"] is not None:  # archives of reperf 0.3 name none
+            raise ValueError(
+                "container: has moved; allowed: `container` and `images` beside `cluster`, "
+                "see docs/containers.md"
+            )
+        return {key: value for key, value in cluster.items() if key != "container"}
+
     def of_launch(self) -> dict[str, Any]:
         """The part that decides how fast a run is: if it changes, runs are trained again."""
-        return self.model_dump(include={"container", "variables"})
+        return self.model_dump(include={"variables"})

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from reperf.config import Cluster, Container, Data, Entry, LogSource, Report, Suite, Window
+from reperf.config import Cluster, Data, Engine, Entry, LogSource, Report, Suite, Window
 from reperf.config.suite import SHARED
 
 HEAD = """\
@@ -23,7 +23,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "window": Window,
     "data": Data,
     "cluster": Cluster,
-    "container": Container,
+    "container": Engine,
     "suites": Suite,
     "systems": Entry,
     "from": LogSource,

@@ -5,10 +5,11 @@ from itertools import product
 from math import prod
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
 
 from reperf.config.cluster import Cluster
-from reperf.config.data import Data
+from reperf.config.data import EMBEDDED, Data
+from reperf.config.engine import ENGINES, Container, Engine
 from reperf.config.run import Cell, Run
 from reperf.config.suite import (
     ITERATIONS,
@@ -25,7 +26,9 @@ from reperf.config.suite import (
 )
 from reperf.config.window import Window
 from reperf.config.words import (
+    LARGEST,
     LARGEST_SEED,
+    MOST_BYTES,
     MOST_ENTRIES,
     MOST_PROCESSES,
     MOST_RUNS,
@@ -33,13 +36,14 @@ from reperf.config.words import (
     MOST_SUITES,
     Model,
     Number,
+    SystemId,
     Text,
     Topologies,
     distinct,
     topology_shape,
 )
 from reperf.faults import checked
-from reperf.systems import load_systems, load_workloads
+from reperf.systems import BuildKind, LockName, load_systems, load_workloads
 
 
 def _from_one(data: Any) -> Any:  # noqa: ANN401 - raw YAML
@@ -70,17 +74,37 @@ class Report(Model):
         "`threads_per_device`, on GPUs a node's CPUs over its devices, at most 16",
     )
     time_limit: Number = TIME_LIMIT
+    memory_limit: Number | None = Field(
+        None,
+        ge=1,
+        le=MOST_BYTES,
+        description="bytes of address space that each training process on a CPU may take; "
+        "`batch_size: largest` needs it there; left out: no limit",
+    )
     data: Annotated[
         tuple[Data, ...],
         BeforeValidator(_from_one, json_schema_input_type=Data | list[Data]),
     ] = Field(
-        (Data(),),
+        EMBEDDED,
         validate_default=True,
         min_length=1,
         max_length=MOST_SOURCES,
         description="what suites with real input train on: one data set, or several; "
-        "left out: the embedded images",
+        "left out: the embedded images, and the embedded text",
     )
+    build: BuildKind | None = Field(
+        None,
+        description="how systems get their framework: from a lock, or from a container image; left "
+        "out: as each system prefers on the device, see docs/systems.md",
+    )
+    images: dict[SystemId, Text] = Field(
+        {},
+        max_length=MOST_ENTRIES,
+        description="images by system, a reference or a file each, instead of those that "
+        "`envs/<system>.image.yaml` names; a system named here is run from its image, "
+        "unless `build` says lock",
+    )
+    container: Engine = Field(Engine(), description="what runs images, here or on the cluster")
     cluster: Cluster | None = Field(None, description="the Slurm cluster; left out: this machine")
     systems: Annotated[
         tuple[EntryOrName, ...],
@@ -94,6 +118,9 @@ class Report(Model):
     suites: tuple[Suite, ...] = Field(
         min_length=1, max_length=MOST_SUITES, description="one table and two plots each"
     )
+
+    _unfit: dict[tuple[str, BuildKind], str] = PrivateAttr(default_factory=dict)
+    _locks: dict[str, LockName] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -142,8 +169,19 @@ class Report(Model):
                     f"suites.{suite.name}.data: {suite.data} {what}; allowed: {allowed}"
                 )
             data = self.data_of(suite)
-            if data is None or suite.input != "records":
+            if kind != "images" and suite.input == "folder":
+                raise ValueError(
+                    f"suites.{suite.name}.input: folder holds images, {suite.workload} needs "
+                    f"{kind}; allowed: records, synthetic"
+                )
+            if data is None or suite.input != "records" or not suite.entries:
                 continue
+            for key, value in data.shape.items():
+                if suite.shape.get(key, value) != value:
+                    raise ValueError(
+                        f"suites.{suite.name}.shape.{key}: got {suite.shape[key]}; "
+                        f"allowed: {value}, as data.{data.name} has it"
+                    )
             for topology in suite.topologies_of_runs:
                 world_size = prod(topology_shape(topology))
                 if data.parts % world_size:
@@ -216,8 +254,46 @@ class Report(Model):
         return "; ".join(f"{reason}: {', '.join(sorted(ids))}" for reason, ids in why.items())
 
     def _why_not(self, suite: Suite, entry: Entry) -> str | None:
-        return load_systems()[entry.system].why_not(
-            suite.workload, suite.precision, self.resolved_device, entry.variant, entry.stages
+        build = self._build_of(entry)
+        why = load_systems()[entry.system].why_not(
+            suite.workload,
+            suite.precision,
+            self.resolved_device,
+            entry.variant,
+            stages=entry.stages,
+            build=build,
+        )
+        return why or self._unfit.get((entry.system, build))
+
+    def on_known_gpus(
+        self, unfit: Mapping[tuple[str, BuildKind], str], locks: Mapping[str, LockName]
+    ) -> Self:
+        """The report for GPUs on which not every build runs.
+
+        Args:
+            unfit: system and build -> why it does not run there.
+            locks: system -> the lock that serves these GPUs, where it is not the system's first.
+        """
+        report = self.model_copy()
+        report._unfit, report._locks = dict(unfit), dict(locks)
+        return report
+
+    def _build_of(self, entry: Entry) -> BuildKind:
+        """How an entry gets its framework."""
+        named = "image" if entry.system in self.images else None
+        preferred = load_systems()[entry.system].ways(self.resolved_device)
+        return entry.build or self.build or named or next(iter(preferred), "lock")
+
+    def _container_of(self, entry: Entry) -> Container | None:
+        """What an entry's runs train in; None where they use a lock."""
+        if self._build_of(entry) != "image":
+            return None
+        named = load_systems()[entry.system].image
+        return Container(
+            # reperf.machine.resolve looks for one on this machine; else it is clusters' usual one.
+            engine=self.container.engine or ENGINES[0],
+            image=self.images.get(entry.system) or (named.reference if named else "none"),
+            options=self.container.options,
         )
 
     def run(self, suite: str, entry: str, topology: str, repeat: int | str) -> Run:
@@ -229,14 +305,16 @@ class Report(Model):
     def _run(self, suite: Suite, entry: Entry, topology: str, repeat: int) -> Run:
         can = load_systems()[entry.system].workloads.get(suite.workload)
         read = can.reads[0] if suite.input == "records" and can and can.reads else suite.input
-        data = self.data_of(suite)
+        data, container = self.data_of(suite), self._container_of(entry)
+        batch_size = entry.batch_size or suite.batch_size
         return Run(
             suite=suite.name,
             system=entry.system,
             variant=entry.variant,
             workload=suite.workload,
             precision=suite.precision,
-            batch_size=entry.batch_size or suite.batch_size,
+            batch_size=batch_size,
+            batch_multiple=suite.batch_multiple if batch_size == LARGEST else None,
             topology=topology,
             repeat=repeat,
             iterations=suite.iterations,
@@ -248,7 +326,10 @@ class Report(Model):
             device=self.resolved_device,
             threads=self.threads_per_device,
             loader_threads=self.loader_threads,
+            memory_limit=self.memory_limit,
             seed=self.seed + repeat - 1,
+            lock=None if container else self._locks.get(entry.system),
+            container=container,
         )
 
 

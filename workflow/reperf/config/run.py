@@ -6,10 +6,11 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from reperf.config.engine import Container
 from reperf.config.suite import entry_id
-from reperf.config.words import Model, Topology, Whole, Workload, topology_shape
+from reperf.config.words import LARGEST, BatchSize, Model, Topology, Whole, Workload, topology_shape
 from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
-from reperf.systems import Precision
+from reperf.systems import LockName, Precision
 
 
 class Run(Model):
@@ -20,7 +21,12 @@ class Run(Model):
     variant: str | None
     workload: Workload
     precision: Precision
-    batch_size: Whole
+    batch_size: BatchSize = Field(
+        description="samples per device; `largest` until they are known, which records do"
+    )
+    batch_multiple: Whole | None = Field(
+        None, description="of which the batch size is the largest that trains; None: it was named"
+    )
     topology: Topology
     repeat: Whole
     iterations: Whole
@@ -34,7 +40,16 @@ class Run(Model):
     loader_threads: Whole | None = Field(
         None, description="CPU threads per device that read and decode; None: the trainer decides"
     )
+    memory_limit: Whole | None = Field(
+        None, description="bytes of address space of each process; None: no limit"
+    )
     seed: Whole
+    lock: LockName | None = Field(
+        None, description="whose environment it trains in, if not in that of the device's first"
+    )
+    container: Container | None = Field(
+        None, description="what it trains in; None: the environment of the system's lock"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -63,8 +78,20 @@ class Run(Model):
         return self.nodes * self.devices_per_node
 
     @property
-    def global_batch(self) -> int:
-        return self.batch_size * (self.stages[0] if self.stages else self.world_size)
+    def global_batch(self) -> int | None:
+        """Samples per iteration; None as long as the largest batch is not known."""
+        if self.known_batch_size is None:
+            return None
+        return self.known_batch_size * (self.stages[0] if self.stages else self.world_size)
+
+    @property
+    def known_batch_size(self) -> int | None:
+        """Samples per device; None as long as the largest batch is not known."""
+        return None if self.batch_size == LARGEST else self.batch_size
+
+    def with_batch(self, batch_size: int) -> Self:
+        """The same run, with the batch size that was found to be the largest."""
+        return self.model_copy(update={"batch_size": batch_size})
 
     @property
     def identity(self) -> dict[str, str | int | None]:
@@ -75,7 +102,7 @@ class Run(Model):
             "workload": self.workload,
             "precision": self.precision,
             "variant": self.variant,
-            "batch_size_per_device": self.batch_size,
+            "batch_size_per_device": self.known_batch_size,
             "topology": self.topology,
             "num_nodes": self.nodes,
             "devices_per_node": self.devices_per_node,
@@ -101,7 +128,12 @@ class Run(Model):
         return self.folder / RUN_RECORD
 
     def differences(self, planned: Self) -> str:
-        """Where a recorded run differs from the plan, with both values; "" if nowhere."""
+        """Where a recorded run differs from the plan, with both values; "" if nowhere.
+
+        Where the plan is the largest batch, any number may have been found for it.
+        """
+        if planned.batch_size == LARGEST:
+            planned = planned.model_copy(update={"batch_size": self.batch_size})
         mine, asked = self._flat(), planned._flat()
         return "; ".join(
             f"{name} is {mine.get(name)} by the run record, {asked.get(name)} by the configuration"

@@ -27,6 +27,7 @@ from reperf.config.words import (
     MOST_SAMPLES,
     MOST_SOURCES,
     MOST_TEXTS,
+    BatchSize,
     Label,
     Model,
     Name,
@@ -39,7 +40,7 @@ from reperf.config.words import (
     distinct,
     topology_shape,
 )
-from reperf.systems import Input, Precision, load_systems, load_workloads
+from reperf.systems import BuildKind, Input, Precision, load_systems, load_workloads
 
 # What a report sets for all of its suites, and a suite may override.
 TOPOLOGIES = Field(("1n1g",), description="nodes x devices per node")
@@ -65,8 +66,9 @@ class Entry(Model):
 
     system: SystemId = Field(description="folder name under workflow/systems/")
     variant: str | None = Field(None, description="one of the system's variants")
-    batch_size: Number | None = Field(
-        None, ge=1, le=MOST_SAMPLES, description="per device, instead of the suite's"
+    batch_size: BatchSize | None = Field(None, description="per device, instead of the suite's")
+    build: BuildKind | None = Field(
+        None, description="how it gets its framework; left out: as the report says"
     )
     stages: Annotated[tuple[Replicas, ...], Field(max_length=MOST_DEVICES)] = Field(
         (), description="replicas of each pipeline stage, such as [7, 1]; left out: data parallel"
@@ -154,12 +156,14 @@ class Suite(Model):
         max_length=MOST_SOURCES,
         description="logs to measure instead of runs, or beside them",
     )
-    batch_size: Number | None = Field(
+    batch_size: BatchSize | None = Field(
         None,
-        ge=1,
-        le=MOST_SAMPLES,
         validate_default=True,
-        description="samples per device and iteration; only suites with `from` may leave it out",
+        description="samples per device and iteration; `largest`: as many as train, see "
+        "docs/measuring.md; only suites with `from` may leave it out",
+    )
+    batch_multiple: Number = Field(
+        8, ge=1, le=MOST_SAMPLES, description="what the `largest` batch size is a multiple of"
     )
     entries: tuple[EntryOrName, ...] = Field(
         (),
@@ -200,6 +204,13 @@ class Suite(Model):
         """The topologies on which the suite runs; none if it only measures logs."""
         return self.topologies if self.entries else ()
 
+    @property
+    def widest_topology(self) -> str:
+        """The topology of its runs with the most devices, and of these with the most nodes."""
+        return max(
+            self.topologies, key=lambda one: (prod(topology_shape(one)), topology_shape(one))
+        )
+
     @field_validator("shape")
     @classmethod
     def _shape_is_whole(cls, shape: dict[str, int], info: ValidationInfo) -> dict[str, int]:
@@ -225,7 +236,9 @@ class Suite(Model):
 
     @field_validator("batch_size")
     @classmethod
-    def _batch_size_is_known(cls, batch_size: int | None, info: ValidationInfo) -> int | None:
+    def _batch_size_is_known(
+        cls, batch_size: BatchSize | None, info: ValidationInfo
+    ) -> BatchSize | None:
         if batch_size is None and not info.data.get("sources"):
             raise PydanticCustomError("missing", "Field required")
         return batch_size

@@ -4,9 +4,17 @@ import re
 import unicodedata
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    WithJsonSchema,
+)
 
 from reperf.systems import load_systems, load_workloads
 
@@ -35,6 +43,10 @@ MOST_PROCESSES = 1024
 MOST_ITERATIONS = 10_000_000
 MOST_SAMPLES = 10_000_000
 """Per device and iteration."""
+MOST_BYTES = 10**15
+"""More than any machine has."""
+LARGEST: Literal["largest"] = "largest"
+"""The batch size that asks for the largest one that trains."""
 LARGEST_SEED = 2_000_000_000
 """Frameworks take 31 bits, and repeats and ranks are added to it."""
 MONTH_IN_SECONDS = 30 * 24 * 3600
@@ -88,6 +100,12 @@ def _known_system(system: str) -> str:
     return system
 
 
+def _number_or_largest(size: Any) -> Any:  # noqa: ANN401 - raw YAML
+    if size == LARGEST or (type(size) is int and 1 <= size <= MOST_SAMPLES):
+        return size
+    raise ValueError(f"allowed: a whole number, 1 to {MOST_SAMPLES:,}, or {LARGEST}")
+
+
 def distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     """The names themselves, if none appears twice.
 
@@ -117,6 +135,10 @@ Text = Annotated[str, Field(max_length=LONGEST_TEXT), AfterValidator(_one_line)]
 Texts = Annotated[tuple[Text, ...], Field(max_length=MOST_TEXTS)]
 PlainPath = Annotated[Path, AfterValidator(_path)]
 Number = Annotated[int, Strict()]  # YAML's `yes` is none, nor is "3"
+BatchSize = Annotated[
+    Annotated[int, Field(ge=1, le=MOST_SAMPLES)] | Literal["largest"],
+    BeforeValidator(_number_or_largest),
+]
 Topologies = Annotated[
     tuple[Topology, ...], Field(min_length=1, max_length=1000), AfterValidator(distinct)
 ]

@@ -1,6 +1,6 @@
 """The systems under test, one folder each, and the workloads that they train.
 
-`reperf.systems.environments` builds what a system runs in.
+`reperf.builds` builds what a system runs in.
 """
 
 from reperf.systems.system import (
@@ -8,7 +8,11 @@ from reperf.systems.system import (
     ROOT,
     SYSTEMS,
     TRAINERS,
+    BuildKind,
+    Device,
     Input,
+    Lock,
+    LockName,
     Precision,
     System,
     load_systems,
@@ -20,7 +24,11 @@ __all__ = [
     "ROOT",
     "SYSTEMS",
     "TRAINERS",
+    "BuildKind",
+    "Device",
     "Input",
+    "Lock",
+    "LockName",
     "Precision",
     "System",
     "Workload",

@@ -20,6 +20,8 @@ from reperf.systems.workloads import load_workloads
 from reperf.written import read_written
 
 Device = Literal["cpu", "cuda"]
+BuildKind = Literal["lock", "image"]
+LockName = Literal["cpu", "cuda", "volta"]
 Precision = Literal["fp32", "amp"]
 Input = Literal["records", "folder", "synthetic"]
 
@@ -62,6 +64,38 @@ class Capability(BaseModel):
     stages: bool = Field(False, description="whether it can be split into pipeline stages")
 
 
+class Lock(BaseModel):
+    """A lock, `envs/<id>.txt` for CPUs or such as `envs/<id>.cuda.txt`, and what it is for."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    python: str = Field(description='version of its interpreter, such as "3.11"')
+    packages: tuple[str, ...] = Field(
+        description="what the trainer imports; the lock fixes their versions and dependencies"
+    )
+    driver: str | None = Field(None, description="the least NVIDIA driver, such as 580.65.06")
+    architectures: tuple[str, ...] = Field(
+        (), description="what its GPU code is compiled for: sm_90 is binary, compute_90 is PTX"
+    )
+
+
+class Image(BaseModel):
+    """A container image in a registry: envs/<id>.image.yaml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    image: str = Field(description="with its registry, without a tag")
+    tag: str
+    digest: str | None = Field(None, pattern="^sha256:[0-9a-f]{64}$")
+    driver: str | None = Field(None, description="as in Lock")
+    architectures: tuple[str, ...] = Field((), description="as in Lock")
+
+    @property
+    def reference(self) -> str:
+        """As registries name it; the digest, where it is known, decides what it stands for."""
+        return f"{self.image}:{self.tag}" + (f"@{self.digest}" if self.digest else "")
+
+
 class System(BaseModel):
     """One implementation under test: its system.yaml."""
 
@@ -74,16 +108,21 @@ class System(BaseModel):
     colour: str | None = Field(
         None, pattern="^#[0-9a-f]{6}$", description="in figures; left out, the id decides"
     )
-    python: str | None = Field(None, description='version of its interpreter, such as "3.11"')
-    packages: tuple[str, ...] = Field(
-        (),
-        description="what the trainer imports; the lock fixes their versions and dependencies",
+    builds: dict[Device, tuple[BuildKind, ...]] = Field(
+        {},
+        description="how the framework is had on a device, the preferred way first; left out: "
+        "as the system that it shares with",
+    )
+    locks: dict[LockName, Lock] = Field(
+        {}, description="one for CPUs, and for GPUs the preferred one first"
     )
     shares: str | None = Field(
-        None, description="the system in whose environment it runs; left out, its own"
+        None, description="the system in whose locks' environments it runs; left out, its own"
     )
     launch: tuple[str, ...] = Field(
-        (), description="the framework's own launcher; {placeholders} as in docs/add-a-system.md"
+        (),
+        description="arguments of the build's Python that start the framework's own launcher; "
+        "{placeholders} as in docs/add-a-system.md",
     )
     workloads: dict[str, Capability] = {}
     variants: dict[
@@ -137,21 +176,25 @@ class System(BaseModel):
         """The program that trains a workload; without one, the workload is not built yet."""
         return self.folder / f"{workload}.py"
 
-    @property
-    def environment(self) -> Path:
-        """Where the system's environment lies, relative to the working folder."""
-        return Path(".envs", self.shares or self.id)
+    def ways(self, device: Device) -> tuple[BuildKind, ...]:
+        """How the framework is had on a device, the preferred way first."""
+        ways = (self.builds or self.host.builds).get(device, ())
+        return ways if self.image else tuple(way for way in ways if way != "image")
+
+    def locks_for(self, device: Device) -> tuple[LockName, ...]:
+        """The locks for a device, the preferred one first."""
+        return tuple(name for name in self.host.locks if (name == "cpu") == (device == "cpu"))
 
     @property
-    def lock(self) -> Path:
-        """The exact packages of the system's environment."""
-        return ENVIRONMENTS / f"{self.shares or self.id}.txt"
+    def host(self) -> "System":
+        """The system whose locks it uses."""
+        return load_systems()[self.shares] if self.shares else self
 
-    @property
-    def recipe(self) -> list[Path]:
-        """What the environment is made from: the lock, and uv.toml if a package is compiled."""
-        settings = SYSTEMS / (self.shares or self.id) / "uv.toml"
-        return [self.lock, settings] if settings.exists() else [self.lock]
+    @cached_property
+    def image(self) -> Image | None:
+        """The image that is known for it."""
+        path = ENVIRONMENTS / f"{self.id}.image.yaml"
+        return checked(Image, read_written(path), path) if path.exists() else None
 
     @property
     def programs(self) -> list[Path]:
@@ -159,26 +202,18 @@ class System(BaseModel):
         return [path for path in map(self.trainer, self.workloads) if path.exists()]
 
     def code(self, workload: str) -> list[Path]:
-        """What decides how the system trains a workload.
+        """The files of the trainers that decide how the system trains a workload.
 
-        That is the program and all that it imports in turn, the launcher, and what the environment
-        is made from.
+        That is the program and all that it imports in turn, and the launcher.
         """
         launchers = [file for part in self.launch for file in _module(part)]
-        code = closure([self.trainer(workload), *launchers], _module)
-        return [*sorted(code), *self.recipe]
+        return sorted(closure([self.trainer(workload), *launchers], _module))
 
-    def digest(self, workload: str) -> str:
-        """The SHA-256 of what decides how the system trains a workload."""
+    def code_digest(self, workload: str) -> str:
+        """The SHA-256 of these files."""
         if workload not in self._digests:
-            self._digests[workload] = _sha256_of(self.code(workload), self.recipe_digest)
+            self._digests[workload] = sha256_of(self.code(workload))
         return self._digests[workload]
-
-    @cached_property
-    def recipe_digest(self) -> str:
-        """The SHA-256 of what an environment is made from: equal digests, equal environments."""
-        host = load_systems()[self.shares] if self.shares else self
-        return _sha256_of(self.recipe, repr((host.python, host.packages)))
 
     def why_not(
         self,
@@ -186,7 +221,9 @@ class System(BaseModel):
         precision: str,
         device: Device,
         variant: str | None = None,
+        *,
         stages: tuple[int, ...] = (),
+        build: BuildKind | None = None,
     ) -> str | None:
         """Why the system cannot train this at all, or None if it can."""
         if workload not in self.workloads or not self.trainer(workload).exists():
@@ -198,6 +235,9 @@ class System(BaseModel):
             return f"{self.framework} has no {precision} training on {device}"
         if variant is not None and device not in self.variants[variant].devices:
             return f"{self.title} has no {variant} on {device}"
+        if build is not None and build not in self.ways(device):
+            allowed = " or ".join(self.ways(device)) or "none"
+            return f"{self.title} has no {build} for {device}; allowed: {allowed}"
         return None
 
 
@@ -211,7 +251,8 @@ def load_systems() -> dict[str, System]:
     return {path.parent.name: _read(path) for path in sorted(SYSTEMS.glob("*/system.yaml"))}
 
 
-def _sha256_of(files: Iterable[Path], more: str) -> str:
+def sha256_of(files: Iterable[Path], more: str = "") -> str:
+    """The SHA-256 of several files' contents, and of a text."""
     contents = hashlib.sha256(more.encode())
     for file in files:
         contents.update(sha256(file).encode())

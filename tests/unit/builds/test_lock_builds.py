@@ -8,9 +8,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from reperf.builds import LockBuild, build, inside, lock_build, read_environment, steps, why_build
+from reperf.builds.lock_build import build_lock
 from reperf.errors import ReperfError
-from reperf.systems import System, environments, system
-from reperf.systems.environments import build, is_current, python_of, read_environment
+from reperf.systems import Lock, System, load_systems, system
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
@@ -19,16 +20,19 @@ HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 def root(tmp_path, monkeypatch) -> Path:
     """A repository that holds nothing yet, whose packages come from its folder wheels/."""
     monkeypatch.setattr(system, "SYSTEMS", tmp_path / "workflow/systems")
-    monkeypatch.setattr(system, "ENVIRONMENTS", tmp_path / "envs")
-    monkeypatch.setattr(environments, "ROOT", tmp_path)
+    for module in (build, lock_build):
+        monkeypatch.setattr(module, "ENVIRONMENTS", tmp_path / "envs")
+    monkeypatch.setattr(build, "SYSTEMS", tmp_path / "workflow/systems")
+    monkeypatch.setattr(inside, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
     monkeypatch.setenv("UV_NO_INDEX", "1")
     monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
-    environments._uv_settings.cache_clear()
+    steps.uv_settings.cache_clear()
     for folder in ("wheels", "envs", "workflow/systems/mine"):
         (tmp_path / folder).mkdir(parents=True)
     yield tmp_path
-    environments._uv_settings.cache_clear()
+    steps.uv_settings.cache_clear()
 
 
 def make_wheel(root: Path, name: str, version: str, requires: str = "") -> None:
@@ -46,106 +50,108 @@ def make_wheel(root: Path, name: str, version: str, requires: str = "") -> None:
             wheel.writestr(path, text)
 
 
-def make_system(root: Path, *lock: str, python: str = HERE, imports: str = "engine") -> System:
-    """A system that trains with the package `engine`."""
+def make_build(root: Path, *lock: str, python: str = HERE, imports: str = "engine") -> LockBuild:
+    """The build of a system that trains with the package `engine`."""
     (root / "envs/mine.txt").write_text("\n".join(lock) + "\n")
     (root / "workflow/systems/mine/resnet50.py").write_text(f"import {imports}\n")
-    return System(
+    mine = System(
         id="mine",
         title="",
         framework="engine",
         about="",
-        python=python,
-        packages=("engine",),
+        builds={"cpu": ("lock",)},
+        locks={"cpu": Lock(python=python, packages=("engine",))},
         workloads={"resnet50": {}},
     )
+    return LockBuild(mine, "cpu")
 
 
 def test_the_lock_decides_the_versions_of_the_whole_closure(root):
     make_wheel(root, "engine", "2.0", requires="wheels_of")
     make_wheel(root, "wheels_of", "1.0")
     make_wheel(root, "wheels_of", "1.1")
-    system = make_system(root, "engine==2.0", "wheels_of==1.0")
-    build(system, root / ".envs/mine")
-    built = read_environment(root / ".envs/mine")
+    mine = make_build(root, "engine==2.0", "wheels_of==1.0")
+    build_lock(mine)
+    built = read_environment(mine)
     assert built.packages == {"engine": "2.0", "wheels-of": "1.0"}
     assert built.lock == "envs/mine.txt"
     assert built.python.startswith(HERE + ".")
-    assert python_of(root / ".envs/mine").exists()
+    assert mine.python.exists()
 
 
 def test_what_the_platform_does_not_need_is_not_installed(root):
     make_wheel(root, "engine", "2.0")
-    system = make_system(root, "engine==2.0", "a_gpu_library==13.0")
-    build(system, root / ".envs/mine")
-    assert read_environment(root / ".envs/mine").packages == {"engine": "2.0"}
+    mine = make_build(root, "engine==2.0", "a_gpu_library==13.0")
+    build_lock(mine)
+    assert read_environment(mine).packages == {"engine": "2.0"}
 
 
 def test_a_changed_lock_makes_an_environment_out_of_date_and_a_rebuild_replaces_it(root):
     make_wheel(root, "engine", "1.0")
     make_wheel(root, "engine", "2.0")
-    folder = root / ".envs/mine"
-    system = make_system(root, "engine==1.0")
-    assert not is_current(system, folder)
-    build(system, folder)
-    assert is_current(system, folder)
-    system = make_system(root, "engine==2.0")
-    assert not is_current(system, folder)
-    build(system, folder)
-    assert is_current(system, folder)
-    assert read_environment(folder).packages == {"engine": "2.0"}
+    mine = make_build(root, "engine==1.0")
+    assert why_build(mine)
+    build_lock(mine)
+    assert not why_build(mine)
+    mine = make_build(root, "engine==2.0")
+    assert why_build(mine)
+    build_lock(mine)
+    assert not why_build(mine)
+    assert read_environment(mine).packages == {"engine": "2.0"}
 
 
 def test_a_package_that_cannot_be_had_is_named_and_the_environment_does_not_count(root):
     make_wheel(root, "engine", "1.0")
-    system = make_system(root, "engine==9.9")
+    mine = make_build(root, "engine==9.9")
     what_and_the_last_lines = r"^envs/mine.txt: cannot be installed \(engine==9.9\): .* \| .*9.9"
     with pytest.raises(ReperfError, match=what_and_the_last_lines):
-        build(system, root / ".envs/mine")
+        build_lock(mine)
     with pytest.raises(ReperfError, match="not built"):
-        read_environment(root / ".envs/mine")
+        read_environment(mine)
 
 
 def test_an_environment_in_which_the_trainer_does_not_start_does_not_count(root):
     make_wheel(root, "engine", "1.0")
-    system = make_system(root, "engine==1.0", imports="engine.missing")
+    mine = make_build(root, "engine==1.0", imports="engine.missing")
     with pytest.raises(ReperfError, match=r"resnet50.py: does not start in .*ModuleNotFound"):
-        build(system, root / ".envs/mine")
-    assert not is_current(system, root / ".envs/mine")
+        build_lock(mine)
+    assert why_build(mine)
 
 
 def test_a_failed_rebuild_leaves_no_environment_that_counts(root):
     make_wheel(root, "engine", "1.0")
-    build(make_system(root, "engine==1.0"), root / ".envs/mine")
+    mine = make_build(root, "engine==1.0")
+    build_lock(mine)
+    mine = make_build(root, "engine==2.0")
     with pytest.raises(ReperfError):
-        build(make_system(root, "engine==2.0"), root / ".envs/mine")
+        build_lock(mine)
     with pytest.raises(ReperfError, match="not built"):
-        read_environment(root / ".envs/mine")
+        read_environment(mine)
 
 
 def test_a_python_that_is_nowhere_is_named(root):
     make_wheel(root, "engine", "1.0")
-    system = make_system(root, "engine==1.0", python="3.99")
+    mine = make_build(root, "engine==1.0", python="3.99")
     with pytest.raises(ReperfError, match=r"Python 3\.99 is neither installed nor can it"):
-        build(system, root / ".envs/mine")
+        build_lock(mine)
 
 
 def test_systems_that_share_an_environment_share_its_lock():
-    own = System(id="mine", title="", framework="engine", about="")
-    guest = System(id="guest", title="", framework="engine", about="", shares="mine")
-    assert own.environment == guest.environment == Path(".envs/mine")
+    own, guest = (LockBuild(load_systems()[name], "cpu") for name in ("mxnet", "ngc-mxnet"))
+    assert own.folder == guest.folder == Path(".envs/mxnet")
     assert own.lock == guest.lock
 
 
 def make_source(root: Path) -> None:
-    """Sources of `engine` that write down the variable and the tool that compile them."""
+    """Sources of `engine` that write down the variable and the tools that compile them."""
     backend = (
-        "import os, zipfile, tool\n"
+        "import os, subprocess, zipfile, tool\n"
         "def build_wheel(folder, *_):\n"
         "    name = 'engine-1.0-py3-none-any.whl'\n"
         "    info = 'engine-1.0.dist-info/'\n"
         "    with zipfile.ZipFile(f'{folder}/{name}', 'w') as wheel:\n"
-        "        made = f\"{os.environ['ENGINE_WITH']} {tool.version}\"\n"
+        "        by = subprocess.check_output([os.environ['ENGINE_BY']], text=True)\n"
+        "        made = f\"{os.environ['ENGINE_WITH']} {tool.version} {by}\"\n"
         "        wheel.writestr('engine.py', f'made_with = {made!r}\\n')\n"
         "        head = 'Metadata-Version: 2.1\\nName: engine\\nVersion: 1.0\\n'\n"
         "        wheel.writestr(info + 'METADATA', head)\n"
@@ -165,16 +171,21 @@ def make_source(root: Path) -> None:
 
 
 def test_a_package_is_compiled_as_uv_toml_says_with_tools_of_the_locks_versions(root):
+    """And with a program of ours, in the system's folder."""
     make_wheel(root, "tool", "1.0")
     make_wheel(root, "tool", "2.0")
     make_source(root)
-    system = make_system(root, "engine==1.0", "tool==1.0")
+    mine = make_build(root, "engine==1.0", "tool==1.0")
     (root / "workflow/systems/mine/uv.toml").write_text(
         'extra-build-dependencies = { engine = ["tool"] }\n'
-        'extra-build-variables = { engine = { ENGINE_WITH = "gloo" } }\n'
+        'extra-build-variables = { engine = { ENGINE_WITH = "gloo", ENGINE_BY = "by-hand" } }\n'
     )
-    build(system, root / ".envs/mine")
-    assert read_environment(root / ".envs/mine").packages == {"engine": "1.0"}
-    ask = [python_of(root / ".envs/mine"), "-c", "import engine; print(engine.made_with)"]
+    program = root / "workflow/systems/mine/compile/by-hand"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nprintf 'by hand'\n")
+    program.chmod(0o755)
+    build_lock(mine)
+    assert read_environment(mine).packages == {"engine": "1.0"}
+    ask = [mine.python, "-c", "import engine; print(engine.made_with)"]
     answer = subprocess.run(ask, check=True, capture_output=True, text=True)
-    assert answer.stdout == "gloo 1.0\n"
+    assert answer.stdout == "gloo 1.0 by hand\n"

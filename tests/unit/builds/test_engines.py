@@ -1,0 +1,134 @@
+"""How each engine is told to run a command: text, held against the engines' documentation."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from refusal import refused_in_one_line
+from reperf.builds.engines import Box, Reference, around, engine_called, parse_reference
+
+DIGEST = "sha256:" + "ab" * 32
+BOX = Box(
+    image="/images/torch.sif",
+    folder=Path("/shared/run"),
+    mounts=(Path("/shared/reperf"),),
+    variables={"CUDA_VISIBLE_DEVICES": "0,1", "NCCL_DEBUG": "it's $HOME"},
+    gpus=True,
+    name="reperf-1-{node_rank}",
+    options=("--further",),
+)
+COMMAND = [".images/pytorch/overlay/bin/python", "-m", "torch.distributed.run"]
+
+
+def test_apptainer():
+    variables = {"HOME": "/tmp", **BOX.variables}
+    start = engine_called("apptainer").start(replace(BOX, variables=variables), COMMAND)
+    assert start.command == [
+        *("apptainer", "exec", "--cleanenv", "--home=/tmp", "--nv", "--bind=/shared/run"),
+        *("--bind=/shared/reperf:/shared/reperf:ro", "--pwd=/shared/run", "--further"),
+        *("/images/torch.sif", *COMMAND),
+    ]
+    # Its option --env would end a value at the comma; HOME it takes as an option alone.
+    assert start.variables == {
+        "APPTAINERENV_CUDA_VISIBLE_DEVICES": "0,1",
+        "APPTAINERENV_NCCL_DEBUG": "it's $HOME",
+    }
+
+
+def test_pyxis():
+    start = engine_called("pyxis").start(BOX, COMMAND)
+    assert start.command == COMMAND
+    assert start.srun_options == (
+        "--container-image=/images/torch.sif",
+        "--container-workdir=/shared/run",
+        "--container-mounts=/shared/run:/shared/run,/shared/reperf:/shared/reperf:ro",
+        "--no-container-mount-home",
+        "--no-container-entrypoint",
+        "--container-env=CUDA_VISIBLE_DEVICES,NCCL_DEBUG",
+        "--further",
+    )
+    assert start.variables == BOX.variables
+
+
+@pytest.mark.parametrize(
+    ("engine", "own"),
+    [("podman", "--device=nvidia.com/gpu=all"), ("docker", "--gpus=all")],
+)
+def test_podman_and_docker_name_their_container_and_remove_it(engine: str, own: str):
+    box = Box(**{**vars(BOX), "image": f"docker.io/me/torch@{DIGEST}"})
+    start = engine_called(engine).start(box, COMMAND)
+    assert start.command[:2] == ["sh", "-c"]
+    assert start.command[3:7] == ["sh", BOX.name, engine, engine]
+    words = start.command[7:]
+    assert words[:4] == ["run", "--rm", f"--name={BOX.name}", "--network=host"]
+    assert {own, "--entrypoint=", "--env=CUDA_VISIBLE_DEVICES"} <= set(words)
+    assert "--workdir=/shared/run" in words
+    assert "--volume=/shared/reperf:/shared/reperf:ro" in words
+    assert words[-len(COMMAND) - 2 :] == ["--further", box.image, *COMMAND]
+    assert start.clean_up == (engine, "rm", "--force", BOX.name)
+    assert start.variables == BOX.variables
+
+
+def test_ch_run_clears_the_environment_first():
+    words = engine_called("charliecloud").start(BOX, COMMAND).command
+    assert words[:2] == ["ch-run", "--unset-env=*"]
+    assert "--set-env=NCCL_DEBUG=it's $HOME" in words
+    assert "--env-no-expand" in words
+    assert words[-len(COMMAND) - 2 :] == [BOX.image, "--", *COMMAND]
+
+
+def test_bubblewrap_makes_room_for_what_the_image_lacks(tmp_path: Path):
+    for name in ("usr/bin", "home/others", "etc", "tmp"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "bin").symlink_to("usr/bin")
+    words = around(tmp_path, [Path("/home/me/run"), Path("/usr/bin")])
+    assert words[:2] == ["--tmpfs", "/"]
+    shown = " ".join(words)
+    assert "--symlink usr/bin /bin" in shown
+    assert f"--ro-bind {tmp_path}/usr /usr" in shown
+    # Only above a place that the image lacks is anything made anew.
+    assert f"--dir /home --ro-bind {tmp_path}/home/others /home/others --dir /home/me" in shown
+    assert f"{tmp_path}/home /home" not in shown
+    assert words[-2:] == ["--tmpfs", "/tmp"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "pulled", "enroot"),
+    [
+        (
+            "nvcr.io/nvidia/mxnet:24.06",
+            None,
+            "nvcr.io/nvidia/mxnet:24.06",
+            "nvcr.io#nv",
+        ),
+        (
+            f"nvcr.io/nvidia/mxnet:24.06@{DIGEST}",
+            DIGEST,
+            f"nvcr.io/nvidia/mxnet@{DIGEST}",
+            "",
+        ),
+        ("docker://ubuntu", None, "ubuntu:latest", "ubuntu:latest"),
+        ("localhost:5000/a/b:1", None, "localhost:5000/a/b:1", "localhost:5000#a/b:1"),
+        ("nvcr.io#nvidia/pytorch:1", None, "nvcr.io/nvidia/pytorch:1", "nvcr.io#nvidia/pytorch:1"),
+    ],
+)
+def test_references_are_written_as_each_engine_wants_them(text, expected, pulled, enroot):
+    found = parse_reference(text)
+    assert found.digest == expected
+    assert found.pullable == pulled
+    assert found.for_enroot.startswith(enroot)
+
+
+@pytest.mark.parametrize("text", ["", "A B", "x:y:z", "x@sha256:12", "/x", "-x", "x;rm", "a\nb"])
+def test_what_is_no_reference_is_refused(text: str):
+    with refused_in_one_line("images: got "):
+        parse_reference(text)
+
+
+@given(st.from_regex(r"[a-z0-9]{1,8}(\.[a-z]{2,3})?/[a-z]{1,8}(:[\w][\w.-]{0,8})?", fullmatch=True))
+def test_a_reference_is_taken_apart_and_put_together(text: str):
+    found = parse_reference(text)
+    assert isinstance(found, Reference)
+    assert found.pullable == (text if found.tag else f"{text}:latest")

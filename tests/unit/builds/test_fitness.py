@@ -1,0 +1,73 @@
+"""A build that does not run on a node's GPUs, or with its driver, is unsupported, and why."""
+
+import pytest
+from reperf.builds import LockBuild, build_of
+from reperf.builds.fitness import why_unfit
+from reperf.config import Report, load_report
+from reperf.machine import describe_host, resolve
+from reperf.systems import load_systems
+from reperf.training.record import Gpu, Host
+from small_benchmark import SMALL
+
+
+def host(capability: str | None, driver: str | None = "590.44.01") -> Host:
+    gpu = Gpu(name="a GPU", uuid="GPU-0", memory_bytes=80 * 2**30, capability=capability)
+    return describe_host().model_copy(update={"gpus": (gpu,) * 8, "driver": driver})
+
+
+@pytest.mark.parametrize(
+    ("system", "there", "why"),
+    [
+        ("oneflow", host("8.0"), None),
+        ("oneflow", host("9.0"), "8.6 and no PTX; the GPU's is 9.0"),
+        ("pytorch", host("6.1"), "12.0 and no PTX; the GPU's is 6.1"),
+        ("pytorch", host("7.0"), "the GPU's is 7.0; pytorch.volta.txt serves it"),
+        ("pytorch", host("9.0", "450.80.02"), "is 450.80.02; its CUDA needs 580.65.06 or later"),
+        ("pytorch", host(None, None), None),
+        ("mxnet", host("8.0"), None),
+        # MXNet itself holds code for it, but not its Horovod.
+        ("ngc-mxnet", host("7.0"), "8.0, 8.6 and no PTX; the GPU's is 7.0"),
+    ],
+)
+def test_a_locks_code_is_held_against_gpu_and_driver(system: str, there: Host, why: str | None):
+    found = why_unfit(LockBuild(load_systems()[system], "cuda"), [host("8.6"), there])
+    if why is None:
+        assert found is None
+    else:
+        assert found.startswith(load_systems()[system].title + ", lock: ")
+        assert found.endswith(why)
+
+
+@pytest.mark.parametrize(
+    ("there", "lock"),
+    [
+        (host("9.0"), None),
+        (host("7.0"), "volta"),
+        (host("9.0", "550.54.15"), "volta"),
+        (host("7.0", None), "volta"),
+        (host(None, None), None),
+    ],
+)
+def test_the_first_lock_that_runs_on_the_gpus_is_taken(monkeypatch, there: Host, lock: str | None):
+    monkeypatch.setattr("reperf.machine.hosts_of_diagnosis", lambda: [there])
+    suite = SMALL["suites"][0] | {"input": "synthetic", "systems": ["pytorch", "oneflow"]}
+    asked = {"suites": [suite], "build": "lock", "device": "cuda"}
+    report = resolve(load_report(asked | {"cluster": {"nodes": 1, "devices_per_node": 8}}))
+    runs = [run for run in report.runs(report.suites[0]) if run.system == "pytorch"]
+    assert runs
+    for run in runs:
+        assert run.lock == lock
+        assert build_of(run).id == f"pytorch.{lock or 'cuda'}"
+    assert "PyTorch" not in report.left_out()
+
+
+def test_what_does_not_run_on_the_gpus_is_unsupported_before_anything_starts(monkeypatch):
+    monkeypatch.setattr("reperf.machine.hosts_of_diagnosis", lambda: [host("9.0")])
+    suite = SMALL["suites"][0] | {"input": "synthetic", "systems": ["oneflow", "pytorch"]}
+    asked = {"suites": [suite], "build": "lock", "device": "cuda"}
+    asked |= {"cluster": {"nodes": 1, "devices_per_node": 8}}
+    report = resolve(load_report(asked))
+    assert {run.system for run in report.runs(report.suites[0])} == {"pytorch"}
+    assert "the GPU's is 9.0: oneflow" in report.left_out()
+    assert isinstance(report.alone(report.suites[0].name), Report)
+    assert report.alone(report.suites[0].name).left_out() == report.left_out()

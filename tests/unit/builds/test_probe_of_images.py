@@ -1,0 +1,62 @@
+"""The doctor's look into an image, with a stand-in for Podman that notes how it was started."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from reperf.builds import build_of
+from reperf.builds.built import Built
+from reperf.config import load_report
+from reperf.doctor.diagnosis import Request
+from reperf.doctor.probe import look
+from reperf.training.record import Image
+from small_benchmark import SMALL
+
+CONTENTS = {
+    "python": "3.12.1",
+    "os": None,
+    "machine": "x86_64",
+    "libc": "glibc 2.36",
+    "packages": {},
+    "overlay": {},
+    "framework": {"name": "torch", "version": "9.1"},
+}
+PODMAN = f"""#!/bin/sh
+echo "$@" >> said
+case "$*" in *trainers.inside*) echo '{json.dumps(CONTENTS)}';; esac
+"""
+
+
+# Some frameworks cannot be imported without a driver, which a container has only with its GPUs.
+@pytest.mark.parametrize(("device", "with_gpus"), [("cuda", True), ("cpu", False)])
+def test_an_image_is_looked_into_with_the_gpus_that_its_runs_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, with_gpus: bool
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "podman").write_text(PODMAN)
+    (tmp_path / "podman").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    image = {"images": {"pytorch": "me/torch"}, "container": {"engine": "podman"}}
+    report = load_report(SMALL | image | {"device": device})
+    run = report.runs(report.suites[0])[0]
+    make_build(build_of(run))
+    asked = Request(node="here", folder=tmp_path, meeting="no", secret="no", runs=(run,))
+    (state,) = look(asked).environments.values()
+    assert (state.trouble, state.framework) == ("", "torch 9.1")
+    said = (tmp_path / "said").read_text().splitlines()
+    started = [line for line in said if line.startswith("run ")]
+    assert len(started) > 1
+    assert all(("--device=nvidia.com/gpu=all" in line) == with_gpus for line in started)
+
+
+def make_build(build) -> None:
+    """What the workflow leaves behind once it has pulled an image."""
+    build.folder.mkdir(parents=True)
+    Built(
+        recipe_sha256=build.recipe_digest,
+        local_image="me/torch",
+        image=Image(reference="me/torch", digest="sha256:0", engine="podman", engine_version="4.3"),
+        python="3.12.1",
+        packages={},
+    ).write(build.folder)

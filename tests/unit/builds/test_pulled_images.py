@@ -1,0 +1,117 @@
+"""Images out of a real registry on this machine: by tag, by digest, and those it does not have."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tarfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from refusal import cannot_run, refused_in_one_line
+from reperf.builds import ImageBuild
+from reperf.builds.engines import engine_called
+from reperf.builds.image_build import build_image
+from reperf.config import Container
+from reperf.systems import load_systems
+from small_image import make_image
+
+PROGRAMS = ("docker-registry", "openssl", "podman", "ch-run", "ch-image")
+CONFIGURATION = """\
+version: 0.1
+storage: {{filesystem: {{rootdirectory: {folder}/store}}}}
+http: {{addr: "127.0.0.1:{port}", tls: {{certificate: {folder}/cert.pem, key: {folder}/key.pem}}}}
+"""
+CERTIFICATE = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+NAME = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+
+
+@pytest.fixture
+def registry(tmp_path: Path, podman_settings: None, monkeypatch) -> Iterator[str]:
+    """A registry that holds `tiny:1`, an image with Python and no framework; its host and port."""
+    if missing := [program for program in PROGRAMS if shutil.which(program) is None]:
+        cannot_run(f"{', '.join(missing)}: apt-get install docker-registry openssl charliecloud")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    host = f"localhost:{port}"
+    files = ["-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"]
+    subprocess.run([*CERTIFICATE, *NAME, *files], check=True, capture_output=True)
+    (tmp_path / "registry.yml").write_text(CONFIGURATION.format(folder=tmp_path, port=port))
+    insecure = f'[[registry]]\nlocation = "{host}"\ninsecure = true\n'
+    (tmp_path / "registries.conf").write_text(insecure)
+    monkeypatch.setenv("CONTAINERS_REGISTRIES_CONF", str(tmp_path / "registries.conf"))
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "cert.pem"))
+    monkeypatch.setenv("CH_IMAGE_STORAGE", str(tmp_path / "charliecloud"))
+    # ch-image is a program of the machine's own Python, whichever others there are.
+    monkeypatch.setenv("PATH", f"/usr/sbin:/usr/bin:/bin:{os.environ['PATH']}")
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    server = subprocess.Popen(
+        ["docker-registry", "serve", tmp_path / "registry.yml"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        image = make_image(tmp_path / "image")
+        with tarfile.open(tmp_path / "image.tar", "w") as packed:
+            packed.add(image, ".")
+        wait_for_port(port)
+        podman("import", "--quiet", str(tmp_path / "image.tar"), f"{host}/tiny:1")
+        podman("push", "--quiet", f"{host}/tiny:1")
+        podman("rmi", "--force", f"{host}/tiny:1")
+        yield host
+    finally:
+        left = podman("images", "--quiet", "--filter", f"reference={host}/tiny").split()
+        if left:
+            podman("rmi", "--force", *left)
+        server.kill()
+        server.wait()
+
+
+def podman(*arguments: str) -> str:
+    done = subprocess.run(["podman", *arguments], check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def wait_for_port(port: int) -> None:
+    until = time.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        except OSError:
+            assert time.monotonic() < until, "the registry never answered"
+            time.sleep(0.1)
+        else:
+            return
+
+
+def build_of(engine: str, image: str) -> ImageBuild:
+    return ImageBuild(load_systems()["pytorch"], Container(engine=engine, image=image))
+
+
+def test_podman_pulls_by_tag_and_by_digest(registry: str):
+    engine, folder = engine_called("podman"), Path("images")
+    local, digest = engine.pull(f"{registry}/tiny:1", folder)
+    assert local == f"{registry}/tiny@{digest}"
+    podman("rmi", "--force", local)
+    exact = f"{registry}/tiny:1@{digest}"
+    assert engine.pull(exact, folder) == (local, digest)
+    with refused_in_one_line(f"{exact}: has no torch: ModuleNotFoundError"):
+        build_image(build_of("podman", exact))
+
+
+def test_charliecloud_pulls_and_unpacks(registry: str):
+    name = f"{registry}/tiny:1"
+    with refused_in_one_line(f"{name}: has no torch: ModuleNotFoundError"):
+        build_image(build_of("charliecloud", name))
+    assert Path(".images/pytorch/image/usr/bin/python3").exists()
+
+
+@pytest.mark.parametrize("engine", ["podman", "charliecloud"])
+@pytest.mark.parametrize("last", ["nothing:1", f"tiny@sha256:{'ab' * 32}"])
+def test_what_the_registry_lacks_is_refused(registry: str, engine: str, last: str):
+    with refused_in_one_line(f"{registry}/{last}: cannot be pulled: "):
+        build_image(build_of(engine, f"{registry}/{last}"))

@@ -1,0 +1,202 @@
+"""What an environment or an image holds, asked from inside by real Pythons."""
+
+import json
+import struct
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from reperf.systems.system import TRAINERS
+from test_fatbin import CUBIN, fat_binary, image, library
+from trainers.inside import FRAMEWORKS
+from trainers.link import link
+
+NCCL = b"NCCL version 2.3 or later\0NCCL version 2.29.7+cuda13.2\0"
+"""What a library that holds an NCCL says."""
+
+
+def asked(python: Path, framework: str = "torch", *paths: Path) -> dict:
+    """What one Python says of itself; it sees the trainers and some folders with packages."""
+    answer = subprocess.run(
+        [str(python), "-m", "trainers.inside", framework],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": ":".join(map(str, (TRAINERS.parent, *paths))), "PATH": "/usr/bin:/bin"},
+    )
+    return json.loads(answer.stdout)
+
+
+def make_torch(folder: Path, cuda: str | None, init: str = "") -> Path:
+    """A package that is laid out as PyTorch is."""
+    (folder / "torch/lib").mkdir(parents=True)
+    (folder / "torch/__init__.py").write_text(f"{init}\nfrom torch.version import __version__\n")
+    (folder / "torch/version.py").write_text(f"__version__ = '9.1'\ncuda = {cuda!r}\n")
+    code = fat_binary(image(CUBIN, 80), image(CUBIN, 90))
+    library(folder / "torch/lib/libtorch_cuda.so", nv_fatbin=code, rodata=NCCL)
+    return folder
+
+
+@pytest.fixture
+def venv(tmp_path: Path) -> Path:
+    """A virtual environment above this one's Python, which has one package; returns its Python."""
+    folder = tmp_path / "overlay"
+    venv = [sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", str(folder)]
+    subprocess.run(venv, check=True)
+    (packages,) = folder.glob("lib/python3*/site-packages")
+    (packages / "what_it.lacks-1.0.dist-info").mkdir()
+    metadata = packages / "what_it.lacks-1.0.dist-info/METADATA"
+    metadata.write_text("Metadata-Version: 2.1\nName: What_it.lacks\nVersion: 1.0\n")
+    return folder / "bin/python"
+
+
+def test_python_packages_and_system_are_told_even_without_the_framework():
+    said = asked(sys.executable)
+    assert said["python"].startswith(f"{sys.version_info[0]}.{sys.version_info[1]}.")
+    assert said["executable"] == sys.executable
+    assert said["packages"]["numpy"] == np.__version__
+    assert said["libc"].startswith("glibc ")
+    assert said["overlay"] == {}
+    trouble = "ModuleNotFoundError: No module named 'torch'"
+    assert said["framework"] == {"name": "torch", "import_trouble": trouble}
+
+
+def test_the_packages_that_an_overlay_adds_are_told_from_the_rest(venv):
+    said = asked(venv)
+    assert said["overlay"] == {"what-it-lacks": "1.0"}
+    assert said["packages"].items() >= {"what-it-lacks": "1.0"}.items()
+    assert len(said["packages"]) > 1, "those beneath it"
+
+
+def test_an_environment_of_its_own_has_no_overlay(venv):
+    settings = venv.parents[1] / "pyvenv.cfg"
+    settings.write_text(settings.read_text().replace("packages = true", "packages = false"))
+    said = asked(venv)
+    assert (said["packages"], said["overlay"]) == ({"what-it-lacks": "1.0"}, {})
+
+
+def test_what_a_framework_was_built_for_is_read_from_its_files(tmp_path):
+    said = asked(sys.executable, "torch", make_torch(tmp_path, "13.0"))
+    assert said["framework"] == {
+        "name": "torch",
+        "version": "9.1",
+        "cuda": "13.0",
+        "nccl": "2.29.7",
+        "architectures": ["sm_80", "sm_90"],
+        "import_trouble": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("init", "trouble"),
+    [
+        ("import ctypes; ctypes.CDLL('libcuda.so.none')", "OSError: libcuda.so.none: cannot open"),
+        ("import os; print('so far', flush=True); os.abort()", "ended by signal 6"),
+    ],
+    ids=["no driver", "crash"],
+)
+def test_a_framework_that_cannot_be_imported_is_described_all_the_same(init, trouble, tmp_path):
+    said = asked(sys.executable, "torch", make_torch(tmp_path, "13.0", init))["framework"]
+    assert said["import_trouble"].startswith(trouble)
+    assert said["version"] is None
+    assert (said["cuda"], said["nccl"]) == ("13.0", "2.29.7")
+    assert said["architectures"] == ["sm_80", "sm_90"]
+
+
+def test_code_of_a_layout_that_we_do_not_know_leaves_only_the_architectures_open(tmp_path):
+    make_torch(tmp_path, "13.0")
+    library(tmp_path / "torch/lib/libtorch_cuda.so", nv_fatbin=b"another layout, of a later CUDA")
+    said = asked(sys.executable, "torch", tmp_path)["framework"]
+    assert (said["version"], said["cuda"], said["architectures"]) == ("9.1", "13.0", [])
+
+
+def test_a_build_for_cpus_has_neither_cuda_nor_architectures(tmp_path):
+    said = asked(sys.executable, "torch", make_torch(tmp_path, None))["framework"]
+    assert (said["version"], said["cuda"], said["nccl"]) == ("9.1", None, None)
+    assert said["architectures"] == []
+
+
+@pytest.mark.parametrize(
+    ("horovods", "common", "trouble"),
+    [
+        ((80, 86), ["sm_80", "sm_86"], None),
+        ((70,), ["sm_70"], None),
+        ((75,), ["sm_75"], None),
+        ((), ["sm_70", "sm_80", "sm_86"], None),
+        (
+            (90,),
+            ["sm_70", "sm_80", "sm_86"],
+            "it holds code for sm_70, sm_80, sm_86; mpi_lib.so beside it for sm_90",
+        ),
+    ],
+    ids=["later ones", "one", "a later minor one", "Horovod without CUDA", "none in common"],
+)
+def test_what_horovod_has_no_code_for_does_not_train_with_mxnet(
+    horovods, common, trouble, tmp_path
+):
+    nvrtc = tmp_path / "nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2"
+    for path in (tmp_path / "mxnet/libmxnet.so", tmp_path / "horovod/mxnet/mpi_lib.so", nvrtc):
+        path.parent.mkdir(parents=True)
+    (tmp_path / "mxnet/__init__.py").write_text("__version__ = '9.1'\n")
+    dynamic = struct.pack("<qQqQ", 1, 1, 0, 0)  # it needs the library whose name begins at byte 1
+    strings = b"\0libnvrtc.so.11.2\0"
+    code = fat_binary(*(image(CUBIN, one) for one in (70, 80, 86))) * 9
+    library(
+        tmp_path / "mxnet/libmxnet.so", nv_fatbin=code, dynamic=dynamic, dynstr=strings, rodata=NCCL
+    )
+    code = fat_binary(*(image(CUBIN, one) for one in horovods)) if horovods else b""
+    library(tmp_path / "horovod/mxnet/mpi_lib.so", nv_fatbin=code)
+    version = "int nvrtcVersion(int *major, int *minor) { *major = 11; *minor = 8; return 0; }"
+    compiler = ["cc", "-shared", "-fPIC", "-xc", "-", "-o", str(nvrtc)]
+    subprocess.run(compiler, input=version, text=True, check=True)
+    said = asked(sys.executable, "mxnet", tmp_path)["framework"]
+    assert (said["cuda"], said["nccl"], said["architectures"]) == ("11.8", "2.29.7", common)
+    assert said["import_trouble"] == trouble
+
+
+def test_of_a_framework_that_is_none_of_the_five_only_the_version_is_known():
+    said = asked(sys.executable, "pytest")["framework"]
+    assert said["version"] == pytest.__version__
+    assert (said["cuda"], said["architectures"]) == (None, [])
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_each_framework_says_what_its_build_is(framework):
+    module = import_module(f"trainers.frameworks.{framework}.build")
+    assert callable(module.build_of)
+
+
+def test_cudas_packages_are_linked_where_a_framework_looks(tmp_path):
+    for name in ("cudnn/lib/libcudnn.so.8", "nccl/lib/libnccl.so.2", "cufile/lib/libcufile.so"):
+        (tmp_path / "nvidia" / name).parent.mkdir(parents=True)
+        (tmp_path / "nvidia" / name).write_text(name)
+    libs = tmp_path / "paddle/libs"
+    libs.mkdir(parents=True)
+    (libs / "libphi.so").write_text("its own")
+    for _ in range(2):  # the second time changes nothing
+        link(str(tmp_path / "paddle"), "libs")
+        there = {path.name: path.read_text() for path in libs.iterdir()}
+        assert there == {
+            "libcudnn.so": "cudnn/lib/libcudnn.so.8",
+            "libcudnn.so.8": "cudnn/lib/libcudnn.so.8",
+            "libnccl.so": "nccl/lib/libnccl.so.2",
+            "libnccl.so.2": "nccl/lib/libnccl.so.2",
+            "libcufile.so": "cufile/lib/libcufile.so",
+            "libphi.so": "its own",
+        }
+    assert not (libs / "libcudnn.so").readlink().is_absolute(), "environments may be moved whole"
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_nothing_is_linked_where_there_is_nothing_to_link(framework):
+    answer = subprocess.run(
+        [sys.executable, "-m", "trainers.link", framework],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(TRAINERS.parent), "PATH": "/usr/bin:/bin"},
+    )
+    assert answer.stdout == "linked 0 of CUDA's libraries\n"

@@ -1,0 +1,133 @@
+"""Runs in containers, for real: an image with another torch than the lock's, and three engines."""
+
+import json
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from small_benchmark import SMALL, Benchmark, new_benchmark
+from small_image import TORCH
+
+SUITE = SMALL["suites"][0] | {"input": "synthetic", "topologies": ["1n2g"], "repeats": 1}
+RECORD = "results/runs/small/pytorch/1n2g/1/run.json"
+
+
+@pytest.fixture
+def benchmark(tmp_path: Path, torch_image: Path, podman_settings: None) -> Benchmark:
+    """A benchmark whose system comes from an image; it has no environment at all."""
+    (tmp_path / "none").mkdir()
+    made = new_benchmark(tmp_path / "benchmark", tmp_path / "none")
+    configure(made, torch_image, "charliecloud")
+    return made
+
+
+def configure(benchmark: Benchmark, image: Path | str, engine: str, **changes: object) -> None:
+    container = {"engine": engine}
+    benchmark.configure(
+        **{"suites": [SUITE], "images": {"pytorch": str(image)}, "container": container} | changes
+    )
+
+
+def record_of(benchmark: Benchmark) -> dict:
+    return json.loads((benchmark.folder / RECORD).read_text())
+
+
+@pytest.mark.parametrize("engine", ["bubblewrap", "podman"])
+def test_a_run_is_trained_by_the_images_own_python_and_torch(benchmark, torch_image, engine):
+    configure(benchmark, torch_image, engine)
+    answer = benchmark.snakemake(RECORD)
+    assert answer.returncode == 0, answer.stdout
+    check_record(benchmark, torch_image, engine)
+    assert not containers_of_podman()
+
+
+def check_record(benchmark: Benchmark, torch_image: Path, engine: str) -> None:
+    """What a run's record says of the image that it was trained in."""
+    record = record_of(benchmark)
+    assert record["status"] == "ok"
+    environment = record["environment"]
+    assert environment["framework"].partition("+")[0] == TORCH
+    assert environment["packages"]["torch"] == TORCH
+    # What the image lacks is taken from the lock, and shown as not the image's.
+    assert set(environment["overlay"]) == {"opencv-python-headless", "simplejpeg"}
+    assert environment["image"]["engine"] == engine
+    assert environment["image"]["reference"] == str(torch_image)
+    assert environment["image"]["digest"].startswith("sha256:")
+    assert environment["cuda"] == "13.0"
+    assert "sm_90" in environment["architectures"]
+    assert record["run"]["container"]["engine"] == engine
+    # Nothing of the host's is used: there is no environment, and no path of one.
+    assert not any(".envs" in word for word in record["command"])
+    assert not list((benchmark.folder / ".envs").iterdir())
+    log = (benchmark.folder / RECORD).with_name("train.log").read_text()
+    assert f'"torch": "{environment["framework"]}"' in log
+
+
+def containers_of_podman() -> list[str]:
+    listed = ["podman", "ps", "--all", "--quiet", "--filter", "name=reperf-"]
+    return subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split()
+
+
+def test_the_whole_report_is_made_from_an_image_and_names_it(benchmark, torch_image):
+    answer = benchmark.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    check_record(benchmark, torch_image, "charliecloud")
+    page = (benchmark.folder / "results/report.md").read_text()
+    digest = record_of(benchmark)["environment"]["image"]["digest"].removeprefix("sha256:")
+    (row,) = [line for line in page.splitlines() if digest in line]
+    assert f"torch {TORCH}" in row
+    assert str(torch_image) in row
+    assert "charliecloud" in row
+    assert benchmark.planned() == {}
+    # Another engine is another launch; the image, looked at again, is the same.
+    configure(benchmark, torch_image, "bubblewrap")
+    assert benchmark.planned()["train"] == 1
+
+
+@pytest.mark.parametrize("engine", ["charliecloud", "podman"])
+def test_an_ended_run_leaves_no_process_and_no_container(benchmark, torch_image, engine):
+    configure(benchmark, torch_image, engine, iterations=2000, window={"warmup": 2, "measured": 8})
+    process = subprocess.Popen(
+        benchmark.command(RECORD),
+        cwd=benchmark.folder,
+        env=benchmark.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    log = benchmark.folder / RECORD.replace("run.json", "tries/1/train.log")
+    until = time.monotonic() + 240
+    while not (log.exists() and '"iteration": 2' in log.read_text()):
+        assert time.monotonic() < until, "the run never began"
+        assert process.poll() is None
+        time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    process.wait(120)
+    until = time.monotonic() + 60
+    while benchmark.trainers() or containers_of_podman():
+        assert time.monotonic() < until, (benchmark.trainers(), containers_of_podman())
+        time.sleep(0.5)
+
+
+def test_an_image_that_changes_is_looked_at_again_and_its_runs_are_made_again(
+    benchmark, torch_image, tmp_path
+):
+    image = tmp_path / "image"
+    shutil.copytree(torch_image, image, symlinks=True, copy_function=link)
+    configure(benchmark, image, "charliecloud")
+    assert benchmark.snakemake(RECORD).returncode == 0
+    before = record_of(benchmark)["environment"]["image"]["digest"]
+    (image / "etc/motd").write_text("a newer image\n")
+    answer = benchmark.snakemake(RECORD)
+    assert answer.returncode == 0, answer.stdout
+    assert "has changed since" in answer.stdout
+    assert record_of(benchmark)["environment"]["image"]["digest"] != before
+
+
+def link(source: str, target: str) -> None:
+    """Link a file in place of copying five gigabytes."""
+    Path(target).hardlink_to(source)

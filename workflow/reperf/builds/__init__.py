@@ -1,0 +1,20 @@
+"""Builds: how a system gets its framework, and what was really found in it.
+
+A lock becomes an environment, a folder under .envs/ with a Python of its own. An image is pulled
+once, and a folder under .images/ holds what it lacks. Both end with environment.json.
+"""
+
+from reperf.builds.build import Build, ImageBuild, LockBuild, build_of, every_lock, trainer_digest
+from reperf.builds.built import RECORD, read_environment, why_build
+
+__all__ = [
+    "RECORD",
+    "Build",
+    "ImageBuild",
+    "LockBuild",
+    "build_of",
+    "every_lock",
+    "read_environment",
+    "trainer_digest",
+    "why_build",
+]

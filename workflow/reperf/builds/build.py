@@ -1,0 +1,137 @@
+"""What a build is made from, and where it lies."""
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+from reperf.config import Container, Run
+from reperf.systems import ENVIRONMENTS, SYSTEMS, Device, Lock, LockName, System, load_systems
+from reperf.systems.system import sha256_of
+
+
+@dataclass(frozen=True, eq=False)
+class LockBuild:
+    """A system's environment from one of its locks; systems may share one."""
+
+    system: System
+    name: LockName
+
+    @property
+    def id(self) -> str:
+        """What names it in paths and messages."""
+        return self.system.host.id + self._ending
+
+    @property
+    def device(self) -> Device:
+        """What it trains on."""
+        return "cpu" if self.name == "cpu" else "cuda"
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies, relative to the working folder."""
+        return Path(".envs", self.id)
+
+    @property
+    def python(self) -> Path:
+        """What starts its programs."""
+        return self.folder / "bin" / "python"
+
+    @property
+    def lock(self) -> Path:
+        """The exact packages."""
+        return ENVIRONMENTS / f"{self.id}.txt"
+
+    @property
+    def settings(self) -> Lock:
+        """The Python and the packages that are asked for."""
+        return self.system.host.locks[self.name]
+
+    @property
+    def recipe(self) -> list[Path]:
+        """What it is made from: the lock, and uv's settings if a package is compiled."""
+        settings = SYSTEMS / self.system.host.id / f"uv{self._ending}.toml"
+        return [self.lock, settings] if settings.exists() else [self.lock]
+
+    @cached_property
+    def recipe_digest(self) -> str:
+        """The SHA-256 of what it is made from: equal digests, equal environments."""
+        return sha256_of(self.recipe, repr((self.settings.python, self.settings.packages)))
+
+    @property
+    def _ending(self) -> str:
+        return "" if self.name == "cpu" else f".{self.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class ImageBuild:
+    """A container image for a system, and a folder with what the image lacks."""
+
+    system: System
+    container: Container
+
+    @property
+    def id(self) -> str:
+        return f"{self.system.id}.image"
+
+    @property
+    def folder(self) -> Path:
+        """Where all but the image lies, relative to the working folder."""
+        return Path(".images", self.system.id)
+
+    @property
+    def overlay(self) -> Path:
+        """A virtual environment over the image's own Python."""
+        return self.folder / "overlay"
+
+    @property
+    def python(self) -> Path:
+        """What starts its programs, inside the container."""
+        return self.overlay / "bin" / "python"
+
+    @property
+    def recipe(self) -> list[Path]:
+        """The packages that the image may lack."""
+        lacking = ENVIRONMENTS / f"{self.system.id}.overlay.txt"
+        return [lacking] if lacking.exists() else []
+
+    @cached_property
+    def recipe_digest(self) -> str:
+        """The SHA-256 of what it is made from; the engine that runs it is none of that."""
+        return sha256_of(self.recipe, self.container.image)
+
+
+Build = LockBuild | ImageBuild
+
+
+def build_of(run: Run) -> Build:
+    """The build in which a run trains."""
+    return _build_of(run.system, run.lock or run.device, run.container)
+
+
+def trainer_digest(run: Run) -> str:
+    """The SHA-256 of all that decides how a run is trained: its trainer's code and its build."""
+    return _trainer_digest(run.system, run.workload, run.lock or run.device, run.container)
+
+
+# Planning asks for every run.
+@cache
+def _build_of(system: str, lock: LockName, container: Container | None) -> Build:
+    known = load_systems()[system]
+    return LockBuild(known, lock) if container is None else ImageBuild(known, container)
+
+
+@cache
+def _trainer_digest(system: str, workload: str, lock: LockName, container: Container | None) -> str:
+    code = load_systems()[system].code_digest(workload)
+    return sha256_of([], code + _build_of(system, lock, container).recipe_digest)
+
+
+def every_lock() -> dict[str, LockBuild]:
+    """Every environment that a lock describes, by its id."""
+    builds = [
+        LockBuild(system, name)
+        for system in load_systems().values()
+        for name in system.locks
+        if not system.shares
+    ]
+    return {build.id: build for build in builds}

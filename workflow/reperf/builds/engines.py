@@ -1,0 +1,458 @@
+"""Container engines: how each runs a command in an image, and how it gets one.
+
+Inside, a command sees the image, the folders that it is given at their own paths, the machine's
+network, shared memory and GPUs, and the variables that it is given: nothing else of the machine's
+environment. What was tried with which version of an engine is in docs/containers.md.
+"""
+
+import os
+import re
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reperf.builds.digest import digest_of
+from reperf.builds.steps import do, environment_of_engines
+from reperf.config.engine import EngineName
+from reperf.errors import ReperfError
+from reperf.systems import TRAINERS
+
+# Podman and Docker leave a container behind if they are killed; so do they if they are asked to end
+# and the container does not. `wait` returns early where a signal arrives, hence the loop.
+_AND_REMOVE = """\
+name=$1; engine=$2; shift 2
+trap 'kill -TERM $child 2>/dev/null' TERM INT HUP
+"$@" & child=$!
+while :; do wait $child; code=$?; kill -0 $child 2>/dev/null || break; done
+"$engine" rm --force "$name" >/dev/null 2>&1
+exit $code
+"""
+
+_NETWORK_FILES = ("/etc/hosts", "/etc/resolv.conf")
+_OF_THE_MACHINE = ("/dev", "/proc", "/sys", "/tmp")
+"""Folders that no image brings."""
+_SQUASHFS = b"hsqs"
+"""With these bytes a SquashFS file begins."""
+_USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Box:
+    """What a container shows to the command in it.
+
+    Attributes:
+        image: as `pull` gave it.
+        folder: where the command starts; it may write there.
+        mounts: further folders, which it may only read.
+        variables: the environment variables that are set.
+        gpus: whether it sees the machine's GPUs.
+        name: of the container, for engines that name them; "{node_rank}" in it becomes the node's
+            number.
+        options: the user's, for the engine.
+    """
+
+    image: str
+    folder: Path
+    mounts: tuple[Path, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    gpus: bool = False
+    name: str = "reperf"
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Start:
+    """A command in a container, ready to be started.
+
+    Attributes:
+        command: the engine's, then the command itself.
+        variables: environment variables for the engine.
+        srun_options: for Slurm, where its plugin is the engine.
+        clean_up: what removes the container after all of its processes were killed; may be empty.
+    """
+
+    command: list[str]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    srun_options: tuple[str, ...] = ()
+    clean_up: tuple[str, ...] = ()
+
+
+class ContainerEngine(ABC):
+    """What runs images."""
+
+    name: EngineName
+    program: str
+
+    @abstractmethod
+    def start(self, box: Box, command: Sequence[str]) -> Start:
+        """How to run a command in a container."""
+
+    @abstractmethod
+    def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
+        """Get an image out of a registry.
+
+        Args:
+            reference: as `parse_reference` takes it.
+            folder: for an engine that keeps images in files.
+            run: the command that starts programs where the engine is.
+
+        Returns:
+            What to run, and its digest.
+
+        Raises:
+            ReperfError: it cannot be had; ends with the engine's last lines.
+        """
+
+    def version(self, run: Sequence[str] = ()) -> str:
+        """What the engine says of itself.
+
+        Raises:
+            ReperfError: it does not start.
+        """
+        said = do(
+            [*run, self.program, "--version"],
+            trouble=f"{self.program}: does not start",
+            environment=environment_of_engines(),
+        )
+        return next(iter(re.findall(r"\d+(?:\.\d+)+\S*", said)), said.strip()).rstrip(",")
+
+    def local(self, image: Path) -> str:
+        """How the engine names a file or a folder.
+
+        Raises:
+            ReperfError: it does not run such a thing.
+        """
+        return str(image)
+
+    def _unpacked(self, image: Path) -> str:
+        """The name of an unpacked folder, for an engine that runs no files."""
+        if not image.is_dir():
+            raise ReperfError(f"{image}: is a file; allowed with {self.name}: an unpacked folder")
+        return str(image)
+
+    def _here(self, image: Path, made: list[str], trouble: str) -> tuple[str, str]:
+        """Make an image file or folder by a command, and tell its digest."""
+        image.parent.mkdir(parents=True, exist_ok=True)
+        _remove(image)
+        do(made, trouble, environment_of_engines())
+        return str(image), digest_of(image)
+
+
+class Apptainer(ContainerEngine):
+    """Apptainer, and Singularity where its command is called so, too."""
+
+    name = "apptainer"
+    program = "apptainer"
+
+    def start(self, box: Box, command: Sequence[str]) -> Start:
+        binds = [f"--bind={box.folder}", *(f"--bind={path}:{path}:ro" for path in box.mounts)]
+        # It takes HOME from nowhere else, and the user's own folder is not mounted then.
+        home = [f"--home={value}" for name, value in box.variables.items() if name == "HOME"]
+        own = [self.program, "exec", "--cleanenv", *(home or ["--no-home"])]
+        own += ["--nv"] if box.gpus else []
+        own += [*binds, f"--pwd={box.folder}", *box.options, box.image]
+        # Not --env, which takes a comma for the next variable.
+        variables = {
+            f"APPTAINERENV_{name}": value for name, value in box.variables.items() if name != "HOME"
+        }
+        return Start([*own, *command], variables)
+
+    def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
+        image = folder / "image.sif"
+        pull = [*run, self.program, "pull", "--force", str(image), f"docker://{reference}"]
+        local, digest = self._here(image, pull, f"{reference}: cannot be pulled")
+        return local, parse_reference(reference).digest or digest
+
+
+class Podman(ContainerEngine):
+    """Podman; an unpacked folder is run under an overlay, so that it stays as it is."""
+
+    name = "podman"
+    program = "podman"
+    gpus = "--device=nvidia.com/gpu=all"
+
+    def start(self, box: Box, command: Sequence[str]) -> Start:
+        own = [self.program, "run", "--rm", f"--name={box.name}", "--network=host", "--ipc=host"]
+        own += [f"--volume={box.folder}:{box.folder}"]
+        own += [f"--volume={path}:{path}:ro" for path in box.mounts]
+        # By name: the value comes from the engine's own environment.
+        own += [f"--workdir={box.folder}", *(f"--env={name}" for name in box.variables)]
+        # An image's own entry point may print, and wait for a GPU.
+        own += ["--entrypoint=", *([self.gpus] if box.gpus else []), *self._further()]
+        own += box.options
+        whole = [*own, *self._image(box.image), *command]
+        remove = [self.program, "rm", "--force", box.name]
+        guarded = ["sh", "-c", _AND_REMOVE, "sh", box.name, self.program, *whole]
+        return Start(guarded, box.variables, clean_up=tuple(remove))
+
+    def _further(self) -> list[str]:
+        # A label of SELinux would hide the working folder.
+        return ["--security-opt=label=disable"]
+
+    def _image(self, image: str) -> list[str]:
+        return ["--rootfs", f"{image}:O"] if image.startswith("/") else [image]
+
+    def local(self, image: Path) -> str:
+        return self._unpacked(image)
+
+    def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
+        named = parse_reference(reference)
+        asked = named.pullable
+        # What is there already is not pulled again: no registry has an image that was made here.
+        there = f"{self.program} image inspect {asked} >/dev/null 2>&1"
+        pull = f"{there} || {self.program} pull {asked}"
+        environment = environment_of_engines()
+        do([*run, "sh", "-c", pull], f"{reference}: cannot be pulled", environment)
+        template = "{{if .RepoDigests}}{{index .RepoDigests 0}}{{else}}{{.Id}}{{end}}"
+        inspect = [*run, self.program, "image", "inspect", "--format", template, asked]
+        by_digest = do(inspect, f"{reference}: its digest is not known", environment).strip()
+        # By a digest no engine gives anything else, but it may list the image's others first.
+        digest = named.digest or f"sha256:{by_digest.rpartition('sha256:')[2]}"
+        return asked if named.digest else by_digest, digest
+
+
+class Docker(Podman):
+    """Docker, with its daemon."""
+
+    name = "docker"
+    program = "docker"
+    gpus = "--gpus=all"
+
+    def _further(self) -> list[str]:
+        return [f"--user={os.getuid()}:{os.getgid()}", "--ulimit=memlock=-1"]
+
+    def _image(self, image: str) -> list[str]:
+        return [image]
+
+    def local(self, image: Path) -> str:
+        raise ReperfError(f"{image}: Docker runs no files; allowed: a reference, or another engine")
+
+
+class Charliecloud(ContainerEngine):
+    """ch-run, for folders and SquashFS files."""
+
+    name = "charliecloud"
+    program = "ch-run"
+
+    def start(self, box: Box, command: Sequence[str]) -> Start:
+        # What the image's builder wrote down; an image of another origin has no such file.
+        of_image = Path(box.image, "ch", "environment")
+        own = [self.program, "--unset-env=*", f"--set-env=PATH={_USUAL_PATH}"]
+        own += [f"--set-env={of_image}"] if of_image.exists() else []
+        own += ["--env-no-expand"]
+        own += [f"--set-env={name}={value}" for name, value in box.variables.items()]
+        own += [f"--bind={path}" for path in (box.folder, *box.mounts)]
+        own += [f"--cd={box.folder}", *box.options, box.image, "--"]
+        # It asks for nothing else, and does not start without.
+        return Start([*own, *command], {"USER": os.environ.get("USER", "root")})
+
+    def version(self, run: Sequence[str] = ()) -> str:
+        # Its version is on standard error.
+        said = do(
+            [*run, "sh", "-c", "ch-run --version 2>&1"],
+            trouble="ch-run: does not start",
+            environment=environment_of_engines(),
+        )
+        return said.split()[-1]
+
+    def local(self, image: Path) -> str:
+        # ch-run makes no mount points in an image.
+        if image.is_dir():
+            for place in (Path.cwd(), *readable_folders(Path.cwd())):
+                if not place.is_relative_to("/tmp"):
+                    _make_inside(image, place)
+        elif not _is_squashed(image):
+            raise ReperfError(
+                f"{image}: is no SquashFS file; allowed with charliecloud: one, or an unpacked "
+                "folder"
+            )
+        return str(image)
+
+    def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
+        asked, trouble = parse_reference(reference), f"{reference}: cannot be pulled"
+        do([*run, "ch-image", "pull", asked.pullable], trouble, environment_of_engines())
+        image, convert = folder / "image", ["ch-convert", "-i", "ch-image", "-o", "dir"]
+        local, digest = self._here(image, [*run, *convert, asked.pullable, str(image)], trouble)
+        return self.local(Path(local).absolute()), asked.digest or digest
+
+
+class Bubblewrap(ContainerEngine):
+    """bwrap, for unpacked folders."""
+
+    name = "bubblewrap"
+    program = "bwrap"
+
+    def start(self, box: Box, command: Sequence[str]) -> Start:
+        mounts = [(box.folder, "--bind"), *((path, "--ro-bind") for path in box.mounts)]
+        own = [self.program, "--die-with-parent", "--unshare-pid"]
+        # Names of machines are the machine's to tell; without them ranks do not find each other.
+        mounts += [(path, "--ro-bind") for path in map(Path, _NETWORK_FILES) if path.exists()]
+        own += around(Path(box.image), [path for path, _ in mounts])
+        own += ["--dev-bind", "/dev", "/dev", "--proc", "/proc", "--ro-bind", "/sys", "/sys"]
+        for path, option in mounts:
+            own += [option, str(path), str(path)]
+        own += ["--chdir", str(box.folder), "--clearenv", "--setenv", "PATH", _USUAL_PATH]
+        for name, value in box.variables.items():
+            own += ["--setenv", name, value]
+        return Start([*own, *box.options, *command])
+
+    def local(self, image: Path) -> str:
+        return self._unpacked(image)
+
+    def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
+        raise ReperfError(
+            f"{reference}: bubblewrap pulls no images; allowed: an unpacked folder, or another "
+            "engine"
+        )
+
+
+class Pyxis(ContainerEngine):
+    """Slurm's plugin of NVIDIA, over Enroot: srun itself starts the container."""
+
+    name = "pyxis"
+    program = "srun"
+
+    def start(self, box: Box, command: Sequence[str]) -> Start:
+        mounts = [f"{box.folder}:{box.folder}", *(f"{path}:{path}:ro" for path in box.mounts)]
+        options = [
+            f"--container-image={box.image}",
+            f"--container-workdir={box.folder}",
+            f"--container-mounts={','.join(mounts)}",
+            "--no-container-mount-home",
+            "--no-container-entrypoint",
+            # Else the image's own values win.
+            f"--container-env={','.join(box.variables)}",
+        ]
+        return Start(list(command), box.variables, (*options, *box.options))
+
+    def local(self, image: Path) -> str:
+        if not _is_squashed(image):
+            raise ReperfError(f"{image}: is no SquashFS file; allowed with pyxis: one")
+        return str(image)
+
+    def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
+        if not run:
+            raise ReperfError(f"{reference}: pyxis needs a cluster; allowed: another engine")
+        asked = parse_reference(reference)
+        image = (folder / "image.sqsh").absolute()
+        save = [f"--container-image={asked.for_enroot}", f"--container-save={image}", "true"]
+        local, digest = self._here(image, [*run, *save], f"{reference}: cannot be pulled")
+        return local, asked.digest or digest
+
+
+_ENGINES: dict[str, ContainerEngine] = {
+    kind.name: kind() for kind in (Apptainer, Podman, Docker, Charliecloud, Bubblewrap, Pyxis)
+}
+
+
+def engine_called(name: EngineName) -> ContainerEngine:
+    """The engine of that name."""
+    return _ENGINES[name]
+
+
+def engine_here() -> EngineName | None:
+    """The engine that this machine has, the preferred one of several; None if it has none."""
+    alone = (engine for engine in _ENGINES.values() if engine.name != "pyxis")
+    return next((engine.name for engine in alone if shutil.which(engine.program)), None)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Where a registry keeps an image."""
+
+    repository: str
+    tag: str | None
+    digest: str | None
+
+    @property
+    def pullable(self) -> str:
+        """Without the tag where there is a digest: engines take one of them."""
+        last = f"@{self.digest}" if self.digest else f":{self.tag or 'latest'}"
+        return self.repository + last
+
+    @property
+    def for_enroot(self) -> str:
+        """As Enroot writes it: a # between the registry and the image."""
+        registry, slash, rest = self.pullable.partition("/")
+        named = slash and re.search(r"[.:]|^localhost$", registry)
+        return f"{registry}#{rest}" if named else self.pullable
+
+
+def parse_reference(text: str) -> Reference:
+    """Take `registry/image:tag@sha256:...` apart; tag and digest may be missing.
+
+    Raises:
+        ReperfError: it is no such reference.
+    """
+    found = re.fullmatch(
+        r"(?:docker://)?(?P<repository>[a-z0-9][a-z0-9.-]*(?::\d+)?(?:[/#][\w.-]+)*)"
+        r"(?::(?P<tag>[\w][\w.-]*))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?",
+        text,
+    )
+    if found is None:
+        raise ReperfError(
+            f"images: got {text!r}; allowed: registry/image:tag, with @sha256:... or without, or "
+            "the path of a file or folder that exists"
+        )
+    return Reference(found["repository"].replace("#", "/"), found["tag"], found["digest"])
+
+
+def readable_folders(folder: Path) -> tuple[Path, ...]:
+    """What trainers read besides the working folder: their own code, if it lies elsewhere."""
+    code = TRAINERS.parent
+    return () if code.is_relative_to(folder) else (code,)
+
+
+def around(image: Path, mounts: Iterable[Path]) -> list[str]:
+    """bwrap's options that show an image with mount points that it may lack.
+
+    A read-only image has no room for them. So the folders above a mount point that it lacks are
+    made anew, and all else in them is bound from the image.
+    """
+    lacking = [path for path in mounts if not (image / path.relative_to("/")).exists()]
+    above = {parent for path in lacking for parent in path.parents} | {Path("/")}
+    return ["--tmpfs", "/", *_shown(image, Path("/"), above), "--tmpfs", "/tmp"]
+
+
+def _shown(image: Path, folder: Path, above: set[Path]) -> Iterator[str]:
+    """Options for what the image holds in one of the folders that are made anew."""
+    inside = image / folder.relative_to("/")
+    for held in sorted(inside.iterdir()) if inside.is_dir() else ():
+        path = folder / held.name
+        if str(path) in _OF_THE_MACHINE or path in above:
+            continue
+        link = held.is_symlink()
+        yield from ("--symlink" if link else "--ro-bind", str(held.readlink() if link else held))
+        yield str(path)
+    for path in sorted(above):
+        if path.parent == folder and path != folder and str(path) not in _OF_THE_MACHINE:
+            yield from ("--dir", str(path), *_shown(image, path, above))
+
+
+def _is_squashed(image: Path) -> bool:
+    """Whether an image is a SquashFS file."""
+    if image.is_dir():
+        return False
+    with image.open("rb") as stream:
+        return stream.read(len(_SQUASHFS)) == _SQUASHFS
+
+
+def _make_inside(image: Path, place: Path) -> None:
+    """Make an empty folder in an unpacked image."""
+    target = image / place.relative_to("/")
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ReperfError(
+            f"{target}: ch-run needs this empty folder in the image, which cannot be made: "
+            f"{error.strerror}; allowed: an image that has it, or another engine"
+        ) from None
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,216 @@
+"""Builds from container images: the image is pulled once, and what it lacks lies beside it.
+
+The image's own Python starts everything. Where the image lacks a package that a trainer needs, a
+virtual environment over that Python (the overlay) has it.
+"""
+
+import re
+import secrets
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from uv import find_uv_bin
+
+from reperf.builds.build import ImageBuild
+from reperf.builds.built import RECORD, Built
+from reperf.builds.digest import digest_of, fingerprint_of
+from reperf.builds.engines import (
+    Box,
+    ContainerEngine,
+    Start,
+    engine_called,
+    parse_reference,
+    readable_folders,
+)
+from reperf.builds.inside import Contents, start_trainers
+from reperf.builds.starting import variables_inside
+from reperf.builds.steps import do, environment_of_engines
+from reperf.config import Container
+from reperf.errors import ReperfError
+from reperf.training.record import Image
+
+_FIND_PYTHON = """\
+for name in python3 python /opt/conda/bin/python /usr/local/bin/python3; do
+    if command -v $name; then exit 0; fi
+done
+echo 'neither python3 nor python is in it' >&2
+exit 1
+"""
+REQUIREMENT = re.compile(r"(?P<package>[\w.-]+)==\S+(?:\s*;[^#]*)?\s*#\s*(?P<module>\w+)\s*")
+_PATHS = ("/", "./", "../", "~")
+_SUFFIXES = (".sif", ".simg", ".sqfs", ".sqsh", ".squashfs")
+"""Of images in files, which no registry's image has."""
+_LOOK = """\
+import importlib.util, sys
+print(*(name for name in sys.argv[1:] if importlib.util.find_spec(name) is None))
+"""
+
+
+def build_image(build: ImageBuild, run: Sequence[str] = ()) -> None:
+    """Pull a system's image, see what is in it, and add what it lacks.
+
+    Args:
+        run: the command that starts programs where the engine is; empty: on this machine.
+
+    Raises:
+        ReperfError: no engine, an image that is not there, is not the one that its digest names,
+            or lacks Python or the framework; the message ends with the program's last lines.
+    """
+    container, folder = build.container, build.folder
+    engine = engine_called(container.engine)
+    version = engine.version(run)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / RECORD).unlink(missing_ok=True)  # until it is made, it does not count
+    local, digest = _image_of(engine, container, folder, run)
+    opened = _Opened(engine, container, local, tuple(run))
+    opened.do(["sh", "-c", "exit 0"], f"does not start with {engine.program}")
+    python = opened.do(["sh", "-c", _FIND_PYTHON], "has no Python").split()[-1]
+    contents = opened.contents(python, build)
+    if build.overlay.exists():
+        shutil.rmtree(build.overlay)
+    venv = ["-m", "venv", "--system-site-packages", "--without-pip", str(build.overlay)]
+    opened.do([python, *venv], "its Python makes no virtual environment")
+    if lacking := _lacking(build, opened):
+        _install(build, lacking, contents)
+        compiled = [str(build.python), "-m", "compileall", "-q", str(_packages(build, contents))]
+        opened.do(compiled, "its Python cannot compile what was installed beside it")
+    contents = opened.contents(str(build.python), build)
+    start = opened.start([str(build.python)])
+    start_trainers(
+        start.command,
+        build.system,
+        contents,
+        place=container.image,
+        environment=start.variables,
+    )
+    Built(
+        recipe_sha256=build.recipe_digest,
+        built_in=str(folder.resolve()),
+        local_image=local,
+        fingerprint=fingerprint_of(Path(local)) if local.startswith("/") else None,
+        image=Image(
+            reference=container.image,
+            digest=digest,
+            engine=engine.name,
+            engine_version=version,
+        ),
+        **contents.for_record(),
+    ).write(folder)
+
+
+def is_file(image: str) -> bool:
+    """Whether an image is named by a path, and not by a reference into a registry."""
+    path = Path(image)
+    return image.startswith(_PATHS) or path.suffix in _SUFFIXES or path.exists()
+
+
+def check_image(container: Container) -> None:
+    """Refuse an image that cannot be meant, without asking a registry or an engine.
+
+    Raises:
+        ReperfError: names the image, and what is allowed.
+    """
+    if not is_file(container.image):
+        parse_reference(container.image)
+    elif not _file_of(container).exists():
+        raise ReperfError(f"images: {container.image}: no such file or folder")
+
+
+def _file_of(container: Container) -> Path:
+    return Path(container.image).expanduser().absolute()
+
+
+def _image_of(
+    engine: ContainerEngine, container: Container, folder: Path, run: Sequence[str]
+) -> tuple[str, str]:
+    """What the engine is told to run, with an absolute path for a file, and its digest."""
+    check_image(container)
+    if is_file(container.image):
+        image = _file_of(container)
+        return engine.local(image), digest_of(image)
+    local, digest = engine.pull(container.image, folder, run)
+    return str(Path(local).absolute()) if Path(local).exists() else local, digest
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """An image in which commands can be run."""
+
+    engine: ContainerEngine
+    container: Container
+    local: str
+    run: tuple[str, ...]
+
+    def start(self, command: Sequence[str]) -> Start:
+        """How to run a command; its variables are whole."""
+        box = Box(
+            image=self.local,
+            folder=Path.cwd(),
+            mounts=readable_folders(Path.cwd()),
+            variables=variables_inside({}),
+            name=f"reperf-build-{secrets.token_hex(4)}",
+            options=self.container.options,
+        )
+        start = self.engine.start(box, command)
+        return replace(
+            start,
+            command=[*self.run, *start.srun_options, *start.command],
+            variables={**environment_of_engines(), **start.variables},
+        )
+
+    def do(self, command: Sequence[str], trouble: str) -> str:
+        start = self.start(command)
+        return do(start.command, f"{self.container.image}: {trouble}", start.variables)
+
+    def contents(self, python: str, build: ImageBuild) -> Contents:
+        """What one of its Pythons finds; refused if that is not the framework."""
+        start = self.start([python])
+        contents = Contents.of(
+            start.command,
+            build.system.framework,
+            place=f"{self.container.image}: {python}",
+            environment=start.variables,
+        )
+        found = contents.framework
+        # One that needs a driver to be imported may not tell its version, but is there.
+        if found.version is None and not found.lacks_driver:
+            raise ReperfError(
+                f"{self.container.image}: has no {found.name}: {found.import_trouble}"
+            )
+        return contents
+
+
+def _lacking(build: ImageBuild, opened: _Opened) -> list[str]:
+    """The packages of the overlay's list that the image has under no name, as the list says."""
+    wanted = {}
+    for path in build.recipe:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if found := REQUIREMENT.fullmatch(line):
+                wanted.setdefault(found["module"], []).append(line)
+    missing = opened.do([str(build.python), "-c", _LOOK, *wanted], "cannot be looked into")
+    return [line for module in missing.split() for line in wanted[module]]
+
+
+def _install(build: ImageBuild, lines: Sequence[str], contents: Contents) -> None:
+    """Put packages into the overlay from outside, so that the container needs no network."""
+    listed = build.folder / "overlay.txt"
+    listed.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    libc = re.search(r"(\d+)\.(\d+)", contents.libc or "")
+    known = (2, min(40, int(libc[2]))) if libc else (2, 17)
+    wheels = known if known >= (2, 28) else (2, 17)
+    install = [find_uv_bin(), "pip", "install", "--python", sys.executable, "--no-deps"]
+    install += ["--only-binary", ":all:", "--target", str(_packages(build, contents))]
+    install += ["--python-version", contents.python]
+    install += ["--python-platform", f"{contents.machine}-manylinux_{wheels[0]}_{wheels[1]}"]
+    do(
+        [*install, "--requirement", str(listed)],
+        trouble=f"{build.recipe[0].name}: cannot be installed",
+    )
+
+
+def _packages(build: ImageBuild, contents: Contents) -> Path:
+    minor = ".".join(contents.python.split(".")[:2])
+    return build.overlay / "lib" / f"python{minor}" / "site-packages"

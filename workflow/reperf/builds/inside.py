@@ -1,0 +1,121 @@
+"""What a build holds, as its own Python finds it."""
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from reperf.builds.steps import do
+from reperf.errors import ReperfError
+from reperf.systems import ROOT, System
+
+LEAST_PYTHON = (3, 7)
+"""What trainers run on."""
+
+
+class _Found(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Framework(_Found):
+    """How the framework was built."""
+
+    name: str
+    version: str | None = Field(None, description="None: it is not there")
+    cuda: str | None = None
+    nccl: str | None = None
+    architectures: tuple[str, ...] = ()
+    import_trouble: str | None = Field(None, description="why it cannot be imported")
+
+    @property
+    def lacks_driver(self) -> bool:
+        """Whether it cannot be imported only because NVIDIA's driver is not here."""
+        return bool(re.search(r"\blibcuda\.so|libnvidia-ml\.so", self.import_trouble or ""))
+
+
+class Contents(_Found):
+    """The answer of `python -m trainers.inside FRAMEWORK`, see there."""
+
+    python: str
+    os: str | None
+    machine: str
+    libc: str
+    packages: dict[str, str]
+    overlay: dict[str, str]
+    framework: Framework
+
+    @classmethod
+    def of(
+        cls,
+        start: Sequence[str],
+        framework: str,
+        place: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Ask a Python.
+
+        Args:
+            start: the command that starts it.
+            place: which Python that is, for messages.
+            environment: of that command; left out, as `do` sets it.
+
+        Raises:
+            ReperfError: it does not start, or is too old.
+        """
+        trouble = f"{place} does not start"
+        version = do(
+            [*start, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+            trouble=trouble,
+            environment=environment,
+        ).split()[-1]
+        if tuple(map(int, version.split("."))) < LEAST_PYTHON:
+            raise ReperfError(f"{place} is {version}; allowed: 3.7 or later")
+        answer = do([*start, "-m", "trainers.inside", framework], trouble, environment)
+        try:
+            return cls.model_validate(json.loads(answer.splitlines()[-1]))
+        except (ValueError, LookupError, ValidationError):
+            raise ReperfError(
+                f"{place} does not say what is there: got {answer[-200:]!r}"
+            ) from None
+
+    def for_record(self) -> dict[str, Any]:
+        """The fields of reperf.training.record.Environment."""
+        return {
+            "python": self.python,
+            "packages": self.packages,
+            "overlay": self.overlay,
+            "system": self.os,
+            "framework": self.framework.version,
+            "cuda": self.framework.cuda,
+            "nccl": self.framework.nccl,
+            "architectures": self.framework.architectures,
+        }
+
+
+def start_trainers(
+    start: Sequence[str],
+    system: System,
+    contents: Contents,
+    *,
+    place: str,
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Start each of a system's programs once, as far as this machine allows.
+
+    Where the framework needs a driver to be imported and this machine has none, the first run
+    or `reperf doctor` is the first to start them.
+
+    Raises:
+        ReperfError: the framework cannot be imported, or a program does not start.
+    """
+    if contents.framework.lacks_driver:
+        return
+    for program in system.programs:
+        do(
+            [*start, os.path.relpath(program), "--help"],
+            trouble=f"{program.relative_to(ROOT)}: does not start in {place}",
+            environment=environment,
+        )

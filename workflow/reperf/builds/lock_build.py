@@ -1,0 +1,77 @@
+"""Builds from locks: an environment is a folder with a Python and the lock's packages.
+
+Its programs name the folder and the Python that it was built with, so it can be neither moved nor
+copied. Rebuilding is quick, because uv links packages from its cache.
+"""
+
+import os
+
+from uv import find_uv_bin
+
+from reperf.builds.build import LockBuild
+from reperf.builds.built import Built
+from reperf.builds.inside import Contents, start_trainers
+from reperf.builds.steps import do, uv_settings
+from reperf.errors import ReperfError
+from reperf.files import sha256
+from reperf.systems import ENVIRONMENTS
+
+
+def build_lock(build: LockBuild) -> None:
+    """Build an environment from scratch.
+
+    The system's packages and all that they need are installed in the versions that the lock
+    names. The lock only constrains: what a platform does not need, such as CUDA's libraries beside
+    a CPU build of torch, is not installed. uv's settings in the system's folder say how to build a
+    package that uv has to compile; uv keeps it for the next time.
+
+    Raises:
+        ReperfError: something cannot be found, installed or imported; the message says what, and
+            ends with uv's or the program's last lines.
+    """
+    folder, lock = build.folder, build.lock.relative_to(ENVIRONMENTS.parent)
+    # Launchers name their interpreter by its path, which must outlive a link to the folder.
+    home = folder.resolve()
+    python = str(home / build.python.relative_to(folder))
+    version, uv = build.settings.python, find_uv_bin()
+    do(
+        [uv, "venv", "--clear", "--force", "--no-project", "--python", version, str(home)],
+        trouble=f"{folder}: Python {version} is neither installed nor can it be fetched",
+    )
+    # Compiled once, here, rather than by every rank of every run where no bytecode is kept.
+    install = [uv, "pip", "install", "--compile-bytecode", "--python", python]
+    install += _settings_of(build)
+    # What pip is told to look at first may hold a build of the framework for CPUs.
+    settings = uv_settings(links_of_pip=build.device == "cpu")
+    # uv's settings may name programs of ours.
+    ours = build.system.host.folder.resolve() / "compile"
+    programs = os.pathsep.join((os.environ.get("PATH", os.defpath), str(ours)))
+    do(
+        [*install, *build.settings.packages],
+        trouble=f"{lock}: cannot be installed",
+        environment={**os.environ, **settings, "PATH": programs},
+    )
+    if build.device == "cuda":
+        linked = [python, "-m", "trainers.link", build.system.framework]
+        do(linked, trouble=f"{folder}: CUDA's libraries cannot be linked for the framework")
+    contents = Contents.of([python], build.system.framework, place=f"{folder}: its Python")
+    if build.device == "cuda" and contents.framework.cuda is None:
+        raise ReperfError(
+            f"{lock}: {build.system.framework} {contents.framework.version} is a build for CPUs; "
+            "allowed: one for CUDA: is another package index or wheel preferred here?"
+        )
+    start_trainers([python], build.system, contents, place=str(folder))
+    Built(
+        recipe_sha256=build.recipe_digest,
+        built_in=str(home),
+        lock=str(lock),
+        lock_sha256=sha256(build.lock),
+        **contents.for_record(),
+    ).write(folder)
+
+
+def _settings_of(build: LockBuild) -> list[str]:
+    """uv's options: the lock fixes what is installed and what compiles packages."""
+    lock, *settings = map(str, build.recipe)
+    options = ["--constraint", lock, "--build-constraint", lock]
+    return options + [part for path in settings for part in ("--config-file", path)]

@@ -1,0 +1,90 @@
+"""The steps of making a build: commands that must succeed, and what to say if one does not."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from reperf.errors import ReperfError
+from reperf.programs import answer_of
+from reperf.systems import TRAINERS
+
+_EXACT = re.compile(r"[A-Za-z0-9][\w.-]*==[\w.!+-]*\w")
+_TAIL_LINES = 6
+
+
+def do(command: Sequence[str], trouble: str, environment: Mapping[str, str] | None = None) -> str:
+    """Run a command and return its output; its messages go to this process's standard error.
+
+    Args:
+        trouble: what to say if it fails.
+        environment: its environment variables; left out, those that uv and a trainer need here.
+
+    Raises:
+        ReperfError: it failed; the message is `trouble`, the package at fault if one is named, and
+            the last lines.
+    """
+    if environment is None:
+        environment = {**os.environ, "PYTHONPATH": str(TRAINERS.parent), **uv_settings()}
+    try:
+        answer = subprocess.run(
+            command,
+            check=False,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
+    except OSError as error:
+        raise ReperfError(f"{trouble}: {command[0]}: {error.strerror}") from None
+    sys.stderr.write(answer.stderr)
+    if answer.returncode == 0:
+        return answer.stdout
+    lines = (answer.stdout + answer.stderr).strip().splitlines() or [f"exit {answer.returncode}"]
+    package = next((found[0] for line in lines if (found := _EXACT.search(line))), None)
+    tail = " | ".join(line.strip() for line in lines[-_TAIL_LINES:])
+    raise ReperfError(f"{trouble}{f' ({package})' if package else ''}: {tail}")
+
+
+def environment_of_engines() -> dict[str, str]:
+    """The environment variables of container engines: reperf's own Python is none of theirs.
+
+    Some are Python programs that ask for `python3`, and need packages of the machine's.
+    """
+    own = str(Path(sys.executable).parent)
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    others = os.pathsep.join(folder for folder in folders if folder != own)
+    left = {"PATH": others, "USER": os.environ.get("USER", "root")}  # without USER ch-run stops
+    return {**os.environ, **left}
+
+
+@cache
+def uv_settings(links_of_pip: bool = True) -> dict[str, str]:
+    """What uv must be told about this machine, because it does not look where pip does.
+
+    Args:
+        links_of_pip: whether to look for wheels where pip is set to.
+    """
+    settings = {}
+    if links_of_pip and (links := _find_links_of_pip()):
+        settings["UV_FIND_LINKS"] = ",".join(links)
+    # pyenv's commands work only for the chosen versions, and uv stops at one that does not.
+    if versions := answer_of(["pyenv", "versions", "--bare"]):
+        settings["PYENV_VERSION"] = ":".join(versions.split())
+    return settings
+
+
+def _find_links_of_pip() -> list[str]:
+    """Where uv is set to look for wheels, and where pip is."""
+    settings = answer_of([sys.executable, "-m", "pip", "config", "list"]) or ""
+    links = os.environ.get("UV_FIND_LINKS", "").split(",")
+    for line in settings.splitlines():
+        key, _, value = line.partition("=")
+        if key.endswith(".find-links"):
+            links += ast.literal_eval(value).split()
+    return list(dict.fromkeys(filter(None, links)))

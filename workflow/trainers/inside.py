@@ -1,0 +1,152 @@
+"""What an environment or a container image holds, as one line of JSON, asked from inside.
+
+    python -m trainers.inside torch
+
+Its Python, packages and operating system, and how its framework was built. It needs nothing beside
+the standard library, and no GPU: what a framework is, is known even where it cannot be imported.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+from importlib import import_module
+
+try:
+    from importlib.metadata import distributions
+except ImportError:  # Python 3.7
+    distributions = None
+
+from trainers.contract.architecture import shared
+from trainers.contract.build import Build, folder_of, said_by
+from trainers.contract.elf import Unreadable
+from trainers.contract.fatbin import architectures
+
+FRAMEWORKS = ("mxnet", "oneflow", "paddle", "tensorflow", "torch")
+
+
+def inside(framework):
+    """What is here.
+
+    Args:
+        framework: the package that is imported; how one of FRAMEWORKS was built is known, too.
+
+    Returns:
+        python, executable, os, machine, libc; packages, name -> version, and overlay, those of them
+        that a virtual environment adds to what lies beneath it; framework, with its name, version,
+        cuda and nccl, the versions that it was built for, which are None in a build for CPUs,
+        architectures, as in trainers.contract.fatbin, for which all that trains holds code, and
+        import_trouble, the last line of what an import said if it failed.
+    """
+    packages, overlay = _packages()
+    return {
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "os": _os_release().get("PRETTY_NAME"),
+        "machine": platform.machine(),
+        "libc": " ".join(platform.libc_ver()),
+        "packages": packages,
+        "overlay": overlay,
+        "framework": _framework(framework, packages),
+    }
+
+
+def _framework(name, packages):
+    version, trouble = said_by("import {0}; print({0}.__version__)".format(name))
+    folder = folder_of(name)
+    if folder is None:
+        return {"name": name, "import_trouble": trouble}
+    build = Build((name.replace("_", "-"),))
+    if name in FRAMEWORKS:
+        build = import_module("trainers.frameworks.{}.build".format(name)).build_of(folder)
+    holds, apart = _architectures(build)
+    installed = (packages[one] for one in build.distributions if one in packages)
+    return {
+        "name": name,
+        "version": version or next(installed, None),
+        "cuda": build.cuda,
+        "nccl": build.nccl,
+        "architectures": holds,
+        "import_trouble": apart or trouble,
+    }
+
+
+def _architectures(build):
+    """Those for which the framework holds code, and so do the libraries that train beside it.
+
+    Returns:
+        Their names; none, so not known, where a library's code has a layout that is new to us.
+        And why it runs on no GPU, if it has code for some, but not for those that another has.
+    """
+    try:
+        common = architectures(*build.libraries)
+        for path in build.beside:
+            others = architectures(path)
+            both = shared(common, others) if others else common
+            if common and not both:
+                codes = ", ".join(common), os.path.basename(path), ", ".join(others)
+                return common, "it holds code for {}; {} beside it for {}".format(*codes)
+            common = both
+    except Unreadable as error:
+        print("its architectures are not known: {}".format(error), file=sys.stderr)
+        return [], None
+    return common, None
+
+
+def _packages():
+    """The packages that can be imported, and those that only a virtual environment has."""
+    packages, overlay = {}, {}
+    # reperf itself lies beside the trainers, where PYTHONPATH points, and is none of the build's.
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    for name, version, place in _installed():
+        if os.path.realpath(place) == os.path.realpath(own):
+            continue
+        key = name.lower().replace("_", "-").replace(".", "-")
+        if key not in packages:  # the first that is found is the one that is imported
+            packages[key] = version
+            if _adds_to_what_is_beneath() and _is_within(sys.prefix, place):
+                overlay[key] = version
+    return packages, overlay
+
+
+def _installed():
+    """The name, the version and the place of each package, in the order of imports."""
+    if distributions is None:
+        working_set = import_module("pkg_resources").working_set
+        return [(one.project_name, one.version, one.location) for one in working_set]
+    found = [(one.metadata["Name"], one.version, one.locate_file("")) for one in distributions()]
+    return [(name, version, str(place)) for name, version, place in found if name]
+
+
+def _adds_to_what_is_beneath():
+    """Whether this Python is of a virtual environment that sees the packages beneath it, too."""
+    try:
+        with open(os.path.join(sys.prefix, "pyvenv.cfg")) as stream:
+            lines = [line.replace(" ", "").strip().lower() for line in stream]
+    except OSError:
+        return False
+    return "include-system-site-packages=true" in lines
+
+
+def _is_within(folder, place):
+    return os.path.realpath(place).startswith(os.path.realpath(folder) + os.sep)
+
+
+def _os_release():
+    try:
+        with open("/etc/os-release") as stream:
+            pairs = (line.rstrip().split("=", 1) for line in stream if "=" in line)
+            return {key: value.strip("\"'") for key, value in pairs}
+    except OSError:
+        return {}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("framework", help="the package that is imported")
+    print(json.dumps(inside(parser.parse_args().framework), sort_keys=True))
+
+
+if __name__ == "__main__":
+    main()
