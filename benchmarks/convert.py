@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 from statistics import median
 
-from reperf.data.convert import convert
-from reperf.data.embedded import make_images
-from reperf.data.formats import FORMATS
+from reperf.data.images.convert_images import convert
+from reperf.data.images.embedded_images import make_images
+from reperf.data.images.formats import FORMATS
 
 PARTS = 8
 CONCATENATE = """find "$0" -name '*.JPEG' -print0 | xargs -0 cat > "$1" """

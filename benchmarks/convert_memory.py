@@ -12,12 +12,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from reperf.data.embedded import make_images
+from reperf.data.images.embedded_images import make_images
 
 CONVERT = """
 import resource, sys
 from pathlib import Path
-from reperf.data.convert import convert
+from reperf.data.images.convert_images import convert
 convert(Path(sys.argv[1]), Path(sys.argv[2]), "tfrecord", parts=32, workers=2, seed=1)
 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
     print(resource.getrusage(who).ru_maxrss)

@@ -41,7 +41,7 @@ def batches(flags, rank, world_size):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory() as folder:
-        launcher = [sys.executable, "-m", "oneflow.distributed.launch"]
+        launcher = [sys.executable, "-m", "trainers.launchers.oneflow"]
         launcher += [f"--nproc_per_node={{world_size}}", f"--master_port={{port}}"]
         script = [{str(Path(__file__).with_name("oneflow_ranks.py"))!r}]
         script += [folder, "8", json.dumps(vars(flags))]

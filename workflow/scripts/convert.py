@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reperf.building.script import script
-from reperf.data.convert import convert
+from reperf.data.images.convert_images import convert
 
 with script(snakemake.log[0]):
     convert(

@@ -140,3 +140,38 @@ def read_part(path: Path, format_name: str) -> list[tuple[int, bytes]]:
         return [(one["class/label"], one["encoded"]) for one in map(ofrecord, ofrecords(content))]
     found = (image_record(record) for _, record in recordio(content))
     return [(int(label), data) for label, _, data in found]
+
+
+def lists(message: bytes, format_name: str) -> dict[str, list]:
+    """The packed lists of a record by their keys, in the order in which they are written."""
+    if format_name == "tfrecord":
+        ((_, message),) = fields(message)
+    found = {}
+    for _, entry in fields(message):
+        (_, key), (_, feature) = fields(entry)
+        ((kind, one_list),) = fields(feature)
+        ((_, packed),) = fields(one_list)
+        if kind == 2:
+            found[key.decode()] = list(struct.unpack(f"<{len(packed) // 4}f", packed))
+        else:
+            assert kind == {"tfrecord": 3, "ofrecord": 4}[format_name]
+            found[key.decode()] = _integers(packed)
+    return found
+
+
+def _integers(packed: bytes) -> list[int]:
+    found, at = [], 0
+    while at < len(packed):
+        number, at = varint(packed, at)
+        found.append(number)
+    return found
+
+
+def read_lists(folder: Path, format_name: str) -> list[dict[str, list]]:
+    """The lists of all records of a folder's parts."""
+    split = {"tfrecord": tfrecords, "ofrecord": ofrecords}[format_name]
+    return [
+        lists(message, format_name)
+        for path in sorted(folder.glob("part-?????"))
+        for message in split(path.read_bytes())
+    ]

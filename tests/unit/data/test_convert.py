@@ -9,9 +9,9 @@ import record_readers
 from pictures import encoded, jpeg, make_set, picture
 from PIL import Image
 from reperf.data import RECORD_FORMATS
-from reperf.data.convert import convert
-from reperf.data.formats import FORMATS
-from reperf.data.manifest import Manifest
+from reperf.data.images.convert_images import convert
+from reperf.data.images.formats import FORMATS
+from reperf.data.images.image_manifest import Manifest
 from reperf.errors import ReperfError
 
 formats = pytest.mark.parametrize("format_name", FORMATS)

@@ -3,8 +3,8 @@ from statistics import mean
 
 import pytest
 from PIL import Image
-from reperf.data.embedded import make_images
-from reperf.data.jpeg import read_frame
+from reperf.data.images.embedded_images import make_images
+from reperf.data.images.jpeg import read_frame
 
 
 @pytest.fixture(scope="module")

@@ -12,15 +12,15 @@ import psutil
 import pytest
 import record_readers
 from pictures import make_set
-from reperf.data.convert import convert
+from reperf.data.images.convert_images import convert
 from reperf.errors import ReperfError
 
 CONVERT = """
 import sys
 from pathlib import Path
-from reperf.data.convert import convert
+from reperf.data.images.convert_images import convert
 from reperf.errors import ReperfError
-from reperf.data import convert as conversion
+from reperf.data.images import convert_images as conversion
 images, output, format_name, *held = sys.argv[1:]
 read_image = conversion.read_image
 def read_or_wait(path, *rest):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pictures import encoded, jpeg, picture
 from PIL import Image
-from reperf.data.jpeg import as_rgb_jpeg, read_frame
+from reperf.data.images.jpeg import as_rgb_jpeg, read_frame
 
 KINDS = {
     "baseline": jpeg(),

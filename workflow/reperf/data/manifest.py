@@ -1,45 +1,33 @@
-"""manifest.json: what lies in a folder of record parts."""
+"""manifest.json: what lies in a folder of record parts, whatever they hold."""
 
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from reperf.files import whole_file
 
 
-class Part(BaseModel):
+class AnyPart(BaseModel):
     """One record file.
 
     Its checksum is CRC-32C, which every processor computes as fast as it reads. With SHA-256 a
-    conversion takes half as long again, and longer on processors without instructions for it.
+    conversion of images takes half as long again, and longer on processors without instructions
+    for it.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     name: str
-    images: int
     bytes: int
     crc32c: str = Field(pattern="^[0-9a-f]{8}$")
 
 
-class Manifest(BaseModel):
+class AnyManifest(BaseModel):
     """A converted data set. It is written last: once it is there, every part is whole."""
 
     model_config = ConfigDict(extra="forbid")
-
-    manifest_version: Literal[1] = 1
-    format: str
-    source: str = Field(description="the folder of the images")
-    seed: int = Field(description="of the shuffle")
-    images: int
-    bytes: int = Field(description="of all parts, without the files beside them")
-    classes: list[str] = Field(description="synsets in label order")
-    images_per_class: list[int] = Field(description="in label order")
-    reencoded: list[str] = Field(description="images that became RGB JPEGs, by path under train/")
-    ignored: int = Field(description="files among the images without a JPEG's name")
-    parts: list[Part]
 
     def write(self, path: Path) -> None:
         """Write the manifest as indented JSON, whole or not at all."""
@@ -47,15 +35,11 @@ class Manifest(BaseModel):
             json.dump(self.model_dump(mode="json"), stream, indent=1, ensure_ascii=False)
             stream.write("\n")
 
-    def is_of(self, images: Path, parts: int, seed: int) -> bool:
-        """Whether the set was made from this folder, into so many parts, by this seed."""
-        return (self.source, len(self.parts), self.seed) == (str(images), parts, seed)
-
     @classmethod
-    def read(cls, path: Path | str) -> "Manifest":
+    def read(cls, path: Path | str) -> Self:
         """Read a manifest.
 
         Raises:
-            pydantic.ValidationError: the file is not a manifest.
+            pydantic.ValidationError: the file is no manifest of this kind.
         """
         return cls.model_validate_json(Path(path).read_bytes())

@@ -1,40 +1,14 @@
-"""OFRecord: OneFlow's records with the keys that its ImageNet conversion writes.
+"""OFRecord's framing, whatever the messages hold.
 
 A record is the message's length (8 bytes, little-endian) and the message; there is no checksum.
-Readers need `encoded` and `class/label`. The text and the boxes that OneFlow's own tool takes from
-other files are left out.
 
-Sources: oneflow/core/record/record.proto (fields),
-https://docs.oneflow.org/en/v0.4.0/extended_topics/ofrecord.html (framing),
-OneFlow-Benchmark's imagenet_ofrecord.py (keys; its labels count from 0).
+Source: https://docs.oneflow.org/en/v0.4.0/extended_topics/ofrecord.html.
 """
 
 from struct import pack
 
-from reperf.data.framing import Format
-from reperf.data.image import Image
-from reperf.data.protobuf import bytes_entry, bytes_entry_head, integer_entry
 
-INT32_LIST = 4
-
-
-def frame(image: Image) -> list[bytes]:
-    """The pieces of an image's record. Labels count from 0."""
-    before = (
-        integer_entry(b"channels", INT32_LIST, 3)
-        + integer_entry(b"class/label", INT32_LIST, image.label)
-        + bytes_entry(b"class/synset", image.synset.encode())
-        + bytes_entry(b"colorspace", b"RGB")
-        + bytes_entry(b"data_id", str(image.index).encode())
-        + bytes_entry_head(b"encoded", len(image.data))
-    )
-    after = (
-        bytes_entry(b"filename", image.name.encode())
-        + bytes_entry(b"format", b"JPEG")
-        + integer_entry(b"height", INT32_LIST, image.height)
-        + integer_entry(b"width", INT32_LIST, image.width)
-    )
-    return [pack("<q", len(before) + len(image.data) + len(after)) + before, image.data, after]
-
-
-OFRECORD = Format(frame)
+def framed(*pieces: bytes) -> list[bytes]:
+    """The pieces of the record of a message, which is given in pieces."""
+    first, *others = pieces
+    return [pack("<q", sum(map(len, pieces))) + first, *others]

@@ -18,7 +18,8 @@ from typing import TypeVar
 from reperf.errors import ReperfError
 
 Result = TypeVar("Result")
-Tick = Callable[[], None]
+Tick = Callable[..., None]
+"""Called with the number of items done since the last call; left out, one."""
 
 
 class _Unwanted(BaseException):
@@ -34,7 +35,8 @@ def run_parts(
     or when this process is killed, the workers end at their next tick.
 
     Args:
-        work: called with a part, and with a function to call after each of the part's items.
+        work: called with a part, and with a function to call after each of the part's items,
+            or after several with their number.
         watch: called a few times a second with the number of items done.
 
     Raises:
@@ -77,8 +79,8 @@ def run_parts(
     return [results[part] for part in range(parts)]
 
 
-def _tick(shared: memoryview, worker: int, parent: int) -> None:
-    shared[worker] += 1
+def _tick(shared: memoryview, worker: int, parent: int, items: int = 1) -> None:
+    shared[worker] += items
     if shared[-1] or os.getppid() != parent:
         raise _Unwanted
 

@@ -1,13 +1,16 @@
 """As much of Protocol Buffers' wire format as maps of features need.
 
 TensorFlow's Example and OneFlow's OFRecord are both a `map<string, Feature>` whose features are
-lists of bytes or integers. Entries are written in the order of their keys, which is what Protocol
-Buffers calls deterministic serialisation.
+lists of bytes, integers or floats. Entries are written in the order of their keys, which is what
+Protocol Buffers calls deterministic serialisation.
 
 Source: https://protobuf.dev/programming-guides/encoding/
 """
 
 from functools import lru_cache
+
+BYTES_LIST = 1
+"""Its field number in Feature."""
 
 # Sizes, classes and formats repeat from image to image: a few thousand of their entries are kept.
 remembered = lru_cache(maxsize=1 << 12)
@@ -36,14 +39,18 @@ def field_head(number: int, size: int) -> bytes:
 @remembered
 def bytes_entry(key: bytes, content: bytes) -> bytes:
     """A map's entry that holds a bytes_list (field 1 of Feature) of one value."""
-    return bytes_entry_head(key, len(content)) + content
+    return entry_head(key, BYTES_LIST, len(content)) + content
 
 
-def bytes_entry_head(key: bytes, size: int) -> bytes:
-    """What precedes the `size` bytes of content that end a bytes_entry."""
+def entry_head(key: bytes, kind: int, size: int) -> bytes:
+    """What precedes the `size` bytes that end a map's entry: one value, or a packed list.
+
+    Args:
+        kind: the list's field number in Feature.
+    """
     value = field_head(1, size)
-    bytes_list = field_head(1, len(value) + size) + value
-    feature = field(1, key) + field_head(2, len(bytes_list) + size) + bytes_list
+    one_list = field_head(kind, len(value) + size) + value
+    feature = field(1, key) + field_head(2, len(one_list) + size) + one_list
     return field_head(1, len(feature) + size) + feature
 
 
@@ -54,4 +61,5 @@ def integer_entry(key: bytes, kind: int, number: int) -> bytes:
     Args:
         kind: the list's field number in Feature.
     """
-    return field(1, field(1, key) + field(2, field(kind, field(1, varint(number)))))
+    content = varint(number)
+    return entry_head(key, kind, len(content)) + content

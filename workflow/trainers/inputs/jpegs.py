@@ -90,7 +90,7 @@ def batches(flags, rank, world_size, new_batch=None, start_thread=None):
         draws = np.random.default_rng((flags.seed, rank, number)).random((len(indexes), DRAWS))
         images, labels = (new_batch or new_arrays)()
         rows, classes = np.asarray(images), np.asarray(labels)
-        for row, (index, drawn) in enumerate(zip(indexes, draws.tolist())):  # noqa: B905
+        for row, (index, drawn) in enumerate(zip(indexes, draws.tolist())):
             jpeg, classes[row] = source.read(index)
             try:
                 random_crop(jpeg, drawn, rows[row])
@@ -150,9 +150,10 @@ def random_crop(jpeg, drawn, out):
             min_factor=2,
         )
     except ValueError:  # ImageNet holds a few CMYK JPEGs and a PNG
-        image = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR_RGB)
+        image = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
         if image is None:
             raise ValueError("does not decode") from None
+        image = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
         height, width, _ = image.shape
         y, x, h, w = _random_part(height, width, drawn)
     scale = image.shape[0] / height

@@ -1,6 +1,9 @@
 """The parts in which a converted data set lies, dealt out to ranks."""
 
+import mmap
 from pathlib import Path
+
+import numpy as np
 
 from trainers.contract.steplog import Refused
 
@@ -17,3 +20,61 @@ def even_parts(folder, world_size):
             f"{folder}: {len(parts)} parts for {world_size} ranks; allowed: a multiple of them"
         )
     return parts
+
+
+def neighbouring_parts(folder, rank, world_size):
+    """A rank's share of the parts of a data set: as OneFlow's reader deals them out.
+
+    Raises:
+        Refused: as even_parts.
+    """
+    parts = even_parts(folder, world_size)
+    share = len(parts) // world_size
+    return parts[rank * share : (rank + 1) * share]
+
+
+def open_part(path):
+    """A part of TFRecords, as a memoryview, and where its records lie: their offsets and sizes.
+
+    Beside `part-00000` is `part-00000.idx`, with a line "offset size" for each record; where it is
+    missing, the records are walked through.
+
+    Returns:
+        The bytes, and an int64 array [records, 2].
+
+    Raises:
+        Refused: the part ends before its index or inside a record, or is empty.
+    """
+    if not path.stat().st_size:
+        raise Refused("%s: an empty part; allowed: TFRecords" % path)
+    with path.open("rb") as stream:
+        content = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+    index = path.with_name(path.name + ".idx")
+    if not index.exists():
+        return content, _walked(content, path)
+    # Millions of lines: as Python's numbers they would take several times the memory.
+    places = np.fromfile(str(index), np.int64, sep=" ")
+    if len(places) % 2:
+        raise Refused("%s: %d numbers; allowed: lines of offset and size" % (index, len(places)))
+    places = places.reshape(-1, 2)
+    if places.sum(axis=1).max(initial=0) > len(content):
+        raise Refused(f"{path}: ends before its index; allowed: a whole part")
+    return content, places
+
+
+def _walked(content, path):
+    places, at = [], 0
+    while at < len(content):
+        before = content[at : at + BEFORE]
+        size = AROUND + int.from_bytes(before[:8], "little")
+        if len(before) < BEFORE or at + size > len(content):
+            raise Refused(f"{path}: ends inside a record; allowed: a whole part of TFRecords")
+        places.append((at, size))
+        at += size
+    return np.array(places, np.int64)
+
+
+AROUND = 16
+"""Bytes around a TFRecord's message: its length (8), and the checksums of both (4 each)."""
+BEFORE = 12
+"""Of them, those before the message."""

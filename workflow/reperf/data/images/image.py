@@ -4,7 +4,7 @@ import os
 import stat
 from typing import NamedTuple
 
-from reperf.data.jpeg import PNG_SIGNATURE, as_rgb_jpeg, read_frame
+from reperf.data.images.jpeg import PNG_SIGNATURE, as_rgb_jpeg, read_frame
 from reperf.errors import ReperfError
 
 LARGEST_FILE = 1 << 27

@@ -15,9 +15,8 @@ from struct import pack
 
 import numpy as np
 
-from reperf.data.framing import Format
-from reperf.data.image import Image
-from reperf.data.manifest import Part
+from reperf.data.framing import Format, Written
+from reperf.data.images.image import Image
 from reperf.files import whole_file
 
 MAGIC = 0xCED7230A
@@ -67,7 +66,7 @@ def list_line(image: Image, _: int, __: int) -> str:
     return f"{image.index}\t{image.label:f}\t{image.synset}/{image.name}\n"
 
 
-def join_indices(folder: Path, parts: Sequence[Part]) -> None:
+def join_indices(folder: Path, parts: Sequence[Written]) -> None:
     """Write all.idx: where the records begin in all parts, concatenated.
 
     Readers of many parts take one index: MXNet's ImageRecordIter and DALI's readers.mxnet.

@@ -1,18 +1,17 @@
 """Convert a folder of images to record parts: the one call behind the rule."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from reperf.data.bar import progress
-from reperf.data.formats import FORMATS
-from reperf.data.framing import Format
-from reperf.data.image import read_image
-from reperf.data.listing import Listing
-from reperf.data.manifest import Manifest, Part
+from reperf.data.framing import Format, Written
+from reperf.data.images.formats import FORMATS
+from reperf.data.images.image import Image, read_image
+from reperf.data.images.image_manifest import Manifest, Part
+from reperf.data.images.listing import Listing
 from reperf.data.parallel import Tick, run_parts
-from reperf.data.part import new_part
+from reperf.data.part import all_or_nothing, new_part
 from reperf.errors import ReperfError
 
 
@@ -44,7 +43,7 @@ def convert(
             "allowed: at least one image per part"
         )
     conversion = _Conversion(listing, listing.shuffled(seed), FORMATS[format_name], output, parts)
-    with _all_or_nothing(output):
+    with all_or_nothing(output):
         with progress(f"images to {format_name}", len(listing)) as watch:
             written = run_parts(conversion.write_part, parts, workers, watch)
         record_parts = [part for part, _ in written]
@@ -59,28 +58,13 @@ def convert(
             images_per_class=listing.images_per_class(),
             reencoded=sorted(name for _, reencoded in written for name in reencoded),
             ignored=listing.ignored,
-            parts=record_parts,
+            parts=[
+                Part(name=part.name, images=part.records, bytes=part.bytes, crc32c=part.crc32c)
+                for part in record_parts
+            ],
         )
         manifest.write(output / "manifest.json")
     return manifest
-
-
-@contextmanager
-def _all_or_nothing(output: Path) -> Iterator[None]:
-    """Remove an earlier conversion from a folder, and this one if it fails."""
-    _clear(output)
-    try:
-        yield
-    except BaseException:
-        _clear(output)
-        raise
-
-
-def _clear(output: Path) -> None:
-    # The manifest goes first: as long as it is there, all parts are whole.
-    for pattern in ("manifest.json", "all.idx", "part-*", ".*.partial"):
-        for path in output.glob(pattern):
-            path.unlink()
 
 
 @dataclass(frozen=True)
@@ -89,11 +73,11 @@ class _Conversion:
 
     listing: Listing
     order: Sequence[int]
-    format: Format
+    format: Format[Image]
     output: Path
     parts: int
 
-    def write_part(self, part: int, tick: Tick) -> tuple[Part, list[str]]:
+    def write_part(self, part: int, tick: Tick) -> tuple[Written, list[str]]:
         """Write a part; return its summary and the names of its images that were encoded again."""
         first, end = (len(self.order) * edge // self.parts for edge in (part, part + 1))
         reencoded = []

@@ -1,0 +1,1 @@
+"""Images on their way into records: the embedded set, the checks, the three formats."""

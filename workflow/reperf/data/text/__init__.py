@@ -1,0 +1,1 @@
+"""Text on its way into records: documents, WordPiece, pairs of sentences, masks."""

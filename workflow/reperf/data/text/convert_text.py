@@ -1,0 +1,146 @@
+"""Convert text to record parts: the one call behind the rule."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from reperf.data.bar import progress
+from reperf.data.framing import Written
+from reperf.data.parallel import Tick, run_parts
+from reperf.data.part import all_or_nothing, new_part
+from reperf.data.text.corpus import Corpus
+from reperf.data.text.records import FORMATS, TextFormat
+from reperf.data.text.sequences import Marks, Sequences, Tokens, make_sequences
+from reperf.data.text.settings import TextSettings
+from reperf.data.text.text_manifest import TextManifest, TextPart
+from reperf.data.text.vocab_file import END, MASK, START, read_vocabulary
+from reperf.data.text.vocabulary import train_vocabulary
+from reperf.data.text.wordpiece import WordPieces
+from reperf.errors import ReperfError
+from reperf.files import sha256, whole_file
+
+
+def convert(
+    settings: TextSettings, output: Path, format_name: str, *, workers: int
+) -> TextManifest:
+    """Convert text to records: part-00000 and so on, the files beside them, manifest.json.
+
+    The text is cut into chunks of whole documents, some megabyte each, which are dealt out to the
+    parts in turn; the sequences of a chunk are in a random order. The bytes depend on the text, the
+    vocabulary and the settings, not on the number of workers. What an earlier conversion left in
+    the folder is removed. The vocabulary lies there, too, as vocab.txt.
+
+    Args:
+        settings: the text, its vocabulary, and how it is converted.
+        output: the folder of the parts.
+        format_name: one of TEXT_FORMATS.
+        workers: number of processes.
+
+    Raises:
+        ReperfError: the vocabulary or the text is refused, there are too few documents for the
+            parts, or a file cannot be written.
+    """
+    corpus = Corpus(Path(settings.text))
+    chunks = corpus.chunks(settings.parts)
+    vocabulary, digest = _vocabulary(settings, corpus)
+    conversion = _Conversion(settings, vocabulary, corpus, chunks, FORMATS[format_name], output)
+    with all_or_nothing(output):
+        with whole_file(output / "vocab.txt") as stream:
+            stream.writelines(token + "\n" for token in vocabulary)
+        with progress(f"documents to {format_name}", len(corpus)) as watch:
+            written = run_parts(conversion.write_part, settings.parts, workers, watch)
+        counts: Counter[str] = sum((count for _, count in written), Counter())
+        manifest = TextManifest(
+            format=format_name,
+            settings=settings,
+            vocabulary_sha256=digest or sha256(output / "vocab.txt"),
+            documents=len(corpus),
+            **{name: counts[name] for name in _COUNTED},
+            bytes=sum(part.bytes for part, _ in written),
+            parts=[
+                TextPart(
+                    name=part.name, sequences=part.records, bytes=part.bytes, crc32c=part.crc32c
+                )
+                for part, _ in written
+            ],
+        )
+        manifest.write(output / "manifest.json")
+    return manifest
+
+
+def _vocabulary(settings: TextSettings, corpus: Corpus) -> tuple[list[str], str | None]:
+    """The tokens, and the SHA-256 of the file that gave them, if one did."""
+    size = settings.vocabulary_size
+    if settings.vocabulary:
+        tokens = read_vocabulary(Path(settings.vocabulary), size)
+        return tokens, sha256(settings.vocabulary)
+    return train_vocabulary(corpus, size=size, lowercase=settings.lowercase), None
+
+
+_COUNTED = ("sentences", "sequences", "tokens", "predictions", "random_next")
+
+
+@dataclass(frozen=True)
+class _Conversion:
+    """What every worker knows."""
+
+    settings: TextSettings
+    vocabulary: Sequence[str]
+    corpus: Corpus
+    chunks: Sequence[int]
+    format: TextFormat
+    output: Path
+
+    @cached_property
+    def _word_pieces(self) -> WordPieces:
+        return WordPieces(self.vocabulary, lowercase=self.settings.lowercase)
+
+    @cached_property
+    def _marks(self) -> Marks:
+        start, end, mask = map(self.vocabulary.index, (START, END, MASK))
+        return Marks(start, end, mask, len(self.vocabulary))
+
+    def write_part(self, part: int, tick: Tick) -> tuple[Written, Counter[str]]:
+        """Write a part; return its summary, and what was counted in it."""
+        settings = self.settings
+        counts: Counter[str] = Counter()
+        with new_part(self.output / f"part-{part:05d}", self.format.format) as records:
+            for chunk in range(part, len(self.chunks) - 1, settings.parts):
+                first, end = self.chunks[chunk : chunk + 2]
+                tokens = self._tokens(first, end)
+                counts["sentences"] += len(tokens.edges) - 1
+                # Several passes are one after the other: memory does not grow with their number.
+                for turn in range(settings.passes if len(tokens.ids) else 0):
+                    sequences = make_sequences(
+                        tokens,
+                        self._marks,
+                        settings.sequence_length,
+                        settings.max_predictions,
+                        (settings.seed, turn, chunk),
+                    )
+                    for message in self.format.messages(sequences):
+                        records.append(message)
+                    counts += _counted(sequences)
+                tick(end - first)
+        if not counts["sequences"]:
+            raise ReperfError(
+                f"{settings.text}: part {part} of {settings.parts} would hold no word; "
+                "allowed: words in at least one document of each"
+            )
+        return records.summary(), counts
+
+    def _tokens(self, first: int, end: int) -> Tokens:
+        documents = list(self.corpus.documents(first, end))
+        ids = iter(self._word_pieces.ids([one for document in documents for one in document]))
+        return Tokens.of([[next(ids) for _ in document] for document in documents])
+
+
+def _counted(sequences: Sequences) -> Counter[str]:
+    return Counter(
+        sequences=len(sequences.input_ids),
+        tokens=int(sequences.input_mask.sum()),
+        predictions=int(sequences.masked_lm_weights.sum()),
+        random_next=int(sequences.next_sentence_labels.sum()),
+    )

@@ -1,0 +1,69 @@
+"""WordPiece vocabularies that are trained on the text that they are for."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.trainers import WordPieceTrainer
+
+from reperf.data.text.corpus import Corpus
+from reperf.data.text.vocab_file import SPECIAL, UNKNOWN
+from reperf.data.text.wordpiece import around_words, normalised
+from reperf.errors import ReperfError
+
+LEAST_FREQUENCY = 2
+SAMPLE = 16
+"""Chunks of the text from which a vocabulary is trained, evenly spread; the rest is not read."""
+
+
+def train_vocabulary(corpus: Corpus, *, size: int, lowercase: bool) -> list[str]:
+    """Train a vocabulary on a text; it is filled up with tokens that nothing uses.
+
+    It depends on the text and the arguments alone.
+
+    Args:
+        corpus: the text.
+        size: tokens.
+        lowercase: whether case and accents are dropped.
+
+    Returns:
+        The tokens in the order of their ids.
+
+    Raises:
+        ReperfError: the text cannot be read, or has more different characters than the vocabulary
+            can hold.
+    """
+    tokenizer = around_words(Tokenizer(WordPiece(unk_token=UNKNOWN)), lowercase=lowercase)
+    characters: set[str] = set()
+    for sentences in _sample(corpus, lowercase):
+        characters.update(*map(tokenizer.normalizer.normalize_str, sentences))
+    alphabet = sorted(one for one in characters if not one.isspace())
+    # Left to itself, the trainer numbers the pieces "##c" in a random order, and then merges
+    # others: https://github.com/huggingface/tokenizers/issues/1794.
+    first = [*SPECIAL, *("##" + one for one in alphabet)]
+    if len(first) + len(alphabet) > size:
+        raise ReperfError(
+            f"{corpus.text}: {len(alphabet)} different characters need a vocabulary of "
+            f"{len(first) + len(alphabet)} tokens, got {size}; allowed: a larger one"
+        )
+    trainer = WordPieceTrainer(
+        vocab_size=size,
+        min_frequency=LEAST_FREQUENCY,
+        special_tokens=first,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(chain.from_iterable(_sample(corpus, lowercase)), trainer)
+    found = tokenizer.get_vocab()
+    tokens = sorted(found, key=found.__getitem__)
+    return tokens + [f"[unused{number}]" for number in range(size - len(tokens))]
+
+
+def _sample(corpus: Corpus, lowercase: bool) -> Iterator[Sequence[str]]:
+    """Documents of a few chunks, normalised."""
+    edges = corpus.chunks(1)
+    chunks = len(edges) - 1
+    for number in range(min(chunks, SAMPLE)):
+        at = number * chunks // min(chunks, SAMPLE)
+        for document in corpus.documents(edges[at], edges[at + 1]):
+            yield [normalised(sentence, lowercase=lowercase) for sentence in document]

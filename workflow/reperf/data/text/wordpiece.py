@@ -1,0 +1,84 @@
+"""Sentences into WordPiece tokens, by the rules of google-research/bert's tokenization.py."""
+
+import os
+import re
+from collections.abc import Sequence
+from itertools import chain
+
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
+
+from reperf.data.text.vocab_file import UNKNOWN
+
+LONGEST_WORD = 200
+"""Characters; a longer word is unknown, as in the original."""
+
+MOST_WORDS = 1 << 18
+"""Words whose tokens are kept until the next sentences: some 50 MB."""
+_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~]")
+
+# Conversions fork, and the library's threads would not survive that. Workers are enough.
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+
+class WordPieces:
+    """Gives the ids of sentences' tokens.
+
+    Args:
+        tokens: of the vocabulary, in the order of their ids.
+        lowercase: whether case and accents are dropped.
+    """
+
+    def __init__(self, tokens: Sequence[str], *, lowercase: bool) -> None:
+        ids = {token: number for number, token in enumerate(tokens)}
+        model = WordPiece(ids, unk_token=UNKNOWN, max_input_chars_per_word=LONGEST_WORD)
+        self._tokenizer = around_words(Tokenizer(model), lowercase=lowercase)
+        self._lowercase = lowercase
+        self._known: dict[str, list[int]] = {}
+
+    def ids(self, sentences: Sequence[str]) -> list[list[int]]:
+        """The ids of each sentence's tokens; none for a sentence without a word."""
+        given = [normalised(sentence, lowercase=self._lowercase) for sentence in sentences]
+        # In printable ASCII it is plain what a word is, and each has the same tokens wherever it
+        # stands: with the library alone, a conversion takes twice as long.
+        words = {
+            number: _WORD.findall(sentence)
+            for number, sentence in enumerate(given)
+            if sentence.isascii() and sentence.isprintable()
+        }
+        if len(self._known) > MOST_WORDS:
+            self._known.clear()
+        new = list(set().union(*words.values()) - self._known.keys())
+        self._known.update(zip(new, self._encoded(new), strict=True))
+        others = iter(
+            self._encoded([one for number, one in enumerate(given) if number not in words])
+        )
+        return [
+            list(chain.from_iterable(map(self._known.__getitem__, words[number])))
+            if number in words
+            else next(others)
+            for number in range(len(given))
+        ]
+
+    def _encoded(self, texts: Sequence[str]) -> list[list[int]]:
+        encoded = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        return [encoding.ids for encoding in encoded]
+
+
+def around_words(tokenizer: Tokenizer, *, lowercase: bool) -> Tokenizer:
+    """The tokenizer itself, which from now on cuts text into words as the original does."""
+    tokenizer.normalizer = BertNormalizer(
+        clean_text=True, handle_chinese_chars=True, strip_accents=lowercase, lowercase=lowercase
+    )
+    tokenizer.pre_tokenizer = BertPreTokenizer()
+    return tokenizer
+
+
+def normalised(sentence: str, *, lowercase: bool) -> str:
+    """A sentence as the tokenizer is to get it.
+
+    The library lowers letters one by one, Python, and so the original, a sigma by its place.
+    """
+    return sentence.lower() if lowercase else sentence
