@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "logs"))
 from edited import OF_BYTES, OF_LINES, OF_TWO, Edit
 from sources import Source, all_sources, excerpts
 
-VERDICTS = ("right", "refused", "edited number", "lost evaluation", "WRONG")
+VERDICTS = ("right", "refused", "edited number", "lost time", "WRONG")
 
 
 def judge(source: Source, other: Source, edit: Edit, content: bytes) -> str:
@@ -31,8 +31,8 @@ def judge(source: Source, other: Source, edit: Edit, content: bytes) -> str:
     found = source.measured(content)
     if all(source.is_right(one, merged) for one in found):
         return "right" if found else "refused"
-    if source.loses_an_evaluation(content, merged):
-        return "lost evaluation"
+    if source.loses_a_time(content, merged):
+        return "lost time"
     if edit in OF_BYTES and source.says_otherwise(content):
         return "edited number"
     return "WRONG"

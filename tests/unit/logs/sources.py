@@ -1,7 +1,6 @@
 """Logs whose numbers are known, to be edited: excerpts of real ones, and written ones."""
 
 import io
-import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
@@ -15,7 +14,7 @@ from reperf.logs.formats import formats
 from reperf.logs.recognise import NO_FORMAT
 from reperf.logs.scan import find_records
 from reperf.measuring.measure import Measurement, Method, measure_log
-from written import GLOBAL_BATCH, STYLES, iterations
+from written import STYLES, uneven
 
 TOLERANCE = 0.01
 """How far a number may be from the truth before it is wrong."""
@@ -30,6 +29,8 @@ TOLD: tuple[tuple[Fact, ...], ...] = (
     (("global_batch", 2048),),
     (("nodes", 1), ("devices_per_node", 1)),
     (("nodes", 1), ("devices_per_node", 8)),
+    (("batch_size", 8), ("nodes", 1), ("devices_per_node", 1)),
+    (("epoch_samples", 96),),
 )
 
 Ends = tuple[int, int]
@@ -77,11 +78,13 @@ class Source:
         if merged is not None:
             # Of which of the two logs a batch is, nothing says.
             batch = (("global_batch", found.global_batch),)
-            told = [replace(self, told=(*batch, *more)) for more in ((), (("accumulation", 1),))]
+            more = (), batch, (*batch, ("accumulation", 1))
+            told = [replace(self, told=one) for one in more]
             asked = product((self, *told), (self.content, merged))
             for true in (true for one, log in asked for true in one._true(log, ends)):
-                per_batch = true.throughput / true.global_batch
-                truths += [true.throughput, per_batch * found.global_batch]
+                truths.append(true.throughput)
+                if true.global_batch and found.global_batch:
+                    truths.append(true.throughput * found.global_batch / true.global_batch)
         return any(abs(found.throughput - truth) <= TOLERANCE * truth for truth in truths)
 
     def _true(self, content: bytes, ends: Ends) -> list[Measurement]:
@@ -112,15 +115,27 @@ class Source:
         """
         return not self._said(content) <= self._said(self.content)
 
-    def loses_an_evaluation(self, content: bytes, merged: bytes | None = None) -> bool:
-        """Whether an edited log lacks lines that say how long an evaluation took.
+    def loses_a_time(self, content: bytes, merged: bytes | None = None) -> bool:
+        """Whether an edited log lacks lines that say what a time is of.
+
+        These are the lines of an evaluation; and where one line counts and the next one tells the
+        time, those between a count and the time of another.
 
         Args:
             content: the edited log.
             merged: the log that was merged with this one, whose lines may be lacking as well.
         """
-        whole = self.content if merged is None else self.content + merged
-        return content.count(b"eval_st") < whole.count(b"eval_st")
+        whole = [self.content] if merged is None else [self.content, merged]
+        if content.count(b"eval_st") < sum(log.count(b"eval_st") for log in whole):
+            return True
+        return not self._joined(content) <= set().union(*map(self._joined, whole))
+
+    def _joined(self, content: bytes) -> set[tuple]:
+        """The counts of a log that tells times in lines of their own, each with its time."""
+        name = self.log_format or self.measure(content)[0].format
+        if name is None or not formats()[name].in_two_lines:
+            return set()
+        return {(one.iteration, one.duration) for *_, one in _records(name, content)}
 
     def _said(self, content: bytes) -> set[tuple]:
         """The facts, and what each record says."""
@@ -150,12 +165,12 @@ def _from_each_epoch(asked: Source, content: bytes) -> Iterator[bytes]:
 def all_sources() -> list[Source]:
     """Excerpts, and written logs of each format that tells times."""
     names = [name for name in sorted(STYLES) if STYLES[name].has_time]
-    return [*excerpts(), *(source for name in names for source in unsteady(name))]
+    return [*excerpts(REAL, "*"), *(source for name in names for source in unsteady(name))]
 
 
-def excerpts(folder: Path = REAL) -> Iterator[Source]:
+def excerpts(folder: Path, pattern: str = "**/*") -> Iterator[Source]:
     """The logs in a folder that give a number, each in its widest window and in whichever is."""
-    for path in sorted(folder.rglob("*")):
+    for path in sorted(folder.glob(pattern)):
         if path.is_file():
             yield from _measurable(path.name, path.read_bytes())
 
@@ -178,14 +193,6 @@ def _measurable(name: str, content: bytes) -> list[Source]:
 
 def unsteady(name: str) -> Iterator[Source]:
     """A written log each of whose steps takes another time, in the usual window and the widest."""
-    style, chance = STYLES[name], random.Random(1)
-    lines, seconds = [*style.head, "some other line"], 3.0
-    for iteration in iterations(name):
-        took = round(style.every * style.step * (0.8 + 0.4 * chance.random()), 3)
-        if style.step >= 1:  # times are printed in whole seconds
-            took = round(took)
-        seconds += took
-        lines.append(style.line(iteration, seconds, GLOBAL_BATCH * style.every / took))
-    content = "".join(f"{line}\n" for line in [*lines, *style.tail]).encode()
+    content = "".join(f"{line}\n" for line in uneven(name)).encode()
     for method in (Method(), Method(widest=True)):
-        yield Source(f"{name}, written", content, method, name, style.facts)
+        yield Source(f"{name}, written", content, method, name, STYLES[name].facts)

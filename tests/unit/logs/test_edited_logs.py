@@ -19,7 +19,7 @@ def wrong(source: Source, content: bytes, merged: bytes | None = None) -> list[M
 
     One whose evaluations are lost can be as wrong as they were long.
     """
-    if source.loses_an_evaluation(content, merged):
+    if source.loses_a_time(content, merged):
         return []
     return [one for one in source.measured(content) if not source.is_right(one, merged)]
 

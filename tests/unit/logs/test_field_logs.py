@@ -461,3 +461,59 @@ def test_gluoncv_may_say_its_batch_and_prints_no_time(line):
         [f"Total batch size is set to 64 on 8 GPUs\n{line}"], facts=(("global_batch", 256),)
     )
     assert contradicted.reason == "global batch is 64 by the log, 256 by the command line"
+
+
+def test_rnnt_prints_one_batch_over_the_time_of_ten():
+    """So does every submission of MLPerf v2.0 that prints each tenth batch."""
+    lines = [
+        f"{dll(0.6 * i)} epoch    1 | iter {i:4d}/272 | loss  {119 - i / 100:.2f} | "
+        f"utts/s {2048 / 6:5.0f} | took  6.00 s | lrate 4.00e-03"
+        for i in range(10, 131, 10)
+    ]
+    facts = (("global_batch", 2048), ("accumulation", 1))
+    assert measure_one(lines, facts=facts).throughput == pytest.approx(2048 / 0.6)
+
+
+class TestSunkSteps:
+    def lines(self) -> list[str]:
+        return [
+            text
+            for epoch in range(1, 14)
+            for text in (
+                f"epoch: {epoch} step: 10, loss is 6.9{epoch:02d}",
+                f"epoch time: {2000 + 100 * epoch}.000 ms, "
+                f"per step time: {200 + 10 * epoch}.000 ms",
+            )
+        ]
+
+    def measured(self, lines: list[str], ends: tuple[int, int]):
+        return measure_one(lines, ends=ends, facts=(("global_batch", 32),))
+
+    def test_a_time_that_follows_another_has_no_count(self):
+        lines = self.lines()
+        count_of_5 = lines.pop(8)
+        assert count_of_5.startswith("epoch: 5 step: 10")
+        assert self.measured(lines, (40, 60)).reason.startswith("the time from iteration 40 to 50")
+        assert "iteration 40 is printed 2 times" in self.measured(lines, (20, 40)).reason
+
+    def test_the_time_in_front_of_a_hole_may_be_that_of_a_later_count(self):
+        lines = self.lines()
+        del lines[9:15]  # from the time of 50 to the count of 80: what is left reads like 50's own
+        assert lines[9] == "epoch time: 2800.000 ms, per step time: 280.000 ms"
+        assert self.measured(lines, (20, 50)).reason.startswith("the time from iteration 40 to 50")
+        assert self.measured(lines, (20, 40)).seconds == pytest.approx(2.3 + 2.4)
+
+
+def test_the_mean_of_mxnet_ssd_begins_again_with_each_epoch():
+    lines = [
+        f"[Training][Iteration {i}][Epoch {1 + i // 131}, Batch {i % 131}/131] lr: 0.06881, "
+        f"training time: 110.000 [ms], speed: {896 / 0.11:.3f} [imgs/sec], loss=6.{i}"
+        for i in range(100, 801, 100)
+    ]
+    lines = [line for line in lines for _ in range(2)]
+    facts = (("global_batch", 896),)
+    [widest] = measure("\n".join([*lines, ""]).encode(), widest=True, facts=facts)
+    assert (widest.first, widest.last) == (393, 500)  # seven batches of epoch 4, and 100 more
+    assert widest.throughput == pytest.approx(896 / 0.11)
+    refused = measure_one(lines, ends=(200, 300), facts=facts)
+    assert refused.reason.startswith("the time from iteration 200 to 262 is not in the log")

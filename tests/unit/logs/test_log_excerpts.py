@@ -1,7 +1,10 @@
 """Excerpts of real logs: each gives what its lines give by hand, or the right refusal.
 
-tests/data/logs/README.md says where each is from.
+tests/data/logs/README.md says where each is from. Where we ran the program ourselves, a clock of
+our own ran beside it, in a callback that wrote down the ends of iterations.
 """
+
+from typing import NamedTuple
 
 import pytest
 from asking import REAL, measure, measure_one
@@ -103,3 +106,54 @@ def test_epoch_times_need_the_size_of_an_epoch():
     assert data_parallel.throughput == pytest.approx(1000000 / 144.396)
     assert pipelined.throughput == pytest.approx(1000000 / 102.291)
     assert vgg.seconds == 2430.059
+
+
+ONE = (("batch_size", 8), ("nodes", 1), ("devices_per_node", 1))
+AN_EPOCH = (*ONE, ("epoch_samples", 96))
+
+
+class Ran(NamedTuple):
+    """A program that we ran.
+
+    Attributes:
+        log: name of its output.
+        format: of the output.
+        ends: two iterations.
+        seconds: between their ends, by a clock of our own, which reperf never saw.
+        samples: trained on between them.
+        facts: what the command line must say.
+    """
+
+    log: str
+    format: str
+    ends: tuple[int, int]
+    seconds: float
+    samples: int
+    facts: tuple = ONE
+
+
+RAN = [
+    Ran("ran_huggingface", "huggingface", (20, 120), 105.996, 1600, ()),
+    Ran("ran_lightning", "lightning", (20, 120), 103.081, 800),
+    Ran("ran_keras2", "keras", (1, 3), 121.109, 192, AN_EPOCH),
+    Ran("ran_keras2_verbose2", "keras", (1, 3), 121.111, 192, AN_EPOCH),
+    Ran("ran_keras3", "keras", (1, 3), 121.333, 192, AN_EPOCH),
+    Ran("ran_keras3_verbose2", "keras", (1, 3), 121.438, 192, AN_EPOCH),
+    Ran("ran_pytorch_imagenet", "pytorch-resnet50", (20, 120), 111.995, 800),
+    Ran("ran_mxnet_speedometer", "ngc-mxnet-resnet50", (20, 120), 10.261, 800),
+    Ran("ran_tensorflow2_timehistory", "tensorflow2-resnet50", (20, 120), 10.853, 800),
+    Ran("ran_mmengine", "mmengine", (20, 120), 106.525, 800),
+    Ran("ran_reperf_resnet50", "mllog", (20, 120), 54.269, 200, ()),
+]
+
+
+@pytest.mark.parametrize("ran", RAN, ids=[ran.log for ran in RAN])
+def test_what_we_ran_took_as_long_as_a_clock_of_our_own_says(ran):
+    measured = measure_one(read(f"{ran.log}.log"), ends=ran.ends, facts=ran.facts)
+    assert (measured.format, measured.reason) == (ran.format, "")
+    assert measured.samples == ran.samples
+    assert measured.throughput == pytest.approx(ran.samples / ran.seconds, rel=0.01)
+
+
+def test_every_output_of_ours_is_asked_about():
+    assert {path.stem for path in REAL.glob("ran_*")} == {ran.log for ran in RAN}

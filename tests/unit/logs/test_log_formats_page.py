@@ -6,22 +6,31 @@ from pathlib import Path
 
 from asking import measure_one
 from reperf.logs.formats import formats
+from reperf.logs.formats_page import shown, with_tables
 
 PAGE = (Path(__file__).parents[3] / "docs" / "log-formats.md").read_text(encoding="utf-8")
 
 
-def test_every_format_is_on_the_page():
+def test_the_tables_are_those_of_the_formats():
+    assert with_tables(PAGE) == PAGE
     lines, methods = PAGE.split("## What the window rule")
     for name in formats():
-        assert f"`{name}`" in lines, name
-        assert f"`{name}`" in methods, name
+        assert f"\n| `{name}` | `" in lines
+        assert f"\n| `{name}` | " in methods
 
 
 def test_every_module_shows_a_line_and_cites_its_source():
     for name in formats():
-        words = import_module(f"reperf.logs.formats.{name.replace('-', '_')}").__doc__
-        assert "\nSource: " in words
-        assert re.search(r"\n    \S", words) or "are shown in" in words
+        assert shown(name)
+        assert (
+            "\nSource: " in import_module(f"reperf.logs.formats.{name.replace('-', '_')}").__doc__
+        )
+
+
+def test_the_page_says_which_formats_have_a_published_method():
+    for log_format in formats().values():
+        assert (log_format.published is None) == (log_format.words.published == "none")
+        assert log_format.words.times or log_format.clock
 
 
 def test_the_format_on_the_page_is_one(monkeypatch):

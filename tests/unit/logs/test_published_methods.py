@@ -5,7 +5,7 @@ import statistics
 import numpy as np
 import pytest
 from asking import measure_written
-from written import START, STEP, STYLES, WORLD
+from written import RATE, START, STEP, STYLES, WORLD
 
 RANDOM = np.random.default_rng(1)
 SECONDS = STEP * RANDOM.uniform(0.8, 1.2, 700)
@@ -74,7 +74,7 @@ def test_gluon_cv_averages_and_wants_exactly_120_lines():
 
 def test_gluon_nlp_takes_medians_over_ranks_and_averages_them():
     latencies = RANDOM.uniform(180, 220, (200, WORLD)).round(1)
-    pattern = STYLES["mxnet-bert"].line(1, 0.25, 0).replace("[step 1]", "[step %d]")
+    pattern = STYLES["mxnet-bert"].line(1, 0.25, RATE).replace("[step 1]", "[step %d]")
     pattern = pattern.replace("250.0 ms", "%.1f ms")
     lines = [pattern % (step + 1, latency) for step in range(200) for latency in latencies[step]]
     speeds = [[1000.0 / value * 32 for value in row] for row in latencies.tolist()]
@@ -85,7 +85,7 @@ def test_gluon_nlp_takes_medians_over_ranks_and_averages_them():
 def test_pytorch_averages_times_and_keeps_one_digit_before_the_point():
     times = RANDOM.uniform(0.2, 0.5, 130).round(3)
     times[30] = 12.054
-    template = STYLES["pytorch-resnet50"].line(0, 0.25, 0)
+    template = STYLES["pytorch-resnet50"].line(0, 0.25, RATE)
     lines = [
         template.replace("[  0/", f"[{n:3d}/").replace(f"{STEP:6.3f} (", f"{seconds:6.3f} (")
         for n, seconds in enumerate(times)
@@ -111,7 +111,7 @@ def test_tensorflow_bert_counts_lines():
 
 def test_paddlecv_averages_speeds_made_of_printed_times():
     times = RANDOM.uniform(0.2, 0.5, 120).round(4)
-    template = STYLES["paddle1-resnet50"].line(0, 0.25, 0)
+    template = STYLES["paddle1-resnet50"].line(0, 0.25, RATE)
     lines = [
         template.replace("batch 0]", f"batch {n}]").replace("0.2500 sec", f"{seconds:.4f} sec")
         for n, seconds in enumerate(times)
@@ -127,7 +127,7 @@ def test_paddlecv_averages_speeds_made_of_printed_times():
 
 def test_paddlenlp_multiplies_by_the_batch_of_a_node():
     speeds = RANDOM.uniform(3, 5, 140).round(6)
-    template = STYLES["paddle1-bert"].line(0, 0.25, 0)
+    template = STYLES["paddle1-bert"].line(0, 0.25, RATE)
     lines = [
         template.replace("step: 0,", f"step: {n},").replace("8.000000 steps", f"{speed:f} steps")
         for n, speed in enumerate(speeds, start=1)
@@ -143,7 +143,7 @@ def test_mindspore_adds_up_the_epoch_times_of_all_ranks(name, first):
     for epoch in range(20):
         for rank in range(WORLD):
             seconds = times[epoch * WORLD + rank]
-            counted, timed = STYLES[name].line(10 * (epoch + 1), 0, 0).split("\n")
+            counted, timed = STYLES[name].line(10 * (epoch + 1), 0, RATE).split("\n")
             timed = f"epoch time: {seconds:5.3f} ms, per step time: {seconds / 10:5.3f} ms"
             lines += [counted, timed]
     last = first + 100

@@ -1,5 +1,7 @@
 """The widest window: whatever is missing or printed again, what is proposed is measured."""
 
+import re
+
 import pytest
 from asking import measure
 from hypothesis import given, settings
@@ -43,6 +45,16 @@ def test_it_spans_all_iterations_behind_the_warm_up(name):
     assert one.widest[0] in (19, 20)
     assert one.widest[1] == one.last_printed
     assert one.interval == STYLES[name].every
+
+
+@pytest.mark.parametrize("name", ["pytorch-resnet50", "paddle1-resnet50", "mxnet-bert", "maxtext"])
+def test_single_iterations_make_no_window(name):
+    """Where every tenth line is printed, and each tells the time of its own iteration alone."""
+    head, lines = STYLES[name].head, written(name)[len(STYLES[name].head) + 1 :]
+    how = {"log_format": name, "facts": STYLES[name].facts}
+    [one] = measure(encode([*head, *lines[::10]]), **how, widest=True)
+    assert (one.widest, one.interval, one.status) == (None, 10, "refused")
+    assert re.match(r"the time from iteration \d+ to \d+ is not in the log", one.reason)
 
 
 @given(st.binary(max_size=500), st.data())

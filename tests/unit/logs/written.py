@@ -1,11 +1,15 @@
-"""Logs written in the exact form of each format, at a steady rate, for tests.
+"""Logs written in the exact form of each format, for tests.
 
 The lines follow the sources that each format module names; docs/log-formats.md shows them.
+python tests/unit/logs/written.py tests/data/logs/written writes what lies there.
 """
 
+import random
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 START = datetime(2020, 9, 15, 14, 29, 13, tzinfo=UTC)
 STEP = 0.25
@@ -84,6 +88,11 @@ def _event(key: str, value: str, time_ms: int = 0, metadata: str = "{}") -> str:
         f':::MLLOG {{"namespace": "", "time_ms": {time_ms}, "event_type": "POINT_IN_TIME", '
         f'"key": "{key}", "value": {value}, "metadata": {metadata}}}'
     )
+
+
+def _took(rate: float) -> float:
+    """The seconds of one iteration at a speed of all devices."""
+    return GLOBAL_BATCH / rate
 
 
 ONEFLOW_HEAD = (
@@ -184,14 +193,15 @@ STYLES = {
     "mxnet-bert": Style(
         line=lambda i, t, r: (
             f"INFO:root:06:12:22 [step {i}]\tmlm_loss={_loss(t)}\tnsp_loss= 0.69\t"
-            f"throughput=83.2K tks/s\tlr=0.0000100 time=0.25, latency={STEP * 1000:.1f} ms/batch"
+            "throughput=83.2K tks/s\tlr=0.0000100 time=0.25, "
+            f"latency={_took(r) * 1000:.1f} ms/batch"
         ),
         head=("INFO:root:06:12:00 Namespace(accumulate=1, total_batch_size=32)",),
         facts=(("nodes", 2), ("devices_per_node", 2)),
     ),
     "pytorch-resnet50": Style(
         line=lambda i, t, r: (
-            f"Epoch: [0][{i:3d}/153]\tTime {STEP:6.3f} ( 2.410)\tData  0.108 ( 0.072)\t"
+            f"Epoch: [0][{i:3d}/153]\tTime {_took(r):6.3f} ( 2.410)\tData  0.108 ( 0.072)\t"
             f"Loss {_loss(t)} (1.9712e+01)\tAcc@1   1.56 (  2.34)\tAcc@5  13.28 ( 10.81)"
         ),
         head=("python main.py --arch resnet50 --batch-size 16 --world-size 2 --rank 0 /data",),
@@ -200,7 +210,7 @@ STYLES = {
     ),
     "tensorflow2-resnet50": Style(
         line=lambda i, t, r: (
-            f"{_absl(t, 'keras_utils.py:145')} TimeHistory: {20 * STEP:.2f} seconds, "
+            f"{_absl(t, 'keras_utils.py:145')} TimeHistory: {20 * _took(r):.2f} seconds, "
             f"{r:.2f} examples/second between steps {i - 20} and {i}"
         ),
         every=20,
@@ -214,7 +224,7 @@ STYLES = {
     "paddle1-resnet50": Style(
         line=lambda i, t, r: (
             f"[Pass 0, train batch {i}] \tloss {_loss(t)}, acc1 0.00000, acc5 0.00781, lr 0.00100, "
-            f"elapse {STEP:2.4f} sec"
+            f"elapse {_took(r):2.4f} sec"
         ),
         head=("-----------  Configuration Arguments -----------", "batch_size: 16"),
         first=0,
@@ -223,14 +233,15 @@ STYLES = {
     "paddle1-bert": Style(
         line=lambda i, t, r: (
             f"epoch: 1, progress: 1/1, step: {i}, loss: {_loss(t)}, ppl: 17796.216797, "
-            f"next_sent_acc: 0.560417, speed: {NODES / STEP:f} steps/s, file: demo_wiki_train.gz"
+            f"next_sent_acc: 0.560417, speed: {NODES / _took(r):f} steps/s, "
+            "file: demo_wiki_train.gz"
         ),
         has_time=False,
     ),
     "paddle2-resnet50": Style(
         line=lambda i, t, r: (
             f"[{_at(t):%Y/%m/%d %H:%M:%S}] root INFO: epoch:0   train step:{i:<4d} loss: 6.9 "
-            f"lr: 0.1 batch_cost: {SLOW_STEP:.5f} s, reader_cost: 0.01 s, "
+            f"lr: 0.1 batch_cost: {_took(r):.5f} s, reader_cost: 0.01 s, "
             f"ips: {r / WORLD:.5f} images/sec."
         ),
         first=0,
@@ -240,7 +251,7 @@ STYLES = {
         line=lambda i, t, r: (
             f"[{_at(t):%Y-%m-%d %H:%M:%S},{_at(t).microsecond // 1000:03d}] [    INFO] - "
             f"global step {i}, epoch: 0, batch: {i - 1}, loss: 11.2, "
-            f"avg_reader_cost: 0.00012 sec, avg_batch_cost: {STEP:.5f} sec, "
+            f"avg_reader_cost: 0.00012 sec, avg_batch_cost: {_took(r):.5f} sec, "
             f"avg_samples: 8.00000, ips: {r / WORLD:.5f} sequences/sec"
         ),
         facts=(("nodes", 2), ("devices_per_node", 2)),
@@ -250,7 +261,7 @@ STYLES = {
     "mindspore-resnet50": Style(
         line=lambda i, t, r: (
             f"epoch: {i // 10} step: 10, loss is {_loss(t)}\n"
-            f"epoch time: {10 * STEP * 1000:5.3f} ms, per step time: {STEP * 1000:5.3f} ms"
+            f"epoch time: {10 * _took(r) * 1000:5.3f} ms, per step time: {_took(r) * 1000:5.3f} ms"
         ),
         every=10,
         first=10,
@@ -259,14 +270,14 @@ STYLES = {
         line=lambda i, t, r: (
             f"epoch: 0.0, current epoch percent: 0.{i:03d}, step: {i}, "
             f"outputs are (Tensor({_loss(t)}))\n"
-            f"epoch time: {10 * STEP * 1000:5.3f} ms, per step time: {STEP * 1000:5.3f} ms"
+            f"epoch time: {10 * _took(r) * 1000:5.3f} ms, per step time: {_took(r) * 1000:5.3f} ms"
         ),
         every=10,
         first=10,
     ),
     "hugectr-wide-deep": Style(
         line=lambda i, t, r: (
-            f"[HUGECTR][02:51:59][INFO][RANK0]: Iter: {i} Time(10 iters): {10 * STEP:f}s "
+            f"[HUGECTR][02:51:59][INFO][RANK0]: Iter: {i} Time(10 iters): {10 * _took(r):f}s "
             f"Loss: {_loss(t)} lr:0.001000"
         ),
         head=WIDE_DEEP_HEAD,
@@ -284,7 +295,7 @@ STYLES = {
     "oneflow-models-wide-deep": Style(
         line=lambda i, t, r: (
             f"[rank:0] iter: {i}/1200, loss: 0.0831875279545784, "
-            f"latency(ms): {STEP * 1000:.16f} | {_date(t)[:-3]}"
+            f"latency(ms): {_took(r) * 1000:.16f} | {_date(t)[:-3]}"
         ),
         head=(f"batch_size = {GLOBAL_BATCH}", f"batch_size_per_proc = {BATCH}"),
         every=20,
@@ -292,7 +303,7 @@ STYLES = {
         facts=(("nodes", 2), ("devices_per_node", 2)),
     ),
     "pipedream": Style(
-        line=lambda i, t, r: f"Epoch {i}: {STEP + (t > 3600) / 1000:.3f} seconds",
+        line=lambda i, t, r: f"Epoch {i}: {_took(r) + (t > 3600) / 1000:.3f} seconds",
         first=0,
     ),
     "mllog": Style(
@@ -335,9 +346,77 @@ STYLES = {
         first=10,
         tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
     ),
+    "mlperf-epochs": Style(
+        line=lambda i, t, r: _event(
+            "tracked_stats",
+            f'{{"throughput": {r!r}}}',
+            int(START.timestamp() * 1000 + t * 1000),
+            f'{{"file": "callbacks.py", "lineno": 81, "step": {i / 1000:.4f}1}}',
+        ),
+        head=(_event("global_batch_size", str(GLOBAL_BATCH)),),
+        tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
+        has_time=False,
+        facts=(),
+    ),
+    "ngc-pytorch-mlperf-bert": Style(
+        line=lambda i, t, r: (
+            f"0: {{'training_steps': {i}, 'average_loss': {_loss(t)}, 'step_loss': 1.2744140625, "
+            f"'learning_rate': 0.0002, 'seq/s': {r!r}, 'global_steps': {i}, "
+            f"'samples_trained': {i * GLOBAL_BATCH}, 'skipped_steps': 0, 'timestamp': {_unix(t)}}}"
+        ),
+        head=(_event("global_batch_size", str(GLOBAL_BATCH)),),
+        facts=(("nodes", 2), ("devices_per_node", 2)),
+        says_batch=True,
+    ),
+    "ngc-mxnet-ssd": Style(
+        line=lambda i, t, r: (
+            f"[Training][Iteration {i}][Epoch 1, Batch {i}/300] lr: 0.06881, "
+            f"training time: {_took(r) * 1000:.3f} [ms], speed: {r:.3f} [imgs/sec], "
+            f"loss={_loss(t)}"
+        ),
+        every=20,
+        first=20,
+        covers=20,
+    ),
+    "ngc-pytorch-ssd": Style(
+        line=lambda i, t, r: (
+            f"Iteration: {i:6d}, Loss function: 4.149, Average Loss: {_loss(t)}, "
+            f"avg. samples / sec: {r:.2f}"
+        ),
+        every=20,
+        first=0,
+        facts=(("global_batch", 32),),
+        has_time=False,
+    ),
+    "ngc-pytorch-transformer": Style(
+        line=lambda i, t, r: (
+            f"| epoch 001: {i:6d} / 2184 loss={_loss(t)}, nll_loss=0.000, ppl=1.00, wps={r:.0f}, "
+            f"ups=3.1, wpb=56091, bsz=485, num_updates={i}, lr=0.000985036, clip=100%, wall={t:.0f}"
+        ),
+        has_time=False,
+        facts=(),
+    ),
+    "ngc-pytorch-dlrm": Style(
+        line=lambda i, t, r: (
+            f"Epoch:[0/1] [{i}/75869]  eta: 0:04:18  loss: {_loss(t)}  "
+            f"step_time: {_took(r) * 1000:.4f} ms  lr: 10.341818"
+        ),
+        every=10,
+        first=10,
+        covers=10,
+    ),
+    "facebook-dlrm": Style(
+        line=lambda i, t, r: (
+            f"Finished training it {i}/128028 of epoch 0, {_took(r) * 1000:.2f} ms/it, "
+            f"loss {_loss(t)}, accuracy 96.732 %"
+        ),
+        every=10,
+        first=10,
+        covers=10,
+    ),
     "torchvision": Style(
         line=lambda i, t, r: (
-            f"Epoch: [0]  [{i:4d}/9143]  eta: 0:29:38  lr: {_loss(t)}  time: {STEP:.4f}  "
+            f"Epoch: [0]  [{i:4d}/9143]  eta: 0:29:38  lr: {_loss(t)}  time: {_took(r):.4f}  "
             "data: 0.0269  max mem: 10522"
         ),
         every=20,
@@ -346,7 +425,7 @@ STYLES = {
     ),
     "ngc-pytorch-gnmt": Style(
         line=lambda i, t, r: (
-            f"0: TRAIN [0][{i}/1938]\tTime {STEP:.3f} (0.153)\tData 1.45e-04 (2.75e-02)\t"
+            f"0: TRAIN [0][{i}/1938]\tTime {_took(r):.3f} (0.153)\tData 1.45e-04 (2.75e-02)\t"
             f"Tok/s 99245 (94154)\tLoss/tok {_loss(t)} (10.1185)\tLR 2.576e-05"
         ),
         first=0,
@@ -386,7 +465,7 @@ STYLES = {
     "paddleseg": Style(
         line=lambda i, t, r: (
             f"{_at(t):%Y-%m-%d %H:%M:%S} [INFO]\t[TRAIN] epoch: 1, iter: {i}/200, "
-            f"loss: {_loss(t)}, lr: 0.009594, batch_cost: {STEP:.4f}, reader_cost: 0.00324, "
+            f"loss: {_loss(t)}, lr: 0.009594, batch_cost: {_took(r):.4f}, reader_cost: 0.00324, "
             f"ips: {r / WORLD:.4f} samples/sec | ETA 00:02:13"
         ),
         head=("GPUs used: 4", "batch_size: 8"),
@@ -398,7 +477,7 @@ STYLES = {
     "openmmlab": Style(
         line=lambda i, t, r: (
             f"{_at(t):%Y-%m-%d %H:%M:%S},{_at(t).microsecond // 1000:03d} - mmseg - INFO - "
-            f"Iter [{i}/200]\tlr: 8.426e-03, eta: 0:00:58, time: {STEP:.3f}, data_time: 0.019, "
+            f"Iter [{i}/200]\tlr: 8.426e-03, eta: 0:00:58, time: {_took(r):.3f}, data_time: 0.019, "
             f"memory: 19187, decode.loss_ce: 2.1385, loss: {_loss(t)}"
         ),
         head=("data = dict(", "    samples_per_gpu=8,", "gpu_ids = range(0, 4)"),
@@ -406,11 +485,23 @@ STYLES = {
         first=10,
         facts=(),
     ),
+    "mmengine": Style(
+        line=lambda i, t, r: (
+            f"{_at(t):%m/%d %H:%M:%S} - mmengine - INFO - Epoch(train) [1][{i:3d}/300]  "
+            f"lr: 1.0000e-01  eta: 0:00:58  time: {_took(r):.4f}  data_time: 0.0005  "
+            f"loss: {_loss(t)}"
+        ),
+        head=("    GPU number: 4",),
+        every=20,
+        first=20,
+        facts=(("batch_size", 8),),
+        step=SLOW_STEP,
+    ),
     "megatron": Style(
         line=lambda i, t, r: (
             f" [{_at(t):%Y-%m-%d %H:%M:%S}] iteration {i:8d}/    1000 | "
             f"consumed samples: {i * GLOBAL_BATCH:12d} | "
-            f"elapsed time per iteration (ms): {STEP * 1000:.1f} | "
+            f"elapsed time per iteration (ms): {_took(r) * 1000:.1f} | "
             "throughput per GPU (TFLOP/s/GPU): 40.4 | learning rate: 1.500000E-06 | "
             f"global batch size: {GLOBAL_BATCH:5d} | lm loss: {_loss(t)} | loss scale: 1.0 |"
         ),
@@ -424,7 +515,7 @@ STYLES = {
         line=lambda i, t, r: (
             f"Training epoch 0, iteration {i}/999 | lr: 6.897e-06 | "
             f"global_batch_size: {GLOBAL_BATCH} | global_step: {i} | "
-            f"reduced_train_loss: {_loss(t)} | train_step_timing in s: {STEP} | "
+            f"reduced_train_loss: {_loss(t)} | train_step_timing in s: {_took(r):.4} | "
             f"consumed_samples: {(i + 1) * GLOBAL_BATCH}"
         ),
         first=0,
@@ -448,7 +539,7 @@ STYLES = {
     ),
     "maxtext": Style(
         line=lambda i, t, r: (
-            f"completed step: {i}, seconds: {STEP:.3f}, TFLOP/s/device: 328.139, "
+            f"completed step: {i}, seconds: {_took(r):.3f}, TFLOP/s/device: 328.139, "
             f"Tokens/s/device: 4204.799, total_weights: 16777216, loss: {_loss(t)}"
         ),
         head=("Config param global_batch_size_to_train_on: 32",),
@@ -458,7 +549,7 @@ STYLES = {
     "gluonnlp-bert": Style(
         line=lambda i, t, r: (
             f"INFO:root:[step {i}]\tmlm_loss={_loss(t)}\tmlm_acc=6.20519\tnsp_loss=0.68434\t"
-            f"nsp_acc=55.795\tthroughput=124.0K tks/s\tlr=0.0000050 time={10 * STEP:.2f}"
+            f"nsp_acc=55.795\tthroughput=124.0K tks/s\tlr=0.0000050 time={10 * _took(r):.2f}"
         ),
         head=(
             "INFO:root:Namespace(accumulate=1, batch_size=8, batch_size_eval=8, data='/data', "
@@ -471,7 +562,7 @@ STYLES = {
     "ngc-pytorch-rnnt": Style(
         line=lambda i, t, r: (
             f"{_dll(t)} epoch    1 | iter {i:4d}/272 | loss  {_loss(t)} | utts/s {r:5.0f} | "
-            f"took  {STEP:.2f} s | lrate 4.00e-03"
+            f"took  {_took(r):.2f} s | lrate 4.00e-03"
         ),
         facts=(("batch_size", 8), ("nodes", 2), ("devices_per_node", 2), ("accumulation", 1)),
     ),
@@ -479,7 +570,7 @@ STYLES = {
         line=lambda i, t, r: (
             f"{_at(t):%Y-%m-%d %H:%M:%S},{_at(t).microsecond // 1000:03d} "
             f"maskrcnn_benchmark.trainer INFO: eta: 6:38:07  iter: {i}  loss: {_loss(t)} (3.3078)  "
-            f"time: {STEP:.4f} (0.5975)  data: 0.0025 (0.0923)  lr: 0.002000  max mem: 7905"
+            f"time: {_took(r):.4f} (0.5975)  data: 0.0025 (0.0923)  lr: 0.002000  max mem: 7905"
         ),
         every=20,
         first=20,
@@ -487,7 +578,7 @@ STYLES = {
     "ngc-pytorch-gnn": Style(
         line=lambda i, t, r: (
             f"{_dll(t)} Iteration {i} | train_acc : 0.7090 % | "
-            f"iteration_time : {STEP * 1000:.2f} ms | train_loss : {_loss(t)}"
+            f"iteration_time : {_took(r) * 1000:.2f} ms | train_loss : {_loss(t)}"
         ),
     ),
     "lightning": Style(
@@ -542,3 +633,33 @@ def written(name: str, last: int = 200, start: float = 0.0) -> list[str]:
     style = STYLES[name]
     lines = [style.line(i, start + 3 + i * style.step, rate(name)) for i in iterations(name, last)]
     return [*style.head, "some other line", *"\n".join(lines).split("\n"), *style.tail]
+
+
+def uneven(name: str, last: int = 200) -> list[str]:
+    """A whole log each of whose steps takes another time, without the line ends.
+
+    Args:
+        name: of the format.
+        last: iteration that is printed last.
+    """
+    style, chance = STYLES[name], random.Random(1)
+    lines, seconds = [*style.head, "some other line"], 3.0
+    for iteration in iterations(name, last):
+        took = round(style.every * style.step * (0.8 + 0.4 * chance.random()), 3)
+        if style.step >= 1:  # times are printed in whole seconds
+            took = round(took)
+        seconds += took
+        lines.append(style.line(iteration, seconds, GLOBAL_BATCH * style.every / took))
+    return [*lines, *style.tail]
+
+
+def last_of_excerpt(name: str) -> int:
+    """The last iteration of the log of a format that lies under tests/data."""
+    style = STYLES[name]
+    return style.first + (6 * style.every if style.every > 1 else 40)
+
+
+if __name__ == "__main__":
+    for written_name in STYLES:
+        log = "".join(f"{line}\n" for line in uneven(written_name, last_of_excerpt(written_name)))
+        Path(sys.argv[1], f"{written_name}.log").write_text(log, encoding="utf-8")

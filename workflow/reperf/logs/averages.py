@@ -15,10 +15,15 @@ from reperf.logs.clock import Clock, tick
 from reperf.logs.format import Read, Record
 
 
-class _Spans:
+class Spans:
     """How many iterations the lines of one rank stand for."""
 
-    def __init__(self, before: int) -> None:
+    def __init__(self, before: int = 0) -> None:
+        """Begin before the first line.
+
+        Args:
+            before: how many iterations before a multiple of its interval the program prints.
+        """
         self._before = before
         self._first: int | None = None
         self._newest = self._interval = 0
@@ -58,7 +63,7 @@ def durations_since(
     """
 
     def remembering() -> Read:
-        spans: defaultdict[tuple[int, ...], _Spans] = defaultdict(partial(_Spans, before))
+        spans: defaultdict[tuple[int, ...], Spans] = defaultdict(partial(Spans, before))
 
         def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
             found = {name: text.decode() for name, text in match.groupdict().items() if text}
@@ -67,6 +72,8 @@ def durations_since(
             except ValueError:
                 return None
             iteration, printed = int(found["iteration"]), found["duration"]
+            if "rank" in found:
+                rank = (*rank, int(found["rank"]))
             span = spans[rank].of(iteration)
             if span is None:  # a mean tells the time of the last iteration, at least
                 span = 0 if of_all else 1

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 DAY = 86400.0
 
@@ -29,8 +29,7 @@ class Clock:
 
 
 def _of_date(stamp: str) -> float:
-    text = stamp.replace("/", "-").replace(",", ".")
-    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    return datetime.fromisoformat(f"{stamp.replace('/', '-')}+00:00").timestamp()
 
 
 def _of_day(stamp: str) -> float:
@@ -42,8 +41,8 @@ def _of_day(stamp: str) -> float:
 
 def tick(stamp: str) -> float:
     """The step in which a written number of seconds can change: 0.001 for "12.345"."""
-    _, dot, decimals = stamp.replace(",", ".").rpartition(".")
-    return 10.0 ** -len(decimals) if dot else 1.0
+    point = max(stamp.rfind("."), stamp.rfind(","))
+    return 10.0 ** (point + 1 - len(stamp)) if point >= 0 else 1.0
 
 
 FRACTION = r"(?:[.,]\d{1,6})?"

@@ -21,8 +21,9 @@ NAMES = {
     "world_size": "world size",
     "replicas": "number of replicas",
     "global_batch": "global batch",
-    "epoch_samples": "samples in an epoch",
+    "epoch_samples": "number of samples in an epoch",
     "batches_per_step": "number of batches in a step",
+    "start_loss": "first batch's loss without dropout",
 }
 """What people call the facts. Those of a workload's shape go by their own names."""
 
@@ -39,6 +40,7 @@ _OPTIONS = {
     "devices_per_node": "--topology",
     "world_size": "--topology",
     "global_batch": "--global-batch",
+    "epoch_samples": "--epoch-samples",
 }
 """The options of `reperf measure` that say a fact."""
 _FILE_NAME = re.compile(r".+_b(\d{1,9})_(fp32|fp16|amp)_\d{1,9}\.(?:log|txt|out)")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -67,6 +67,24 @@ def no_counts(_text: bytes) -> Mapping[str, float]:
     return {}
 
 
+def no_waits(_text: bytes) -> float | None:
+    """The log does not say how long training waited for its data."""
+    return None
+
+
+class Words(NamedTuple):
+    """What docs/log-formats.md says about a format, where its other fields do not tell."""
+
+    counts_from: str = ""
+    """What it counts, and from which number."""
+    times: str = ""
+    """Where the times are from, if not from time stamps alone."""
+    speed: str = ""
+    """Of how many devices the printed speed is."""
+    published: str = "none"
+    """What the published extractor does."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)  # each is equal to itself alone
 class Format:
     """One way of logging.
@@ -98,6 +116,8 @@ class Format:
             must say the same.
         counts: finds, in a record as it stands in the log, what all ranks have trained on so far:
             samples, and whatever else is counted, by its name, such as tokens.
+        waits: finds, in a record as it stands in the log, for how many seconds of the run the
+            measured rank has waited for its next batch so far; None if the record does not say.
         ended: whether a text between two records, or after the last, says that the run came to
             its end; None if the format has no such line.
         untimed: why records tell no time, if they do not.
@@ -105,9 +125,12 @@ class Format:
             logs of many programs, and MLLOG lines beside a program's own.
         evenly: whether the program prints at a fixed interval, so that a line which seems to
             cover more iterations than another follows one that is lost.
+        in_two_lines: whether one line counts and another tells the time: in front of a hole, that may
+            be the time of what comes behind it.
         counts_from: the number of the first iteration.
         unit: of the throughput; None if the workload decides.
         published: the published extractor's method; None if there is none.
+        words: for the page on formats.
     """
 
     name: str
@@ -127,44 +150,47 @@ class Format:
     facts: Callable[[bytes], Iterable[Fact]] = no_facts
     tells: Callable[[bytes], Iterable[Fact]] = no_facts
     counts: Callable[[bytes], Mapping[str, float]] = no_counts
+    waits: Callable[[bytes], float | None] = no_waits
     ended: Callable[[bytes], bool] | None = None
     untimed: str = "the log prints neither time stamps nor durations"
     yields: int = 0
     evenly: bool = False
+    in_two_lines: bool = False
     counts_from: int = 1
     unit: str | None = None
     published: Callable[[Sequence[Record], Facts], Estimate] | None = None
+    words: Words = field(default_factory=Words)
 
     def reader(self) -> Read:
         """A function that reads the matches of one log."""
         if self.remembering is not None:
             return self.remembering()
-        return self.read or partial(_read_groups, self)
+        return self.read or partial(read_groups, self)
 
 
-def _read_groups(
-    log_format: Format, match: re.Match[bytes], rank: tuple[int, ...]
-) -> Record | None:
-    """Make a record from the named groups."""
-    found = {name: text.decode() for name, text in match.groupdict().items() if text is not None}
-    stamp, duration = found.get("time"), found.get("duration")
-    unit = 1.0 if stamp else log_format.duration_in
-    span = int(found.get("span", 1))
+def read_groups(log_format: Format, match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+    """Make a record from the named groups of a match."""
+    found = match.groupdict()
+    stamp, duration, rate = found.get("time"), found.get("duration"), found.get("rate")
+    span = int(found.get("span") or 1)
     if span == 0:
         return None
+    written = (stamp or duration or b"").decode()
     try:
-        time = log_format.clock.seconds(stamp) if stamp else None
+        time = log_format.clock.seconds(written) if stamp else None
     except ValueError:
         return None
+    if labelled := found.get("rank"):
+        rank = (*rank, int(labelled))
     return Record(
         iteration=int(found["iteration"]),
-        rank=(*rank, int(found["rank"])) if "rank" in found else rank,
-        epoch=int(found.get("epoch", 0)),
+        rank=rank,
+        epoch=int(found.get("epoch") or 0),
         time=time,
         duration=float(duration) * log_format.duration_in if duration else None,
         span=span,
-        tick=tick(stamp or duration) * unit if stamp or duration else 0.0,
-        rate=float(found["rate"]) if "rate" in found else None,
+        tick=tick(written) * (1.0 if stamp else log_format.duration_in) if written else 0.0,
+        rate=float(rate) if rate else None,
         text=match[0],
     )
 

@@ -104,10 +104,12 @@ class LoggedRun:
 
     def is_followed_by(self, record: Record) -> bool:
         """Whether a record begins another run: the count starts again, but time goes on."""
-        before = self.newest
+        first, before = self.records[0], self.newest
+        if record.iteration > first.iteration and record.epoch >= first.epoch:
+            return False
         if record.rank != before.rank or record in self._seen:
             return False
-        begins_again = _place(record) <= _place(self.records[0]) < _place(before)
+        begins_again = _place(record) <= _place(first) < _place(before)
         stamped = record.time is not None and before.time is not None
         return begins_again and not (stamped and record.time < before.time)
 

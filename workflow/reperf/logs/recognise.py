@@ -9,6 +9,17 @@ from reperf.logs.formats import formats
 from reperf.logs.scan import LONGEST_GAP, find_records
 
 NO_FORMAT = "no known format: no line is one that a format prints for an iteration"
+_NO_TEXT = {
+    b"\x1f\x8b": "it is compressed by gzip: unpack it first",
+    b"BZh": "it is compressed by bzip2: unpack it first",
+    b"\xfd7zXZ": "it is compressed by xz: unpack it first",
+    b"\x28\xb5\x2f\xfd": "it is compressed by zstd: unpack it first",
+    b"\xff\xfe": "it is written in UTF-16: convert it to UTF-8 first",
+    b"\xfe\xff": "it is written in UTF-16: convert it to UTF-8 first",
+}
+"""What is wrong with a file that begins so."""
+NOT_READ = (NO_FORMAT, *_NO_TEXT.values())
+"""The refusals of a file in which nothing was found that is a log's."""
 
 
 def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
@@ -21,16 +32,21 @@ def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
         The format, and the log from where it matters.
 
     Raises:
-        Refused: no format fits, or several do.
+        Refused: it is no text, no format fits, or several do.
     """
     head = b""
-    readers = {name: one.reader() for name, one in formats().items()}
+    readers: dict[str, Read] = {}
     found: list[Format] = []
     asleep = [one for one in formats().values() if one.signs]
-    for block in pieces:
+    for number, block in enumerate(pieces):
+        if number == 0:
+            _check_text(block)
         asleep = [one for one in asleep if not any(sign in block for sign in one.signs)]
         for one in formats().values():
-            if one not in asleep and one not in found and _fits(one, block, readers[one.name]):
+            if one.marker not in block or one in asleep or one in found:
+                continue
+            read = readers.setdefault(one.name, one.reader())
+            if next(find_records(block, one, read), None) is not None:
                 found.append(one)
         firm = any(one.yields == 0 for one in found)
         if firm or (found and len(head) + len(block) > LONGEST_GAP):
@@ -41,6 +57,12 @@ def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
     raise Refused(NO_FORMAT)
 
 
+def _check_text(start: bytes) -> None:
+    for sign, reason in _NO_TEXT.items():
+        if start.startswith(sign):
+            raise Refused(reason)
+
+
 def _meant(found: list[Format]) -> Format:
     """The format that yields least."""
     least = min(one.yields for one in found)
@@ -48,9 +70,3 @@ def _meant(found: list[Format]) -> Format:
     if len(meant) > 1:
         raise Refused(f"the log fits {' and '.join(meant)}: say which it is with --format")
     return formats()[meant[0]]
-
-
-def _fits(log_format: Format, block: bytes, read: Read) -> bool:
-    if log_format.marker not in block:
-        return False
-    return next(find_records(block, log_format, read), None) is not None

@@ -31,6 +31,8 @@ _LABEL = re.compile(
         [ ]? )"""
 )
 _MOST_LABELS = 4
+_LABELS_BEGIN = frozenset(b"[ r0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+"""The first bytes of labels: no others need to be searched."""
 
 Found = tuple[int, int, Record]
 """Where a record starts and stops in its block, and the record itself."""
@@ -174,6 +176,8 @@ def _line_start(block: bytes, at: int) -> int:
 
 def _rank(block: bytes, at: int) -> tuple[int, ...]:
     """The numbers in the launchers' labels before a line."""
+    if block[at] not in _LABELS_BEGIN:
+        return ()
     rank: tuple[int, ...] = ()
     while len(rank) < _MOST_LABELS and (label := _LABEL.match(block, at)):
         rank += (int(label[label.lastindex]),)

@@ -11,7 +11,7 @@ Source: github.com/dmlc/gluon-cv, scripts/classification/imagenet/train_imagenet
 logs in github.com/dmlc/web-data at 0818ee5, gluoncv/logs. No extractor was published.
 """
 
-from reperf.logs.format import EPOCH, ITERATION, NUMBER, RATE, Format, facts_by, line
+from reperf.logs.format import EPOCH, ITERATION, NUMBER, RATE, Format, Words, facts_by, line
 
 FORMAT = Format(
     name="gluoncv",
@@ -31,4 +31,5 @@ FORMAT = Format(
     ),
     counts_from=0,
     unit="images/s",
+    words=Words(times="nothing: refused"),
 )

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from reperf.logs.averages import durations_since
 from reperf.logs.facts import Fact
-from reperf.logs.format import DURATION, ITERATION, NUMBER, Format, line
+from reperf.logs.format import DURATION, ITERATION, NUMBER, Format, Words, line
 
 # One process on one machine; of several, the arguments do not say how many there are.
 _ARGUMENTS = re.compile(
@@ -45,4 +45,8 @@ FORMAT = Format(
     counts_from=0,  # as its counter starts; the first step is 1
     accumulates=True,
     unit="sentences/s",
+    words=Words(
+        counts_from="1",
+        times="the seconds since the previous line",
+    ),
 )

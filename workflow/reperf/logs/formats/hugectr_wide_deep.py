@@ -19,6 +19,7 @@ from reperf.logs.format import (
     Estimate,
     Format,
     Record,
+    Words,
     facts_by,
     line,
 )
@@ -54,4 +55,8 @@ FORMAT = Format(
     facts=ARGUMENTS,
     unit="samples/s",
     published=_published,
+    words=Words(
+        times="the seconds since the previous line",
+        published="mean of the printed seconds except those of iteration 100, as ms per iteration",
+    ),
 )

@@ -16,7 +16,7 @@ documentation of trainings. No extractor was published.
 import re
 from collections import Counter, defaultdict
 
-from reperf.logs.format import Format, Record, facts_by, line
+from reperf.logs.format import Format, Record, Words, facts_by, line
 from reperf.logs.progress_bars import BAR, ELAPSED, DrawnBars
 
 
@@ -71,4 +71,10 @@ FORMAT = Format(
     accumulates=True,
     yields=3,
     unit="samples/s",
+    words=Words(
+        times=(
+            "the elapsed time of the progress bar, in whole seconds, up to the first evaluation; "
+            "a dictionary tells none"
+        ),
+    ),
 )

@@ -2,22 +2,34 @@
 
     60000/60000 [==============================] - 112s 2ms/sample - loss: 0.2911 - accuracy: 0.9153
     1875/1875 [==============================] - 92s 49ms/step - loss: 0.2911 - accuracy: 0.9153 - val_loss: 0.1392
+    1875/1875 ━━━━━━━━━━━━━━━━━━━━ 92s 49ms/step - accuracy: 0.9153 - loss: 0.2911
+    1875/1875 - 92s - loss: 0.2911 - accuracy: 0.9153 - 92s/epoch - 49ms/step
+    1875/1875 - 92s - 49ms/step - accuracy: 0.9153 - loss: 0.2911
 
-An iteration here is an epoch. Where its count is one of samples, it says how many they are; a count
-of steps does not, nor whether it is one, for some versions name samples so. With a validation, the
-seconds are those of both.
+The first two are Keras 2's bars, the third Keras 3's, in colours; the last two are what `verbose=2`
+prints. An iteration here is an epoch. Where its count is one of samples, it says how many they are; a
+count of steps does not, nor whether it is one, for some versions name samples so. With a validation,
+the seconds are those of both. Keras 3 draws a full bar before the last one, too, whose seconds are
+those that are left: backspaces follow it.
 
-Source: github.com/keras-team/keras, keras/utils/generic_utils.py and keras/src/utils/progbar.py;
-lines as in public questions on its output. No extractor was published.
+Source: github.com/keras-team/keras, keras/utils/generic_utils.py and keras/src/utils/progbar.py; runs
+of tf-keras 2.21 and Keras 3.15. No extractor was published.
 """
 
 import re
 from collections.abc import Iterator
 
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Read, Record, line
+from reperf.logs.format import Format, Read, Record, Words, line
 
 _SAMPLES = re.compile(rb"(\d{1,12})/\d{1,12} \[=+\] - \d{1,9}s \d{1,9}[mun]?s/sample ")
+_COLOUR = r"(?:\x1b\[\d{1,3}m){0,3}"
+_PACE = r"\d{1,9}[mun]?s/(?:step|sample|epoch)"
+_FULL = (
+    r"(?P<count>\d{1,12})/(?P<total>\d{1,12})"
+    rf"(?: \[=+\] - |{_COLOUR} {_COLOUR}(?:━)+{_COLOUR} {_COLOUR}| - )(?P<duration>\d{{1,9}})s"
+    rf"{_COLOUR}(?:(?: -)? {_PACE})? - "
+)
 
 
 def _remembering() -> Read:
@@ -29,7 +41,7 @@ def _remembering() -> Read:
             return None
         if rank not in epochs or match["count"] != match["total"]:
             return None
-        timed = match["validation"] is None
+        timed = b" - val_" not in match["metrics"]
         return Record(
             iteration=epochs[rank],
             rank=rank,
@@ -50,17 +62,20 @@ FORMAT = Format(
     name="keras",
     system="keras",
     marker=b"/",
-    signs=(b"=] - ",),
+    signs=(b"=] - ", b"/step - ", b"s - loss: "),
     pattern=line(
         r"(?:^|(?<=\n)|(?<=\r))\s*Epoch (?P<epoch>\d{1,9})/\d{1,9}(?=\s)"
-        r"|(?P<count>\d{1,12})/(?P<total>\d{1,12}) \[=+\] - (?P<duration>\d{1,9})s"
-        r"(?: \d{1,9}[mun]?s/(?:step|sample|epoch))? - loss: [^\r\n\x08]{1,400}?"
-        r"(?P<validation> - val_[^\r\n\x08]{1,400})?(?=[\r\n\x08])"
+        rf"|{_FULL}(?P<metrics>(?:\w[^\r\n\x08]{{0,200}} - )?loss: [^\r\n\x08]{{1,800}})(?=[\r\n])"
     ),
     remembering=_remembering,
     tells=_tells,
+    in_two_lines=True,
     step_is=("epoch_samples",),
     untimed="the seconds of an epoch are those of its validation, too",
     yields=3,
     unit="samples/s",
+    words=Words(
+        counts_from="1: an iteration is an epoch",
+        times="the seconds of each epoch, unless it is validated",
+    ),
 )

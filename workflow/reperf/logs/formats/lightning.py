@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from reperf.logs.facts import Fact
-from reperf.logs.format import EPOCH, Format, Read, Record, facts_by, line
+from reperf.logs.format import EPOCH, Format, Read, Record, Words, facts_by, line
 from reperf.logs.progress_bars import BAR, ELAPSED, DrawnBars
 
 
@@ -59,4 +59,10 @@ FORMAT = Format(
     tells=_tells,
     yields=3,
     unit="samples/s",
+    words=Words(
+        times=(
+            "the elapsed time of the progress bar, in whole seconds, up to the first validation "
+            "of the epoch"
+        ),
+    ),
 )

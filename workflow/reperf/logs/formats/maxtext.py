@@ -8,7 +8,7 @@ Source: github.com/AI-Hypercomputer/maxtext, MaxText/metric_logger.py; lines as 
 github.com/AI-Hypercomputer/tpu-recipes. No extractor was published.
 """
 
-from reperf.logs.format import DURATION, ITERATION, NUMBER, Format, facts_by, line
+from reperf.logs.format import DURATION, ITERATION, NUMBER, Format, Words, facts_by, line
 
 FORMAT = Format(
     name="maxtext",
@@ -22,4 +22,5 @@ FORMAT = Format(
     counts_from=0,
     accumulates=True,
     unit="samples/s",
+    words=Words(times="the time of each step"),
 )

@@ -11,7 +11,7 @@ documentation, github.com/FlagAI-Open/OpenSeek. No extractor was published.
 """
 
 from reperf.logs.averages import durations_since
-from reperf.logs.format import DURATION, ITERATION, NUMBER, Format, counts_by, facts_by, line
+from reperf.logs.format import DURATION, ITERATION, NUMBER, Format, Words, counts_by, facts_by, line
 
 FORMAT = Format(
     name="megatron",
@@ -29,4 +29,5 @@ FORMAT = Format(
     tells=facts_by({r"glo(?:ba|ab)l batch size: +(\d{1,9})\s": "global_batch"}),
     counts=counts_by({r"consumed samples: +(\d{1,15}) \|": "samples"}),
     unit="samples/s",
+    words=Words(times="the mean time of an iteration since the previous line"),
 )

@@ -1,4 +1,7 @@
-"""MindSpore 1.1's BERT: the lines are shown in mindspore_resnet50.py.
+"""MindSpore 1.1's BERT with data sinking: a line that counts steps, then one with their time.
+
+    epoch: 12.0, current epoch percent: 0.100, step: 120, outputs are (..)
+    epoch time: 2105.123 ms, per step time: 210.512 ms
 
 Source: MindSpore 1.1 model zoo, official/nlp/bert; DLPerf
 MindSpore/bert/extract_mindspore_logs_time.py.
@@ -6,7 +9,7 @@ MindSpore/bert/extract_mindspore_logs_time.py.
 
 import re
 
-from reperf.logs.format import Format, line
+from reperf.logs.format import Format, Words, line
 from reperf.logs.formats.mindspore_resnet50 import TIME, published, reader
 
 
@@ -23,6 +26,11 @@ FORMAT = Format(
         rf"outputs are [^\r\n]{{0,300}}|{TIME}"
     ),
     remembering=reader(_iteration),
+    in_two_lines=True,
     unit="sentences/s",
     published=published(20, 120),
+    words=Words(
+        times="the time of each epoch of sunk steps",
+        published="sum over all ranks of the times of 20 to 120",
+    ),
 )

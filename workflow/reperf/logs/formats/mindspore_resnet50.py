@@ -3,10 +3,7 @@
     epoch: 12 step: 10, loss is 6.9087
     epoch time: 935.945 ms, per step time: 93.594 ms
 
-    epoch: 12.0, current epoch percent: 0.100, step: 120, outputs are (..)
-    epoch time: 2105.123 ms, per step time: 210.512 ms
-
-The first is ResNet-50, which counts its steps within an epoch of sunk steps; the second is BERT.
+Steps are counted within an epoch of sunk steps.
 
 Source: MindSpore 1.1 model zoo, official/cv/resnet; DLPerf
 MindSpore/resnet50v1.5/extract_mindspore_logs_time.py with its README's flags.
@@ -14,36 +11,51 @@ MindSpore/resnet50v1.5/extract_mindspore_logs_time.py with its README's flags.
 
 import re
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from reperf.logs.clock import tick
 from reperf.logs.estimators import needed
 from reperf.logs.facts import Facts, Refused
-from reperf.logs.format import DURATION, NUMBER, Estimate, Format, Read, Record, line
+from reperf.logs.format import DURATION, NUMBER, Estimate, Format, Read, Record, Words, line
 
 TIME = rf"epoch time: {DURATION} ms, per step time: (?P<per_step>\d{{1,9}}\.\d{{1,6}}) ms"
 
 
+class _Waiting(NamedTuple):
+    """A count line."""
+
+    line: re.Match[bytes]
+    sure: bool
+    """Whether the next time is its own: no other count waits for one."""
+    timed: bool = False
+
+
 def reader(iteration: Callable[[re.Match[bytes]], int]) -> Callable[[], Read]:
-    """A reader that joins each time line to the same rank's count line before it."""
+    """A reader that joins each time line to the same rank's count line before it.
+
+    A time that may be another count's covers no iterations.
+    """
 
     def remembering() -> Read:
-        counted: dict[tuple[int, ...], re.Match[bytes]] = {}
+        counted: dict[tuple[int, ...], _Waiting] = {}
 
         def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+            count = counted.get(rank)
             if match["step"] is not None:
-                counted[rank] = match
+                counted[rank] = _Waiting(match, sure=count is None or count.timed)
                 return None
             milliseconds, per_step = match["duration"].decode(), float(match["per_step"])
             span = round(float(milliseconds) / per_step) if per_step else 0
-            if rank not in counted or span == 0:
+            if count is None or span == 0:
                 return None
+            counted[rank] = count._replace(timed=True)
             return Record(
-                iteration=iteration(counted[rank]),
+                iteration=iteration(count.line),
                 rank=rank,
                 duration=float(milliseconds) / 1000,
-                span=span,
+                span=span if count.sure and not count.timed else 0,
                 tick=tick(milliseconds) / 1000,
-                text=counted[rank][0] + match[0],
+                text=count.line[0] + match[0],
             )
 
         return read
@@ -84,6 +96,11 @@ FORMAT = Format(
         rf"epoch: (?P<epoch>\d{{1,9}}) step: (?P<step>\d{{1,9}}), loss is {NUMBER}|{TIME}"
     ),
     remembering=reader(_iteration),
+    in_two_lines=True,
     unit="images/s",
     published=published(100, 200),
+    words=Words(
+        times="the time of each epoch of sunk steps",
+        published="sum over all ranks of the times of 100 to 200",
+    ),
 )

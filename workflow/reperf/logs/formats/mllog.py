@@ -1,8 +1,9 @@
 """The step log of reperf's own trainers: MLPerf's `:::MLLOG {...}` lines.
 
-    :::MLLOG {"key": "tracked_stats", "value": {"iteration": 20, "seconds": 12.3, "samples": 5120, "throughput": 410.2, ..}, ..}
+    :::MLLOG {"key": "tracked_stats", "value": {"iteration": 20, "seconds": 12.3, "samples": 5120, "throughput": 410.2, "waited": 0.1, ..}, ..}
 
-Besides samples a line may hold further counts, such as "tokens". The clock cannot jump, and the log
+Besides samples a line may hold further counts, such as "tokens". "waited" are the seconds for which
+rank 0 has waited for batches so far; a line lacks it where no one has measured that. The clock cannot jump, and the log
 ends with `run_stop`.
 
 Source: workflow/trainers/contract/steplog.py; github.com/mlcommons/logging.
@@ -16,7 +17,7 @@ from typing import Any
 from reperf.logs.clock import MONOTONIC
 from reperf.logs.events import EVENT, MARK, event_of, has_ended, is_count, is_number, read_event
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Record
+from reperf.logs.format import Format, Record, Words
 from reperf.logs.scan import blocks
 from reperf.training.record import Status
 
@@ -26,8 +27,11 @@ _FACTS = {
     "global_batch_size": "global_batch",
     "world_size": "world_size",
     "parameters": "parameters",
+    "loss_without_dropout": "start_loss",
 }
-_NO_COUNTS = {"iteration", "seconds", "loss", "throughput"}
+_FITS = {"workload": lambda value: isinstance(value, str), "start_loss": is_number}
+"""What a fact's value must be, if it is no count."""
+_NO_COUNTS = {"iteration", "seconds", "loss", "throughput", "waited"}
 """All other numbers of a step are counts."""
 _LONGEST_EXCUSE = 10_000  # bytes
 _KEYS = ("configuration", "parameters", "peak_memory_bytes", "precision", "run_stop")
@@ -59,12 +63,17 @@ def _counts(text: bytes) -> dict[str, float]:
     }
 
 
+def _waits(text: bytes) -> float | None:
+    waited = event_of(text).get("value", {}).get("waited")
+    return waited if is_number(waited) else None
+
+
 def _facts(head: bytes) -> Iterator[Fact]:
     for match in EVENT.finditer(head):
         event = read_event(match)
         name, value = _FACTS.get(str(event.get("key"))), event.get("value")
-        fits = isinstance(value, str) if name == "workload" else is_count(value)
-        if name and fits:
+        fits = _FITS.get(name, is_count)
+        if name and fits(value):
             yield name, value
 
 
@@ -77,7 +86,12 @@ FORMAT = Format(
     read=_read,
     facts=_facts,
     counts=_counts,
+    waits=_waits,
     ended=has_ended,
+    words=Words(
+        times="a clock that cannot jump",
+        speed="all",
+    ),
 )
 
 

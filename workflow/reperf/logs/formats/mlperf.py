@@ -3,7 +3,7 @@
     :::MLLOG {"time_ms": 1719843792116, "key": "tracked_stats", "value": {"throughput": 14214.6}, "metadata": {"epoch_num": 799502}, ..}
 
 Submissions count samples, steps or epochs there, under any of four names. Where the name does not say
-which, the printed throughput decides.
+which, the printed throughput decides, which MXNet's image classification of v2.1 calls `imgs_sec`.
 
 Source: github.com/mlcommons/logging, mlperf_logging/mllog. No extractor was published.
 """
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from reperf.logs.clock import Clock
 from reperf.logs.events import EVENT, event_of, has_ended, is_count, is_number, read_event
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Record
+from reperf.logs.format import Format, Record, Words
 
 _COUNTS = ("samples_count", "step_num", "step", "epoch_num")
 _FACTS = {"global_batch_size": "global_batch", "train_samples": "epoch_samples"}
@@ -27,7 +27,7 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
         return None
     if not isinstance(metadata, dict) or not isinstance(value, dict) or "iteration" in value:
         return None  # with an iteration it is ours, see mllog.py
-    rate = value.get("throughput")
+    rate = value.get("throughput", value.get("imgs_sec"))
     count = next((metadata[name] for name in _COUNTS if name in metadata), None)
     if not is_number(rate) or not is_number(event.get("time_ms")) or type(count) is not int:
         return None
@@ -71,4 +71,8 @@ FORMAT = Format(
     ended=has_ended,
     yields=1,
     unit="samples/s",
+    words=Words(
+        counts_from="the log's own counts",
+        speed="all",
+    ),
 )

@@ -13,7 +13,7 @@ import re
 
 from reperf.logs.clock import Clock
 from reperf.logs.events import EVENT, event_of, has_ended, is_number, read_event
-from reperf.logs.format import Format, Record
+from reperf.logs.format import Format, Record, Words
 
 _LOSSES = ("train_loss", "reduced_train_loss")
 
@@ -47,4 +47,5 @@ FORMAT = Format(
     counts_from=0,
     ended=has_ended,
     unit="samples/s",
+    words=Words(counts_from="the log's own steps"),
 )

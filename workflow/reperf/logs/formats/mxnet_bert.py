@@ -11,7 +11,7 @@ MxNet/BERT/extract_mxnet_logs.py.
 
 from reperf.logs import estimators
 from reperf.logs.facts import Facts
-from reperf.logs.format import DURATION, ITERATION, NUMBER, Format, Record, facts_by, line
+from reperf.logs.format import DURATION, ITERATION, NUMBER, Format, Record, Words, facts_by, line
 
 
 def _speed(record: Record, facts: Facts) -> float:
@@ -36,4 +36,11 @@ FORMAT = Format(
     ),
     unit="sentences/s",
     published=estimators.mean_of_rank_medians(100, 200, _speed),
+    words=Words(
+        times="the latency of each batch",
+        published=(
+            "medians over ranks, then the arithmetic mean of 101 to 200; needs exactly 200 lines "
+            "from each rank"
+        ),
+    ),
 )

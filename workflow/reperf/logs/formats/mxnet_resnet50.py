@@ -7,7 +7,7 @@ DLPerf changed it; DLPerf MxNet/Classification/RN50v1b/extract_mxnet_logs.py.
 """
 
 from reperf.logs import estimators
-from reperf.logs.format import EPOCH, ITERATION, RATE, Format, facts_by, line
+from reperf.logs.format import EPOCH, ITERATION, RATE, Format, Words, facts_by, line
 
 FORMAT = Format(
     name="mxnet-resnet50",
@@ -23,4 +23,8 @@ FORMAT = Format(
     counts_from=0,
     unit="images/s",
     published=estimators.mean_speed(20, 120, estimators.printed_speed(2), exactly=True),
+    words=Words(
+        times="nothing: refused",
+        published="arithmetic mean of printed speeds 21 to 120; needs exactly 120 lines",
+    ),
 )

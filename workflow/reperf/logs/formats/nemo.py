@@ -14,7 +14,17 @@ import re
 from math import floor, log10
 
 from reperf.logs.facts import LARGEST_FACT
-from reperf.logs.format import DURATION, END, ITERATION, Format, Record, counts_by, facts_by, line
+from reperf.logs.format import (
+    DURATION,
+    END,
+    ITERATION,
+    Format,
+    Record,
+    Words,
+    counts_by,
+    facts_by,
+    line,
+)
 
 _DIGITS = 4
 
@@ -46,4 +56,5 @@ FORMAT = Format(
     counts=counts_by({r"consumed_samples: (\d{1,15})\s": "samples"}),
     counts_from=0,
     unit="samples/s",
+    words=Words(times="the time of each step"),
 )

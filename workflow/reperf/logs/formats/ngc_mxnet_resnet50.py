@@ -21,7 +21,7 @@ from reperf.logs import estimators
 from reperf.logs.clock import DATE
 from reperf.logs.events import MARK
 from reperf.logs.facts import Fact
-from reperf.logs.format import EPOCH, ITERATION, RANK, RATE, Format, facts_by, line, time_by
+from reperf.logs.format import EPOCH, ITERATION, RANK, RATE, Format, Words, facts_by, line, time_by
 
 _ARGUMENTS = facts_by(
     {
@@ -52,4 +52,5 @@ FORMAT = Format(
     counts_from=0,
     unit="images/s",
     published=estimators.between_lines(20, 120, DATE, of_all_ranks=True),
+    words=Words(published="lines 20 to 120 times the number of ranks, by time stamps"),
 )

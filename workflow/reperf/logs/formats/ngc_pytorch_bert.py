@@ -17,6 +17,7 @@ from reperf.logs.format import (
     NUMBER,
     SKIPPED,
     Format,
+    Words,
     counts_by,
     facts_by,
     line,
@@ -50,4 +51,5 @@ FORMAT = Format(
     repeats=True,
     unit="sentences/s",
     published=estimators.between_lines(20, 120, DATE, behind=5),
+    words=Words(published="20th to 120th line after iteration 5, by time stamps"),
 )

@@ -10,7 +10,7 @@ logs in github.com/mlcommons/training_results_v0.7, benchmark gnmt. No extractor
 """
 
 from reperf.logs.averages import durations_since
-from reperf.logs.format import DURATION, EPOCH, ITERATION, NUMBER, Format, line
+from reperf.logs.format import DURATION, EPOCH, ITERATION, NUMBER, Format, Words, line
 
 FORMAT = Format(
     name="ngc-pytorch-gnmt",
@@ -24,4 +24,5 @@ FORMAT = Format(
     untimed="its times are those of single batches, and not every batch is printed",
     counts_from=0,
     unit="sentences/s",
+    words=Words(times="the time of each batch"),
 )

@@ -9,7 +9,17 @@ NVIDIADeepLearningExamples/PyTorch/resnet50v1.5/extract_pytorch_logs_time.py.
 
 from reperf.logs import estimators
 from reperf.logs.clock import DATE
-from reperf.logs.format import EPOCH, ITERATION, NUMBER, RATE, Format, facts_by, line, time_by
+from reperf.logs.format import (
+    EPOCH,
+    ITERATION,
+    NUMBER,
+    RATE,
+    Format,
+    Words,
+    facts_by,
+    line,
+    time_by,
+)
 
 FORMAT = Format(
     name="ngc-pytorch-resnet50",
@@ -30,4 +40,5 @@ FORMAT = Format(
     ),
     unit="images/s",
     published=estimators.between_lines(20, 120, DATE, behind=5),
+    words=Words(published="20th to 120th line after iteration 5, by time stamps"),
 )

@@ -2,15 +2,44 @@
 
     DLL 2021-05-19 10:29:45.136901 - epoch    7 | iter   92/272 | loss  119.38 | utts/s  3250 | took  0.32 s | lrate 4.00e-03
 
-The speed is that of all ranks. An iteration is a step of the optimizer, of as many batches as are
+The speed is that of all ranks: one batch over the time since the previous line, however many batches
+that holds, so that it is one only where every batch is printed. An iteration is a step of the optimizer, of as many batches as are
 accumulated. Where MLLOG lines count, too (since v3.0), they are meant.
 
 Source: github.com/mlcommons/training_results_v1.0, NVIDIA/benchmarks/rnnt; logs in the results of
 v1.0, v2.0, v2.1 and v3.1. No extractor was published.
 """
 
+import re
+
 from reperf.logs.clock import DATE
-from reperf.logs.format import EPOCH, ITERATION, NUMBER, RATE, Format, line, time_by
+from reperf.logs.format import (
+    EPOCH,
+    ITERATION,
+    NUMBER,
+    RATE,
+    Format,
+    Read,
+    Record,
+    line,
+    read_groups,
+    time_by,
+)
+
+
+def _remembering() -> Read:
+    newest: dict[tuple[int, ...], Record] = {}
+
+    def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+        record, before = read_groups(FORMAT, match, rank), newest.get(rank)
+        if record is None:
+            return None
+        newest[rank] = record
+        place = (before.epoch, before.iteration + 1) if before is not None else None
+        return record if place == (record.epoch, record.iteration) else record._replace(rate=None)
+
+    return read
+
 
 FORMAT = Format(
     name="ngc-pytorch-rnnt",
@@ -21,6 +50,7 @@ FORMAT = Format(
         rf"loss +{NUMBER} \| utts/s +{RATE} \| took +{NUMBER} s \|"
     ),
     clock=DATE,
+    remembering=_remembering,
     accumulates=True,
     yields=2,
     unit="samples/s",

@@ -9,7 +9,7 @@ NVIDIADeepLearningExamples/TensorFlow/LanguageModeling/BERT/extract_tensorflow_l
 
 from reperf.logs import estimators
 from reperf.logs.clock import DATE
-from reperf.logs.format import ITERATION, RATE, Format, facts_by, line, time_by
+from reperf.logs.format import ITERATION, RATE, Format, Words, facts_by, line, time_by
 
 FORMAT = Format(
     name="ngc-tensorflow1-bert",
@@ -32,4 +32,5 @@ FORMAT = Format(
     repeats=True,
     unit="sentences/s",
     published=estimators.between_iterations(20, 120, DATE),
+    words=Words(published="20 to 120, by time stamps"),
 )

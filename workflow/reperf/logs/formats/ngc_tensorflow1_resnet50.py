@@ -13,7 +13,7 @@ NVIDIADeepLearningExamples/TensorFlow/Classification/ConvNets/resnet50v1.5/extra
 
 from reperf.logs import estimators
 from reperf.logs.clock import DATE
-from reperf.logs.format import END, EPOCH, ITERATION, RATE, Format, facts_by, line, time_by
+from reperf.logs.format import END, EPOCH, ITERATION, RATE, Format, Words, facts_by, line, time_by
 
 FORMAT = Format(
     name="ngc-tensorflow1-resnet50",
@@ -34,4 +34,7 @@ FORMAT = Format(
     unit="images/s",
     # The script itself leaves out the first 20 steps: these are the next hundred.
     published=estimators.mean_speed(0, 100, estimators.printed_speed(2)),
+    words=Words(
+        published="arithmetic mean of the first 100 printed speeds, which begin at step 20",
+    ),
 )

@@ -8,7 +8,7 @@ OneFlow/LanguageModeling/BERT/extract_bert_result.py.
 
 from reperf.logs import estimators
 from reperf.logs.clock import UNIX
-from reperf.logs.format import END, ITERATION, NUMBER, RATE, Format, line, time_by
+from reperf.logs.format import END, ITERATION, NUMBER, RATE, Format, Words, line, time_by
 from reperf.logs.formats.oneflow_resnet50 import ARGUMENTS
 
 FORMAT = Format(
@@ -24,4 +24,5 @@ FORMAT = Format(
     counts_from=0,
     unit="sentences/s",
     published=estimators.between_iterations(19, 119, UNIX),
+    words=Words(published="19 to 119, by time stamps"),
 )

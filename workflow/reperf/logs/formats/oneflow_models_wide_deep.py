@@ -19,6 +19,7 @@ from reperf.logs.format import (
     Estimate,
     Format,
     Record,
+    Words,
     facts_by,
     line,
     time_by,
@@ -53,4 +54,5 @@ FORMAT = Format(
     ),
     unit="samples/s",
     published=_published,
+    words=Words(published="mean of the printed latencies without the first and the last"),
 )

@@ -8,7 +8,18 @@ OneFlow/Classification/ConvNets/resnet50v1.5/extract_cnn_result.py.
 
 from reperf.logs import estimators
 from reperf.logs.clock import UNIX
-from reperf.logs.format import END, EPOCH, ITERATION, NUMBER, RATE, Format, facts_by, line, time_by
+from reperf.logs.format import (
+    END,
+    EPOCH,
+    ITERATION,
+    NUMBER,
+    RATE,
+    Format,
+    Words,
+    facts_by,
+    line,
+    time_by,
+)
 
 ARGUMENTS = facts_by(
     {
@@ -31,4 +42,5 @@ FORMAT = Format(
     facts=ARGUMENTS,
     unit="images/s",
     published=estimators.between_iterations(20, 120, UNIX),
+    words=Words(published="20 to 120, by time stamps"),
 )

@@ -11,7 +11,17 @@ from collections.abc import Sequence
 
 from reperf.logs.clock import UNIX
 from reperf.logs.facts import Facts, Refused
-from reperf.logs.format import END, ITERATION, NUMBER, Estimate, Format, Record, line, time_by
+from reperf.logs.format import (
+    END,
+    ITERATION,
+    NUMBER,
+    Estimate,
+    Format,
+    Record,
+    Words,
+    line,
+    time_by,
+)
 from reperf.logs.formats.hugectr_wide_deep import ARGUMENTS
 
 _STEPS = 1000
@@ -38,4 +48,7 @@ FORMAT = Format(
     facts=ARGUMENTS,
     unit="samples/s",
     published=_published,
+    words=Words(
+        published="seconds of 1000 iterations after the first line, given as ms per iteration",
+    ),
 )

@@ -11,7 +11,7 @@ PaddleNLP/pretrain_language_models/BERT/train.py; DLPerf PaddlePaddle/bert/extra
 
 from reperf.logs import estimators
 from reperf.logs.facts import Facts
-from reperf.logs.format import EPOCH, ITERATION, NUMBER, RATE, Format, Record, line
+from reperf.logs.format import EPOCH, ITERATION, NUMBER, RATE, Format, Record, Words, line
 
 PATTERN = line(
     rf"(?<!\] )epoch: {EPOCH}, progress: \d{{1,9}}/\d{{1,9}}, step: {ITERATION}, loss: {NUMBER}, "
@@ -31,4 +31,9 @@ FORMAT = Format(
     pattern=PATTERN,
     unit="sentences/s",
     published=estimators.mean_speed(20, 120, _speed),
+    words=Words(
+        times="nothing: refused",
+        speed="steps of one node",
+        published="arithmetic mean of steps/s times batch per node of lines 21 to 120",
+    ),
 )

@@ -18,6 +18,7 @@ from reperf.logs.format import (
     NUMBER,
     Format,
     Record,
+    Words,
     facts_by,
     line,
 )
@@ -40,4 +41,8 @@ FORMAT = Format(
     counts_from=0,
     unit="images/s",
     published=estimators.mean_speed(20, 120, _speed),
+    words=Words(
+        times="the time of each batch",
+        published="arithmetic mean of batch / time of lines 21 to 120",
+    ),
 )

@@ -18,7 +18,17 @@ from collections.abc import Iterator
 from reperf.logs.averages import durations_since
 from reperf.logs.clock import DATE
 from reperf.logs.facts import Fact
-from reperf.logs.format import DURATION, EPOCH, ITERATION, NUMBER, RATE, Format, line, time_by
+from reperf.logs.format import (
+    DURATION,
+    EPOCH,
+    ITERATION,
+    NUMBER,
+    RATE,
+    Format,
+    Words,
+    line,
+    time_by,
+)
 
 _SAMPLES = re.compile(rb"avg_samples: (\d{1,9})(?:\.0{1,9})?,")
 
@@ -45,4 +55,10 @@ FORMAT = Format(
     rate_times=("world_size",),
     tells=_tells,
     unit="sentences/s",
+    words=Words(
+        times=(
+            "time stamps, where a logger printed them, or else the mean time of a batch since "
+            "the previous line"
+        ),
+    ),
 )

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from reperf.logs.clock import DATE
 from reperf.logs.facts import Fact
-from reperf.logs.format import EPOCH, ITERATION, RATE, Format, facts_by, line, time_by
+from reperf.logs.format import EPOCH, ITERATION, RATE, Format, Words, facts_by, line, time_by
 from reperf.logs.paddle_launch import launched
 
 _ARGUMENTS = facts_by({r"\bDataLoader\.Train\.sampler\.batch_size=(\d{1,9})\b": "batch_size"})
@@ -40,4 +40,5 @@ FORMAT = Format(
     rate_times=("world_size",),
     counts_from=0,
     unit="images/s",
+    words=Words(times="time stamps, in whole seconds: the window must be 100 s or longer"),
 )

@@ -10,7 +10,7 @@ published.
 """
 
 from reperf.logs.averages import durations_since
-from reperf.logs.format import DURATION, ITERATION, NUMBER, RATE, Format, facts_by, line
+from reperf.logs.format import DURATION, ITERATION, NUMBER, RATE, Format, Words, facts_by, line
 
 FORMAT = Format(
     name="paddleseg",
@@ -32,4 +32,5 @@ FORMAT = Format(
         }
     ),
     unit="images/s",
+    words=Words(times="the mean time of a batch since the previous line"),
 )

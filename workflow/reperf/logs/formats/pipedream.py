@@ -8,7 +8,7 @@ Source: github.com/msr-fiddle/pipedream at 7db6a1c,
 runtime/image_classification/main_with_runtime.py. No extractor was published.
 """
 
-from reperf.logs.format import DURATION, ITERATION, Format, line
+from reperf.logs.format import DURATION, ITERATION, Format, Words, line
 
 FORMAT = Format(
     name="pipedream",
@@ -17,4 +17,8 @@ FORMAT = Format(
     pattern=line(rf"\bEpoch {ITERATION}: {DURATION} seconds"),
     counts_from=0,
     unit="samples/s",
+    words=Words(
+        counts_from="0: an iteration is an epoch",
+        times="the seconds of each epoch",
+    ),
 )

@@ -20,6 +20,7 @@ from reperf.logs.format import (
     Estimate,
     Format,
     Record,
+    Words,
     facts_by,
     line,
 )
@@ -59,4 +60,11 @@ FORMAT = Format(
     counts_from=0,
     unit="images/s",
     published=_published,
+    words=Words(
+        times="the time of each batch",
+        published=(
+            "mean time of lines 21 to 120 after batch 5, whichever ranks printed them; only one "
+            "digit before the decimal point is kept"
+        ),
+    ),
 )

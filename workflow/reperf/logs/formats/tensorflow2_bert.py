@@ -8,7 +8,7 @@ TensorFlow/bert/extract_tensorflow_logs_time.py.
 
 from reperf.logs import estimators
 from reperf.logs.clock import TIME_OF_DAY
-from reperf.logs.format import ITERATION, Format, line, time_by
+from reperf.logs.format import ITERATION, Format, Words, line, time_by
 from reperf.logs.formats.tensorflow2_resnet50 import ARGUMENTS
 
 FORMAT = Format(
@@ -23,4 +23,8 @@ FORMAT = Format(
     facts=ARGUMENTS,
     unit="sentences/s",
     published=estimators.between_lines(20, 120, TIME_OF_DAY),
+    words=Words(
+        times="time stamps, past midnight too",
+        published="20th to 120th line, by time stamps",
+    ),
 )

@@ -8,7 +8,7 @@ TensorFlow/resnet50v1.5/extract_tensorflow_logs.py.
 
 from reperf.logs import estimators
 from reperf.logs.clock import TIME_OF_DAY
-from reperf.logs.format import END, ITERATION, NUMBER, RATE, Format, facts_by, line, time_by
+from reperf.logs.format import END, ITERATION, NUMBER, RATE, Format, Words, facts_by, line, time_by
 
 ARGUMENTS = facts_by({r"\b[Gg]lobal batch size: (\d{1,9})\s": "global_batch"})
 """What the scripts of the official models print before they train."""
@@ -26,4 +26,8 @@ FORMAT = Format(
     unit="images/s",
     # Six lines of 100 steps, the first left out.
     published=estimators.mean_speed(1, 6, estimators.printed_speed()),
+    words=Words(
+        times="time stamps, past midnight too",
+        published="arithmetic mean of the printed speeds of steps 100 to 600",
+    ),
 )

@@ -10,7 +10,7 @@ github.com/mlcommons/training_results_v2.0, benchmark ssd. No extractor was publ
 """
 
 from reperf.logs.averages import durations_since
-from reperf.logs.format import DURATION, EPOCH, ITERATION, NUMBER, Format, line
+from reperf.logs.format import DURATION, EPOCH, ITERATION, NUMBER, Format, Words, line
 
 FORMAT = Format(
     name="torchvision",
@@ -25,4 +25,5 @@ FORMAT = Format(
     counts_from=0,
     yields=2,
     unit="images/s",
+    words=Words(times="the mean time of 20 iterations, if a line is printed every 20"),
 )

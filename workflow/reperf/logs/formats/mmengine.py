@@ -1,0 +1,37 @@
+"""OpenMMLab's trainings since 2022, on MMEngine: a clock of whole seconds without a year.
+
+    11/22 21:31:51 - mmengine - INFO - Epoch(train) [1][160/160]  lr: 1.0000e-01  eta: 0:00:00  time: 0.1300  data_time: 0.0005  loss: 0.7413
+    11/22 21:31:51 - mmengine - INFO - Iter(train) [ 50/2000]  lr: 1.0000e-01  eta: 0:04:11  time: 0.1300  data_time: 0.0005  loss: 0.7413
+
+The printed time is the mean of the newest ten iterations, whatever the interval, and is not read.
+Before, mmcv printed other lines: see openmmlab.py.
+
+Source: github.com/open-mmlab/mmengine, mmengine/runner/log_processor.py; runs of 0.10. No extractor
+was published.
+"""
+
+from datetime import UTC, datetime
+
+from reperf.logs.clock import Clock
+from reperf.logs.format import END, EPOCH, ITERATION, NUMBER, Format, facts_by, line, time_by
+
+
+def _of_year(stamp: str) -> float:
+    # Any leap year will do: across New Year, time steps back, and the window is refused.
+    return datetime.strptime(f"2000/{stamp}", "%Y/%m/%d %H:%M:%S").replace(tzinfo=UTC).timestamp()
+
+
+_CLOCK = Clock(r"\d\d/\d\d \d\d:\d\d:\d\d", _of_year)
+
+FORMAT = Format(
+    name="mmengine",
+    system="openmmlab",
+    marker=b" - mmengine - INFO - ",
+    pattern=line(
+        rf"{time_by(_CLOCK)} - mmengine - INFO - (?:Epoch\(train\) +\[{EPOCH}\]|Iter\(train\) +)"
+        rf"\[ *{ITERATION}/\d{{1,12}}\]  [^\r\n]{{0,1000}}?\btime: {NUMBER}  data_time: {NUMBER}{END}"
+    ),
+    clock=_CLOCK,
+    facts=facts_by({r"\bGPU number: (\d{1,9})\s": "world_size"}),
+    unit="samples/s",
+)
