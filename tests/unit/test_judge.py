@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reperf.config import load_report
+from reperf.config import Container, Run, load_report
 from reperf.logs.formats import mllog
 from reperf.machine import describe_host
 from reperf.training.launch import Outcome
@@ -40,12 +40,26 @@ ODD_VALUES = [
 ]
 
 
-def judged(folder: Path, log: str, **ended: object) -> tuple[str, str]:
+def judged(folder: Path, log: str, run: Run = RUN, **ended: object) -> tuple[str, str]:
     """The status and the reason of a run that left this log and ended so."""
     path = folder / "train.log"
     path.write_text(log)
     outcome = Outcome(**{"last_heard": HEARD} | ended)
-    return judge(RUN, outcome, path, facts={}, time_limit=60)
+    return judge(run, outcome, path, facts={}, time_limit=60)
+
+
+def test_an_engine_that_does_not_start_a_container_has_the_last_word(tmp_path: Path):
+    container = Container(engine="podman", image="torch")
+    said = "srun: launching\nOCI runtime error: no such device\nsrun: error: node1: exit code 126\n"
+    status, why = judged(
+        tmp_path,
+        said,
+        RUN.model_copy(update={"container": container}),
+        exit_code=126,
+        last_heard=(),
+    )
+    assert status == "failed"
+    assert why.startswith("the last line from podman is: OCI runtime error: no such device; rank 0")
 
 
 @pytest.mark.parametrize(
@@ -54,9 +68,16 @@ def judged(folder: Path, log: str, **ended: object) -> tuple[str, str]:
         (1, "Signal 9 (SIGKILL) received\n[rank 0] SIGTERM", "failed", "ended by SIGKILL"),
         (1, "exit code -9", "failed", "ended by SIGKILL"),
         (-11, "", "failed", "ended by SIGSEGV"),
+        # As container engines, shells and srun report signals.
+        (128 + 11, "", "failed", "ended by SIGSEGV"),
+        (128 + 9, "", "failed", "ended by SIGKILL"),
+        (255, "", "failed", "no error was printed"),
         (1, "what():  std::bad_alloc\nended with SIGABRT", "oom", "ran out of memory"),
+        (1, "Traceback ..\nMemoryError\nended with SIGTERM", "oom", "ran out of memory"),
+        (1, "ImportError: lib.so: failed to map segment from shared object", "failed", "ImportErr"),
         (1, "instance of 'gloo::TimeoutException'\nSIGABRT", "timeout", "rank gave up waiting for"),
         (1, "gloo::TimeoutException\nexit code -9", "failed", "ended by SIGKILL"),
+        (1, "unhealthy (stopped sending heartbeats)", "timeout", "rank gave up waiting for"),
         (3, "", "failed", "no error was printed"),
         (0, "", "failed", "the trainer reported no number of parameters"),
     ],
@@ -65,6 +86,13 @@ def test_what_a_launcher_leaves_is_named(tmp_path: Path, exit_code, log, status,
     ended, why = judged(tmp_path, log, exit_code=exit_code)
     assert ended == status
     assert reason in why
+
+
+def test_libraries_that_do_not_fit_below_a_limit_are_out_of_memory(tmp_path: Path):
+    log = "ImportError: lib.so: failed to map segment from shared object\nKilling subprocess 3"
+    limited = RUN.model_copy(update={"memory_limit": 10**9})
+    status, why = judged(tmp_path, log, limited, exit_code=1)
+    assert (status, why.startswith("a process ran out of memory")) == ("oom", True)
 
 
 def test_killed_while_the_kernel_wanted_memory_is_out_of_memory(tmp_path: Path):

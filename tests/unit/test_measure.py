@@ -48,6 +48,52 @@ def test_the_warm_up_does_not_count():
     assert only(slow_start).throughput == only(lines).throughput
 
 
+def waiting(lines: list[str], *waited: object) -> list[str]:
+    """The lines of a log whose steps say how long they have waited for data so far."""
+    steps = iter(waited)
+    return [
+        line.replace('"loss": 6.9', f'"loss": 6.9, "waited": {json.dumps(next(steps))}')
+        if "tracked_stats" in line
+        else line
+        for line in lines
+    ]
+
+
+def test_the_share_of_the_window_that_was_waited_for_data_is_measured():
+    lines = step_log(batch=16, rate=100.0, every=20)  # 16 s
+    result = only(waiting(lines, 2.5, 2.5, 2.5, 3.5, 4.5, 6.5))
+    assert result.waited == pytest.approx(0.25)
+    assert result.throughput == only(lines).throughput
+    assert only(waiting(lines, *[0] * 6)).waited == 0
+
+
+@pytest.mark.parametrize("last", [None, "4", [], True, -1, 2, 19, 1e300, float("nan")])
+def test_a_wait_that_is_not_said_or_cannot_be_is_not_measured(last):
+    lines = step_log(batch=16, rate=100.0, every=20)
+    result = only(waiting(lines, 2.5, 2.5, 2.5, 2.5, 2.5, last))
+    assert (result.status, result.waited) == ("ok", None)
+
+
+def test_what_else_the_log_counts_in_the_window_is_told_beside_the_samples():
+    lines = [
+        line.replace('"loss": 6.9', f'"loss": 6.9, "tokens": {1000 + 7 * number}')
+        for number, line in enumerate(step_log(batch=16, rate=100.0, every=20))
+    ]
+    counted = only(lines).counted
+    assert counted["samples"] == 1600
+    assert counted["tokens"] == 10 * 7  # five steps, with a line of rank 1 behind each
+    assert only(step_log(batch=16, rate=100.0)).counted == {"samples": 1600}
+
+
+@pytest.mark.parametrize(
+    ("said", "read"), [(7.25, 7.25), (0, 0), ("7", None), (float("nan"), None)]
+)
+def test_the_first_batchs_loss_without_dropout_is_told(said, read):
+    lines = step_log()
+    event = {"key": "loss_without_dropout", "value": said, "event_type": "POINT_IN_TIME"}
+    assert only([lines[0], f":::MLLOG {json.dumps(event)}", *lines[1:]]).start_loss == read
+
+
 def test_another_window_is_another_number_of_iterations():
     result = only(step_log(iterations=60), Window(warmup=20, measured=40))
     assert (result.last, result.samples) == (60, 640)

@@ -1,6 +1,7 @@
 """`reperf measure`: what it prints, what it asks, and its exit status."""
 
 import csv
+import gzip
 import json
 import shutil
 import subprocess
@@ -42,7 +43,7 @@ def test_objects_have_the_promised_fields_in_order(ask):
     assert list(found) == [
         "log", "format", "status", "reason", "throughput", "unit", "first", "last", "samples",
         "seconds", "method", "global_batch", "world_size", "run", "first_printed", "last_printed",
-        "interval", "widest", "sources",
+        "interval", "widest", "sources", "waited", "counted", "start_loss",
     ]  # fmt: skip
     assert found == {
         "log": str(RESNET50),
@@ -66,6 +67,9 @@ def test_objects_have_the_promised_fields_in_order(ask):
         "sources": dict.fromkeys(
             ("batch_size", "devices_per_node", "nodes", "world_size", "global_batch"), "the log"
         ),
+        "waited": None,
+        "counted": {"samples": 204800},
+        "start_loss": None,
     }
 
 
@@ -219,6 +223,20 @@ def test_logs_of_no_known_format_are_listed_and_refused(ask, tmp_path, name, pac
     names = sorted(Path(one["log"]).name for one in found)
     assert names == [name.format(number) for number in range(9)]
     assert {one["reason"].split(":")[0] for one in found} == {"no known format"}
+
+
+@pytest.mark.parametrize(
+    ("pack", "reason"),
+    [
+        (gzip.compress, "it is compressed by gzip: unpack it first"),
+        (lambda text: text.decode().encode("utf-16"), "it is written in UTF-16: convert it to"),
+    ],
+)
+def test_a_log_that_is_no_text_is_refused_for_that(ask, tmp_path, pack, reason):
+    (tmp_path / "train.log").write_bytes(pack(b"iter 20, loss: 7.08, samples/s: 398\n" * 9))
+    status, [found] = ask(tmp_path / "train.log")
+    assert status == 3
+    assert found["reason"].startswith(reason)
 
 
 def test_one_log_of_no_known_format_among_others_is_listed(ask, tmp_path):

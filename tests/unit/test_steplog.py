@@ -5,6 +5,7 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 from reperf.systems.system import TRAINERS
@@ -132,6 +133,7 @@ print("not reached")
         (["--shape", "image_size=large"], "argument --shape: invalid"),
         (["--precision", "fp64"], "argument --precision: invalid choice"),
         (["--image-size", "64"], "unrecognized arguments: --image-size 64"),
+        (["--no-clip"], "--no-clip: resnet50 clips no gradients"),
     ],
 )
 def test_flags_that_cannot_be_are_refused_in_a_line(capsys, more, reason):
@@ -159,6 +161,29 @@ def test_a_program_trains_no_workload_but_its_own(tmp_path):
     assert "--workload resnet50: this program trains vgg16" in answer.stderr
 
 
+@pytest.mark.parametrize(("device", "near"), [("cuda", "0-3,8"), ("cpu", None)])
+def test_the_log_names_the_cpus_next_to_a_gpu(device: str, near: str | None):
+    """A machine without a GPU can only pretend to have found some."""
+    code = f"""
+import sys
+from trainers.contract import rank
+from trainers.recipes import resnet50
+rank.keep_near_gpu = {{2: "0-3,8"}}.get
+sys.argv = {["resnet50.py", *FLAGS, f"--device={device}"]}
+with rank.training(resnet50, 0, 1, local_rank=2):
+    pass
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(TRAINERS.parent)},
+    )
+    (said,) = (one["value"] for one in events(answer.stdout) if one["key"] == "configuration")
+    assert said["cpus"] == near
+
+
 def test_a_whole_run_is_a_log_of_one_object_a_line(capfd):
     log = make_log()
     configure(log)
@@ -178,6 +203,67 @@ def test_a_whole_run_is_a_log_of_one_object_a_line(capfd):
     assert second["throughput"] == pytest.approx(40 / (second["seconds"] - first["seconds"]))
     assert said[-1]["key"] == "run_stop"
     assert said[-1]["metadata"]["status"] == "success"
+
+
+def test_the_first_loss_without_dropout_is_said_once_and_must_be_finite(capfd):
+    make_log().without_dropout(7.5)
+    make_log(rank=1).without_dropout(7.25)
+    said = events(capfd.readouterr().out)
+    assert [one["value"] for one in said if one["key"] == "loss_without_dropout"] == [7.5]
+    with pytest.raises(steplog.Refused, match="the first loss, without dropout, is inf"):
+        make_log(rank=1).without_dropout(math.inf)
+
+
+class Clock:
+    """A clock that tests set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch):
+        self.now = 100.0
+        monkeypatch.setattr(steplog.time, "perf_counter", lambda: self.now)
+
+    def passes(self, *seconds: float) -> Iterator[float]:
+        """Batches that take so long to come."""
+        for one in seconds:
+            self.now += one
+            yield one
+
+
+def waits_said(capfd: pytest.CaptureFixture) -> list[float | None]:
+    said = events(capfd.readouterr().out)
+    return [one["value"].get("waited") for one in said if one["key"] == "tracked_stats"]
+
+
+RECORDS = ("--input", "tfrecord", "--data", "d")
+
+
+def test_a_step_says_how_long_training_has_waited_for_batches_so_far(capfd, monkeypatch):
+    clock = Clock(monkeypatch)
+    log = make_log(more=RECORDS)
+    batches = log.timed(clock.passes(0.5, 0.25, 2.0))
+    for iteration in (1, 2, 3):
+        next(batches)
+        clock.now += 10  # the iteration
+        log.step(iteration, 6.9)
+    assert waits_said(capfd) == [0.5, 0.75, 2.75]
+
+
+@pytest.mark.parametrize(
+    ("finished", "waited"),
+    [(90.0, 4.0), (101.0, 3.0), (104.0, 0.0), (math.inf, 0.0), (-math.inf, 4.0)],
+)
+def test_a_device_that_still_computes_waits_for_nothing(capfd, monkeypatch, finished, waited):
+    clock = Clock(monkeypatch)
+    log = make_log(more=RECORDS)
+    next(log.timed(clock.passes(4.0), mark=lambda: lambda: finished))
+    log.step(1, 6.9)
+    assert waits_said(capfd) == [waited]
+
+
+def test_synthetic_input_waits_for_nothing_and_a_wait_that_nobody_measures_is_not_said(capfd):
+    make_log().step(5, 6.9)
+    make_log(more=RECORDS).step(5, 6.9)
+    make_log(more=RECORDS).step(5, 6.9, waited=1.5)
+    assert waits_said(capfd) == [0.0, None, 1.5]
 
 
 def test_only_printed_iterations_wait_for_the_device():

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import IO, Literal
 
 from reperf.logs.facts import Refused
-from reperf.logs.recognise import NO_FORMAT, recognise
+from reperf.logs.recognise import NOT_READ, recognise
 
 SURE = (".log",)
 """A file with this ending is a log."""
@@ -57,7 +57,7 @@ def is_log(head: bytes) -> bool:
     try:
         recognise(iter([head]))
     except Refused as refusal:
-        return str(refusal) != NO_FORMAT or reads_like_log(head)
+        return str(refusal) not in NOT_READ or reads_like_log(head)
     return True
 
 

@@ -7,18 +7,13 @@ from collections.abc import Iterable
 
 from reperf.archive.names import fault_of_name, shown
 from reperf.config import LogSource, Report, Run, Suite, topology_shape
+from reperf.config.words import LARGEST
 from reperf.errors import ReperfError
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format
 from reperf.logs.formats import format_called
-from reperf.measuring.found_logs import (
-    NO_LOG,
-    Answer,
-    Question,
-    answers,
-    files_of,
-    own_run,
-)
+from reperf.measuring.answer import NO_LOG, Answer, Question
+from reperf.measuring.found_logs import answers, files_of, own_run
 from reperf.measuring.measure import Measurement, Method
 from reperf.measuring.units import ANY, counts, per_second, unit_of
 from reperf.systems import load_workloads
@@ -72,9 +67,22 @@ def measure_suite(suite: Suite, runs: Iterable[Run]) -> list[Row]:
     """
     method = Method(window=suite.window, unit=suite.unit)
     rows = [row_of(suite, own_run(run, method)) for run in runs]
+    _share_batch(rows)
     for source in suite.sources:
         rows += _measure_source(suite, source)
     return rows
+
+
+def _share_batch(rows: list[Row]) -> None:
+    """Give rows whose records do not say it the batch size that was found for their entry."""
+    entries: dict[tuple, list[Row]] = {}
+    for row in rows:
+        entries.setdefault((row["system"], row["variant"]), []).append(row)
+    for of_entry in entries.values():
+        known = {row["batch_size_per_device"] for row in of_entry} - {None}
+        for row in of_entry:
+            if row["batch_size_per_device"] is None and len(known) == 1:
+                (row["batch_size_per_device"],) = known
 
 
 def _measure_source(suite: Suite, source: LogSource) -> list[Row]:
@@ -84,7 +92,7 @@ def _measure_source(suite: Suite, source: LogSource) -> list[Row]:
         ("precision", suite.precision),
         ("nodes", nodes),
         ("devices_per_node", devices),
-        ("batch_size", suite.batch_size),
+        ("batch_size", None if suite.batch_size == LARGEST else suite.batch_size),
         *_told_of_shape(suite),
     ]
     question = Question(
@@ -116,12 +124,13 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
     """
     measured, facts, run = answer.measured, answer.facts, answer.run
     if run is not None:
-        nodes, devices, batch = run.nodes, run.devices_per_node, run.batch_size
+        nodes, devices, batch = run.nodes, run.devices_per_node, run.known_batch_size
     else:
         nodes, devices = facts.get("nodes"), facts.get("devices_per_node")
         batch = facts.get("batch_size")
-    placed = None not in (nodes, devices, batch)
+    placed = run is not None or None not in (nodes, devices, batch)
     status, reason = _verdict(suite, answer, placed)
+    also, also_unit = _also(suite, measured) if status == "ok" else (None, "")
     log_format = format_called(measured.format) if measured.format else None
     system = run.system if run else _system_of(log_format)
     variant = run.variant if run else None
@@ -154,6 +163,10 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         "log": log,
         "log_sha256": answer.digest,
         "source": source.id if source else "",
+        "waited": measured.waited if status == "ok" else None,
+        "also_throughput": also,
+        "also_unit": also_unit,
+        "start_loss": measured.start_loss,
     }
 
 
@@ -167,6 +180,16 @@ def _unit(suite: Suite, measured: Measurement) -> str:
     """The unit of a row: that of the log's samples, if the suite counts samples."""
     asked = per_second(suite.unit)
     return (measured.unit or asked) if asked == unit_of(suite.workload) else asked
+
+
+def _also(suite: Suite, measured: Measurement) -> tuple[float | None, str]:
+    """What the workload counts besides what the suite does, if the log counts it, per second."""
+    units = load_workloads()[suite.workload].units
+    for unit in units:
+        count = measured.counted.get(ANY if unit == units[0] else unit)
+        if unit != suite.unit and count is not None:
+            return count / measured.seconds, per_second(unit)
+    return None, ""
 
 
 def _place(row: Row) -> tuple:

@@ -16,16 +16,11 @@ from reperf.logs.format import Format
 from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whole_log
 from reperf.logs.recognise import recognise
 from reperf.logs.scan import blocks
+from reperf.measuring.intervals import in_order, intervals
 from reperf.measuring.printed_range import Ends, printed, widest
+from reperf.measuring.step_size import step_samples
 from reperf.measuring.units import further_count, per_second, unit_of
-from reperf.measuring.window_rule import (
-    FASTEST,
-    SLOWEST,
-    by_window,
-    in_order,
-    intervals,
-    step_samples,
-)
+from reperf.measuring.window_rule import FASTEST, SLOWEST, by_window
 
 Told = Sequence[tuple[str, Iterable[Fact]]]
 """Who else knows about a log's runs, and what."""
@@ -97,6 +92,12 @@ class Measurement:
         widest: the ends of the widest window that the rule allows behind the warm-up; None if it
             allows none.
         sources: who said each fact that is known about the run: the log, the path, ...
+        waited: the share of `seconds` for which training waited for its data; None if the log does
+            not say.
+        counted: what else the log counts in the window, such as tokens; `samples` themselves are
+            what the batches hold.
+        start_loss: the first batch's loss without dropout, before any training; None if the log
+            does not say.
     """
 
     log: str
@@ -118,6 +119,9 @@ class Measurement:
     interval: int | None = None
     widest: Ends | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
+    waited: float | None = None
+    counted: Mapping[str, float] = field(default_factory=dict)
+    start_loss: float | None = None
 
 
 def measure_log(
@@ -186,7 +190,7 @@ def _measure_run(
         found["widest"] = widest(run, log_format, facts, method.warmup)
     if not reason:
         reason = _refusal(lambda: found.update(_result(run, log_format, method, facts, found)))
-    found |= {fact: facts.get(fact) for fact in ("global_batch", "world_size")}
+    found |= {fact: facts.get(fact) for fact in ("global_batch", "world_size", "start_loss")}
     found["sources"] = facts.tellers()
     status = "refused" if reason else "ok"
     return Measurement(name, log_format.name, status, reason, **found), facts
@@ -228,6 +232,7 @@ def _result(
         return by_window(run, log_format, method.ends_in(log_format), facts, further)
     if found["widest"] is not None:
         return by_window(run, log_format, [found["widest"]], facts, further)
+    intervals(run.first_epoch, log_format)  # says if the log tells no times
     facts.need(log_format.step_is[0])
     whole = run.first_epoch[0].iteration, run.first_epoch[-1].iteration
     if whole[0] < whole[1]:

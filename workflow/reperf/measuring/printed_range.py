@@ -8,14 +8,8 @@ from typing import NamedTuple
 from reperf.logs.facts import Facts, Refused
 from reperf.logs.format import Format
 from reperf.logs.logged_runs import LoggedRun
-from reperf.measuring.window_rule import (
-    COARSEST,
-    Interval,
-    first_prints,
-    intervals,
-    uncertainty,
-    warm_up,
-)
+from reperf.measuring.intervals import COARSEST, Interval, first_prints, intervals, uncertainty
+from reperf.measuring.step_size import warm_up
 
 Ends = tuple[int, int]
 """The iterations at whose ends a window starts and stops, as the log numbers them."""
@@ -60,10 +54,14 @@ def widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> End
         first = warm_up(steps, log_format, facts, warmup) - (1 - log_format.counts_from)
     except Refused:
         return None
-    stretches = list(_stretches(steps, first, repeated))
+    stamped = records[0].time is not None
+    doubtful = [step for step in steps if (step.start if stamped else step.stop) in repeated]
+    stretches = list(_stretches(steps, first, doubtful))
     if not stretches:
         return None
     best = max(stretches, key=lambda steps: steps[-1].stop - steps[0].start)
+    if not stamped and best[-1].stop - best[0].start < (printed(run).interval or 1):
+        return None  # lines tell of single iterations, and not of those between them
     seconds = sum(step.seconds for step in best)
     if seconds <= 0 or uncertainty(records, best) > COARSEST * seconds:
         return None
@@ -71,13 +69,13 @@ def widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> End
 
 
 def _stretches(
-    steps: Sequence[Interval], first: int, repeated: Container[int]
+    steps: Sequence[Interval], first: int, doubtful: Container[Interval]
 ) -> Iterator[list[Interval]]:
     """Intervals behind the warm-up that follow each other and hold nothing but training."""
     stretch: list[Interval] = []
     for step in steps:
         fits = step.start >= first and step.seconds >= 0 and step.trains
-        fits = fits and step.start not in repeated
+        fits = fits and step not in doubtful
         if stretch and (not fits or stretch[-1].stop != step.start):
             yield stretch
             stretch = []

@@ -14,6 +14,7 @@ from reperf.measuring.units import per_second, unit_of
 
 CELL = [*IDENTITY, "source"]
 """The columns that runs of one cell have in common."""
+_BATCH = "batch_size_per_device"
 PLACE = ("topology", "num_nodes", "devices_per_node")
 """Those of them in which the cells of one speedup series may differ."""
 
@@ -39,7 +40,7 @@ def summarise(
     groups = {_key(name): runs for name, runs in placed.groupby(CELL, sort=False, dropna=False)}
     rows = []
     for cell in cells:
-        key = _key(_identity(cell).values())
+        key = _key_in(groups, _identity(cell))
         if cell.unsupported:
             rows.append(_unsupported(cell, unit))
         elif key in groups:
@@ -53,6 +54,16 @@ def summarise(
 
 def _key(values: Iterable[object]) -> tuple[str, ...]:
     return tuple("" if value is None or pd.isna(value) else str(value) for value in values)
+
+
+def _key_in(groups: Iterable[tuple[str, ...]], identity: dict) -> tuple[str, ...]:
+    """The key of a planned cell; where its batch size is still open, that of its measured runs."""
+    if identity[_BATCH] is not None:
+        return _key(identity.values())
+    place = CELL.index(_BATCH)
+    asked = _key(identity.values())
+    fits = (key for key in groups if (*key[:place], "", *key[place + 1 :]) == asked)
+    return next(fits, asked)
 
 
 def _identity(cell: Cell) -> dict:
@@ -95,6 +106,9 @@ def _measured(runs: pd.DataFrame) -> dict:
         "throughput_max": numbers.maximum,
         "throughput_iqr": numbers.iqr,
         "method": first["method"],
+        "waited": _median(good["waited"].dropna()),
+        "also_median": _median(good["also_throughput"].dropna()),
+        "also_unit": first["also_unit"],
     }
     if numbers.interval:
         row |= {
@@ -103,6 +117,10 @@ def _measured(runs: pd.DataFrame) -> dict:
             "ci_level": numbers.interval.level,
         }
     return row
+
+
+def _median(values: pd.Series) -> float | None:
+    return float(values.median()) if len(values) else None
 
 
 def _verdict(runs: pd.DataFrame) -> tuple[str, str]:

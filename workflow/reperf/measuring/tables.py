@@ -44,6 +44,10 @@ MEASUREMENTS = IDENTITY | {
     "log": str,
     "log_sha256": str,
     "source": str,
+    "waited": float,
+    "also_throughput": float,
+    "also_unit": str,
+    "start_loss": float,
 }
 """The columns of measurements.csv, one row per run; docs/measuring.md explains each."""
 
@@ -64,6 +68,9 @@ SUMMARY = IDENTITY | {
     "method": str,
     "source": str,
     "baseline": str,
+    "waited": float,
+    "also_median": float,
+    "also_unit": str,
 }
 """The columns of summary.csv, one row per cell; docs/measuring.md explains each."""
 

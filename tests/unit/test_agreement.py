@@ -1,0 +1,39 @@
+"""Systems that start from the same model have the same loss on the same first batch."""
+
+import pandas as pd
+import pytest
+from reperf.measuring.agreement import strays
+
+
+def table(*losses: float | None, **same: object) -> pd.DataFrame:
+    """One run of each of several systems on the same batch."""
+    row = {"suite": "s", "batch_size_per_device": 4, "topology": "1n1g", "repeat": 1}
+    row |= {"source": "", "precision": "fp32", "status": "ok"} | same
+    return pd.DataFrame([row | {"start_loss": loss} for loss in losses])
+
+
+@pytest.mark.parametrize(
+    ("losses", "found"),
+    [
+        ((7.2, 7.2003, 7.1998), {}),
+        ((7.2, 7.25, 7.2003), {1: pytest.approx(7.20015)}),
+        ((7.2, 7.25), {0: 7.25, 1: 7.2}),
+        ((7.2, None), {}),
+        ((7.2,), {}),
+        ((None, None), {}),
+        ((7.2, 7.25, 7.2, 7.25), {0: 7.25, 1: 7.2, 2: 7.25, 3: 7.2}),
+    ],
+)
+def test_who_differs_from_most_others_strays(losses, found):
+    assert strays(table(*losses)).to_dict() == found
+
+
+@pytest.mark.parametrize("same", [{"source": "an.zip"}, {"precision": "amp"}, {"status": "oom"}])
+def test_logs_of_others_mixed_precisions_and_bad_runs_are_not_compared(same):
+    assert strays(table(7.2, 8.0, **same)).empty
+
+
+@pytest.mark.parametrize("one", ["batch_size_per_device", "topology", "repeat", "suite"])
+def test_other_batches_have_other_losses(one):
+    both = pd.concat([table(7.2), table(8.0, **{one: 2})], ignore_index=True)
+    assert strays(both).empty

@@ -1,0 +1,93 @@
+"""What is asked of logs, and what is answered."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+
+from reperf.config import Run
+from reperf.logs.facts import Facts
+from reperf.logs.formats import mllog
+from reperf.measuring.likeness import SUFFIXES
+from reperf.measuring.measure import Measurement, Method, Told
+from reperf.training.record import RunRecord
+
+NO_LOG = f"no log is in it; allowed: {', '.join(SUFFIXES)}, without an ending, archives"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of each log.
+
+    Attributes:
+        method: how to measure.
+        log_format: name of the logs' format; None: found from the content of each.
+        told: facts from the command line or the configuration, and which of the two.
+        told_of_runs: the same about single runs, by their number in each log; if there are any,
+            only these runs are measured.
+        digests: whether the SHA-256 of each log is wanted; it takes as long as measuring it.
+        planned: the run that must have made the log, as the record beside it must confirm;
+            None: whichever run the record names, if there is one.
+        unread: whether to answer for files of no known format that need not be logs: those that
+            read like logs, and all of them where nothing else was found.
+    """
+
+    method: Method
+    log_format: str | None = None
+    told: Told = ()
+    told_of_runs: Mapping[int, Told] = field(default_factory=dict)
+    digests: bool = False
+    planned: Run | None = None
+    unread: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one training run in a log gives, and what is known about it.
+
+    Attributes:
+        measured: the number, or the reason for none.
+        facts: what is known, from all who say something.
+        record: of the run, if one of ours lies beside the log and is what was planned.
+        planned: the planned run that was asked about, if any.
+        digest: SHA-256 of the log, if it was wanted.
+        doubt: None for what is a log; for a file of no known format that need not be one, whether
+            it reads like a log.
+    """
+
+    measured: Measurement
+    facts: Facts
+    record: RunRecord | None = None
+    planned: Run | None = None
+    digest: str = ""
+    doubt: bool | None = None
+
+    @property
+    def run(self) -> Run | None:
+        """The run that made the log, if it was one of ours."""
+        if self.planned and self.record and self.planned.known_batch_size is None:
+            return self.planned.with_batch(self.record.run.batch_size)
+        return self.planned or (self.record and self.record.run)
+
+
+def refused(name: str, reason: str, question: Question, record: RunRecord | None = None) -> Answer:
+    """The answer where there is no number, and why."""
+    chosen = mllog.FORMAT.name if record or question.planned else None
+    measured = Measurement(name, chosen, "refused", reason, method=question.method.name)
+    return Answer(measured, Facts(), record, question.planned)
+
+
+def without_doubt(name: str, found: Iterable[list[Answer]], question: Question) -> Iterator[Answer]:
+    """What is said of a folder or archive: of the doubtful files at its end, and not of all."""
+    doubtful, nothing = [], True
+    for answer in chain.from_iterable(found):
+        if answer.doubt is None:
+            nothing = False
+            yield answer
+        else:
+            doubtful.append(answer)
+    if question.unread:
+        listed = [answer for answer in doubtful if answer.doubt or nothing]
+        nothing = nothing and not listed
+        yield from listed
+    if nothing:
+        yield refused(name, NO_LOG, question)

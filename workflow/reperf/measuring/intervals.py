@@ -1,0 +1,153 @@
+"""The stretches of time that a log tells of, and the records between which they lie."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from math import fsum, inf
+from typing import NamedTuple
+
+from reperf.logs.facts import Refused
+from reperf.logs.format import Format, Record
+
+COARSEST = 0.01
+"""How much of the window's time the steps of the log's clock may leave uncertain."""
+
+
+class Interval(NamedTuple):
+    """A stretch of iterations whose time the log tells."""
+
+    start: int
+    """The iteration at whose end it starts."""
+    stop: int
+    seconds: float
+    rate: float | None
+    """The speed printed for it, in the format's own terms."""
+    evaluated: float = 0.0
+    """Seconds of evaluation in it; infinity if nothing says how many."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether all but a trifle of its time went into training."""
+        return self.evaluated <= COARSEST * self.seconds
+
+
+def in_order(records: Sequence[Record]) -> bool:
+    """Whether the iterations of records only go up."""
+    places = [(record.epoch, record.iteration) for record in records]
+    return all(before < after for before, after in pairwise(places))
+
+
+def first_prints(
+    records: Sequence[Record], log_format: Format
+) -> tuple[list[Record], Counter[int]]:
+    """The records in which the window must lie: of the first epoch, each iteration once.
+
+    Args:
+        records: of one rank, in the log's order.
+        log_format: the log's format.
+
+    Returns:
+        The first record of each iteration, and how often an iteration is printed again.
+
+    Raises:
+        Refused: the iterations step back, as those of several ranks do.
+    """
+    slack = 0
+    if log_format.repeats:
+        strides = [after.iteration - before.iteration for before, after in pairwise(records)]
+        slack = max(strides, default=0)
+    before = records[0]
+    found, again = [before], []
+    for record in records[1:]:
+        if (record.epoch, record.iteration) > (before.epoch, before.iteration):
+            found.append(record)
+            before = record
+        elif record.epoch != before.epoch or record.iteration < before.iteration - slack:
+            raise Refused(
+                f"iteration {record.iteration} comes after {before.iteration}: "
+                "the lines of several ranks are mixed without labels"
+            )
+        else:
+            again.append(record)
+    epoch = records[0].epoch
+    repeated = Counter(record.iteration for record in again if record.epoch == epoch)
+    return [record for record in found if record.epoch == epoch], repeated
+
+
+def intervals(
+    records: Sequence[Record], log_format: Format, behind: Sequence[Record] = ()
+) -> list[Interval]:
+    """The stretches of iterations whose time the log tells: between stamps, or as printed.
+
+    Args:
+        records: of one rank and epoch, in order.
+        log_format: the log's format.
+        behind: the record that follows them, if one does.
+
+    Raises:
+        Refused: the log tells no times.
+    """
+    stamped = _stamped(records)
+    if stamped:
+        return [
+            Interval(
+                before.iteration,
+                after.iteration,
+                log_format.clock.between(before.time, after.time),
+                after.rate,
+                after.evaluated,
+            )
+            for before, after in pairwise(stamped)
+        ]
+    if any(record.duration is None for record in records):
+        raise Refused(log_format.untimed)
+    if log_format.in_two_lines:
+        following = pairwise([*records, *behind])
+        holes = {one for one, after in following if after.iteration - after.span > one.iteration}
+        records = [record for record in records if record not in holes]
+    spans = [record.span for record in records[1:] if record.span and log_format.evenly]
+    widest = min(spans, default=inf)
+    return [
+        Interval(
+            record.iteration - record.span,
+            record.iteration,
+            record.duration,
+            record.rate,
+            record.evaluated,
+        )
+        for record in records
+        if 0 < record.span <= widest
+    ]
+
+
+def _stamped(records: Sequence[Record]) -> list[Record]:
+    """The records with a time stamp; each tells of the evaluations since the one before it."""
+    stamped, evaluated = [], 0.0
+    for record in records:
+        evaluated += record.evaluated
+        if record.time is not None:
+            stamped.append(
+                record if evaluated == record.evaluated else record._replace(evaluated=evaluated)
+            )
+            evaluated = 0.0
+    return stamped
+
+
+def uncertainty(records: Sequence[Record], inside: Sequence[Interval]) -> float:
+    """The seconds that the steps of the log's clock leave open in the time of some intervals."""
+    tick = max(record.tick for record in records)
+    return tick if records[0].time is not None else len(inside) * tick / 2
+
+
+def check_evaluations(steps: Sequence[Interval], where: str) -> None:
+    """Check that evaluations take no more than a trifle of the time of some steps."""
+    seconds = fsum(step.seconds for step in steps)
+    evaluated = fsum(step.evaluated for step in steps)
+    if evaluated <= COARSEST * seconds:
+        return
+    first = next(step for step in steps if step.evaluated)
+    much = "" if evaluated == inf else f" and take {evaluated:.6g} of its {seconds:.6g} s"
+    raise Refused(
+        f"evaluations lie in {where}{much}: the first between the iterations {first.start} "
+        f"and {first.stop}"
+    )

@@ -1,0 +1,155 @@
+"""One log, with the run record that may lie beside it."""
+
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import PurePath
+from typing import IO
+
+from reperf.config import Run
+from reperf.errors import ReperfError
+from reperf.layout import RUN_RECORD
+from reperf.logs.facts import Fact, Facts, facts_in_path
+from reperf.logs.formats import formats, mllog
+from reperf.logs.recognise import NOT_READ
+from reperf.measuring.answer import Answer, Question, refused
+from reperf.measuring.likeness import Continued, Name, beginning, is_log, reads_like_log
+from reperf.measuring.measure import Measurement, measure_log
+from reperf.systems import load_workloads
+from reperf.training.record import LARGEST_RECORD, RunRecord
+
+
+def of_file(
+    likeness: Name, name: str, stream: IO[bytes], question: Question, record: bytes | None
+) -> list[Answer]:
+    """Measure a file that is a log, or may be one.
+
+    Args:
+        likeness: what its name says.
+        name: of the file.
+        stream: its bytes.
+        question: what is asked of it.
+        record: the content of the run.json beside it; None if there is none.
+    """
+    if likeness == "sure":
+        return _of_stream(name, stream, question, record)
+    head = beginning(stream)
+    if likeness == "open" and not is_log(head):
+        return []
+    found = _of_stream(name, Continued(head, stream), question, record)
+    if all(one.measured.reason not in NOT_READ for one in found):
+        return found
+    return [replace(one, doubt=reads_like_log(head)) for one in found]
+
+
+def _of_stream(
+    name: str, stream: IO[bytes], question: Question, content: bytes | None
+) -> list[Answer]:
+    """Measure one log.
+
+    Args:
+        name: of the log.
+        stream: its bytes.
+        question: what is asked of it.
+        content: of the run.json beside it; None if there is none.
+    """
+    record, hashing = None, _Hashing(stream)
+    try:
+        record = _record_beside(name, content, question.planned)
+        hashed = question.digests or record is not None
+        found = _measured(name, hashing if hashed else stream, question, record)
+    except ReperfError as error:
+        found = [refused(name, str(error), question)]
+    if record is None and not question.digests:
+        return found
+    digest = hashing.digest()
+    if record is not None and record.status == "ok" and digest != record.log_sha256:
+        reason = "the log has changed since its run record was written"
+        found = [refused(name, reason, question, record)]
+    return [replace(one, digest=digest) for one in found]
+
+
+def _measured(
+    name: str, stream: IO[bytes], question: Question, record: RunRecord | None
+) -> list[Answer]:
+    if record is not None and record.status != "ok":
+        reason = f"the run ended as {record.status}: {record.reason}"
+        measured = Measurement(name, mllog.FORMAT.name, "refused", reason, method="")
+        return [Answer(measured, Facts(), record, question.planned)]
+    told = [("the run record", facts_of_run(record.run))] if record else []
+    told.append(("the path", facts_in_path(name)))
+    of_runs = {number: [*told, *facts] for number, facts in question.told_of_runs.items()}
+    told += question.told
+    chosen = question.log_format or (mllog.FORMAT.name if record else None)
+    log_format = formats()[chosen] if chosen else None
+    return [
+        Answer(measured, facts, record, question.planned)
+        for measured, facts in measure_log(
+            name, stream, question.method, log_format, told, told_of_runs=of_runs
+        )
+    ]
+
+
+def facts_of_run(run: Run) -> list[Fact]:
+    """The facts that a run's configuration says about its log."""
+    return [
+        ("workload", run.workload),
+        ("parameters", load_workloads()[run.workload].parameters_of(run.shape)),
+        ("precision", run.precision),
+        *run.shape.items(),
+        ("batch_size", run.known_batch_size),
+        ("replicas", run.stages[0] if run.stages else None),
+        ("nodes", run.nodes),
+        ("devices_per_node", run.devices_per_node),
+    ]
+
+
+def _record_beside(name: str, content: bytes | None, planned: Run | None) -> RunRecord | None:
+    """The run record beside a log, if the file there is one of ours.
+
+    Raises:
+        ReperfError: it claims to be one, but is not; or it belongs to another run than planned.
+    """
+    if planned is None and (content is None or not _may_be_record(content)):
+        return None
+    if content is None:
+        raise ReperfError(f"{beside(name)}: not there; a run leaves one beside its log")
+    record = RunRecord.parse(content, beside(name))
+    if planned is not None and (differences := record.run.differences(planned)):
+        raise ReperfError(f"the run is not the one that is asked for: {differences}")
+    return record
+
+
+def _may_be_record(content: bytes) -> bool:
+    return len(content) <= LARGEST_RECORD and b'"record_version"' in content
+
+
+class _Hashing:
+    """A stream that computes the SHA-256 of what is read from it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._digest = sha256()
+
+    def read(self, size: int) -> bytes:
+        chunk = self._stream.read(size)
+        self._digest.update(chunk)
+        return chunk
+
+    def digest(self) -> str:
+        """The digest of the whole stream; reads the rest first."""
+        while self.read(1 << 20):
+            pass
+        return self._digest.hexdigest()
+
+
+def beside(name: str) -> str:
+    """The path of the record beside a log."""
+    return str(PurePath(name).with_name(RUN_RECORD))
+
+
+def read_record(stream: IO[bytes]) -> bytes:
+    """As much of a file as a run record may hold, and one byte more if there is more."""
+    content = b""
+    while chunk := stream.read(LARGEST_RECORD + 1 - len(content)):
+        content += chunk
+    return content

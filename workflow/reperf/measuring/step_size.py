@@ -1,0 +1,123 @@
+"""How many samples one step of a log's own count is.
+
+It may be a batch of all ranks, a sample or an epoch, where the log's format leaves that open; the
+printed speeds say which.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import ceil, fsum, inf, prod
+
+from reperf.logs.facts import Facts, Refused
+from reperf.logs.format import Format
+from reperf.logs.logged_runs import LoggedRun
+from reperf.measuring.intervals import Interval, check_evaluations, first_prints, intervals
+from reperf.measuring.units import ANY, per_second, unit_of
+
+TOLERANCE = 0.05
+"""How far the printed speed may be from batch x world / step time."""
+
+
+def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) -> int | None:
+    """The samples in one step of the iteration count, checked against the printed speeds.
+
+    Printed speeds times their intervals give samples; divided by the steps, they give the batch of
+    all ranks that the log's own program assumed.
+
+    Returns:
+        The samples, or None if nothing gives them.
+
+    Raises:
+        Refused: the two differ by more than TOLERANCE.
+    """
+    sizes = _step_sizes(steps, log_format, facts)
+    implied = _implied_samples(steps, log_format, facts)
+    if not sizes or implied is None:
+        return next(iter(sizes.values()), None)
+    for size in sizes.values():
+        if abs(implied - size) <= TOLERANCE * size:
+            return size
+    if not any(step.trains for step in steps):
+        check_evaluations(steps, "every stretch of the log")
+    batch, world = facts.need(log_format.step_is[0]), facts.get("world_size")
+    samples = _whole(implied, facts.get("batch_size") or batch)
+    unit = log_format.unit or unit_of(facts.get("workload")) or per_second(ANY)
+    raise Refused(
+        f"the printed speeds mean {samples} {unit.removesuffix('/s')} a step, "
+        f"the global batch is {batch}"
+        + (f" under a world size of {world}" if world else "")
+        + _other_sizes(sizes, log_format)
+    )
+
+
+def warm_up(steps: Sequence[Interval], log_format: Format, facts: Facts, iterations: int) -> int:
+    """The warm-up in what the log counts, which may be samples, epochs or several batches each.
+
+    Args:
+        steps: of one epoch.
+        log_format: the log's format.
+        facts: what is known about the run.
+        iterations: the warm-up in batches.
+    """
+    batch, batches = facts.get("global_batch"), facts.get("accumulation") or 1
+    try:
+        step = step_samples(steps, log_format, facts)
+    except Refused:
+        step = None
+    if not step or not batch:
+        return iterations
+    return ceil(iterations * batch / (batches * step))
+
+
+def in_unit(run: LoggedRun, log_format: Format, facts: Facts) -> str:
+    """What a log's numbers count, if its format leaves that open and it is not iterations."""
+    if len(log_format.step_is) == 1:
+        return ""
+    try:
+        records, _ = first_prints(run.first_epoch, log_format)
+        steps = intervals(records, log_format)
+        samples = step_samples(steps, log_format, facts)
+    except Refused:
+        first = run.records[0]  # its own count may say so
+        is_samples = log_format.counts(first.text).get(ANY) == first.iteration
+        return ", in samples" if is_samples else ""
+    sizes = _step_sizes(steps, log_format, facts)
+    fact = next((fact for fact, size in sizes.items() if size == samples), None)
+    units = {"sample": "samples", "epoch_samples": "epochs", "epoch_batches": "epochs"}
+    return f", in {units[fact]}" if fact in units else ""
+
+
+def _step_sizes(steps: Sequence[Interval], log_format: Format, facts: Facts) -> dict[str, int]:
+    """The samples that a step may be, by what it then is."""
+    sizes = {fact: facts.get(fact) for fact in log_format.step_is}
+    if "sample" in sizes:  # samples are counted by batches, at least
+        counted_by = min((step.stop - step.start for step in steps), default=0)
+        sizes["sample"] = 1 if counted_by >= (sizes["global_batch"] or inf) else None
+    if "epoch_batches" in sizes and (epoch := sizes.get("epoch_samples")) and sizes["global_batch"]:
+        sizes["epoch_batches"] = ceil(epoch / sizes["global_batch"]) * sizes["global_batch"]
+    return {fact: size for fact, size in sizes.items() if size is not None}
+
+
+def _other_sizes(sizes: Mapping[str, int], log_format: Format) -> str:
+    """What else a step is not, in a format that leaves it open."""
+    if len(log_format.step_is) == 1:
+        return ""
+    epoch = sizes.get("epoch_samples")
+    of_epoch = f"nor an epoch of {epoch} samples" if epoch else "and no source says an epoch's size"
+    return f": a step of this log is neither a batch nor a sample, {of_epoch}"
+
+
+def _whole(samples: float, batch: int) -> str:
+    """A measured number of samples, rounded to whole batches if it is close to that."""
+    count = round(samples / batch)
+    near = count > 0 and abs(samples / batch - count) <= 0.01 * count
+    return str(count * batch) if near else f"{samples:.6g}"
+
+
+def _implied_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) -> float | None:
+    factors = [facts.get(fact) for fact in log_format.rate_times]
+    told = [step for step in steps if step.rate and step.seconds >= 0]
+    told = [step for step in told if step.trains] or told
+    if None in factors or not told:
+        return None
+    samples = fsum(step.seconds * step.rate for step in told) * prod(factors)
+    return samples / sum(step.stop - step.start for step in told)

@@ -1,0 +1,83 @@
+"""What a log counts at the two ends of a window."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from reperf.logs.facts import Refused
+from reperf.logs.format import SKIPPED, Format, Record
+from reperf.measuring.units import ANY
+
+
+class Counts(NamedTuple):
+    """What a log has counted at the window's two ends, by name."""
+
+    start: Mapping[str, float]
+    stop: Mapping[str, float]
+
+
+def counts_at(records: Sequence[Record], ends: tuple[int, int], log_format: Format) -> Counts:
+    """What a log counts in the records of a window's ends."""
+    texts = _texts_at(records, ends)
+    return Counts(*(log_format.counts(texts[end]) if end in texts else {} for end in ends))
+
+
+def check_samples(counted: Counts, samples: int) -> None:
+    """Check that the log counts as many samples as its batches hold."""
+    if ANY in counted.start and ANY in counted.stop:
+        difference = counted.stop[ANY] - counted.start[ANY]
+        if difference != samples:
+            raise Refused(
+                f"the log counts {difference} samples in the window, its batches make {samples}"
+            )
+
+
+def check_skipped(counted: Counts) -> None:
+    """Check that every step in the window counts: a skipped one took its time, too."""
+    skipped = counted.stop.get(SKIPPED, 0) - counted.start.get(SKIPPED, 0)
+    if SKIPPED in counted.start and skipped:
+        raise Refused(f"the log counts {skipped} {SKIPPED} in the window, as loss scaling does")
+
+
+def difference(counted: Counts, ends: tuple[int, int], count: str) -> float:
+    """What the log counts in the window.
+
+    Raises:
+        Refused: it does not count that, or its count does not grow.
+    """
+    start, stop = counted
+    if count not in start or count not in stop:
+        others = ", ".join(name for name in start if name in stop) or "nothing"
+        raise Refused(f"the log does not count {count} at the window's ends; it counts {others}")
+    if start[count] >= stop[count]:
+        raise Refused(
+            f"the log counts {start[count]} {count} at iteration {ends[0]} and "
+            f"{stop[count]} at iteration {ends[1]}: no more"
+        )
+    return stop[count] - start[count]
+
+
+def growth(counted: Counts) -> dict[str, float]:
+    """What the log counts at both of the window's ends, and how much more at the second."""
+    start, stop = counted
+    both = (name for name in start if name in stop and name != SKIPPED)
+    return {name: stop[name] - start[name] for name in both if stop[name] > start[name]}
+
+
+def waited_share(
+    records: Sequence[Record], ends: tuple[int, int], seconds: float, log_format: Format
+) -> float | None:
+    """The share of a window's time for which training waited for its data.
+
+    Returns:
+        None if the log does not say it at both ends, or says what cannot be.
+    """
+    texts = _texts_at(records, ends)
+    start, stop = (log_format.waits(texts[end]) if end in texts else None for end in ends)
+    if start is None or stop is None or not 0 <= stop - start <= seconds:
+        return None
+    return (stop - start) / seconds
+
+
+def _texts_at(records: Sequence[Record], ends: tuple[int, int]) -> dict[int, bytes]:
+    """The records of a window's ends as they stand in the log, by their iterations."""
+    return {record.iteration: record.text for record in records if record.iteration in ends}
