@@ -1,7 +1,6 @@
 # One archive per suite: its tables and figures, and all that they came from.
 
 from reperf.layout import figures_of, tables_of
-from reperf.systems import load_systems
 
 
 def results_of_suite(wildcards):
@@ -10,10 +9,13 @@ def results_of_suite(wildcards):
 
 def trainers_of_suite(wildcards):
     workload = REPORT.suite(wildcards.suite).workload
-    used = sorted({run.system for run in RUNS[wildcards.suite]})
-    return seen_from_here(
-        file for system in used for file in load_systems()[system].code(workload)
-    )
+    builds = {build_of(run): None for run in RUNS[wildcards.suite]}
+    files = {
+        file: None
+        for build in sorted(builds, key=lambda build: build.system.id)
+        for file in (*build.system.code(workload), *build.recipe)
+    }
+    return seen_from_here(files)
 
 
 def report_of_suite(wildcards):

@@ -12,7 +12,13 @@ from reperf.building.hold import check_folder, hold_folder
 from reperf.building.seals import Seal
 from reperf.config import TOPOLOGY, load_report
 from reperf.errors import one_line_errors
-from reperf.machine import check_fits, resolve
+from reperf.machine import (
+    check_containers,
+    check_data,
+    check_fits,
+    check_memory,
+    resolve,
+)
 from reperf.reruns import rerun_command
 from reperf.training.slurm import (
     cancel_left_over,
@@ -38,6 +44,8 @@ with one_line_errors():
     check_library(CALL.root)
     REPORT = resolve(load_report(config, CONFIGURATION))
     check_fits(REPORT)
+    check_memory(REPORT)
+    check_data(REPORT)
 
 # The numbers on the screen are measured as those in the report.
 LogHandler.suites = {suite.name: suite for suite in REPORT.suites}
@@ -55,11 +63,14 @@ localrules:
     archive,
     complete,
     convert,
+    convert_text,
     draw_figures,
     draw_published_figures,
     environment,
+    image,
     join_tables,
     make_images,
+    make_text,
     measure,
     report,
     summarise,
@@ -75,6 +86,7 @@ wildcard_constraints:
 onstart:
     with one_line_errors():
         check_profile(REPORT, CALL.executor, CONFIGURATION)
+        check_containers(REPORT)
         hold_folder(".")
         if REPORT.cluster:
             check_cluster(REPORT)

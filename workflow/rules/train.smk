@@ -1,15 +1,12 @@
 # One training run per repeat of every cell.
 
-import json
 from functools import cache
 
+from reperf.builds import build_of, trainer_digest
+from reperf.builds.built import digest_now
 from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
-from reperf.systems import load_systems
 from reperf.training.slurm import resources_of_run
 from reperf.training.tries import not_as_planned, take_up
-
-# As read back from JSON: that is how runs get it, and how their records hold it.
-CLUSTER = json.loads(json.dumps(REPORT.cluster and REPORT.cluster.of_launch()))
 
 
 @cache
@@ -23,15 +20,16 @@ def the_run(wildcards):
 
 # One function for both: one more adds half a second to planning ten thousand runs.
 def inputs_of_run(wildcards):
-    run = the_run(wildcards)
-    trainer = load_systems()[run.system].digest(run.workload)
+    run, batch = as_found(the_run(wildcards))
+    trainer = trainer_digest(run)
     if not CALL.is_dry:
         take_up(run, trainer, CLUSTER)
-    if why := not_as_planned(run, trainer, CLUSTER):
+    if why := not_as_planned(run, trainer, CLUSTER, digest_now(build_of(run))):
         again(run.record, why)
     return {
         "data": what_is_read(run),
-        "environment": environment_of(run.system),
+        "environment": record_of(build_of(run).folder),
+        "batch": batch,
     }
 
 
@@ -40,8 +38,7 @@ def settings_of_run(wildcards):
 
 
 def trainer_of_run(wildcards):
-    run = the_run(wildcards)
-    return load_systems()[run.system].digest(run.workload)
+    return trainer_digest(the_run(wildcards))
 
 
 def time_limit_of_run(wildcards):
@@ -51,6 +48,10 @@ def time_limit_of_run(wildcards):
 def window_of_run(wildcards):
     window = REPORT.suite(wildcards.suite).window
     return f"{window.first} {window.last}"
+
+
+def batch_of_run(wildcards):
+    return as_found(the_run(wildcards))[1] or "none"
 
 
 def number_of_attempt(wildcards, attempt):
@@ -73,6 +74,8 @@ rule train:
         time_limit=time_limit_of_run,
         # Not a parameter: another window measures the same runs, without training them again.
         window=window_of_run,
+        # Nor is this: the path of an input.
+        batch=batch_of_run,
     params:
         run=settings_of_run,
         trainer=trainer_of_run,  # if it changes, all of its runs are trained again
@@ -83,6 +86,6 @@ rule train:
     shell:
         "{PYTHON} -m reperf.training"
         " --run {params.run:q} --cluster {params.cluster:q} --log {log:q}"
-        " --window {resources.window}"
+        " --window {resources.window} --largest {resources.batch:q}"
         " --time-limit {resources.time_limit} --attempt {resources.attempt}"
         " --retries {CALL.retries}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from reperf.building.script import script
 from reperf.config import Run
 from reperf.training.places import place_of
+from reperf.training.record import LargestBatch
 from reperf.training.train import train
 
 
@@ -24,6 +25,7 @@ def main() -> None:
     parser.add_argument("--window", required=True, type=int, nargs=2, help="its two iterations")
     parser.add_argument("--time-limit", required=True, type=float, help="seconds")
     parser.add_argument("--attempt", required=True, type=int, help="1 for the first")
+    parser.add_argument("--largest", required=True, help="what was found, a file, or none")
     parser.add_argument("--retries", required=True, type=int, help="attempts beyond the first")
     parser.add_argument("--log", required=True, type=Path)
     options = parser.parse_args()
@@ -36,6 +38,7 @@ def main() -> None:
             time_limit=options.time_limit,
             attempt=options.attempt,
             last_attempt=options.attempt > options.retries,
+            found=LargestBatch.read(options.largest) if options.largest != "none" else None,
         )
 
 

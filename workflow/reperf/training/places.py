@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from reperf.config import Container, Run
+from reperf.config import Run
 from reperf.training.slurm_job import SlurmJob
 from reperf.training.telemetry import used_gpus
 
@@ -28,11 +28,12 @@ class Place(Protocol):
     seconds_to_end: float
     """How long the started command needs, after SIGTERM, to end all that it has started."""
 
-    def start(self, launcher: Sequence[str]) -> list[str]:
+    def start(self, launcher: Sequence[str], srun_options: Sequence[str] = ()) -> list[str]:
         """The command that starts a launcher on every node.
 
         Args:
             launcher: its command; `{node_rank}` in it stands for the node's number, from 0.
+            srun_options: further options, where srun starts it.
         """
 
     def lines(self, pieces: Iterable[bytes]) -> Iterable[bytes]:
@@ -58,7 +59,7 @@ class ThisMachine:
         as_nvml_counts = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if used else {}
         self.variables = {"CUDA_VISIBLE_DEVICES": ",".join(used), **as_nvml_counts}
 
-    def start(self, launcher: Sequence[str]) -> list[str]:
+    def start(self, launcher: Sequence[str], srun_options: Sequence[str] = ()) -> list[str]:
         return [part.replace("{node_rank}", "0") for part in launcher]
 
     def lines(self, pieces: Iterable[bytes]) -> Iterable[bytes]:
@@ -69,13 +70,11 @@ def place_of(run: Run, cluster: Mapping[str, Any] | None) -> Place:
     """Where a run starts.
 
     Args:
-        cluster: the `container` and `variables` of the Slurm cluster that runs the report; None
-            without one.
+        cluster: the `variables` of the Slurm cluster that runs the report; None without one.
     """
     if cluster is None:
         return ThisMachine(run)
-    container = cluster["container"] and Container.model_validate(cluster["container"])
-    return SlurmJob(run, container, cluster["variables"])
+    return SlurmJob(run, cluster["variables"])
 
 
 def _free_port() -> int:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from reperf.config import Run
 from reperf.errors import ReperfError
@@ -28,6 +28,7 @@ class Gpu(BaseModel):
     name: str
     uuid: str
     memory_bytes: int
+    capability: str | None = Field(None, description="compute capability, such as 9.0")
 
 
 class Host(BaseModel):
@@ -45,13 +46,34 @@ class Host(BaseModel):
     topology_matrix: str | None = Field(None, description="nvidia-smi topo -m")
 
 
-class Environment(BaseModel):
-    """What the trainer ran in."""
+class Image(BaseModel):
+    """The container image that the trainer ran in."""
 
-    lock: str = Field(description="the lock file, relative to the repository")
-    lock_sha256: str
+    reference: str = Field(description="as the configuration names it")
+    digest: str = Field(
+        description="sha256:..., the registry's of a pulled image, else of the file, or of all "
+        "files of the folder"
+    )
+    engine: str
+    engine_version: str
+
+
+class Environment(BaseModel):
+    """What the trainer ran in: what its own Python found there."""
+
+    lock: str = Field("", description="the lock file, relative to the repository; empty: an image")
+    lock_sha256: str = ""
+    image: Image | None = None
     python: str
     packages: dict[str, str] = Field(description="what was really installed: name -> version")
+    overlay: dict[str, str] = Field({}, description="what was installed beside the image's own")
+    system: str | None = Field(None, description="the operating system's name, in the container")
+    framework: str | None = Field(None, description="its version")
+    cuda: str | None = Field(None, description="that the framework was built for")
+    nccl: str | None = None
+    architectures: tuple[str, ...] = Field(
+        (), description="what its GPU code is compiled for: sm_90 is binary, compute_90 is PTX"
+    )
 
 
 class Power(BaseModel):
@@ -91,13 +113,108 @@ class LastHeard(BaseModel):
     seconds: float = Field(description="after the run's start")
 
 
-class RunRecord(BaseModel):
-    """run.json: written at the end of every run, however it ended."""
+class Sealed(BaseModel):
+    """A JSON file of ours that tells whether it has changed since it was written."""
 
     model_config = ConfigDict(extra="forbid")
 
-    record_version: Literal[1, 2, 3] = Field(
-        3, description="1: no trainer, cluster or seal; 2: runs had an image size, not a shape"
+    KIND: ClassVar[str]
+    """What messages call it."""
+
+    @property
+    def has_seal(self) -> bool:
+        """Whether the version that wrote it sealed it."""
+        return True
+
+    def write(self, path: Path) -> None:
+        """Write it as indented JSON with its seal, whole or not at all."""
+        content = self.model_dump(mode="json")
+        with whole_file(path) as stream:
+            json.dump(content | {"seal": _seal(content)}, stream, indent=2, ensure_ascii=False)
+            stream.write("\n")
+
+    @classmethod
+    def read(cls, path: Path | str) -> Self:
+        """Read such a file.
+
+        Raises:
+            ReperfError: the file is missing, is of another kind, or has changed since it was
+                written.
+        """
+        try:
+            with Path(path).open("rb") as stream:
+                return cls.parse(stream.read(LARGEST_RECORD + 1), str(path))
+        except OSError as error:
+            raise ReperfError(f"{path}: not {cls.KIND}: {error.strerror or error}") from None
+
+    @classmethod
+    def parse(cls, text: bytes, name: str) -> Self:
+        """Read a file's bytes.
+
+        Args:
+            name: the file's, for the message.
+
+        Raises:
+            ReperfError: the file is of another kind, or has changed since it was written.
+        """
+        if len(text) > LARGEST_RECORD:
+            raise ReperfError(
+                f"{name}: not {cls.KIND}: larger than {LARGEST_RECORD >> 20} MiB, which none is"
+            )
+        try:
+            content: Any = json.loads(text)
+            seal = content.pop("seal", None) if isinstance(content, dict) else None
+            found = cls.model_validate(content)
+        except ValidationError as error:
+            fault = first_fault(error, cls, content)
+            raise ReperfError(f"{name}: not {cls.KIND}: {fault}") from None
+        except (ValueError, RecursionError) as error:
+            raise ReperfError(f"{name}: not {cls.KIND}: {error}") from None
+        if found.has_seal and seal != _seal(content):
+            raise ReperfError(f"{name}: has changed since it was written")
+        return found
+
+
+class BatchTrial(BaseModel):
+    """A short run that tried a batch size, as its own record tells it."""
+
+    batch_size: int = Field(description="samples per device")
+    status: Status = Field(description="ok: it trains")
+    reason: str = ""
+    peak_memory_bytes: tuple[int, ...] = Field((), description="per device, as the trainer said")
+    log: str = Field(description="its path; its record lies beside it")
+    log_sha256: str
+
+
+class LargestBatch(Sealed):
+    """batch.json: the largest batch that trains, and the trials that found it."""
+
+    KIND = "the largest batch"
+
+    version: Literal[1] = 1
+    status: Status = Field(description="ok: found; oom: not even the smallest fits")
+    reason: str = Field("", description="why there is none, one line")
+    batch_size: int = Field(description="samples per device; where there is none, the last tried")
+    multiple: int = Field(description="what all batch sizes that were tried are multiples of")
+    memory_bytes: int | None = Field(
+        description="what the trials could fill: a device's memory, or the limit of a process"
+    )
+    trials: tuple[BatchTrial, ...] = Field(description="in their order")
+    run: dict[str, JsonValue] = Field(description="what was tried, without the batch size")
+    trainer: str = Field(description="SHA-256 of all that decides how the system trains")
+    image: str | None = Field(description="the digest of the image that it trained in")
+    gpus: tuple[str, ...] = Field((), description="the models of the GPUs that the first rank saw")
+
+
+class RunRecord(Sealed):
+    """run.json: written at the end of every run, however it ended."""
+
+    KIND = "a run record"
+
+    record_version: Literal[1, 2, 3, 4] = Field(
+        4,
+        description="1: no trainer, cluster or seal; 2: runs had an image size, not a shape; "
+        "3: a cluster's container stood with the cluster, and held the lock's environment",
     )
     status: Status
     reason: str = Field("", description="why the status is not ok, one line")
@@ -108,7 +225,7 @@ class RunRecord(BaseModel):
     environment: Environment
     trainer: str = Field("", description="SHA-256 of all that decides how the system trains")
     cluster: dict[str, Any] | None = Field(
-        None, description="the cluster's container and variables; null on this machine"
+        None, description="the cluster's variables; null on this machine"
     )
     git_commit: str | None
     git_dirty: bool | None
@@ -127,55 +244,14 @@ class RunRecord(BaseModel):
         "as it said",
     )
     power: Power | None = None
+    largest: LargestBatch | None = Field(
+        None, description="how the batch size was found; null: the configuration names it"
+    )
     log_sha256: str
 
-    def write(self, path: Path) -> None:
-        """Write the record as indented JSON with its seal, whole or not at all."""
-        content = self.model_dump(mode="json")
-        with whole_file(path) as stream:
-            json.dump(content | {"seal": _seal(content)}, stream, indent=2, ensure_ascii=False)
-            stream.write("\n")
-
-    @classmethod
-    def read(cls, path: Path | str) -> Self:
-        """Read a record.
-
-        Raises:
-            ReperfError: the file is missing, is not a run record, or has changed since it was
-                written.
-        """
-        try:
-            with Path(path).open("rb") as stream:
-                return cls.parse(stream.read(LARGEST_RECORD + 1), str(path))
-        except OSError as error:
-            raise ReperfError(f"{path}: not a run record: {error.strerror or error}") from None
-
-    @classmethod
-    def parse(cls, text: bytes, name: str) -> Self:
-        """Make a record from a file's bytes.
-
-        Args:
-            name: the file's, for the message.
-
-        Raises:
-            ReperfError: the file is not a run record, or has changed since it was written.
-        """
-        if len(text) > LARGEST_RECORD:
-            raise ReperfError(
-                f"{name}: not a run record: larger than {LARGEST_RECORD >> 20} MiB, which none is"
-            )
-        try:
-            content: Any = json.loads(text)
-            seal = content.pop("seal", None) if isinstance(content, dict) else None
-            record = cls.model_validate(content)
-        except ValidationError as error:
-            fault = first_fault(error, cls, content)
-            raise ReperfError(f"{name}: not a run record: {fault}") from None
-        except (ValueError, RecursionError) as error:
-            raise ReperfError(f"{name}: not a run record: {error}") from None
-        if record.record_version > 1 and seal != _seal(content):
-            raise ReperfError(f"{name}: has changed since it was written")
-        return record
+    @property
+    def has_seal(self) -> bool:
+        return self.record_version > 1
 
 
 def records_of(runs: Iterable[Run]) -> Iterator[RunRecord]:
@@ -186,7 +262,7 @@ def records_of(runs: Iterable[Run]) -> Iterator[RunRecord]:
     for run in runs:
         with suppress(ReperfError):
             record = RunRecord.read(run.record)
-            if record.run == run:
+            if not record.run.differences(run):
                 yield record
 
 

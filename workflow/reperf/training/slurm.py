@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,21 @@ def ask(*command: str) -> list[tuple[str, ...]]:
 
 
 def resources_of_run(report: Report) -> dict[str, Any]:
-    """What the rule that trains asks Slurm for: one job per run.
+    """What the rule that trains asks Slurm for: one job per run; see `resources_of_job`."""
+    limits = {suite.name: suite.time_limit for suite in report.suites}
+    return resources_of_job(
+        report, lambda wildcards: wildcards.topology, lambda wildcards: limits[wildcards.suite]
+    )
+
+
+def resources_of_job(
+    report: Report, topology_of: Callable[[Any], str], seconds_of: Callable[[Any], float]
+) -> dict[str, Any]:
+    """What a rule that starts trainers asks Slurm for.
+
+    Args:
+        topology_of: the topology that a job needs, by its wildcards.
+        seconds_of: its time limit, likewise.
 
     Returns:
         Snakemake's resources, as the executor slurm-shell reads them; none without a cluster.
@@ -61,13 +76,13 @@ def resources_of_run(report: Report) -> dict[str, Any]:
         return {}
 
     def nodes(wildcards: Any) -> int:  # noqa: ANN401 - Snakemake's
-        return topology_shape(wildcards.topology)[0]
+        return topology_shape(topology_of(wildcards))[0]
 
     def cpus(wildcards: Any) -> int:  # noqa: ANN401
-        return topology_shape(wildcards.topology)[1] * report.cpus_per_device
+        return topology_shape(topology_of(wildcards))[1] * report.cpus_per_device
 
     def options(wildcards: Any) -> str:  # noqa: ANN401
-        devices = topology_shape(wildcards.topology)[1]
+        devices = topology_shape(topology_of(wildcards))[1]
         gpus = [f"--gpus-per-node={devices}"] if report.resolved_device == "cuda" else []
         exclusive = ["--exclusive"] if cluster.exclusive else []
         # Slurm's default is a part of the memory, though nobody else can use an exclusive node's.
@@ -75,9 +90,8 @@ def resources_of_run(report: Report) -> dict[str, Any]:
         return shlex.join(["--ntasks-per-node=1", *gpus, *exclusive, *memory, *cluster.options])
 
     def minutes(wildcards: Any) -> int:  # noqa: ANN401
-        return -(-limits[wildcards.suite] // 60) + cluster.spare_minutes
+        return -(-seconds_of(wildcards) // 60) + cluster.spare_minutes
 
-    limits = {suite.name: suite.time_limit for suite in report.suites}
     asked = {
         "nodes": nodes,
         "tasks": nodes,

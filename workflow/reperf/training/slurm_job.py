@@ -4,9 +4,8 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
-from reperf.config import Container, Run
+from reperf.config import Run
 from reperf.training.slurm import ask
 
 _LABEL = re.compile(rb" *\d+: ")
@@ -21,13 +20,12 @@ class SlurmJob:
 
     Args:
         run: what will be trained.
-        container: what the launchers are wrapped in, if anything.
         variables: environment variables that the configuration adds.
     """
 
     seconds_to_end = 20.0
 
-    def __init__(self, run: Run, container: Container | None, variables: Mapping[str, str]) -> None:
+    def __init__(self, run: Run, variables: Mapping[str, str]) -> None:
         job = os.environ["SLURM_JOB_ID"]
         ((names, cpus),) = ask("squeue", f"--job={job}", "--format=%N|%C")
         self.nodes = tuple(name for (name,) in ask("scontrol", "show", "hostnames", names))
@@ -35,9 +33,7 @@ class SlurmJob:
         self.port = 20_000 + int(job) % 10_000
         self._cpus = int(cpus) // len(self.nodes)
         self._run = run
-        self._container = container
-        image = container and container.model_dump(mode="json")
-        self.cluster = {"container": image, "variables": dict(variables)}
+        self.cluster = {"variables": dict(variables)}
         # Slurm itself tells each node's processes which GPUs they have.
         self.variables = {
             **({} if run.device == "cuda" else {"CUDA_VISIBLE_DEVICES": ""}),
@@ -50,7 +46,7 @@ class SlurmJob:
             if name == "SLURM_JOB_ID" or not name.startswith(("SLURM_", "SRUN_"))
         }
 
-    def start(self, launcher: Sequence[str]) -> list[str]:
+    def start(self, launcher: Sequence[str], srun_options: Sequence[str] = ()) -> list[str]:
         count = len(self.nodes)
         options = [
             *(f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1"),
@@ -59,11 +55,7 @@ class SlurmJob:
             "--kill-on-bad-exit=1",
             "--label",
         ]
-        command = list(launcher)
-        if self._container is not None:
-            more, command = contained(self._container, command, Path.cwd())
-            options += more
-        return ["srun", *options, "sh", "-c", _on_its_node(command)]
+        return ["srun", *options, *srun_options, "sh", "-c", _on_its_node(launcher)]
 
     def lines(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         return whole_lines(pieces)
@@ -80,31 +72,9 @@ def _on_its_node(command: Sequence[str]) -> str:
     words = []
     for word in command:
         around = (shlex.quote(piece) if piece else "" for piece in word.split("{node_rank}"))
-        words.append('"$SLURM_NODEID"'.join(around))
+        words.append('"$SLURM_NODEID"'.join(around) if word else "''")
     # Both streams in one, or srun would mix them within lines.
     return f"exec {' '.join(words)} 2>&1"
-
-
-def contained(
-    container: Container, command: list[str], folder: Path
-) -> tuple[list[str], list[str]]:
-    """Wrap a command in a container that sees the working folder.
-
-    Returns:
-        Further options for srun, and the wrapped command.
-    """
-    match container.engine:
-        case "apptainer":
-            own = ["apptainer", "exec", "--nv", f"--bind={folder}", f"--pwd={folder}"]
-            return [], [*own, *container.options, container.image, *command]
-        case "pyxis":
-            own = [f"--container-image={container.image}", f"--container-workdir={folder}"]
-            mounts = f"--container-mounts={folder}:{folder}"
-            return [*own, mounts, *container.options], command
-        case "bubblewrap":
-            own = ["bwrap", "--bind", container.image, "/", "--dev-bind", "/dev", "/dev"]
-            own += ["--proc", "/proc", "--bind", str(folder), str(folder), "--chdir", str(folder)]
-            return [], [*own, *container.options, *command]
 
 
 def whole_lines(output: Iterable[bytes]) -> Iterator[bytes]:

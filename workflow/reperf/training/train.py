@@ -2,35 +2,44 @@
 
 import os
 import re
+import shutil
 import signal
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from reperf.builds import build_of, read_environment, trainer_digest
+from reperf.builds.fitness import why_unfit
 from reperf.config import Run
 from reperf.errors import ReperfError
-from reperf.files import sha256
+from reperf.files import sha256, whole_file
 from reperf.layout import RUN_LOG, RUN_RECORD
 from reperf.logs.formats import mllog
 from reperf.machine import describe_host
-from reperf.systems import ROOT, TRAINERS, System, load_systems, load_workloads
-from reperf.systems.environments import read_environment
+from reperf.systems import ROOT, System, load_systems, load_workloads
 from reperf.training.commit import checked_out_commit
-from reperf.training.launch import Outcome, launch
+from reperf.training.launch import Outcome
 from reperf.training.places import Place
-from reperf.training.record import FINAL, ComputedIn, RunRecord, Status
+from reperf.training.record import FINAL, ComputedIn, LargestBatch, RunRecord, Status
+from reperf.training.start import start_of
 from reperf.training.telemetry import gpu_meter, power_of_window, used_gpus
 from reperf.training.tries import keep, new_try
 
-# Collectives have time limits of their own: gloo's are 30 s or more, NCCL's in torch ten minutes.
+# Collectives have time limits of their own: gloo's are 30 s or more, NCCL's in torch ten minutes;
+# TensorFlow waits for a sign of life for ten seconds.
 _GAVE_UP = re.compile(
     r"gloo::TimeoutException|Timed out waiting \d+ms|collective operation timeout"
+    r"|stopped sending heartbeats"
 )
 
-# Snakemake sets these to the number of the machine's cores; Slurm does not.
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+# What C++ and Python say at a process's end.
+_NO_MEMORY = re.compile(r"std::bad_alloc|^MemoryError\b", re.MULTILINE)
+# What the loader of libraries says, too, where their code may not be run.
+_NO_PLACE = "failed to map segment from shared object"
 
+_SHELL_SIGNALS = 128
+"""What shells and container engines add to the number of the signal that ended a program."""
 _LONGEST_REASON = 500  # characters
 
 
@@ -42,6 +51,7 @@ def train(
     time_limit: float,
     attempt: int,
     last_attempt: bool,
+    found: LargestBatch | None = None,
     more_flags: tuple[str, ...] = (),
 ) -> None:
     """Train once, and leave train.log and run.json in the run's folder.
@@ -55,19 +65,25 @@ def train(
         time_limit: seconds after which the run is ended.
         attempt: 1 for the first try that the workflow makes.
         last_attempt: whether to record a failure as the run's end.
+        found: the largest batch, for a run that is planned with it.
         more_flags: for the trainer, in tests.
 
     Raises:
         ReperfError: the try failed and another is allowed, or it was stopped from outside.
     """
     folder = new_try(run.folder)
-    stopped, record = _try_once(
-        run,
+    if found and found.status != "ok":
+        _leave_without_batch(run, found, folder, attempt)
+        keep(folder, run.folder)
+        return
+    stopped, record = try_once(
+        run.with_batch(found.batch_size) if found else run,
         place,
         folder,
         window=window,
         time_limit=time_limit,
         attempt=attempt,
+        found=found,
         more_flags=more_flags,
     )
     if stopped or (record.status not in FINAL and not last_attempt):
@@ -75,7 +91,27 @@ def train(
     keep(folder, run.folder)
 
 
-def _try_once(
+def _leave_without_batch(run: Run, found: LargestBatch, folder: Path, attempt: int) -> None:
+    """Leave the log and the record of the trial after which there was no batch to train with.
+
+    Raises:
+        ReperfError: they are missing, or were edited.
+    """
+    log = Path(found.trials[-1].log)
+    update = {
+        "status": found.status,
+        "reason": found.reason,
+        "run": run.with_batch(found.batch_size),
+        "attempt": attempt,
+        "largest": found,
+    }
+    record = RunRecord.read(log.with_name(RUN_RECORD)).model_copy(update=update)
+    with log.open("rb") as trial, whole_file(folder / RUN_LOG, "wb") as kept:
+        shutil.copyfileobj(trial, kept)
+    record.write(folder / RUN_RECORD)
+
+
+def try_once(
     run: Run,
     place: Place,
     folder: Path,
@@ -83,20 +119,20 @@ def _try_once(
     window: tuple[int, int],
     time_limit: float,
     attempt: int,
-    more_flags: tuple[str, ...],
+    found: LargestBatch | None = None,
+    more_flags: tuple[str, ...] = (),
 ) -> tuple[bool, RunRecord]:
-    """Train, and write the log and the record of this try.
+    """Train, and write the log and the record of this try; see `train`.
+
+    Args:
+        folder: where they are written.
 
     Returns:
         Whether the try was stopped from outside, and its record.
     """
     log = folder / RUN_LOG
     log.touch()
-    system = load_systems()[run.system]
-    command = place.start([*launcher_command(run, system, place), *more_flags])
-    variables = {**run_variables(run, system), **place.variables}
-    environment = {**place.environment, **variables}
-    environment["PATH"] = path_into(system)
+    start = start_of(run, place, [*trainer_command(run), *more_flags])
     commit, dirty = checked_out_commit(ROOT)
     started = datetime.now(UTC)
     # Written now, in case nobody lives to record how the run ended, and again at the end.
@@ -105,10 +141,10 @@ def _try_once(
         reason="lost: ended before its end could be recorded",
         run=run,
         attempt=attempt,
-        command=tuple(command),
-        variables=variables,
-        environment=read_environment(system.environment),
-        trainer=system.digest(run.workload),
+        command=tuple(start.command),
+        variables=start.variables,
+        environment=read_environment(build_of(run)),
+        trainer=trainer_digest(run),
         cluster=place.cluster,
         git_commit=commit,
         git_dirty=dirty,
@@ -118,20 +154,18 @@ def _try_once(
         ended=started.isoformat(timespec="milliseconds"),
         seconds=0,
         exit_code=None,
+        largest=found,
         log_sha256=sha256(log),
     )
     record.write(folder / RUN_RECORD)
-    metered = used_gpus(environment, run.devices_per_node) if run.device == "cuda" else ()
+    if run.device == "cuda" and (why := why_unfit(build_of(run), [record.host])):
+        record = record.model_copy(update={"status": "unsupported", "reason": why})
+        record.write(folder / RUN_RECORD)
+        return False, record
+    seen = {**start.environment, **start.variables}
+    metered = used_gpus(seen, run.devices_per_node) if run.device == "cuda" else ()
     with gpu_meter(metered) as meter:
-        outcome = launch(
-            command,
-            log=log,
-            time_limit=time_limit,
-            world_size=run.world_size,
-            environment=environment,
-            lines=place.lines,
-            seconds_to_end=place.seconds_to_end,
-        )
+        outcome = start.launched(place, run, log=log, time_limit=time_limit)
     facts = mllog.read_facts(log)
     status, reason = judge(run, outcome, log, facts, time_limit)
     record = record.model_copy(
@@ -154,25 +188,10 @@ def _try_once(
     return bool(outcome.stopped), record
 
 
-def launcher_command(run: Run, system: System, place: Place) -> list[str]:
-    """The command that trains on one node: the framework's launcher, then the trainer."""
-    trainer = os.path.relpath(system.trainer(run.workload))
-    return [*launcher(run, system, place), trainer, *trainer_flags(run, system)]
-
-
-def launcher(run: Run, system: System, place: Place) -> list[str]:
-    """The framework's launcher on one node, up to the program that it starts."""
-    places = {
-        "nodes": run.nodes,
-        "node_rank": "{node_rank}",
-        "devices_per_node": run.devices_per_node,
-        "world_size": run.world_size,
-        "hosts": ",".join((place.head, *place.nodes[1:])),
-        "head": place.head,
-        "port": place.port,
-    }
-    program, *arguments = (part.format(**places) for part in system.launch)
-    return [str(system.environment / "bin" / program), *arguments]
+def trainer_command(run: Run) -> list[str]:
+    """The trainer, as a launcher starts it."""
+    system = load_systems()[run.system]
+    return [os.path.relpath(system.trainer(run.workload)), *trainer_flags(run, system)]
 
 
 def trainer_flags(run: Run, system: System) -> list[str]:
@@ -193,28 +212,13 @@ def trainer_flags(run: Run, system: System) -> list[str]:
         flags["loader-threads"] = run.loader_threads
     if run.data is not None:
         flags["data"] = run.data
+    if run.memory_limit is not None:
+        flags["memory-limit"] = run.memory_limit
     variant = system.variants[run.variant].flags if run.variant else ()
     named = [part for key, value in flags.items() for part in (f"--{key}", str(value))]
     shape = ["--shape", *(f"{name}={value}" for name, value in run.shape.items())]
     stages = ["--stages", *map(str, run.stages)] if run.stages else []
     return [*named, *shape, *stages, *variant]
-
-
-def run_variables(run: Run, system: System) -> dict[str, str]:
-    """The environment variables that every launch sets, besides PATH."""
-    variant = system.variants[run.variant].environment if run.variant else {}
-    return {
-        "PYTHONPATH": str(TRAINERS.parent),
-        "PYTHONUNBUFFERED": "1",
-        **dict.fromkeys(_THREADS, str(run.threads)),
-        **variant,
-    }
-
-
-def path_into(system: System) -> str:
-    """The PATH of a launch: the programs of the system's environment, then all others."""
-    others = os.environ.get("PATH", os.defpath)
-    return f"{system.environment.absolute() / 'bin'}{os.pathsep}{others}"
 
 
 def judge(
@@ -283,16 +287,22 @@ def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
     signals += [one.name for one in signal.Signals if str(one.value) in codes]
     if outcome.exit_code < 0:
         signals.append(_name_of_signal(-outcome.exit_code))
+    elif 0 < outcome.exit_code - _SHELL_SIGNALS <= signal.SIGRTMAX:
+        signals.append(_name_of_signal(outcome.exit_code - _SHELL_SIGNALS))
     # A launcher that loses a rank to a signal ends the others with SIGTERM, and reports that, too.
     signals.sort(key=lambda name: name == "SIGTERM")
     if "SIGKILL" in signals and outcome.out_of_memory_kills:
         return "oom", "a process was killed because the machine's memory was full"
-    if "std::bad_alloc" in tail:  # nobody caught it, so the trainer could not report it
+    # Nobody caught it, so the trainer could not report it.
+    if _NO_MEMORY.search(tail) or (run.memory_limit and _NO_PLACE in tail):
         return "oom", f"a process ran out of memory and died; {_last_heard(run, outcome)}"
     # A rank that gives up waiting aborts, and its launcher ends the others.
     if _GAVE_UP.search(tail) and not set(signals) - {"SIGABRT", "SIGTERM"}:
         return "timeout", f"a rank gave up waiting for another; {_last_heard(run, outcome)}"
     what = f"a process was ended by {signals[0]}" if signals else _last_error(tail)
+    if run.container and not what:
+        said = [line for line in tail.splitlines() if line.strip() and "srun: " not in line]
+        what = f"the last line from {run.container.engine} is: {said[-1]}" if said else ""
     return "failed", f"{what or 'no error was printed'}; {_last_heard(run, outcome)}"
 
 

@@ -14,7 +14,7 @@ from reperf.layout import RUN_FILES, RUN_RECORD
 from reperf.training.record import FINAL, LARGEST_RECORD, RunRecord
 
 Cluster = Mapping[str, Any] | None
-"""The container and the variables of the cluster on which runs start; None on this machine."""
+"""The variables of the cluster on which runs start; None on this machine."""
 
 
 def new_try(run: Path) -> Path:
@@ -70,7 +70,7 @@ def take_up(run: Run, trainer: str, cluster: Cluster) -> None:
             keep(last, run.folder)
 
 
-def not_as_planned(run: Run, trainer: str, cluster: Cluster) -> str:
+def not_as_planned(run: Run, trainer: str, cluster: Cluster, image: str | None = None) -> str:
     """Why what lies in a run's folder is not the run that is planned; "" if it is.
 
     This is called for every run before anything starts, so it reads no more than it needs. Invalid
@@ -80,6 +80,7 @@ def not_as_planned(run: Run, trainer: str, cluster: Cluster) -> str:
         run: as planned.
         trainer: SHA-256 of all that decides how its system trains.
         cluster: where it would start.
+        image: the digest of the image that it would train in, if that is known.
     """
     record = run.record
     try:
@@ -88,6 +89,9 @@ def not_as_planned(run: Run, trainer: str, cluster: Cluster) -> str:
         content = json.loads(record.read_bytes())
         recorded, trained_by = content["run"], content.get("trainer") or trainer
         started_on = content.get("cluster") if content["record_version"] > 1 else cluster
+        if started_on and started_on.get("container", ...) is None:
+            del started_on["container"]  # where earlier versions said that there was none
+        trained_in = content["environment"].get("image")
         if recorded != run.model_dump(mode="json") and (
             differences := Run.model_validate(recorded).differences(run)
         ):
@@ -96,6 +100,8 @@ def not_as_planned(run: Run, trainer: str, cluster: Cluster) -> str:
         return ""
     if trained_by != trainer:
         return f"{record}: the trainer has changed since"
+    if image and trained_in and trained_in["digest"] != image:
+        return f"{record}: the image has changed since"
     return "" if started_on == cluster else f"{record}: the cluster's settings have changed since"
 
 

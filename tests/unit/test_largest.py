@@ -1,0 +1,244 @@
+"""Searches for the largest batch: which runs share one, what is kept, and when it is redone."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from reperf.archive.rebuild import make_results
+from reperf.builds import trainer_digest
+from reperf.config import Report, Run, load_report
+from reperf.drawing.labels import title_of
+from reperf.errors import ReperfError
+from reperf.measuring.tables import read_measurements, read_summary
+from reperf.printed import batch_size
+from reperf.training.largest import ITERATIONS, Search, find, found_by, search_for
+from reperf.training.record import BatchTrial, LargestBatch, RunRecord
+from reperf.training.tries import not_as_planned
+from step_logs import step_log
+from test_measure import kept_run
+
+SUITE = {
+    "name": "small",
+    "workload": "resnet50",
+    "precision": "fp32",
+    "shape": {"image_size": 64},
+    "batch_size": "largest",
+    "input": "synthetic",
+    "systems": ["pytorch"],
+}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def report(*, more: dict | None = None, **changes: object) -> Report:
+    shared = {"device": "cpu", "memory_limit": 10**9, "repeats": 2, "topologies": ["1n2g", "1n1g"]}
+    return load_report(shared | {"suites": [SUITE | changes]} | (more or {}))
+
+
+def search(*, cluster: dict | None = None, **changes: object) -> Search:
+    """The search of the first run of a report's first suite."""
+    made = report(**changes)
+    suite = made.suites[0]
+    return search_for(made.runs(suite)[0], suite.widest_topology, cluster)
+
+
+def test_a_search_tries_a_short_run_on_the_most_devices():
+    run = search(topologies=["1n1g", "2n2g", "4n1g", "1n2g"]).run
+    assert (run.topology, run.iterations, run.batch_size) == ("4n1g", ITERATIONS, "largest")
+    assert (run.batch_multiple, run.memory_limit, run.global_batch) == (8, 10**9, None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": "other"},
+        {"repeats": 5, "iterations": 200, "time_limit": 60},
+        {"topologies": ["1n2g"]},
+        {"systems": [{"system": "pytorch", "batch_size": "largest"}], "batch_size": 4},
+        {"more": {"title": "Another", "seed": 5}},
+    ],
+)
+def test_what_decides_nothing_shares_the_search(changes):
+    assert search(**changes).path == search().path
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"precision": "amp"},
+        {"shape": {"image_size": 32}},
+        {"batch_multiple": 4},
+        {"topologies": ["1n1g"]},
+        {"input": "records"},
+        {"systems": ["ngc-pytorch"]},
+        {"systems": [{"system": "pytorch", "variant": "compile"}]},
+        {"more": {"memory_limit": 2 * 10**9}},
+        {"more": {"threads_per_device": 2}},
+        {"cluster": {"variables": {"NCCL_DEBUG": "INFO"}}},
+    ],
+)
+def test_what_decides_it_has_a_search_of_its_own(changes):
+    assert search(**changes).path != search().path
+
+
+def leave(asked: Search, *sizes: int, **said: object) -> None:
+    """Leave what a search has found: all batch sizes but the last trained."""
+    trials = [
+        BatchTrial(
+            batch_size=size,
+            status="oom" if size == sizes[-1] else "ok",
+            peak_memory_bytes=() if size == sizes[-1] else (10**6 * size,),
+            log=f"{asked.folder}/trials/{number}/train.log",
+            log_sha256="a" * 64,
+        )
+        for number, size in enumerate(sizes, 1)
+    ]
+    best = {"status": "ok", "batch_size": max(sizes[:-1], default=sizes[-1])}
+    found = LargestBatch(
+        multiple=asked.run.batch_multiple,
+        memory_bytes=10**9,
+        trials=tuple(trials),
+        run=asked.run.model_dump(mode="json", exclude={"batch_size"}),
+        trainer=asked.trainer,
+        image=None,
+        **best | said,
+    )
+    found.write(asked.path)
+
+
+def test_what_was_found_is_reused_until_somebody_edits_it():
+    asked = search()
+    assert found_by(asked) == (None, "")
+    leave(asked, 8, 32, 40, 48)
+    found, why = found_by(asked)
+    assert (found.batch_size, why) == (40, "")
+    content = json.loads(asked.path.read_text())
+    asked.path.write_text(json.dumps(content | {"batch_size": 48}))
+    assert found_by(asked) == (None, f"{asked.path}: has changed since it was written")
+    asked.path.write_text("{")
+    assert found_by(asked)[1].startswith(f"{asked.path}: not the largest batch: ")
+
+
+def test_a_search_that_failed_is_made_again_but_not_one_that_found_none():
+    asked = search()
+    leave(asked, 8, status="oom", reason="not even 8 samples per device fit")
+    assert found_by(asked)[0].status == "oom"
+    leave(asked, 8, status="timeout", reason="no end after 60 s")
+    assert found_by(asked) == (None, f"{asked.path}: timeout: no end after 60 s")
+
+
+@pytest.fixture
+def ending(monkeypatch) -> Callable[..., LargestBatch | None]:
+    """Search among trials that end as the test says: by batch size and how often it was tried."""
+
+    def find_among(status_of: Callable[[int, int], str], *, last: bool = True) -> LargestBatch:
+        times: Counter[int] = Counter()
+
+        def trial(run: Run, place: None, folder: Path, **_: object) -> tuple[bool, RunRecord]:
+            times[run.batch_size] += 1
+            status = status_of(run.batch_size, times[run.batch_size])
+            reason = "" if status == "ok" else f"it ended as {status}"
+            peak = (10**7 * run.batch_size,) if status == "ok" else ()
+            folder.rmdir()
+            kept_run(folder, [], run=run, status=status, reason=reason, peak_memory_bytes=peak)
+            return False, RunRecord.read(folder / "run.json")
+
+        monkeypatch.setattr("reperf.training.largest.try_once", trial)
+        asked = search()
+        find(asked, lambda _: None, time_limit=60, last=last)
+        return LargestBatch.read(asked.path)
+
+    return find_among
+
+
+def test_a_framework_that_crashes_without_memory_is_believed_the_second_time(ending):
+    found = ending(lambda batch, _: "ok" if batch <= 48 else "failed")
+    assert (found.status, found.batch_size) == ("ok", 48)
+    assert [trial.status for trial in found.trials if trial.batch_size == 56] == ["failed"] * 2
+
+
+def test_a_trial_that_fails_once_is_no_sign_of_memory(ending):
+    found = ending(
+        lambda batch, time: "ok" if batch <= 96 and (batch, time) != (96, 1) else "failed"
+    )
+    assert (found.status, found.batch_size) == ("ok", 96)
+
+
+@pytest.mark.parametrize(
+    ("status_of", "ended", "size"),
+    [
+        (lambda batch, _: "oom" if batch == 8 else "ok", "oom", 8),
+        (lambda batch, _: "failed" if batch == 8 else "ok", "failed", 8),
+        (lambda batch, _: "timeout" if batch > 32 else "ok", "timeout", 96),
+        (lambda batch, _: "unsupported", "unsupported", 8),
+    ],
+)
+def test_a_search_without_a_result_says_what_its_last_trial_said(ending, status_of, ended, size):
+    found = ending(status_of)
+    assert (found.status, found.batch_size) == (ended, size)
+    assert f"it ended as {ended}" in found.reason
+    assert found.trials[-1].batch_size == size
+
+
+def test_a_search_that_fails_leaves_nothing_where_another_follows(ending):
+    with pytest.raises(ReperfError, match="timeout: the trial of 8 samples per device: it ended"):
+        ending(lambda *_: "timeout", last=False)
+    assert not search().path.exists()
+
+
+@pytest.fixture
+def trained() -> Callable[..., Report]:
+    """Leave the runs of a report as they were trained with the batch size that was found."""
+
+    def leave_runs(batch_size: int, **changes: object) -> Report:
+        made = report(**changes)
+        for run in made.runs(made.suites[0]):
+            log = step_log(batch=batch_size * run.world_size, world=run.world_size)
+            kept_run(run.folder, log, run=run.with_batch(batch_size), trainer=trainer_digest(run))
+        return made
+
+    return leave_runs
+
+
+def test_a_record_is_as_planned_while_its_number_is_the_one_that_was_found(trained):
+    made = trained(40)
+    run = made.runs(made.suites[0])[0]
+    digest = trainer_digest(run)
+    for planned in (run, run.with_batch(40)):
+        assert not_as_planned(planned, digest, None) == ""
+    assert not_as_planned(run.with_batch(48), digest, None) == (
+        f"{run.record}: batch_size is 40 by the run record, 48 by the configuration"
+    )
+    named = Run.model_validate(run.model_dump() | {"batch_size": 40, "batch_multiple": None})
+    assert "batch_multiple is 8" in not_as_planned(named, digest, None)
+
+
+def test_the_tables_take_the_number_from_the_records(trained):
+    made = trained(40, iterations=120)
+    suite = made.suites[0]
+    runs = made.runs(suite)
+    runs[0].record.unlink()  # of this one, the others' number is known
+    make_results(made, tuple(made.cells(suite)), runs)
+    measured = read_measurements("results/suites/small/measurements.csv")
+    assert list(measured["batch_size_per_device"]) == [40] * 4
+    assert list(measured["status"]) == ["refused", "ok", "ok", "ok"]
+    assert list(measured["global_batch"])[1:] == [80, 40, 40]
+    cells = read_summary("results/suites/small/summary.csv")
+    assert list(cells["batch_size_per_device"]) == [40, 40]
+    assert list(cells["status"]) == ["partial", "ok"]
+
+
+def test_where_nothing_has_run_the_number_stays_open():
+    made = report(systems=["pytorch", "mxnet"], precision="amp")
+    suite = made.suites[0]
+    cells = [cell.model_copy(update={"unsupported": "not here"}) for cell in made.cells(suite)]
+    make_results(made, tuple(cells), [])
+    table = read_summary("results/suites/small/summary.csv")
+    assert table["batch_size_per_device"].isna().all()
+    assert title_of(table) == "ResNet-50 v1.5, AMP, largest batch"
+    assert batch_size(table["batch_size_per_device"][0]) == "largest"

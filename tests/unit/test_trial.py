@@ -1,0 +1,65 @@
+"""What the doctor asks of frameworks, asked of numpy."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.signal import correlate
+from trainers.contract.steplog import Refused
+from trainers.contract.trial import MARK, convolved, try_out
+
+
+class Numpy:
+    """numpy as a framework on two devices of one process."""
+
+    ranks, world_size, names, library = range(2), 2, ["cpu", "cpu"], "numpy"
+    wrong_filters, wrong_sum = 1.0, 0.0
+
+    def convolve(self, images, filters):
+        return [convolved(images, filters), convolved(images, filters * self.wrong_filters)]
+
+    def ones(self, count):
+        return [np.ones(count, np.float32)] * 2
+
+    def all_reduce(self, numbers):
+        return [sum(numbers) + self.wrong_sum] * 2
+
+    def arrays(self, numbers):
+        return numbers
+
+    def leave(self):
+        pass
+
+
+def test_a_convolution_is_scipys():
+    random = np.random.default_rng(0)
+    images, filters = random.normal(size=(2, 3, 7, 9)), random.normal(size=(4, 3, 3, 2))
+    made = convolved(images, filters)
+    for image, own in zip(images, made, strict=True):
+        for one, output in zip(filters, own, strict=True):
+            np.testing.assert_allclose(output, correlate(image, one, mode="valid")[0])
+
+
+def test_every_rank_says_what_it_found(capsys):
+    try_out(Numpy(), [4000])
+    said = [json.loads(line[len(MARK) :]) for line in capsys.readouterr().out.split("\n") if line]
+    assert [(one["rank"], one["world_size"], one["library"]) for one in said] == [
+        (0, 2, "numpy"),
+        (1, 2, "numpy"),
+    ]
+    assert [one["bytes"] for one in said[0]["transfers"]] == [4000]
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"wrong_filters": 1.1}, "a convolution is 0.1 off numpy's; allowed: up to 0.01"),
+        ({"wrong_filters": np.nan}, "a convolution is nan off numpy's"),
+        ({"wrong_sum": 1.0}, "an all-reduce of 4000 bytes gave a wrong sum"),
+    ],
+)
+def test_wrong_numbers_are_refused(changes, what):
+    devices = Numpy()
+    vars(devices).update(changes)
+    with pytest.raises(Refused, match=what):
+        try_out(devices, [4000])
