@@ -10,24 +10,31 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from reperf.cli import main
 from reperf.doctor import hardware
+from reperf.doctor.build_table import BuildRow, build_rows
 from reperf.doctor.checks import find
-from reperf.doctor.diagnosis import AllReduce, Diagnosis, Finding, Request, Transfer, Visit
+from reperf.doctor.diagnosis import Diagnosis, Finding, Probe, Request, Transfer, Trial, Visit
+from reperf.doctor.need import needed_by
 from reperf.doctor.probe import look
 from reperf.doctor.screen import show
+from reperf.measuring.tables import SUMMARY
 from rich.console import Console
 from written_probes import (
-    ALL_REDUCE,
+    BUILD,
     ENVIRONMENT,
     GIB,
+    GPU,
     HOST,
     NODES,
     PORT,
     PROBE,
+    TRIALS,
     case,
     diagnosis,
+    trial,
     with_gpu,
     with_part,
 )
@@ -37,7 +44,7 @@ OTHER_GPUS = tuple(gpu.model_copy(update={"name": "Tesla V100"}) for gpu in HOST
 
 def environment(**changes: object):
     state = ENVIRONMENT.model_copy(update=changes)
-    return PROBE.model_copy(update={"environments": {"pytorch": state}})
+    return PROBE.model_copy(update={"environments": {BUILD: state}})
 
 
 def without(*parts: str):
@@ -46,14 +53,15 @@ def without(*parts: str):
 
 ERRORS = [
     (PROBE.model_copy(update={"shared_trouble": "/data: gone"}), "work folder", "/data: gone"),
-    (environment(trouble="no torch"), "environment of pytorch", "no torch"),
-    (environment(lock_sha256="cd" * 32), "environment of pytorch", "lock cdcdcdcdcdcd, elsewhere"),
+    (environment(trouble="no torch"), f"build {BUILD}", "no torch"),
+    (environment(recipe_sha256="cd" * 32), f"build {BUILD}", "recipe cdcdcdcdcdcd, elsewhere"),
     (
         environment(packages={"torch": "2.12.0", "numpy": "2.4.6"}),
-        "environment of pytorch",
+        f"build {BUILD}",
         "torch 2.12.0 here, torch 2.13.0 elsewhere",
     ),
-    (environment(python="3.11.2"), "environment of pytorch", "python 3.11.2 here, python 3.11.7"),
+    (environment(unfit="its CUDA needs 580 or later"), f"build {BUILD}", "its CUDA needs 580"),
+    (environment(python="3.11.2"), f"build {BUILD}", "python 3.11.2 here, python 3.11.7"),
     (with_part("host", cores=4), "CPUs for a run", "4 CPUs; at least 8 CPUs needed"),
     (with_part("space", disk_free=GIB), "disk", "1.0 GiB; at least 100.0 GiB needed"),
     (with_part("space", inodes_free=0), "inodes", "no more files can be created"),
@@ -122,10 +130,10 @@ def test_what_may_spoil_runs_is_a_warning_that_names_the_node(ill, check, what):
 
 def test_a_silent_node_is_an_error_and_one_out_of_service_only_if_it_is_missed():
     silent = {"probe": None, "trouble": "no answer: srun: error"}
-    others = ALL_REDUCE.model_copy(update={"nodes": ("node1", "node2", "node4")})
-    (found,) = wrong(case(visit=silent, all_reduce=others))
+    others = (trial("node1", "node2", "node4"),)
+    (found,) = wrong(case(visit=silent, trials=others))
     assert (found.level, found.nodes, found.what) == ("error", ("node3",), silent["trouble"])
-    down, missed = wrong(case(visit=silent | {"offered": False}, all_reduce=others))
+    down, missed = wrong(case(visit=silent | {"offered": False}, trials=others))
     assert (down.level, down.nodes) == ("warning", ("node3",))
     assert (missed.level, missed.what) == ("error", "3 nodes can be used, runs ask for 4")
 
@@ -149,19 +157,102 @@ def test_bus_bandwidth_is_that_of_the_busiest_link():
     assert transfer.bus_bandwidth(4) == 3e9
 
 
+def trials_with(unusual: Trial) -> tuple[Trial, ...]:
+    """All trials, one of them replaced by an unusual one on the same nodes."""
+    return tuple(unusual if one.nodes == unusual.nodes else one for one in TRIALS)
+
+
+SLOW = (Transfer(bytes=64 * 10**6, seconds=1),)
+
+
 def test_an_all_reduce_far_below_the_ports_rate_is_a_warning():
-    slow = ALL_REDUCE.model_copy(update={"transfers": (Transfer(bytes=64 * 10**6, seconds=1),)})
-    (found,) = wrong(case(all_reduce=slow))
-    assert (found.check, found.level) == ("all-reduce", "warning")
+    (found,) = wrong(case(trials=trials_with(trial(*NODES, transfers=SLOW))))
+    assert (found.check, found.level) == (f"all-reduce of {BUILD}", "warning")
     assert found.what == "0.124 GB/s over ports of 100 GB/s"
 
 
-def test_an_all_reduce_that_fails_is_an_error_and_one_that_nothing_can_make_is_not_there():
-    failed = AllReduce(system="pytorch", nodes=NODES, trouble="failed: exit 1")
-    (found,) = wrong(case(all_reduce=failed))
-    assert (found.level, found.nodes) == ("error", NODES)
-    none = AllReduce(system=None, trouble="no system of the report has a program for it")
-    assert find(case(all_reduce=none))[-1].level == "not there"
+def test_a_node_whose_own_devices_add_up_slower_than_others_is_named():
+    (found,) = wrong(case(trials=trials_with(trial("node3", transfers=SLOW))))
+    assert (found.check, found.level) == (f"all-reduce of {BUILD}", "warning")
+    assert found.nodes == ("node3",)
+    assert found.what == (
+        "8 ranks by NCCL 2.29.7: 64 MB at 0.112 GB/s; the fastest node reaches 74.7 GB/s"
+    )
+
+
+def test_a_trial_that_fails_is_an_error_where_it_failed():
+    for nodes, check in ((("node3",), "devices"), (NODES, "all-reduce")):
+        failed = trial(*nodes, trouble="failed, exit 1: no", log="logs/x.log")
+        (found,) = wrong(case(trials=trials_with(failed)))
+        assert (found.check, found.level) == (f"{check} of {BUILD}", "error")
+        assert (found.nodes, found.what) == (nodes, "failed, exit 1: no")
+        assert found.advice == "what the ranks printed is in logs/x.log"
+
+
+def test_what_every_node_does_as_well_is_one_line_with_both_ends():
+    well = [one for one in find(case()) if one.check.endswith(f" of {BUILD}")]
+    quicker = trials_with(trial("node2", transfers=(Transfer(bytes=64 * 10**6, seconds=0.001),)))
+    assert [(one.level, one.nodes, one.what) for one in well] == [
+        ("ok", NODES, f"8 x {GPU.name}; a convolution is within 4e-07 of numpy's"),
+        ("ok", NODES, "8 ranks by NCCL 2.29.7: 64 MB at 74.7 GB/s"),
+        ("ok", NODES, "32 ranks by NCCL 2.29.7: 64 MB at 82.7 GB/s"),
+    ]
+    assert any(one.what.endswith("64 MB at 74.7 to 112 GB/s") for one in find(case(trials=quicker)))
+
+
+def test_the_table_has_a_row_for_each_build_and_names_where_it_fails():
+    def row(*ill: Probe, trials: tuple[Trial, ...] = TRIALS) -> BuildRow:
+        (only,) = build_rows(diagnosis(*ill).model_copy(update={"trials": trials}))
+        return only
+
+    assert row() == BuildRow(
+        build=BUILD,
+        starts="yes",
+        devices=f"8 x {GPU.name}",
+        convolution="4e-07",
+        in_a_node="74.7 GB/s",
+        over_nodes="82.7 GB/s",
+        library="NCCL 2.29.7",
+        loader="–",  # noqa: RUF001
+    )
+    read = trials_with(trial("node3", loaded=41_234.5, needed=47_200.0))
+    assert row(trials=read).loader == "41,234 samples/s, 47,200 needed"
+    failed = trials_with(trial("node3", trouble="failed, exit 1: no"))
+    assert row(trials=failed).devices == f"8 x {GPU.name}; fails on node3"
+    ill = row(environment(trouble="no torch"), trials=())
+    assert (ill.build, ill.starts, ill.devices) == (BUILD, "not on node3", "–")  # noqa: RUF001
+
+
+def test_a_node_that_reads_slower_than_its_devices_train_is_a_warning():
+    (found,) = wrong(case(trials=trials_with(trial("node3", loaded=41_000.0, needed=47_200.0))))
+    assert (found.check, found.level, found.nodes) == (f"loader of {BUILD}", "warning", ("node3",))
+    assert found.what == "41,000 samples/s, 47,200 needed"
+    for needed in (None, 40_000.0):
+        assert not wrong(case(trials=trials_with(trial("node3", loaded=41_000.0, needed=needed))))
+
+
+def test_what_devices_need_is_what_they_trained_without_a_loader(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = case().report
+    (suite,) = asked.suites
+    run = asked.runs(suite)[0]
+    assert needed_by(asked, run) is None  # nothing has been measured
+    cell = dict.fromkeys(SUMMARY, "") | run.identity | {"variant": "", "status": "ok"}
+    cell |= {"throughput_median": 5900.0, "unit": "images/s"}
+    faster = cell | {"topology": "2n4g", "num_nodes": 2, "devices_per_node": 4}
+    faster |= {"throughput_median": 8 * 6000.0}
+    failed = cell | {"topology": "1n2g", "status": "failed", "throughput_median": 9e9}
+    (tmp_path / "results").mkdir()
+    pd.DataFrame([cell, faster, failed]).to_csv("results/summary.csv", index=False)
+    assert needed_by(asked, run) == 8 * 6000
+    other = run.model_copy(update={"precision": "amp"})
+    assert needed_by(asked, other) is None
+
+
+def test_one_device_has_nothing_to_add_up_and_that_is_no_fault():
+    single = trial("node3", world_size=1, devices=(GPU.name,), library="", transfers=())
+    found = find(case(trials=(single,)))[-1]
+    assert (found.level, found.what) == ("not there", "one device, nothing to add up")
 
 
 def test_what_the_hardware_lacks_is_not_there_rather_than_ok():
@@ -178,7 +269,7 @@ def test_what_the_hardware_lacks_is_not_there_rather_than_ok():
 def test_this_machine_answers_with_what_it_is(tmp_path):
     (tmp_path / "meeting").mkdir()
     (tmp_path / "meeting/caller").write_text("a secret")
-    asked = Request(node="here", folder=tmp_path, meeting="meeting", secret="a secret", systems=())
+    asked = Request(node="here", folder=tmp_path, meeting="meeting", secret="a secret", runs=())
     probe = look(asked)
     assert probe.shared_trouble == ""
     assert (tmp_path / "meeting/here").read_text() == "a secret"
@@ -195,7 +286,7 @@ def test_a_folder_that_is_not_the_callers_is_noticed(tmp_path, note, what):
     if note:
         (tmp_path / "meeting").mkdir()
         (tmp_path / "meeting/caller").write_text(note)
-    asked = Request(node="here", folder=tmp_path, meeting="meeting", secret="a secret", systems=())
+    asked = Request(node="here", folder=tmp_path, meeting="meeting", secret="a secret", runs=())
     assert what in look(asked).shared_trouble
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from reperf.config import Report, topology_shape
-from reperf.doctor.diagnosis import AllReduce, Finding, Level, Probe, Visit
+from reperf.doctor.diagnosis import Finding, Level, Probe, Trial, Visit
 
 Value = TypeVar("Value")
 
@@ -20,15 +20,14 @@ class Case:
     Args:
         report: what is to run.
         visits: every node of the place where it runs.
-        all_reduce: between the nodes.
-        built: system -> SHA-256 of the lock that its environment was built from; None: not built,
-            or built from another lock than today's.
+        trials: of each system, on each node and on all together.
+        built: build -> SHA-256 of what it was made from; None: not made, or of another recipe.
         needed_bytes: what the report has yet to write into the work folder.
     """
 
     report: Report
     visits: tuple[Visit, ...]
-    all_reduce: AllReduce
+    trials: tuple[Trial, ...]
     built: dict[str, str | None]
     needed_bytes: int
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator
 
+from reperf.doctor.build_checks import environments, trials
 from reperf.doctor.case import Case
 from reperf.doctor.diagnosis import Finding
 from reperf.doctor.gpu_checks import gpus
 from reperf.doctor.machine_checks import processors, space
-from reperf.doctor.node_checks import all_reduce, answers, clock, environments, fabric, work_folder
+from reperf.doctor.node_checks import answers, clock, fabric, work_folder
 
 CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     answers,
@@ -17,7 +18,7 @@ CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     space,
     gpus,
     fabric,
-    all_reduce,
+    trials,
 )
 
 

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from reperf.config import Run
 from reperf.files import whole_file
 from reperf.training.record import Host
 
@@ -28,7 +29,7 @@ class Request(_Seen):
     folder: Path = Field(description="the work folder, absolute")
     meeting: Path = Field(description="folder in the work folder where the nodes leave notes")
     secret: str = Field(description="what the caller's note in that folder says")
-    systems: tuple[str, ...] = Field(description="whose environments, already built, to try")
+    runs: tuple[Run, ...] = Field(description="one for each build to try; all are made")
 
 
 class BusyProcess(_Seen):
@@ -99,12 +100,14 @@ class FabricPort(_Seen):
 
 
 class EnvironmentState(_Seen):
-    """One system's environment as it is on a node."""
+    """One build as it is on a node."""
 
     trouble: str = Field(description="why its trainer does not start; empty: it does")
-    lock_sha256: str | None = None
+    recipe_sha256: str | None = None
     python: str | None = None
+    framework: str = Field("", description="its package and version")
     packages: dict[str, str] = {}
+    unfit: str | None = Field(None, description="why its code does not run on the node's GPUs")
 
 
 class Probe(_Seen):
@@ -146,15 +149,32 @@ class Transfer(_Seen):
         return self.bytes / self.seconds * 2 * (world_size - 1) / world_size
 
 
-class AllReduce(_Seen):
-    """All-reduces between all devices of the nodes, in one system's environment."""
+class Trial(_Seen):
+    """A system's framework on all its devices of some nodes, started as its runs are."""
 
-    system: str | None = Field(description="in whose environment; None: no system can")
-    nodes: tuple[str, ...] = ()
+    name: str = Field(description="of the system and its build, see reperf.doctor.trials.name_of")
+    build: str
+    nodes: tuple[str, ...]
     world_size: int = 0
-    backend: str = ""
+    devices: tuple[str, ...] = Field((), description="what each rank has, in the order of ranks")
+    convolution_error: float | None = Field(
+        None, description="the largest, as a part of the largest number that numpy's has"
+    )
+    library: str = Field("", description="what added up numbers of different ranks")
     transfers: tuple[Transfer, ...] = ()
+    loaded: float | None = Field(
+        None, description="samples per second that the loaders of one node's ranks give together"
+    )
+    needed: float | None = Field(
+        None, description="what as many devices trained without a loader, by the last report here"
+    )
     trouble: str = Field("", description="why there is nothing, one line")
+    log: str = Field("", description="what the ranks printed")
+
+    @property
+    def bandwidth(self) -> float | None:
+        """Bytes per second of the largest all-reduce; None: there was none."""
+        return self.transfers[-1].bus_bandwidth(self.world_size) if self.transfers else None
 
 
 class Finding(_Seen):
@@ -170,13 +190,13 @@ class Finding(_Seen):
 class Diagnosis(_Seen):
     """results/doctor.json."""
 
-    diagnosis_version: Literal[1] = 1
+    diagnosis_version: Literal[2] = Field(2, description="1: knew environments, not builds")
     profile: str
     configfile: str
     made: str = Field(description="ISO 8601, UTC")
     findings: tuple[Finding, ...]
     visits: tuple[Visit, ...]
-    all_reduce: AllReduce
+    trials: tuple[Trial, ...]
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -200,10 +220,15 @@ class Diagnosis(_Seen):
             stream.write(self.model_dump_json(indent=2) + "\n")
 
     @classmethod
-    def read(cls, path: Path | str) -> "Diagnosis":
-        """Read what was written.
+    def read(cls, path: Path | str) -> "Diagnosis | None":
+        """Read what was written; None if it is not there, or is of another version of reperf."""
+        try:
+            return cls.model_validate_json(Path(path).read_bytes())
+        except (OSError, ValidationError):
+            return None
 
-        Raises:
-            pydantic.ValidationError: the file is not a diagnosis.
-        """
-        return cls.model_validate_json(Path(path).read_bytes())
+
+def hosts_of_diagnosis() -> list[Host]:
+    """The nodes that the doctor saw last; none if it was not asked."""
+    diagnosis = Diagnosis.read(DIAGNOSIS)
+    return [visit.probe.host for visit in diagnosis.visits if visit.probe] if diagnosis else []

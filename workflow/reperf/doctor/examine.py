@@ -6,30 +6,35 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from reperf.config import Report
-from reperf.doctor.all_reduce import planned
+from reperf.builds import build_of, why_build
+from reperf.config import Report, Run
 from reperf.doctor.case import Case
 from reperf.doctor.checks import find
-from reperf.doctor.diagnosis import AllReduce, Diagnosis, Probe, Request, Visit
+from reperf.doctor.diagnosis import Diagnosis, Probe, Request, Trial, Visit
+from reperf.doctor.need import needed_by
 from reperf.doctor.space import needed_bytes
+from reperf.doctor.trials import TIME_LIMIT, on_nodes, runs_to_try
 from reperf.doctor.where import WAIT_SECONDS, Where
-from reperf.systems import load_systems
-from reperf.systems.environments import is_current, read_environment
 
 ANSWER_SECONDS = WAIT_SECONDS + 240
 """How long nodes may take to answer, their wait for a job included."""
 _AT_ONCE = 32
+_SECONDS_BETWEEN = 20
+"""For what happens beside a trial: launchers that end, and Python's start."""
+_TRIALS = TypeAdapter(tuple[Trial, ...])
 
 
 def examine(where: Where, report: Report, *, profile: str, configfile: Path) -> Diagnosis:
-    """Visit all nodes at the same time, let them talk to each other, and judge what they report.
+    """Visit all nodes at the same time, try each system on them, and judge what they report.
 
     Args:
         where: the nodes.
@@ -37,11 +42,11 @@ def examine(where: Where, report: Report, *, profile: str, configfile: Path) -> 
         profile, configfile: where both come from, for the record.
     """
     built = _built(report)
-    visits = _visit_all(where, [name for name, lock in built.items() if lock])
+    visits = _visit_all(where, [run for name, run in _runs(report).items() if built[name]])
     case = Case(
         report=report,
         visits=visits,
-        all_reduce=_let_talk(where, report, built, visits),
+        trials=_try_all(where, report, built, visits),
         built=built,
         needed_bytes=needed_bytes(report, built),
     )
@@ -51,23 +56,28 @@ def examine(where: Where, report: Report, *, profile: str, configfile: Path) -> 
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         findings=find(case),
         visits=visits,
-        all_reduce=case.all_reduce,
+        trials=case.trials,
     )
 
 
+def _runs(report: Report) -> dict[str, Run]:
+    """A run for each build that the report uses, by the build's id."""
+    found: dict[str, Run] = {}
+    for suite in report.suites:
+        for run in report.runs(suite):
+            found.setdefault(build_of(run).id, run)
+    return found
+
+
 def _built(report: Report) -> dict[str, str | None]:
-    """Case.built, for all systems that the report runs."""
-    names = dict.fromkeys(run.system for suite in report.suites for run in report.runs(suite))
-    systems = {name: load_systems()[name] for name in names}
+    """Case.built, for all builds that the report uses."""
+    builds = {name: build_of(run) for name, run in _runs(report).items()}
     return {
-        name: read_environment(system.environment).lock_sha256
-        if is_current(system, system.environment)
-        else None
-        for name, system in systems.items()
+        name: None if why_build(build) else build.recipe_digest for name, build in builds.items()
     }
 
 
-def _visit_all(where: Where, systems: Iterable[str]) -> tuple[Visit, ...]:
+def _visit_all(where: Where, runs: Iterable[Run]) -> tuple[Visit, ...]:
     """Visit the nodes that get jobs; they write into a folder that is removed afterwards."""
     meeting, secret = Path(f".reperf-doctor-{secrets.token_hex(4)}"), secrets.token_hex()
 
@@ -75,7 +85,7 @@ def _visit_all(where: Where, systems: Iterable[str]) -> tuple[Visit, ...]:
         if why_not:
             return Visit(node=node, offered=False, trouble=why_not)
         request = Request(
-            node=node, folder=Path.cwd(), meeting=meeting, secret=secret, systems=tuple(systems)
+            node=node, folder=Path.cwd(), meeting=meeting, secret=secret, runs=tuple(runs)
         )
         return _visit(where.on(node), request)
 
@@ -97,7 +107,7 @@ def _visit(start: Sequence[str], request: Request) -> Visit:
     """
     with _started([*start, *_module("reperf.doctor.probe"), request.model_dump_json()]) as process:
         clock, arrived = process.stdout.readline(), time.time()
-        answer, trouble = _end_of(process)
+        answer, trouble = _end_of(process, ANSWER_SECONDS)
     try:
         probe = Probe.model_validate_json(answer)
     except ValidationError:
@@ -111,28 +121,58 @@ def _visit(start: Sequence[str], request: Request) -> Visit:
     )
 
 
-def _let_talk(
-    where: Where, report: Report, built: dict[str, str | None], visits: tuple[Visit, ...]
-) -> AllReduce:
-    """All-reduce between the nodes that could take part in a run."""
-    well = tuple(visit.node for visit in visits if visit.probe and _can_run(visit.probe))
-    run = planned(report, built, len(well))
-    if isinstance(run, str):
-        return AllReduce(system=None, trouble=run)
+def _try_all(
+    where: Where, report: Report, built: dict[str, str | None], visits: Iterable[Visit]
+) -> tuple[Trial, ...]:
+    """Try each system on each node where its build is well, then on all of those together."""
+    probes = {visit.node: visit.probe for visit in visits if visit.probe}
+    well: dict[tuple[str, ...], dict[str, Run]] = defaultdict(dict)
+    for name, run in runs_to_try(report).items():
+        build = build_of(run).id
+        nodes = tuple(node for node in probes if built[build] and _can_run(probes[node], build))
+        for node in nodes:
+            well[(node,)][name] = run
+        if len(nodes) > 1:
+            well[nodes][name] = run
+    alone = {nodes: runs for nodes, runs in well.items() if len(nodes) == 1}
+    together = {nodes: runs for nodes, runs in well.items() if len(nodes) > 1}
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = list(pool.map(partial(_try, where, report), alone.keys(), alone.values()))
+    # One after the other: they would slow each other.
+    found += [_try(where, report, nodes, runs) for nodes, runs in together.items()]
+    return tuple(trial for trials in found for trial in trials)
+
+
+def _try(
+    where: Where, report: Report, nodes: tuple[str, ...], runs: dict[str, Run]
+) -> Sequence[Trial]:
+    """Try some systems on some nodes, one after the other."""
+    chosen = {name: on_nodes(report, run, len(nodes)).model_dump() for name, run in runs.items()}
     cluster = report.cluster and report.cluster.of_launch()
-    asked = json.dumps({"run": run.model_dump(), "cluster": cluster})
-    command = [*where.on_all(well), *_module("reperf.doctor.all_reduce"), asked]
-    with _started(command) as process:
-        answer, trouble = _end_of(process)
+    # The framework is tried, then on a single node the loader.
+    seconds = 2 * len(runs) * (TIME_LIMIT + _SECONDS_BETWEEN)
+    asked = json.dumps({"runs": chosen, "cluster": cluster})
+    with _started([*where.on_all(nodes, seconds), *_module("reperf.doctor.trials"), asked]) as one:
+        answer, trouble = _end_of(one, WAIT_SECONDS + seconds + _SECONDS_BETWEEN)
     try:
-        return AllReduce.model_validate_json(answer)
+        trials = _TRIALS.validate_json(answer)
+        return [
+            trial.model_copy(update={"needed": needed_by(report, runs[trial.name])})
+            if trial.loaded is not None
+            else trial
+            for trial in trials
+        ]
     except ValidationError:
-        return AllReduce(system=run.system, nodes=well, trouble=f"no answer: {trouble}")
+        trouble = f"no answer: {trouble}"
+        return [
+            Trial(name=name, build=build_of(run).id, nodes=nodes, trouble=trouble)
+            for name, run in runs.items()
+        ]
 
 
-def _can_run(probe: Probe) -> bool:
-    environments = probe.environments.values()
-    return not (probe.shared_trouble or any(state.trouble for state in environments))
+def _can_run(probe: Probe, build: str) -> bool:
+    state = probe.environments[build]
+    return not (probe.shared_trouble or state.trouble or state.unfit)
 
 
 def _module(name: str) -> list[str]:
@@ -149,12 +189,12 @@ def _started(command: Sequence[str]) -> subprocess.Popen[str]:
     )
 
 
-def _end_of(process: subprocess.Popen[str]) -> tuple[str, str]:
+def _end_of(process: subprocess.Popen[str], seconds: float) -> tuple[str, str]:
     """What else a process prints, and its last error line, or that it had to be ended."""
     try:
-        answer, messages = process.communicate(timeout=ANSWER_SECONDS)
+        answer, messages = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         process.terminate()  # Slurm's commands cancel their job then
         process.communicate()
-        return "", f"none within {ANSWER_SECONDS} s"
+        return "", f"none within {seconds:g} s"
     return answer, (messages.strip().splitlines() or ["it printed nothing"])[-1]

@@ -6,30 +6,28 @@ the work folder, which may be just what the node lacks.
     python -m reperf.doctor.probe '{"node": ..., ...}'
 """
 
-import json
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+from pydantic import ValidationError
+
+from reperf.builds import Build, build_of, why_build
+from reperf.builds.fitness import why_unfit
+from reperf.builds.inside import Contents
+from reperf.builds.starting import start_in
+from reperf.config import Run
 from reperf.doctor.diagnosis import EnvironmentState, Probe, Request
 from reperf.doctor.gpus import gpu_states
 from reperf.doctor.hardware import fabric_ports, processor, space
 from reperf.errors import ReperfError
 from reperf.machine import describe_host
 from reperf.systems import TRAINERS, load_systems
-from reperf.systems.environments import python_of, read_environment
 
 START_SECONDS = 120
 """How long a trainer may take to list its flags."""
-
-_LIST = """
-import json, platform
-from importlib.metadata import distributions
-packages = {found.metadata["Name"]: found.version for found in distributions()}
-print(json.dumps([platform.python_version(), packages]))
-"""
 
 
 def main() -> None:
@@ -49,7 +47,7 @@ def look(request: Request) -> Probe:
         space=space(request.folder),
         gpus=gpu_states(),
         fabric=fabric_ports(),
-        environments={system: _environment(request.folder, system) for system in request.systems},
+        environments={build_of(run).id: _environment(request.folder, run) for run in request.runs},
     )
 
 
@@ -65,36 +63,49 @@ def _meet(request: Request) -> str:
     return ""
 
 
-def _environment(folder: Path, name: str) -> EnvironmentState:
-    """Start a system's trainer, and see what is really installed beside it."""
-    system = load_systems()[name]
-    environment = folder / system.environment
-    if not environment.exists():
-        return EnvironmentState(trouble=f"{environment}: not there")
+def _environment(folder: Path, run: Run) -> EnvironmentState:
+    """Start a run's trainer in its build, and see what is really there."""
+    os.chdir(folder)  # builds lie in the work folder
+    build, system = build_of(run), load_systems()[run.system]
+    if not build.folder.exists():
+        return EnvironmentState(trouble=f"{build.folder.absolute()}: not there")
     try:
-        built = read_environment(environment)
-        python = str(python_of(environment))
-        found, packages = json.loads(_say([python, "-c", _LIST]))
+        if why := why_build(build):
+            return EnvironmentState(trouble=why)
+        gpus = run.device == "cuda"
+        answer = _say(build, ["-m", "trainers.inside", system.framework], gpus=gpus)
+        contents = Contents.model_validate_json(answer.splitlines()[-1])
         for program in system.programs:
-            _say([python, str(program), "--help"])
-    except ReperfError as error:
+            _say(build, [os.path.relpath(program), "--help"], gpus=gpus)
+    except (ReperfError, OSError, LookupError, ValidationError) as error:
         return EnvironmentState(trouble=str(error))
     return EnvironmentState(
-        trouble="", lock_sha256=built.lock_sha256, python=found, packages=packages
+        trouble="",
+        recipe_sha256=build.recipe_digest,
+        python=contents.python,
+        framework=f"{system.framework} {contents.framework.version}",
+        packages=contents.packages,
+        unfit=why_unfit(build, [describe_host()]) if gpus else None,
     )
 
 
-def _say(command: list[str]) -> str:
-    """What a command prints.
+def _say(build: Build, arguments: list[str], *, gpus: bool) -> str:
+    """What a build's Python prints.
+
+    Args:
+        gpus: whether it sees GPUs: some frameworks cannot be imported without a driver.
 
     Raises:
         ReperfError: it fails; the message ends with its last line.
     """
+    variables = {"PYTHONPATH": str(TRAINERS.parent)}
+    start = start_in(build, arguments, folder=Path.cwd(), variables=variables, gpus=gpus)
+    command = [word.replace("{node_rank}", "0") for word in start.command]
     try:
         answer = subprocess.run(
             command,
             check=False,
-            env={**os.environ, "PYTHONPATH": str(TRAINERS.parent)},
+            env={**os.environ, **start.variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -103,10 +114,10 @@ def _say(command: list[str]) -> str:
     except OSError as error:
         raise ReperfError(f"{command[0]}: {error.strerror}") from None
     except subprocess.TimeoutExpired:
-        raise ReperfError(f"{command[1]}: no answer after {START_SECONDS} s") from None
+        raise ReperfError(f"{arguments[0]}: no answer after {START_SECONDS} s") from None
     if answer.returncode:
         last = (answer.stderr.strip().splitlines() or ["it printed nothing"])[-1]
-        raise ReperfError(f"{command[1]}: exit status {answer.returncode}: {last}")
+        raise ReperfError(f"{arguments[0]}: exit status {answer.returncode}: {last}")
     return answer.stdout
 
 

@@ -4,6 +4,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from reperf.doctor.build_table import HEADINGS, build_rows
 from reperf.doctor.diagnosis import Diagnosis, Level
 from reperf.text import printable
 
@@ -16,14 +17,27 @@ STYLES: dict[Level, str] = {
 
 
 def show(diagnosis: Diagnosis, console: Console) -> None:
-    """Print the findings: in a terminal as a table, else one per line in tab-separated columns."""
+    """Print the findings: in a terminal as a table, else one per line in tab-separated columns.
+
+    In a terminal the builds have a table of their own before it.
+    """
     if console.is_terminal:
+        console.print(_builds(diagnosis))
         console.print(_table(diagnosis))
         return
     for finding in diagnosis.findings:
         columns = [finding.level, finding.check, diagnosis.place(finding), finding.what]
         line = "\t".join(map(printable, [*columns, finding.advice]))
         print(line.rstrip(), file=console.file)
+
+
+def _builds(diagnosis: Diagnosis) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in HEADINGS:
+        table.add_column(column, overflow="fold")
+    for row in build_rows(diagnosis):
+        table.add_row(*map(_plain, row))
+    return table
 
 
 def _table(diagnosis: Diagnosis) -> Table:

@@ -2,13 +2,14 @@
 
 import re
 import socket
+from math import ceil
 from pathlib import Path
 from typing import Any, Protocol
 
 from reperf.config import Cluster, Report, load_report
 from reperf.doctor.case import largest_shape
 from reperf.errors import ReperfError
-from reperf.machine import check_fits, resolve
+from reperf.machine import check_fits, check_memory, resolve
 from reperf.systems import ROOT
 from reperf.training.slurm import ask, check_cluster, check_profile
 from reperf.written import read_written
@@ -28,8 +29,12 @@ class Where(Protocol):
     def on(self, node: str) -> list[str]:
         """The command that runs a program on one node."""
 
-    def on_all(self, nodes: tuple[str, ...]) -> list[str]:
-        """The command for a program that may start others on all nodes, as a run's script does."""
+    def on_all(self, nodes: tuple[str, ...], seconds: float) -> list[str]:
+        """The command for a program that may start others on all nodes, as a run's script does.
+
+        Args:
+            seconds: how long it may take.
+        """
 
 
 class ThisMachine:
@@ -41,7 +46,7 @@ class ThisMachine:
     def on(self, node: str) -> list[str]:
         return []
 
-    def on_all(self, nodes: tuple[str, ...]) -> list[str]:
+    def on_all(self, nodes: tuple[str, ...], seconds: float) -> list[str]:
         return []
 
 
@@ -54,7 +59,6 @@ class Partition:
         self._partition = cluster.partition
         self._options = [
             f"--immediate={WAIT_SECONDS}",
-            f"--time={_JOB_MINUTES}",
             "--job-name=reperf-doctor",
             "--ntasks-per-node=1",
             f"--cpus-per-task={cpus}",
@@ -76,11 +80,13 @@ class Partition:
     def on(self, node: str) -> list[str]:
         # Not started in the work folder, which may be just what the node lacks.
         where = ["--nodes=1", f"--nodelist={node}", "--chdir=/"]
-        return ["srun", "--quit-on-interrupt", *self._options, *where]
+        limit = f"--time={_JOB_MINUTES}"
+        return ["srun", "--quit-on-interrupt", limit, *self._options, *where]
 
-    def on_all(self, nodes: tuple[str, ...]) -> list[str]:
+    def on_all(self, nodes: tuple[str, ...], seconds: float) -> list[str]:
+        limit = f"--time={ceil(seconds / 60)}"
         chosen = [f"--nodes={len(nodes)}", f"--nodelist={','.join(nodes)}"]
-        return ["salloc", "--quiet", *self._options, *chosen]
+        return ["salloc", "--quiet", limit, *self._options, *chosen]
 
 
 def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]:
@@ -103,6 +109,7 @@ def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]
     check_profile(report, settings.get("executor"), str(chosen))
     if report.cluster is None:
         check_fits(report)
+        check_memory(report)
         return ThisMachine(), report, chosen
     check_cluster(report)
     return Partition(report, report.cluster), report, chosen

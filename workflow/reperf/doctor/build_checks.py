@@ -1,0 +1,180 @@
+"""Whether each build works on every node: it starts, its devices compute, and add up together."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
+
+from reperf.doctor.case import NOT_THERE, Case, Verdict, each, finding, usual
+from reperf.doctor.diagnosis import Finding, Probe, Trial
+from reperf.printed import count
+
+Kind = TypeVar("Kind")
+
+FABRIC_SHARE = 0.5
+"""The share of the fabric's rate that an all-reduce of large messages should reach."""
+NODE_SHARE = 0.5
+"""The share of the fastest node's bandwidth that every node should reach by itself."""
+
+
+def environments(case: Case) -> Iterator[Finding]:
+    """Each system's trainer starts everywhere, with the same packages."""
+    for build, recipe in case.built.items():
+        check = f"build {build}"
+        if recipe is None:
+            what = "not made, or from another recipe; the workflow makes it first"
+            yield finding(check, case.nodes, Verdict("warning", what, "call the doctor again then"))
+            continue
+        most = usual(case, lambda probe, build=build: _installed(probe, build))
+        judge = partial(_judge_build, build=build, recipe=recipe, most=most)
+        yield from each(case, check, judge)
+
+
+def _judge_build(probe: Probe, build: str, recipe: str, most: set[str] | None) -> Verdict:
+    state, installed = probe.environments[build], _installed(probe, build)
+    advice = "it must lie in the shared folder, and so must its Python"
+    if state.trouble:
+        return Verdict("error", state.trouble, advice)
+    if state.recipe_sha256 != recipe:
+        what = f"made from the recipe {state.recipe_sha256[:12]}, elsewhere {recipe[:12]}"
+        return Verdict("error", what, advice)
+    if state.unfit:
+        return Verdict("error", state.unfit, "docs/systems.md says which builds run there")
+    if installed != most:
+        here, elsewhere = (
+            ", ".join(sorted(names)) for names in (installed - most, most - installed)
+        )
+        what = f"{here or 'missing'} here, {elsewhere or 'missing'} elsewhere"
+        return Verdict("error", what, advice)
+    number = count(len(state.packages), "package")
+    return Verdict("ok", f"{state.framework}, Python {state.python}, {number}; its trainer starts")
+
+
+def _installed(probe: Probe, build: str) -> set[str] | None:
+    state = probe.environments[build]
+    if state.trouble:
+        return None
+    return {f"python {state.python}", *(f"{name} {at}" for name, at in state.packages.items())}
+
+
+def trials(case: Case) -> Iterator[Finding]:
+    """Each system's devices compute what numpy does, and add up with each other."""
+    for name in dict.fromkeys(trial.name for trial in case.trials):
+        own = [trial for trial in case.trials if trial.name == name]
+        alone = [trial for trial in own if len(trial.nodes) == 1]
+        together = [trial for trial in own if len(trial.nodes) > 1]
+        yield from _failed(f"devices of {name}", alone)
+        yield from _devices(f"devices of {name}", alone)
+        yield from _within_nodes(f"all-reduce of {name}", alone)
+        yield from _loaders(f"loader of {name}", alone)
+        yield from _failed(f"all-reduce of {name}", together)
+        for trial in together:
+            yield from _over_nodes(f"all-reduce of {name}", case, trial)
+
+
+def _failed(check: str, tried: Iterable[Trial]) -> Iterator[Finding]:
+    for trial in tried:
+        if trial.trouble:
+            advice = f"what the ranks printed is in {trial.log}" if trial.log else ""
+            yield finding(check, trial.nodes, Verdict("error", trial.trouble, advice))
+
+
+def _devices(check: str, tried: Iterable[Trial]) -> Iterator[Finding]:
+    """What the devices are, and how near their convolutions are to numpy's."""
+    for devices, alike in _grouped(tried, devices_of).items():
+        error = max(trial.convolution_error for trial in alike)
+        what = f"{devices}; a convolution is within {error:.0e} of numpy's"
+        yield finding(check, _nodes_of(alike), Verdict("ok", what))
+
+
+def _loaders(check: str, tried: Iterable[Trial]) -> Iterator[Finding]:
+    """Whether each node reads as fast as its devices train."""
+    read = [trial for trial in tried if trial.loaded is not None]
+    slow = [trial for trial in read if trial.needed and trial.loaded < trial.needed]
+    for trial in slow:
+        advice = "more loader_threads, if the node has the CPUs; or DALI"
+        yield finding(check, trial.nodes, Verdict("warning", loader_speed([trial]), advice))
+    if well := [trial for trial in read if trial not in slow]:
+        yield finding(check, _nodes_of(well), Verdict("ok", loader_speed(well)))
+
+
+def loader_speed(read: Sequence[Trial]) -> str:
+    """What nodes read, and what their devices need: "410 to 430 samples/s, 380 needed"."""
+    speeds = [trial.loaded for trial in read if trial.loaded is not None]
+    if not speeds:
+        return ""
+    ends = dict.fromkeys(f"{speed:,.0f}" for speed in (min(speeds), max(speeds)))
+    needed = max((trial.needed for trial in read if trial.needed), default=None)
+    return f"{' to '.join(ends)} samples/s" + (f", {needed:,.0f} needed" if needed else "")
+
+
+def _within_nodes(check: str, tried: Iterable[Trial]) -> Iterator[Finding]:
+    """What the devices of each node reach among themselves."""
+    for (ranks, _), alike in _grouped(tried, lambda one: (one.world_size, one.library)).items():
+        if ranks == 1:
+            what = "one device, nothing to add up"
+            yield finding(check, _nodes_of(alike), Verdict(NOT_THERE, what))
+            continue
+        best = max(trial.bandwidth for trial in alike)
+        slow = [trial for trial in alike if trial.bandwidth < NODE_SHARE * best]
+        for trial in slow:
+            what = f"{_speeds([trial])}; the fastest node reaches {best / 1e9:.3g} GB/s"
+            advice = "is the node used by others, or one of its links down?"
+            yield finding(check, trial.nodes, Verdict("warning", what, advice))
+        well = [trial for trial in alike if trial not in slow]
+        yield finding(check, _nodes_of(well), Verdict("ok", _speeds(well)))
+
+
+def _over_nodes(check: str, case: Case, trial: Trial) -> Iterator[Finding]:
+    """What all devices reach together; GPUs' beside what the ports could carry."""
+    if not trial.transfers:
+        return
+    yield finding(check, trial.nodes, Verdict("ok", _speeds([trial])))
+    ports = [[port for port in case.probes[node].fabric if port.active] for node in trial.nodes]
+    rate = min(sum(port.gigabits for port in own) for own in ports) * 1e9 / 8
+    reached = max(one.bus_bandwidth(trial.world_size) for one in trial.transfers)
+    if trial.library.startswith("NCCL") and reached < FABRIC_SHARE * rate:
+        what = f"{reached / 1e9:.3g} GB/s over ports of {rate / 1e9:.3g} GB/s"
+        advice = "run with NCCL_DEBUG=INFO: does it use all ports, and GPUDirect?"
+        yield finding(check, trial.nodes, Verdict("warning", what, advice))
+
+
+def devices_of(trial: Trial) -> str:
+    """What a trial's devices are: "8 x NVIDIA H200"."""
+    kinds = dict.fromkeys(trial.devices)
+    return ", ".join(f"{trial.devices.count(kind)} x {kind}" for kind in kinds)
+
+
+def bandwidths(tried: Iterable[Trial]) -> str:
+    """What trials reached with the largest all-reduce: "0.44 to 0.47 GB/s"; "" if with none."""
+    reached = [trial.bandwidth for trial in tried if trial.transfers]
+    return _range(reached) if reached else ""
+
+
+def _speeds(alike: list[Trial]) -> str:
+    """The bandwidths of trials with the same ranks and library, for each size."""
+    first = alike[0]
+    sizes = (
+        f"{size.bytes / 1e6:.3g} MB at "
+        + _range([trial.transfers[place].bus_bandwidth(trial.world_size) for trial in alike])
+        for place, size in enumerate(first.transfers)
+    )
+    return f"{count(first.world_size, 'rank')} by {first.library}: {', '.join(sizes)}"
+
+
+def _range(speeds: list[float]) -> str:
+    ends = dict.fromkeys(f"{speed / 1e9:.3g}" for speed in (min(speeds), max(speeds)))
+    return f"{' to '.join(ends)} GB/s"
+
+
+def _grouped(tried: Iterable[Trial], kind: Callable[[Trial], Kind]) -> dict[Kind, list[Trial]]:
+    """The trials that did not fail, by something that they have in common."""
+    groups = defaultdict(list)
+    for trial in tried:
+        if not trial.trouble:
+            groups[kind(trial)].append(trial)
+    return groups
+
+
+def _nodes_of(tried: Iterable[Trial]) -> tuple[str, ...]:
+    return tuple(node for trial in tried for node in trial.nodes)

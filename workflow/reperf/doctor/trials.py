@@ -1,0 +1,151 @@
+"""Every system's framework on its devices, started just as a run is: same launcher, same build.
+
+`trainers/trial.py` is what the launcher starts. Each of its ranks convolves on its device, adds up
+numbers with all others, and prints a line `:::TRIAL {...}`. On a single node the trainer itself is
+started afterwards, to read the run's records for a moment without training.
+
+Started where a run's script would be, this prints a JSON list of a Trial for each run:
+
+    python -m reperf.doctor.trials '{"runs": {name: ...}, "cluster": ...}'
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from reperf.builds import build_of
+from reperf.config import Report, Run
+from reperf.doctor.case import largest_shape
+from reperf.doctor.diagnosis import Trial
+from reperf.errors import ReperfError
+from reperf.systems import TRAINERS, load_systems
+from reperf.training.places import Place, place_of
+from reperf.training.start import start_of
+from reperf.training.train import trainer_command
+
+MEGABYTES = (1, 16, 64)
+"""What is added up: 64 MB are more than ResNet-50's gradients in half precision."""
+TIME_LIMIT = 120
+"""Seconds for one system, the framework's start included."""
+_PROGRAM = TRAINERS / "trial.py"
+_MARK = ":::TRIAL "
+_LOADED = ":::LOADED "
+LOADER_SECONDS = 3
+
+
+def name_of(run: Run) -> str:
+    """What names a system and its build: the build, and the system where it uses another's."""
+    build = build_of(run)
+    return build.id if build.id.partition(".")[0] == run.system else f"{run.system} in {build.id}"
+
+
+def runs_to_try(report: Report) -> dict[str, Run]:
+    """A run for each system and each of its builds in a report, by its name.
+
+    Systems whose framework has no trial are left out.
+    """
+    runs = [run for suite in report.suites for run in report.runs(suite)]
+    # Those that read come last, because the last one of each name is the one.
+    runs.sort(key=lambda run: run.data is not None)
+    return {name_of(run): run for run in runs if _trial_of(run).exists()}
+
+
+def _trial_of(run: Run) -> Path:
+    """What tries a run's framework, see trainers/contract/trial.py."""
+    return TRAINERS / "frameworks" / load_systems()[run.system].framework / "trial.py"
+
+
+def on_nodes(report: Report, run: Run, nodes: int) -> Run:
+    """A run as it is tried on so many nodes: with the most devices that a run uses on one."""
+    return run.model_copy(update={"topology": f"{nodes}n{largest_shape(report)[1]}g"})
+
+
+def main() -> None:
+    """Try what the command line says: runs by name, and their cluster or null."""
+    asked = json.loads(sys.argv[1])
+    runs = {name: Run.model_validate(run) for name, run in asked["runs"].items()}
+    trials = [_try(name, run, asked["cluster"]).model_dump() for name, run in runs.items()]
+    print(json.dumps(trials))
+
+
+def _try(name: str, run: Run, cluster: dict[str, Any] | None) -> Trial:
+    place = place_of(run, cluster)
+    where = place.nodes[0] if len(place.nodes) == 1 else f"{len(place.nodes)}-nodes"
+    log = Path("logs/doctor") / f"{name.replace(' ', '-')}.{where}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    found = {"name": name, "build": build_of(run).id, "nodes": place.nodes, "log": str(log)}
+    try:
+        trouble = _launch(run, place, _trial(run), log)
+    except ReperfError as error:
+        trouble = str(error)
+    except OSError as error:  # the launcher is not there
+        trouble = f"{error.filename}: {error.strerror}"
+    said = _said_in(log) if not trouble else []
+    if not trouble and len(said) != run.world_size:
+        trouble = f"{len(said)} of {run.world_size} ranks said what they found"
+    if trouble:
+        return Trial(**found, trouble=trouble)
+    return Trial(
+        **found,
+        world_size=run.world_size,
+        devices=[one["device"] for one in said],
+        convolution_error=max(one["convolution_error"] for one in said),
+        library=said[0]["library"],
+        transfers=said[0]["transfers"],
+        loaded=_loaded(run, place, log) if len(place.nodes) == 1 else None,
+    )
+
+
+def _loaded(run: Run, place: Place, log: Path) -> float | None:
+    """Samples per second that the loaders of a run give; None if it reads nothing that is there.
+
+    It is None, too, where a framework's graph reads by itself, and so only while it trains.
+    """
+    if run.data is None or not Path(run.data, "manifest.json").exists():
+        return None
+    log = log.with_suffix(".loader.log")
+    batch = run.known_batch_size or run.batch_multiple
+    program = trainer_command(
+        run.with_batch(batch).model_copy(update={"iterations": 1, "print_every": 1})
+    )
+    if _launch(run, place, [*program, f"--load-only={LOADER_SECONDS}"], log):
+        return None
+    said = _said_in(log, _LOADED)
+    if len(said) != run.world_size:
+        return None
+    return sum(one["samples"] / one["seconds"] for one in said)
+
+
+def _trial(run: Run) -> list[str]:
+    """What a launcher starts to try the framework of a run."""
+    return [
+        os.path.relpath(_PROGRAM),
+        load_systems()[run.system].framework,
+        f"--device={run.device}",
+        f"--threads={run.threads}",
+        "--bytes",
+        *(str(size * 10**6) for size in MEGABYTES),
+    ]
+
+
+def _launch(run: Run, place: Place, program: list[str], log: Path) -> str:
+    """Start the ranks, and wait for their end; return what went wrong in one line, or ""."""
+    outcome = start_of(run, place, program).launched(place, run, log=log, time_limit=TIME_LIMIT)
+    if outcome.exit_code == 0:
+        return ""
+    how = f"no end after {TIME_LIMIT} s" if outcome.timed_out else f"exit {outcome.exit_code}"
+    last = [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-1:]
+    return ": ".join([f"failed, {how}", *last])
+
+
+def _said_in(log: Path, mark: str = _MARK) -> list[dict[str, Any]]:
+    """What each rank said, in the order of ranks."""
+    lines = log.read_text(errors="replace").splitlines()
+    said = [json.loads(line.partition(mark)[2]) for line in lines if mark in line]
+    return sorted(said, key=lambda one: one["rank"])
+
+
+if __name__ == "__main__":
+    main()
