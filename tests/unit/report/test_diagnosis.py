@@ -26,11 +26,13 @@ def test_the_environment_part_shows_every_finding(big_benchmark):
         assert "2026-11-21 08:15:02 UTC, profile slurm" in text
         assert "0 errors, 1 warning" in text
         assert "all 4 nodes" in text
-        assert text.count("all-reduce") == 1
+        assert text.count("all-reduce of pytorch.cuda") == 2  # in a node, and over nodes
         assert "<script>alert" not in text
     html, markdown = rendered(big_benchmark, made)
     assert html.count('<th scope="row">GPU clocks</th>') == 1
     assert "| GPU clocks | ok | all 4 nodes | up to 1410 MHz |" in markdown
+    assert html.count('<th scope="row">pytorch.cuda</th>') == 1
+    assert "| pytorch.cuda | yes | 8 x NVIDIA A100-SXM4-80GB | 4e-07 | 74.7 GB/s |" in markdown
 
 
 def test_equal_diagnoses_give_equal_reports(big_benchmark):

@@ -106,7 +106,11 @@ def _diagnosis(text: str) -> Diagnosis:
         one.model_copy(update={"check": text, "what": text, "advice": text, "nodes": (text,)})
         for one in ill.findings[:3]
     )
-    return ill.model_copy(update={"profile": text, "made": text, "findings": findings})
+    said = {"name": text, "library": text, "devices": (text,)}
+    trials = (ill.trials[0].model_copy(update=said),)
+    return ill.model_copy(
+        update={"profile": text, "made": text, "findings": findings, "trials": trials}
+    )
 
 
 def elements(html: str) -> list[str]:

@@ -75,6 +75,15 @@ def test_a_bad_cell_shows_its_status_and_reason_and_no_number(page):
     assert "<NA>" not in page.text
 
 
+def test_a_cell_that_waited_for_its_data_is_marked_as_bound_by_its_loader(page, html):
+    cells = re.findall(r'<td class="n">([^<]*?) ?(<span[^>]*>bound by loader</span>)?</td>', html)
+    marked = {waited for waited, mark in cells if mark}
+    assert marked == {"25.0 %"}
+    assert {"3.8 %", "not measured"} <= {waited for waited, mark in cells if not mark}
+    assert "2 bound by loader" in page.text
+    assert page.text.count("Bound by its loader: for more than 5 % of its time") == 1
+
+
 def test_what_is_not_built_is_one_line(page):
     assert page.text.count("not built yet") == 1
 

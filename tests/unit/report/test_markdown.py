@@ -45,7 +45,19 @@ def test_the_table_of_a_suite_holds_its_medians_and_speedups(tokens, big_benchma
         assert matching, cell
         assert matching[0][8] == f"{cell.speedup:.2f}"
         computed = {"fp32": "float32", "amp": "float16, float32 weights, loss scale 128"}
-        assert matching[0][10] == computed[cell.precision]
+        assert matching[0][11] == computed[cell.precision]
+
+
+def test_the_table_says_how_long_a_cell_waited_for_data_and_marks_one_bound_by_its_loader(
+    tokens, folder
+):
+    said = {row[0]: row[10] for row in rows(tokens) if len(row) == 12 and row[5] != "failed"}
+    assert said["PyTorch"] == "3.8 %"
+    assert said["PaddlePaddle"] == "25.0 %, bound by loader"
+    assert said["OneFlow"] == "not measured"
+    text = (folder / "results/report.md").read_text(encoding="utf-8")
+    assert ", 2 bound by loader." in text.splitlines()[2]
+    assert text.count("Bound by its loader: for more than 5 % of its time training waited") == 1
 
 
 def test_a_bad_cell_shows_its_status(tokens):

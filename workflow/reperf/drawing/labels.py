@@ -14,10 +14,13 @@ def title_of(cells: pd.DataFrame) -> str:
     first = cells.iloc[0]
     known = load_workloads().get(first["workload"])
     workload = known.title if known else first["workload"]
-    sizes = sorted(cells["batch_size_per_device"].unique())
-    batch = (
-        f"batch size {sizes[0]}" if len(sizes) == 1 else f"batch sizes {sizes[0]} to {sizes[-1]}"
-    )
+    sizes = sorted(cells["batch_size_per_device"].dropna().unique())
+    if not sizes:  # of none of them the largest is known
+        batch = "largest batch"
+    elif len(sizes) == 1:
+        batch = f"batch size {sizes[0]}"
+    else:
+        batch = f"batch sizes {sizes[0]} to {sizes[-1]}"
     return f"{workload}, {first['precision'].upper()}, {batch}"
 
 
@@ -45,6 +48,7 @@ def system_title(system: str) -> str:
 
 
 def _series(cell: tuple, sizes_differ: bool) -> str:
-    batch = f"batch {cell.batch_size_per_device}" if sizes_differ else ""
+    known = sizes_differ and pd.notna(cell.batch_size_per_device)
+    batch = f"batch {cell.batch_size_per_device}" if known else ""
     source = f"from {cell.source}" if cell.source else ""
     return ", ".join(filter(None, [system_title(cell.system), cell.variant, batch, source]))

@@ -13,10 +13,13 @@ from typing import Any
 import pandas as pd
 
 from reperf.config import Report, Suite, Window
+from reperf.config.words import LARGEST
+from reperf.doctor.build_table import HEADINGS, BuildRow, build_rows
 from reperf.doctor.diagnosis import Diagnosis
 from reperf.drawing.labels import series_of, system_title, title_of, unit_of
 from reperf.layout import RUN_RECORD
 from reperf.logs.facts import called
+from reperf.measuring.agreement import strays
 from reperf.measuring.statistics import Verdict, compare
 from reperf.printed import count
 from reperf.published import PublishedTable, load_tables, published_for
@@ -35,6 +38,9 @@ INPUTS = {
 CELL_KEY = ["suite", "system", "variant", "batch_size_per_device", "topology", "source"]
 RUN_KEY = [*CELL_KEY, "repeat"]
 
+BOUND_BY_LOADER = 0.05
+"""The share of its time beyond which a cell that waited for data was bound by its loader."""
+
 
 @dataclass(frozen=True)
 class RunView:
@@ -42,6 +48,8 @@ class RunView:
 
     row: Row
     record: RunRecord | None
+    usual_start: float | None = None
+    """What most other systems' loss on the same first batch is, if this run's is another."""
 
     @property
     def record_path(self) -> str:
@@ -60,6 +68,16 @@ class CellView:
     @property
     def measured(self) -> bool:
         return pd.notna(self.row.throughput_median)
+
+    @property
+    def bound_by_loader(self) -> bool:
+        """Whether training waited for data for more than a trifle of its time."""
+        return self.measured and pd.notna(self.row.waited) and self.row.waited > BOUND_BY_LOADER
+
+    @property
+    def stray(self) -> RunView | None:
+        """The first run that started from another loss than most others; None without one."""
+        return next((run for run in self.runs if run.usual_start is not None), None)
 
     @property
     def computed_in(self) -> str | None:
@@ -130,6 +148,33 @@ class SuiteView:
         return [cell for cell in self.cells if cell.row.status != "unsupported"]
 
     @property
+    def also(self) -> str | None:
+        """What the workload counts besides the suite's unit, if a cell's logs count it."""
+        found = (cell.row.also_unit for cell in self.cells if pd.notna(cell.row.also_median))
+        return next(found, None)
+
+    @property
+    def cautions(self) -> list[str]:
+        """What to know about cells whose numbers are not what they seem."""
+        said = []
+        if any(cell.bound_by_loader for cell in self.cells):
+            said.append(
+                f"Bound by its loader: for more than {100 * BOUND_BY_LOADER:g} % of its time "
+                "training waited for the next batch. The number says how fast samples were read "
+                "and decoded; more loader threads, faster storage or synthetic input show how "
+                "fast the system trains"
+            )
+        for cell in self.cells:
+            if run := cell.stray:
+                said.append(
+                    f"Starts elsewhere: without dropout and before any training, the loss of "
+                    f"{cell.series} on {cell.row.topology} is {run.row.start_loss:.6g}, "
+                    f"that of most others on the same batch {run.usual_start:.6g}. It trains "
+                    "another model, or on other data"
+                )
+        return said
+
+    @property
     def by_series(self) -> dict[str, list[CellView]]:
         """The cells of the table, by series."""
         found = defaultdict(list)
@@ -187,6 +232,24 @@ class Setup:
     framework: str
     environment: Environment
 
+    @property
+    def build(self) -> str:
+        """What its framework came from: a lock's file, or an image's reference."""
+        image = self.environment.image
+        return image.reference if image else self.environment.lock
+
+    @property
+    def engine(self) -> str:
+        """What ran the image, with its version; "" for a lock."""
+        image = self.environment.image
+        return f"{image.engine} {image.engine_version}" if image else ""
+
+    @property
+    def sha256(self) -> str:
+        """Of the lock or of the image."""
+        image = self.environment.image
+        return image.digest.removeprefix("sha256:") if image else self.environment.lock_sha256
+
 
 @dataclass(frozen=True)
 class Context:
@@ -198,6 +261,24 @@ class Context:
     published: tuple[PublishedTable, ...]
     discrepancies: Mapping[str, list[Discrepancy]]
     diagnosis: Diagnosis | None
+    build_headings = HEADINGS
+
+    @property
+    def build_rows(self) -> list[BuildRow]:
+        """What the doctor saw of each build."""
+        return build_rows(self.diagnosis) if self.diagnosis else []
+
+    @property
+    def searches(self) -> bool:
+        """Whether some batch size is the largest that trains."""
+        return any(record.largest for record in self.records)
+
+    search_method = (
+        "The largest batch size was found by trials before any run: short runs of the same trainer "
+        "on the same input, on the suite's topology with the most devices. Two small ones "
+        "predicted it, for memory grows with the batch in a straight line, and further ones "
+        "confirmed it: it trained, and the next multiple did not."
+    )
 
     @property
     def cells(self) -> list[CellView]:
@@ -216,6 +297,11 @@ class Context:
             for cell in suite.tried
             if cell.row.status != "ok"
         ]
+
+    @property
+    def bound_by_loader(self) -> list[CellView]:
+        """The cells whose numbers are those of their loaders."""
+        return [cell for cell in self.cells if cell.bound_by_loader]
 
     @property
     def left_out(self) -> dict[str, list[str]]:
@@ -310,10 +396,11 @@ def gather(
         diagnosis: what `reperf doctor` found, if it was run.
     """
     known = {_key_of(record): record for record in records}
+    usual = strays(measurements)
     runs = defaultdict(list)
     for row in measurements.itertuples():
         record = known.get(_key(row, RUN_KEY))
-        runs[_key(row, CELL_KEY)].append(RunView(row, record))
+        runs[_key(row, CELL_KEY)].append(RunView(row, record, usual.get(row.Index)))
     used = [run.record for views in runs.values() for run in views if run.record]
     by_kind = defaultdict(list)
     for discrepancy in discrepancies():
@@ -375,7 +462,18 @@ def _conditions(suite: Suite) -> str:
         # The shape of the logs is unknown unless the suite asks for one.
         return f"Logs from {sources}{'' if _is_usual(suite) else shape}"
     beside = f"; beside them logs from {sources}" if sources else ""
-    return f"{INPUTS[suite.input]}{shape}; {count(suite.repeats, 'repeat')} per cell{beside}"
+    repeats = f"{count(suite.repeats, 'repeat')} per cell"
+    return f"{INPUTS[suite.input]}{shape}; {repeats}{_searched(suite)}{beside}"
+
+
+def _searched(suite: Suite) -> str:
+    """Which of a suite's batch sizes are the largest that train."""
+    sizes = {entry.id: entry.batch_size or suite.batch_size for entry in suite.entries}
+    searched = [name for name, size in sizes.items() if size == LARGEST]
+    if not searched:
+        return ""
+    whose = "" if len(searched) == len(sizes) else f" of {', '.join(searched)}"
+    return f"; the batch size{whose} is the largest multiple of {suite.batch_multiple} that trains"
 
 
 def _is_usual(suite: Suite) -> bool:
@@ -388,7 +486,7 @@ def _published(suite: Suite, cells: pd.DataFrame, unit: str) -> Mapping[tuple, l
     found = defaultdict(list)
     if suite.input == "synthetic" or not _is_usual(suite):
         return found
-    for size in cells["batch_size_per_device"].unique():
+    for size in cells["batch_size_per_device"].dropna().unique():
         for row in published_for(suite.workload, suite.precision, size).itertuples():
             if row.unit == unit:
                 found[_published_key(row)].append(row)
@@ -396,7 +494,8 @@ def _published(suite: Suite, cells: pd.DataFrame, unit: str) -> Mapping[tuple, l
 
 
 def _published_key(row: Row) -> tuple:
-    return row.system, row.variant, int(row.batch_size_per_device), row.topology
+    size = row.batch_size_per_device
+    return row.system, row.variant, None if pd.isna(size) else int(size), row.topology
 
 
 def _key(row: Row, columns: list[str]) -> tuple[str, ...]:
@@ -410,10 +509,13 @@ def _key_of(record: RunRecord) -> tuple[str, ...]:
 
 
 def _framework(system: str, environment: Environment) -> str:
-    """The framework's package and its version, such as "torch 2.13.0"."""
+    """The framework and its version, such as "torch 2.13.0"."""
     known = load_systems().get(system)
-    package = known.framework if known else system
-    return f"{package} {environment.packages.get(package, '')}".strip()
+    name = known.framework if known else system
+    # Records before version 4 know packages alone; the first of a lock is the framework's.
+    package = known.host.locks["cpu"].packages[0] if known else system
+    version = environment.framework or environment.packages.get(package)
+    return f"{name} {version or ''}".strip()
 
 
 def _distinct(items: Iterable) -> list:

@@ -9,6 +9,7 @@ from reperf import printed
 
 _FILTERS = (
     printed.as_printed,
+    printed.batch_size,
     printed.count,
     printed.day_and_time,
     printed.gibibytes,
@@ -17,6 +18,8 @@ _FILTERS = (
     printed.plain_number,
     printed.published_speedup,
     printed.shell,
+    printed.trials,
+    printed.waiting,
 )
 
 
