@@ -11,12 +11,30 @@ from pathlib import Path
 import hypothesis
 import pytest
 from refusal import cannot_run
+from reperf.builds import RECORD, LockBuild
 from reperf.systems import load_systems
 from small_benchmark import ROOT, Benchmark, new_benchmark
+from small_image import TORCH, make_image
 
 # No test asserts a time: one that waits for its turn on a busy machine is no slower code.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
+
+
+# Fixture -> the tests that one process runs. What the test cluster leaves behind is told by
+# what the machine mounts, and Podman mounts, too: they take turns.
+GROUPS = {
+    "cluster": "cluster",
+    "podman_settings": "cluster",
+    "_finished": "_finished",
+    "torch_image": "torch_image",
+}
+
+
+LARGE = {"torch_image", "complete_image"}
+"""Fixtures that fetch five gigabytes: make test-all."""
+ENGINES = {"bubblewrap": "bwrap", "charliecloud": "ch-run", "podman": "podman"}
+"""Container engines that the tests use, by their packages' names, and their programs."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,14 +55,17 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups after this
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("systems") == "one":
-        left_out = [item for item in items if item.get_closest_marker("every_system")]
+        left_out = [
+            item
+            for item in items
+            if item.get_closest_marker("every_system") or LARGE & set(item.fixturenames)
+        ]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
     # What takes long to make is made once: by the process that runs all tests that need it.
-    for fixture in ("cluster", "_finished"):
-        for item in items:
-            if fixture in item.fixturenames:
-                item.add_marker(pytest.mark.xdist_group(fixture))
+    for item in items:
+        if group := next((GROUPS[name] for name in GROUPS if name in item.fixturenames), None):
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture
@@ -82,7 +103,8 @@ def built_environments(tmp_path_factory: pytest.TempPathFactory) -> Callable[...
     builder = new_benchmark(tmp_path_factory.mktemp("environments") / "benchmark", folder)
 
     def build(*systems: str) -> Path:
-        targets = {f"{load_systems()[name].environment}/environment.json" for name in systems}
+        builds = (LockBuild(load_systems()[name], "cpu") for name in systems)
+        targets = {str(build.folder / RECORD) for build in builds}
         with (folder / "tests.lock").open("w") as lock:  # of the processes that test
             fcntl.flock(lock, fcntl.LOCK_EX)
             answer = builder.snakemake(*sorted(targets), timeout=2400)
@@ -102,6 +124,30 @@ def environments(built_environments: Callable[..., Path]) -> Path:
 def every_environment(built_environments: Callable[..., Path]) -> Path:
     """The systems' environments, all built."""
     return built_environments(*load_systems())
+
+
+# Resource limits and control groups of the machines that run tests are not Podman's to set.
+PODMAN = '[containers]\ndefault_ulimits = []\n[engine]\nruntime = "runc"\n'
+
+
+@pytest.fixture
+def podman_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Podman needs to run on the machines of tests."""
+    if shutil.which("podman") is None:
+        cannot_run("podman: apt-get install podman runc")
+    (tmp_path / "podman.conf").write_text(PODMAN)
+    monkeypatch.setenv("CONTAINERS_CONF", str(tmp_path / "podman.conf"))
+
+
+@pytest.fixture(scope="session")
+def torch_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A container image, in a folder, with a torch of another version than the lock's."""
+    missing = [program for program in ENGINES.values() if shutil.which(program) is None]
+    if missing:
+        cannot_run(f"{', '.join(missing)}: apt-get install {' '.join(ENGINES)} runc")
+    folder = tmp_path_factory.mktemp("image") / "torch"
+    yield make_image(folder, [f"torch=={TORCH}", "numpy"])
+    shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ def cannot_run(need: str) -> NoReturn:
     """
     if os.environ.get("CI") == "true":
         pytest.fail(f"needs {need}")
-    pytest.skip(f"needs {need} (never skipped in CI, which has it)")
+    pytest.skip(f"cannot run here: it needs {need}; CI has that, and runs it")
 
 
 @contextmanager

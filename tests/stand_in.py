@@ -6,9 +6,8 @@ import yaml
 
 SYSTEM = {
     "title": "Stand-in",
-    "framework": "none",
     "about": "prints a whole step log at once",
-    "launch": ["python"],
+    "builds": {"cpu": ["lock"]},
     "workloads": {"resnet50": {"precisions": {"cpu": ["fp32"]}}},
 }
 PROGRAM = """\
@@ -28,17 +27,18 @@ with log.to_the_end():
 """
 
 
-def add_stand_in(benchmark: Path, name: str, imports: str = "", **changes: object) -> None:
+def add_stand_in(benchmark: Path, name: str, package: str, python: str) -> None:
     """Add a stand-in to a benchmark.
 
     Args:
         benchmark: its folder.
         name: of the system.
-        imports: a module that its environment must have.
-        changes: keys of system.yaml.
+        package: what it takes for its framework, and all that its environment has.
+        python: version of its interpreter.
     """
     folder = benchmark / "workflow/systems" / name
     folder.mkdir()
-    (folder / "system.yaml").write_text(yaml.safe_dump(SYSTEM | changes))
-    program = f"import {imports}\n{PROGRAM}" if imports else PROGRAM
-    (folder / "resnet50.py").write_text(program)
+    locks = {"cpu": {"python": python, "packages": [package]}}
+    described = SYSTEM | {"framework": package, "locks": locks}
+    (folder / "system.yaml").write_text(yaml.safe_dump(described))
+    (folder / "resnet50.py").write_text(f"import {package}\n{PROGRAM}")

@@ -4,7 +4,6 @@ from reperf.config import Report, load_report
 from reperf.doctor.case import Case
 from reperf.doctor.checks import find
 from reperf.doctor.diagnosis import (
-    AllReduce,
     Diagnosis,
     EnvironmentState,
     FabricPort,
@@ -13,13 +12,15 @@ from reperf.doctor.diagnosis import (
     Processor,
     Space,
     Transfer,
+    Trial,
     Visit,
 )
 from reperf.machine import resolve
 from reperf.training.record import Gpu, Host
 
 GIB = 2**30
-LOCK = "ab" * 32
+BUILD = "pytorch.cuda"
+RECIPE = "ab" * 32
 NODES = ("node1", "node2", "node3", "node4")
 
 GPU = GpuState(
@@ -72,7 +73,11 @@ SPACE = Space(
 )
 PORT = FabricPort(device="mlx5_0", port=1, state="ACTIVE", gigabits=200, link="InfiniBand")
 ENVIRONMENT = EnvironmentState(
-    trouble="", lock_sha256=LOCK, python="3.11.7", packages={"torch": "2.13.0", "numpy": "2.4.6"}
+    trouble="",
+    recipe_sha256=RECIPE,
+    python="3.11.7",
+    framework="torch 2.13.0",
+    packages={"torch": "2.13.0", "numpy": "2.4.6"},
 )
 PROBE = Probe(
     host=HOST,
@@ -81,15 +86,32 @@ PROBE = Probe(
     space=SPACE,
     gpus=(GPU,) * 8,
     fabric=(PORT,) * 4,
-    environments={"pytorch": ENVIRONMENT},
+    environments={BUILD: ENVIRONMENT},
 )
-ALL_REDUCE = AllReduce(
-    system="pytorch",
-    nodes=NODES,
-    world_size=32,
-    backend="nccl",
-    transfers=(Transfer(bytes=64 * 10**6, seconds=0.0015),),
-)
+
+
+def trial(*nodes: str, **changes: object) -> Trial:
+    """A trial that went well on all GPUs of some nodes.
+
+    Args:
+        changes: what is otherwise.
+    """
+    ranks = 8 * len(nodes)
+    usual = Trial(
+        name=BUILD,
+        build=BUILD,
+        nodes=nodes,
+        world_size=ranks,
+        devices=(GPU.name,) * ranks,
+        convolution_error=4e-7,
+        library="NCCL 2.29.7",
+        transfers=(Transfer(bytes=64 * 10**6, seconds=0.0015),),
+        log=f"logs/doctor/{BUILD}.log",
+    )
+    return usual.model_copy(update=changes)
+
+
+TRIALS = (*(trial(node) for node in NODES), trial(*NODES))
 
 
 def report() -> Report:
@@ -112,7 +134,7 @@ def case(
     *,
     node: str = "node3",
     visit: dict | None = None,
-    all_reduce: AllReduce = ALL_REDUCE,
+    trials: tuple[Trial, ...] = TRIALS,
     needed_bytes: int = 100 * GIB,
 ) -> Case:
     """Four nodes that are well but for one.
@@ -135,8 +157,8 @@ def case(
     return Case(
         report=report(),
         visits=tuple(visits),
-        all_reduce=all_reduce,
-        built={"pytorch": LOCK},
+        trials=trials,
+        built={BUILD: RECIPE},
         needed_bytes=needed_bytes,
     )
 
@@ -150,7 +172,7 @@ def diagnosis(*ill: Probe) -> Diagnosis:
         made="2026-11-21T08:15:02+00:00",
         findings=find(one),
         visits=one.visits,
-        all_reduce=one.all_reduce,
+        trials=one.trials,
     )
 
 

@@ -1,10 +1,15 @@
 """The test cluster, for every test that asks for it."""
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from cluster import SlurmCluster, why_not
 from refusal import cannot_run
+from reperf.builds import LockBuild
+from reperf.systems import load_systems
+from small_image import TORCH, make_image
 
 
 @pytest.fixture(scope="session")
@@ -14,6 +19,16 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
         cannot_run(f"a Slurm cluster: {reason}")
     with SlurmCluster(tmp_path_factory.mktemp("cluster")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def complete_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An image that lacks nothing, because the cluster has no network to get it from."""
+    lock = LockBuild(load_systems()["pytorch"], "cpu").lock.read_text().splitlines()
+    more = [line for line in lock if line.startswith(("simplejpeg==", "opencv-python-headless=="))]
+    folder = tmp_path_factory.mktemp("image") / "complete"
+    yield make_image(folder, [f"torch=={TORCH}", "numpy", *more])
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(autouse=True)

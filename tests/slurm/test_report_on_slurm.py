@@ -19,8 +19,10 @@ from reperf.config import load_report
 from reperf.machine import resolve
 from reperf.training.slurm import resources_of_run
 from reperf.training.slurm_job import whole_lines
+from shapes import TINY_BERT
 from slurm_benchmark import LONG, SUITE, SlurmBenchmark, new_slurm_benchmark
 from small_benchmark import ROOT
+from small_image import TORCH
 
 TOPOLOGIES = ["1n1g", "1n2g", "2n2g", "4n1g", "4n2g"]
 # Long enough to be disturbed after the second iteration, on a machine that is quick.
@@ -84,6 +86,27 @@ def test_ranks_are_spread_over_the_nodes_and_end_with_equal_weights(report, topo
         record = report.record(topology, repeat)
         assert set(record["nodes"]) == set(places.values())
         assert record["nodes"][0] == record["host"]["hostname"] == places["0"]
+
+
+def test_bert_trains_on_text_over_several_nodes(benchmark):
+    suite = SUITE | {"name": "bert", "workload": "bert-base", "input": "records"}
+    words = {
+        "name": "words",
+        "kind": "text",
+        "vocabulary_size": TINY_BERT["vocabulary"],
+        "parts": 4,
+    }
+    words |= {key: TINY_BERT[key] for key in ("sequence_length", "max_predictions")}
+    benchmark.configure(
+        suites=[suite | {"shape": TINY_BERT}], topologies=["2n2g"], data=words, repeats=1
+    )
+    answer = benchmark.snakemake("results/summary.csv")
+    assert answer.returncode == 0, answer.stdout
+    cell = benchmark.cells().loc["2n2g"]
+    assert (cell["status"], cell["unit"], cell["also_unit"]) == ("ok", "sentences/s", "tokens/s")
+    longest = TINY_BERT["sequence_length"]
+    # So few sequences may all be of full length.
+    assert longest / 2 < cell["also_median"] / cell["throughput_median"] < longest + 1e-6
 
 
 def test_only_runs_are_jobs(_report):
@@ -233,15 +256,15 @@ def test_a_run_is_trained_as_it_was_planned(benchmark):
     assert benchmark.planned()["train"] == 1
 
 
-def test_launchers_run_in_a_container_with_the_configured_variables(benchmark):
-    container = {
-        "engine": "bubblewrap",
-        "image": "/",
-        "options": ["--unshare-uts", "--hostname", "inside"],
-    }
+def test_launchers_run_in_a_container_with_the_configured_variables(benchmark, complete_image):
     benchmark.configure(
         topologies=["1n1g"],
         repeats=1,
+        images={"pytorch": str(complete_image)},
+        container={
+            "engine": "bubblewrap",
+            "options": ["--unshare-uts", "--hostname", "inside"],
+        },
         cluster={
             "nodes": 4,
             "devices_per_node": 8,
@@ -249,7 +272,6 @@ def test_launchers_run_in_a_container_with_the_configured_variables(benchmark):
             "memory_mb": 8000,
             # The executor that ours extends takes none of these.
             "options": ["--gres=gpu:3", "--constraint=quick"],
-            "container": container,
             "variables": {"GLOO_SOCKET_IFNAME": "lo", "NCCL_DEBUG": QUOTED},
         },
     )
@@ -262,6 +284,24 @@ def test_launchers_run_in_a_container_with_the_configured_variables(benchmark):
     assert "rank 0: started on inside, process" in log
     asked = ["squeue", "--noheader", "--states=all", "--format=%f|%b|%m|%Z"]
     assert f"quick|gres:gpu:3|8000M|{benchmark.folder}" in benchmark.cluster.ask(*asked)
+
+
+def test_ranks_on_two_nodes_train_in_the_images_of_each(benchmark, complete_image):
+    benchmark.configure(
+        topologies=["2n1g"],
+        repeats=1,
+        images={"pytorch": str(complete_image)},
+        container={"engine": "charliecloud"},
+    )
+    answer = benchmark.snakemake("results/runs/small/pytorch/2n1g/1/run.json")
+    assert answer.returncode == 0, answer.stdout
+    record = benchmark.record("2n1g")
+    assert record["status"] == "ok"
+    assert len(record["nodes"]) == 2
+    assert record["environment"]["packages"]["torch"] == TORCH
+    assert record["environment"]["overlay"] == {}
+    assert record["environment"]["image"]["digest"].startswith("sha256:")
+    assert not any(".envs" in word for word in record["command"])
 
 
 def test_long_lines_come_whole_out_of_srun(cluster):
@@ -281,7 +321,10 @@ def test_long_lines_come_whole_out_of_srun(cluster):
 
 
 def test_the_whole_published_matrix_is_planned_and_its_requests_fit(benchmark):
-    shutil.copy2(ROOT / "config.yaml", benchmark.folder)
+    text = (ROOT / "config.yaml").read_text()
+    for data in ("images: /datasets/imagenet", "text: /datasets/wikipedia"):
+        text = text.replace(f"# {data}", "embedded_on_gpus: true")
+    (benchmark.folder / "config.yaml").write_text(text)
     started = time.monotonic()
     answer = benchmark.snakemake("--dry-run", "--quiet")
     print(f"planned in {time.monotonic() - started:.1f} s")

@@ -8,26 +8,35 @@ import pytest
 import simplejpeg
 import skimage.data
 from loaders import COLOURS
-from reperf.data.convert import convert
+from PIL import Image
+from reperf.data.images.convert_images import convert
 from reperf.systems import load_systems
-from trainer import Trainer, drops_out, trained_by
+from trainer import Trainer, recipe_of, trained_by
+from trainers.contract.recipe import clips
+
+# What a test of a system asks for besides -> of which workloads that is.
+ASKED = {
+    "workload": lambda workload: True,
+    "dropping": lambda workload: hasattr(recipe_of(workload), "DROPOUT"),
+    "scaling": lambda workload: workload == "resnet50" or clips(recipe_of(workload)),
+    "clipping": lambda workload: clips(recipe_of(workload)),
+}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test of a `system`, of what it trains (`workload`), or of what drops out (`dropping`)."""
+    """A test of a `system`, of what it trains (`workload`), or of a part of that (ASKED)."""
     if "system" not in metafunc.fixturenames:
         return
     every = metafunc.config.getoption("systems") == "all"
     systems = {name: one for name, one in load_systems().items() if every or name == "pytorch"}
     names, cases = ("system",), [(name,) for name, one in systems.items() if trained_by(one)]
-    for wanted in ("workload", "dropping"):
+    for wanted, fits in ASKED.items():
         if wanted in metafunc.fixturenames:
             names = ("system", wanted)
             cases = [
                 (name, workload)
                 for name, one in systems.items()
-                for workload in trained_by(one)
-                if wanted == "workload" or drops_out(workload)
+                for workload in filter(fits, trained_by(one))
             ]
     # What a system has trained once serves several tests.
     marked = [pytest.param(*case, marks=pytest.mark.xdist_group(case[0])) for case in cases]
@@ -65,6 +74,23 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def records(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The photographs as two record parts, in the format asked for."""
     return _converted(images, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def slow_records(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Eight images as two record parts, in the format asked for, that take long to decode.
+
+    They are large, noisy and progressive, but of few bytes: TensorFlow keeps a thousand records, to
+    shuffle them.
+    """
+    folder = tmp_path_factory.mktemp("slow")
+    random = np.random.default_rng(1)
+    for number in range(8):
+        noise = Image.fromarray(random.integers(0, 256, (4500, 6000, 3), np.uint8))
+        image = folder / f"train/n0000000{number % 2}/{number}.JPEG"
+        image.parent.mkdir(parents=True, exist_ok=True)
+        noise.save(image, quality=3, progressive=True)
+    return _converted(folder, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

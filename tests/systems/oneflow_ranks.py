@@ -1,6 +1,6 @@
 """What each of OneFlow's ranks reads: its reader shares the parts by the ranks that there are.
 
-Started by oneflow.distributed.launch with a folder, a number of batches and the trainer's flags as
+Started by trainers.launchers.oneflow with a folder, a number of batches and the trainer's flags as
 JSON; each rank leaves its images and labels in the folder, as <rank>.npz.
 """
 

@@ -5,10 +5,11 @@ import shutil
 import numpy as np
 import pytest
 import simplejpeg
+from reperf.builds import RECORD, LockBuild
+from reperf.builds.built import Built
 from reperf.config import Run
-from reperf.systems.environments import read_environment
 from reperf.training.train import trainer_flags
-from trainer import SMALL, losses
+from trainer import SMALL, losses, step_log
 
 
 @pytest.fixture(scope="session")
@@ -49,11 +50,12 @@ def test_a_rank_that_gives_up_ends_the_run_and_ranks_read_different_parts(
     assert "does not decode" in record.reason
 
 
-def test_mixed_precision_trains_and_the_loss_on_one_batch_falls(pytorch):
-    record, log = pytorch.train(topology="1n1g", precision="amp")
+@pytest.mark.parametrize(("workload", "fall"), [("resnet50", 0.5), ("bert-base", 0.2)])
+def test_mixed_precision_trains_and_the_loss_on_one_batch_falls(pytorch, workload, fall):
+    record, log = pytorch.train(workload=workload, topology="1n1g", precision="amp")
     assert (record.status, record.reason) == ("ok", ""), log
     assert str(record.computed_in) == "bfloat16, float32 weights"
-    assert losses(log, 0)[-1] < losses(log, 0)[0] - 0.5
+    assert losses(log, 0)[-1] < losses(log, 0)[0] - fall
 
 
 def test_the_images_of_the_folder_can_be_trained_on(pytorch, images):
@@ -81,6 +83,18 @@ def test_a_loss_that_is_not_finite_is_refused(pytorch):
     answer = alone(pytorch, before=wild)
     assert answer.returncode == 1
     assert ":::REFUSED rank 0: the loss at iteration 2 is nan" in answer.stdout
+
+
+def test_a_model_without_padding_trains_the_same(pytorch):
+    usual, unpadded = (
+        pytorch.train(workload="bert-base", more_flags=("--proof",), **variant)
+        for variant in ({}, {"variant": "unpadded"})
+    )
+    for rank in range(2):
+        assert losses(unpadded[1], rank) == pytest.approx(losses(usual[1], rank), abs=1e-5)
+    tokens = [step["tokens"] for step in step_log(unpadded[1])[1]]
+    assert tokens == [step["tokens"] for step in step_log(usual[1])[1]]
+    assert 0 < tokens[0] < usual[0].run.global_batch * usual[0].run.shape["sequence_length"]
 
 
 def test_a_compiled_model_trains_the_same(pytorch):
@@ -114,6 +128,27 @@ runpy.run_path({str(pytorch.system.trainer("alexnet"))!r}, run_name="__main__")
     )
     assert answer.returncode == 0, answer.stdout
     assert len({*losses(answer.stdout, 0), *losses(answer.stdout, 1)}) == 2 * run.iterations
+
+
+def test_a_fixed_loss_scale_stays_what_it_is_after_an_overflow(pytorch):
+    """A gradient within float32, whose 128-fold is not."""
+    said = pytorch.answer("""
+import json, torch
+from trainers.contract.precision import Precision
+from trainers.contract.recipe import Sgd
+from trainers.frameworks.torch.engine import torch_optimizer
+from trainers.frameworks.torch.scaling import make_scaler
+scaler, weights = make_scaler(Precision("float16", 128.0)), []
+for steepness in (3.0, 3e37, 3.0):
+    weight = torch.nn.Parameter(torch.tensor(1.0))
+    groups = [{"params": [weight], "weight_decay": 0.0}]
+    optimizer = torch_optimizer(groups, 0.5, Sgd(momentum=0.9, weight_decay=0.0))
+    scaler.scale(weight * steepness).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    weights.append(weight.item())
+print(json.dumps([repr(weight) for weight in weights] + [scaler.factor]))""")
+    assert said == ["-0.5", "-inf", "-0.5", 128.0]
 
 
 @pytest.mark.parametrize(
@@ -240,7 +275,8 @@ def block_means(image, blocks: int):
 
 
 def test_every_package_of_the_environment_is_pinned(pytorch):
-    lock = pytorch.system.lock.read_text()
+    lock = LockBuild(pytorch.system, "cpu").lock.read_text()
     pins = dict(line.split("==") for line in lock.splitlines() if "==" in line and line[0] != "#")
-    for name, version in read_environment(pytorch.environment).packages.items():
+    built = Built.model_validate_json((pytorch.environment / RECORD).read_bytes())
+    for name, version in built.packages.items():
         assert version.partition("+")[0] == pins[name]

@@ -14,13 +14,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import psutil
+from reperf.builds import LockBuild
 from reperf.config import Run
-from reperf.systems import SYSTEMS, System
-from reperf.training.places import ThisMachine
+from reperf.systems import SYSTEMS, System, load_workloads
 from reperf.training.record import RunRecord
-from reperf.training.train import train
+from shapes import TINY_BERT
 
 # A run of seconds on two processes; what tests change, they say.
 SMALL = {
@@ -40,6 +41,12 @@ SMALL = {
     "threads": 1,
     "seed": 1,
 }
+SMALL_OF = {
+    "bert-base": {"shape": TINY_BERT, "batch_size": 4},
+}
+"""What is small for workloads, where it is not as SMALL says."""
+
+TRAIN_ONCE = Path(__file__).with_name("train_once.py")
 
 # By this environment variable every process of a run is known, whatever has become of its parents.
 MARK = "REPERF_TESTED_IN"
@@ -54,7 +61,7 @@ class Trainer:
 
     @property
     def environment(self) -> Path:
-        return self.folder / self.system.environment
+        return self.folder / LockBuild(self.system, "cpu").folder
 
     def train(
         self, time_limit: float = 240, more_flags: tuple[str, ...] = (), **changes: object
@@ -64,14 +71,14 @@ class Trainer:
         Args:
             time_limit: seconds.
             more_flags: of the trainer, which no configuration can ask for.
-            changes: of the run, beside SMALL.
+            changes: of the run, beside what is small.
 
         Raises:
             AssertionError: a process outlived the run.
         """
-        run = Run.model_validate(SMALL | {"system": self.system.id} | changes)
+        run = Run.model_validate(small(self.system.id, **changes))
         subprocess.run(
-            [sys.executable, __file__, run.model_dump_json(), str(time_limit), *more_flags],
+            [sys.executable, str(TRAIN_ONCE), run.model_dump_json(), str(time_limit), *more_flags],
             check=True,
             cwd=self.folder,
             env={**os.environ, MARK: str(self.folder)},
@@ -125,17 +132,28 @@ class Trainer:
         return json.loads(said.stdout.splitlines()[-1])
 
 
-def trained_by(system: System) -> list[str]:
-    """The workloads that a system trains on a CPU, in the order of its system.yaml."""
+def small(system: str, **changes: object) -> dict[str, object]:
+    """The values of a small run, from which others differ by `changes`."""
+    workload = changes.get("workload", SMALL["workload"])
+    return SMALL | {"system": system} | SMALL_OF.get(workload, {}) | changes
+
+
+def trained_by(system: System, data: str | None = None) -> list[str]:
+    """The workloads that a system trains on a CPU, in the order of its system.yaml.
+
+    Args:
+        data: a kind of data set; None for all.
+    """
     return [
         workload
         for workload, can in system.workloads.items()
         if "cpu" in can.precisions and system.trainer(workload).exists()
+        if data in (None, load_workloads()[workload].data)
     ]
 
 
-def drops_out(workload: str) -> bool:
-    return hasattr(import_module(f"trainers.recipes.{workload}"), "DROPOUT")
+def recipe_of(workload: str) -> ModuleType:
+    return import_module(f"trainers.recipes.{load_workloads()[workload].recipe_file.stem}")
 
 
 def _written(path: Path) -> float:
@@ -172,16 +190,3 @@ def losses(text: str, rank: int) -> list[float]:
         return [step["loss"] for step in step_log(text)[1]]
     found = re.findall(rf"^.*\brank {rank}: iteration \d+, loss (\S+)", text, re.MULTILINE)
     return [float(loss) for loss in found]
-
-
-if __name__ == "__main__":
-    asked = Run.model_validate_json(sys.argv[1])
-    train(
-        asked,
-        ThisMachine(asked),
-        window=(2, 6),
-        time_limit=float(sys.argv[2]),
-        attempt=1,
-        last_attempt=True,
-        more_flags=tuple(sys.argv[3:]),
-    )

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from reperf.systems.system import TRAINERS
 
-SAY = "import os; os.write(1, ' '.join(map(os.environ.get, {})).encode() + b'\\n')"
+SAY = "import os; os.write(1, ' '.join(os.environ.get(n, '-') for n in {}).encode() + b'\\n')"
 
 
 def start(*command: str) -> subprocess.Popen:
@@ -81,19 +81,32 @@ def test_ranks_end_with_their_starter():
     assert not any(child.is_running() for child in children)
 
 
-def start_workers(folder: Path, hosts: str, node_rank: int, *variables: str) -> list[str]:
-    """What TensorFlow's workers of one node with two devices see, a line for each."""
+def start_workers(
+    folder: Path, hosts: str, node_rank: int, *variables: str, devices: int = 2
+) -> list[str]:
+    """What TensorFlow's workers of one node see of some variables, a line for each worker."""
     program = folder / "train.py"
     program.write_text(SAY.format(variables))
-    flags = [f"--hosts={hosts}", f"--node-rank={node_rank}", "--devices-per-node=2", "--port=7000"]
+    flags = [f"--hosts={hosts}", f"--node-rank={node_rank}", "--port=7000"]
+    flags.append(f"--devices-per-node={devices}")
     command = ["-m", "trainers.launchers.tensorflow", *flags, str(program)]
     said, complaints = start(*command).communicate(timeout=20)
     assert complaints == ""
     return sorted(said.splitlines())
 
 
-def test_one_node_is_one_tensorflow_worker_with_all_its_devices(tmp_path: Path):
-    assert start_workers(tmp_path, "127.0.0.1", 0, "LOCAL_DEVICES") == ["2"]
+def test_one_device_alone_is_a_process_without_a_cluster(tmp_path: Path):
+    (line,) = start_workers(tmp_path, "127.0.0.1", 0, "LOCAL_RANK", "TF_CONFIG", devices=1)
+    assert line == "0 -"
+
+
+def test_each_device_of_one_node_is_a_tensorflow_worker_with_a_port_of_its_own(tmp_path: Path):
+    first, second = map(json.loads, start_workers(tmp_path, "127.0.0.1", 0, "TF_CONFIG"))
+    assert [first["task"]["index"], second["task"]["index"]] == [0, 1]
+    assert first["cluster"] == second["cluster"]
+    ports = {worker.partition("127.0.0.1:")[2] for worker in first["cluster"]["worker"]}
+    assert len(ports) == 2
+    assert all(map(str.isdigit, ports))
 
 
 def test_of_several_nodes_each_device_is_a_tensorflow_worker(tmp_path: Path):
@@ -105,4 +118,4 @@ def test_of_several_nodes_each_device_is_a_tensorflow_worker(tmp_path: Path):
         {"type": "worker", "index": 3},
     ]
     assert all(one["cluster"] == {"worker": everybody} for one in configurations)
-    assert start_workers(tmp_path, "one,two", 1, "LOCAL_RANK", "LOCAL_DEVICES") == ["0 1", "1 1"]
+    assert start_workers(tmp_path, "one,two", 1, "LOCAL_RANK") == ["0", "1"]

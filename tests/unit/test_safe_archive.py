@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from refusal import refused_in_one_line
-from reperf.measuring.found_logs import Question, answers
+from reperf.measuring.answer import Question
+from reperf.measuring.found_logs import answers
 from reperf.measuring.measure import Method
 from reperf.measuring.safe_archive import MOST_MEMBERS, open_archive
 

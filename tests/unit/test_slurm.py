@@ -1,20 +1,18 @@
 """What is asked of Slurm, and what is made of its answers."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reperf.config import Container, Report, load_report
+from reperf.config import Report, load_report
 from reperf.errors import ReperfError
 from reperf.machine import resolve
 from reperf.training import slurm
-from reperf.training.slurm_job import _on_its_node, contained, whole_lines
+from reperf.training.slurm_job import _on_its_node, whole_lines
 
-LAUNCHER = ["torchrun", "--node-rank={node_rank}", "train.py", "--data", "my images"]
-FOLDER = Path("/shared/reperf")
+LAUNCHER = ["torchrun", "--node-rank={node_rank}", "train.py", "--data", "my images", ""]
 
 
 def report(topologies: Sequence[str] = ("1n1g", "4n8g"), **cluster: object) -> Report:
@@ -88,38 +86,8 @@ def test_a_report_for_this_machine_asks_slurm_for_nothing():
 
 
 def test_each_node_puts_its_number_into_the_command():
-    line = "exec torchrun --node-rank=\"$SLURM_NODEID\" train.py --data 'my images' 2>&1"
+    line = "exec torchrun --node-rank=\"$SLURM_NODEID\" train.py --data 'my images' '' 2>&1"
     assert _on_its_node(LAUNCHER) == line
-
-
-@pytest.mark.parametrize(
-    ("engine", "image", "options", "command"),
-    [
-        (
-            "apptainer",
-            "ngc.sif",
-            [],
-            [
-                *("apptainer", "exec", "--nv", "--bind=/shared/reperf", "--pwd=/shared/reperf"),
-                *("--cleanenv", "ngc.sif", *LAUNCHER),
-            ],
-        ),
-        (
-            "pyxis",
-            "nvcr.io#nvidia/pytorch:20.03-py3",
-            [
-                "--container-image=nvcr.io#nvidia/pytorch:20.03-py3",
-                "--container-workdir=/shared/reperf",
-                "--container-mounts=/shared/reperf:/shared/reperf",
-                "--cleanenv",
-            ],
-            LAUNCHER,
-        ),
-    ],
-)
-def test_a_launcher_is_wrapped_as_its_engine_wants(engine, image, options, command):
-    container = Container(engine=engine, image=image, options=("--cleanenv",))
-    assert contained(container, LAUNCHER, FOLDER) == (options, command)
 
 
 def as_srun_labels(node: int, text: bytes) -> list[bytes]:

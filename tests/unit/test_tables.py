@@ -6,13 +6,14 @@ from fractions import Fraction
 from math import prod
 from random import Random
 
+import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from reperf.config import Cell, topology_shape
 from reperf.errors import ReperfError
 from reperf.logs.facts import Facts
-from reperf.measuring.found_logs import Answer
+from reperf.measuring.answer import Answer
 from reperf.measuring.log_sources import row_of
 from reperf.measuring.measure import Measurement
 from reperf.measuring.summary import summarise
@@ -47,8 +48,18 @@ def test_columns_are_the_ones_that_others_read():
         "suite,system,workload,precision,variant,batch_size_per_device,topology,num_nodes,"
         "devices_per_node,status,reason,n,throughput_median,throughput_min,throughput_max,"
         "throughput_iqr,ci_low,ci_high,ci_level,unit,speedup,efficiency,method,source,"
-        "baseline"
+        "baseline,waited,also_median,also_unit"
     )
+
+
+@pytest.mark.parametrize(
+    ("waited", "of_the_cell"),
+    [((0.1, 0.3, 0.8), 0.3), ((0.1, None, 0.3), 0.2), ((None, None), None), ((0.0,), 0.0)],
+)
+def test_a_cell_waited_for_the_median_of_what_its_runs_did(tmp_path, waited, of_the_cell):
+    rows = [row(repeat, 100.0, waited=one) for repeat, one in enumerate(waited, 1)]
+    [cell] = summary(tmp_path, rows).itertuples()
+    assert cell.waited == of_the_cell or (of_the_cell is None and pd.isna(cell.waited))
 
 
 def test_bytes_are_fixed(tmp_path):

@@ -81,7 +81,7 @@ def new_place(folder: Path) -> Place:
     new_benchmark(folder, folder)
     (folder / ".envs").unlink()
     for name in NAMES:
-        add_stand_in(folder, name, "engine", framework="engine", python=HERE, packages=["engine"])
+        add_stand_in(folder, name, "engine", python=HERE)
         lock = folder / f"envs/{name}.txt"
         lock.write_text("engine==1.0\n")
         os.utime(lock, (0, 0))
@@ -214,7 +214,8 @@ def test_a_changed_recipe_reruns_the_runs_of_its_systems_alone(changed, place):
     else:
         other = {"packages": ["engine>=1"], "python": f">={HERE}"}[changed]
         described = yaml.safe_load((system / "system.yaml").read_text())
-        (system / "system.yaml").write_text(yaml.safe_dump(described | {changed: other}))
+        described["locks"]["cpu"][changed] = other
+        (system / "system.yaml").write_text(yaml.safe_dump(described))
     assert place.planned(MEASURED) == {"train": 1, "measure": 1}
     before = place.records()
     said = place.measure()
@@ -298,7 +299,7 @@ class TestMake:
     @staticmethod
     def library_of(folder: Path) -> str:
         ask = "from importlib.util import find_spec; print(find_spec('reperf').origin)"
-        command = [folder / ".venv/bin/python", "-c", ask]
+        command = [folder / ".venv/bin/python", "-E", "-c", ask]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     def test_a_checkout_that_has_moved_gets_its_python_anew(self, checkout, tmp_path):

@@ -7,9 +7,12 @@ import shutil
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
-from small_benchmark import ROOT, Benchmark
+import simplejpeg
+from reperf.report.context import BOUND_BY_LOADER
+from small_benchmark import ROOT, SMALL, Benchmark
 
 SUITE_FILES = [
     f"figures/small-{kind}.{suffix}"
@@ -139,10 +142,21 @@ def test_a_changed_suite_reruns_that_suite_only(finished_benchmark: Benchmark):
 
 
 def test_the_whole_matrix_is_planned_without_an_error(benchmark: Benchmark):
-    answer = benchmark.snakemake("-n", "--quiet", "--configfile", "config.yaml")
+    config = benchmark.folder / "config.yaml"
+    call = ("-n", "--quiet", "--configfile", "config.yaml")
+    refused = benchmark.snakemake(*call)
+    assert refused.returncode == 1
+    assert "embedded_on_gpus: true" in refused.stdout.splitlines()[-1]
+    own = benchmark.folder / "own/train/n00000001/1.JPEG"
+    own.parent.mkdir(parents=True)
+    own.write_bytes(simplejpeg.encode_jpeg(np.zeros((64, 64, 3), np.uint8)))
+    config.write_text(config.read_text().replace("# images: /datasets/imagenet", "images: own"))
+    refused = benchmark.snakemake(*call)
+    assert "data.wikipedia: no text, so that" in refused.stdout.splitlines()[-1]
+    (benchmark.folder / "own.txt").write_text("A sentence.\n\nAnother document.\n")
+    config.write_text(config.read_text().replace("# text: /datasets/wikipedia", "text: own.txt"))
+    answer = benchmark.snakemake(*call)
     assert answer.returncode == 0, answer.stdout
-    line = next(line for line in answer.stdout.splitlines() if "bert-base is not built yet" in line)
-    assert all(name in line for name in ("oneflow", "pytorch"))
 
 
 def test_snakemakes_own_report_has_captions(finished_benchmark: Benchmark):
@@ -150,6 +164,33 @@ def test_snakemakes_own_report_has_captions(finished_benchmark: Benchmark):
     assert answer.returncode == 0, answer.stdout
     page = (finished_benchmark.folder / "snakemake-report.html").read_text()
     assert re.search(r"whisker", page)
+
+
+def test_a_cell_that_waits_for_its_loader_is_marked_and_its_synthetic_twin_is_not(
+    benchmark: Benchmark,
+):
+    random = np.random.default_rng(1)
+    for number in range(4):
+        image = benchmark.folder / f"own/train/n0000000{number % 2}/{number}.JPEG"
+        image.parent.mkdir(parents=True, exist_ok=True)
+        noise = random.integers(0, 256, (2400, 3200, 3), np.uint8)  # slow to decode
+        image.write_bytes(simplejpeg.encode_jpeg(noise, quality=95))
+    real = SMALL["suites"][0] | {"name": "real", "batch_size": 8}
+    benchmark.configure(
+        topologies=["1n1g"],
+        repeats=1,
+        data={"name": "own", "images": "own", "parts": 1},
+        suites=[real, real | {"name": "synthetic", "input": "synthetic"}],
+    )
+    answer = benchmark.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    summary = pd.read_csv(benchmark.folder / "results/summary.csv").set_index("suite")
+    assert summary.loc["synthetic", "waited"] == 0
+    assert summary.loc["real", "waited"] > BOUND_BY_LOADER
+    text = (benchmark.folder / "results/report.md").read_text()
+    assert "| 0.0 % |" in text
+    assert text.count("**bound by loader**") == 1
+    assert "1 bound by loader" in text.splitlines()[2]
 
 
 def test_a_real_image_folder_is_used_instead_of_the_embedded_set(benchmark: Benchmark):
@@ -163,3 +204,38 @@ def test_a_real_image_folder_is_used_instead_of_the_embedded_set(benchmark: Benc
     assert not Path(benchmark.folder, "data/own/images").exists()
     manifest = json.loads((benchmark.folder / "data/own/tfrecord/manifest.json").read_text())
     assert len(manifest["parts"]) == 2
+
+
+def test_text_is_converted_when_it_is_asked_for_otherwise_again(benchmark: Benchmark):
+    manifest = benchmark.folder / "data/words/tfrecord/manifest.json"
+    words = {"name": "words", "kind": "text", "parts": 2, "vocabulary_size": 2000}
+
+    def made(**changes):
+        benchmark.configure(data=[{}, words | changes])
+        answer = benchmark.snakemake("data/words/tfrecord/manifest.json")
+        assert answer.returncode == 0, answer.stdout
+        return answer.stdout, json.loads(manifest.read_text())
+
+    _, first = made()
+    assert first["settings"]["text"] == "data/words/text.txt"
+    assert len(first["parts"]) == 2
+    before = manifest.stat().st_mtime_ns
+    made()
+    assert manifest.stat().st_mtime_ns == before
+    own = benchmark.folder / "own.txt"
+    own.write_text("One sentence.\nAnd another one.\n\nA second document.\n" * 10)
+    said, second = made(text="own.txt")
+    assert "the data set is not the one that is asked for" in said
+    assert (second["documents"], second["settings"]["text"]) == (11, "own.txt")
+    vocabulary = benchmark.folder / "vocab.txt"
+    vocabulary.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijkl"]))
+    benchmark.configure(
+        data=[{}, words | {"text": "new.txt", "vocabulary": "vocab.txt", "vocabulary_size": 16}]
+    )
+    manifest.unlink()
+    for missing in ("new.txt: no such file or folder; allowed: ", "vocab.txt: has no [MASK]; all"):
+        answer = benchmark.snakemake("data/words/tfrecord/manifest.json")
+        assert answer.returncode == 1
+        assert missing in answer.stdout.splitlines()[-1]
+        (benchmark.folder / "new.txt").write_text(own.read_text())
+    assert not manifest.exists()

@@ -32,10 +32,10 @@ EVERY = {f"{workload} {system}" for workload, systems in SYSTEMS.items() for sys
 
 # Writes the record that each planned run would leave: planning compares nothing else.
 RECORD_ALL = """
+from reperf.builds import trainer_digest
 from reperf.config import load_report
 from reperf.files import sha256
 from reperf.machine import resolve
-from reperf.systems import load_systems
 from reperf.training.record import Environment, Host, RunRecord
 from reperf.written import read_written
 
@@ -47,7 +47,7 @@ for suite in report.suites:
         RunRecord(
             status="ok", run=run, attempt=1, command=(), variables={},
             environment=Environment(lock="", lock_sha256="", python="3.11", packages={}),
-            trainer=load_systems()[run.system].digest(run.workload), cluster=None,
+            trainer=trainer_digest(run), cluster=None,
             git_commit=None, git_dirty=None,
             host=Host(hostname="h", cpu="c", cores=2, memory_bytes=1, os="o", kernel="k"),
             started="", ended="", seconds=1.0, exit_code=0,

@@ -64,6 +64,8 @@ def _place(content: Any, location: tuple[int | str, ...]) -> str:  # noqa: ANN40
     for step in location:
         if isinstance(step, int) and isinstance(content, Mapping):
             continue  # a mapping in place of a list is its only item
+        if step == "[key]":
+            continue  # pydantic's, after the name of a key that is at fault itself
         try:
             # And so is text.
             content = content if isinstance(content, str) else content[step]

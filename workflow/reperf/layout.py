@@ -3,6 +3,8 @@
 The published numbers that a report stands on lie beside the code, in reperf's own folder.
 """
 
+from pathlib import Path
+
 from reperf.systems import ROOT
 
 RUN_LOG = "train.log"
@@ -11,6 +13,12 @@ RUN_FILES = (RUN_LOG, RUN_RECORD)
 """What a run leaves in its folder when it ends."""
 
 RUN_FOLDER = "results/runs/{suite}/{entry}/{topology}/{repeat}"
+
+BATCH_FOLDERS = Path("results/largest")
+BATCH_FOLDER = f"{BATCH_FOLDERS}/{{entry}}/{{digest}}"
+BATCH_RECORD = "batch.json"
+"""What a search for the largest batch leaves in its folder, beside its trials."""
+
 SUITE_MEASUREMENTS = "results/suites/{suite}/measurements.csv"
 SUITE_SUMMARY = "results/suites/{suite}/summary.csv"
 

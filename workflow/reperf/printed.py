@@ -33,9 +33,31 @@ def percent(value: Value) -> str:
     return ABSENT if pd.isna(value) else f"{100 * value:.1f} %"
 
 
+def waiting(share: Value) -> str:
+    """The share of its time that a run waited for data."""
+    return "not measured" if pd.isna(share) else percent(share)
+
+
 def gibibytes(value: Value) -> str:
     """Bytes as GiB: "15.6 GiB"."""
     return ABSENT if pd.isna(value) else f"{value / 2**30:.1f} GiB"
+
+
+def batch_size(size: Value) -> str:
+    """Samples per device; where nothing has run, nobody knows the largest that trains."""
+    return "largest" if pd.isna(size) else str(size)
+
+
+def trials(found: Any) -> str:  # noqa: ANN401 - a LargestBatch
+    """How a largest batch was found: each trial in its order."""
+    told = [
+        f"{one.batch_size} {'trained' if one.status == 'ok' else one.status}"
+        + (f" with {gibibytes(max(one.peak_memory_bytes))}" if one.peak_memory_bytes else "")
+        for one in found.trials
+    ]
+    of = "" if found.memory_bytes is None else f" of {gibibytes(found.memory_bytes)}"
+    result = found.batch_size if found.status == "ok" else f"none, {found.reason}"
+    return f"{result}; multiples of {found.multiple} were tried in memory{of}: {', '.join(told)}"
 
 
 def count(value: int, noun: str) -> str:

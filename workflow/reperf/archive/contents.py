@@ -3,6 +3,7 @@
 Files keep their paths in the working folder, so that an unpacked archive is a working folder:
 
     results/runs/<suite>/...      the log and the record of every run, and of every try
+    results/largest/...           the trials that found the largest batches, and what they found
     results/suites/<suite>/*.csv  the two tables
     figures/<suite>-*             the two figures
     from/                         the archives, folders and logs that were measured beside its runs
@@ -22,11 +23,12 @@ from pydantic import TypeAdapter
 
 from reperf.archive.container import Member, write
 from reperf.archive.names import CELLS, CONFIG, METADATA, SOURCES
+from reperf.builds import build_of
 from reperf.config import Cell, Report, Run, Suite
-from reperf.layout import figures_of, tables_of
+from reperf.layout import BATCH_FOLDERS, figures_of, tables_of
 from reperf.measuring.found_logs import files_of
-from reperf.systems import ROOT, load_systems, load_workloads
-from reperf.training.record import records_of
+from reperf.systems import ROOT, load_workloads
+from reperf.training.record import RunRecord, records_of
 
 CELL_LIST = TypeAdapter(tuple[Cell, ...])
 
@@ -46,7 +48,7 @@ def write_archive(report: Report, path: Path) -> None:
     (suite,) = report.suites
     runs = report.runs(suite)
     records = list(records_of(runs))
-    files = _files_of_runs(runs) | _files_of_systems(runs)
+    files = _files_of_runs(runs) | _files_of_searches(records) | _files_of_systems(runs)
     files |= {name: Path(name) for name in (*tables_of(suite.name), *figures_of(suite.name))}
     files |= _files_of_sources(suite)
     texts = {
@@ -61,6 +63,17 @@ def write_archive(report: Report, path: Path) -> None:
 def _files_of_runs(runs: list[Run]) -> dict[str, Path]:
     """Archived name -> file: everything the runs left, earlier tries included."""
     left = (file for run in runs for file in run.folder.rglob("*") if file.is_file())
+    return {file.as_posix(): file for file in left}
+
+
+def _files_of_searches(records: list[RunRecord]) -> dict[str, Path]:
+    """Archived name -> file: the trials that found the largest batches, and what they found."""
+    tried = (
+        Path(trial.log) for record in records if record.largest for trial in record.largest.trials
+    )
+    # results/largest/<entry>/<digest>/trials/<n>/train.log
+    folders = {log.parents[2] for log in tried if log.parts[:2] == BATCH_FOLDERS.parts}
+    left = (file for folder in sorted(folders) for file in folder.rglob("*") if file.is_file())
     return {file.as_posix(): file for file in left}
 
 
@@ -86,9 +99,9 @@ def _with_sources_inside(report: Report) -> Report:
 def _files_of_systems(runs: list[Run]) -> dict[str, Path]:
     """Archived name -> file: what decided how the runs trained."""
     files = set()
-    for system, workload in {(run.system, run.workload) for run in runs}:
-        trained = load_systems()[system]
-        files |= {*trained.code(workload), trained.folder / "system.yaml"}
+    for build, workload in {(build_of(run), run.workload) for run in runs}:
+        trained = build.system
+        files |= {*trained.code(workload), trained.folder / "system.yaml", *build.recipe}
         files.add(load_workloads()[workload].file)
     return {file.relative_to(ROOT).as_posix(): file for file in files}
 

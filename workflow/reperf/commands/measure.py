@@ -61,6 +61,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         ("--batch-size", _count, "B", "samples per device and batch"),
         ("--topology", _topology, "NnGg", "nodes and the devices on each, such as 2n8g"),
         ("--accumulation", _count, "K", "batches per printed step, if gradients are accumulated"),
+        ("--epoch-samples", _count, "N", "samples in an epoch, if epochs are what the log prints"),
     ):
         parser.add_argument(option, type=read, action=_Fact, metavar=name, help=text)
     parser.set_defaults(facts={}, facts_of_runs={})
@@ -125,7 +126,8 @@ def _topology(text: str) -> tuple[int, int]:
 def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     """Print what each run gives: a table, or an object or a row per run as it is found."""
     from reperf.logs.formats import formats  # noqa: PLC0415
-    from reperf.measuring.found_logs import Question, answers  # noqa: PLC0415 - half a second of libraries
+    from reperf.measuring.answer import Question  # noqa: PLC0415 - half a second of libraries
+    from reperf.measuring.found_logs import answers  # noqa: PLC0415
     from reperf.measuring.units import counts  # noqa: PLC0415
     from reperf.measuring.verdicts import csv_lines, table  # noqa: PLC0415
 

@@ -14,7 +14,7 @@ from reperf.progress.phrases import about, one_line
 
 RUN = "train"
 """The rule that makes runs."""
-LARGER = ("environment", "convert", "report")
+LARGER = ("environment", "convert", "largest", "report")
 """Rules whose beginning is announced, on a terminal or not."""
 
 

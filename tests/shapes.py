@@ -1,0 +1,12 @@
+"""Small shapes, at which a workload trains in seconds."""
+
+TINY_BERT = {
+    "sequence_length": 32,
+    "max_predictions": 5,
+    "layers": 2,
+    "hidden": 128,
+    "heads": 2,
+    "intermediate": 512,
+    "vocabulary": 1000,
+    "positions": 64,
+}

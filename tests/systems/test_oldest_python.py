@@ -1,0 +1,96 @@
+"""What all frameworks share runs on the oldest Python of any build: 3.7, TensorFlow 1.15's."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from reperf.systems import TRAINERS
+from trainer import recipe_of, small, step_log
+
+OLDEST = "ngc-tensorflow1"
+pytestmark = [pytest.mark.every_system, pytest.mark.xdist_group(OLDEST)]
+
+NEEDS_MORE = {"trainers.launchers.paddle", "trainers.inputs.dali", "trainers.inputs.jpegs"}
+"""Modules that need a package besides those of the environment."""
+SHARED = {
+    ".".join(path.relative_to(TRAINERS.parent).with_suffix("").parts)
+    for folder in ("contract", "inputs", "launchers", "recipes")
+    for path in (TRAINERS / folder).glob("*.py")
+} - NEEDS_MORE
+
+# One rank, from its flags to the end of its log, without a framework.
+RANK = """
+import json, os, sys
+from trainers.contract import counts, precision, process, rank, recipe, weights
+from trainers.inputs.tfrecord import Records
+from trainers.recipes import {recipe} as trained
+number, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+with rank.training(trained, number, count, number) as (flags, log):
+    process.keep_to_own_cores(number, flags.threads)
+    asked = precision.precision_of(trained, flags, {{"cpu": ("bfloat16",)}})
+    own = [None for _ in trained.weight_shapes(flags.shape)]
+    arrays = [value for _, _, value in weights.with_start(own, trained, flags)]
+    groups = recipe.decay_groups(trained, flags, arrays)
+    batch = weights.synthetic_batch(trained, flags, number)
+    records = Records(flags.data, number, count)
+    read = [records.read(index)[1] for index in range(len(records))]
+    digests = [weights.digest(arrays), weights.digest(batch)]
+    print("said", json.dumps([number, digests, read]), flush=True)
+    counted = counts.Counts(trained)
+    counted.always(batch)
+    parameters = sum(array.size for group in groups for array in group["params"])
+    log.configured(parameters, "none", {{}}, ["cpu"] * count, asked)
+    for iteration in range(1, flags.iterations + 1):
+        if log.prints(iteration):
+            log.step(iteration, 1.0, **counted.after(iteration))
+    log.finished(digests[:1] * count, [process.peak_memory()] * count)
+"""
+
+
+def test_the_oldest_is_as_old_as_is_said(trainer_of):
+    assert trainer_of(OLDEST).answer("import sys; print(list(sys.version_info[:2]))") == [3, 7]
+
+
+def test_every_shared_module_is_imported(trainer_of):
+    assert len(SHARED) > 20
+    code = f"import importlib; [importlib.import_module(one) for one in {sorted(SHARED)}]"
+    said = trainer_of(OLDEST).python("-c", code)
+    assert (said.returncode, said.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("workload", ["resnet50", "vgg16", "alexnet", "bert-base"])
+def test_ranks_start_and_log_the_same_there_as_here(workload, trainer_of, records, tmp_path):
+    program = tmp_path / f"{workload}.py"
+    recipe = recipe_of(workload).__name__.rpartition(".")[2]
+    program.write_text(RANK.format(recipe=recipe))
+    shape = [f"{name}={number}" for name, number in small("", workload=workload)["shape"].items()]
+    command = [
+        *(str(program), f"--workload={workload}", "--shape", *shape, "--precision=amp"),
+        *("--batch-size=2", "--iterations=4", "--print-every=2", "--input=tfrecord"),
+        *(f"--data={records('tfrecord')}", "--device=cpu", "--threads=1", "--seed=1"),
+    ]
+    ranks = [{"RANK": str(rank), "WORLD_SIZE": "2"} for rank in range(2)]
+    starter = f"from trainers.launchers.ranks import run_ranks; run_ranks({command}, {ranks})"
+    there = trainer_of(OLDEST).python("-c", starter)
+    here = subprocess.run(
+        [sys.executable, "-c", starter],
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(TRAINERS.parent)},
+    )
+    for answer in (there, here):
+        assert answer.returncode == 0, answer.stdout
+        said, steps = step_log(answer.stdout)
+        assert said["precision"]["compute"] == "bfloat16"
+        assert [step["iteration"] for step in steps] == [2, 4]
+        assert "rank 1: done" in answer.stdout
+    assert said_by(there.stdout) == said_by(here.stdout)
+
+
+def said_by(text: str) -> list:
+    """What the ranks made and read, in their order."""
+    return sorted(json.loads(line[5:]) for line in text.splitlines() if line.startswith("said "))
