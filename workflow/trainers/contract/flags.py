@@ -4,7 +4,8 @@ import argparse
 import os
 import sys
 
-from trainers.contract.process import usable_cores
+from trainers.contract.process import limit_memory, usable_cores
+from trainers.contract.recipe import clips
 
 MOST_LOADER_THREADS = 16
 """More are not started for a device unless they are asked for."""
@@ -41,18 +42,30 @@ def parse_flags(recipe, argv=None):
         "--loader-threads",
         type=int,
         help="of --threads or besides them, read and decode; left out: on a CPU as many as them, "
-        "on a GPU the CPUs of the node over its devices, up to {}".format(MOST_LOADER_THREADS),
+        f"on a GPU the CPUs of the node over its devices, up to {MOST_LOADER_THREADS}",
     )
     parser.add_argument(
         "--devices-per-node", type=int, default=1, help="among which a node's CPUs are shared"
+    )
+    parser.add_argument(
+        "--memory-limit", type=int, help="bytes of address space that this process may take"
     )
     parser.add_argument("--seed", required=True, type=int)
     parser.add_argument(
         "--dynamic-loss-scale", action="store_true", help="of float16, in place of a fixed one"
     )
     parser.add_argument("--bf16", action="store_true", help="mix in bfloat16 in place of float16")
+    parser.add_argument("--no-clip", action="store_true", help="leave the gradients' norm as it is")
+    parser.add_argument("--unpadded", action="store_true", help="compute real tokens alone")
     parser.add_argument("--compile", action="store_true", help="compile the model first")
     parser.add_argument("--dali", action="store_true", help="let NVIDIA DALI read and decode")
+    parser.add_argument(
+        "--load-only",
+        type=float,
+        metavar="SECONDS",
+        help="do not train, but say how many samples can be had in that time; of engines that take "
+        "their batches in Python",
+    )
     parser.add_argument(
         "--proof",
         action="store_true",
@@ -67,10 +80,14 @@ def parse_flags(recipe, argv=None):
         parser.error(f"--workload {flags.workload}: this program trains {program}")
     if flags.input != "synthetic" and not flags.data:
         parser.error("--data is needed unless --input is synthetic")
+    if flags.no_clip and not clips(recipe):
+        parser.error(f"--no-clip: {flags.workload} clips no gradients")
     try:
         recipe.check(flags.shape)
     except ValueError as error:
         parser.error(f"--shape: {error}")
+    if flags.memory_limit is not None:
+        limit_memory(flags.memory_limit)
     return flags
 
 

@@ -14,7 +14,8 @@ class Precision(NamedTuple):
     """The data type of convolutions and matrix products: float32, float16 or bfloat16."""
     loss_scale: Union[float, str, None] = None
     """What the loss is multiplied by, so that no gradient vanishes in float16: a fixed number, or
-    DYNAMIC; None in other types, which need none."""
+    DYNAMIC; None in other types, which need none. With a fixed one nothing looks for overflows, as
+    in the DLPerf report: infinite weights show in the next loss, and the run is refused."""
 
 
 def precision_of(recipe, flags, mixed):

@@ -24,8 +24,27 @@ def keep_to_own_cores(rank, threads):
         os.sched_setaffinity(0, own)
 
 
+def limit_memory(size):
+    """Let this process, and those that it starts, take so many bytes of address space, no more.
+
+    Linux counts no other memory of a process against a limit.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    if most != resource.RLIM_INFINITY:
+        size = min(size, most)
+    resource.setrlimit(resource.RLIMIT_AS, (size, most))
+
+
 def peak_memory():
-    """The most memory of the machine that this process has used so far, in bytes."""
+    """The most memory of the machine that this process has used so far, in bytes.
+
+    Under a limit, it is what the limit counts: address space.
+    """
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        with open("/proc/self/status") as stream:
+            for line in stream:
+                if line.startswith("VmPeak:"):
+                    return int(line.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

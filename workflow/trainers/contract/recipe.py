@@ -2,7 +2,7 @@
 
 A recipe is a module of trainers.recipes that needs numpy alone and has
 
-- OPTIMIZER: an Sgd, and learning_rate(global_batch);
+- OPTIMIZER: an Sgd or an AdamW, and learning_rate(global_batch);
 - STATIC_LOSS_SCALE: what float16's loss is multiplied by if the scale is fixed;
 - check(shape): raises ValueError for a shape that the model cannot have;
 - weight_shapes(shape): name -> size of each weight, in the order in which a sample passes them;
@@ -10,10 +10,16 @@ A recipe is a module of trainers.recipes that needs numpy alone and has
 - decays(name): whether weight decay applies to it;
 - synthetic_batch(shape, batch_size, random): a rank's batch if no data is read, as arrays.
 
+It may have
+
+- DROPOUT: the share of features that the model drops out;
+- counts(batch): what a batch counts besides its samples, such as {"tokens": 1000}; the batch is
+  what a reader gives, arrays of numpy or of a framework, and the counts may be its numbers, too.
+
 A shape is a dictionary of whole numbers, such as {"image_size": 224}.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 INTERFACE = (
     "OPTIMIZER",
@@ -35,15 +41,48 @@ class Sgd(NamedTuple):
     weight_decay: float
 
 
-PROOF_DECAY = 1.0
+class AdamW(NamedTuple):
+    """Adam with bias correction, and decay that is decoupled from it: it takes from the weight.
+
+    With moments m and v, which beta1 and beta2 average, step t takes from a weight w
+    rate * (m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon) + weight_decay * w).
+    Source: Loshchilov and Hutter, Decoupled Weight Decay Regularization (2019).
+    """
+
+    beta1: float
+    beta2: float
+    epsilon: float
+    weight_decay: float
+    clip: Optional[float]
+    """The norm to which all gradients together, averaged over the ranks, are scaled down first if
+    theirs is larger; None: they are not."""
+
+
+PROOF_DECAY = {Sgd: 1.0, AdamW: 100.0}
 """Weight decay for a proof: a workload's own would not show in the losses of a few steps."""
 
 
+def clips(recipe):
+    """Whether the recipe's optimizer clips gradients unless it is told not to."""
+    return getattr(recipe.OPTIMIZER, "clip", None) is not None
+
+
 def optimizer_of(recipe, flags):
-    """The recipe's optimizer; for a proof, with so much weight decay that mistakes show."""
+    """The recipe's optimizer as the flags want it.
+
+    For a proof it has so much weight decay that mistakes show.
+    """
+    optimizer = recipe.OPTIMIZER
     if flags.proof:
-        return recipe.OPTIMIZER._replace(weight_decay=PROOF_DECAY)
-    return recipe.OPTIMIZER
+        optimizer = optimizer._replace(weight_decay=PROOF_DECAY[type(optimizer)])
+    if flags.no_clip:
+        optimizer = optimizer._replace(clip=None)
+    return optimizer
+
+
+def dropout_of(recipe, flags):
+    """The share of features that is dropped out: 0.0 without dropout, and for a proof."""
+    return 0.0 if flags.proof else getattr(recipe, "DROPOUT", 0.0)
 
 
 def decay_groups(recipe, flags, weights):
@@ -59,7 +98,7 @@ def decay_groups(recipe, flags, weights):
     """
     groups = {True: [], False: []}
     # A model with more weights than names is refused when it says how many parameters it has.
-    for name, weight in zip(recipe.weight_shapes(flags.shape), weights):  # noqa: B905 - Python 3.7
+    for name, weight in zip(recipe.weight_shapes(flags.shape), weights):
         groups[recipe.decays(name)].append(weight)
     decay = optimizer_of(recipe, flags).weight_decay
     return [

@@ -32,8 +32,18 @@ _MEMORY_IS_FULL = re.compile(
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")  # in OneFlow's messages
 
 
+# What a loader gave where nothing was trained: see `--load-only`.
+LOADED = ":::LOADED "
+_LOADER_WARM_UP = 3
+"""Batches that come before the clock starts: the first ones wait for threads to start."""
+
+
 class Refused(Exception):
     """The trainer must stop: it would not measure the workload. One line says why."""
+
+
+class _OnlyLoaded(Exception):
+    """The trainer has done what `--load-only` asked for."""
 
 
 class StepLog:
@@ -55,6 +65,8 @@ class StepLog:
             raise ValueError(f"{world_size} ranks for stages {flags.stages}")
         self.global_batch = flags.batch_size * self._replicas[0]
         self._expected = parameters_of(recipe, flags.shape)
+        # Seconds spent waiting for batches; None as long as nobody has measured them.
+        self._waited = 0.0 if flags.input == "synthetic" else None
         # The wall clock is read only once; from here on, time comes from a clock that cannot jump.
         self._wall = time.time() - time.perf_counter()
         self._last = None
@@ -91,16 +103,74 @@ class StepLog:
         self._event("init_stop", None, "INTERVAL_END")
         self._event("run_start", None, "INTERVAL_START")
 
+    def without_dropout(self, loss):
+        """Say what the first batch's loss is while nothing is dropped out, before it is trained on.
+
+        What drops out is each framework's own draw: this loss frameworks have in common.
+
+        Args:
+            loss: this rank's.
+
+        Raises:
+            Refused: the loss is not finite.
+        """
+        if not math.isfinite(loss):
+            raise Refused(f"the first loss, without dropout, is {loss}")
+        self._event("loss_without_dropout", loss)
+
     def prints(self, iteration):
         """Whether iteration (from 1) is printed, so that the device must finish it first."""
         return iteration % self.flags.print_every == 0
 
-    def step(self, iteration, loss, **counts):
+    def timed(self, batches, mark=None):
+        """The same batches; how long training waits for each is added up, and logged.
+
+        Args:
+            batches: an endless iterator.
+            mark: of devices that compute while this process goes on. Called before a batch is
+                asked for, it returns a function that is called when the batch has come: it gives
+                the time, on time.perf_counter's clock, at which the device had finished all that
+                it was given before the mark; infinity if it still has not. Left out: the device
+                has always finished when a batch is asked for.
+
+        Yields:
+            What `batches` does.
+        """
+        if self.flags.load_only is not None:
+            self._load(batches)
+        self._waited = 0.0
+        while True:
+            idle_since = mark() if mark else None
+            begun = time.perf_counter()
+            batch = next(batches)
+            come = time.perf_counter()
+            if idle_since is not None:
+                begun = max(begun, idle_since())
+            self._waited += max(0.0, come - begun)
+            yield batch
+
+    def _load(self, batches):
+        """Take batches for as long as `--load-only` says, and say how many samples they held."""
+        for _ in range(_LOADER_WARM_UP):
+            next(batches)
+        begun = come = time.perf_counter()
+        samples = 0
+        while come - begun < self.flags.load_only:
+            next(batches)
+            samples += self.flags.batch_size
+            come = time.perf_counter()
+        said = {"rank": self.rank, "samples": samples, "seconds": come - begun}
+        self._write(LOADED + json.dumps(said))
+        raise _OnlyLoaded
+
+    def step(self, iteration, loss, waited=None, **counts):
         """Log a printed iteration, after the device has finished it.
 
         Args:
             iteration: from 1.
             loss: this rank's training loss.
+            waited: how many seconds this rank has waited for batches so far, of engines that do not
+                take them from `timed`.
             counts: what else all ranks together have trained on so far, such as tokens=4096.
 
         Raises:
@@ -114,6 +184,10 @@ class StepLog:
             self._say_plainly(f"iteration {iteration}, loss {loss}")
             return
         value = {"iteration": iteration, "seconds": seconds, "samples": samples, "loss": loss}
+        if waited is None:
+            waited = self._waited
+        if waited is not None:
+            value["waited"] = waited
         value.update(counts)
         if self._last is not None:
             last_seconds, last_samples = self._last
@@ -154,6 +228,8 @@ class StepLog:
         status = 1
         try:
             yield
+            status = 0
+        except _OnlyLoaded:
             status = 0
         except Refused as error:
             self._write(REFUSAL + f"rank {self.rank}: {error}")

@@ -1,9 +1,13 @@
 """The arrays that a recipe makes, the same in every framework: weights and synthetic batches."""
 
+import functools
 import hashlib
+import math
 import zlib
 
 import numpy as np
+
+from trainers.contract.steplog import Refused
 
 
 def initial_weights(recipe, flags):
@@ -16,6 +20,23 @@ def initial_weights(recipe, flags):
     """
     for name, size in recipe.weight_shapes(flags.shape).items():
         yield name, initial_weight(recipe, flags, name, size)
+
+
+def with_start(weights, recipe, flags):
+    """A framework's weights, in the recipe's order, each beside where it starts.
+
+    Yields:
+        The weight, its name and its float32 array.
+
+    Raises:
+        Refused: there are more of them than the recipe has, or fewer.
+    """
+    weights = list(weights)
+    sizes = recipe.weight_shapes(flags.shape)
+    if len(weights) != len(sizes):
+        raise Refused(f"the model has {len(weights)} weights, {flags.workload} has {len(sizes)}")
+    for weight, (name, value) in zip(weights, initial_weights(recipe, flags)):
+        yield weight, name, value
 
 
 def initial_weight(recipe, flags, name, size):
@@ -37,6 +58,29 @@ def uniform(random, size, bound):
     drawn -= np.float32(32767.5)
     drawn *= np.float32(bound / 32768)
     return drawn.reshape(size)
+
+
+def truncated_normal(random, size, deviation):
+    """float32 numbers of a normal distribution that is cut off at twice its standard deviation.
+
+    Each is one of 65,536 equally likely values.
+
+    Args:
+        random: a RandomState.
+        size: of the array.
+        deviation: the normal distribution's, before it is cut off.
+    """
+    drawn = np.frombuffer(random.bytes(2 * int(np.prod(size))), "<u2")
+    return (_quantiles() * np.float32(deviation))[drawn].reshape(size)
+
+
+@functools.lru_cache(maxsize=None)
+def _quantiles():
+    """The middles of 65,536 equally likely parts of a normal distribution cut off at 2: float32."""
+    places = np.linspace(-2.0, 2.0, 4097)
+    below = np.array([math.erf(place / 2**0.5) for place in places]) / math.erf(2**0.5)
+    middles = (np.arange(65536) + 0.5) / 65536
+    return np.interp(middles, (below + 1) / 2, places).astype(np.float32)
 
 
 def digest(weights):

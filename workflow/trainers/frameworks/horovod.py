@@ -1,5 +1,6 @@
 """What is asked of Horovod, whatever the framework, before it connects the ranks."""
 
+from trainers.contract.build import nccl_as_written
 from trainers.contract.steplog import Refused
 
 
@@ -16,3 +17,15 @@ def check_horovod(horovod, flags, world_size):
     """
     if flags.device == "cuda" and world_size > 1 and not horovod.nccl_built():
         raise Refused("Horovod is built without NCCL; allowed on GPUs: a build with it")
+
+
+def library_of(horovod, device):
+    """What adds up numbers of different ranks.
+
+    Args:
+        horovod: the framework's module, after its init().
+        device: "cpu" or "cuda".
+    """
+    if device == "cuda" and horovod.nccl_built():
+        return f"NCCL {nccl_as_written(horovod.nccl_built())} (Horovod)"
+    return "gloo (Horovod)" if horovod.gloo_enabled() else "MPI (Horovod)"

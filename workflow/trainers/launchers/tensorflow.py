@@ -1,13 +1,14 @@
 """Start TensorFlow's workers on one node: python -m trainers.launchers.tensorflow ... program ...
 
-TensorFlow has no launcher: it learns from TF_CONFIG who takes part. One node runs a single process,
-in which MirroredStrategy serves all devices. On several nodes each device is a worker of
-MultiWorkerMirroredStrategy, which uses only one CPU device per process.
+TensorFlow has no launcher: it learns from TF_CONFIG who takes part. Each device is a process of its
+own, on one node as on many, so that what nodes add is the same program on more of them.
 """
 
 import argparse
 import json
 import os
+import socket
+from contextlib import ExitStack
 
 from trainers.launchers.ranks import run_ranks
 
@@ -24,23 +25,26 @@ def main():
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     flags = parse_flags()
-    hosts = flags.hosts.split(",")
-    if len(hosts) == 1:
-        run_ranks(flags.command, [{"LOCAL_DEVICES": str(flags.devices_per_node)}])
-        return
-    local = range(flags.devices_per_node)
-    workers = [f"{host}:{flags.port + number}" for host in hosts for number in local]
-    run_ranks(
-        flags.command,
-        [
-            {
-                "LOCAL_DEVICES": "1",
-                "LOCAL_RANK": str(number),
-                "TF_CONFIG": tf_config(workers, flags.node_rank * len(local) + number),
-            }
-            for number in local
-        ],
-    )
+    hosts, local = flags.hosts.split(","), range(flags.devices_per_node)
+    # Of one node all is known here; of several, each must know where the others' workers will be.
+    alone = len(hosts) == 1
+    ports = free_ports(len(local)) if alone else [flags.port + number for number in local]
+    workers = [f"{host}:{port}" for host in hosts for port in ports]
+    ranks = []
+    for number in local:
+        ranks.append({"LOCAL_RANK": str(number)})
+        if len(workers) > 1:
+            ranks[-1]["TF_CONFIG"] = tf_config(workers, flags.node_rank * len(local) + number)
+    run_ranks(flags.command, ranks)
+
+
+def free_ports(count):
+    """Different ports of this node on which nobody listens now."""
+    with ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("", 0))
+        return [probe.getsockname()[1] for probe in probes]
 
 
 def tf_config(workers, index):
@@ -53,7 +57,7 @@ def parse_flags():
     parser.add_argument("--hosts", required=True, help="addresses of all nodes, by commas")
     parser.add_argument("--node-rank", required=True, type=int)
     parser.add_argument("--devices-per-node", required=True, type=int)
-    parser.add_argument("--port", required=True, type=int, help="of each node's first worker")
+    parser.add_argument("--port", required=True, type=int, help="of each node's first, if several")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the trainer and its flags")
     return parser.parse_args()
 

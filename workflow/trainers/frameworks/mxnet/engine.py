@@ -1,6 +1,7 @@
 """Training any model with MXNet's Gluon and Horovod: one process per device."""
 
 import ctypes
+import itertools
 import os
 from types import MappingProxyType
 from typing import Mapping, NamedTuple
@@ -12,14 +13,16 @@ from mxnet import autograd
 from mxnet.contrib import amp
 
 from trainers.contract import process
+from trainers.contract.counts import Counts
 from trainers.contract.precision import DYNAMIC, precision_of
 from trainers.contract.rank import training
-from trainers.contract.recipe import optimizer_of
+from trainers.contract.recipe import dropout_of, optimizer_of
 from trainers.contract.steplog import Refused
-from trainers.contract.weights import digest, initial_weights
+from trainers.contract.weights import digest, synthetic_batch, with_start
 from trainers.frameworks.horovod import check_horovod
-from trainers.frameworks.mxnet.images import axes_from
-from trainers.frameworks.mxnet.inputs import synthetic_batches
+from trainers.frameworks.mxnet.inputs import again_and_again, on_device
+from trainers.frameworks.mxnet.marks import Marks
+from trainers.frameworks.mxnet.optimizers import Trainer, make_optimizer
 
 RANK = int(os.environ.get("HOROVOD_RANK", "0"))
 LOCAL_RANK = int(os.environ.get("HOROVOD_LOCAL_RANK", "0"))
@@ -27,6 +30,9 @@ WORLD_SIZE = int(os.environ.get("HOROVOD_SIZE", "1"))
 
 MIXED = {"cpu": ("bfloat16",), "cuda": ("float16",)}
 """The data types in which MXNet mixes precisions, by device."""
+
+LACKS_BFLOAT16 = tuple(f"_contrib_interleaved_matmul_selfatt_{part}" for part in ("qk", "valatt"))
+"""What CPUs compute in float32 alone, and MXNet's own list of that lacks."""
 
 
 class Settings(NamedTuple):
@@ -49,13 +55,14 @@ def run(recipe, model, batches, *, settings=PLAIN):
     Args:
         recipe: the workload's numbers, a module of trainers.recipes.
         model: makes, from flags and device, a HybridBlock that takes a batch and returns its mean
-            loss, [1]; its trainable parameters have the order and the sizes of the recipe's
-            weight_shapes, except that filters are in the device's layout of images.
-        batches: reads data: returns, for flags, rank, world size and device, endless batches on the
-            device.
+            loss, [1]; its trainable parameters have the order of the recipe's weight_shapes. If it
+            holds some in another layout, its `arranged` makes, of a weight's name and start, the
+            array that it holds.
+        batches: reads data: returns, for flags, rank, world size and device, endless batches of
+            arrays of numpy or MXNet.
         settings: what the system sets, whatever it trains.
     """
-    with training(recipe, RANK, WORLD_SIZE) as (flags, log):
+    with training(recipe, RANK, WORLD_SIZE, LOCAL_RANK) as (flags, log):
         train(recipe, flags, log, make_model=model, make_batches=batches, settings=settings)
 
 
@@ -64,24 +71,28 @@ def train(recipe, flags, log, *, make_model, make_batches, settings):
     precision = precision_of(recipe, flags, MIXED)
     device = prepare_device(flags, settings)
     if precision.compute != "float32":
-        amp.init(precision.compute)  # before a model is made
+        mix_in(precision.compute)  # before a model is made
     # MXNet itself applies a dynamic scale.
     dynamic = precision.loss_scale == DYNAMIC
     scale = 1.0 if dynamic else precision.loss_scale or 1.0
+    counts = Counts(recipe)
     if flags.input == "synthetic":
-        data = synthetic_batches(recipe, flags, RANK, device)
+        batch = synthetic_batch(recipe, flags, RANK)
+        counts.always(batch)
+        data = again_and_again(batch, device)
     else:
-        data = make_batches(flags, RANK, WORLD_SIZE, device)
+        data = on_device(counts.of(make_batches(flags, RANK, WORLD_SIZE, device)), device)
     network = make_model(flags, device)
     start_from(network, recipe, flags, device)
+    if flags.input != "synthetic":
+        data = log.timed(data, Marks(weight.data() for weight in trained_by(network)).mark)
     groups = settings.gpu_groups if flags.device == "cuda" else 0
-    trainer = make_trainer(
-        network,
-        optimizer_of(recipe, flags),
-        rate=recipe.learning_rate(log.global_batch),
-        loss_scale=scale,
-        groups=groups,
+    asked = optimizer_of(recipe, flags)
+    optimizer = make_optimizer(
+        asked, device, learning_rate=recipe.learning_rate(log.global_batch), rescale_grad=1 / scale
     )
+    clip = getattr(asked, "clip", None)
+    trainer = Trainer(network.collect_params(), optimizer, clip=clip, groups=groups)
     backward = make_backward(trainer, scale, device, dynamic=dynamic)
     log.configured(
         parameters=sum(weight.data().size for weight in trained_by(network)),
@@ -90,6 +101,11 @@ def train(recipe, flags, log, *, make_model, make_batches, settings):
         devices=hvd.allgather_object(device_name(device)),
         precision=precision,
     )
+    if dropout_of(recipe, flags):
+        first = next(data)
+        log.without_dropout(loss_without_dropout(network, first))
+        data = itertools.chain([first], data)
+    network.hybridize(static_alloc=True, static_shape=True)
     for iteration in range(1, flags.iterations + 1):
         batch = next(data)
         with autograd.record():
@@ -99,7 +115,8 @@ def train(recipe, flags, log, *, make_model, make_batches, settings):
         if log.prints(iteration):
             # The loss is ready before the gradients: fetching it would not wait for everything.
             mx.nd.waitall()
-            log.step(iteration, loss.asscalar().item())
+            together = of_all_together(counts.after(iteration), device)
+            log.step(iteration, loss.asscalar().item(), **together)
     weights = (weight.data().asnumpy() for weight in trained_by(network))
     digests = hvd.allgather_object(digest(weights))
     log.finished(digests, hvd.allgather_object(peak_memory(device)))
@@ -129,33 +146,35 @@ def prepare_device(flags, settings):
     return device
 
 
+def mix_in(compute):
+    """Let MXNet compute what it can in float16 or bfloat16."""
+    only_float32 = None
+    if compute == "bfloat16":
+        only_float32 = [*amp.lists.symbol_bf16.FP32_FUNCS, *LACKS_BFLOAT16]
+    amp.init(compute, fp32_ops=only_float32)
+
+
 def start_from(network, recipe, flags, device):
-    """Give a model the recipe's weights, on its device; the first call compiles it."""
+    """Give a model the recipe's weights, on its device."""
     network.initialize(mx.init.Zero(), ctx=device)
-    start = initial_weights(recipe, flags)
-    for weight in trained_by(network):
-        name, value = next(start)
-        if value.ndim == 4:  # filters, [out, in, height, width]
-            value = value.transpose(axes_from("NCHW", device))
-        weight.set_data(mx.nd.array(value))
+    arranged = getattr(network, "arranged", lambda name, start: start)
+    for weight, name, start in with_start(trained_by(network), recipe, flags):
+        weight.set_data(mx.nd.array(arranged(name, start)))
         weight.wd_mult = float(recipe.decays(name))
-    network.hybridize(static_alloc=True, static_shape=True)
+
+
+def loss_without_dropout(network, batch):
+    """A batch's loss while nothing is dropped out.
+
+    Its graph is compiled for this alone, and gives back what memory it took.
+    """
+    network.hybridize()
+    return network(*batch).asscalar().item()
 
 
 def trained_by(network):
     """The parameters that are trained, in the order in which a sample passes them."""
     return [one for one in network.collect_params().values() if one.grad_req != "null"]
-
-
-def make_trainer(network, optimizer, *, rate, loss_scale, groups):
-    """SGD on gradients that Horovod averages over the ranks."""
-    settings = {
-        "learning_rate": rate,
-        "momentum": optimizer.momentum,
-        "wd": optimizer.weight_decay,
-        "rescale_grad": 1 / loss_scale,
-    }
-    return hvd.DistributedTrainer(network.collect_params(), "sgd", settings, num_groups=groups)
 
 
 def make_backward(trainer, scale, device, *, dynamic):
@@ -173,6 +192,14 @@ def make_backward(trainer, scale, device, *, dynamic):
             loss.backward(factor)
 
     return backward
+
+
+def of_all_together(counts, device):
+    """The sums of all ranks' counts."""
+    if WORLD_SIZE == 1 or not counts:
+        return counts
+    sums = mx.nd.array(list(counts.values()), device, "int64")
+    return dict(zip(counts, hvd.allreduce(sums, average=False).asnumpy().tolist()))
 
 
 def peak_memory(device):

@@ -8,16 +8,24 @@ import itertools
 
 import mxnet as mx
 
-from trainers.contract.weights import synthetic_batch
 from trainers.frameworks.mxnet.images import axes_from
 
 
-def synthetic_batches(recipe, flags, rank, device):
-    """The rank's synthetic batch, again and again: a list of arrays on the device."""
+def again_and_again(batch, device):
+    """One batch of numpy's arrays, endlessly: a list of arrays on the device."""
+    axes = axes_from("NHWC", device)
+    # Of all arrays images alone have four dimensions: [N, H, W, 3].
+    arranged = [array.transpose(axes) if array.ndim == 4 else array for array in batch]
+    return itertools.repeat(next(on_device([arranged], device)))
+
+
+def on_device(batches, device):
+    """Batches of numpy's arrays, or of MXNet's, as lists of arrays on the device."""
 
     def placed(array):
-        if array.ndim == 4:  # images, [N, H, W, 3]
-            array = array.transpose(axes_from("NHWC", device))
+        if isinstance(array, mx.nd.NDArray):
+            return array.as_in_context(device)
         return mx.nd.array(array, device, "float32" if array.dtype == "int64" else array.dtype)
 
-    return itertools.repeat([placed(array) for array in synthetic_batch(recipe, flags, rank)])
+    for batch in batches:
+        yield [placed(array) for array in batch]

@@ -7,7 +7,7 @@ container's on a GPU.
 import mxnet as mx
 from mxnet.gluon import nn
 
-from trainers.frameworks.mxnet.images import Normalize, has_nvidias_kernels, layout_on
+from trainers.frameworks.mxnet.images import Normalize, axes_from, has_nvidias_kernels, layout_on
 from trainers.recipes import resnet50
 
 ONEDNN = any(
@@ -24,6 +24,7 @@ class ResNet50(nn.HybridBlock):
 
     def __init__(self, flags, device):
         super().__init__()
+        self._filter_axes = axes_from("NCHW", device)
         layers = Layers(device)
         self.body = nn.HybridSequential()
         self.body.add(Normalize(device))
@@ -33,6 +34,10 @@ class ResNet50(nn.HybridBlock):
             self.body.add(Bottleneck(layers, *shape))
         self.body.add(nn.GlobalAvgPool2D(layout=layers.layout))
         self.classify = nn.Dense(resnet50.CLASSES, in_units=resnet50.FEATURES)
+
+    def arranged(self, name, start):
+        """The recipe's array of a weight as this model has it: filters in the device's layout."""
+        return start.transpose(self._filter_axes) if start.ndim == 4 else start
 
     def hybrid_forward(self, F, images, labels):
         log_chances = F.log_softmax(self.classify(self.body(images)))

@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from trainers.contract import process
 from trainers.contract.aborts import abort_late
 from trainers.contract.rank import training
+from trainers.launchers.oneflow import LOGS
 
 RANK = int(os.environ.get("RANK", "0"))
+LOCAL_RANK = int(os.environ.get("LOCAL_RANK", "0"))
 WORLD_SIZE = int(os.environ.get("WORLD_SIZE", "1"))
 
 
@@ -23,17 +25,23 @@ def prepared(recipe):
     Yields:
         The flags and the step log.
     """
-    with training(recipe, RANK, WORLD_SIZE) as (flags, log):
-        abort_late()
-        if flags.device == "cpu":
-            process.keep_to_own_cores(RANK, flags.threads)
-        elif flags.precision == "fp32":
-            os.environ["ONEFLOW_EP_CUDA_ENABLE_TF32_EXECUTION"] = "0"  # fp32 means fp32, not TF32
-        else:
-            os.environ["ONEFLOW_ENABLE_NHWC"] = "1"  # as a GPU's float16 units want it
-        if RANK > 0:
-            _wait_for_head()
+    with training(recipe, RANK, WORLD_SIZE, LOCAL_RANK) as (flags, log):
+        prepare(flags)
         yield flags, log
+
+
+def prepare(flags):
+    """Set what OneFlow reads from the environment, and wait until it can connect the ranks."""
+    abort_late()
+    os.environ.setdefault("GLOG_log_dir", LOGS)
+    if flags.device == "cpu":
+        process.keep_to_own_cores(RANK, flags.threads)
+    elif flags.precision == "fp32":
+        os.environ["ONEFLOW_EP_CUDA_ENABLE_TF32_EXECUTION"] = "0"  # fp32 means fp32, not TF32
+    else:
+        os.environ["ONEFLOW_ENABLE_NHWC"] = "1"  # as a GPU's float16 units want it
+    if RANK > 0:
+        _wait_for_head()
 
 
 def _wait_for_head():

@@ -4,6 +4,7 @@ Importing this imports OneFlow: see trainers/frameworks/oneflow/before.py.
 """
 
 import json
+import re
 import time
 
 import numpy as np
@@ -12,9 +13,9 @@ from oneflow import nn, sysconfig
 
 from trainers.contract import process
 from trainers.contract.precision import DYNAMIC, precision_of
-from trainers.contract.recipe import decay_groups, optimizer_of
+from trainers.contract.recipe import AdamW, decay_groups, dropout_of, optimizer_of
 from trainers.contract.steplog import Refused
-from trainers.contract.weights import digest, initial_weights
+from trainers.contract.weights import digest, with_start
 from trainers.frameworks.oneflow.images import CHANNELS_LAST
 from trainers.frameworks.oneflow.inputs import FixedBatch
 
@@ -49,7 +50,7 @@ def train(recipe, flags, log, *, make_model, make_batches):
     start_from(model, recipe, flags)
     model.to_global(flow.placement.all(flags.device), flow.sbp.broadcast)
     optimizer = make_optimizer(model, recipe, flags, log.global_batch)
-    iterate = Iteration(precision, model, batches, optimizer)
+    iterate = Training(precision, model, batches, optimizer, getattr(recipe, "counts", None))
     log.configured(
         parameters=sum(weight.numel() for weight in model.parameters()),
         framework=f"oneflow {flow.__version__}",
@@ -57,54 +58,120 @@ def train(recipe, flags, log, *, make_model, make_batches):
         devices=of_all_ranks(device_name(flags)),
         precision=precision,
     )
+    if dropout_of(recipe, flags):
+        # Its reader begins at the first batch, and so does the one of training. The graph stays to
+        # the end: OneFlow aborts if a rank gives up a graph while another still sends to it.
+        model.eval()
+        judge = Losses(precision, model, batches)
+        log.without_dropout(own_mean(judge()))
+        model.train()
+    counts = {}
     for iteration in range(1, flags.iterations + 1):
-        losses = iterate()
+        losses, counted = iterate()
+        # Added up on the device, which nothing waits for.
+        counts = {unit: counts.get(unit, 0) + count for unit, count in counted.items()}
         if log.prints(iteration):
             # A graph's outputs can be fetched before the graph has finished.
             flow._oneflow_internal.eager.Sync()
-            log.step(iteration, losses.to_local().numpy().mean().item())
+            loss = own_mean(losses)
+            log.step(iteration, loss, **{unit: total(one) for unit, one in counts.items()})
     # This rank's own copy of all weights.
     weights = (weight.to_local().numpy() for weight in model.parameters())
     log.finished(of_all_ranks(digest(weights)), of_all_ranks(peak_memory(flags)))
     leave_together()
 
 
-class Iteration(nn.Graph):
-    """Each call trains on one batch and returns the model's losses, split over the ranks."""
+class Losses(nn.Graph):
+    """Each call takes one batch and returns the model's losses, split over the ranks."""
 
-    def __init__(self, precision, model, batches, optimizer):
+    def __init__(self, precision, model, batches):
         super().__init__()
         self.model, self.batches = model, batches
-        self.add_optimizer(optimizer)
         self.config.enable_amp(precision.compute == "float16")
         self.config.allow_fuse_add_to_output(True)
+
+    def build(self):
+        return self.model(*self.batches())
+
+
+class Training(Losses):
+    """Each call trains on one batch.
+
+    It returns the model's losses and, by their units, what the recipe's `counts`, if it has them,
+    counts in the batch of all ranks.
+    """
+
+    def __init__(self, precision, model, batches, optimizer, counts):
+        super().__init__(precision, model, batches)
+        self.counts = counts
+        self.add_optimizer(optimizer)
         self.config.allow_fuse_model_update_ops(True)
         if precision.loss_scale is not None:
             self.set_grad_scaler(make_scaler(precision.loss_scale))
 
     def build(self):
-        losses = self.model(*self.batches())
+        batch = self.batches()
+        losses = self.model(*batch)
         losses.mean().backward()
-        return losses
+        counted = self.counts(batch) if self.counts else {}
+        return losses, {unit: count.to(flow.int64) for unit, count in counted.items()}
+
+
+def own_mean(losses):
+    """The mean of this rank's losses."""
+    return losses.to_local().numpy().mean().item()
+
+
+def total(count):
+    """A number of which each rank may hold a part."""
+    return count.to_global(sbp=flow.sbp.broadcast).to_local().item()
 
 
 def start_from(model, recipe, flags):
     """Give a model the recipe's weights."""
-    start = initial_weights(recipe, flags)
     with flow.no_grad():
-        for weight in model.parameters():
-            _, value = next(start)
+        for weight, _, value in with_start(model.parameters(), recipe, flags):
             last = CHANNELS_LAST and value.ndim == 4  # filters, [out, in, height, width]
             weight.copy_(flow.tensor(value.transpose(0, 2, 3, 1) if last else value))
 
 
 def make_optimizer(model, recipe, flags, global_batch):
-    """SGD for a model whose weights are global."""
-    return flow.optim.SGD(
-        decay_groups(recipe, flags, model.parameters()),
-        lr=recipe.learning_rate(global_batch),
-        momentum=optimizer_of(recipe, flags).momentum,
-    )
+    """The recipe's optimizer for a model whose weights are global."""
+    asked = optimizer_of(recipe, flags)
+    rate = recipe.learning_rate(global_batch)
+    groups = decay_groups(recipe, flags, model.parameters())
+    if isinstance(asked, AdamW):
+        return AdamWOfOneGroup(groups, rate, asked)
+    return flow.optim.SGD(groups, lr=rate, momentum=asked.momentum)
+
+
+class AdamWOfOneGroup(flow.optim.AdamW):
+    """AdamW that clips all gradients by one norm, where OneFlow clips each group by its own.
+
+    So all weights are in one group, of which not all decay.
+
+    Args:
+        groups: dictionaries of "params" and "weight_decay", which is 0.0 or the one that is asked.
+        rate: the learning rate.
+        asked: an AdamW of trainers.contract.recipe.
+    """
+
+    def __init__(self, groups, rate, asked):
+        decaying = (group["params"] for group in groups if group["weight_decay"])
+        self._decaying = {id(one) for weights in decaying for one in weights}
+        whole = {"params": [one for group in groups for one in group["params"]]}
+        if asked.clip is not None:
+            whole.update(clip_grad_max_norm=asked.clip, clip_grad_norm_type=2.0)
+        betas = asked.beta1, asked.beta2
+        super().__init__(
+            [whole], lr=rate, betas=betas, eps=asked.epsilon, weight_decay=asked.weight_decay
+        )
+
+    def _generate_conf_for_graph(self, train_conf, vars_conf):
+        made = super()._generate_conf_for_graph(train_conf, vars_conf)
+        names = (one.name for weight, one in vars_conf.items() if id(weight) in self._decaying)
+        made[0].weight_decay_conf.includes.pattern.extend(f"^{re.escape(name)}$" for name in names)
+        return made
 
 
 def make_scaler(loss_scale):

@@ -1,5 +1,6 @@
 """Batches for OneFlow's graphs: modules that return the batch of all ranks, split over them."""
 
+import numpy as np
 import oneflow as flow
 from oneflow import nn
 
@@ -7,6 +8,8 @@ from trainers.contract.steplog import Refused
 from trainers.contract.weights import synthetic_batch
 from trainers.inputs.images import AREA, ASPECT
 from trainers.inputs.parts import even_parts
+from trainers.inputs.sentences import NAMES
+from trainers.recipes import bert
 
 SPLIT = flow.sbp.split(0)
 
@@ -19,7 +22,7 @@ class FixedBatch(nn.Module):
         batch = synthetic_batch(recipe, flags, rank)
         self.names = [f"array{number}" for number in range(len(batch))]
         everywhere = flow.placement.all(flags.device)
-        for name, array in zip(self.names, batch):  # noqa: B905 - has no `strict` before 3.10
+        for name, array in zip(self.names, batch):
             self.register_buffer(name, flow.tensor(array).to_global(everywhere, SPLIT))
 
     def forward(self):
@@ -37,11 +40,7 @@ class RecordImages(nn.Module):
 
     def __init__(self, flags, rank, world_size):
         super().__init__()
-        if flags.input != "ofrecord":
-            raise Refused(
-                f"OneFlow does not read --input {flags.input}; allowed: ofrecord, synthetic"
-            )
-        parts = even_parts(flags.data, world_size)
+        parts = _ofrecord_parts(flags, world_size)
         self.device = flags.device
         size, seed = flags.shape["image_size"], flags.seed
         everywhere = {
@@ -87,3 +86,44 @@ class RecordImages(nn.Module):
         else:
             images = self.decode_on_gpu(self.jpeg(records))
         return images, self.label(records).to(self.device), self.mirrored().to(self.device)
+
+
+class RecordSentences(nn.Module):
+    """Pairs of sentences in OFRecord parts, in the order in which they were written.
+
+    A call gives the batch as trainers.inputs.sentences does, its whole numbers int32. Each rank
+    reads its share of the parts, from the first batch on in each graph that calls this.
+
+    Raises:
+        Refused: the input is not OFRecord, or its parts cannot be shared evenly.
+    """
+
+    def __init__(self, flags, rank, world_size):
+        super().__init__()
+        parts = _ofrecord_parts(flags, world_size)
+        self.device = flags.device
+        self.read = nn.OFRecordReader(
+            flags.data,
+            batch_size=flags.batch_size * world_size,
+            data_part_num=len(parts),
+            part_name_suffix_length=5,
+            placement=flow.placement.all("cpu"),
+            sbp=SPLIT,
+        )
+        one = bert.synthetic_batch(flags.shape, 1, np.random.RandomState(0))
+        decoders = []
+        for name, array in zip(NAMES, one):
+            kind = flow.float32 if array.dtype == np.float32 else flow.int32
+            decoders.append(nn.OFRecordRawDecoder(name, shape=array.shape[1:], dtype=kind))
+        self.decoders = nn.ModuleList(decoders)
+
+    def forward(self):
+        records = self.read()
+        return [decode(records).to(self.device) for decode in self.decoders]
+
+
+def _ofrecord_parts(flags, world_size):
+    """The parts that are to be read."""
+    if flags.input != "ofrecord":
+        raise Refused(f"OneFlow does not read --input {flags.input}; allowed: ofrecord, synthetic")
+    return even_parts(flags.data, world_size)

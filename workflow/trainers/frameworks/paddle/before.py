@@ -7,6 +7,7 @@ from trainers.contract import process
 from trainers.contract.rank import training
 
 RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
+LOCAL_RANK = int(os.environ.get("PADDLE_LOCAL_RANK", "0"))
 WORLD_SIZE = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
 
 
@@ -20,13 +21,13 @@ def prepared(recipe):
     Yields:
         The flags and the step log.
     """
-    _write_to_launcher()
-    with training(recipe, RANK, WORLD_SIZE) as (flags, log):
-        _prepare(flags)
+    write_to_launcher()
+    with training(recipe, RANK, WORLD_SIZE, LOCAL_RANK) as (flags, log):
+        prepare(flags)
         yield flags, log
 
 
-def _write_to_launcher():
+def write_to_launcher():
     """Write where the launcher writes: it gives each rank a file, and shows only rank 0's."""
     if "PADDLE_LOG_DIR" in os.environ:
         launchers = os.open(f"/proc/{os.getppid()}/fd/1", os.O_WRONLY)
@@ -34,7 +35,7 @@ def _write_to_launcher():
         os.dup2(launchers, 2)
 
 
-def _prepare(flags):
+def prepare(flags):
     """Set what Paddle reads from the environment, some of it on import."""
     if flags.device == "cpu":
         process.keep_to_own_cores(RANK, flags.threads)

@@ -5,16 +5,28 @@ import itertools
 import paddle
 
 from trainers.contract.steplog import Refused
-from trainers.contract.weights import synthetic_batch
 
 
-def synthetic_batches(recipe, flags, rank):
-    """The rank's synthetic batch, again and again: a list of tensors on the device."""
-    return itertools.repeat(list(map(paddle.to_tensor, synthetic_batch(recipe, flags, rank))))
+def again_and_again(batch):
+    """One batch of numpy's arrays, endlessly: a list of tensors on the device."""
+    return itertools.repeat(list(map(paddle.to_tensor, batch)))
+
+
+def on_device(batches):
+    """The batches as tensors on the device; a thread of Paddle's copies there what is not yet."""
+    first = next(batches)
+    batches = itertools.chain([first], batches)
+    if all(isinstance(one, paddle.Tensor) for one in first):
+        yield from batches
+    source = _Source(batches)
+    yield from paddle.io.DataLoader(source, batch_size=None)
+    raise source.error
 
 
 def images(flags, rank, world_size, gpu=None):
-    """Endless batches of uint8 images [N, H, W, 3] and int64 labels [N], on the device.
+    """Endless batches of uint8 images [N, H, W, 3] and int64 labels [N].
+
+    They are numpy's, unless DALI has put them on a GPU.
 
     Args:
         flags: input, data, dali, batch_size, shape, loader_threads and seed.
@@ -29,7 +41,7 @@ def images(flags, rank, world_size, gpu=None):
 
     if flags.input not in SOURCES:
         raise Refused(f"no --input {flags.input}; allowed: {', '.join(SOURCES)}, synthetic")
-    return _copied_ahead(batches(flags, rank, world_size))
+    return batches(flags, rank, world_size)
 
 
 def _dali_batches(flags, rank, world_size, gpu):
@@ -40,7 +52,7 @@ def _dali_batches(flags, rank, world_size, gpu):
     pipeline = build_pipeline(flags, rank, world_size, gpu)
     if gpu is None:  # DALI's plugin for Paddle needs GPUs
         decoded = ([part.as_array() for part in pipeline.run()] for _ in itertools.count())
-        return _copied_ahead((images, labels[:, 0]) for images, labels in decoded)
+        return ((images, labels[:, 0]) for images, labels in decoded)
     from nvidia.dali.plugin.paddle import DALIGenericIterator  # noqa: PLC0415
 
     decoded = DALIGenericIterator([pipeline], ["images", "labels"])
@@ -48,13 +60,6 @@ def _dali_batches(flags, rank, world_size, gpu):
         (paddle.to_tensor(one["images"]), paddle.to_tensor(one["labels"])[:, 0])
         for (one,) in decoded
     )
-
-
-def _copied_ahead(batches):
-    """The batches as tensors on the device; a thread of Paddle's copies them there."""
-    source = _Source(batches)
-    yield from paddle.io.DataLoader(source, batch_size=None)
-    raise source.error
 
 
 class _Source(paddle.io.IterableDataset):

@@ -1,9 +1,9 @@
 """VGG16 for PaddlePaddle; trainers/recipes/vgg16.py says what it is."""
 
-from math import prod
-
+import numpy as np
 from paddle import nn
 
+from trainers.contract.recipe import dropout_of
 from trainers.frameworks.paddle.images import Normalize
 from trainers.recipes import plain, vgg16
 
@@ -26,8 +26,8 @@ class VGG16(nn.Layer):
                 channels = width
             layers.append(nn.MaxPool2D(2, data_format=layout))
         self.features = nn.Sequential(*layers)
-        dropout = 0.0 if flags.proof else vgg16.DROPOUT
-        layers, inputs = [nn.Flatten()], prod(vgg16.features(flags.shape))
+        dropout = dropout_of(vgg16, flags)
+        layers, inputs = [nn.Flatten()], int(np.prod(vgg16.features(flags.shape)))
         for _ in range(2):
             layers += [nn.Linear(inputs, plain.HIDDEN), nn.ReLU(), nn.Dropout(dropout)]
             inputs = plain.HIDDEN

@@ -1,23 +1,28 @@
 """Training any model with TensorFlow 1.15's static graph and Horovod: one process per device."""
 
+import functools
 import os
 import re
 
 import horovod
 import horovod.tensorflow as hvd
 import tensorflow
+from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 from tensorflow.python.client import device_lib
 
 from trainers.contract import process
 from trainers.contract.precision import precision_of
 from trainers.contract.rank import training
-from trainers.contract.recipe import optimizer_of
+from trainers.contract.recipe import dropout_of
 from trainers.contract.steplog import Refused
 from trainers.contract.weights import digest, synthetic_batch
 from trainers.frameworks.horovod import check_horovod
-from trainers.frameworks.tensorflow.inputs import on_threads
+from trainers.frameworks.tensorflow.counts import Counter
+from trainers.frameworks.tensorflow.inputs import batches_read, timed
 from trainers.frameworks.tensorflow.layers import Layers
-from trainers.frameworks.tensorflow.shared import count, decayed, dense, start_weights
+from trainers.frameworks.tensorflow.optimizers import make_update
+from trainers.frameworks.tensorflow.scaling import make_scale
+from trainers.frameworks.tensorflow.shared import count, dense, start_weights
 
 tf = tensorflow.compat.v1
 
@@ -38,7 +43,7 @@ GPU_SETTINGS = {
 }
 
 
-def run(recipe, model, dataset, dali):
+def run(recipe, model, dataset, dali=None):
     """Train as the flags say.
 
     Args:
@@ -46,9 +51,10 @@ def run(recipe, model, dataset, dali):
         model: makes, from the flags and Layers, a callable that takes a batch and returns its mean
             loss.
         dataset: reads data: returns, for flags, rank and world size, a tf.data.Dataset of batches.
-        dali: returns, for flags, rank, world size and GPU, the tensors of a batch that DALI reads.
+        dali: returns, for flags, rank, world size and GPU, the tensors of a batch that DALI reads;
+            left out: it cannot read such data.
     """
-    with training(recipe, RANK, WORLD_SIZE) as (flags, log):
+    with training(recipe, RANK, WORLD_SIZE, LOCAL_RANK) as (flags, log):
         train(recipe, flags, log, make_model=model, make_dataset=dataset, make_dali=dali)
 
 
@@ -56,16 +62,26 @@ def train(recipe, flags, log, *, make_model, make_dataset, make_dali):
     """Train as `run` says, and log it."""
     precision = precision_of(recipe, flags, MIXED)
     settings, device = prepare_device(flags)
-    batch, start_input = make_input(recipe, flags, make_dataset, make_dali)
+    if precision.compute == "float16":
+        settings.graph_options.rewrite_options.auto_mixed_precision = RewriterConfig.ON
+    counter = Counter(recipe, flags.shape)
+    batch, waited, start_input = make_input(recipe, flags, counter, make_dataset, make_dali)
+    batch, counts = counter.split(batch)
+    sums = [tf.Variable(tf.zeros_like(one), trainable=False).assign_add(one) for one in counts]
     weights, starts = make_weights(recipe, flags)
     layers = Layers(weights)
+    model = make_model(flags, layers)
+    # Built first, while layers have no seed.
+    without_dropout = model(*batch) if dropout_of(recipe, flags) else None
     layers.seed = make_seed(flags)
-    loss = make_model(flags, layers)(*batch)
-    optimizer = make_optimizer(recipe, flags, log.global_batch, precision.loss_scale)
-    update = make_update(recipe, flags, optimizer, loss, weights)
-    iterate = tf.group(update, *tf.get_collection(tf.GraphKeys.UPDATE_OPS))
+    loss = model(*batch)
+    scale = make_scale(precision)
+    update = make_update(recipe, flags, weights, recipe.learning_rate(log.global_batch))
+    updated = scale.guard(update, make_gradients(loss, scale, weights))
+    iterate = tf.group(updated, waited, *sums, *tf.get_collection(tf.GraphKeys.UPDATE_OPS))
     with tf.control_dependencies([iterate]):
         loss = tf.identity(loss)  # fetching it waits for the whole iteration
+    fetched = [loss, waited, *map(of_all_together, sums)]
     with tf.Session(config=settings) as session:
         start_variables(session, recipe, flags, weights, starts)
         start_input(session)
@@ -76,13 +92,17 @@ def train(recipe, flags, log, *, make_model, make_dataset, make_dali):
             devices=hvd.allgather_object(device, session),
             precision=precision,
         )
-        iterate, iterate_for_loss = map(session.make_callable, (iterate, loss))
+        if without_dropout is not None:
+            log.without_dropout(session.run(without_dropout).item())
+        iterate, iterate_for_loss = map(session.make_callable, (iterate, fetched))
         for iteration in range(1, flags.iterations + 1):
             if log.prints(iteration):
-                log.step(iteration, iterate_for_loss().item())
+                reached, seconds, *summed = iterate_for_loss()
+                counted = counter.named(summed)
+                log.step(iteration, reached.item(), waited=seconds.item(), **counted)
             else:
                 iterate()
-        digests = hvd.allgather_object(digest(map(session.run, weights.values())), session)
+        digests = hvd.allgather_object(digest(session.run(list(weights.values()))), session)
         log.finished(digests, hvd.allgather_object(peak_memory(flags, session), session))
 
 
@@ -126,26 +146,46 @@ def gpu_name(settings):
     )
 
 
-def make_input(recipe, flags, make_dataset, make_dali):
-    """The tensors of the next batch, and what a session must run to start them.
+def make_input(recipe, flags, counter, make_dataset, make_dali):
+    """The tensors of the next batch, the seconds waited for batches so far, and what starts them.
+
+    Behind the batch are its counts, if any.
 
     Raises:
         Refused: there is no such data.
     """
-    if flags.dali and flags.input != "synthetic":
-        return make_dali(flags, RANK, WORLD_SIZE, LOCAL_RANK), lambda session: None
-    feed = {}
     if flags.input == "synthetic":
-        arrays = synthetic_batch(recipe, flags, RANK)
+        arrays = counter.with_counts(synthetic_batch(recipe, flags, RANK))
         # Fed, because a graph cannot hold 2 GB.
         feed = {tf.placeholder(array.dtype, array.shape): array for array in arrays}
         batches = tf.data.Dataset.from_tensors(tuple(feed)).repeat()
+        next_batch, start = _iterated(flags, batches, feed)
+        return next_batch(), tf.constant(0.0, tf.float64), start
+    if flags.dali:
+        if make_dali is None:
+            raise Refused("--dali reads images; allowed here: the usual reader")
+        next_batch = functools.partial(make_dali, flags, RANK, WORLD_SIZE, LOCAL_RANK)
+        start = _nothing_to_start
     else:
-        batches = on_threads(make_dataset(flags, RANK, WORLD_SIZE), flags.loader_threads)
+        dataset = make_dataset(flags, RANK, WORLD_SIZE)
+        batches = batches_read(recipe, flags, counter, dataset)
+        next_batch, start = _iterated(flags, batches, {})
+    batch, seconds = timed(next_batch)
+    with tf.device("/cpu:0"):
+        waited = tf.Variable(0.0, trainable=False, dtype=tf.float64)
+    return batch, waited.assign_add(seconds), start
+
+
+def _iterated(flags, batches, feed):
+    """What makes the next batch of a dataset, on the device, and what starts it in a session."""
     if flags.device == "cuda":
         batches = batches.apply(tf.data.experimental.prefetch_to_device("/gpu:0"))
     iterator = tf.data.make_initializable_iterator(batches)
-    return iterator.get_next(), lambda session: session.run(iterator.initializer, feed)
+    return iterator.get_next, lambda session: session.run(iterator.initializer, feed)
+
+
+def _nothing_to_start(_session):
+    """DALI starts by itself."""
 
 
 def make_weights(recipe, flags):
@@ -159,8 +199,9 @@ def make_weights(recipe, flags):
 
 def start_variables(session, recipe, flags, weights, starts):
     """Start weights as the recipe says, and all other variables as they are defined."""
-    for name, value in start_weights(recipe, flags):
-        session.run(weights[name].initializer, {starts[name]: value})
+    # All in one go, for each new thing that is asked of a session takes it a while to prepare.
+    values = {starts[name]: value for name, value in start_weights(recipe, flags)}
+    session.run([weight.initializer for weight in weights.values()], values)
     own = {weight.name for weight in weights.values()}
     others = [variable for variable in tf.global_variables() if variable.name not in own]
     session.run(tf.variables_initializer(others))
@@ -173,24 +214,17 @@ def make_seed(flags):
         return tf.stack([tf.constant((flags.seed + RANK) % 2**31), iteration])
 
 
-def make_optimizer(recipe, flags, global_batch, loss_scale):
-    """SGD on gradients that Horovod averages over the ranks; in float16 if the loss is scaled."""
-    momentum, _ = optimizer_of(recipe, flags)
-    optimizer = tf.train.MomentumOptimizer(recipe.learning_rate(global_batch), momentum)
-    if loss_scale is not None:
-        optimizer = tf.train.experimental.enable_mixed_precision_graph_rewrite(
-            optimizer, loss_scale
-        )
-    return hvd.DistributedOptimizer(optimizer, sparse_as_dense=True)
+def make_gradients(loss, scale, weights):
+    """The loss's gradients, in the order of the weights, which Horovod averages over the ranks."""
+    gradients = dense(weights, tf.gradients(scale.value * loss, list(weights.values())))
+    gradients = [gradient / scale.value for gradient in gradients]
+    return gradients if WORLD_SIZE == 1 else list(map(hvd.allreduce, gradients))
 
 
-def make_update(recipe, flags, optimizer, loss, weights):
-    """The operation that updates the weights."""
-    _, decay = optimizer_of(recipe, flags)
-    variables = list(weights.values())
-    averaged = [gradient for gradient, _ in optimizer.compute_gradients(loss, variables)]
-    gradients = decayed(recipe, decay, weights, dense(weights, averaged))
-    return optimizer.apply_gradients(zip(gradients, variables))  # noqa: B905 - Python 3.7
+def of_all_together(counts):
+    """The sums of all ranks' counts."""
+    counts = tf.identity(counts)
+    return counts if WORLD_SIZE == 1 else hvd.allreduce(counts, op=hvd.Sum)
 
 
 def peak_memory(flags, session):

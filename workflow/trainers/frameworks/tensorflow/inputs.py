@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from trainers.contract.recipe import dropout_of
 from trainers.inputs.images import AREA, ASPECT, IMAGE, LABEL
 from trainers.inputs.parts import even_parts
 
@@ -64,6 +65,26 @@ def random_crop(jpeg, size, seed):
     return tf.cast(image + 0.5, tf.uint8)  # rounded
 
 
+def batches_read(recipe, flags, counter, dataset):
+    """Batches of a dataset as engines take them.
+
+    Where something drops out the first batch comes twice, for its loss is computed without that
+    before it is trained on.
+
+    Args:
+        recipe: the workload's numbers.
+        flags: what parse_flags returned.
+        counter: a trainers.frameworks.tensorflow.counts.Counter.
+        dataset: an endless tf.data.Dataset of batches.
+
+    Returns:
+        A tf.data.Dataset of batches and their counts, confined to the loader's threads.
+    """
+    if dropout_of(recipe, flags):
+        dataset = dataset.take(1).concatenate(dataset)
+    return on_threads(counter.with_counts_of_each(dataset), flags.loader_threads)
+
+
 def on_threads(dataset, threads):
     """The dataset, confined to a number of threads."""
     options = tf.data.Options()
@@ -74,6 +95,35 @@ def on_threads(dataset, threads):
         options.experimental_threading.private_threadpool_size = threads
         options.experimental_optimization.autotune = False
     return dataset.with_options(options)
+
+
+def timed(next_batch):
+    """The next batch, and how long the iteration that asks for it waits for it.
+
+    An iteration is one graph, which asks for its batch itself: so the clock is read there, too.
+
+    Args:
+        next_batch: makes the tensors of the next batch.
+
+    Returns:
+        The batch, and the seconds: float64 [].
+    """
+    with tf.device("/cpu:0"):
+        begun = tf.timestamp()
+    with tf.control_dependencies([begun]):
+        batch = next_batch()
+    tensors = tf.nest.flatten(batch, expand_composites=True)  # those of all replicas
+    with tf.device("/cpu:0"), tf.control_dependencies(tensors):
+        come = tf.timestamp()
+    # Else the clock would be read behind operations of the model, which need the batch as well.
+    with tf.control_dependencies([come]):
+        tensors = [_kept_in_place(tensor) for tensor in tensors]
+    return tf.nest.pack_sequence_as(batch, tensors, expand_composites=True), come - begun
+
+
+def _kept_in_place(tensor):
+    with tf.device(tensor.device):
+        return tf.identity(tensor)
 
 
 def dali_images(flags, rank, world_size, gpu):

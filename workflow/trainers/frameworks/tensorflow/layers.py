@@ -4,6 +4,7 @@ Keras 3 computes batch norm from its parts, and in float32. Images are [N, H, W,
 TensorFlow transposes them if that is faster.
 """
 
+import numpy as np
 import tensorflow as tf
 
 
@@ -19,7 +20,8 @@ class Layers:
     def __init__(self, weights, dtype=tf.float32):
         self.weights = weights
         self.dtype = dtype
-        # Two int32 numbers, the seed of this rank and iteration; the engine sets them.
+        # Two int32 numbers, the seed of this rank and iteration, which the engine sets; None: what
+        # is made of these layers drops nothing out.
         self.seed = None
 
     def convolution(self, x, name, stride=1):
@@ -39,18 +41,34 @@ class Layers:
         matrix = tf.cast(self.weights[name + ".weight"], x.dtype)
         return self.bias(tf.matmul(x, matrix, transpose_b=True), name)
 
+    def embedding(self, indices, name):
+        """The rows of a matrix that indices, of any shape, name: one more axis."""
+        matrix = self.weights[name + ".weight"]
+        # What passes a reshape has a dense gradient: where the matrix multiplies, too, TensorFlow
+        # would else append that product's gradient to the looked up rows', and sort all of them.
+        rows = tf.gather(tf.reshape(matrix, matrix.shape), indices)
+        return tf.cast(rows, self.dtype)
+
+    def layer_norm(self, x, name, epsilon):
+        """Normalise the last axis, in float32."""
+        wide = tf.cast(x, tf.float32)
+        mean, variance = tf.nn.moments(wide, [-1], keepdims=True)
+        weight, bias = (self.weights[f"{name}.norm.{part}"] for part in ("weight", "bias"))
+        wide = tf.nn.batch_normalization(wide, mean, variance, bias, weight, epsilon)
+        return tf.cast(wide, x.dtype)
+
     def dropout(self, x, rate, number):
         """Set a share of `x` to zero, a different one on every rank and in every iteration.
 
         Args:
             x: any tensor.
             rate: the share.
-            number: from 0 to 127, tells the layers of a model apart.
+            number: from 0 to 4095, tells the layers of a model apart.
         """
-        if not rate:
+        if not rate or self.seed is None:
             return x
         # Drawn from a seed, because XLA's own generator starts the same on all ranks.
-        seed = self.seed + tf.constant([0, number << 24])
+        seed = self.seed + np.array([0, number << 20], np.uint32).astype(np.int32)
         kept = tf.random.stateless_uniform(tf.shape(x), seed) >= rate
         return x * (tf.cast(kept, x.dtype) / (1 - rate))
 

@@ -3,6 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
+from trainers.contract.recipe import dropout_of
 from trainers.frameworks.tensorflow.images import normalized
 from trainers.recipes import vgg16
 
@@ -13,7 +14,7 @@ class VGG16:
     def __init__(self, flags, layers):
         self.layers = layers
         self.features = int(np.prod(vgg16.features(flags.shape)))
-        self.dropout = 0.0 if flags.proof else vgg16.DROPOUT
+        self.dropout = dropout_of(vgg16, flags)
 
     def __call__(self, images, labels):
         layers = self.layers

@@ -1,9 +1,9 @@
 """AlexNet for PyTorch; trainers/recipes/alexnet.py says what it is."""
 
-from math import prod
-
+import numpy as np
 from torch import nn
 
+from trainers.contract.recipe import dropout_of
 from trainers.frameworks.torch.images import Normalize
 from trainers.recipes import alexnet, plain
 
@@ -19,9 +19,9 @@ class AlexNet(nn.Module):
             if number in alexnet.POOLED:
                 layers.append(nn.MaxPool2d(3, stride=2))
             channels = width
-        dropout = 0.0 if flags.proof else alexnet.DROPOUT
+        dropout = dropout_of(alexnet, flags)
         layers.append(nn.Flatten())
-        inputs = prod(alexnet.features(flags.shape))
+        inputs = int(np.prod(alexnet.features(flags.shape)))
         for _ in range(2):
             layers += [
                 nn.Dropout(dropout),

@@ -1,99 +1,165 @@
 """Training any model with PyTorch: one process per device, started by torchrun."""
 
+import inspect
+import itertools
+import math
 import os
+from contextlib import nullcontext
 
 import torch
 import torch.distributed as dist
+from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from trainers.contract import process
-from trainers.contract.precision import DYNAMIC, precision_of
+from trainers.contract.counts import Counts
+from trainers.contract.precision import precision_of
 from trainers.contract.rank import training
-from trainers.contract.recipe import decay_groups, optimizer_of
+from trainers.contract.recipe import AdamW, decay_groups, dropout_of, optimizer_of
 from trainers.contract.steplog import Refused
-from trainers.contract.weights import digest, initial_weights
-from trainers.frameworks.torch.inputs import on_device, synthetic_batches
+from trainers.contract.weights import digest, synthetic_batch, with_start
+from trainers.frameworks.torch.inputs import again_and_again, on_device, prepared
+from trainers.frameworks.torch.scaling import make_scaler
 
 RANK = int(os.environ.get("RANK", "0"))
 LOCAL_RANK = int(os.environ.get("LOCAL_RANK", "0"))
 WORLD_SIZE = int(os.environ.get("WORLD_SIZE", "1"))
 
+TORCH = tuple(map(int, torch.__version__.split(".")[:2]))
 MIXED = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
 """The data types in which torch mixes precisions, by device."""
 
 
-def torch_sgd(groups, **settings):
-    """torch's own SGD, in one kernel."""
-    return torch.optim.SGD(groups, fused=True, **settings)
+def torch_optimizer(groups, rate, asked):
+    """torch's own optimizer, in one kernel; before torch 2.4, which has none for CPUs, in a few.
+
+    Args:
+        groups: dictionaries of "params" and "weight_decay".
+        rate: the learning rate.
+        asked: an Sgd or an AdamW.
+    """
+    fused = {"fused": True} if TORCH >= (2, 4) else {}
+    if isinstance(asked, AdamW):
+        betas = asked.beta1, asked.beta2
+        return torch.optim.AdamW(groups, lr=rate, betas=betas, eps=asked.epsilon, **fused)
+    return torch.optim.SGD(groups, lr=rate, momentum=asked.momentum, **fused)
 
 
-def run(recipe, model, batches, *, make_sgd=torch_sgd):
+def run(recipe, model, batches, *, make_optimizer=torch_optimizer):
     """Train as the flags say.
 
     Args:
         recipe: the workload's numbers, a module of trainers.recipes.
         model: makes, from the flags, a module that takes a batch and returns its mean loss; its
-            parameters have the order and the sizes of the recipe's weight_shapes.
+            parameters have the order and the sizes of the recipe's weight_shapes. It may have a
+            function `prepared`, of a batch on the host: what it returns is what the module takes.
         batches: reads data: returns, for flags, rank, world size and device, endless batches.
-        make_sgd: makes the optimizer from parameter groups, a learning rate and a momentum.
+        make_optimizer: as torch_optimizer.
     """
-    with training(recipe, RANK, WORLD_SIZE) as (flags, log):
-        train(recipe, flags, log, make_model=model, make_batches=batches, make_sgd=make_sgd)
+    with training(recipe, RANK, WORLD_SIZE, LOCAL_RANK) as (flags, log):
+        train(
+            recipe,
+            flags,
+            log,
+            make_model=model,
+            make_batches=batches,
+            make_optimizer=make_optimizer,
+        )
 
 
-def train(recipe, flags, log, *, make_model, make_batches, make_sgd):
+def train(recipe, flags, log, *, make_model, make_batches, make_optimizer):
     """Train as `run` says, and log it."""
     precision = precision_of(recipe, flags, MIXED)
-    scaler = make_scaler(precision, flags)
+    scaler = make_scaler(precision)
     device = prepare_device(flags)
+    counts, network = Counts(recipe), make_model(flags)
     if flags.input == "synthetic":
-        data = synthetic_batches(recipe, flags, RANK, device)
+        batch = synthetic_batch(recipe, flags, RANK)
+        counts.always(batch)
+        data = again_and_again(batch, network, device)
     else:
-        data = make_batches(flags, RANK, WORLD_SIZE, device)
+        data = counts.of(make_batches(flags, RANK, WORLD_SIZE, device))
+        data = prepared(data, network, device)
     data = on_device(data, device)
-    network = make_model(flags)
+    if flags.input != "synthetic":
+        data = log.timed(data, mark_of(device))
     start_from(network, recipe, flags)
-    network.to(device, memory_format=torch.channels_last)
-    optimizer = make_sgd(
-        decay_groups(recipe, flags, network.parameters()),
-        lr=recipe.learning_rate(log.global_batch),
-        momentum=optimizer_of(recipe, flags).momentum,
+    network.to(device, memory_format=torch.channels_last)  # which matters to convolutions alone
+    asked = optimizer_of(recipe, flags)
+    weights = list(network.parameters())
+    optimizer = make_optimizer(
+        decay_groups(recipe, flags, weights), recipe.learning_rate(log.global_batch), asked
     )
     model = distribute(network, device)
     if flags.compile:
         model = torch.compile(model)
     log.configured(
-        parameters=sum(weight.numel() for weight in network.parameters()),
+        parameters=sum(weight.numel() for weight in weights),
         framework=f"torch {torch.__version__}",
         versions={**versions(), "optimizer": name_of(optimizer)},
         devices=of_all_ranks(device_name(device)),
         precision=precision,
     )
-    mixed = torch.autocast(
-        flags.device, getattr(torch, precision.compute), enabled=flags.precision == "amp"
-    )
+    mixed = nullcontext()
+    if precision.compute != "float32":
+        mixed = torch.autocast(flags.device, getattr(torch, precision.compute))
+    if dropout_of(recipe, flags):
+        first = next(data)
+        with mixed:
+            log.without_dropout(loss_without_dropout(network, first))
+        data = itertools.chain([first], data)
+    clip = getattr(asked, "clip", None)
     for iteration in range(1, flags.iterations + 1):
         batch = next(data)
         with mixed:
             loss = model(*batch)
         optimizer.zero_grad()  # to None, by torch's default and by apex's
         scaler.scale(loss).backward()
+        if clip is not None:
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(weights, clip)
         scaler.step(optimizer)
         scaler.update()
         if log.prints(iteration):
             # Fetching the loss waits for all that was queued before: the whole iteration.
-            log.step(iteration, loss.item())
-    weights = (weight.detach().cpu().numpy() for weight in network.parameters())
-    log.finished(of_all_ranks(digest(weights)), of_all_ranks(peak_memory(device)))
+            loss = loss.item()
+            log.step(iteration, loss, **of_all_together(counts.after(iteration), device))
+    digests = of_all_ranks(digest(weight.detach().cpu().numpy() for weight in weights))
+    log.finished(digests, of_all_ranks(peak_memory(device)))
     if dist.is_initialized():
         dist.barrier()
+
+
+def loss_without_dropout(network, batch):
+    """A batch's loss while nothing is dropped out."""
+    network.eval()
+    with torch.no_grad():
+        loss = network(*batch).item()
+    network.train()
+    return loss
+
+
+def mark_of(device):
+    """What marks the end of a device's work, as StepLog.timed needs it."""
+    if device.type == "cpu":
+        return None
+    end = torch.cuda.Event()
+
+    def idle_since():
+        # A GPU that has finished may have been idle for as long as anybody waited.
+        return -math.inf if end.query() else math.inf
+
+    def mark():
+        end.record()
+        return idle_since
+
+    return mark
 
 
 def start_from(network, recipe, flags):
     """Give a model the recipe's weights."""
     with torch.no_grad():
-        start = initial_weights(recipe, flags)
-        for weight, (_, value) in zip(network.parameters(), start, strict=True):
+        for weight, _, value in with_start(network.parameters(), recipe, flags):
             weight.copy_(torch.from_numpy(value))
 
 
@@ -118,20 +184,10 @@ def prepare_device(flags):
         if flags.device == "cpu":
             dist.init_process_group("gloo")
         else:
-            dist.init_process_group("nccl", device_id=device)
+            # Older ones, before 2.3, take the current device, which is the same.
+            asks = "device_id" in inspect.signature(dist.init_process_group).parameters
+            dist.init_process_group("nccl", **({"device_id": device} if asks else {}))
     return device
-
-
-def make_scaler(precision, flags):
-    """The scaler of the loss, which does nothing where none is needed."""
-    if precision.loss_scale is None:
-        return torch.amp.GradScaler(flags.device, enabled=False)
-    if precision.loss_scale == DYNAMIC:
-        return torch.amp.GradScaler(flags.device)
-    # So long an interval that it never grows.
-    return torch.amp.GradScaler(
-        flags.device, init_scale=precision.loss_scale, growth_interval=2**31 - 1
-    )
 
 
 def distribute(network, device):
@@ -157,6 +213,15 @@ def of_all_ranks(value):
     values = [None] * WORLD_SIZE
     dist.all_gather_object(values, value)
     return values
+
+
+def of_all_together(counts, device):
+    """The sums of all ranks' counts."""
+    if WORLD_SIZE == 1 or not counts:
+        return counts
+    sums = torch.tensor(list(counts.values()), device=device)
+    dist.all_reduce(sums)
+    return dict(zip(counts, sums.tolist()))
 
 
 def peak_memory(device):

@@ -4,13 +4,22 @@ import itertools
 
 import torch
 
-from trainers.contract.weights import synthetic_batch
 
-
-def synthetic_batches(recipe, flags, rank, device):
-    """The rank's synthetic batch, again and again: a list of tensors on the device."""
-    batch = [torch.from_numpy(array) for array in synthetic_batch(recipe, flags, rank)]
+def again_and_again(batch, network, device):
+    """One batch of numpy's arrays, endlessly, as a model takes it: tensors on the device."""
+    batches = iter([[torch.from_numpy(array) for array in batch]])
+    (batch,) = prepared(batches, network, device)
     return itertools.repeat([tensor.to(device) for tensor in batch])
+
+
+def prepared(batches, network, device):
+    """Batches on the host as a model takes them, if it says how to prepare them."""
+    if not hasattr(network, "prepared"):
+        return batches
+    made = map(network.prepared, batches)
+    if device.type == "cpu":
+        return made
+    return ([tensor.pin_memory() for tensor in batch] for batch in made)
 
 
 def on_device(batches, device):

@@ -1,9 +1,9 @@
 """VGG16 for PyTorch; trainers/recipes/vgg16.py says what it is."""
 
-from math import prod
-
+import numpy as np
 from torch import nn
 
+from trainers.contract.recipe import dropout_of
 from trainers.frameworks.torch.images import Normalize
 from trainers.recipes import plain, vgg16
 
@@ -19,9 +19,9 @@ class VGG16(nn.Module):
                 layers += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU(inplace=True)]
                 channels = width
             layers.append(nn.MaxPool2d(2))
-        dropout = 0.0 if flags.proof else vgg16.DROPOUT
+        dropout = dropout_of(vgg16, flags)
         layers.append(nn.Flatten())
-        inputs = prod(vgg16.features(flags.shape))
+        inputs = int(np.prod(vgg16.features(flags.shape)))
         for _ in range(2):
             layers += [
                 nn.Linear(inputs, plain.HIDDEN),

@@ -1,0 +1,101 @@
+"""Keep a rank to the CPUs next to its GPU, and with them its memory.
+
+A page lies in the memory of the CPU that first writes it. What cannot be found out is left alone,
+and no rank gets a CPU that it could not use before. Several ranks may share their CPUs: torchrun's
+--numa-binding=node and NVML's affinity do the same, but older images and other launchers lack them.
+"""
+
+import ctypes
+import os
+from pathlib import Path
+
+
+def keep_near_gpu(ordinal, root="/"):
+    """Confine this process, with the threads that it has, to the CPUs next to a GPU.
+
+    Args:
+        ordinal: the GPU's number as CUDA counts in this process, so within CUDA_VISIBLE_DEVICES.
+        root: the folder in which the kernel's `sys` lies.
+
+    Returns:
+        The CPUs that the process may use now, such as "0-31,64-95"; None if it cannot be said.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return None
+    address = pci_address(ordinal)
+    near = cpus_near(address, root) if address else set()
+    return written(keep_to(near))
+
+
+def keep_to(cpus):
+    """Confine this process to those CPUs among its own, if there are any.
+
+    Returns:
+        The set of CPUs that it may use now.
+    """
+    own = os.sched_getaffinity(0)
+    wanted = own & cpus
+    if not wanted or wanted == own:
+        return own
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            os.sched_setaffinity(int(thread), wanted)
+        except ProcessLookupError:  # it has ended
+            continue
+    return wanted
+
+
+def pci_address(ordinal):
+    """Where a GPU of this process is, such as "0000:3B:00.0"; None without a driver or that GPU.
+
+    CUDA itself says it: it knows numbers, UUIDs, MIG's names and CUDA_DEVICE_ORDER.
+    """
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    number, address = ctypes.c_int(), ctypes.create_string_buffer(32)
+    known = (
+        cuda.cuInit(0) == 0
+        and cuda.cuDeviceGet(ctypes.byref(number), ordinal) == 0
+        and cuda.cuDeviceGetPCIBusId(address, len(address), number) == 0
+    )
+    return address.value.decode() if known else None
+
+
+def cpus_near(address, root="/"):
+    """The CPUs next to a device, by the kernel; none if it does not know.
+
+    Args:
+        address: the device's, in either case of letters, with a domain of four digits or eight.
+        root: the folder in which the kernel's `sys` lies.
+    """
+    domain, _, rest = address.lower().partition(":")
+    folder = Path(root, "sys/bus/pci/devices", f"{int(domain, 16):04x}:{rest}")
+    try:
+        node = int((folder / "numa_node").read_text())
+        listed = (folder / "local_cpulist").read_text()
+        # Of a machine without such nodes, or one that hides them, the kernel lists all CPUs.
+        return read(listed) if node >= 0 else set()
+    except (OSError, ValueError):
+        return set()
+
+
+def read(cpulist):
+    """The numbers in a list of the kernel's, such as "0-31,64-95"."""
+    cpus = set()
+    for part in filter(None, cpulist.strip().split(",")):
+        first, _, last = part.partition("-")
+        cpus.update(range(int(first), int(last or first) + 1))
+    return cpus
+
+
+def written(cpus):
+    """Numbers as the kernel lists them."""
+    parts = []
+    for cpu in sorted(cpus):
+        if parts and cpu == parts[-1][1] + 1:
+            parts[-1][1] = cpu
+        else:
+            parts.append([cpu, cpu])
+    return ",".join(f"{first}-{last}" if last > first else str(first) for first, last in parts)

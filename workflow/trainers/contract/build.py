@@ -1,0 +1,155 @@
+"""What a framework's build is: which CUDA, which NCCL, and code for which GPUs.
+
+It is read from files where they say it, so that it is known on a machine without a driver, too,
+where some frameworks cannot be imported.
+"""
+
+import ctypes
+import glob
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from typing import NamedTuple, Optional, Tuple
+
+from trainers.contract.elf import needed, opened
+
+_NCCL = b"NCCL version "
+_NCCL_VERSION = re.compile(rb"(\d+\.\d+\.\d+)\+cuda")
+
+
+class Build(NamedTuple):
+    """One framework, as it is installed."""
+
+    distributions: Tuple[str, ...]
+    """The names under which package indexes have it."""
+    cuda: Optional[str] = None
+    """The version of CUDA, such as 13.0; None for a build without."""
+    nccl: Optional[str] = None
+    """The version of NCCL that it loads, or holds."""
+    libraries: Tuple[str, ...] = ()
+    """The paths of its libraries with code for GPUs."""
+    beside: Tuple[str, ...] = ()
+    """The paths of libraries of other packages whose code for GPUs training needs, too."""
+
+
+def folder_of(package):
+    """Where a package lies, without importing it; None if it is not installed."""
+    spec = find_spec(package)
+    return next(iter(spec.submodule_search_locations or ()), None) if spec else None
+
+
+def found(folder, *patterns):
+    """The files below a folder that match one of some patterns, in their order."""
+    paths = {path for pattern in patterns for path in glob.glob(os.path.join(folder, pattern))}
+    return tuple(sorted(paths))
+
+
+def values_in(path):
+    """What a module of plain values says, such as version.py; nothing if it is not there.
+
+    It is run by itself, for importing it would import its package first.
+    """
+    if not os.path.exists(path):
+        return {}
+    values = {"__name__": "values"}
+    with open(path) as stream:
+        exec(compile(stream.read(), path, "exec"), values)
+    return values
+
+
+def said_by(code):
+    """What a piece of code says in a process of its own, which may crash.
+
+    Returns:
+        The last line of its output, or None if it failed; and then why, in one line.
+    """
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+    )
+    lines = answer.stdout.split("\n") if answer.returncode == 0 else answer.stderr.split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    if answer.returncode < 0:
+        return None, "ended by signal {}".format(-answer.returncode)
+    return (None, last) if answer.returncode else (last, None)
+
+
+def library_of(folder, name):
+    """Where one of NVIDIA's libraries is.
+
+    Args:
+        folder: of the framework; NVIDIA's packages lie beside it.
+        name: such as libnccl.so.2.
+
+    Returns:
+        Its path; where no package has it, its name, by which the loader finds the machine's.
+    """
+    return next(iter(found(os.path.dirname(folder), "nvidia/*/lib/" + name)), name)
+
+
+def nccl_version(library):
+    """The version of a shared NCCL, such as 2.29.7; None if it is not there."""
+    numbers = _asked(library, "ncclGetVersion")
+    if numbers is None:
+        return None
+    return nccl_as_written(*numbers)
+
+
+def nccl_as_written(number):
+    """NCCL's number of a version as it is written: 2.29.7."""
+    # 2.8.4 was 2804; since then 2.9.1 is 20901.
+    major, rest = divmod(number, 1000 if number < 10000 else 10000)
+    return "{}.{}.{}".format(major, *divmod(rest, 100))
+
+
+def nccl_inside(libraries):
+    """The version of the NCCL that was linked into a library; None if there is none."""
+    for path in libraries:
+        with opened(path) as (content, _):
+            place = content.find(_NCCL)
+            while place >= 0:
+                version = _NCCL_VERSION.match(content, place + len(_NCCL))
+                if version:
+                    return version[1].decode()
+                place = content.find(_NCCL, place + 1)
+    return None
+
+
+def compiler_version(libraries, folder):
+    """The version of CUDA, such as 11.8, whose run-time compiler libraries bring in.
+
+    CUDA's runtime itself does not say its version without a driver.
+
+    Args:
+        libraries: paths; all of one framework.
+        folder: of the framework; NVIDIA's packages lie beside it.
+
+    Returns:
+        None if they bring in none, or if it is not there.
+    """
+    for name in (name for path in libraries for name in needed(path)):
+        if name.startswith("libnvrtc.so"):
+            numbers = _asked(library_of(folder, name), "nvrtcVersion", 2)
+            return numbers and "{}.{}".format(*numbers)
+    return None
+
+
+def cuda_version(number):
+    """CUDA's number of a version, such as 11080, as it is written: 11.8."""
+    return "{}.{}".format(number // 1000, number % 1000 // 10)
+
+
+def _asked(library, function, count=1):
+    """The ints that a library's function writes into its arguments; None if it cannot be asked."""
+    answers = [ctypes.c_int() for _ in range(count)]
+    try:
+        getattr(ctypes.CDLL(library), function)(*map(ctypes.byref, answers))
+    except (OSError, AttributeError):
+        return None
+    return [answer.value for answer in answers]

@@ -1,0 +1,98 @@
+"""BERT for TensorFlow 2 and 1.15; trainers/recipes/bert.py says what it is."""
+
+import itertools
+
+import tensorflow as tf
+
+from trainers.contract.recipe import dropout_of
+from trainers.recipes import bert
+
+
+class Bert:
+    """Takes a batch as the recipe makes it, returns the mean loss of both predictions.
+
+    Features of all tokens are rows, [N S, H], but inside of attention.
+    """
+
+    def __init__(self, flags, layers):
+        self.layers = layers
+        self.shape = flags.shape
+        self.rate = dropout_of(bert, flags)
+
+    def __call__(self, *batch):
+        tokens, real, segments, positions, masked, weights, following = batch
+        layers, hidden = self.layers, self.shape["hidden"]
+        numbers = itertools.count()  # of what drops out
+        x = self._dropout(self._embeddings(tokens, segments), numbers)
+        # [N, 1, 1, S]: the same for all heads and all queries.
+        mask = tf.cast(1 - real, layers.dtype)[:, tf.newaxis, tf.newaxis, :] * bert.MASKED
+        for layer in range(self.shape["layers"]):
+            x = self._layer(x, mask, f"layer{layer}", numbers)
+        logits = self._masked_tokens(x, positions)
+        losses = _cross_entropies(logits, tf.reshape(masked, [-1]))
+        weights = tf.reshape(weights, [-1])
+        mlm = tf.reduce_sum(losses * weights) / (tf.reduce_sum(weights) + bert.PREDICTIONS_EPSILON)
+        first = tf.reshape(x, [-1, self.shape["sequence_length"], hidden])[:, 0]
+        pooled = tf.tanh(layers.linear(first, "pooler"))
+        return mlm + tf.reduce_mean(_cross_entropies(layers.linear(pooled, "nsp"), following))
+
+    def _embeddings(self, tokens, segments):
+        """Tokens and their segments [N, S] -> [N S, H]."""
+        layers = self.layers
+        x = layers.embedding(tokens, "embeddings.word")
+        x += tf.cast(layers.weights["embeddings.position.weight"], x.dtype)[
+            : self.shape["sequence_length"]
+        ]
+        # A product, because looked up rows add up in the gradient one after the other, of which
+        # there are many here for each of two.
+        segments = tf.one_hot(tf.reshape(segments, [-1]), bert.SEGMENTS, dtype=x.dtype)
+        x = tf.reshape(x, [-1, self.shape["hidden"]])
+        x += tf.matmul(segments, tf.cast(layers.weights["embeddings.segment.weight"], x.dtype))
+        return self._norm(x, "embeddings")
+
+    def _layer(self, x, mask, name, numbers):
+        """Attention, then two linear layers, each beside a shortcut and before a layer norm."""
+        layers = self.layers
+        attended = layers.linear(self._attend(x, mask, name, numbers), name + ".attention.out")
+        x = self._norm(x + self._dropout(attended, numbers), name + ".attention")
+        inside = _gelu(layers.linear(x, name + ".ffn.in"))
+        made = self._dropout(layers.linear(inside, name + ".ffn.out"), numbers)
+        return self._norm(x + made, name + ".ffn")
+
+    def _attend(self, x, mask, name, numbers):
+        heads, hidden = self.shape["heads"], self.shape["hidden"]
+        size = hidden // heads
+        fused = self.layers.linear(x, name + ".attention.qkv")
+        fused = tf.reshape(fused, [-1, self.shape["sequence_length"], 3, heads, size])
+        # Three of [N, heads, S, H / heads].
+        query, key, value = tf.unstack(tf.transpose(fused, [2, 0, 3, 1, 4]))
+        scores = tf.matmul(query * size**-0.5, key, transpose_b=True) + mask
+        attended = tf.matmul(self._dropout(tf.nn.softmax(scores), numbers), value)
+        return tf.reshape(tf.transpose(attended, [0, 2, 1, 3]), [-1, hidden])
+
+    def _masked_tokens(self, x, positions):
+        """Places [N, P] in the sequences of x -> logits [N P, vocabulary] of the tokens there."""
+        layers, length = self.layers, self.shape["sequence_length"]
+        starts = tf.range(tf.shape(positions, out_type=positions.dtype)[0]) * length
+        x = tf.gather(x, tf.reshape(positions + starts[:, tf.newaxis], [-1]))
+        x = self._norm(_gelu(layers.linear(x, "mlm.transform")), "mlm")
+        words = tf.cast(layers.weights["embeddings.word.weight"], x.dtype)
+        return layers.bias(tf.matmul(x, words, transpose_b=True), "mlm")
+
+    def _norm(self, x, name):
+        return self.layers.layer_norm(x, name, bert.NORM_EPSILON)
+
+    def _dropout(self, x, numbers):
+        return self.layers.dropout(x, self.rate, next(numbers))
+
+
+def _gelu(x):
+    """The exact one."""
+    return 0.5 * x * (1 + tf.math.erf(x * 0.5**0.5))
+
+
+def _cross_entropies(logits, labels):
+    """Of each row of logits, in float32."""
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=labels, logits=tf.cast(logits, tf.float32)
+    )

@@ -1,0 +1,95 @@
+"""Optimizers for TensorFlow 2 and 1.15, of the kernels that update a weight in one go.
+
+Keras 3 needs seven kernels for what is one here. TensorFlow 1.15 has no AdamW, and its Adam has
+another epsilon than the paper's.
+"""
+
+import tensorflow as tf
+
+from trainers.contract.recipe import AdamW, optimizer_of
+
+
+def make_update(recipe, flags, weights, rate):
+    """What updates the weights, with the variables that it needs.
+
+    Args:
+        recipe: the workload's numbers.
+        flags: what parse_flags returned.
+        weights: variables by name.
+        rate: the learning rate.
+
+    Returns:
+        A function. It takes gradients, averaged over the ranks and in the order of the weights, and
+        returns the operation.
+    """
+    optimizer = optimizer_of(recipe, flags)
+    make = _make_adamw if isinstance(optimizer, AdamW) else _make_sgd
+    return make(recipe.decays, optimizer, weights, rate)
+
+
+def _make_sgd(decays, optimizer, weights, rate):
+    velocities = _zeros_like(weights)
+
+    def update(gradients):
+        applied = []
+        for (name, weight), velocity, gradient in zip(weights.items(), velocities, gradients):
+            decay = optimizer.weight_decay if decays(name) else None
+            applied.append(
+                tf.raw_ops.ResourceApplyMomentum(
+                    var=weight.handle,
+                    accum=velocity.handle,
+                    lr=rate,
+                    grad=gradient if decay is None else gradient + decay * weight,
+                    momentum=optimizer.momentum,
+                )
+            )
+        return tf.group(*applied)
+
+    return update
+
+
+def _make_adamw(decays, optimizer, weights, rate):
+    first, second = _zeros_like(weights), _zeros_like(weights)
+    betas = optimizer.beta1, optimizer.beta2
+    powers = [tf.Variable(beta, trainable=False) for beta in betas]
+
+    def update(gradients):
+        if optimizer.clip is not None:
+            gradients, _ = tf.clip_by_global_norm(gradients, optimizer.clip)
+        power1, power2 = map(tf.identity, powers)
+        # The kernel adds its epsilon before it corrects the second moment, the paper afterwards.
+        epsilon = optimizer.epsilon * tf.sqrt(1 - power2)
+        applied = []
+        for (name, weight), m, v, gradient in zip(weights.items(), first, second, gradients):
+            before = []
+            if decays(name):
+                taken = rate * optimizer.weight_decay * weight
+                before = [tf.raw_ops.AssignSubVariableOp(resource=weight.handle, value=taken)]
+            with tf.control_dependencies(before):
+                applied.append(
+                    tf.raw_ops.ResourceApplyAdam(
+                        var=weight.handle,
+                        m=m.handle,
+                        v=v.handle,
+                        beta1_power=power1,
+                        beta2_power=power2,
+                        lr=rate,
+                        beta1=optimizer.beta1,
+                        beta2=optimizer.beta2,
+                        epsilon=epsilon,
+                        grad=gradient,
+                    )
+                )
+        # After it, because TensorFlow 1.15 lets a variable's value change under who reads it.
+        with tf.control_dependencies(applied):
+            raised = [
+                tf.raw_ops.AssignVariableOp(resource=power.handle, value=value * beta)
+                for power, value, beta in zip(powers, (power1, power2), betas)
+            ]
+        return tf.group(*raised)
+
+    return update
+
+
+def _zeros_like(weights):
+    return [tf.Variable(tf.zeros_like(one), trainable=False) for one in weights.values()]

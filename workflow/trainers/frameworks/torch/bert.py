@@ -1,0 +1,123 @@
+"""BERT for PyTorch; trainers/recipes/bert.py says what it is."""
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from trainers.contract.recipe import dropout_of
+from trainers.recipes import bert
+
+
+class Bert(nn.Module):
+    """Takes a batch as the recipe makes it, returns the mean loss of both predictions."""
+
+    def __init__(self, flags):
+        super().__init__()
+        shape, dropout = flags.shape, dropout_of(bert, flags)
+        hidden = shape["hidden"]
+        self.embeddings = Embeddings(shape, dropout)
+        layers = (self.layer(shape, dropout) for _ in range(shape["layers"]))
+        self.layers = nn.ModuleList(layers)
+        self.pooler = nn.Linear(hidden, hidden)
+        self.mlm = MaskedTokens(shape)
+        self.nsp = nn.Linear(hidden, bert.SEGMENTS)
+
+    def forward(self, *batch):
+        tokens, real, segments, positions, masked, weights, following = batch
+        count, length = tokens.shape
+        x = self.embeddings(tokens, segments, self.embeddings.position.weight[:length])
+        # [N, 1, 1, S]: the same for all heads and all queries.
+        mask = ((1 - real) * bert.MASKED)[:, None, None, :]
+        for layer in self.layers:
+            x = layer(x, mask)
+        starts = torch.arange(0, count * length, length, device=x.device)
+        places = (positions + starts[:, None]).flatten()
+        labels = masked.flatten(), weights.flatten(), following
+        return self.loss(x.flatten(0, 1), starts, places, labels)
+
+    def layer(self, shape, dropout):
+        return Layer(shape, dropout)
+
+    def loss(self, x, starts, places, labels):
+        """The mean loss of both predictions.
+
+        Args:
+            x: features of tokens, [tokens, H].
+            starts: where each sequence begins among them, [N].
+            places: where the masked tokens are, [N P]; padded as the recipe does.
+            labels: what these tokens were, and their weights, 1.0 or for padding 0.0, [N P] both;
+                whether the second sentence follows the first, [N].
+        """
+        masked, weights, following = labels
+        logits = self.mlm(x[places], self.embeddings.word.weight)
+        losses = functional.cross_entropy(logits, masked, reduction="none")
+        mlm = (losses * weights).sum() / (weights.sum() + bert.PREDICTIONS_EPSILON)
+        pooled = torch.tanh(self.pooler(x[starts]))
+        return mlm + functional.cross_entropy(self.nsp(pooled), following)
+
+
+class Embeddings(nn.Module):
+    """Takes tokens, their segments and their positions' features; returns features [.., H]."""
+
+    def __init__(self, shape, dropout):
+        super().__init__()
+        hidden = shape["hidden"]
+        self.word = nn.Embedding(shape["vocabulary"], hidden)
+        self.position = nn.Embedding(shape["positions"], hidden)
+        self.segment = nn.Embedding(bert.SEGMENTS, hidden)
+        self.norm = _norm(hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, tokens, segments, positions):
+        return self.dropout(self.norm(self.word(tokens) + positions + self.segment(segments)))
+
+
+class Layer(nn.Module):
+    """Attention, then two linear layers, each beside a shortcut and before a layer norm."""
+
+    def __init__(self, shape, dropout):
+        super().__init__()
+        hidden = shape["hidden"]
+        self.heads = shape["heads"]
+        self.qkv = nn.Linear(hidden, 3 * hidden)
+        self.out = nn.Linear(hidden, hidden)
+        self.attention_norm = _norm(hidden)
+        self.ffn_in = nn.Linear(hidden, shape["intermediate"])
+        self.ffn_out = nn.Linear(shape["intermediate"], hidden)
+        self.ffn_norm = _norm(hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x, where):
+        x = self.attention_norm(x + self.dropout(self.out(self.attend(x, where))))
+        inside = functional.gelu(self.ffn_in(x))
+        return self.ffn_norm(x + self.dropout(self.ffn_out(inside)))
+
+    def attend(self, x, mask):
+        """Features of what each token attends to, where the mask, added to scores, lets it."""
+        # [N, S, 3 H] -> three of [N, heads, S, H / heads]
+        query, key, value = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        attended = functional.scaled_dot_product_attention(query, key, value, mask, self.dropped())
+        return attended.transpose(1, 2).flatten(2)
+
+    def dropped(self):
+        """The share of attention's weights that is dropped out now."""
+        return self.dropout.p if self.training else 0.0
+
+
+class MaskedTokens(nn.Module):
+    """Takes features of masked tokens [N P, H], returns logits of what they were."""
+
+    def __init__(self, shape):
+        super().__init__()
+        self.transform = nn.Linear(shape["hidden"], shape["hidden"])
+        self.norm = _norm(shape["hidden"])
+        # In a list, because a module's own parameters come before those of its parts.
+        self.bias = nn.ParameterList([torch.zeros(shape["vocabulary"])])
+
+    def forward(self, x, words):
+        x = self.norm(functional.gelu(self.transform(x)))
+        return functional.linear(x, words, self.bias[0])
+
+
+def _norm(features):
+    return nn.LayerNorm(features, eps=bert.NORM_EPSILON)

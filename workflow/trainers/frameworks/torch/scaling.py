@@ -1,0 +1,53 @@
+"""Scaling the loss in PyTorch, so that no gradient vanishes in float16."""
+
+import torch
+
+from trainers.contract.precision import DYNAMIC
+
+
+def make_scaler(precision):
+    """The scaler of a precision: scale(loss), then step(optimizer), then update().
+
+    What looks at gradients before the step asks for unscale_(optimizer) first.
+    """
+    if precision.loss_scale == DYNAMIC:
+        # torch.amp has it from 2.3 on, and torch.cuda.amp warns of its own from then on.
+        return getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler)()
+    return FixedScale(precision.loss_scale or 1.0)
+
+
+class FixedScale:
+    """A fixed factor, which no overflow halves; 1 does nothing.
+
+    torch's GradScaler looks for overflows in each step, for which the CPU waits if the optimizer is
+    not torch's own.
+
+    Args:
+        factor: a power of two, so that scaling changes no digit.
+    """
+
+    def __init__(self, factor):
+        self.factor = factor
+        self._unscaled = False
+
+    def scale(self, loss):
+        """The loss from which to go backward."""
+        return loss if self.factor == 1.0 else loss * self.factor
+
+    def unscale_(self, optimizer):
+        """Divide the gradients by the factor."""
+        if self.factor != 1.0:
+            groups = (group["params"] for group in optimizer.param_groups)
+            gradients = [one.grad for group in groups for one in group if one.grad is not None]
+            torch._foreach_mul_(gradients, 1 / self.factor)  # all of them in a few kernels
+        self._unscaled = True
+
+    def step(self, optimizer):
+        """Update the weights."""
+        if not self._unscaled:
+            self.unscale_(optimizer)
+        optimizer.step()
+        self._unscaled = False
+
+    def update(self):
+        """Leave the factor as it is."""

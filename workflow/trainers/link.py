@@ -1,0 +1,55 @@
+"""Lay links to NVIDIA's packages where a framework looks for CUDA's libraries, once, when built.
+
+    python -m trainers.link paddle
+
+The package index has CUDA's libraries as packages. Some frameworks know nothing of them: they ask
+the loader, which looks beside their own libraries. A framework that finds them itself, or that
+has no such packages, is left as it is.
+"""
+
+import argparse
+import os
+from importlib import import_module
+
+from trainers.contract.build import folder_of, found
+from trainers.inside import FRAMEWORKS
+
+
+def link(folder, beside):
+    """Link each of CUDA's libraries, by its name and by its name without a version.
+
+    Args:
+        folder: of the framework; NVIDIA's packages lie beside it.
+        beside: the folder within it, where its loader looks.
+
+    Returns:
+        The names that were linked.
+
+    Raises:
+        OSError: the folder cannot be written to.
+    """
+    there = os.path.join(folder, beside)
+    names = []
+    for path in found(os.path.dirname(folder), "nvidia/*/lib/lib*.so*"):
+        name = os.path.basename(path)
+        for alias in {name, name.split(".so")[0] + ".so"}:
+            target = os.path.join(there, alias)
+            if os.path.islink(target):
+                os.remove(target)
+            os.symlink(os.path.relpath(path, there), target)
+            names.append(alias)
+    return sorted(names)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("framework", choices=FRAMEWORKS)
+    name = parser.parse_args().framework
+    build = import_module("trainers.frameworks.{}.build".format(name))
+    folder, beside = folder_of(name), getattr(build, "LOOKS_IN", None)
+    names = link(folder, beside) if folder and beside else []
+    print("linked {} of CUDA's libraries".format(len(names)))
+
+
+if __name__ == "__main__":
+    main()

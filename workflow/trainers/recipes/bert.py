@@ -1,0 +1,141 @@
+"""BERT pretraining: masked tokens are predicted, and whether a sentence follows another.
+
+At its base shape it has 110,106,428 parameters: the decoder of masked tokens is the word embedding,
+with a bias of its own. Where code of the field differs this is google-research/bert's model (the
+exact gelu, layer norms' epsilon, the mean over a batch's predictions), with the bias correction
+that its optimizer lacks.
+
+Sources: Devlin et al., BERT: Pre-training of Deep Bidirectional Transformers for Language
+Understanding (2018); google-research/bert's modeling.py and run_pretraining.py.
+"""
+
+import numpy as np
+
+from trainers.contract.recipe import AdamW
+from trainers.contract.weights import truncated_normal, uniform
+
+DEVIATION = 0.02  # of the start weights
+DROPOUT = 0.1  # of embeddings, attention's weights and each part's output
+MASKED = -10000.0  # is added to the attention scores of padding
+NORM_EPSILON = 1e-12
+PREDICTIONS_EPSILON = 1e-5  # is added to the number of predictions that a loss is divided by
+SEGMENTS = 2  # and as many classes of the prediction that one sentence follows the other
+
+OPTIMIZER = AdamW(beta1=0.9, beta2=0.999, epsilon=1e-6, weight_decay=0.01, clip=1.0)
+STATIC_LOSS_SCALE = 128.0
+
+MASKED_SHARE = 0.15
+SHORT = 8
+"""Of synthetic sequences every eighth is short, so that of all tokens some 6 % are padding."""
+AROUND = 3  # tokens that are never predicted: one before the sentences, one after each
+
+
+def check(shape):
+    """Refuse sequences that the model cannot take, and heads that cannot share its features."""
+    length, positions = shape["sequence_length"], shape["positions"]
+    if length > positions:
+        raise ValueError(f"sequence_length is {length}; allowed: up to the {positions} positions")
+    most = length - AROUND
+    if shape["max_predictions"] > most:
+        raise ValueError(
+            f"max_predictions is {shape['max_predictions']}; "
+            f"allowed: up to {most} in a sequence_length of {length}"
+        )
+    hidden, heads = shape["hidden"], shape["heads"]
+    if hidden % heads:
+        raise ValueError(f"hidden is {hidden}; allowed: a multiple of the {heads} heads")
+
+
+def learning_rate(global_batch):
+    """The same for every batch: no warm-up is needed, for Adam's steps never exceed it by much."""
+    return 1e-4
+
+
+def decays(name):
+    """All weights decay except biases and layer norms."""
+    return name.endswith("weight") and ".norm." not in name
+
+
+def weight_shapes(shape):
+    """The weights in the order in which a token passes them.
+
+    Linear layers are [out, in]; the rows of "attention.qkv" are those of queries, of keys, then of
+    values. "mlm" predicts masked tokens with the word embedding and "mlm.bias", "nsp" from "pooler"
+    whether the second sentence follows the first.
+    """
+    sizes, hidden = {}, shape["hidden"]
+
+    def linear(name, inputs, outputs):
+        sizes[name + ".weight"], sizes[name + ".bias"] = (outputs, inputs), (outputs,)
+
+    def norm(name):
+        sizes[name + ".norm.weight"] = sizes[name + ".norm.bias"] = (hidden,)
+
+    sizes["embeddings.word.weight"] = (shape["vocabulary"], hidden)
+    sizes["embeddings.position.weight"] = (shape["positions"], hidden)
+    sizes["embeddings.segment.weight"] = (SEGMENTS, hidden)
+    norm("embeddings")
+    for layer in range(shape["layers"]):
+        attention, ffn = f"layer{layer}.attention", f"layer{layer}.ffn"
+        linear(attention + ".qkv", hidden, 3 * hidden)
+        linear(attention + ".out", hidden, hidden)
+        norm(attention)
+        linear(ffn + ".in", hidden, shape["intermediate"])
+        linear(ffn + ".out", shape["intermediate"], hidden)
+        norm(ffn)
+    linear("pooler", hidden, hidden)
+    linear("mlm.transform", hidden, hidden)
+    norm("mlm")
+    sizes["mlm.bias"] = (shape["vocabulary"],)
+    linear("nsp", hidden, SEGMENTS)
+    return sizes
+
+
+def start(name, size, random, proof):
+    """Where a weight starts: a normal distribution cut off at twice its deviation, biases at zero.
+
+    For a proof the weights are ten times as large, for with small ones the model is nearly linear,
+    and no bias is zero.
+    """
+    if len(size) == 2:
+        return truncated_normal(random, size, 10 * DEVIATION if proof else DEVIATION)
+    around = np.float32(name.endswith("weight"))  # a layer norm's weight, or a bias
+    if not proof:
+        return np.full(size, around, np.float32)
+    return around + uniform(random, size, 0.25)
+
+
+def counts(batch):
+    """The real tokens of a batch, for a rate that is computed from padding would not be one."""
+    return {"tokens": batch[1].sum()}
+
+
+def synthetic_batch(shape, batch_size, random):
+    """A batch that is read from nowhere; its arrays are those of trainers.inputs.sentences.
+
+    Returns:
+        input_ids, input_mask (1 where a token is real) and segment_ids [N, S];
+        masked_lm_positions, masked_lm_ids [N, P], 0 beyond a sequence's own predictions;
+        masked_lm_weights [N, P], 1.0 for those and else 0.0; next_sentence_labels [N].
+        All are int64, the weights float32.
+    """
+    length, most = shape["sequence_length"], shape["max_predictions"]
+    lengths = np.full(batch_size, length)
+    short = lengths[::SHORT]
+    short[:] = random.randint(AROUND + 2, length, size=len(short))
+    first = random.randint(2, lengths - 1)  # tokens of the first sentence, with what surrounds it
+    places = np.arange(length)
+    real = places < lengths[:, None]
+    segments = real & (places >= first[:, None])
+    tokens = random.randint(1, shape["vocabulary"], size=real.shape) * real
+
+    predicted = np.clip(np.round(lengths * MASKED_SHARE), 1, most)
+    weights = np.arange(most) < predicted[:, None]
+    inside = (places > 0) & (places < lengths[:, None] - 1)
+    drawn = np.where(inside, random.random_sample(real.shape), 2.0).argsort(axis=1)[:, :most]
+    # Those beyond its own come last in the sorted order, and become 0.
+    positions = np.sort(np.where(weights, drawn, length), axis=1) * weights
+    ids = random.randint(1, shape["vocabulary"], size=weights.shape) * weights
+    following = random.randint(SEGMENTS, size=batch_size)
+    whole = [array.astype(np.int64) for array in (tokens, real, segments, positions, ids)]
+    return (*whole, weights.astype(np.float32), following.astype(np.int64))
