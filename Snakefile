@@ -16,6 +16,7 @@ if not CALL.names_configfile:
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/envs.smk"
+include: "workflow/rules/largest.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/figures.smk"

@@ -17,7 +17,8 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from reperf.data.convert import convert
+from reperf.builds import LockBuild
+from reperf.data.images.convert_images import convert
 from reperf.systems import TRAINERS, load_systems
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -105,7 +106,7 @@ def main() -> None:
 
 
 def python_of(system: str) -> Path:
-    return load_systems()[system].environment / "bin/python"
+    return LockBuild(load_systems()[system], "cpu").python
 
 
 def reads(system: str) -> str:

@@ -22,7 +22,8 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from reperf.measuring.found_logs import Question, answers
+from reperf.measuring.answer import Question
+from reperf.measuring.found_logs import answers
 from reperf.measuring.measure import Method
 
 FILE = 1 << 25
