@@ -1,0 +1,133 @@
+"""ResNet-50 of torchvision and timm as their users train it, from weights of ours and on our batch.
+
+benchmarks/training.py starts it beside our trainer: the peer's name comes first, the flags are the
+trainer's. It says what a trainer of ours says, by the same step log, and needs torch, torchvision
+and timm. Ours takes bytes and normalises them in every step; the others are given what is
+normalised already.
+"""
+
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from importlib.metadata import version
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+from trainers.contract.flags import parse_flags
+from trainers.contract.precision import precision_of
+from trainers.contract.recipe import decay_groups, optimizer_of
+from trainers.contract.steplog import StepLog
+from trainers.contract.weights import synthetic_batch, with_start
+from trainers.inputs import images
+from trainers.recipes import resnet50
+
+MIXED = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
+
+if torch.version.cuda is None and "+cpu" not in version("torchvision"):
+    # It is built for a torch with GPUs. Beside another it lacks its own operators, of which
+    # ResNet-50 needs none, but it cannot be imported before these two have a name.
+    for name in ("nms", "qnms"):
+        torch.library.define(f"torchvision::{name}", "(Tensor a, Tensor b, float c) -> Tensor")
+
+import timm  # noqa: E402
+import torchvision  # noqa: E402
+
+
+class Peer(NamedTuple):
+    """How others train it.
+
+    Attributes:
+        make: makes the model.
+        framework: its name and version.
+        channels_last: the order of the model's and the images' numbers in memory.
+        cast: whether images are given in the type that is computed in.
+        compiled: whether torch compiles it, whatever the flags say.
+    """
+
+    make: Callable[[], nn.Module]
+    framework: str
+    channels_last: bool = False
+    cast: bool = False
+    compiled: bool = False
+
+
+TORCHVISION = torchvision.models.resnet50, f"torchvision {torchvision.__version__}"
+TIMM = (lambda: timm.create_model("resnet50")), f"timm {timm.__version__}"
+PEERS = {
+    "torchvision": Peer(*TORCHVISION),
+    "torchvision-compiled": Peer(*TORCHVISION, compiled=True),
+    "timm": Peer(*TIMM, channels_last=True),
+    # The recipe of milabench's ResNet-50, whose model is torchvision's.
+    "milabench": Peer(*TORCHVISION, channels_last=True, cast=True, compiled=True),
+}
+
+
+def main() -> None:
+    name, *arguments = sys.argv[1:]
+    flags = parse_flags(resnet50, arguments)
+    log = StepLog(resnet50, flags, rank=0, world_size=1)
+    with log.to_the_end():
+        train(PEERS[name], flags, log)
+
+
+def train(peer: Peer, flags, log: StepLog) -> None:
+    torch.set_num_threads(flags.threads)
+    device, precision = torch.device(flags.device), precision_of(resnet50, flags, MIXED)
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = False  # as in ours: fp32 means fp32
+    order = torch.channels_last if peer.channels_last else torch.contiguous_format
+    network = peer.make()
+    start_from_ours(network, flags)
+    network.to(device, memory_format=order)
+    asked = optimizer_of(resnet50, flags)
+    weights = list(network.parameters())
+    optimizer = torch.optim.SGD(
+        decay_groups(resnet50, flags, weights),
+        lr=resnet50.learning_rate(flags.batch_size),
+        momentum=asked.momentum,
+        fused=True,
+    )
+    model = torch.compile(network) if peer.compiled or flags.compile else network
+    loss_of = nn.CrossEntropyLoss(label_smoothing=resnet50.LABEL_SMOOTHING)
+    pixels, labels = make_batch(flags)
+    computed_in = getattr(torch, precision.compute)
+    kind = computed_in if peer.cast else torch.float32
+    pixels, labels = pixels.to(device, kind, memory_format=order), labels.to(device)
+    mixed = nullcontext()
+    if computed_in != torch.float32:
+        mixed = torch.autocast(flags.device, computed_in)
+    scaler = torch.amp.GradScaler(flags.device, enabled=precision.loss_scale is not None)
+    name = "cpu" if flags.device == "cpu" else torch.cuda.get_device_name()
+    count = sum(weight.numel() for weight in weights)
+    log.configured(count, peer.framework, {"torch": torch.__version__}, [name], precision)
+    for iteration in range(1, flags.iterations + 1):
+        with mixed:
+            loss = loss_of(model(pixels), labels)
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        if log.prints(iteration):
+            log.step(iteration, loss.item())
+
+
+def start_from_ours(network: nn.Module, flags) -> None:
+    """Give a model our start weights; both have them in the order in which an image passes them."""
+    with torch.no_grad():
+        for weight, name, value in with_start(network.parameters(), resnet50, flags):
+            if weight.shape != value.shape:
+                raise ValueError(f"{name} is {tuple(weight.shape)}, ours is {value.shape}")
+            weight.copy_(torch.from_numpy(value))
+
+
+def make_batch(flags) -> tuple[torch.Tensor, torch.Tensor]:
+    """Our synthetic batch: normalised images [N, 3, H, W] and labels [N]."""
+    pixels, labels = synthetic_batch(resnet50, flags, 0)
+    normal = (pixels - np.float32(images.MEAN)) / np.float32(images.STD)
+    return torch.from_numpy(normal).permute(0, 3, 1, 2), torch.from_numpy(labels)
+
+
+if __name__ == "__main__":
+    main()
