@@ -9,6 +9,7 @@ from reperf.config import Run, load_report
 from reperf.doctor.diagnosis import Trial
 from reperf.doctor.trials import on_nodes, runs_to_try
 from reperf.machine import resolve
+from reperf.systems import load_systems
 
 LIBRARIES = {
     "oneflow": "OneFlow over TCP",
@@ -49,9 +50,12 @@ def tried(folder: Path, system: str, **changes: object) -> Trial:
     return Trial(**trial)
 
 
-def test_two_devices_compute_and_add_up(system, trainer_of):
-    trial = tried(trainer_of(system).folder, system)
+def test_two_devices_compute_add_up_and_read(system, trainer_of, records):
+    form = load_systems()[system].workloads["resnet50"].reads[0]
+    read = {"input": form, "data": str(records(form)), "shape": {"image_size": 64}}
+    trial = tried(trainer_of(system).folder, system, **read)
     assert trial.trouble == ""
+    assert trial.loaded > 0
     assert (trial.world_size, trial.devices) == (2, ("cpu", "cpu"))
     assert trial.convolution_error < 1e-5
     assert trial.library == LIBRARIES.get(system, "gloo")

@@ -99,10 +99,7 @@ def _try(name: str, run: Run, cluster: dict[str, Any] | None) -> Trial:
 
 
 def _loaded(run: Run, place: Place, log: Path) -> float | None:
-    """Samples per second that the loaders of a run give; None if it reads nothing that is there.
-
-    It is None, too, where a framework's graph reads by itself, and so only while it trains.
-    """
+    """Samples per second that the loaders of a run give; None if it reads nothing that is there."""
     if run.data is None or not Path(run.data, "manifest.json").exists():
         return None
     log = log.with_suffix(".loader.log")

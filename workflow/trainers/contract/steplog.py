@@ -137,7 +137,7 @@ class StepLog:
             What `batches` does.
         """
         if self.flags.load_only is not None:
-            self._load(batches)
+            self.load(lambda: next(batches))
         self._waited = 0.0
         while True:
             idle_since = mark() if mark else None
@@ -149,14 +149,20 @@ class StepLog:
             self._waited += max(0.0, come - begun)
             yield batch
 
-    def _load(self, batches):
-        """Take batches for as long as `--load-only` says, and say how many samples they held."""
+    def load(self, take):
+        """Do what `--load-only` asks for: take batches for so long, say how many samples came, end.
+
+        Engines that take their batches from `timed` need not call this.
+
+        Args:
+            take: takes a batch, and returns when it is there.
+        """
         for _ in range(_LOADER_WARM_UP):
-            next(batches)
+            take()
         begun = come = time.perf_counter()
         samples = 0
         while come - begun < self.flags.load_only:
-            next(batches)
+            take()
             samples += self.flags.batch_size
             come = time.perf_counter()
         said = {"rank": self.rank, "samples": samples, "seconds": come - begun}

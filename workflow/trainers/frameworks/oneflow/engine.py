@@ -46,6 +46,8 @@ def train(recipe, flags, log, *, make_model, make_batches):
         batches = FixedBatch(recipe, flags, RANK)
     else:
         batches = make_batches(flags, RANK, WORLD_SIZE)
+    if flags.load_only is not None:
+        load_only(log, batches)
     model = make_model(flags)
     start_from(model, recipe, flags)
     model.to_global(flow.placement.all(flags.device), flow.sbp.broadcast)
@@ -79,6 +81,31 @@ def train(recipe, flags, log, *, make_model, make_batches):
     weights = (weight.to_local().numpy() for weight in model.parameters())
     log.finished(of_all_ranks(digest(weights)), of_all_ranks(peak_memory(flags)))
     leave_together()
+
+
+def load_only(log, batches):
+    """Take batches, and train nothing."""
+    read = Reading(batches)
+
+    def take():
+        read()
+        flow._oneflow_internal.eager.Sync()
+
+    try:
+        log.load(take)
+    finally:
+        leave_together()
+
+
+class Reading(nn.Graph):
+    """Each call takes one batch."""
+
+    def __init__(self, batches):
+        super().__init__()
+        self.batches = batches
+
+    def build(self):
+        return self.batches()
 
 
 class Losses(nn.Graph):

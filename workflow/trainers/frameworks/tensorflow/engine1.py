@@ -66,6 +66,8 @@ def train(recipe, flags, log, *, make_model, make_dataset, make_dali):
         settings.graph_options.rewrite_options.auto_mixed_precision = RewriterConfig.ON
     counter = Counter(recipe, flags.shape)
     batch, waited, start_input = make_input(recipe, flags, counter, make_dataset, make_dali)
+    if flags.load_only is not None:
+        load_only(log, settings, batch, start_input)
     batch, counts = counter.split(batch)
     sums = [tf.Variable(tf.zeros_like(one), trainable=False).assign_add(one) for one in counts]
     weights, starts = make_weights(recipe, flags)
@@ -104,6 +106,13 @@ def train(recipe, flags, log, *, make_model, make_dataset, make_dali):
                 iterate()
         digests = hvd.allgather_object(digest(session.run(list(weights.values()))), session)
         log.finished(digests, hvd.allgather_object(peak_memory(flags, session), session))
+
+
+def load_only(log, settings, batch, start_input):
+    """Take batches, and train nothing."""
+    with tf.Session(config=settings) as session:
+        start_input(session)
+        log.load(session.make_callable(tf.group(*batch)))
 
 
 def prepare_device(flags):

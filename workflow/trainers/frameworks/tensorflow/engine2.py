@@ -52,6 +52,8 @@ def train(recipe, flags, log, *, make_model, make_dataset):
     strategy = make_strategy(device)
     counter = Counter(recipe, flags.shape)
     next_batch = make_input(recipe, flags, strategy, counter, make_dataset)
+    if flags.load_only is not None:
+        log.load(tf.function(next_batch, autograph=False))
     with strategy.scope():
         weights = {
             name: tf.Variable(value, name=name) for name, value in start_weights(recipe, flags)
