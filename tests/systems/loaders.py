@@ -20,7 +20,12 @@ def batches(flags, rank, world_size):
 """
 
 LOADERS = {
-    "pytorch": "from trainers.inputs.jpegs import batches",
+    "pytorch": """
+import torch
+from trainers.frameworks.torch.jpegs import decoded_jpegs
+def batches(flags, rank, world_size):
+    return decoded_jpegs(flags, rank, world_size, torch.device("cpu"))
+""",
     "ngc-pytorch": """
 import torch
 from trainers.frameworks.torch.dali import dali_images
@@ -50,5 +55,9 @@ def batches(flags, rank, world_size):
         with np.load(f"{{folder}}/{{rank}}.npz") as read:
             return list(zip(read["images"], read["labels"]))
 """,
-    "paddlepaddle": "from trainers.frameworks.paddle.inputs import images as batches",
+    "paddlepaddle": """
+from trainers.frameworks.paddle.inputs import images, on_device
+def batches(flags, rank, world_size):
+    return on_device(images(flags, rank, world_size))
+""",
 }

@@ -214,8 +214,12 @@ print(json.dumps([refusal(folder) for folder in ({str(short)!r}, {str(shifted)!r
 
 
 def test_a_crop_is_the_part_of_the_image_that_it_says_it_is(pytorch, images):
-    """Decoded small or whole, the part has the mean colours that the whole image has there."""
-    path = next(images.glob("train/*/*.JPEG"))
+    """Decoded small or whole, the part has the mean colours that the whole image has there.
+
+    Below it are more rows, which are not decoded.
+    """
+    path = min(images.glob("train/*/*.JPEG"))
+    farthest = {32: 12, 64: 2, 224: 1}  # of 255; of small images a pixel is eight of the whole one
     crops = pytorch.answer(f"""
 import json, numpy as np
 from trainers.inputs import jpegs
@@ -226,12 +230,37 @@ def crop(size, flipped):
     out = np.empty((size, size, 3), np.uint8)
     jpegs.random_crop(jpeg, [flipped] + [0.5] * (jpegs.DRAWS - 1), out)
     return out.tolist()
-print(json.dumps([[crop(size, flipped) for size in (32, 64, 224)] for flipped in (0.9, 0.1)]))""")
+sizes = {list(farthest)}
+print(json.dumps([[crop(size, flipped) for size in sizes] for flipped in (0.9, 0.1)]))""")
     part = simplejpeg.decode_jpeg(path.read_bytes())[100:400, 40:300]
     for views, turn in zip(crops, (1, -1), strict=True):
-        for crop in map(np.array, views):
+        for size, crop in zip(farthest, map(np.array, views), strict=True):
             error = block_means(part, 4) - block_means(crop[:, ::turn], 4)
-            assert np.abs(error).max() < 8  # of 255
+            assert np.abs(error).max() < farthest[size]
+
+
+def test_batches_are_the_same_whatever_the_number_of_threads(pytorch, tfrecord):
+    arguments = [
+        *("--workload=resnet50", "--precision=fp32", "--batch-size=5", "--iterations=1"),
+        *("--print-every=1", "--input=tfrecord", f"--data={tfrecord}", "--device=cpu"),
+        *("--threads=1", "--shape", "image_size=64"),
+    ]
+    one, four, other = pytorch.answer(f"""
+import itertools, json, torch
+from trainers.contract.flags import parse_flags
+from trainers.frameworks.torch.jpegs import decoded_jpegs
+from trainers.recipes import resnet50
+def read(*more):
+    flags = parse_flags(resnet50, [*{arguments}, *more])
+    batches = itertools.islice(decoded_jpegs(flags, 0, 1, torch.device("cpu")), 6)
+    return [[images.sum(dim=(1, 2, 3)).tolist(), labels.tolist()] for images, labels in batches]
+print(json.dumps([
+    read("--seed=1", "--loader-threads=1"),
+    read("--seed=1", "--loader-threads=4"),
+    read("--seed=2", "--loader-threads=1"),
+]))""")
+    assert one == four
+    assert one != other
 
 
 def test_parts_of_images_have_the_areas_and_shapes_that_are_asked_for_and_lie_anywhere(pytorch):

@@ -15,6 +15,7 @@ import simplejpeg
 
 from trainers.contract.steplog import Refused
 from trainers.inputs.images import AREA, ASPECT
+from trainers.inputs.jpeg_rows import upper_rows
 from trainers.inputs.tfrecord import Records
 
 cv2.setNumThreads(1)  # the loader has its own threads
@@ -127,7 +128,8 @@ def _shuffled(count, size, random):
 def random_crop(jpeg, drawn, out):
     """Decode a random part of an image, scaled and flipped half of the time.
 
-    If the part is large, the decoder itself halves the image, as often as leaves enough pixels.
+    The decoder leaves out what lies below the part. If the part is large, the decoder itself halves
+    the image, as often as leaves enough pixels.
 
     Args:
         jpeg: the image's bytes.
@@ -142,12 +144,15 @@ def random_crop(jpeg, drawn, out):
     try:
         height, width, _, _ = simplejpeg.decode_jpeg_header(jpeg)
         y, x, h, w = _random_part(height, width, drawn)
+        # Two rows more, also of a halved image.
+        jpeg_above, rows = upper_rows(jpeg, height, y + h + 2 * math.ceil(h / size))
         # At most half of each side, or else all of it: scales in between take longer than none.
         image = simplejpeg.decode_jpeg(
-            jpeg,
-            min_height=min(height, math.ceil(height * size / h)),
+            jpeg_above,
+            min_height=min(rows, math.ceil(rows * size / h)),
             min_width=min(width, math.ceil(width * size / w)),
             min_factor=2,
+            strict=rows == height,
         )
     except ValueError:  # ImageNet holds a few CMYK JPEGs and a PNG
         image = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
@@ -156,7 +161,7 @@ def random_crop(jpeg, drawn, out):
         image = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
         height, width, _ = image.shape
         y, x, h, w = _random_part(height, width, drawn)
-    scale = image.shape[0] / height
+    scale = image.shape[1] / width
     top, left = int(y * scale), int(x * scale)
     part = image[top : top + max(1, round(h * scale)), left : left + max(1, round(w * scale))]
     if flipped < 0.5:
