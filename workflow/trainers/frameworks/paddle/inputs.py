@@ -2,7 +2,9 @@
 
 import itertools
 
+import numpy as np
 import paddle
+from paddle.utils import dlpack
 
 from trainers.contract.steplog import Refused
 
@@ -71,6 +73,8 @@ class _Source(paddle.io.IterableDataset):
 
     def __iter__(self):
         try:
-            yield from self.batches
+            for batch in self.batches:
+                # An array Paddle would copy, and hold Python's lock, which loader threads need.
+                yield [dlpack.from_dlpack(np.ascontiguousarray(one).__dlpack__()) for one in batch]
         except Exception as error:
             self.error = error
