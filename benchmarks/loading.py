@@ -31,6 +31,7 @@ PEER = "ngc-pytorch"
 """Whose loader is DALI's CPU pipeline."""
 BARE = "simplejpeg alone"
 """The decoder, in the environment of pytorch."""
+CLOCKS = ("images/s", "images/CPU-s")
 
 # One process whose graph returns what its reader gives.
 ONEFLOW = """
@@ -162,16 +163,15 @@ def rate(
 def show(rounds: list[dict[str, tuple[float, float]]], threads: int) -> None:
     """Print each loader's median rates and its median ratios to DALI and to the bare decoder."""
     print(f"\n{threads} loader threads, {os.cpu_count()} CPUs, {len(rounds)} rounds")
-    print(
-        f"{'':18} {'images/s':>9} {'of DALI':>8} {'of bare':>8} {'images/CPU-s':>13} {'of DALI':>8}"
-    )
+    print(f"{'':18}" + "".join(f" {clock:>13} of DALI of bare" for clock in CLOCKS))
     for name in rounds[0]:
-        wall, cpu = (median(one[name][clock] for one in rounds) for clock in (0, 1))
-        of_dali, of_bare = (
-            median(one[name][0] / one[peer][0] for one in rounds) for peer in (PEER, BARE)
-        )
-        cpu_of_dali = median(one[name][1] / one[PEER][1] for one in rounds)
-        print(f"{name:18} {wall:9.0f} {of_dali:8.2f} {of_bare:8.2f} {cpu:13.0f} {cpu_of_dali:8.2f}")
+        columns = ""
+        for clock in range(len(CLOCKS)):
+            columns += f" {median(one[name][clock] for one in rounds):13.0f}"
+            for peer in (PEER, BARE):
+                ratio = median(one[name][clock] / one[peer][clock] for one in rounds)
+                columns += f" {ratio:7.2f}"
+        print(f"{name:18}{columns}")
 
 
 if __name__ == "__main__":
