@@ -398,7 +398,7 @@ def test_a_run_without_its_record_or_log_is_refused(rows):
         (lambda lines: [*lines[:-2], event("note", '"run_stop" "success"')], "is not in the log"),
         (
             lambda lines: [*lines[:-2], event("run_stop", None, metadata={"status": "aborted"})],
-            "is not in the log",
+            "stopped as aborted",
         ),
         (lambda lines: [*lines[:10], lines[-2], *lines[10:-2]], "ended at iteration 40, before"),
         (lambda lines: [*lines[:10], lines[-2], *lines[10:]], "ended at iteration 40, before"),

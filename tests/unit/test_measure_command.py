@@ -350,7 +350,7 @@ def test_reasons_of_one_kind_are_one_group_and_each_is_told(shown, tmp_path):
     assert lines[5].split()[1:5] == ["20:120", "1..98", "1", "20:98"]
     assert lines[-2:] == [
         "0 measured, 2 refused: 2 too short",
-        "2 refused runs do not print their window: --window all takes the one in the column widest",
+        "2 refused runs allow another window: --window all takes it, the column widest",
     ]
     status, lines = shown("--window", "all", tmp_path)
     assert (status, lines[-1]) == (0, "2 measured, 0 refused")

@@ -20,6 +20,8 @@ from reperf.logs.format import END, line
 EVENT = line(r":::MLLOG (?:(\{.*\})" + END + "|.*)")
 
 MARK = b":::MLLOG "
+_GOOD = "success"
+_LONGEST_STATUS = 40
 _BATCH = re.compile(rb'"key": ?"global_batch_size", ?"value": ?(\d{1,15})\b')
 _TIME = rb"(?P<time>\d{1,15}(?:\.\d{1,9})?(?:e[+-]?\d\d?)?)"
 _EVALUATION = re.compile(
@@ -61,11 +63,25 @@ def has_ended(text: bytes) -> bool:
     return b'"run_stop"' in text and any(map(_is_good_end, EVENT.finditer(text)))
 
 
+def stopped_as(text: bytes) -> str:
+    """The status with which a run stopped that did not go well; empty if a text says none."""
+    if b'"run_stop"' not in text:
+        return ""
+    said = (_status(match) for match in EVENT.finditer(text))
+    return next((status for status in said if status and status != _GOOD), "")
+
+
 def _is_good_end(match: re.Match[bytes]) -> bool:
+    return _status(match) == _GOOD
+
+
+def _status(match: re.Match[bytes]) -> str:
+    """What a line says of how its run stopped; empty if it says nothing."""
     event = read_event(match)
     metadata = event.get("metadata")
-    status = metadata.get("status") if isinstance(metadata, dict) else None
-    return event.get("key") == "run_stop" and status == "success"
+    if event.get("key") != "run_stop" or not isinstance(metadata, dict):
+        return ""
+    return str(metadata.get("status") or "")[:_LONGEST_STATUS]
 
 
 def facts_in(text: bytes) -> Iterator[Fact]:

@@ -154,10 +154,11 @@ class Facts:
     def _missing(self, name: str) -> str:
         """Why a fact is not known, and which options say what lacks."""
         lacking = self._lacking_of_batch() if name == "global_batch" else [name]
-        options = list(dict.fromkeys(_OPTIONS[one] for one in lacking if one in _OPTIONS))
+        ways = [lacking]
         if name == "global_batch" and lacking != ["accumulation"]:
-            options.append(_OPTIONS[name])
-        hint = f"; allowed: {', or '.join(_listed(options))}" if options else ""
+            ways.append([name, *(one for one in lacking if one == "accumulation")])
+        listed = list(filter(None, map(_listed, ways)))
+        hint = f"; allowed: {', or '.join(listed)}" if listed else ""
         return f"the {called(name)} is not known: neither log, record nor path says it{hint}"
 
     def _lacking_of_batch(self) -> list[str]:
@@ -216,12 +217,9 @@ def _contradiction(name: str, old: Known, new: Known) -> str:
     return f"{called(name)} is {old.value} by {old.teller}, {new.value} by {new.teller}"
 
 
-def _listed(options: list[str]) -> list[str]:
-    """Options that are wanted together, and behind them the one that is enough alone."""
-    together, alone = options, []
-    if _OPTIONS["global_batch"] in options[1:]:
-        together, alone = options[:-1], options[-1:]
-    return [" and ".join(together), *alone]
+def _listed(facts: Iterable[str]) -> str:
+    """The options that say some facts, which are wanted together; empty if there are none."""
+    return " and ".join(dict.fromkeys(_OPTIONS[fact] for fact in facts if fact in _OPTIONS))
 
 
 def facts_in_path(path: PurePath | str) -> list[Fact]:

@@ -108,6 +108,8 @@ class Format:
         bar: finds, in the text before a record, a progress bar that counts batches.
         repeats: whether the number of an iteration is printed again, or the one before it, after a
             step that was skipped, as loss scaling does.
+        runs_ahead: whether the program may print lines before its devices have done their work, and
+            says when it evaluates: the rest of the run tells.
         step_is: the fact that says how many samples one count of `iteration` is; several if the
             format leaves it open: the printed speed then decides. A "sample" is one, and
             "epoch_batches" are the whole batches that hold an epoch.
@@ -146,6 +148,7 @@ class Format:
     accumulates: bool = False
     bar: Callable[[bytes], Bar | None] | None = None
     repeats: bool = False
+    runs_ahead: bool = False
     step_is: tuple[str, ...] = ("global_batch",)
     facts: Callable[[bytes], Iterable[Fact]] = no_facts
     tells: Callable[[bytes], Iterable[Fact]] = no_facts

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from reperf.logs.accumulation import Bar, batches_per_step
 from reperf.logs.clock import Clock
-from reperf.logs.events import evaluated_in, facts_in
+from reperf.logs.events import evaluated_in, facts_in, stopped_as
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Record
+from reperf.logs.format import Format, Record, no_facts
 from reperf.logs.scan import LONGEST_GAP, lines_of_rank, scan
 
 MOST_RECORDS = 1 << 17
@@ -17,7 +17,7 @@ MOST_RECORDS = 1 << 17
 
 
 MOST_LATER = 1 << 14
-"""How many records behind the window are kept, without their text."""
+"""How many records behind the window are kept."""
 
 
 @dataclass
@@ -27,20 +27,24 @@ class LoggedRun:
     Attributes:
         facts: what the text before the first record says, and what MLLOG lines behind it say.
         records: those that matter, in the log's order: of the measured rank, or of all ranks.
-        later: those of the measured rank and the first epoch behind the window, without their text:
-            as many as are read, and no more than MOST_LATER.
+        later: those of the measured rank and the first epoch behind the window, as many as are
+            read, and no more than MOST_LATER; without their text, unless it tells facts.
         ends: the first and the last of the records after which the log says that the run came to
             its end; None if the format does not say.
+        stopped_as: how the run stopped by the log, if it did not go well; else empty.
         newest: the last record of the measured rank.
         overflow: whether there were more records than are kept.
+        keeps_text: whether those behind the window keep their text.
     """
 
     facts: list[Fact]
     ends: list[Record] | None
     records: list[Record] = field(default_factory=list)
     later: list[Record] = field(default_factory=list)
+    stopped_as: str = ""
     newest: Record | None = None
     overflow: bool = False
+    keeps_text: bool = False
     _seen: set[Record] = field(default_factory=set)
     _seen_later: set[int] = field(default_factory=set)  # hashes: the text is not kept
     _bars: list[tuple[int, Bar]] = field(default_factory=list)
@@ -70,7 +74,8 @@ class LoggedRun:
                 return False
             self._seen_later.add(known)
             evaluated += record.evaluated
-            self.later.append(record._replace(text=b"", evaluated=evaluated))
+            text = record.text if self.keeps_text else b""
+            self.later.append(record._replace(text=text, evaluated=evaluated))
         self.newest = record
         return True
 
@@ -139,6 +144,8 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
             text.add(gap)
         if run is not None and _has_ended(run, gap, log_format):
             run.ends = [*run.ends[:1], run.newest]
+        elif run is not None and log_format.ended is not None:
+            run.stopped_as = stopped_as(gap) or run.stopped_as
         following = _unwrapped(record, run.newest if run else None, log_format.clock)
         begins = run is not None and following is not None and run.is_followed_by(following)
         if begins and log_format.repeats and run.stepped_back_to(following):
@@ -215,6 +222,7 @@ def _begin(head: bytes, log_format: Format) -> LoggedRun:
     return LoggedRun(
         facts=list(log_format.facts(head)),
         ends=None if log_format.ended is None else [],
+        keeps_text=log_format.tells is not no_facts,
     )
 
 

@@ -21,6 +21,10 @@ LONGEST_GAP = 1 << 22
 LAST_WORDS = 1 << 14
 """How many bytes before the last record of a block are searched for the end of the run."""
 
+_ESCAPE = b"\x1b"
+_COLOUR = re.compile(rb"\x1b\[[\d;]{0,30}m")
+"""What a terminal shows as a colour, around a line or any part of it."""
+
 # What launchers put before a line: mpirun and horovodrun `[1,3]<stderr>:` (perhaps after a date),
 # srun `3: `, torchrun `[default3]:`, and `rank 3: ` or `[rank3]: `.
 _LABEL = re.compile(
@@ -39,11 +43,16 @@ Found = tuple[int, int, Record]
 
 
 def blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """The stream in pieces that end where a line ends, small ones first.
+    """The stream in pieces that end where a line ends, small ones first, without colours.
 
     Each piece is a small part of what came before it, so that a run that began in it would visibly
     count lower than one that goes on; see _only_goes_on.
     """
+    for piece in _pieces(stream):
+        yield _COLOUR.sub(b"", piece) if _ESCAPE in piece else piece
+
+
+def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
     rest, size = b"", SMALLEST_BLOCK
     while chunk := stream.read(min(BLOCK, max(SMALLEST_BLOCK, size // 32))):
         size += len(chunk)

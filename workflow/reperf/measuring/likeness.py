@@ -12,6 +12,7 @@ from typing import IO, Literal
 
 from reperf.logs.facts import Refused
 from reperf.logs.recognise import NOT_READ, recognise
+from reperf.logs.scan import blocks
 
 SURE = (".log",)
 """A file with this ending is a log."""
@@ -55,7 +56,7 @@ def is_log(head: bytes) -> bool:
     if b"\0" in head:  # a program, a picture
         return False
     try:
-        recognise(iter([head]))
+        recognise(blocks(BytesIO(head)))
     except Refused as refusal:
         return str(refusal) not in NOT_READ or reads_like_log(head)
     return True

@@ -87,7 +87,7 @@ class Measurement:
         world_size: devices.
         run: which run of the log this is, from 1.
         first_printed: the first iteration that the log prints of the run.
-        last_printed: the last one.
+        last_printed: the last one; of several epochs that count alike, that of the first.
         interval: how many iterations lie between two printed ones, most often.
         widest: the ends of the widest window that the rule allows behind the warm-up; None if it
             allows none.

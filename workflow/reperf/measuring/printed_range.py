@@ -1,14 +1,22 @@
 """What a log prints of a run: from which iteration to which, how often, and the widest window."""
 
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from reperf.logs.facts import Facts, Refused
+from reperf.logs.facts import Fact, Facts, Refused
 from reperf.logs.format import Format
 from reperf.logs.logged_runs import LoggedRun
-from reperf.measuring.intervals import COARSEST, Interval, first_prints, intervals, uncertainty
+from reperf.measuring.intervals import (
+    COARSEST,
+    MOST_TIMES,
+    Interval,
+    first_prints,
+    intervals,
+    times_as_fast,
+    uncertainty,
+)
 from reperf.measuring.step_size import warm_up
 
 Ends = tuple[int, int]
@@ -16,7 +24,7 @@ Ends = tuple[int, int]
 
 
 class Printed(NamedTuple):
-    """The iterations that a log prints of a run's measured rank."""
+    """The iterations that a log prints of a run's measured rank, in the epoch of the window."""
 
     first: int
     last: int
@@ -26,13 +34,15 @@ class Printed(NamedTuple):
 
 def printed(run: LoggedRun) -> Printed:
     """Which iterations a log prints, as it numbers them."""
+    records = run.first_epoch
     steps = [
         after.iteration - before.iteration
-        for before, after in pairwise(run.first_epoch)
+        for before, after in pairwise(records)
         if before.iteration < after.iteration
     ]
     common = Counter(steps).most_common(1)
-    return Printed(run.records[0].iteration, run.newest.iteration, common[0][0] if common else None)
+    last = run.newest if run.newest.epoch == records[0].epoch else records[-1]
+    return Printed(records[0].iteration, last.iteration, common[0][0] if common else None)
 
 
 def widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> Ends | None:
@@ -56,27 +66,39 @@ def widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> End
         return None
     stamped = records[0].time is not None
     doubtful = [step for step in steps if (step.start if stamped else step.stop) in repeated]
-    stretches = list(_stretches(steps, first, doubtful))
+    told = {record.iteration: tuple(log_format.tells(record.text)) for record in records}
+    stretches = list(_stretches(steps, first, doubtful, told))
     if not stretches:
         return None
     best = max(stretches, key=lambda steps: steps[-1].stop - steps[0].start)
     if not stamped and best[-1].stop - best[0].start < (printed(run).interval or 1):
         return None  # lines tell of single iterations, and not of those between them
     seconds = sum(step.seconds for step in best)
-    if seconds <= 0 or uncertainty(records, best) > COARSEST * seconds:
-        return None
-    return best[0].start, best[-1].stop
+    timed = seconds > 0 and uncertainty(records, best) <= COARSEST * seconds
+    if timed and log_format.runs_ahead:
+        timed = times_as_fast(best, steps) <= MOST_TIMES
+    return (best[0].start, best[-1].stop) if timed else None
 
 
 def _stretches(
-    steps: Sequence[Interval], first: int, doubtful: Container[Interval]
+    steps: Sequence[Interval],
+    first: int,
+    doubtful: Container[Interval],
+    told: Mapping[int, tuple[Fact, ...]],
 ) -> Iterator[list[Interval]]:
-    """Intervals behind the warm-up that follow each other and hold nothing but training."""
+    """Intervals behind the warm-up that follow each other and hold nothing but training.
+
+    The lines of each stretch tell the same facts.
+    """
     stretch: list[Interval] = []
     for step in steps:
         fits = step.start >= first and step.seconds >= 0 and step.trains
         fits = fits and step not in doubtful
-        if stretch and (not fits or stretch[-1].stop != step.start):
+        if stretch and not (
+            fits
+            and stretch[-1].stop == step.start
+            and told.get(stretch[-1].stop) == told.get(step.stop)
+        ):
             yield stretch
             stretch = []
         if fits:

@@ -147,12 +147,12 @@ def _closing(groups: Mapping[str, Sequence[Measurement]]) -> Iterator[str]:
     yield f"{said}: {why}" if why else said
     others = sum(_has_another(one) for kind, some in groups.items() if kind for one in some)
     if others:
-        runs = "run does not print its window" if others == 1 else "runs do not print their window"
-        yield f"{others} refused {runs}: --window all takes the one in the column widest"
+        allow = "run allows" if others == 1 else "runs allow"
+        yield f"{others} refused {allow} another window: --window all takes it, the column widest"
 
 
 def _has_another(one: Measurement) -> bool:
-    """Whether a log prints another window than the one that it was measured in, but not that."""
+    """Whether a log allows a window that does not hold the one in which it was refused."""
     if one.widest is None or one.first is None:
         return False
     start, stop = one.widest

@@ -14,10 +14,12 @@ from reperf.logs.format import Format, Record
 from reperf.logs.logged_runs import LoggedRun
 from reperf.measuring.intervals import (
     COARSEST,
+    MOST_TIMES,
     Interval,
     check_evaluations,
     first_prints,
     intervals,
+    times_as_fast,
     uncertainty,
 )
 from reperf.measuring.step_size import in_unit, step_samples
@@ -90,6 +92,8 @@ def by_window(
             + in_unit(run, log_format, facts)
         )
     _check_end(run, records[0].epoch, ends[1])
+    if log_format.runs_ahead:
+        _check_ahead(run, log_format, inside)
     samples = (ends[1] - ends[0]) * (batch or facts.need(log_format.step_is[0]))
     counts = counts_at(records, ends, log_format)
     check_samples(counts, samples)
@@ -150,6 +154,8 @@ def _check_end(run: LoggedRun, epoch: int, last: int) -> None:
     """Check that the run came to its end, if the log's format says so, and after the window's."""
     if run.ends is None:
         return
+    if not run.ends and run.stopped_as:
+        raise Refused(f"the log says that the run stopped as {run.stopped_as}, without success")
     if not run.ends:
         raise Refused("the end of the run is not in the log: it is cut, or the run broke off")
     early = run.ends[0]
@@ -157,6 +163,17 @@ def _check_end(run: LoggedRun, epoch: int, last: int) -> None:
         raise Refused(
             f"the log says that the run ended at iteration {early.iteration}, before the window "
             f"does at {last}, and goes on"
+        )
+
+
+def _check_ahead(run: LoggedRun, log_format: Format, inside: Sequence[Interval]) -> None:
+    """Check that the lines of a window were not printed before their work was done."""
+    records, _ = first_prints(run.first_epoch, log_format)
+    times = times_as_fast(inside, intervals(records, log_format))
+    if times > MOST_TIMES:
+        raise Refused(
+            f"the window is {times:.3g} times as fast as the run from its start on, evaluations "
+            "left out: its lines seem to be printed before their work is done"
         )
 
 

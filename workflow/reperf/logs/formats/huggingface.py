@@ -7,7 +7,8 @@
 
 A dictionary says neither step nor time. The bar counts steps of the optimizer, in whole seconds; it
 is the Trainer's if its total is the one announced, and until an evaluation, whose bar may have the
-same total. Without that announcement, which is left out below a log level, there is no time.
+same total. The announcement is left out below a log level: the Trainer's is then the bar, one
+without a name, in which the first dictionary stands, until another bar without a name.
 
 Source: github.com/huggingface/transformers, trainer.py and trainer_callback.py; lines as in public
 documentation of trainings. No extractor was published.
@@ -19,25 +20,45 @@ from collections import Counter, defaultdict
 from reperf.logs.format import Format, Record, Words, facts_by, line
 from reperf.logs.progress_bars import BAR, ELAPSED, DrawnBars
 
+_NO_TOTAL = -1
+"""No bar has that total."""
+_NAME = re.compile(rb"[A-Za-z][^\r\n\]>]{0,99}: *$")
+"""What stands in front of the percentage of a bar that has a name."""
+
 
 class _Reader:
     """Reads the matches of one log."""
 
     def __init__(self) -> None:
         self._total: int | None = None
+        self._announced = False
+        self._newest: int | None = None
+        """Of the newest bar without a name: its total."""
         self._bars: defaultdict[tuple[int, ...], DrawnBars] = defaultdict(DrawnBars)
         self._dictionaries: Counter[tuple[int, ...]] = Counter()
 
     def __call__(self, match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
         if match["announced"] is not None:
-            self._total = int(match["announced"].replace(b",", b""))
-        elif match["evaluation"] is not None and self._total is not None:
-            self._total = -1  # no bar has that total
+            self._total, self._announced = int(match["announced"].replace(b",", b"")), True
+        elif match["evaluation"] is not None:
+            self._total, self._newest = self._total and _NO_TOTAL, None
         elif match["loss"] is not None and self._total is None:
-            self._dictionaries[rank] += 1
-            return Record(self._dictionaries[rank], rank=rank, text=match[0])
-        elif match["total"] is not None and int(match["total"]) == self._total:
+            self._total = self._newest
+            if self._total is None:
+                self._dictionaries[rank] += 1
+                return Record(self._dictionaries[rank], rank=rank, text=match[0])
+        elif match["total"] is not None:
+            return self._of_bar(match, rank)
+        return None
+
+    def _of_bar(self, match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+        total = int(match["total"])
+        if total == self._total:
             return self._drawn(match, rank)
+        if not self._announced and not _is_named(match):
+            self._newest = total
+            if self._total is not None:  # that of an evaluation
+                self._total = _NO_TOTAL
         return None
 
     def _drawn(self, match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
@@ -48,6 +69,10 @@ class _Reader:
         return Record(count, rank=rank, time=time, tick=1.0, text=match[0])
 
 
+def _is_named(match: re.Match[bytes]) -> bool:
+    return _NAME.search(match.string, max(0, match.start() - 100), match.start()) is not None
+
+
 FORMAT = Format(
     name="huggingface",
     system="huggingface",
@@ -55,9 +80,9 @@ FORMAT = Format(
     signs=(b" Total optimization steps = ", b"{'loss': "),
     pattern=line(
         r"\bTotal optimization steps = (?P<announced>[\d,]{1,15})(?=\s)"
-        r"|(?P<evaluation>\*{5} Running (?:Evaluation|Prediction) \*{5})"
+        r"|(?P<evaluation>\*{5} Running (?:Evaluation|Prediction) \*{5}|\{'eval_)"
         r"|(?P<loss>\{'loss': [^{}\r\n]{1,400}'epoch': [^{}\r\n]{1,40}\})"
-        rf"|\d%\|[^|\r\n]{{0,1000}}\| *{BAR}"
+        rf"|\d{{1,3}}%\|[^|\r\n]{{0,1000}}\| *{BAR}"
     ),
     clock=ELAPSED,
     remembering=_Reader,

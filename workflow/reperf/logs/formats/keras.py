@@ -23,12 +23,11 @@ from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Read, Record, Words, line
 
 _SAMPLES = re.compile(rb"(\d{1,12})/\d{1,12} \[=+\] - \d{1,9}s \d{1,9}[mun]?s/sample ")
-_COLOUR = r"(?:\x1b\[\d{1,3}m){0,3}"
 _PACE = r"\d{1,9}[mun]?s/(?:step|sample|epoch)"
 _FULL = (
     r"(?P<count>\d{1,12})/(?P<total>\d{1,12})"
-    rf"(?: \[=+\] - |{_COLOUR} {_COLOUR}(?:━)+{_COLOUR} {_COLOUR}| - )(?P<duration>\d{{1,9}})s"
-    rf"{_COLOUR}(?:(?: -)? {_PACE})? - "
+    r"(?: \[=+\] - | (?:━)+ | - )(?P<duration>\d{1,9})s"
+    rf"(?:(?: -)? {_PACE})? - "
 )
 
 
@@ -64,7 +63,7 @@ FORMAT = Format(
     marker=b"/",
     signs=(b"=] - ", b"/step - ", b"s - loss: "),
     pattern=line(
-        r"(?:^|(?<=\n)|(?<=\r))\s*Epoch (?P<epoch>\d{1,9})/\d{1,9}(?=\s)"
+        r"\bEpoch (?P<epoch>\d{1,9})/\d{1,9}(?=[ \t]{0,9}[\r\n])"
         rf"|{_FULL}(?P<metrics>(?:\w[^\r\n\x08]{{0,200}} - )?loss: [^\r\n\x08]{{1,800}})(?=[\r\n])"
     ),
     remembering=_remembering,

@@ -65,6 +65,7 @@ FORMAT = Format(
     pattern=EVENT,
     clock=Clock("", float, digits=3),
     read=_read,
+    runs_ahead=True,  # as MXNet's image classification on hundreds of nodes
     step_is=("global_batch", "sample", "epoch_samples", "epoch_batches"),
     facts=_facts,
     counts=_counts,

@@ -44,7 +44,7 @@ FORMAT = Format(
     system="paddlepaddle",
     marker=b"avg_batch_cost: ",
     pattern=line(
-        rf"(?:\[{time_by(DATE)}\] \[\s*INFO\](?:\x1b\[0m)? - )?"
+        rf"(?:\[{time_by(DATE)}\] \[\s*INFO\] - )?"
         rf"(?:global step |(?:tobal|total) step: ){ITERATION}, epoch: {EPOCH}, "
         rf"batch: \d{{1,12}}, loss: {NUMBER}, avg_reader_cost: {NUMBER} sec, "
         rf"avg_batch_cost: {DURATION} sec, avg_samples: {NUMBER}, ips: {RATE} sequences/sec\b"

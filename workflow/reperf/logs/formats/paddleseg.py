@@ -27,7 +27,7 @@ FORMAT = Format(
     facts=facts_by(
         {
             # Of the first level: what stands deeper is another.
-            r"(?:[\r\n]|[>\]]: ?)batch_size: (\d{1,9})\s": "batch_size",
+            r"(?:[\r\n]|[>\]\d]: ?)batch_size: (\d{1,9})\s": "batch_size",
             r"\bGPUs used: (\d{1,9})\s": "world_size",
         }
     ),

@@ -12,15 +12,13 @@ PyTorch's and AMD's documentation. No extractor was published.
 from reperf.logs.clock import DATE
 from reperf.logs.format import ITERATION, NUMBER, Format, facts_by, line, time_by
 
-_COLOUR = r"(?:\x1b\[[\d;]{1,9}m)?"
-
 FORMAT = Format(
     name="torchtitan",
     system="torchtitan",
     marker=b"GiB(",
     pattern=line(
-        rf"\[titan\] {time_by(DATE)} - \w{{1,40}} - INFO - {_COLOUR}step: *{ITERATION} +"
-        rf"{_COLOUR}loss: *{NUMBER} [^\r\n]{{0,200}}?memory: *{NUMBER}GiB\({NUMBER}%\)  "
+        rf"\[titan\] {time_by(DATE)} - \w{{1,40}} - INFO - step: *{ITERATION} +"
+        rf"loss: *{NUMBER} [^\r\n]{{0,200}}?memory: *{NUMBER}GiB\({NUMBER}%\)  "
     ),
     clock=DATE,
     facts=facts_by({r"local batch size \d{1,9}, global batch size (\d{1,9}),": "global_batch"}),

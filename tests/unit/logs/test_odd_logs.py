@@ -1,0 +1,150 @@
+"""What the logs of strangers did that no test had: found by measuring thousands of them."""
+
+import pytest
+from asking import measure, measure_one
+from test_field_logs import MLPERF_HEAD, TestEndOfRun, tracked
+from written import STYLES, written
+from written import _event as event
+
+STOP = TestEndOfRun.STOP
+
+
+@pytest.mark.parametrize("name", sorted(name for name in STYLES if STYLES[name].has_time))
+def test_colours_change_nothing(name):
+    """A logger may colour a whole line, and a terminal's words end where no space does."""
+    how = {"log_format": name, "facts": STYLES[name].facts}
+    lines = written(name)
+    coloured = [f"\x1b[38;2;180;60;0m{line}\x1b[0m" for line in lines]
+    assert measure_one(coloured, **how).throughput == measure_one(lines, **how).throughput
+    assert measure_one(coloured, facts=STYLES[name].facts).format == measure_one(lines).format
+
+
+def test_of_epochs_that_count_alike_the_first_is_what_a_log_prints():
+    lines = [
+        f"[2022/06/02 16:{at // 60:02d}:{at % 60:02d}] ppcls INFO: epoch:{at // 600}   "
+        f"train step:{at % 600}   loss: 6.9 lr: 0.1 batch_cost: 1.0 s, reader_cost: 0.01 s, "
+        "ips: 32.0 samples/sec."
+        for at in range(10, 900, 10)
+    ]
+    measured = measure_one(lines)
+    assert (measured.first_printed, measured.last_printed) == (10, 590)
+
+
+def test_a_batch_that_grows_ends_the_widest_window():
+    """Megatron's ramp-up: each line says the batch of its iterations."""
+    lines, consumed = [], 0
+    for iteration in range(10, 301, 10):
+        batch = 16 if iteration <= 60 else 32
+        consumed += 10 * batch
+        lines.append(
+            f" iteration {iteration:8d}/     300 | consumed samples: {consumed:12d} | elapsed time "
+            f"per iteration (ms): 250.0 | global batch size: {batch:5d} | lm loss: 1.0E+01 |"
+        )
+    refused = measure_one(lines)
+    assert refused.widest == (60, 300)
+    assert "16 by the line of iteration 30, 32 by the line of iteration 70" in refused.reason
+    taken = measure_one(lines, widest=True)
+    assert (taken.first, taken.last, taken.throughput) == (60, 300, 32 / 0.25)
+
+
+@pytest.mark.parametrize("name", ["mlperf", "mllog"])
+def test_a_run_that_stopped_otherwise_is_refused_for_that(name):
+    lines = [line.replace("success", "aborted") for line in written(name)]
+    known = (("nodes", 2), ("devices_per_node", 2))
+    reason = "the log says that the run stopped as aborted, without success"
+    assert measure_one(lines, log_format=name, facts=known).reason == reason
+    assert measure_one([*lines, "RESULT,bert,1"], log_format=name, facts=known).reason == reason
+
+
+class TestWorkThatIsOnlyQueued:
+    """MXNet on hundreds of nodes: an epoch's line comes as soon as all its batches are queued."""
+
+    def lines(self, queued: int, evaluations: int = 1) -> list[str]:
+        lines, clock = [*MLPERF_HEAD], 0
+        for block in range(10):
+            for epoch in range(4):
+                clock += queued
+                lines.append(tracked(4 * block + epoch + 1, clock, 168_000 / queued))
+            clock += 4 * (1000 - queued)  # until the devices have done it
+            lines.append(event("eval_start", "null", clock))
+            clock += 100 * evaluations
+            lines.append(event("eval_stop", "null", clock))
+        return [*lines, STOP]
+
+    def test_no_window_of_it_is_taken(self):
+        measured = measure_one(self.lines(250), ends=(9, 12))
+        assert measured.widest is None
+        assert measured.reason == (
+            "the window is 3.71 times as fast as the run from its start on, evaluations left out: "
+            "its lines seem to be printed before their work is done"
+        )
+
+    @pytest.mark.parametrize("evaluations", [1, 100])
+    def test_work_that_is_done_when_it_is_printed_is(self, evaluations):
+        lines = self.lines(1000, evaluations)
+        assert measure_one(lines, ends=(9, 12)).throughput == pytest.approx(168)
+        assert measure_one(lines).widest == (9, 12)
+
+
+def bar(count: int, total: int = 1000, name: str = "") -> str:
+    seconds = 4 * count
+    return f"\r{name}{100 * count // total:3d}%|#  | {count}/{total} [{_clock(seconds)}<{_clock(9)}"
+
+
+def _clock(seconds: int) -> str:
+    return f"{seconds // 60:02d}:{seconds % 60:02d}"
+
+
+class TestTrainerThatAnnouncesNothing:
+    """Hugging Face's Trainer below the log level of its announcement, as it is by default."""
+
+    FACTS = (("global_batch", 32), ("accumulation", 1))
+
+    def log(self, between: str = "") -> bytes:
+        text = bar(7, 8, "Map: ") + ", 2 examples/s]\n"
+        for count in range(1, 301):
+            text += bar(count) + ",  4.00s/it]"
+            if count % 50 == 0:
+                text += f"\n{{'loss': {9 - count / 1e3}, 'learning_rate': 1e-05, 'epoch': 0.1}}\n"
+            text += between if count == 200 else ""
+        return text.encode() + b"\n"
+
+    def test_the_bar_of_the_first_dictionary_is_its(self):
+        measured = measure_one(self.log(), facts=self.FACTS, widest=True)
+        assert (measured.first, measured.last, measured.throughput) == (51, 300, 8.0)
+
+    @pytest.mark.parametrize(
+        "evaluation",
+        [bar(1, 50) + ", 2it/s]\n", "\n{'eval_loss': 1.2, 'eval_runtime': 9, 'epoch': 0.2}\n"],
+    )
+    def test_nothing_behind_an_evaluation_is_taken(self, evaluation):
+        assert measure_one(self.log(evaluation), facts=self.FACTS).widest == (51, 200)
+
+    def test_a_bar_with_a_name_is_another(self):
+        named = bar(1, 50, "Writing: ") + ", 2it/s]\n"
+        assert measure_one(self.log(named), facts=self.FACTS).widest == (51, 300)
+
+    def test_an_evaluation_before_training_is_none_of_its(self):
+        early = bar(1, 50) + ", 2it/s]\n{'eval_loss': 1.2, 'eval_runtime': 9, 'epoch': 0}\n"
+        [measured] = measure(early.encode() + self.log(), facts=self.FACTS)
+        assert measured.widest == (51, 300)
+
+    def test_what_lacks_is_named_with_all_that_goes_with_it(self):
+        assert measure_one(self.log(), widest=True).reason.endswith(
+            "; allowed: --batch-size and --topology and --accumulation, "
+            "or --global-batch and --accumulation"
+        )
+
+
+@pytest.mark.parametrize("label", ["0: ", "[1,0]<stdout>:", "[rank0]: ", "(Worker pid=7) "])
+def test_keras_counts_its_epochs_behind_labels(label):
+    lines = [
+        line
+        for epoch in range(1, 31)
+        for line in (
+            f"{label}Epoch {epoch}/30",
+            f"{label}32/32 [======] - {epoch // 20 * 10 + 90}s 3s/step - loss: 0.2911",
+        )
+    ]
+    measured = measure_one(lines, ends=(20, 30), facts=(("epoch_samples", 1000),))
+    assert (measured.format, measured.throughput) == ("keras", 10.0)
