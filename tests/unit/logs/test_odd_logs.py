@@ -95,6 +95,42 @@ def _clock(seconds: int) -> str:
     return f"{seconds // 60:02d}:{seconds % 60:02d}"
 
 
+EVALUATIONS = {
+    "mmengine": "11/22 21:31:51 - mmengine - INFO - Iter(val) [50/50]    mIoU: 56.06  time: 0.0345",
+    "openmmlab": "2022-02-10 06:17:39,706 - mmseg - INFO - Iter(val) [63]\tmIoU: 0.53, aAcc: 0.93",
+    "maskrcnn-benchmark": "2020-06-25 18:56:46,514 maskrcnn_benchmark.inference INFO: "
+    "Start evaluation on coco dataset(5000 images).",
+    "torchtitan": "[titan] 2025-06-04 08:52:10,224 - root - INFO - validate step: 50  loss:  8.9",
+    "tensorflow2-bert": "I0904 12:01:02.1 14 model_training_utils.py:458] Running evaluation "
+    "after step: 60.",
+    "tensorflow2-resnet50": "313/313 - 61s - loss: 6.9 - accuracy: 0.01 - val_loss: 6.8",
+    "ngc-pytorch-mlperf-bert": "{'global_steps': 60, 'eval_loss': 1.36, 'eval_mlm_accuracy': 0.71}",
+}
+
+
+class TestEvaluationsBetweenTheLines:
+    """Iterations go on behind an evaluation, and so does the clock."""
+
+    @pytest.mark.parametrize("name", sorted(EVALUATIONS))
+    def test_no_window_holds_one(self, name):
+        lines = written(name)
+        lines.insert(at := len(lines) // 2, EVALUATIONS[name])
+        how = {"log_format": name, "facts": STYLES[name].facts}
+        measured = measure_one(lines, **how)
+        first, last = measured.widest
+        assert measured.reason.startswith("evaluations lie in the window: the first between ")
+        assert last - first < 120
+        assert measure_one(lines, ends=(first, last), **how).status == "ok"
+        del lines[at]
+        assert measure_one(lines, **how).status == "ok"
+
+    def test_a_bar_of_mmcv_is_one(self):
+        lines = written("openmmlab")
+        bar = "[>>>>>>>>>>>>] 500/500, 12.3 task/s, elapsed: 41s, ETA:     0s"
+        lines.insert(len(lines) // 2, bar)
+        assert "evaluations lie in the window" in measure_one(lines).reason
+
+
 class TestTrainerThatAnnouncesNothing:
     """Hugging Face's Trainer below the log level of its announcement, as it is by default."""
 

@@ -105,6 +105,8 @@ class Format:
             ranks.
         accumulates: whether a step may be several batches whose gradients are summed: if nobody says
             how many, there is no number.
+        evaluates: what the program prints when it evaluates between two iterations, besides MLLOG
+            lines: nobody knows for how long.
         bar: finds, in the text before a record, a progress bar that counts batches.
         repeats: whether the number of an iteration is printed again, or the one before it, after a
             step that was skipped, as loss scaling does.
@@ -146,6 +148,7 @@ class Format:
     remembering: Callable[[], Read] | None = None
     rate_times: tuple[str, ...] = ()
     accumulates: bool = False
+    evaluates: re.Pattern[bytes] | None = None
     bar: Callable[[bytes], Bar | None] | None = None
     repeats: bool = False
     runs_ahead: bool = False

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import inf
 
 from reperf.logs.accumulation import Bar, batches_per_step
 from reperf.logs.clock import Clock
@@ -152,7 +153,7 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
             begins = any(True for _ in log_format.facts(text.all()))
         if run is not None and following is not None and not begins:
             between = text.all()
-            if run.add(following, last, evaluated_in(between)) and between:
+            if run.add(following, last, _evaluated_in(between, log_format)) and between:
                 run.learn(between, log_format)
                 text.forget()
             continue
@@ -165,7 +166,7 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
             head = text.all()
             run = _begin(head, log_format)
             # Seconds that the first record tells may reach back beyond where the log begins.
-            run.add(following, last, evaluated_in(head))
+            run.add(following, last, _evaluated_in(head, log_format))
             run.learn(head, log_format)
             text.forget()
 
@@ -208,6 +209,12 @@ class _Text:
         """Begin again behind a record."""
         self._pieces.clear()
         self._size = 0
+
+
+def _evaluated_in(text: bytes, log_format: Format) -> float:
+    """The seconds of evaluation in a text between two records; infinity if nobody knows."""
+    evaluates = log_format.evaluates
+    return inf if evaluates is not None and evaluates.search(text) else evaluated_in(text)
 
 
 def _has_ended(run: LoggedRun, gap: bytes, log_format: Format) -> bool:

@@ -21,6 +21,7 @@ FORMAT = Format(
         rf"iter: {ITERATION}  [^\r\n]{{0,1000}}?\btime: {NUMBER} "
     ),
     clock=DATE,
+    evaluates=line(r" INFO: Start evaluation on "),
     yields=2,
     unit="images/s",
 )

@@ -32,6 +32,7 @@ FORMAT = Format(
         rf"\[ *{ITERATION}/\d{{1,12}}\]  [^\r\n]{{0,1000}}?\btime: {NUMBER}  data_time: {NUMBER}{END}"
     ),
     clock=_CLOCK,
+    evaluates=line(r" - mmengine - INFO - (?:Iter|Epoch)\(val\) "),
     facts=facts_by({r"\bGPU number: (\d{1,9})\s": "world_size"}),
     unit="samples/s",
 )

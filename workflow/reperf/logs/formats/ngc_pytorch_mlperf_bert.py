@@ -24,6 +24,7 @@ FORMAT = Format(
         rf"{time_by(UNIX)}(?:, 'mlm_accuracy': {NUMBER})?\}}"
     ),
     clock=UNIX,
+    evaluates=line(r"\{'global_steps': \d{1,12}, 'eval_loss': "),
     counts=counts_by(
         {r"'samples_trained': (\d{1,15}),": "samples", r"'skipped_steps': (\d{1,12}),": SKIPPED}
     ),

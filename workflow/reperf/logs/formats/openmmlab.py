@@ -41,6 +41,8 @@ FORMAT = Format(
         rf"data_time: {NUMBER}(?:,|{END})"
     ),
     clock=DATE,
+    # The second is mmcv's progress bar, of a validation that prints nothing else.
+    evaluates=line(r" - INFO - (?:Iter|Epoch)\(val\) \[|\d task/s, elapsed: "),
     facts=_facts,
     unit="images/s",
 )

@@ -9,7 +9,7 @@ TensorFlow/bert/extract_tensorflow_logs_time.py.
 from reperf.logs import estimators
 from reperf.logs.clock import TIME_OF_DAY
 from reperf.logs.format import ITERATION, Format, Words, line, time_by
-from reperf.logs.formats.tensorflow2_resnet50 import ARGUMENTS
+from reperf.logs.formats.tensorflow2_resnet50 import ARGUMENTS, EVALUATES
 
 FORMAT = Format(
     name="tensorflow2-bert",
@@ -20,6 +20,7 @@ FORMAT = Format(
         rf"Train Step: {ITERATION}/\d{{1,12}}\s+/ loss = "
     ),
     clock=TIME_OF_DAY,
+    evaluates=EVALUATES,
     facts=ARGUMENTS,
     unit="sentences/s",
     published=estimators.between_lines(20, 120, TIME_OF_DAY),

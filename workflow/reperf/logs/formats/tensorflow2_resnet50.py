@@ -10,6 +10,8 @@ from reperf.logs import estimators
 from reperf.logs.clock import TIME_OF_DAY
 from reperf.logs.format import END, ITERATION, NUMBER, RATE, Format, Words, facts_by, line, time_by
 
+EVALUATES = line(r"\] Running evaluation after step: | - val_loss: ")
+"""What they print when they evaluate: their own loop, and Keras."""
 ARGUMENTS = facts_by({r"\b[Gg]lobal batch size: (\d{1,9})\s": "global_batch"})
 """What the scripts of the official models print before they train."""
 
@@ -22,6 +24,7 @@ FORMAT = Format(
         rf"TimeHistory: {NUMBER} seconds, {RATE} examples/second between steps \d{{1,12}} and {ITERATION}{END}"
     ),
     clock=TIME_OF_DAY,
+    evaluates=EVALUATES,
     facts=ARGUMENTS,
     unit="images/s",
     # Six lines of 100 steps, the first left out.

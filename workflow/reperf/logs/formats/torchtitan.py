@@ -21,6 +21,7 @@ FORMAT = Format(
         rf"loss: *{NUMBER} [^\r\n]{{0,200}}?memory: *{NUMBER}GiB\({NUMBER}%\)  "
     ),
     clock=DATE,
+    evaluates=line(r" - INFO - validate step: "),
     facts=facts_by({r"local batch size \d{1,9}, global batch size (\d{1,9}),": "global_batch"}),
     accumulates=True,
     unit="samples/s",
