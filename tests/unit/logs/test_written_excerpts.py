@@ -5,6 +5,7 @@ the difference of two times, or the sum of some, found by splitting lines at the
 patterns, nor records, nor clocks of reperf's are asked. Four devices had a batch of 8 each.
 """
 
+import re
 from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
@@ -38,6 +39,7 @@ class Columns(NamedTuple):
 
 
 COLUMNS = {
+    "detectron2": Columns("iter: ", "[", YEARLESS),
     "gluonnlp-bert": Columns("[step ", " time=", EACH),
     "hugectr-wide-deep": Columns("Iter: ", "iters): ", EACH),
     "huggingface": Columns("#         | ", "[", ELAPSED),
@@ -78,6 +80,7 @@ COLUMNS = {
     "pytorch-resnet50": Columns("Epoch: [0][", "Time ", EACH),
     "tensorflow2-bert": Columns("Train Step: ", " ", CLOCK),
     "tensorflow2-resnet50": Columns("and ", " ", CLOCK),
+    "tf-cnn-benchmarks": Columns("|27| ", "INFO|", DATE),
     "torchtitan": Columns("step: ", "[titan] ", DATE),
     "torchvision": Columns("[0]  [", "time: ", EACH, mean=True),
 }
@@ -105,7 +108,8 @@ def digits(text: str) -> str:
 def clock(text: str, form: str) -> float:
     """The seconds that a written time says, since whenever."""
     if form == DATE:
-        day, hour = text.replace("/", "-").replace(",", ".").replace("]", " ").split(" ")[:2]
+        parted = re.sub("[]T|]", " ", text.replace("/", "-").replace(",", "."))
+        day, hour = parted.split(" ")[:2]
         return datetime.fromisoformat(f"{day} {hour.removesuffix(':INFO:')}").timestamp()
     if form == YEARLESS:
         return datetime.strptime(f"2020/{text[:14]}", "%Y/%m/%d %H:%M:%S").timestamp()

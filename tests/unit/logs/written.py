@@ -497,6 +497,51 @@ STYLES = {
         facts=(("batch_size", 8),),
         step=SLOW_STEP,
     ),
+    "detectron2": Style(
+        line=lambda i, t, r: (
+            f"[{_at(t):%m/%d %H:%M:%S} d2.utils.events]:  eta: 0:05:22  iter: {i}  "
+            f"total_loss: {_loss(t)}  loss_cls: 0.595  time: {_took(r):.4f}  data_time: 0.0222  "
+            "lr: 1.6068e-05  max_mem: 2725M"
+        ),
+        head=(
+            "Rank of current process: 0. World size: 4",
+            "  IMS_PER_BATCH: 32",
+        ),
+        every=20,
+        first=19,
+        facts=(),
+        step=SLOW_STEP,
+        says_batch=True,
+    ),
+    "tf-cnn-benchmarks": Style(
+        line=lambda i, t, r: (
+            f"INFO|{_at(t):%Y-%m-%dT%H:%M:%S}|/opt/launcher.py|27| {i}\timages/sec: {r:.1f} "
+            f"+/- 0.4 (jitter = 0.7)\t{_loss(t)}"
+        ),
+        head=("Batch size:  32 global", "             8 per device"),
+        every=10,
+        first=10,
+        facts=(),
+        step=SLOW_STEP,
+        says_batch=True,
+    ),
+    "paddle2-transformer": Style(
+        line=lambda i, t, r: (
+            f"{_date(t)[:-3]}-INFO: step_idx: {i}, epoch: 0, batch: {i}, avg loss: {_loss(t)}, "
+            "normalized loss: 9.419319, ppl: 48385.699219, avg_speed: 4.44 step/s, batch_cost: "
+            "0.22501 sec, reader_cost: 0.00011 sec, tokens: 46643, ips: 20729.05367 words/sec"
+        ),
+        has_time=False,
+        facts=(),
+    ),
+    "paddlerec": Style(
+        line=lambda i, t, r: (
+            f"{_date(t)[:-3]} - INFO - Epoch: {i}, using time {_took(r)} second, "
+            f"ips {r} example/sec."
+        ),
+        has_time=False,
+        facts=(),
+    ),
     "megatron": Style(
         line=lambda i, t, r: (
             f" [{_at(t):%Y-%m-%d %H:%M:%S}] iteration {i:8d}/    1000 | "

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 DAY = 86400.0
 
@@ -32,6 +32,11 @@ def _of_date(stamp: str) -> float:
     return datetime.fromisoformat(f"{stamp.replace('/', '-')}+00:00").timestamp()
 
 
+def _of_year(stamp: str) -> float:
+    # Any leap year will do: across New Year, time steps back, and the window is refused.
+    return datetime.strptime(f"2000/{stamp}", "%Y/%m/%d %H:%M:%S").replace(tzinfo=UTC).timestamp()
+
+
 def _of_day(stamp: str) -> float:
     hours, minutes, seconds = stamp.replace(",", ".").split(":")
     if int(hours) > 23 or int(minutes) > 59 or float(seconds) >= 61:
@@ -48,5 +53,6 @@ def tick(stamp: str) -> float:
 FRACTION = r"(?:[.,]\d{1,6})?"
 UNIX = Clock(r"\d{9,11}(?:\.\d{1,9})?", float, digits=None)
 DATE = Clock(rf"\d{{4}}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d{FRACTION}", _of_date)
+YEARLESS = Clock(r"\d\d/\d\d \d\d:\d\d:\d\d", _of_year)
 TIME_OF_DAY = Clock(rf"\d\d:\d\d:\d\d{FRACTION}", _of_day, period=DAY)
 MONOTONIC = Clock("", float, digits=None)

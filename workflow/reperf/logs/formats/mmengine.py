@@ -10,28 +10,18 @@ Source: github.com/open-mmlab/mmengine, mmengine/runner/log_processor.py; runs o
 was published.
 """
 
-from datetime import UTC, datetime
-
-from reperf.logs.clock import Clock
+from reperf.logs.clock import YEARLESS
 from reperf.logs.format import END, EPOCH, ITERATION, NUMBER, Format, facts_by, line, time_by
-
-
-def _of_year(stamp: str) -> float:
-    # Any leap year will do: across New Year, time steps back, and the window is refused.
-    return datetime.strptime(f"2000/{stamp}", "%Y/%m/%d %H:%M:%S").replace(tzinfo=UTC).timestamp()
-
-
-_CLOCK = Clock(r"\d\d/\d\d \d\d:\d\d:\d\d", _of_year)
 
 FORMAT = Format(
     name="mmengine",
     system="openmmlab",
     marker=b" - mmengine - INFO - ",
     pattern=line(
-        rf"{time_by(_CLOCK)} - mmengine - INFO - (?:Epoch\(train\) +\[{EPOCH}\]|Iter\(train\) +)"
+        rf"{time_by(YEARLESS)} - mmengine - INFO - (?:Epoch\(train\) +\[{EPOCH}\]|Iter\(train\) +)"
         rf"\[ *{ITERATION}/\d{{1,12}}\]  [^\r\n]{{0,1000}}?\btime: {NUMBER}  data_time: {NUMBER}{END}"
     ),
-    clock=_CLOCK,
+    clock=YEARLESS,
     evaluates=line(r" - mmengine - INFO - (?:Iter|Epoch)\(val\) "),
     facts=facts_by({r"\bGPU number: (\d{1,9})\s": "world_size"}),
     unit="samples/s",
