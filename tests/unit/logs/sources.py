@@ -12,7 +12,7 @@ from reperf.logs.events import facts_in
 from reperf.logs.facts import Fact
 from reperf.logs.formats import formats
 from reperf.logs.recognise import NO_FORMAT
-from reperf.logs.scan import find_records
+from reperf.logs.scan import blocks, find_records
 from reperf.measuring.measure import Measurement, Method, measure_log
 from written import STYLES, uneven
 
@@ -143,18 +143,24 @@ class Source:
         if name is None:
             return set()
         records = (record for *_, record in _records(name, content))
-        facts = {*formats()[name].facts(content), *facts_in(content)}
+        facts = {*formats()[name].facts(_plain(content)), *facts_in(content)}
         return {record._replace(text=b"") for record in records} | facts
 
 
 def _records(name: str, content: bytes) -> list[tuple]:
     log_format = formats()[name]
-    return list(find_records(content, log_format, log_format.reader()))
+    return list(find_records(_plain(content), log_format, log_format.reader()))
+
+
+def _plain(content: bytes) -> bytes:
+    """A log without its colours, as it is read."""
+    return b"".join(blocks(io.BytesIO(content)))
 
 
 def _from_each_epoch(asked: Source, content: bytes) -> Iterator[bytes]:
     """A log, and what is left of it if it begins with each of its later epochs."""
     yield content
+    content = _plain(content)
     if name := asked.log_format or asked.measure(content)[0].format:
         records = _records(name, content)
         for (*_, before), (start, _, record) in pairwise(records):

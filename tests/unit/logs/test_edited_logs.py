@@ -70,6 +70,19 @@ def test_a_skipped_step_is_known_where_its_line_is_lost():
     assert found.reason == "the log counts 1 skipped steps in the window, as loss scaling does"
 
 
+@pytest.mark.parametrize("widest", [True, False])
+def test_a_line_in_front_of_a_shorter_step_may_follow_one_that_is_lost(widest):
+    """A line of MXNet's SSD is the mean of the steps since the line before it, here of 20."""
+    lines = [
+        f"[Training][Iteration {i}][Epoch 1, Batch {i}/300] lr: 0.06881, training time: "
+        f"{seconds}.000 [ms], speed: 141.907 [imgs/sec], loss=6.9\n"
+        for i, seconds in ((80, 225), (120, 245), (180, 209), (200, 202))
+    ]
+    how = {"facts": (("global_batch", 32),), "ends": None if widest else (80, 120)}
+    [found] = measure("".join(lines).encode(), widest=widest, **how)
+    assert (found.throughput, found.widest) == (None, None)
+
+
 @pytest.mark.parametrize(("lost", "widest"), [((9, 19), (29, 119)), ((9, 29, 49, 69), (89, 119))])
 def test_a_time_of_an_unknown_number_of_steps_is_none(lost, widest):
     """A line of gluon-nlp's stands for the ten steps since the line before it."""

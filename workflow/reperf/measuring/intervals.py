@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from math import fsum, inf
+from math import fsum, gcd, inf
 from typing import NamedTuple
 
 from reperf.logs.facts import Refused
@@ -111,8 +111,8 @@ def intervals(
         following = pairwise([*records, *behind])
         holes = {one for one, after in following if after.iteration - after.span > one.iteration}
         records = [record for record in records if record not in holes]
-    spans = [record.span for record in records[1:] if record.span and log_format.evenly]
-    widest = min(spans, default=inf)
+    distances = (after.iteration - before.iteration for before, after in pairwise(records))
+    widest = gcd(*distances) if log_format.evenly and len(records) > 1 else inf
     return [
         Interval(
             record.iteration - record.span,

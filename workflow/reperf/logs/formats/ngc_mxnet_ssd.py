@@ -58,6 +58,7 @@ FORMAT = Format(
         rf"\w{{1,40}}={NUMBER}"
     ),
     remembering=_remembering,
+    evenly=True,
     unit="images/s",
     words=Words(
         times="the mean time of an iteration since the previous line, or since the epoch began"
