@@ -219,3 +219,19 @@ def test_lines_that_tell_no_time_are_known_and_refused(name, line):
     measured = measure_one([line], facts=(("global_batch", 32),))
     assert measured.format == name
     assert measured.reason == formats()[name].untimed
+
+
+def test_losses_of_mlperf_are_measured_between_its_evaluations():
+    """The throughputs that it prints beside them are each behind an evaluation."""
+    lines = [event("global_batch_size", "8")]
+    for step in range(10, 401, 10):
+        samples = f'{{"samples_count": {8 * step}}}'
+        lines.append(event("train_loss", "1.3", 1500 * step, samples))
+        if step % 190 == 0:
+            lines += [event("eval_start", "null", 0), event("eval_stop", "null", 9000)]
+            lines.append(tracked(step, 1500 * step + 9001, 5.3))
+    measured = measure_one([*lines, STOP])
+    assert (measured.format, measured.widest) == ("mlperf-losses", (200, 380))
+    assert measured.throughput == pytest.approx(8 / 1.5)
+    wrong = measure_one([*lines, STOP], facts=(("global_batch", 16),))
+    assert wrong.reason == "global batch is 8 by the log, 16 by the command line"

@@ -28,6 +28,7 @@ class Columns(NamedTuple):
         time: the words before the time, if the line does not begin with it; or LAST.
         form: how a time is written; EACH: it is how long iterations took.
         unit: of such a duration, in seconds.
+        counted: how much one iteration adds to the count.
         mean: whether it is of one iteration of those since the line before, not of all.
     """
 
@@ -36,6 +37,7 @@ class Columns(NamedTuple):
     form: str
     unit: float = 1.0
     mean: bool = False
+    counted: int = 1
 
 
 COLUMNS = {
@@ -49,6 +51,9 @@ COLUMNS = {
     "megatron": Columns("] iteration ", "(ms): ", EACH, 0.001, mean=True),
     "mllog": Columns('"iteration": ', '"seconds": ', UNIX),
     "mlperf": Columns('"step_num": ', '"time_ms": ', MILLISECONDS),
+    "mlperf-losses": Columns(
+        '"samples_count": ', '"time_ms": ', MILLISECONDS, counted=GLOBAL_BATCH
+    ),
     "mlperf-samples": Columns('"step": ', '"time_ms": ', MILLISECONDS),
     "mmengine": Columns("[1][", "", YEARLESS),
     "mxnet-bert": Columns("[step ", "latency=", EACH, 0.001),
@@ -127,7 +132,7 @@ def by_hand(name: str) -> tuple[int, int, float]:
     if not columns.count:
         lines = [line for line in lines if line[0].isdigit()]
     found = lines[8 if len(lines) > 20 else 3 :]
-    counts = [int(digits(after(line, columns.count))) for line in found]
+    counts = [int(digits(after(line, columns.count))) // columns.counted for line in found]
     times = [after(line, columns.time) for line in found]
     if columns.form != EACH:
         return counts[0], counts[-1], clock(times[-1], columns.form) - clock(times[0], columns.form)

@@ -346,6 +346,20 @@ STYLES = {
         first=10,
         tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
     ),
+    "mlperf-losses": Style(
+        line=lambda i, t, r: _event(
+            "train_loss",
+            _loss(t),
+            int(START.timestamp() * 1000 + t * 1000),
+            f'{{"samples_count": {i * GLOBAL_BATCH}, "lr": 3.125e-06}}',
+        ),
+        head=(_event("global_batch_size", str(GLOBAL_BATCH)),),
+        every=10,
+        first=10,
+        facts=(),
+        tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
+        says_batch=True,
+    ),
     "mlperf-epochs": Style(
         line=lambda i, t, r: _event(
             "tracked_stats",

@@ -1,0 +1,58 @@
+"""Logs of MLPerf's language models since v4.0: `train_loss` events that count samples.
+
+    :::MLLOG {"time_ms": 1775725581676, "event_type": "POINT_IN_TIME", "key": "train_loss", "value": 11.846, "metadata": {"samples_count": 80, "lr": 3.125e-06}}
+
+An iteration here is a batch: so many samples divided by the global batch, which another event says
+before. Since v5.0 most submissions print other lines: see mlperf_samples.py.
+
+Source: github.com/mlcommons/training, llama2_70b_lora and llama31; lines as in AMD's documentation of
+its trainings. No extractor was published.
+"""
+
+import re
+
+from reperf.logs.clock import Clock
+from reperf.logs.events import MARK, event_of, facts_in, has_ended, is_count, is_number
+from reperf.logs.format import END, Format, Read, Record, Words, line
+
+
+def _remembering() -> Read:
+    batches: list[int] = []
+
+    def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+        event = event_of(match[0])
+        value, metadata, time = event.get("value"), event.get("metadata"), event.get("time_ms")
+        if event.get("key") == "global_batch_size" and type(value) is int and is_count(value):
+            batches[:] = [value]
+        if event.get("key") != "train_loss" or not isinstance(metadata, dict) or not batches:
+            return None
+        samples, [batch] = metadata.get("samples_count"), batches
+        if type(samples) is not int or not is_number(samples) or not is_number(time):
+            return None
+        if samples % batch:
+            return None
+        return Record(samples // batch, rank=rank, time=time / 1000, tick=0.001, text=match[0])
+
+    return read
+
+
+def _counts(text: bytes) -> dict[str, float]:
+    return {"samples": event_of(text)["metadata"]["samples_count"]}
+
+
+FORMAT = Format(
+    name="mlperf-losses",
+    system="mlperf",
+    marker=MARK,
+    pattern=line(
+        r':::MLLOG \{[^\r\n]{0,300}?"key": ?"(?:global_batch_size|train_loss)"[^\r\n]{0,2000}\}'
+        + END
+    ),
+    clock=Clock("", float, digits=3),
+    remembering=_remembering,
+    facts=facts_in,
+    counts=_counts,
+    ended=has_ended,
+    unit="samples/s",
+    words=Words(counts_from="the log's own samples, in batches"),
+)
