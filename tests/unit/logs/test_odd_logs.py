@@ -98,6 +98,9 @@ def _clock(seconds: int) -> str:
 
 EVALUATIONS = {
     "detectron2": "[06/11 13:51:41 d2.evaluation.evaluator]: Start inference on 22 batches",
+    "hugectr-wide-deep": "[HCTR][16:16:52.539][INFO][RK0][main]: Eval Time for 681 iters: 5.60297s",
+    "maxtext": "eval metrics after step: 100, loss=9.855, total_weights=75264.0",
+    "megatron": " validation loss at iteration 100 | lm loss value: 2.5E+00 |",
     "mmengine": "11/22 21:31:51 - mmengine - INFO - Iter(val) [50/50]    mIoU: 56.06  time: 0.0345",
     "openmmlab": "2022-02-10 06:17:39,706 - mmseg - INFO - Iter(val) [63]\tmIoU: 0.53, aAcc: 0.93",
     "maskrcnn-benchmark": "2020-06-25 18:56:46,514 maskrcnn_benchmark.inference INFO: "

@@ -213,8 +213,10 @@ class _Text:
 
 def _evaluated_in(text: bytes, log_format: Format) -> float:
     """The seconds of evaluation in a text between two records; infinity if nobody knows."""
-    evaluates = log_format.evaluates
-    return inf if evaluates is not None and evaluates.search(text) else evaluated_in(text)
+    seconds, evaluates = evaluated_in(text), log_format.evaluates
+    if not seconds and evaluates is not None and evaluates.search(text):
+        return inf
+    return seconds
 
 
 def _has_ended(run: LoggedRun, gap: bytes, log_format: Format) -> bool:

@@ -52,6 +52,7 @@ FORMAT = Format(
     pattern=line(
         rf"Iter: {ITERATION} Time\({SPAN} iters\): {DURATION}s Loss: {NUMBER}(?: lr:{NUMBER})?{END}"
     ),
+    evaluates=line(r"\bEval Time for \d|\bEvaluation, \w"),
     facts=ARGUMENTS,
     unit="samples/s",
     published=_published,

@@ -19,6 +19,8 @@ FORMAT = Format(
         rf"Tokens/s/device: {NUMBER},(?:[^\r\n]{{0,200}}? loss: {NUMBER})?"
     ),
     facts=facts_by({r"Config param global_batch_size_to_train_on: (\d{1,9})\s": "global_batch"}),
+    # The seconds of the step behind it hold it.
+    evaluates=line(r"\beval metrics after step: |\bCompleted eval step \d"),
     counts_from=0,
     accumulates=True,
     unit="samples/s",

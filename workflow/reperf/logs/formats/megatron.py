@@ -22,6 +22,8 @@ FORMAT = Format(
         rf"elapsed time per iteration \(ms\): *{DURATION}(?:/{NUMBER})? \|[^\r\n]{{0,400}}?"
         rf"glo(?:ba|ab)l batch size: +\d{{1,9}} \|(?:[^\r\n]{{0,400}}?loss: {NUMBER} \|)?"
     ),
+    # In older versions the time goes on.
+    evaluates=line(r"\bvalidation loss at iteration \d"),
     duration_in=0.001,
     remembering=durations_since(duration_in=0.001),
     evenly=True,
