@@ -48,8 +48,15 @@ def blocks(stream: IO[bytes]) -> Iterator[bytes]:
     Each piece is a small part of what came before it, so that a run that began in it would visibly
     count lower than one that goes on; see _only_goes_on.
     """
+    coloured, size = False, 0
     for piece in _pieces(stream):
-        yield _COLOUR.sub(b"", piece) if _ESCAPE in piece else piece
+        size += len(piece)
+        # Who colours lines does so from the beginning; to look through all of a log takes its time.
+        if (coloured or size < LONGEST_GAP) and _ESCAPE in piece:
+            coloured = True
+            yield _COLOUR.sub(b"", piece)
+        else:
+            yield piece
 
 
 def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
