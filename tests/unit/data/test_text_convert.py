@@ -145,6 +145,12 @@ def test_the_users_vocabulary_decides_the_ids(short_text, tmp_path):
     assert manifest.is_of(settings)  # once converted, it is no longer needed
 
 
+def test_googles_chinese_vocabulary_and_what_editors_put_first_are_taken(tmp_path):
+    given = tmp_path / "mine.txt"
+    given.write_text("\ufeff[UNK]\n[MASK]\n\u2028\n[SEP]\n\u3000\n[CLS]\n", encoding="utf-8")
+    assert read_vocabulary(given, 6) == ["[UNK]", "[MASK]", "\u2028", "[SEP]", "\u3000", "[CLS]"]
+
+
 def vocabulary_with(change) -> str:
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"]
     return "\n".join(change(tokens)) + "\n"
@@ -233,6 +239,15 @@ def test_training_gives_the_same_vocabulary_each_time(embedded_text, embedded_vo
     assert again[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     assert {"the", "statement", "##ing", "[unused9]"} <= set(again)
     assert not any(token != token.lower() for token in again[5:])
+
+
+def test_words_that_are_unknown_at_any_rate_train_no_vocabulary(tmp_path):
+    """One of a megabyte, such as DNA, would take the library minutes."""
+    path = tmp_path / "text"
+    path.write_text("\n\n".join(["the cat, " + "qz" * 500_000 + "."] * 2))
+    tokens = train_vocabulary(Corpus(path), size=60, lowercase=True)
+    assert "cat" in tokens
+    assert not any("q" in token for token in tokens)
 
 
 def test_with_case_a_vocabulary_has_capitals(embedded_text):

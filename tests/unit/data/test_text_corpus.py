@@ -1,3 +1,4 @@
+import gzip
 import os
 from itertools import pairwise
 
@@ -83,6 +84,40 @@ def test_articles_of_wikipedia_lose_titles_and_are_cut_into_sentences(tmp_path):
     ]
 
 
+def test_what_editors_put_first_is_no_text_and_hides_no_article(tmp_path):
+    mark = b"\xef\xbb\xbf"
+    path = tmp_path / "text"
+    path.write_bytes(mark + WIKI.encode())
+    assert documents(Corpus(path))[-1] == ["One sentence."]
+    path.write_bytes(mark + b"\nOne.\n\nTwo.\n")
+    assert documents(Corpus(path)) == [["One."], ["Two."]]
+    assert len(Corpus(path)) == 2
+    path.unlink()
+    path.mkdir()
+    for name in "ab":
+        (path / name).write_bytes(mark + b"One.\n\nTwo.\n")
+    assert documents(Corpus(path)) == [["One."], ["Two."]] * 2
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u3000 \u3000", "\x1c", "\u2003\r"])
+def test_a_line_of_any_white_space_is_empty(tmp_path, space):
+    path = tmp_path / "text"
+    path.write_text(f"「 One.\n{space}\n\u3000Two.\n{space}\n{space}\nThree.", newline="")
+    corpus = Corpus(path)
+    assert len(corpus) == 3
+    assert documents(corpus) == [["「 One."], ["Two."], ["Three."]]
+
+
+def test_folders_behind_links_are_read_once(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "b").write_text("b\n")
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "a").write_text("a\n")
+    (tmp_path / "text" / "link").symlink_to("../elsewhere")
+    (tmp_path / "elsewhere" / "back").symlink_to("../text")
+    assert documents(Corpus(tmp_path / "text")) == [["a"], ["b"]]
+
+
 @pytest.mark.parametrize(
     ("paragraph", "sentences"),
     [
@@ -153,6 +188,16 @@ def test_what_is_no_text_is_named(tmp_path):
     )
     path.write_bytes(b"One.\n\ncaf\xe9.\n")
     assert refusal(path) == f"{path}: byte 9: got b'\\xe9'; allowed: text in UTF-8"
+    # Before anything is said about its lines.
+    path.write_bytes(gzip.compress(b"One.\n\nTwo.\n"))
+    assert refusal(path) == f"{path}: byte 1: got b'\\x8b'; allowed: text in UTF-8"
+    path.write_text('{"id": "1", "title": "One", "text": "One. Two."}\n' * 3)
+    assert refusal(path) == (
+        f"{path}: holds articles in JSON; allowed: WikiExtractor's <doc ...>, or "
+        "a sentence a line, an empty line between documents, UTF-8"
+    )
+    path.write_text('{"text", he said}\n\n{\n')
+    assert documents(Corpus(path)) == [['{"text", he said}'], ["{"]]
     path.unlink()
     path.mkdir()
     assert refusal(path) == f"{path}: holds no files; {LAYOUT}"

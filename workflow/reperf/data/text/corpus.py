@@ -1,5 +1,7 @@
 """The documents of a text, found without holding them, and read a chunk at a time."""
 
+import codecs
+import json
 import os
 import re
 import stat
@@ -23,6 +25,12 @@ LEAST_DOCUMENTS = 2
 
 _ARTICLE = re.compile(r"^<doc [^\n]*\n?", re.MULTILINE)
 _DOC = b"<doc "
+_MARK = codecs.BOM_UTF8
+"""Stands at the beginning of files that some editors write, and is no text."""
+_HEAD = 1 << 16
+"""Bytes of a file that are looked at before its documents are counted."""
+_RARE_SPACES = b"\x1c\x1d\x1e\x1f\xc2\xe1\xe2\xe3"
+"""First bytes of the white space that str.strip knows and bytes.strip does not."""
 
 
 class _File(NamedTuple):
@@ -64,12 +72,17 @@ class Corpus:
 
     def _add(self, path: Path, start: int) -> int:
         with path.open("rb") as stream:
+            head = stream.read(_HEAD)
+            _check_head(path, head)
+            at = first = len(_MARK) if head.startswith(_MARK) else 0
+            stream.seek(at)
             lines = iter(partial(stream.readline, LONGEST_DOCUMENT), b"")
-            articles = next(filter(bytes.strip, lines), b"").startswith(_DOC)
+            opening = next((line for line in lines if not _is_empty(line)), b"")
+            _check_opening(path, opening)
+            articles = opening.startswith(_DOC)
             self._files.append(_File(path, start, articles))
-            stream.seek(0)
+            stream.seek(at)
             begins = _begins_article if articles else _after_empty_lines()
-            at = first = 0
             for line in iter(partial(stream.readline, LONGEST_DOCUMENT), b""):
                 if begins(line):
                     self._starts.append(start + at)
@@ -148,12 +161,18 @@ def _files(text: Path) -> list[Path]:
     if not text.is_dir():
         return [_regular(text)]
     found = []
+    seen = set()
 
     def refuse(error: OSError) -> None:
         raise ReperfError(f"{error.filename}: cannot be read: {error.strerror}")
 
-    for folder, folders, names in os.walk(text, onerror=refuse):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+    for folder, folders, names in os.walk(text, onerror=refuse, followlinks=True):
+        here = _status(Path(folder))
+        if (here.st_dev, here.st_ino) in seen:  # a link leads back to it
+            folders.clear()
+            continue
+        seen.add((here.st_dev, here.st_ino))
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
         found += [Path(folder, name) for name in names if not name.startswith(".")]
     if not found:
         raise ReperfError(f"{text}: holds no files; allowed: {LAYOUT}")
@@ -161,13 +180,43 @@ def _files(text: Path) -> list[Path]:
 
 
 def _regular(path: Path) -> Path:
-    try:
-        regular = stat.S_ISREG(path.stat().st_mode)
-    except OSError as error:
-        raise ReperfError(f"{path}: cannot be read: {error.strerror}") from None
-    if not regular:
+    if not stat.S_ISREG(_status(path).st_mode):
         raise ReperfError(f"{path}: is not a file; allowed: {LAYOUT}")
     return path
+
+
+def _status(path: Path) -> os.stat_result:
+    try:
+        return path.stat()
+    except OSError as error:
+        raise ReperfError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _check_head(path: Path, head: bytes) -> None:
+    """Refuse what is no text before its lines are counted, which would say something else."""
+    try:
+        # A character at the end may be cut.
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path, 0, error) from None
+
+
+def _check_opening(path: Path, line: bytes) -> None:
+    """Refuse what WikiExtractor leaves when it is asked for JSON: its keys would be words."""
+    try:
+        is_article = line.startswith(b"{") and "text" in json.loads(line)
+    except ValueError:
+        return
+    if is_article:
+        raise ReperfError(
+            f"{path}: holds articles in JSON; allowed: WikiExtractor's <doc ...>, or {LAYOUT}"
+        )
+
+
+def _is_empty(line: bytes) -> bool:
+    """Whether a line holds nothing, or white space of any kind."""
+    rest = line.strip()
+    return not rest or (rest[0] in _RARE_SPACES and not rest.decode(errors="replace").strip())
 
 
 def _begins_article(line: bytes) -> bool:
@@ -180,7 +229,7 @@ def _after_empty_lines() -> Callable[[bytes], bool]:
 
     def begins(line: bytes) -> bool:
         nonlocal fresh
-        was_fresh, fresh = fresh, not line.strip()
+        was_fresh, fresh = fresh, _is_empty(line)
         return was_fresh and not fresh
 
     return begins
@@ -196,11 +245,14 @@ def _read(path: Path, offset: int, size: int) -> str:
     if len(content) < size:
         raise ReperfError(f"{path}: became shorter while it was read; allowed: a text at rest")
     try:
-        return content.decode()
+        return content.removeprefix(b"" if offset else _MARK).decode()
     except UnicodeDecodeError as error:
-        place = offset + error.start
-        found = content[error.start : error.end]
-        raise ReperfError(f"{path}: byte {place}: got {found}; allowed: text in UTF-8") from None
+        raise _not_utf8(path, offset, error) from None
+
+
+def _not_utf8(path: Path, offset: int, error: UnicodeDecodeError) -> ReperfError:
+    found = error.object[error.start : error.end]
+    return ReperfError(f"{path}: byte {offset + error.start}: got {found}; allowed: text in UTF-8")
 
 
 def _documents(content: str) -> Iterator[list[str]]:

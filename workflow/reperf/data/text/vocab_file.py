@@ -1,12 +1,15 @@
 """The tokens of a vocabulary's file, checked. It needs no library, so that plans can ask it."""
 
 from pathlib import Path
+from string import whitespace
 
 from reperf.errors import ReperfError
 
 PADDING, UNKNOWN, START, END, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """What a trained vocabulary begins with; a user's may have no [PAD], for padding is 0."""
 NEEDED = (UNKNOWN, START, END, MASK)
+MARK = "\ufeff"
+"""Stands at the beginning of files that some editors write, and is no token's."""
 LARGEST_FILE = 1 << 26  # bytes
 
 
@@ -26,14 +29,14 @@ def read_vocabulary(path: Path, size: int) -> list[str]:
             raise ReperfError(f"{path}: no such file; allowed: a vocabulary, a token a line")
         with path.open("rb") as stream:
             content = stream.read(LARGEST_FILE + 1)
-        lines = content.decode().removesuffix("\n").split("\n")
+        lines = content.decode().removeprefix(MARK).removesuffix("\n").split("\n")
     except OSError as error:
         raise ReperfError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ReperfError(f"{path}: byte {error.start}: allowed: text in UTF-8") from None
     places: dict[str, int] = {}
     for number, line in enumerate(lines, start=1):
-        token = line.strip()
+        token = line.strip(whitespace)  # not more: Google's Chinese one has U+2028 as a token
         if not token:
             raise ReperfError(f"{path}: line {number}: empty; allowed: a token a line")
         if token in places:

@@ -1,5 +1,6 @@
 """WordPiece vocabularies that are trained on the text that they are for."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
@@ -9,12 +10,15 @@ from tokenizers.trainers import WordPieceTrainer
 
 from reperf.data.text.corpus import Corpus
 from reperf.data.text.vocab_file import SPECIAL, UNKNOWN
-from reperf.data.text.wordpiece import around_words, normalised
+from reperf.data.text.wordpiece import LONGEST_WORD, around_words, normalised
 from reperf.errors import ReperfError
 
 LEAST_FREQUENCY = 2
 SAMPLE = 16
 """Chunks of the text from which a vocabulary is trained, evenly spread; the rest is not read."""
+
+_LONG = re.compile(rf"[A-Za-z0-9]{{{LONGEST_WORD + 1},}}")
+"""For one of a megabyte, such as DNA, the library would take minutes."""
 
 
 def train_vocabulary(corpus: Corpus, *, size: int, lowercase: bool) -> list[str]:
@@ -60,10 +64,11 @@ def train_vocabulary(corpus: Corpus, *, size: int, lowercase: bool) -> list[str]
 
 
 def _sample(corpus: Corpus, lowercase: bool) -> Iterator[Sequence[str]]:
-    """Documents of a few chunks, normalised."""
+    """Documents of a few chunks, normalised, without words that are unknown at any rate."""
     edges = corpus.chunks(1)
     chunks = len(edges) - 1
     for number in range(min(chunks, SAMPLE)):
         at = number * chunks // min(chunks, SAMPLE)
         for document in corpus.documents(edges[at], edges[at + 1]):
-            yield [normalised(sentence, lowercase=lowercase) for sentence in document]
+            given = (normalised(sentence, lowercase=lowercase) for sentence in document)
+            yield [_LONG.sub("", sentence) for sentence in given]

@@ -14,6 +14,8 @@ from reperf.data.text.vocab_file import UNKNOWN
 
 LONGEST_WORD = 200
 """Characters; a longer word is unknown, as in the original."""
+UNKNOWN_WORD = "a" * (LONGEST_WORD + 1)
+"""Stands for longer ones, for which the library takes time that grows faster than they do."""
 
 MOST_WORDS = 1 << 18
 """Words whose tokens are kept until the next sentences: some 50 MB."""
@@ -51,7 +53,8 @@ class WordPieces:
         if len(self._known) > MOST_WORDS:
             self._known.clear()
         new = list(set().union(*words.values()) - self._known.keys())
-        self._known.update(zip(new, self._encoded(new), strict=True))
+        short = [word if len(word) <= LONGEST_WORD else UNKNOWN_WORD for word in new]
+        self._known.update(zip(new, self._encoded(short), strict=True))
         others = iter(
             self._encoded([one for number, one in enumerate(given) if number not in words])
         )
