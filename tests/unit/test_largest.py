@@ -169,6 +169,24 @@ def test_a_trial_that_fails_once_is_no_sign_of_memory(ending):
     assert (found.status, found.batch_size) == ("ok", 96)
 
 
+def test_what_trains_only_by_chance_is_not_the_largest(ending):
+    """48 trains once, 40 twice: then it is 32, and the next one above it has not trained."""
+    times = {48: 1, 40: 2}
+    found = ending(lambda batch, time: "ok" if batch < 40 or time <= times.get(batch, 0) else "oom")
+    assert (found.status, found.batch_size) == ("ok", 32)
+    ends = [(trial.batch_size, trial.status) for trial in found.trials]
+    assert ends[-1] == (32, "ok")
+    assert ends.count((32, "ok")) == 3
+    assert (40, "oom") in ends
+    found = ending(lambda batch, time: "ok" if batch == 8 and time == 1 else "oom")
+    assert (found.status, found.batch_size) == ("oom", 8)
+    assert found.reason.startswith("not even 8 samples per device fit: ")
+
+
+def test_a_trial_looks_at_the_loss_no_more_often_than_runs_do():
+    assert search().run.print_every == ITERATIONS
+
+
 @pytest.mark.parametrize(
     ("status_of", "ended", "size"),
     [

@@ -51,7 +51,8 @@ def test_the_found_batch_trains_and_the_next_multiple_does_not(searched: Benchma
     trials = sorted((trial["batch_size"], trial["status"]) for trial in found["trials"])
     assert (size, "ok") in trials
     assert (size + MULTIPLE, "oom") in trials
-    assert all(status == ("ok" if batch <= size else "oom") for batch, status in trials)
+    assert trials.count((size, "ok")) >= 3
+    assert all(status == "ok" for batch, status in trials if batch <= size)
     assert trials[0][0] == MULTIPLE
     peaks = {
         t["batch_size"]: t["peak_memory_bytes"][0]

@@ -39,6 +39,9 @@ from reperf.training.tries import Cluster
 
 ITERATIONS = 8
 """Of a trial: optimizers and collectives have taken their memory after two or three."""
+CONFIRMATIONS = 2
+"""Trials of the number that was found, beyond the one that found it: close to the limit chance has
+its part, in where a process's memory lies or in what kernels a library picks."""
 TIME_LIMITS = 4
 """How long a search may take, in time limits of a run; a trial may take one."""
 
@@ -86,7 +89,8 @@ def search_for(run: Run, topology: str, cluster: Cluster) -> Search:
             "repeat": 1,
             "seed": 1,
             "iterations": ITERATIONS,
-            "print_every": 1,
+            # Runs, too, go on for some time without a look at the loss, which frees memory.
+            "print_every": ITERATIONS,
         }
     )
     return Search(tried, trainer_digest(run), cluster)
@@ -136,7 +140,9 @@ def find(search: Search, place: Callable[[Run], Place], *, time_limit: float, la
         trials.attempt(multiple)
         memory = memory_of(trials.records[-1])
         batch = largest(trials.attempt, multiple=multiple, memory=memory, most=MOST_SAMPLES)
-        if batch is None:
+        while batch and not trials.confirm(batch):
+            batch -= multiple
+        if not batch:
             batch, status = multiple, "oom"
             reason = f"not even {multiple} samples per device fit: {trials.records[-1].reason}"
     except _NotFound as error:
@@ -189,6 +195,20 @@ class _Trials:
         trains = record.status == "ok"
         self._known[batch] = Tried(trains, max(record.peak_memory_bytes, default=None))
         return self._known[batch]
+
+    def confirm(self, batch: int) -> bool:
+        """Whether a batch size trains each time.
+
+        Raises:
+            _NotFound: as `attempt` does.
+        """
+        if not self.attempt(batch).trains:
+            return False
+        for _ in range(CONFIRMATIONS):
+            del self._known[batch]
+            if not self.attempt(batch).trains:
+                return False
+        return True
 
     def _run(self, batch: int) -> RunRecord:
         folder = self._search.folder / "trials" / str(len(self.records) + 1)

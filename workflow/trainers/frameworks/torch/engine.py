@@ -115,6 +115,7 @@ def train(recipe, flags, log, *, make_model, make_batches, make_optimizer):
             loss = model(*batch)
         optimizer.zero_grad()  # to None, by torch's default and by apex's
         scaler.scale(loss).backward()
+        loss = loss.detach()  # or what it was computed from would lie beside the next one's
         if clip is not None:
             scaler.unscale_(optimizer)
             nn.utils.clip_grad_norm_(weights, clip)
@@ -122,8 +123,7 @@ def train(recipe, flags, log, *, make_model, make_batches, make_optimizer):
         scaler.update()
         if log.prints(iteration):
             # Fetching the loss waits for all that was queued before: the whole iteration.
-            loss = loss.item()
-            log.step(iteration, loss, **of_all_together(counts.after(iteration), device))
+            log.step(iteration, loss.item(), **of_all_together(counts.after(iteration), device))
     digests = of_all_ranks(digest(weight.detach().cpu().numpy() for weight in weights))
     log.finished(digests, of_all_ranks(peak_memory(device)))
     if dist.is_initialized():
