@@ -45,7 +45,11 @@ with rank.training(trained, number, count, number) as (flags, log):
     for iteration in range(1, flags.iterations + 1):
         if log.prints(iteration):
             log.step(iteration, 1.0, **counted.after(iteration))
-    log.finished(digests[:1] * count, [process.peak_memory()] * count)
+    watched = weights.Watched(log, lambda: arrays)
+    arrays[0] += 0.5
+    said = watched.digest(), ["%.5g" % change for change in watched.changes() or ()]
+    print("said", json.dumps([number, said]), flush=True)
+    log.finished([watched.digest()] * count, [process.peak_memory()] * count, watched.changes())
 """
 
 
@@ -68,7 +72,7 @@ def test_ranks_start_and_log_the_same_there_as_here(workload, trainer_of, record
     shape = [f"{name}={number}" for name, number in small("", workload=workload)["shape"].items()]
     command = [
         *(str(program), f"--workload={workload}", "--shape", *shape, "--precision=amp"),
-        *("--batch-size=2", "--iterations=4", "--print-every=2", "--input=tfrecord"),
+        *("--batch-size=2", "--iterations=4", "--print-every=2", "--input=tfrecord", "--proof"),
         *(f"--data={records('tfrecord')}", "--device=cpu", "--threads=1", "--seed=1"),
     ]
     ranks = [{"RANK": str(rank), "WORLD_SIZE": "2"} for rank in range(2)]

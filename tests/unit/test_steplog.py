@@ -214,6 +214,15 @@ def test_the_first_loss_without_dropout_is_said_once_and_must_be_finite(capfd):
         make_log(rank=1).without_dropout(math.inf)
 
 
+def test_changes_of_weights_are_told_in_one_short_line(capfd):
+    make_log().finished(["aa", "aa"], [1, 1])
+    assert "weight_changes" not in capfd.readouterr().out
+    make_log().finished(["aa", "aa"], [1, 1], [math.pi * 1e-5] * 161)
+    (line,) = [line for line in capfd.readouterr().out.splitlines() if "weight_changes" in line]
+    assert len(line) < 4096
+    assert events(line)[0]["value"] == [3.14159e-05] * 161
+
+
 class Clock:
     """A clock that tests set."""
 

@@ -201,18 +201,22 @@ class StepLog:
         self._last = seconds, samples
         self._event("tracked_stats", value, samples_count=samples)
 
-    def finished(self, weight_digests, peak_memory_bytes):
+    def finished(self, weight_digests, peak_memory_bytes, weight_changes=None):
         """Say that all iterations are done, and refuse ranks that have drifted apart.
 
         Args:
             weight_digests: one digest of the weights per rank.
             peak_memory_bytes: highest device memory in use, one number per rank.
+            weight_changes: of a proof, how far each weight has come, in the recipe's order.
 
         Raises:
             Refused: two ranks that hold the same part of the model have different weights.
         """
         self._event("weight_digests", weight_digests)
         self._event("peak_memory_bytes", peak_memory_bytes)
+        if weight_changes is not None:
+            # Short, for a pipe takes 4096 bytes in one piece.
+            self._event("weight_changes", [float("%.6g" % change) for change in weight_changes])
         first = 0
         for replicas in self._replicas:
             for rank in range(first, first + replicas):

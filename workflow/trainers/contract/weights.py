@@ -83,6 +83,40 @@ def _quantiles():
     return np.interp(middles, (below + 1) / 2, places).astype(np.float32)
 
 
+class Watched:
+    """A framework's weights from their start to their end.
+
+    A proof keeps the start, on rank 0, to say how far each has come: decay of a single bias hardly
+    shows in a loss, but many times over in the change of that bias.
+
+    Args:
+        log: the run's StepLog.
+        read: gives the weights as arrays, in the recipe's order, each time that it is called. They
+            may be transposed, as frameworks have them, which changes no length.
+    """
+
+    def __init__(self, log, read):
+        self._read = read
+        # Some frameworks' arrays are the weights themselves, which will change.
+        proves = log.flags.proof and log.rank == 0
+        self._start = [np.array(weight, np.float32) for weight in read()] if proves else None
+
+    def digest(self):
+        """A short digest of the weights as they are."""
+        return digest(self._read())
+
+    def changes(self):
+        """How far each weight has come since the start, as an L2 norm; None but for a proof."""
+        if self._start is None:
+            return None
+        return [length(weight - start) for weight, start in zip(self._read(), self._start)]
+
+
+def length(array):
+    """The L2 norm of a float32 array, added up in float64."""
+    return math.sqrt(np.sum(np.square(array), dtype=np.float64))
+
+
 def digest(weights):
     """A short digest of arrays of weights."""
     seen = hashlib.sha256()

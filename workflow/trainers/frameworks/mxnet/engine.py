@@ -18,7 +18,7 @@ from trainers.contract.precision import DYNAMIC, precision_of
 from trainers.contract.rank import training
 from trainers.contract.recipe import dropout_of, optimizer_of
 from trainers.contract.steplog import Refused
-from trainers.contract.weights import digest, synthetic_batch, with_start
+from trainers.contract.weights import Watched, synthetic_batch, with_start
 from trainers.frameworks.horovod import check_horovod
 from trainers.frameworks.mxnet.inputs import again_and_again, on_device
 from trainers.frameworks.mxnet.marks import Marks
@@ -84,6 +84,7 @@ def train(recipe, flags, log, *, make_model, make_batches, settings):
         data = on_device(counts.of(make_batches(flags, RANK, WORLD_SIZE, device)), device)
     network = make_model(flags, device)
     start_from(network, recipe, flags, device)
+    watched = Watched(log, lambda: (one.data().asnumpy() for one in trained_by(network)))
     if flags.input != "synthetic":
         data = log.timed(data, Marks(weight.data() for weight in trained_by(network)).mark)
     groups = settings.gpu_groups if flags.device == "cuda" else 0
@@ -117,9 +118,8 @@ def train(recipe, flags, log, *, make_model, make_batches, settings):
             mx.nd.waitall()
             together = of_all_together(counts.after(iteration), device)
             log.step(iteration, loss.asscalar().item(), **together)
-    weights = (weight.data().asnumpy() for weight in trained_by(network))
-    digests = hvd.allgather_object(digest(weights))
-    log.finished(digests, hvd.allgather_object(peak_memory(device)))
+    digests = hvd.allgather_object(watched.digest())
+    log.finished(digests, hvd.allgather_object(peak_memory(device)), watched.changes())
     hvd.shutdown()
 
 

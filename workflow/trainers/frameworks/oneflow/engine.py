@@ -15,7 +15,7 @@ from trainers.contract import process
 from trainers.contract.precision import DYNAMIC, precision_of
 from trainers.contract.recipe import AdamW, decay_groups, dropout_of, optimizer_of
 from trainers.contract.steplog import Refused
-from trainers.contract.weights import digest, with_start
+from trainers.contract.weights import Watched, with_start
 from trainers.frameworks.oneflow.images import CHANNELS_LAST
 from trainers.frameworks.oneflow.inputs import FixedBatch
 
@@ -51,6 +51,8 @@ def train(recipe, flags, log, *, make_model, make_batches):
     model = make_model(flags)
     start_from(model, recipe, flags)
     model.to_global(flow.placement.all(flags.device), flow.sbp.broadcast)
+    # This rank's own copy of all weights.
+    watched = Watched(log, lambda: (one.to_local().numpy() for one in model.parameters()))
     optimizer = make_optimizer(model, recipe, flags, log.global_batch)
     iterate = Training(precision, model, batches, optimizer, getattr(recipe, "counts", None))
     log.configured(
@@ -77,9 +79,8 @@ def train(recipe, flags, log, *, make_model, make_batches):
             flow._oneflow_internal.eager.Sync()
             loss = own_mean(losses)
             log.step(iteration, loss, **{unit: total(one) for unit, one in counts.items()})
-    # This rank's own copy of all weights.
-    weights = (weight.to_local().numpy() for weight in model.parameters())
-    log.finished(of_all_ranks(digest(weights)), of_all_ranks(peak_memory(flags)))
+    digests, peaks = of_all_ranks(watched.digest()), of_all_ranks(peak_memory(flags))
+    log.finished(digests, peaks, watched.changes())
     leave_together()
 
 

@@ -14,7 +14,7 @@ from trainers.contract.counts import Counts
 from trainers.contract.precision import DYNAMIC, precision_of
 from trainers.contract.recipe import AdamW, decay_groups, dropout_of, optimizer_of
 from trainers.contract.steplog import Refused
-from trainers.contract.weights import digest, synthetic_batch, with_start
+from trainers.contract.weights import Watched, synthetic_batch, with_start
 from trainers.frameworks.paddle.before import RANK, WORLD_SIZE
 from trainers.frameworks.paddle.inputs import again_and_again, on_device
 
@@ -56,6 +56,7 @@ def train(recipe, flags, log, *, make_model, make_batches):
     # A GPU's 16-bit units want channels last.
     network = make_model(flags, "NCHW" if precision.compute == "float32" else "NHWC")
     start_from(network, recipe, flags)
+    watched = Watched(log, lambda: (weight.numpy() for weight in trained(network)))
     optimizer = make_optimizer(network, recipe, flags, log.global_batch, scale)
     log.configured(
         parameters=sum(weight.size for weight in trained(network)),
@@ -84,8 +85,8 @@ def train(recipe, flags, log, *, make_model, make_batches):
             # Fetching the loss waits for all that was queued before, so for the whole iteration.
             loss = loss.item()
             log.step(iteration, loss, **of_all_together(counts.after(iteration)))
-    weights = (weight.numpy() for weight in trained(network))
-    log.finished(of_all_ranks(digest(weights)), of_all_ranks(peak_memory(gpu)))
+    digests, peaks = of_all_ranks(watched.digest()), of_all_ranks(peak_memory(gpu))
+    log.finished(digests, peaks, watched.changes())
     if WORLD_SIZE > 1:
         dist.barrier()
 

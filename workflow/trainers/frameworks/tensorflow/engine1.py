@@ -15,7 +15,7 @@ from trainers.contract.precision import precision_of
 from trainers.contract.rank import training
 from trainers.contract.recipe import dropout_of
 from trainers.contract.steplog import Refused
-from trainers.contract.weights import digest, synthetic_batch
+from trainers.contract.weights import Watched, synthetic_batch
 from trainers.frameworks.horovod import check_horovod
 from trainers.frameworks.tensorflow.counts import Counter
 from trainers.frameworks.tensorflow.inputs import batches_read, timed
@@ -86,6 +86,7 @@ def train(recipe, flags, log, *, make_model, make_dataset, make_dali):
     fetched = [loss, waited, *map(of_all_together, sums)]
     with tf.Session(config=settings) as session:
         start_variables(session, recipe, flags, weights, starts)
+        watched = Watched(log, lambda: session.run(list(weights.values())))
         start_input(session)
         log.configured(
             parameters=count(weights),
@@ -104,8 +105,9 @@ def train(recipe, flags, log, *, make_model, make_dataset, make_dali):
                 log.step(iteration, reached.item(), waited=seconds.item(), **counted)
             else:
                 iterate()
-        digests = hvd.allgather_object(digest(session.run(list(weights.values()))), session)
-        log.finished(digests, hvd.allgather_object(peak_memory(flags, session), session))
+        digests = hvd.allgather_object(watched.digest(), session)
+        peaks = hvd.allgather_object(peak_memory(flags, session), session)
+        log.finished(digests, peaks, watched.changes())
 
 
 def load_only(log, settings, batch, start_input):

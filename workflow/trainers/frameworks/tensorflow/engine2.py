@@ -14,7 +14,7 @@ from trainers.contract.precision import precision_of
 from trainers.contract.rank import training
 from trainers.contract.recipe import dropout_of
 from trainers.contract.steplog import Refused
-from trainers.contract.weights import digest, synthetic_batch
+from trainers.contract.weights import Watched, synthetic_batch
 from trainers.frameworks.tensorflow.counts import Counter
 from trainers.frameworks.tensorflow.inputs import batches_read, timed
 from trainers.frameworks.tensorflow.layers import Layers
@@ -58,6 +58,7 @@ def train(recipe, flags, log, *, make_model, make_dataset):
         weights = {
             name: tf.Variable(value, name=name) for name, value in start_weights(recipe, flags)
         }
+        watched = Watched(log, lambda: (weight.numpy() for weight in weights.values()))
         layers = Layers(weights, tf.as_dtype(precision.compute))
         model = make_model(flags, layers)
         update = make_update(recipe, flags, weights, recipe.learning_rate(log.global_batch))
@@ -109,8 +110,8 @@ def train(recipe, flags, log, *, make_model, make_dataset):
             loss = float(loss)
             counted = counter.named(sum_of_all_ranks()) if sums else {}
             log.step(iteration, loss, waited=float(waited), **counted)
-    digests = of_all_ranks(strategy, digest(weight.numpy() for weight in weights.values()))
-    log.finished(digests, of_all_ranks(strategy, peak_memory(device)))
+    digests = of_all_ranks(strategy, watched.digest())
+    log.finished(digests, of_all_ranks(strategy, peak_memory(device)), watched.changes())
 
 
 def prepare_device(flags):

@@ -17,7 +17,7 @@ from trainers.contract.precision import precision_of
 from trainers.contract.rank import training
 from trainers.contract.recipe import AdamW, decay_groups, dropout_of, optimizer_of
 from trainers.contract.steplog import Refused
-from trainers.contract.weights import digest, synthetic_batch, with_start
+from trainers.contract.weights import Watched, synthetic_batch, with_start
 from trainers.frameworks.torch.inputs import again_and_again, on_device, prepared
 from trainers.frameworks.torch.scaling import make_scaler
 
@@ -87,6 +87,7 @@ def train(recipe, flags, log, *, make_model, make_batches, make_optimizer):
     network.to(device, memory_format=torch.channels_last)  # which matters to convolutions alone
     asked = optimizer_of(recipe, flags)
     weights = list(network.parameters())
+    watched = Watched(log, lambda: (weight.detach().cpu().numpy() for weight in weights))
     optimizer = make_optimizer(
         decay_groups(recipe, flags, weights), recipe.learning_rate(log.global_batch), asked
     )
@@ -100,9 +101,7 @@ def train(recipe, flags, log, *, make_model, make_batches, make_optimizer):
         devices=of_all_ranks(device_name(device)),
         precision=precision,
     )
-    mixed = nullcontext()
-    if precision.compute != "float32":
-        mixed = torch.autocast(flags.device, getattr(torch, precision.compute))
+    mixed = mixed_by(precision, flags)
     if dropout_of(recipe, flags):
         first = next(data)
         with mixed:
@@ -124,10 +123,17 @@ def train(recipe, flags, log, *, make_model, make_batches, make_optimizer):
         if log.prints(iteration):
             # Fetching the loss waits for all that was queued before: the whole iteration.
             log.step(iteration, loss.item(), **of_all_together(counts.after(iteration), device))
-    digests = of_all_ranks(digest(weight.detach().cpu().numpy() for weight in weights))
-    log.finished(digests, of_all_ranks(peak_memory(device)))
+    digests, peaks = of_all_ranks(watched.digest()), of_all_ranks(peak_memory(device))
+    log.finished(digests, peaks, watched.changes())
     if dist.is_initialized():
         dist.barrier()
+
+
+def mixed_by(precision, flags):
+    """A context, to be entered for each batch, in which a model computes in that precision."""
+    if precision.compute == "float32":
+        return nullcontext()
+    return torch.autocast(flags.device, getattr(torch, precision.compute))
 
 
 def loss_without_dropout(network, batch):
