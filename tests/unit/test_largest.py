@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from reperf.archive.rebuild import make_results
@@ -12,13 +13,14 @@ from reperf.config import Report, Run, load_report
 from reperf.drawing.labels import title_of
 from reperf.errors import ReperfError
 from reperf.measuring.tables import read_measurements, read_summary
-from reperf.printed import batch_size
+from reperf.printed import batch_size, trials
 from reperf.training.largest import ITERATIONS, Search, find, found_by, search_for
 from reperf.training.record import BatchTrial, LargestBatch, RunRecord
 from reperf.training.tries import not_as_planned
 from step_logs import step_log
 from test_measure import kept_run
 
+MEMORY = 10**9
 SUITE = {
     "name": "small",
     "workload": "resnet50",
@@ -36,7 +38,7 @@ def here(tmp_path, monkeypatch):
 
 
 def report(*, more: dict | None = None, **changes: object) -> Report:
-    shared = {"device": "cpu", "memory_limit": 10**9, "repeats": 2, "topologies": ["1n2g", "1n1g"]}
+    shared = {"device": "cpu", "memory_limit": MEMORY, "repeats": 2, "topologies": ["1n2g", "1n1g"]}
     return load_report(shared | {"suites": [SUITE | changes]} | (more or {}))
 
 
@@ -134,32 +136,83 @@ def test_a_search_that_failed_is_made_again_but_not_one_that_found_none():
 
 @pytest.fixture
 def ending(monkeypatch) -> Callable[..., LargestBatch | None]:
-    """Search among trials that end as the test says: by batch size and how often it was tried."""
+    """Search among trials that end as the test says: by batch size and how often it was tried.
 
-    def find_among(status_of: Callable[[int, int], str], *, last: bool = True) -> LargestBatch:
+    With more memory than the limit, they end by `with_more`.
+    """
+
+    def find_among(
+        status_of: Callable[[int, int], str],
+        *,
+        limit: int | None = MEMORY,
+        with_more: str = "ok",
+        last: bool = True,
+    ) -> LargestBatch:
         times: Counter[int] = Counter()
 
         def trial(run: Run, place: None, folder: Path, **_: object) -> tuple[bool, RunRecord]:
-            times[run.batch_size] += 1
-            status = status_of(run.batch_size, times[run.batch_size])
+            if run.memory_limit == limit:
+                times[run.batch_size] += 1
+                status = status_of(run.batch_size, times[run.batch_size])
+            else:
+                status = with_more
             reason = "" if status == "ok" else f"it ended as {status}"
             peak = (10**7 * run.batch_size,) if status == "ok" else ()
             folder.rmdir()
-            kept_run(folder, [], run=run, status=status, reason=reason, peak_memory_bytes=peak)
+            log = [] if status == "ok" else ["it", "crashed", "without", "a word"]
+            kept_run(folder, log, run=run, status=status, reason=reason, peak_memory_bytes=peak)
             return False, RunRecord.read(folder / "run.json")
 
         monkeypatch.setattr("reperf.training.largest.try_once", trial)
-        asked = search()
+        asked = search(more={"memory_limit": limit})
         find(asked, lambda _: None, time_limit=60, last=last)
         return LargestBatch.read(asked.path)
 
     return find_among
 
 
-def test_a_framework_that_crashes_without_memory_is_believed_the_second_time(ending):
-    found = ending(lambda batch, _: "ok" if batch <= 48 else "failed")
+@pytest.mark.parametrize("with_more", ["ok", "oom"])
+def test_a_crash_is_a_lack_of_memory_where_more_memory_helps(ending, with_more):
+    found = ending(lambda batch, _: "ok" if batch <= 48 else "failed", with_more=with_more)
+    assert (found.status, found.batch_size) == ("ok", 48)
+    tried = [trial for trial in found.trials if trial.batch_size == 56]
+    assert [trial.status for trial in tried] == ["failed", "failed", with_more]
+    assert [trial.memory_limit for trial in tried[:2]] == [None, None]
+    assert tried[2].memory_limit > MEMORY
+    assert " where it could take " in trials(found)
+
+
+def test_a_crash_of_the_smallest_batch_may_be_a_lack_of_memory_too(ending):
+    found = ending(lambda *_: "failed")
+    assert (found.status, found.batch_size) == ("oom", 8)
+    assert found.reason.startswith("not even 8 samples per device fit: it ended as failed; with ")
+    assert found.last == found.trials[1]
+
+
+@pytest.mark.parametrize("with_more", ["failed", "timeout"])
+@pytest.mark.parametrize("fits", [0, 48])
+def test_another_crash_ends_the_search_with_the_last_lines_of_its_log(ending, fits, with_more):
+    found = ending(lambda batch, _: "ok" if batch <= fits else "failed", with_more=with_more)
+    assert found.status == "failed"
+    assert "its log ends with: crashed | without | a word; with " in found.reason
+    assert found.reason.endswith(f", too, it does not train: it ended as {with_more}")
+    assert (found.last.batch_size, found.last.status) == (found.batch_size, "failed")
+
+
+def test_where_nothing_limits_memory_a_crash_is_believed_the_second_time(ending):
+    found = ending(lambda batch, _: "ok" if batch <= 48 else "failed", limit=None)
     assert (found.status, found.batch_size) == ("ok", 48)
     assert [trial.status for trial in found.trials if trial.batch_size == 56] == ["failed"] * 2
+    found = ending(lambda *_: "failed", limit=None)
+    assert (found.status, found.batch_size, len(found.trials)) == ("failed", 8, 1)
+
+
+def test_a_crash_is_not_tried_with_memory_that_is_not_there(ending, monkeypatch):
+    free = SimpleNamespace(available=2 * MEMORY)  # of two devices
+    monkeypatch.setattr("reperf.training.largest.psutil.virtual_memory", lambda: free)
+    found = ending(lambda batch, _: "ok" if batch <= 48 else "failed")
+    assert found.status == "failed"
+    assert found.reason.endswith("; there is no more memory to try it with")
 
 
 def test_a_trial_that_fails_once_is_no_sign_of_memory(ending):
@@ -191,7 +244,6 @@ def test_a_trial_looks_at_the_loss_no_more_often_than_runs_do():
     ("status_of", "ended", "size"),
     [
         (lambda batch, _: "oom" if batch == 8 else "ok", "oom", 8),
-        (lambda batch, _: "failed" if batch == 8 else "ok", "failed", 8),
         (lambda batch, _: "timeout" if batch > 32 else "ok", "timeout", 96),
         (lambda batch, _: "unsupported", "unsupported", 8),
     ],

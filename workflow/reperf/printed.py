@@ -53,6 +53,7 @@ def trials(found: Any) -> str:  # noqa: ANN401 - a LargestBatch
     told = [
         f"{one.batch_size} {'trained' if one.status == 'ok' else one.status}"
         + (f" with {gibibytes(max(one.peak_memory_bytes))}" if one.peak_memory_bytes else "")
+        + (f" where it could take {gibibytes(one.memory_limit)}" if one.memory_limit else "")
         for one in found.trials
     ]
     of = "" if found.memory_bytes is None else f" of {gibibytes(found.memory_bytes)}"

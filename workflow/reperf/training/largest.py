@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+import psutil
+
 from reperf.building.script import script
 from reperf.builds import build_of, trainer_digest
 from reperf.builds.built import digest_now
@@ -31,10 +33,11 @@ from reperf.config.words import MOST_SAMPLES
 from reperf.errors import ReperfError
 from reperf.layout import BATCH_FOLDER, BATCH_RECORD, RUN_LOG
 from reperf.machine import gpus
+from reperf.printed import gibibytes
 from reperf.training.places import Place, place_of
 from reperf.training.record import BatchTrial, LargestBatch, RunRecord
 from reperf.training.search import Tried, largest
-from reperf.training.train import try_once
+from reperf.training.train import last_lines, try_once
 from reperf.training.tries import Cluster
 
 ITERATIONS = 8
@@ -44,6 +47,9 @@ CONFIRMATIONS = 2
 its part, in where a process's memory lies or in what kernels a library picks."""
 TIME_LIMITS = 4
 """How long a search may take, in time limits of a run; a trial may take one."""
+MORE_MEMORY = 4
+"""Times the memory limit, for a batch that crashes within it. No batch is tried that is larger than
+four times one that trains, unless it is predicted to fit: it needs no more, if it lacks memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +123,16 @@ def found_by(search: Search) -> tuple[LargestBatch | None, str]:
 
 
 class _NotFound(Exception):
-    """A trial says nothing about memory."""
+    """A trial says nothing about memory.
+
+    Args:
+        record: the trial's.
+        reason: what it says, one line.
+    """
+
+    def __init__(self, record: RunRecord, reason: str) -> None:
+        super().__init__(reason)
+        self.record = record
 
 
 def find(search: Search, place: Callable[[Run], Place], *, time_limit: float, last: bool) -> None:
@@ -138,16 +153,15 @@ def find(search: Search, place: Callable[[Run], Place], *, time_limit: float, la
     status, reason, memory = "ok", "", None
     try:
         trials.attempt(multiple)
-        memory = memory_of(trials.records[-1])
+        memory = memory_of(trials.records[0])
         batch = largest(trials.attempt, multiple=multiple, memory=memory, most=MOST_SAMPLES)
         while batch and not trials.confirm(batch):
             batch -= multiple
         if not batch:
             batch, status = multiple, "oom"
-            reason = f"not even {multiple} samples per device fit: {trials.records[-1].reason}"
+            reason = f"not even {multiple} samples per device fit: {trials.full}"
     except _NotFound as error:
-        end = trials.records[-1]
-        batch, status, reason = end.run.batch_size, end.status, str(error)
+        batch, status, reason = error.record.run.batch_size, error.record.status, str(error)
     if status not in ("ok", "oom", "unsupported") and not last:
         raise ReperfError(f"{search.folder}: {status}: {reason}")
     first = trials.records[0]
@@ -157,7 +171,9 @@ def find(search: Search, place: Callable[[Run], Place], *, time_limit: float, la
         batch_size=batch,
         multiple=multiple,
         memory_bytes=memory,
-        trials=tuple(map(_told, trials.records, trials.folders)),
+        trials=tuple(
+            _told(run, *trial) for trial in zip(trials.records, trials.folders, strict=True)
+        ),
         run=run.model_dump(mode="json", exclude={"batch_size", "suite", "repeat"}),
         trainer=search.trainer,
         image=first.environment.image and first.environment.image.digest,
@@ -171,6 +187,7 @@ class _Trials:
     def __init__(self, search: Search, place: Callable[[Run], Place], time_limit: float) -> None:
         self._search, self._place, self._limit = search, place, time_limit
         self._ends = time.monotonic() + TIME_LIMITS * time_limit
+        self.full = ""  # why the last batch that did not fit did not
         self.records: list[RunRecord] = []
         self.folders: list[Path] = []
         self._known: dict[int, Tried] = {}
@@ -178,20 +195,24 @@ class _Trials:
     def attempt(self, batch: int) -> Tried:
         """Try a batch size.
 
-        A framework may crash rather than say that memory is full. A batch that ends so twice does
-        not train, if a smaller one does.
+        A framework may crash rather than say that memory is full. A batch that does so twice lacks
+        memory if it trains with more; where there is no more, as on a GPU, if a smaller one trains.
 
         Raises:
             _NotFound: the trial ended in a way that has nothing to do with its size.
         """
         if batch in self._known:
             return self._known[batch]
-        record = self._run(batch)
+        run = self._search.run.with_batch(batch)
+        record = self._run(run)
         smaller = any(tried.trains and size < batch for size, tried in self._known.items())
-        if record.status == "failed" and smaller:
-            record = self._run(batch)
-        if record.status not in ("ok", "oom") and not (record.status == "failed" and smaller):
-            raise _NotFound(f"the trial of {batch} samples per device: {record.reason}")
+        if record.status == "failed" and (smaller or run.memory_limit is not None):
+            record = self._run(run)
+        self.full = record.reason
+        if record.status == "failed" and run.memory_limit is not None:
+            self.full += "; " + self._with_more_memory(record)
+        elif record.status not in ("ok", "oom") and not (record.status == "failed" and smaller):
+            raise self._not_found(record, record.reason)
         trains = record.status == "ok"
         self._known[batch] = Tried(trains, max(record.peak_memory_bytes, default=None))
         return self._known[batch]
@@ -210,15 +231,38 @@ class _Trials:
                 return False
         return True
 
-    def _run(self, batch: int) -> RunRecord:
+    def _with_more_memory(self, crashed: RunRecord) -> str:
+        """What shows that a batch crashed for lack of memory.
+
+        Raises:
+            _NotFound: nothing does.
+        """
+        run, log = crashed.run, self.folders[-1] / RUN_LOG
+        free = psutil.virtual_memory().available // run.devices_per_node
+        limit = min(MORE_MEMORY * run.memory_limit, free)
+        said = f"{crashed.reason}; its log ends with: {last_lines(log) or 'nothing'}"
+        if limit <= run.memory_limit:
+            raise self._not_found(crashed, f"{said}; there is no more memory to try it with")
+        more = self._run(run.model_copy(update={"memory_limit": limit}))
+        if more.status not in ("ok", "oom"):
+            also = f"with {gibibytes(limit)}, too, it does not train: {more.reason}"
+            raise self._not_found(crashed, f"{said}; {also}")
+        return f"with {gibibytes(limit)} it comes further"
+
+    def _not_found(self, record: RunRecord, reason: str) -> _NotFound:
+        if record.status == "timeout" and time.monotonic() > self._ends:
+            reason += f"; the search may take {TIME_LIMITS} time limits of {self._limit:g} s"
+        tried = f"the trial of {record.run.batch_size} samples per device"
+        return _NotFound(record, f"{tried}: {reason}")
+
+    def _run(self, run: Run) -> RunRecord:
         folder = self._search.folder / "trials" / str(len(self.records) + 1)
         folder.mkdir(parents=True)
-        run = self._search.run.with_batch(batch)
         stopped, record = try_once(
             run,
             self._place(run),
             folder,
-            window=(1, ITERATIONS),
+            window=(1, run.iterations),
             time_limit=max(1.0, min(self._limit, self._ends - time.monotonic())),
             attempt=len(self.records) + 1,
         )
@@ -242,12 +286,14 @@ def _models(found: tuple) -> tuple[str, ...]:
     return tuple(f"{gpu.name}, {gpu.memory_bytes} bytes" for gpu in found)
 
 
-def _told(record: RunRecord, folder: Path) -> BatchTrial:
+def _told(asked: Run, record: RunRecord, folder: Path) -> BatchTrial:
+    more = record.run.memory_limit != asked.memory_limit
     return BatchTrial(
         batch_size=record.run.batch_size,
         status=record.status,
         reason=record.reason,
         peak_memory_bytes=record.peak_memory_bytes,
+        memory_limit=record.run.memory_limit if more else None,
         log=str(folder / RUN_LOG),
         log_sha256=record.log_sha256,
     )

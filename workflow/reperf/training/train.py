@@ -19,7 +19,7 @@ from reperf.logs.formats import mllog
 from reperf.machine import describe_host
 from reperf.systems import ROOT, System, load_systems, load_workloads
 from reperf.training.commit import checked_out_commit
-from reperf.training.launch import Outcome
+from reperf.training.launch import STEP_MARK, Outcome
 from reperf.training.places import Place
 from reperf.training.record import FINAL, ComputedIn, LargestBatch, RunRecord, Status
 from reperf.training.start import start_of
@@ -97,7 +97,7 @@ def _leave_without_batch(run: Run, found: LargestBatch, folder: Path, attempt: i
     Raises:
         ReperfError: they are missing, or were edited.
     """
-    log = Path(found.trials[-1].log)
+    log = Path(found.last.log)
     update = {
         "status": found.status,
         "reason": found.reason,
@@ -334,6 +334,13 @@ def _last_heard(run: Run, outcome: Outcome) -> str:
         who = f"all {run.world_size} ranks were"
     where = f"at iteration {last.iteration}" if last.iteration else "before its first iteration"
     return f"{who} last heard of {where}, {last.seconds:.0f} s in"
+
+
+def last_lines(log: Path, count: int = 3) -> str:
+    """The last lines of a log that are no steps, in one: what a crash looked like."""
+    lines = [line.strip() for line in _tail(log).splitlines() if line.strip()]
+    said = [line for line in lines if STEP_MARK.decode() not in line]
+    return " | ".join(said[-count:])[-_LONGEST_REASON:]
 
 
 def _tail(log: Path, size: int = 20_000) -> str:
