@@ -338,7 +338,8 @@ def _last_heard(run: Run, outcome: Outcome) -> str:
 
 def last_lines(log: Path, count: int = 3) -> str:
     """The last lines of a log that are no steps, in one: what a crash looked like."""
-    lines = [line.strip() for line in _tail(log).splitlines() if line.strip()]
+    # Some launchers print rules.
+    lines = [line.strip() for line in _tail(log).splitlines() if re.search(r"\w", line)]
     said = [line for line in lines if STEP_MARK.decode() not in line]
     return " | ".join(said[-count:])[-_LONGEST_REASON:]
 
