@@ -1,5 +1,7 @@
 """Wrong input: one line that says what and where, before any job starts."""
 
+import shutil
+
 import pytest
 from refusal import cannot_run
 from small_benchmark import SMALL, Benchmark
@@ -92,6 +94,25 @@ def test_a_report_for_a_cluster_is_not_run_on_this_machine(benchmark: Benchmark)
     assert [said for said in answer.stdout.splitlines() if said.endswith(line)], answer.stdout
     assert "Traceback" not in answer.stdout
     assert not (benchmark.folder / "results").exists()
+
+
+def test_an_image_that_is_none_is_told_before_another_system_trains(benchmark: Benchmark):
+    if shutil.which("bwrap") is None:
+        cannot_run("bwrap: apt-get install bubblewrap")
+    image = benchmark.folder / "image"
+    image.mkdir()
+    benchmark.configure(
+        suites=[SUITE | {"systems": ["mxnet", "pytorch"], "input": "synthetic"}],
+        images={"pytorch": str(image)},
+        container={"engine": "bubblewrap"},
+    )
+    for _ in range(2):  # the next call is told the same
+        answer = benchmark.snakemake()
+        assert answer.returncode != 0
+        last = answer.stdout.splitlines()[-1]
+        assert last.startswith(f"reperf: {image}: does not start with bwrap: ")
+        assert not (benchmark.folder / "results/runs").exists()
+        assert not list((benchmark.folder / ".images").rglob("environment.json"))
 
 
 def test_a_checkout_that_cannot_be_written_is_one_line(benchmark: Benchmark):

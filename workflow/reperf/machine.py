@@ -174,8 +174,8 @@ def check_containers(report: Report) -> None:
     """
     runs = [run for suite in report.suites for run in report.runs(suite)]
     systems = {run.container: run.system for run in runs if run.container}
-    for container in systems:
-        check_image(container)
+    for container, system in systems.items():
+        check_image(container, f"images.{system}")
     engine = report.container.engine
     if not systems or (engine and _can_run_images(engine, on_nodes=report.cluster is not None)):
         return

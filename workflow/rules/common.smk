@@ -84,7 +84,7 @@ wildcard_constraints:
 
 
 onstart:
-    with one_line_errors():
+    with one_line_errors(), no_empty_records():
         check_profile(REPORT, CALL.executor, CONFIGURATION)
         check_containers(REPORT)
         hold_folder(".")

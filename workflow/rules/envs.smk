@@ -2,9 +2,10 @@
 
 import shlex
 import subprocess
+from contextlib import contextmanager
 from functools import cache
 
-from reperf.builds import RECORD, build_of, every_lock, why_build
+from reperf.builds import RECORD, ImageBuild, build_of, every_lock, why_build
 from reperf.errors import one_line_errors
 from reperf.files import whole_file
 
@@ -13,22 +14,49 @@ from reperf.files import whole_file
 # build of the same recipe gives the same runs, and another recipe changes the trainer's digest. So
 # the record is "ancient", it is made to exist where runs do, and builds that are out of date are
 # made again before the first job.
+#
+# An image may turn out to be none, and nobody should learn that after the runs of other systems. So
+# images are made before the first job, too, even for the first time.
 @cache
-def record_of(folder):
+def record_of(build):
     """The record of a build, as an input of its runs."""
-    record = folder / RECORD
-    if Path("results/runs").exists() and not record.exists():
+    record = build.folder / RECORD
+    made_first = Path("results/runs").exists() or (
+        isinstance(build, ImageBuild) and not CALL.is_dry
+    )
+    if made_first and not record.exists():
         with one_line_errors(), whole_file(record):
             pass
     return ancient(str(record))
 
 
+@contextmanager
+def no_empty_records():
+    """Leave no record behind that says nothing of its image."""
+    try:
+        yield
+    finally:
+        for build in IMAGES.values():
+            record = build.folder / RECORD
+            if record.exists() and record.stat().st_size == 0:
+                record.unlink()
+
+
 def build_what_is_out_of_date():
-    """Make again those builds that exist but no longer suit the runs to come."""
+    """Make the images of the runs to come, and again those builds that no longer suit them."""
     used = {build_of(the_run(job.wildcards)) for job in CALL.jobs_to_run("train")}
+    used |= {
+        build_of(run_of_search(job.wildcards)) for job in CALL.jobs_to_run("largest")
+    }
     for build in sorted(used, key=lambda build: build.folder):
-        if (build.folder / RECORD).exists() and (why := why_build(build)):
-            say(f"{why}; it is built again")
+        record = build.folder / RECORD
+        if record.exists() and (why := why_build(build)):
+            is_new = isinstance(build, ImageBuild) and record.stat().st_size == 0
+            say(
+                f"get the image of {build.system.id}, and what it lacks"
+                if is_new
+                else f"{why}; it is built again"
+            )
             # A process of its own, which ends with this one.
             answer = subprocess.run(
                 [*shlex.split(PYTHON), "-m", "reperf.builds", *arguments_of(build)],

@@ -57,12 +57,16 @@ def inputs_of_search(wildcards):
         again(path, why)
     return {
         "data": what_is_read(search.run.model_copy(update={"suite": suites[0]})),
-        "environment": record_of(build_of(search.run).folder),
+        "environment": record_of(build_of(search.run)),
     }
 
 
+def run_of_search(wildcards):
+    return SEARCHES[path_of_search(wildcards)][0].run
+
+
 def topology_of_search(wildcards):
-    return SEARCHES[path_of_search(wildcards)][0].run.topology
+    return run_of_search(wildcards).topology
 
 
 def time_limit_of_trial(wildcards):
@@ -91,9 +95,7 @@ rule largest:
         time_limit=time_limit_of_trial,
     # All that decides what is found is in the path.
     params:
-        run=lambda wildcards: SEARCHES[path_of_search(wildcards)][
-            0
-        ].run.model_dump_json(),
+        run=lambda wildcards: run_of_search(wildcards).model_dump_json(),
         trainer=lambda wildcards: SEARCHES[path_of_search(wildcards)][0].trainer,
         cluster=json.dumps(CLUSTER),
     message:

@@ -28,7 +28,7 @@ def inputs_of_run(wildcards):
         again(run.record, why)
     return {
         "data": what_is_read(run),
-        "environment": record_of(build_of(run).folder),
+        "environment": record_of(build_of(run)),
         "batch": batch,
     }
 

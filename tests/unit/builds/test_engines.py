@@ -121,6 +121,18 @@ def test_references_are_written_as_each_engine_wants_them(text, expected, pulled
     assert found.for_enroot.startswith(enroot)
 
 
+@pytest.mark.parametrize("text", [f"docker://me/torch:1@{DIGEST}", f"me/torch@{DIGEST}"])
+def test_apptainer_pulls_by_the_digest_alone(tmp_path: Path, monkeypatch, text: str):
+    # It refuses a reference with both a tag and a digest, and wants docker:// once.
+    program = tmp_path / "apptainer"
+    program.write_text('#!/bin/sh\nfor last; do :; done\necho "$last" > "$3"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    local, digest = engine_called("apptainer").pull(text, tmp_path)
+    assert Path(local).read_text() == f"docker://me/torch@{DIGEST}\n"
+    assert digest == DIGEST
+
+
 @pytest.mark.parametrize("text", ["", "A B", "x:y:z", "x@sha256:12", "/x", "-x", "x;rm", "a\nb"])
 def test_what_is_no_reference_is_refused(text: str):
     with refused_in_one_line("images: got "):

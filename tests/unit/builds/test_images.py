@@ -53,24 +53,48 @@ def test_an_image_that_lacks_what_it_takes_is_refused(image: Path, without: str,
     assert not (build_of(image).folder / RECORD).exists()
 
 
-def test_a_python_below_3_7_is_refused(image: Path):
+@pytest.mark.parametrize(
+    ("says", "complaint"),
+    [
+        ("echo 3.6", "is 3.6; allowed: 3.7 or later"),
+        ("echo a banner; echo 2.7", "is 2.7; allowed: 3.7 or later"),
+        ("echo no Python", "does not say its version: got 'no Python'; allowed: Python 3.7"),
+        ("true", "does not say its version: got ''; allowed: Python 3.7"),
+    ],
+)
+def test_a_python_below_3_7_and_what_is_none_are_refused(image: Path, says: str, complaint: str):
     # A real Python 3.6 is not to be had; what the image says of its own decides.
     (image / "usr/bin/python3").unlink()
     script = image / "usr/bin/python3"
-    script.write_text("#!/bin/sh\necho 3.6\n")
+    script.write_text(f"#!/bin/sh\n{says}\n")
     script.chmod(0o755)
-    with refused_in_one_line(f"{image}: /usr/bin/python3 is 3.6; allowed: 3.7 or later"):
+    with refused_in_one_line(f"{image}: /usr/bin/python3 {complaint}"):
+        build_image(build_of(image))
+
+
+def test_a_framework_that_is_there_and_fails_is_not_called_missing(image: Path):
+    package = image / "usr/lib/python3/dist-packages/torch"
+    package.mkdir()
+    (package / "__init__.py").write_text("import a_part_that_is_missing\n")
+    complaint = "its torch cannot be imported: ModuleNotFoundError: No module named 'a_part_that"
+    with refused_in_one_line(f"{image}: {complaint}"):
         build_image(build_of(image))
 
 
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"images": {"pytorch": "/nowhere/torch.sif"}}, "images: /nowhere/torch.sif: no such file"),
-        ({"images": {"pytorch": "nowhere/torch.sif"}}, "images: nowhere/torch.sif: no such file"),
+        (
+            {"images": {"pytorch": "/nowhere/torch.sif"}},
+            "images.pytorch: got '/nowhere/torch.sif', and there is no such file or folder;",
+        ),
+        (
+            {"images": {"pytorch": "nowhere/torch.sif"}},
+            "images.pytorch: got 'nowhere/torch.sif', and there is no such file",
+        ),
         (
             {"images": {"pytorch": "No Image"}},
-            "images: got 'No Image'; allowed: registry/",
+            "images.pytorch: got 'No Image'; allowed: registry/",
         ),
         ({"container": {"engine": "apptainer"}}, "container.engine: apptainer is not here, for"),
         ({"container": {"engine": "pyxis"}}, "container.engine: pyxis is not here, for"),

@@ -160,10 +160,10 @@ class Apptainer(ContainerEngine):
         return Start([*own, *command], variables)
 
     def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
-        image = folder / "image.sif"
-        pull = [*run, self.program, "pull", "--force", str(image), f"docker://{reference}"]
+        image, asked = folder / "image.sif", parse_reference(reference)
+        pull = [*run, self.program, "pull", "--force", str(image), f"docker://{asked.pullable}"]
         local, digest = self._here(image, pull, f"{reference}: cannot be pulled")
-        return local, parse_reference(reference).digest or digest
+        return local, asked.digest or digest
 
 
 class Podman(ContainerEngine):
@@ -380,8 +380,17 @@ class Reference:
         return f"{registry}#{rest}" if named else self.pullable
 
 
-def parse_reference(text: str) -> Reference:
+REFERENCE = (
+    "registry/image:tag, with @sha256:... or without, or the path of a file or folder that exists"
+)
+"""What names an image."""
+
+
+def parse_reference(text: str, place: str = "images") -> Reference:
     """Take `registry/image:tag@sha256:...` apart; tag and digest may be missing.
+
+    Args:
+        place: the key that names it.
 
     Raises:
         ReperfError: it is no such reference.
@@ -392,10 +401,7 @@ def parse_reference(text: str) -> Reference:
         text,
     )
     if found is None:
-        raise ReperfError(
-            f"images: got {text!r}; allowed: registry/image:tag, with @sha256:... or without, or "
-            "the path of a file or folder that exists"
-        )
+        raise ReperfError(f"{place}: got {text!r}; allowed: {REFERENCE}")
     return Reference(found["repository"].replace("#", "/"), found["tag"], found["digest"])
 
 

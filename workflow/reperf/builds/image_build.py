@@ -18,6 +18,7 @@ from reperf.builds.build import ImageBuild
 from reperf.builds.built import RECORD, Built
 from reperf.builds.digest import digest_of, fingerprint_of
 from reperf.builds.engines import (
+    REFERENCE,
     Box,
     ContainerEngine,
     Start,
@@ -107,16 +108,22 @@ def is_file(image: str) -> bool:
     return image.startswith(_PATHS) or path.suffix in _SUFFIXES or path.exists()
 
 
-def check_image(container: Container) -> None:
+def check_image(container: Container, place: str = "images") -> None:
     """Refuse an image that cannot be meant, without asking a registry or an engine.
 
+    Args:
+        place: the key that names it.
+
     Raises:
-        ReperfError: names the image, and what is allowed.
+        ReperfError: names the key and the image, and what is allowed.
     """
     if not is_file(container.image):
-        parse_reference(container.image)
+        parse_reference(container.image, place)
     elif not _file_of(container).exists():
-        raise ReperfError(f"images: {container.image}: no such file or folder")
+        raise ReperfError(
+            f"{place}: got {container.image!r}, and there is no such file or folder; "
+            f"allowed: {REFERENCE}"
+        )
 
 
 def _file_of(container: Container) -> Path:
@@ -177,9 +184,9 @@ class _Opened:
         found = contents.framework
         # One that needs a driver to be imported may not tell its version, but is there.
         if found.version is None and not found.lacks_driver:
-            raise ReperfError(
-                f"{self.container.image}: has no {found.name}: {found.import_trouble}"
-            )
+            there = found.name in contents.packages or not found.is_missing
+            what = f"its {found.name} cannot be imported" if there else f"has no {found.name}"
+            raise ReperfError(f"{self.container.image}: {what}: {found.import_trouble}")
         return contents
 
 

@@ -31,6 +31,11 @@ class Framework(_Found):
     import_trouble: str | None = Field(None, description="why it cannot be imported")
 
     @property
+    def is_missing(self) -> bool:
+        """Whether there is nothing of that name to import."""
+        return bool(re.search(rf"No module named '?{self.name}\b", self.import_trouble or ""))
+
+    @property
     def lacks_driver(self) -> bool:
         """Whether it cannot be imported only because NVIDIA's driver is not here."""
         return bool(re.search(r"\blibcuda\.so|libnvidia-ml\.so", self.import_trouble or ""))
@@ -66,13 +71,19 @@ class Contents(_Found):
             ReperfError: it does not start, or is too old.
         """
         trouble = f"{place} does not start"
-        version = do(
+        said = do(
             [*start, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
             trouble=trouble,
             environment=environment,
-        ).split()[-1]
-        if tuple(map(int, version.split("."))) < LEAST_PYTHON:
-            raise ReperfError(f"{place} is {version}; allowed: 3.7 or later")
+        )
+        version = re.search(r"(\d+)\.(\d+)\s*$", said)
+        if version is None:
+            raise ReperfError(
+                f"{place} does not say its version: got {said[-200:].strip()!r}; "
+                "allowed: Python 3.7 or later"
+            )
+        if (int(version[1]), int(version[2])) < LEAST_PYTHON:
+            raise ReperfError(f"{place} is {version[0].strip()}; allowed: 3.7 or later")
         answer = do([*start, "-m", "trainers.inside", framework], trouble, environment)
         try:
             return cls.model_validate(json.loads(answer.splitlines()[-1]))

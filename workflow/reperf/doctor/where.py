@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from reperf.config import Cluster, Report, load_report
 from reperf.doctor.case import largest_shape
 from reperf.errors import ReperfError
-from reperf.machine import check_fits, check_memory, resolve
+from reperf.machine import check_containers, check_fits, check_memory, resolve
 from reperf.systems import ROOT
 from reperf.training.slurm import ask, check_cluster, check_profile
 from reperf.written import read_written
@@ -110,7 +110,9 @@ def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]
     if report.cluster is None:
         check_fits(report)
         check_memory(report)
+        check_containers(report)
         return ThisMachine(), report, chosen
+    check_containers(report)
     check_cluster(report)
     return Partition(report, report.cluster), report, chosen
 
