@@ -69,6 +69,53 @@ def test_a_report_trains_on_one_kind_of_device(monkeypatch, gpus, changes, devic
     assert machine.resolve(report(**changes)).resolved_device == device
 
 
+@pytest.mark.parametrize(
+    ("named", "seen"),
+    [
+        ("3,0", "30"),
+        ("1,-1,2", "1"),
+        ("1,4,2", "1"),
+        ("", ""),
+        ("GPU-2, GPU-0", "20"),
+        ("MIG-8f2", "0"),
+        ("NoDevFiles", ""),
+    ],
+)
+def test_gpus_that_are_hidden_from_cuda_are_none_of_a_reports(monkeypatch, named, seen):
+    four = tuple(GPU.model_copy(update={"uuid": f"GPU-{number}"}) for number in range(4))
+    monkeypatch.setattr(machine, "gpus", lambda: four)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
+    assert "".join(gpu.uuid[-1] for gpu in machine.visible_gpus(os.environ)) == seen
+    enough = len(seen) >= 2
+    assert machine.resolve(report()).resolved_device == ("cuda" if enough else "cpu")
+    if enough:
+        machine.check_fits(machine.resolve(report(device="cuda")))
+        return
+    place = "suite small: topology 1n2g" if seen else "device: got cuda"
+    with refused_in_one_line(place) as refusal:
+        machine.check_fits(machine.resolve(report(device="cuda")))
+    assert f"of its 4, as CUDA_VISIBLE_DEVICES={named!r} says; allowed" in str(refusal.value)
+
+
+def test_a_hidden_gpu_rules_out_no_build(monkeypatch):
+    gpus = [GPU.model_copy(update={"capability": one}) for one in ("3.5", "8.0")]
+    host = Host(**describe(), gpus=gpus, driver="580.65.06", cuda="13.0")
+    monkeypatch.setattr(machine, "describe_host", lambda: host)
+    monkeypatch.setattr(machine, "gpus", lambda: host.gpus)
+
+    def reasons() -> str:
+        return machine.resolve(report(device="cuda", topologies=["1n1g"])).left_out()
+
+    assert "the GPU's is 3.5" in reasons()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert not reasons()
+
+
+def describe() -> dict[str, object]:
+    """This machine without its GPUs."""
+    return machine.describe_host().model_dump(exclude={"gpus", "driver", "cuda"})
+
+
 def test_what_fits_is_let_through(monkeypatch):
     monkeypatch.setattr(machine, "cores", lambda: 4)
     machine.check_fits(report(device="cpu"))

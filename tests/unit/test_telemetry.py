@@ -94,7 +94,8 @@ def test_the_ends_of_the_window_are_those_that_the_trainer_printed(tmp_path: Pat
     ("variables", "gpus"),
     [
         ({}, ("0", "1")),
-        ({"CUDA_VISIBLE_DEVICES": ""}, ("0", "1")),
+        ({"CUDA_VISIBLE_DEVICES": ""}, ()),
+        ({"CUDA_VISIBLE_DEVICES": "4,-1,6"}, ("4",)),
         ({"CUDA_VISIBLE_DEVICES": "4,5,6"}, ("4", "5")),
         ({"CUDA_VISIBLE_DEVICES": "GPU-8f2, GPU-1c3"}, ("GPU-8f2", "GPU-1c3")),
         ({"CUDA_VISIBLE_DEVICES": "7"}, ("7",)),

@@ -5,8 +5,9 @@ import platform
 import re
 import shutil
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -56,6 +57,37 @@ def gpus() -> tuple[Gpu, ...]:
         pynvml.nvmlShutdown()
 
 
+def visible_gpus(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
+    """The GPUs of this machine that CUDA shows to a process with these environment variables."""
+    there = gpus()
+    names = visible_names(environment)
+    if names is None:
+        return there
+    seen = [_gpu_called(name, there) for name in names]
+    return tuple(takewhile(bool, seen))
+
+
+def visible_names(environment: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The GPUs that CUDA_VISIBLE_DEVICES names, up to the first that is none, as CUDA reads it.
+
+    Returns:
+        Their numbers or UUIDs; None if it is not set, so that all GPUs are visible.
+    """
+    named = environment.get("CUDA_VISIBLE_DEVICES")
+    if named is None:
+        return None
+    names = (name.strip() for name in named.split(","))
+    return tuple(takewhile(lambda name: name and name != "-1", names))
+
+
+def _gpu_called(name: str, there: Sequence[Gpu]) -> Gpu | None:
+    if name.isdecimal():
+        return there[int(name)] if int(name) < len(there) else None
+    # NVML names a part of a split GPU in other words; GPUs that differ are rare.
+    found = (gpu for gpu in there if name.startswith("MIG-") or gpu.uuid.startswith(name))
+    return next(found, None)
+
+
 def resolve(report: Report) -> Report:
     """The same report, with the device and the container engine decided.
 
@@ -76,7 +108,7 @@ def _with_known_gpus(report: Report) -> Report:
     Of a system's locks it takes the first that runs there. A cluster's GPUs are known once
     `reperf doctor` has looked at its nodes.
     """
-    hosts = [describe_host()] if report.cluster is None else hosts_of_diagnosis()
+    hosts = [_host_as_seen()] if report.cluster is None else hosts_of_diagnosis()
     if not any(host.gpus for host in hosts):
         return report
     unfit, locks = {}, {}
@@ -91,6 +123,11 @@ def _with_known_gpus(report: Report) -> Report:
     return report.on_known_gpus({key: why for key, why in unfit.items() if why}, locks)
 
 
+def _host_as_seen() -> Host:
+    """This machine with the GPUs that runs may use."""
+    return describe_host().model_copy(update={"gpus": visible_gpus(os.environ)})
+
+
 def _best_device(report: Report) -> Literal["cpu", "cuda"]:
     if report.cluster is not None:
         return "cuda"
@@ -102,7 +139,7 @@ def _best_device(report: Report) -> Literal["cpu", "cuda"]:
         ),
         default=1,
     )
-    return "cuda" if len(gpus()) >= most else "cpu"
+    return "cuda" if len(visible_gpus(os.environ)) >= most else "cpu"
 
 
 def check_fits(report: Report) -> None:
@@ -116,9 +153,12 @@ def check_fits(report: Report) -> None:
         nodes, devices = report.cluster.nodes, report.cluster.devices_per_node
         there = f"cluster has {nodes} nodes with {devices} devices each"
     else:
-        slots = len(gpus()) if device == "cuda" else cores() // report.threads_per_device
+        if device == "cuda":
+            slots, what = len(visible_gpus(os.environ)), f"GPUs{_hidden()}"
+        else:
+            threads = report.threads_per_device
+            slots, what = cores() // threads, f"times {threads} CPU threads"
         nodes, devices = 1, slots
-        what = "GPUs" if device == "cuda" else f"times {report.threads_per_device} CPU threads"
         there = f"this machine has {slots} {what}"
     for suite in report.suites:
         for topology in suite.topologies_of_runs:
@@ -135,11 +175,22 @@ def check_fits(report: Report) -> None:
 def _no_device(report: Report) -> str:
     """Why this machine has not a single device for a report."""
     if report.device == "cuda":
-        return "device: got cuda, and no GPU is seen here; allowed: auto, cpu, or a cluster"
+        return (
+            f"device: got cuda, and no GPU is seen here{_hidden()}; "
+            "allowed: auto, cpu, or a cluster"
+        )
     return (
         f"threads_per_device: got {report.threads_per_device}; allowed: up to {cores()}, the CPUs "
         "of this machine"
     )
+
+
+def _hidden() -> str:
+    """Why not all of this machine's GPUs are seen; "" if they are."""
+    if len(visible_gpus(os.environ)) == len(gpus()):
+        return ""
+    named = os.environ["CUDA_VISIBLE_DEVICES"]
+    return f" of its {len(gpus())}, as CUDA_VISIBLE_DEVICES={named!r} says"
 
 
 def check_memory(report: Report) -> None:

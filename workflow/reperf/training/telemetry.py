@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pynvml
 
-from reperf.machine import gpus
+from reperf.machine import gpus, visible_names
 from reperf.training.record import Power
 
 _SAMPLE_SECONDS = 0.5
@@ -109,9 +109,8 @@ def used_gpus(environment: Mapping[str, str], count: int) -> tuple[str, ...]:
     Returns:
         Their UUIDs or numbers, as CUDA_VISIBLE_DEVICES names them.
     """
-    named = environment.get("CUDA_VISIBLE_DEVICES", "")
-    names = [name.strip() for name in named.split(",")] if named else map(str, range(count))
-    return tuple(names)[:count]
+    names = visible_names(environment)
+    return tuple(map(str, range(count))) if names is None else names[:count]
 
 
 def power_of_window(
