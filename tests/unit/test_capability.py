@@ -101,6 +101,7 @@ def test_why_a_build_does_not_run_on_a_gpu_is_said():
 def test_what_is_not_known_is_no_reason():
     assert why_not_on([], "9.0") is None
     assert why_not_with("470.57.02", None) is None
+    assert why_not_with("not said", "580.65.06") is None
 
 
 @pytest.mark.parametrize(
@@ -113,6 +114,8 @@ def test_what_is_not_known_is_no_reason():
         ("580.65", "580.65.06", True),
         ("1000.1", "580.65.06", False),
         ("450.80.02", "450.80.02", False),
+        ("580.65.06-open", "580.65.06", False),
+        ("535.104.05-open", "580.65.06", True),
     ],
 )
 def test_drivers_are_compared_by_their_numbers(driver, least, old):

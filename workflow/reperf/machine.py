@@ -108,7 +108,8 @@ def _with_known_gpus(report: Report) -> Report:
     Of a system's locks it takes the first that runs there. A cluster's GPUs are known once
     `reperf doctor` has looked at its nodes.
     """
-    hosts = [_host_as_seen()] if report.cluster is None else hosts_of_diagnosis()
+    cluster = report.cluster
+    hosts = hosts_of_diagnosis(cluster.partition) if cluster else [_host_as_seen()]
     if not any(host.gpus for host in hosts):
         return report
     unfit, locks = {}, {}

@@ -1,13 +1,17 @@
 """A build that does not run on a node's GPUs, or with its driver, is unsupported, and why."""
 
+from pathlib import Path
+
 import pytest
 from reperf.builds import LockBuild, build_of
 from reperf.builds.fitness import why_unfit
 from reperf.config import Report, load_report
+from reperf.doctor.diagnosis import DIAGNOSIS, hosts_of_diagnosis
 from reperf.machine import describe_host, resolve
 from reperf.systems import load_systems
 from reperf.training.record import Gpu, Host
 from small_benchmark import SMALL
+from written_probes import PROBE, diagnosis
 
 
 def host(capability: str | None, driver: str | None = "590.44.01") -> Host:
@@ -49,7 +53,7 @@ def test_a_locks_code_is_held_against_gpu_and_driver(system: str, there: Host, w
     ],
 )
 def test_the_first_lock_that_runs_on_the_gpus_is_taken(monkeypatch, there: Host, lock: str | None):
-    monkeypatch.setattr("reperf.machine.hosts_of_diagnosis", lambda: [there])
+    monkeypatch.setattr("reperf.machine.hosts_of_diagnosis", lambda partition: [there])
     suite = SMALL["suites"][0] | {"input": "synthetic", "systems": ["pytorch", "oneflow"]}
     asked = {"suites": [suite], "build": "lock", "device": "cuda"}
     report = resolve(load_report(asked | {"cluster": {"nodes": 1, "devices_per_node": 8}}))
@@ -61,8 +65,30 @@ def test_the_first_lock_that_runs_on_the_gpus_is_taken(monkeypatch, there: Host,
     assert "PyTorch" not in report.left_out()
 
 
+@pytest.mark.parametrize(
+    ("looked_at", "knows"),
+    [
+        ({"on_cluster": True}, True),
+        ({"on_cluster": True, "partition": "older"}, False),
+        ({"profile": "local"}, False),
+    ],
+)
+def test_the_doctor_decides_for_those_nodes_alone_at_which_it_looked(
+    monkeypatch, tmp_path: Path, looked_at: dict, knows: bool
+):
+    monkeypatch.chdir(tmp_path)
+    DIAGNOSIS.parent.mkdir()
+    seen = diagnosis(PROBE.model_copy(update={"host": host("9.0")}))
+    seen.model_copy(update=looked_at).write(DIAGNOSIS)
+    assert bool(hosts_of_diagnosis(None)) == knows
+    suite = SMALL["suites"][0] | {"input": "synthetic", "systems": ["oneflow"]}
+    asked = {"suites": [suite], "build": "lock", "device": "cuda"}
+    report = resolve(load_report(asked | {"cluster": {"nodes": 1, "devices_per_node": 8}}))
+    assert bool(report.left_out()) == knows
+
+
 def test_what_does_not_run_on_the_gpus_is_unsupported_before_anything_starts(monkeypatch):
-    monkeypatch.setattr("reperf.machine.hosts_of_diagnosis", lambda: [host("9.0")])
+    monkeypatch.setattr("reperf.machine.hosts_of_diagnosis", lambda partition: [host("9.0")])
     suite = SMALL["suites"][0] | {"input": "synthetic", "systems": ["oneflow", "pytorch"]}
     asked = {"suites": [suite], "build": "lock", "device": "cuda"}
     asked |= {"cluster": {"nodes": 1, "devices_per_node": 8}}

@@ -194,6 +194,8 @@ class Diagnosis(_Seen):
     profile: str
     configfile: str
     made: str = Field(description="ISO 8601, UTC")
+    on_cluster: bool = Field(False, description="whether it looked at the nodes of a cluster")
+    partition: str | None = Field(None, description="of which; None: of the default one")
     findings: tuple[Finding, ...]
     visits: tuple[Visit, ...]
     trials: tuple[Trial, ...]
@@ -228,7 +230,13 @@ class Diagnosis(_Seen):
             return None
 
 
-def hosts_of_diagnosis() -> list[Host]:
-    """The nodes that the doctor saw last; none if it was not asked."""
+def hosts_of_diagnosis(partition: str | None) -> list[Host]:
+    """The nodes of a cluster that the doctor saw last; none if it last looked elsewhere.
+
+    Args:
+        partition: whose nodes; None: the default one's.
+    """
     diagnosis = Diagnosis.read(DIAGNOSIS)
-    return [visit.probe.host for visit in diagnosis.visits if visit.probe] if diagnosis else []
+    if diagnosis is None or not diagnosis.on_cluster or diagnosis.partition != partition:
+        return []
+    return [visit.probe.host for visit in diagnosis.visits if visit.probe]

@@ -54,6 +54,8 @@ def examine(where: Where, report: Report, *, profile: str, configfile: Path) -> 
         profile=profile,
         configfile=str(configfile),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
+        on_cluster=report.cluster is not None,
+        partition=report.cluster.partition if report.cluster else None,
         findings=find(case),
         visits=visits,
         trials=case.trials,

@@ -3,6 +3,7 @@
 trainers.contract.architecture has those about code.
 """
 
+import re
 from collections.abc import Sequence
 
 from trainers.contract.architecture import parts_of, runs_on
@@ -41,7 +42,9 @@ def why_not_with(driver: str, least: str | None) -> str | None:
         driver: the version that is there, as DRIVER.
         least: the oldest that the build's CUDA takes; None: not known, and no reason.
     """
-    if least is None or _numbers(driver) >= _numbers(least):
+    # What a vendor adds to the numbers says nothing of its age.
+    version = re.match(r"\d+(\.\d+)*", driver)
+    if least is None or version is None or _numbers(version[0]) >= _numbers(least):
         return None
     return f"NVIDIA's driver is {driver}; its CUDA needs {least} or later"
 
