@@ -364,8 +364,8 @@ def test_the_whole_published_matrix_is_planned_and_its_requests_fit(benchmark):
         ),
         (
             {"topologies": ["8n8g"]},
-            "reperf: suite small: topology 8n8g is too large: cluster has 4 nodes with 8 devices "
-            "each; allowed: at most 4n8g",
+            "reperf: config.yaml: suite small: topology 8n8g is too large: cluster has 4 nodes "
+            "with 8 devices each; allowed: at most 4n8g",
         ),
         (
             {"cluster": None},

@@ -391,12 +391,13 @@ BAD_INPUT = [
     (["--profile", "nowhere"], "profile nowhere: not there; allowed: "),
     (["--profile", "local"], "local/report.yaml: No such file or directory"),
     ([], "local/report.yaml: No such file or directory; run it in reperf's folder, or name one"),
-    (["--configfile", "big.yaml"], "suite one: topology 1n9999g is too large"),
+    (["--configfile", "images.yaml"], "images.yaml: images.pytorch: got '/nowhere/x.sif'"),
+    (["--configfile", "big.yaml"], "big.yaml: suite one: topology 1n9999g is too large"),
     (["--profile", "local", "--configfile", "no.yaml"], "no.yaml: No such file or directory"),
     (["--profile", "local", "--configfile", "text"], "text: is not YAML: "),
     (
         ["--profile", "local", "--configfile", "big.yaml"],
-        "suite one: topology 1n9999g is too large",
+        "big.yaml: suite one: topology 1n9999g is too large",
     ),
     (
         ["--profile", "slurm", "--configfile", "big.yaml"],
@@ -421,6 +422,8 @@ def test_bad_input_is_one_line(tmp_path, monkeypatch, capsys, arguments, line):
     )
     (tmp_path / "text").write_text("{a: [")
     (tmp_path / "big.yaml").write_text(f"topologies: [1n9999g]\ndevice: cpu\n{suite}")
+    image = "images: {pytorch: /nowhere/x.sif}\n"
+    (tmp_path / "images.yaml").write_text(f"{image}device: cpu\n{suite}")
     (tmp_path / "far.yaml").write_text(f"cluster: {{nodes: 4, devices_per_node: 8}}\n{suite}")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", "/nowhere")

@@ -17,7 +17,7 @@ SUITE = SMALL["suites"][0]
         ({"topologies": ["1n1g", "two"]}, ["topologies", "two", "2n8g"]),
         (
             {"topologies": ["1n512g"], "data": {"name": "embedded", "parts": 512}},
-            ["1n512g", "too large", "this machine has"],
+            ["local/report.yaml: ", "1n512g", "too large", "this machine has"],
         ),
         ({"topologies": ["2n1g"]}, ["2n1g", "too large", "this machine has"]),
         ({"window": {"warmup": 2, "measured": 9}}, ["window", "11", "4 iterations"]),

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from reperf.text import printable
 
@@ -17,6 +18,15 @@ class ReperfError(Exception):
     def __init__(self, message: str) -> None:
         # File names and values from outside may hold line breaks and worse.
         super().__init__(printable(message))
+
+
+@contextmanager
+def faults_of(file: Path | str) -> Iterator[None]:
+    """Name a file in what the block says is wrong: its content is at fault."""
+    try:
+        yield
+    except ReperfError as error:
+        raise ReperfError(f"{file}: {error}") from None
 
 
 @contextmanager

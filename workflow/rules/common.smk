@@ -11,7 +11,7 @@ from reperf.building.code import check_library, code_of, seen_from_here
 from reperf.building.hold import check_folder, hold_folder
 from reperf.building.seals import Seal
 from reperf.config import TOPOLOGY, load_report
-from reperf.errors import one_line_errors
+from reperf.errors import faults_of, one_line_errors
 from reperf.machine import (
     check_containers,
     check_data,
@@ -43,9 +43,10 @@ with one_line_errors():
     check_folder(Path.cwd())
     check_library(CALL.root)
     REPORT = resolve(load_report(config, CONFIGURATION))
-    check_fits(REPORT)
-    check_memory(REPORT)
-    check_data(REPORT)
+    with faults_of(CONFIGURATION):
+        check_fits(REPORT)
+        check_memory(REPORT)
+        check_data(REPORT)
 
 # The numbers on the screen are measured as those in the report.
 LogHandler.suites = {suite.name: suite for suite in REPORT.suites}
@@ -86,7 +87,8 @@ wildcard_constraints:
 onstart:
     with one_line_errors(), no_empty_records():
         check_profile(REPORT, CALL.executor, CONFIGURATION)
-        check_containers(REPORT)
+        with faults_of(CONFIGURATION):
+            check_containers(REPORT)
         hold_folder(".")
         if REPORT.cluster:
             check_cluster(REPORT)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from reperf.config import Cluster, Report, load_report
 from reperf.doctor.case import largest_shape
-from reperf.errors import ReperfError
+from reperf.errors import ReperfError, faults_of
 from reperf.machine import check_containers, check_fits, check_memory, resolve
 from reperf.systems import ROOT
 from reperf.training.slurm import ask, check_cluster, check_profile
@@ -107,14 +107,15 @@ def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]
         raise ReperfError(f"{chosen}: No such file or directory{advice}")
     report = resolve(load_report(read_written(chosen), str(chosen)))
     check_profile(report, settings.get("executor"), str(chosen))
-    if report.cluster is None:
+    if report.cluster:
+        check_cluster(report)
+    with faults_of(chosen):
+        check_containers(report)
+        if report.cluster:
+            return Partition(report, report.cluster), report, chosen
         check_fits(report)
         check_memory(report)
-        check_containers(report)
-        return ThisMachine(), report, chosen
-    check_containers(report)
-    check_cluster(report)
-    return Partition(report, report.cluster), report, chosen
+    return ThisMachine(), report, chosen
 
 
 def _settings_of(profile: str) -> dict[str, Any]:
