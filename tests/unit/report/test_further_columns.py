@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from reperf.config import Report
+from reperf.report.context import gather
 
 OTHER = {"oneflow": 7.2345, "pytorch": 7.2346, "paddlepaddle": 7.3456}
 
@@ -14,6 +16,7 @@ def told(big_benchmark, tmp_path_factory) -> tuple[str, str]:
     cells = big_benchmark.summary
     benchmark = replace(
         big_benchmark,
+        report=reading(big_benchmark.report, "synthetic"),
         measurements=runs.assign(
             start_loss=runs["system"].map(OTHER),
             also_throughput=runs["throughput"] * 100,
@@ -22,6 +25,12 @@ def told(big_benchmark, tmp_path_factory) -> tuple[str, str]:
         summary=cells.assign(also_median=cells["throughput_median"] * 100, also_unit="tokens/s"),
     )
     return benchmark.write(tmp_path_factory.mktemp("further"))
+
+
+def reading(report: Report, samples: str) -> Report:
+    """The report with another input in every suite."""
+    suites = tuple(suite.model_copy(update={"input": samples}) for suite in report.suites)
+    return report.model_copy(update={"suites": suites})
 
 
 def test_what_else_is_counted_has_a_column_of_its_own(told, big_benchmark):
@@ -41,6 +50,17 @@ def test_a_system_that_starts_from_another_loss_says_so(told):
         assert "the loss of PyTorch" not in text
     assert html.count("starts elsewhere</span>") == 2
     assert markdown.count("**starts elsewhere**") == 2
+
+
+def test_systems_that_crop_images_at_random_start_from_other_losses(big_benchmark):
+    runs = big_benchmark.measurements
+    told = gather(
+        reading(big_benchmark.report, "records"),
+        big_benchmark.records,
+        runs.assign(start_loss=runs["system"].map(OTHER)),
+        big_benchmark.summary,
+    )
+    assert not any(cell.stray for suite in told.suites for cell in suite.cells)
 
 
 def test_other_reports_have_neither(big_benchmark, tmp_path):

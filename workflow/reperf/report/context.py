@@ -396,7 +396,8 @@ def gather(
         diagnosis: what `reperf doctor` found, if it was run.
     """
     known = {_key_of(record): record for record in records}
-    usual = strays(measurements)
+    shared = [suite.name for suite in config.suites if _first_batch_is_shared(suite)]
+    usual = strays(measurements[measurements["suite"].isin(shared)])
     runs = defaultdict(list)
     for row in measurements.itertuples():
         record = known.get(_key(row, RUN_KEY))
@@ -474,6 +475,11 @@ def _searched(suite: Suite) -> str:
         return ""
     whose = "" if len(searched) == len(sizes) else f" of {', '.join(searched)}"
     return f"; the batch size{whose} is the largest multiple of {suite.batch_multiple} that trains"
+
+
+def _first_batch_is_shared(suite: Suite) -> bool:
+    """Whether all systems have the same first batch; each crops images at random in its own way."""
+    return suite.input == "synthetic" or load_workloads()[suite.workload].data != "images"
 
 
 def _is_usual(suite: Suite) -> bool:
