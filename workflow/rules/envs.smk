@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from functools import cache
 
 from reperf.builds import RECORD, ImageBuild, build_of, every_lock, why_build
+from reperf.builds.image_build import check_starts
 from reperf.errors import one_line_errors
 from reperf.files import whole_file
 
@@ -66,6 +67,8 @@ def build_what_is_out_of_date():
             )
             if answer.returncode:
                 sys.exit(answer.stderr.strip())
+        elif record.exists() and isinstance(build, ImageBuild):
+            check_starts(build)
 
 
 def arguments_of(build):

@@ -11,7 +11,7 @@ from refusal import cannot_run, refused_in_one_line
 from reperf.builds import RECORD, ImageBuild, read_environment
 from reperf.builds.digest import digest_of, fingerprint_of
 from reperf.builds.engines import engine_called
-from reperf.builds.image_build import build_image
+from reperf.builds.image_build import build_image, check_starts
 from reperf.config import Container, load_report
 from reperf.errors import ReperfError
 from reperf.machine import check_containers, resolve
@@ -212,6 +212,11 @@ def test_a_framework_that_needs_a_driver_is_there_even_if_it_cannot_tell_its_ver
     build_image(build_of(image))
     built = read_environment(build_of(image))
     assert (built.framework, built.cuda) == (None, "12.4")
+    # The same image, and options that the engine has not got.
+    check_starts(build_of(image))
+    container = Container(engine="charliecloud", image=str(image), options=("--no-such",))
+    with refused_in_one_line(f"{image}: does not start with ch-run: ch-run: unrecognized option"):
+        check_starts(ImageBuild(load_systems()["pytorch"], container))
 
 
 def test_docker_runs_no_folder(image: Path):

@@ -4,18 +4,20 @@ The image's own Python starts everything. Where the image lacks a package that a
 virtual environment over that Python (the overlay) has it.
 """
 
+import io
 import re
 import secrets
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from uv import find_uv_bin
 
 from reperf.builds.build import ImageBuild
-from reperf.builds.built import RECORD, Built
+from reperf.builds.built import RECORD, Built, read_built
 from reperf.builds.digest import digest_of, fingerprint_of
 from reperf.builds.engines import (
     REFERENCE,
@@ -67,7 +69,7 @@ def build_image(build: ImageBuild, run: Sequence[str] = ()) -> None:
     (folder / RECORD).unlink(missing_ok=True)  # until it is made, it does not count
     local, digest = _image_of(engine, container, folder, run)
     opened = _Opened(engine, container, local, tuple(run))
-    opened.do(["sh", "-c", "exit 0"], f"does not start with {engine.program}")
+    opened.check()
     python = opened.do(["sh", "-c", _FIND_PYTHON], "has no Python").split()[-1]
     contents = opened.contents(python, build)
     if build.overlay.exists():
@@ -100,6 +102,22 @@ def build_image(build: ImageBuild, run: Sequence[str] = ()) -> None:
         ),
         **contents.for_record(),
     ).write(folder)
+
+
+def check_starts(build: ImageBuild) -> None:
+    """Start the image of a finished build once, if its engine is on this machine.
+
+    The engine's options may have changed since, or the engine itself.
+
+    Raises:
+        ReperfError: it does not start; ends with the engine's last lines.
+    """
+    container = build.container
+    engine = engine_called(container.engine)
+    if container.engine == "pyxis" or shutil.which(engine.program) is None:
+        return  # it is on the nodes
+    with redirect_stderr(io.StringIO()):
+        _Opened(engine, container, read_built(build).local_image, ()).check()
 
 
 def is_file(image: str) -> bool:
@@ -167,6 +185,10 @@ class _Opened:
             command=[*self.run, *start.srun_options, *start.command],
             variables={**environment_of_engines(), **start.variables},
         )
+
+    def check(self) -> None:
+        """See that a shell starts."""
+        self.do(["sh", "-c", "exit 0"], f"does not start with {self.engine.program}")
 
     def do(self, command: Sequence[str], trouble: str) -> str:
         start = self.start(command)
