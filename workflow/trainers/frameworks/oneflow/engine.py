@@ -213,7 +213,10 @@ def prepare_device(flags):
     if flags.device == "cpu":
         flow.set_num_threads(flags.threads)
     elif not flow.cuda.is_available():
-        raise Refused("oneflow sees no GPU; run the image of envs/oneflow.image.yaml")
+        raise Refused(
+            "oneflow sees no GPU; allowed: a build for GPUs, such as the image of "
+            "envs/oneflow.image.yaml, on GPUs"
+        )
     else:
         flow.backends.cudnn.enable_conv_heuristic_search_algo(False)  # try all, take the fastest
         # As in the DLPerf report's runs of OneFlow.

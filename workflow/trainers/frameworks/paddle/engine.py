@@ -145,7 +145,10 @@ def prepare_device(flags):
         paddle.base.core.set_num_threads(flags.threads)
         gpu = None
     elif not paddle.is_compiled_with_cuda() or not paddle.device.cuda.device_count():
-        raise Refused("paddlepaddle sees no GPU; run the image of envs/paddlepaddle.image.yaml")
+        raise Refused(
+            "paddlepaddle sees no GPU; allowed: a build for GPUs, such as the image of "
+            "envs/paddlepaddle.image.yaml, on GPUs"
+        )
     else:
         paddle.set_device("gpu")  # the one that the launcher chose
         paddle.set_flags({"FLAGS_cudnn_exhaustive_search": True})
