@@ -52,7 +52,7 @@ def search(*, cluster: dict | None = None, **changes: object) -> Search:
 def test_a_search_tries_a_short_run_on_the_most_devices():
     run = search(topologies=["1n1g", "2n2g", "4n1g", "1n2g"]).run
     assert (run.topology, run.iterations, run.batch_size) == ("4n1g", ITERATIONS, "largest")
-    assert (run.batch_multiple, run.memory_limit, run.global_batch) == (8, 10**9, None)
+    assert (run.batch_multiple, run.memory_limit, run.global_batch) == (8, 97 * 10**7, None)
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,10 @@ def ending(monkeypatch) -> Callable[..., LargestBatch | None]:
         last: bool = True,
     ) -> LargestBatch:
         times: Counter[int] = Counter()
+        asked = search(more={"memory_limit": limit})
 
         def trial(run: Run, place: None, folder: Path, **_: object) -> tuple[bool, RunRecord]:
-            if run.memory_limit == limit:
+            if run.memory_limit == asked.run.memory_limit:
                 times[run.batch_size] += 1
                 status = status_of(run.batch_size, times[run.batch_size])
             else:
@@ -164,7 +165,6 @@ def ending(monkeypatch) -> Callable[..., LargestBatch | None]:
             return False, RunRecord.read(folder / "run.json")
 
         monkeypatch.setattr("reperf.training.largest.try_once", trial)
-        asked = search(more={"memory_limit": limit})
         find(asked, lambda _: None, time_limit=60, last=last)
         return LargestBatch.read(asked.path)
 
@@ -208,7 +208,7 @@ def test_where_nothing_limits_memory_a_crash_is_believed_the_second_time(ending)
 
 
 def test_a_crash_is_not_tried_with_memory_that_is_not_there(ending, monkeypatch):
-    free = SimpleNamespace(available=2 * MEMORY)  # of two devices
+    free = SimpleNamespace(available=19 * MEMORY // 10)  # of two devices
     monkeypatch.setattr("reperf.training.largest.psutil.virtual_memory", lambda: free)
     found = ending(lambda batch, _: "ok" if batch <= 48 else "failed")
     assert found.status == "failed"

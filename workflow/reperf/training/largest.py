@@ -45,6 +45,9 @@ ITERATIONS = 8
 CONFIRMATIONS = 2
 """Trials of the number that was found, beyond the one that found it: close to the limit chance has
 its part, in where a process's memory lies or in what kernels a library picks."""
+SHARE = 97
+"""Percent of a memory limit that trials may take. How much address space the same program takes
+differs by up to 2.5 % from run to run: what trained within the whole limit may not do so again."""
 TIME_LIMITS = 4
 """How long a search may take, in time limits of a run; a trial may take one."""
 MORE_MEMORY = 4
@@ -88,9 +91,11 @@ def search_for(run: Run, topology: str, cluster: Cluster) -> Search:
         topology: the one of its suite with the most devices.
         cluster: where it starts.
     """
+    limit = run.memory_limit
     tried = run.model_copy(
         update={
             "suite": "largest",
+            "memory_limit": limit if limit is None else limit * SHARE // 100,
             "topology": topology,
             "repeat": 1,
             "seed": 1,
