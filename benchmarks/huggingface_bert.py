@@ -4,15 +4,10 @@ benchmarks/training.py starts it beside our trainer, with the same flags. It say
 ours says, by the same step log, and needs torch and transformers.
 """
 
-import sys
-from contextlib import nullcontext
-
 import numpy as np
 import torch
-from trainers.contract.flags import parse_flags
-from trainers.contract.precision import precision_of
+from peer import Model, run
 from trainers.contract.recipe import dropout_of, optimizer_of
-from trainers.contract.steplog import StepLog
 from trainers.contract.weights import initial_weights, synthetic_batch
 from trainers.recipes import bert
 from transformers import BertConfig, BertForPreTraining
@@ -36,21 +31,10 @@ OTHERS = {
     "mlm": "cls.predictions",
     "nsp": "cls.seq_relationship",
 }
-MIXED = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
 
 
-def main() -> None:
-    flags = parse_flags(bert, sys.argv[1:])
-    log = StepLog(bert, flags, rank=0, world_size=1)
-    with log.to_the_end():
-        train(flags, log)
-
-
-def train(flags, log: StepLog) -> None:
-    torch.set_num_threads(flags.threads)
-    torch.manual_seed(flags.seed)
-    device, precision = torch.device(flags.device), precision_of(bert, flags, MIXED)
-    network = make_model(flags).to(device)
+def make(flags, _) -> Model:
+    network = make_model(flags).to(flags.device)
     asked = optimizer_of(bert, flags)
     weights = list(network.parameters())
     groups = [
@@ -64,33 +48,9 @@ def train(flags, log: StepLog) -> None:
         eps=asked.epsilon,
         fused=True,
     )
-    model = torch.compile(network) if flags.compile else network
-    batch = {name: array.to(device) for name, array in make_batch(flags).items()}
-    mixed = nullcontext()
-    if precision.compute != "float32":
-        mixed = torch.autocast(flags.device, getattr(torch, precision.compute))
-    scaler = torch.amp.GradScaler(flags.device, enabled=precision.loss_scale is not None)
-    name = "cpu" if flags.device == "cpu" else torch.cuda.get_device_name()
-    count = sum(weight.numel() for weight in weights)
-    log.configured(
-        count, f"transformers {version}", {"torch": torch.__version__}, [name], precision
-    )
-    network.eval()
-    with torch.no_grad(), mixed:
-        log.without_dropout(network(**batch).loss.item())
-    network.train()
-    for iteration in range(1, flags.iterations + 1):
-        with mixed:
-            loss = model(**batch).loss
-        optimizer.zero_grad()
-        scaler.scale(loss).backward()
-        if asked.clip is not None:
-            scaler.unscale_(optimizer)
-            torch.nn.utils.clip_grad_norm_(weights, asked.clip)
-        scaler.step(optimizer)
-        scaler.update()
-        if log.prints(iteration):
-            log.step(iteration, loss.item())
+    batch = {name: array.to(flags.device) for name, array in make_batch(flags).items()}
+    name = f"transformers {version}"
+    return Model(network, lambda model: model(**batch).loss, optimizer, name, flags.compile)
 
 
 def make_model(flags) -> BertForPreTraining:
@@ -149,4 +109,4 @@ def make_batch(flags) -> dict[str, torch.Tensor]:
 
 
 if __name__ == "__main__":
-    main()
+    run(bert, make)

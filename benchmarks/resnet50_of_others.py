@@ -8,22 +8,18 @@ normalised already.
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from functools import partial
 from importlib.metadata import version
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from peer import Model, run
 from torch import nn
-from trainers.contract.flags import parse_flags
-from trainers.contract.precision import precision_of
 from trainers.contract.recipe import decay_groups, optimizer_of
-from trainers.contract.steplog import StepLog
 from trainers.contract.weights import synthetic_batch, with_start
 from trainers.inputs import images
 from trainers.recipes import resnet50
-
-MIXED = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
 
 if torch.version.cuda is None and "+cpu" not in version("torchvision"):
     # It is built for a torch with GPUs. Beside another it lacks its own operators, of which
@@ -31,8 +27,8 @@ if torch.version.cuda is None and "+cpu" not in version("torchvision"):
     for name in ("nms", "qnms"):
         torch.library.define(f"torchvision::{name}", "(Tensor a, Tensor b, float c) -> Tensor")
 
-import timm  # noqa: E402
-import torchvision  # noqa: E402
+import timm
+import torchvision
 
 
 class Peer(NamedTuple):
@@ -64,53 +60,29 @@ PEERS = {
 }
 
 
-def main() -> None:
-    name, *arguments = sys.argv[1:]
-    flags = parse_flags(resnet50, arguments)
-    log = StepLog(resnet50, flags, rank=0, world_size=1)
-    with log.to_the_end():
-        train(PEERS[name], flags, log)
-
-
-def train(peer: Peer, flags, log: StepLog) -> None:
-    torch.set_num_threads(flags.threads)
-    device, precision = torch.device(flags.device), precision_of(resnet50, flags, MIXED)
-    torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = False  # as in ours: fp32 means fp32
+def make(peer: Peer, flags, computed_in: torch.dtype) -> Model:
     order = torch.channels_last if peer.channels_last else torch.contiguous_format
     network = peer.make()
     start_from_ours(network, flags)
-    network.to(device, memory_format=order)
-    asked = optimizer_of(resnet50, flags)
-    weights = list(network.parameters())
+    network.to(flags.device, memory_format=order)
     optimizer = torch.optim.SGD(
-        decay_groups(resnet50, flags, weights),
+        decay_groups(resnet50, flags, network.parameters()),
         lr=resnet50.learning_rate(flags.batch_size),
-        momentum=asked.momentum,
+        momentum=optimizer_of(resnet50, flags).momentum,
         fused=True,
     )
-    model = torch.compile(network) if peer.compiled or flags.compile else network
     loss_of = nn.CrossEntropyLoss(label_smoothing=resnet50.LABEL_SMOOTHING)
     pixels, labels = make_batch(flags)
-    computed_in = getattr(torch, precision.compute)
     kind = computed_in if peer.cast else torch.float32
-    pixels, labels = pixels.to(device, kind, memory_format=order), labels.to(device)
-    mixed = nullcontext()
-    if computed_in != torch.float32:
-        mixed = torch.autocast(flags.device, computed_in)
-    scaler = torch.amp.GradScaler(flags.device, enabled=precision.loss_scale is not None)
-    name = "cpu" if flags.device == "cpu" else torch.cuda.get_device_name()
-    count = sum(weight.numel() for weight in weights)
-    log.configured(count, peer.framework, {"torch": torch.__version__}, [name], precision)
-    for iteration in range(1, flags.iterations + 1):
-        with mixed:
-            loss = loss_of(model(pixels), labels)
-        optimizer.zero_grad()
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-        if log.prints(iteration):
-            log.step(iteration, loss.item())
+    pixels = pixels.to(flags.device, kind, memory_format=order)
+    labels = labels.to(flags.device)
+    return Model(
+        network,
+        lambda model: loss_of(model(pixels), labels),
+        optimizer,
+        peer.framework,
+        peer.compiled or flags.compile,
+    )
 
 
 def start_from_ours(network: nn.Module, flags) -> None:
@@ -130,4 +102,4 @@ def make_batch(flags) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 if __name__ == "__main__":
-    main()
+    run(resnet50, partial(make, PEERS[sys.argv[1]]), sys.argv[2:])
