@@ -1,9 +1,10 @@
 import json
+from pathlib import Path
 from statistics import mean
 
 import pytest
 from PIL import Image
-from reperf.data.images.embedded_images import make_images
+from reperf.data.images.embedded_images import FOLDER, PHOTOGRAPHS, make_images
 from reperf.data.images.jpeg import read_frame
 
 
@@ -64,3 +65,14 @@ def test_a_smaller_set_leaves_nothing_of_a_larger_one(tmp_path):
     make_images(tmp_path, images_per_class=1)
     assert len(contents(tmp_path)) == 8 + 1
     assert {path.name for path in tmp_path.iterdir()} == {"train", "manifest.json"}
+
+
+def test_every_photograph_is_shipped_with_its_source_and_licence():
+    table = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in Path(FOLDER, "README.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ") and ".jpg" in line
+    ]
+    assert {row[0] for row in table} == set(PHOTOGRAPHS.values())
+    assert {path.name for path in FOLDER.glob("*.jpg")} == set(PHOTOGRAPHS.values())
+    assert all(len(row) == 4 and all(row) for row in table)

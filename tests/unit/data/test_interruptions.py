@@ -102,17 +102,33 @@ def test_after_a_kill_of_all_processes_only_whole_parts_have_names(stuck, images
     finish(images, tmp_path)
 
 
-def test_after_a_kill_of_the_first_process_the_others_end_and_tidy_up(stuck, images, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_after_a_kill_of_the_first_process_the_others_end(stuck, images, tmp_path, number):
     workers = psutil.Process(stuck.pid).children()
-    assert workers
-    stuck.kill()
+    assert len(workers) == 2
+    stuck.send_signal(number)
     stuck.wait()
-    # Let go of the pipe's reader, if the worker has come that far; this open never waits.
-    os.close(os.open(tmp_path / "pipe", os.O_RDWR))
     wait_until(lambda: not any(map(lives, workers)))
-    (part,) = whole_parts(tmp_path / "out")
-    assert files(tmp_path / "out") == {part.name, f"{part.name}.idx"}
+    assert len(whole_parts(tmp_path / "out")) == 1
     finish(images, tmp_path)
+
+
+def test_an_interrupted_conversion_ends_its_workers_and_leaves_nothing(stuck, tmp_path):
+    workers = psutil.Process(stuck.pid).children()
+    os.killpg(stuck.pid, signal.SIGINT)  # as Ctrl-C does
+    _, said = stuck.communicate(timeout=60)
+    assert said.splitlines()[-1] == "KeyboardInterrupt"
+    assert not any(map(lives, workers))
+    assert files(tmp_path / "out") == set()
+
+
+def test_a_killed_worker_is_said_in_one_line_and_leaves_nothing(stuck, tmp_path):
+    workers = psutil.Process(stuck.pid).children()
+    workers[0].kill()
+    _, said = stuck.communicate(timeout=60)
+    assert said == "reperf: a worker process was killed; memory may have run out\n"
+    assert not any(map(lives, workers))
+    assert files(tmp_path / "out") == set()
 
 
 def test_a_full_disk_is_said_in_one_line_and_leaves_nothing_half_written(images, new_disk):

@@ -45,14 +45,16 @@ def test_an_unexpected_error_brings_its_traceback():
 
     with pytest.raises(KeyError) as caught:
         run_parts(stumble, 1, 1, unwatched)
-    assert "in stumble" in "".join(caught.value.__notes__)
+    assert "in stumble" in str(caught.value.__cause__)
 
 
 def test_a_worker_that_is_killed_is_an_error_not_a_wait():
     def vanish(_, __):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with pytest.raises(ReperfError, match=r"killed by signal 9"):
+    with pytest.raises(
+        ReperfError, match=r"^a worker process was killed; memory may have run out$"
+    ):
         run_parts(vanish, 2, 2, unwatched)
 
 

@@ -1,6 +1,6 @@
 """Images or text in, record files out: the embedded sets, the record formats, their manifests.
 
-Nothing here imports the configuration, so that editing it converts no data set again.
+Only `kinds`, which plans and scripts ask, knows the configuration.
 """
 
 RECORD_FORMATS = ("tfrecord", "ofrecord", "recordio")

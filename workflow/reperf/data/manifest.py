@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from reperf.files import whole_file
+from reperf.files import sha256, whole_file
 
 
 class AnyPart(BaseModel):
@@ -43,3 +43,9 @@ class AnyManifest(BaseModel):
             pydantic.ValidationError: the file is no manifest of this kind.
         """
         return cls.model_validate_json(Path(path).read_bytes())
+
+
+def digest_of_set(folder: str | None) -> str | None:
+    """The SHA-256 of the manifest in a folder that runs read; None if there is none."""
+    manifest = folder and Path(folder, "manifest.json")
+    return sha256(manifest) if manifest and manifest.is_file() else None

@@ -1,19 +1,15 @@
-"""Work cut into parts, done by processes that end when they are no longer wanted.
+"""Work cut into parts, done by a pool of processes that end when they are no longer wanted."""
 
-Not concurrent.futures: its pool does not say which signal killed a process, and we would still need
-the counters that show the progress of workers and tell them to end.
-"""
-
-import mmap
 import multiprocessing
 import os
 import signal
-import traceback
 from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
-from multiprocessing.connection import Connection, wait
-from typing import TypeVar
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from ctypes import Array
+from multiprocessing.connection import Connection
+from threading import Thread
+from typing import Any, TypeVar
 
 from reperf.errors import ReperfError
 
@@ -21,9 +17,8 @@ Result = TypeVar("Result")
 Tick = Callable[..., None]
 """Called with the number of items done since the last call; left out, one."""
 
-
-class _Unwanted(BaseException):
-    """Another process has failed, or the one that asked for the work is gone."""
+_given: list[Any] = []
+"""A worker's work and counters. The fork brings them: pickling a million names takes long."""
 
 
 def run_parts(
@@ -31,8 +26,8 @@ def run_parts(
 ) -> list[Result]:
     """Do the work for every part, numbered from 0; the results are in the parts' order.
 
-    Worker k does the parts k, k + workers and so on. When one fails, when the call is interrupted
-    or when this process is killed, the workers end at their next tick.
+    When one part fails, when the call is interrupted or when this process is killed, the workers
+    end at once, wherever they are.
 
     Args:
         work: called with a part, and with a function to call after each of the part's items,
@@ -44,66 +39,38 @@ def run_parts(
     """
     # Forked, not spawned: the script of a Snakemake rule cannot be imported by a new process.
     context = multiprocessing.get_context("fork")
-    workers = min(workers, parts)
-    # How many items each worker has done, and a last number that is 1 when all must end.
-    shared = memoryview(mmap.mmap(-1, 8 * (workers + 1))).cast("Q")
-    results: dict[int, Result] = {}
-    processes = {}
-    try:
-        for worker in range(workers):
-            receiver, sender = context.Pipe(duplex=False)
-            tick = partial(_tick, shared, worker, os.getpid())
-            process = context.Process(
-                target=_serve, args=(work, range(worker, parts, workers), tick, sender)
-            )
-            process.start()
-            processes[receiver] = process
-            sender.close()
-        working = set(processes)
-        while working:
-            for receiver in wait(working, timeout=0.2):
-                try:
-                    answer = receiver.recv()
-                except EOFError:
-                    working.discard(receiver)
-                    _check_end(processes[receiver])
-                    continue
-                if isinstance(answer, BaseException):
-                    raise answer
-                results.update([answer])
-            watch(sum(shared[:workers]))
-    finally:
-        shared[workers] = 1
-        for process in processes.values():
-            process.join()
-    return [results[part] for part in range(parts)]
+    done = context.RawArray("Q", parts)  # items; one writer each, so that no lock can stay held
+    wanted, held = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(min(workers, parts), context, _begin, (work, done, wanted, held))
+    with wanted, pool, held:
+        futures = [pool.submit(_do, part) for part in range(parts)]
+        pending = set(futures)
+        try:
+            while pending:
+                finished, pending = wait(pending, 0.2, FIRST_COMPLETED)
+                for future in finished:
+                    future.result()
+                watch(sum(done))
+        except BrokenProcessPool:
+            raise ReperfError("a worker process was killed; memory may have run out") from None
+    return [future.result() for future in futures]
 
 
-def _tick(shared: memoryview, worker: int, parent: int, items: int = 1) -> None:
-    shared[worker] += items
-    if shared[-1] or os.getppid() != parent:
-        raise _Unwanted
-
-
-def _serve(
-    work: Callable[[int, Tick], Result], parts: range, tick: Tick, answers: Connection
+def _begin(
+    work: Callable[[int, Tick], Result], done: Array, wanted: Connection, held: Connection
 ) -> None:
-    """A worker's life: send (part, result) for each part, or what was raised."""
+    """Make a worker ready; it ends when its parent closes its end of the pipe, or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the workers
-    try:
-        for part in parts:
-            answers.send((part, work(part, tick)))
-    except (_Unwanted, BrokenPipeError):
-        pass  # nobody listens any more
-    except Exception as error:
-        if not isinstance(error, ReperfError):
-            error.add_note(traceback.format_exc())  # a traceback does not travel by itself
-        with suppress(BrokenPipeError):
-            answers.send(error)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    held.close()
+    Thread(target=lambda: (wanted.poll(None), os._exit(0)), daemon=True).start()
+    _given[:] = work, done
 
 
-def _check_end(process: multiprocessing.Process) -> None:
-    process.join()
-    if process.exitcode:
-        end = f"killed by signal {-process.exitcode}" if process.exitcode < 0 else "lost"
-        raise ReperfError(f"a worker process was {end}")
+def _do(part: int) -> Any:  # noqa: ANN401 - what the work returns
+    work, done = _given
+
+    def tick(items: int = 1) -> None:
+        done[part] += items
+
+    return work(part, tick)

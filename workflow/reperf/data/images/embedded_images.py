@@ -1,9 +1,9 @@
-"""The embedded image set: ImageNet's layout, sizes and entropy, from photographs in our packages.
+"""The embedded image set: ImageNet's layout, sizes and entropy, from a few photographs.
 
-Each class is a photograph that scikit-image or matplotlib ships, and each of its images a random
-crop, scaled to one of ImageNet's usual sizes, perhaps mirrored, with film grain. The grain replaces
-the detail that an enlarged crop lacks, so that a file is as large, and as slow to decode, as one of
-ImageNet's: 110 kB at 500x375.
+Each class is a photograph, whose source photographs/README.md names, and each of its images a
+random crop, scaled to one of ImageNet's usual sizes, perhaps mirrored, with film grain. The grain
+replaces the detail that an enlarged crop lacks, so that a file is as large, and as slow to decode,
+as one of ImageNet's: 110 kB at 500x375.
 """
 
 import hashlib
@@ -15,27 +15,22 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import NormalDist
 
-import matplotlib
-import skimage
 from PIL import Image, ImageChops, ImageOps
 
 from reperf.files import whole_file
 
 # The ImageNet class closest to each photograph.
 PHOTOGRAPHS = {
-    "n02123045": "skimage/chelsea.png",  # tabby
-    "n03763968": "matplotlib/grace_hopper.jpg",  # military uniform
-    "n03785016": "skimage/motorcycle_left.png",  # moped
-    "n03920288": "skimage/ihc.png",  # Petri dish
-    "n03956157": "skimage/hubble_deep_field.jpg",  # planetarium
-    "n04266014": "skimage/rocket.jpg",  # space shuttle
-    "n04326547": "skimage/gravel.png",  # stone wall
-    "n07920052": "skimage/coffee.png",  # espresso
+    "n02123045": "chelsea.jpg",  # tabby
+    "n03763968": "grace_hopper.jpg",  # military uniform
+    "n03920288": "ihc.jpg",  # Petri dish
+    "n03956157": "hubble_deep_field.jpg",  # planetarium
+    "n04266014": "astronaut.jpg",  # space shuttle
+    "n04326547": "gravel.jpg",  # stone wall
+    "n04485082": "camera.jpg",  # tripod
+    "n07920052": "coffee.jpg",  # espresso
 }
-FOLDERS = {
-    "skimage": Path(skimage.__file__).parent / "data",
-    "matplotlib": Path(matplotlib.get_data_path()) / "sample_data",
-}
+FOLDER = Path(__file__).with_name("photographs")
 SIZES = [(500, 375)] * 3 + [(500, 333), (375, 500)]  # width, height
 QUALITY = 96
 GRAIN = range(3, 10)  # standard deviation, in steps of 255
@@ -44,7 +39,7 @@ GRAIN = range(3, 10)  # standard deviation, in steps of 255
 def make_images(folder: Path, images_per_class: int = 32) -> None:
     """Make train/<synset>/*.JPEG and manifest.json in a folder, in place of an earlier set there.
 
-    The bytes depend only on the versions of Pillow and of the packages that ship the photographs.
+    The bytes depend only on the photographs and the version of Pillow.
 
     Raises:
         ReperfError: a file cannot be written.
@@ -55,9 +50,8 @@ def make_images(folder: Path, images_per_class: int = 32) -> None:
         shutil.rmtree(stale, ignore_errors=True)
     sizes = []
     digest = hashlib.sha256()
-    for synset, place in PHOTOGRAPHS.items():
-        package, name = place.split("/")
-        with Image.open(FOLDERS[package] / name) as opened:
+    for synset, source in PHOTOGRAPHS.items():
+        with Image.open(FOLDER / source) as opened:
             photograph = opened.convert("RGB")
         for number in range(images_per_class):
             name = f"{synset}_{number}.JPEG"
@@ -73,7 +67,7 @@ def make_images(folder: Path, images_per_class: int = 32) -> None:
             "bytes": sum(sizes),
             "classes": sorted(PHOTOGRAPHS),
             "photographs": PHOTOGRAPHS,
-            "versions": {name: version(name) for name in ("matplotlib", "pillow", "scikit-image")},
+            "versions": {"pillow": version("pillow")},
             "sha256": digest.hexdigest(),
         }
         json.dump(made, stream, indent=1)

@@ -1,0 +1,130 @@
+"""What every kind of data can do, and a workflow whose two rules serve them all."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pictures import make_set
+from reperf.config import Data
+from reperf.data.kinds import KINDS
+from reperf.errors import ReperfError
+from reperf.steps import convert as convert_step
+from reperf.steps import make_set as make_set_step
+
+TEXT = "".join(f"A cat sat here.\nThen came dog {number}.\n\n" for number in range(20))
+SMALL = {
+    "images": {"parts": 2, "seed": 3},
+    "text": {"parts": 2, "seed": 3, "vocabulary_size": 500},
+}
+
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture
+def data(kind, tmp_path) -> Data:
+    """A small set of the user's own."""
+    own = tmp_path / "own"
+    make_set(own, n01=3, n02=2) if kind == "images" else own.write_text(TEXT)
+    return Data(name="small", kind=kind, **{kind: own}, **SMALL[kind])
+
+
+@pytest.fixture
+def manifest(data, tmp_path) -> Path:
+    """The set's manifest, converted to OFRecord."""
+    KINDS[data.kind].convert(data, tmp_path / "ofrecord", "ofrecord", 1)
+    return tmp_path / "ofrecord" / "manifest.json"
+
+
+@kinds
+def test_one_step_makes_and_one_converts_the_embedded_sets(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # an embedded set is known by its path from the work folder
+    data = Data(name="small", kind=kind, **SMALL[kind])
+    Path("data/small").mkdir(parents=True)
+    Path("data/small/plan.json").write_text(data.model_dump_json())
+    make_set_step.run("small")
+    assert Path("data/small", KINDS[kind].embedded).is_file()
+    convert_step.run("small", "tfrecord")
+    assert KINDS[kind].is_of(data, Path("data/small/tfrecord/manifest.json"))
+
+
+@kinds
+def test_a_plan_gives_the_same_set_back(data):
+    assert Data.model_validate_json(data.model_dump_json()) == data
+    for embedded in (Data(), Data(name="embedded-text", kind="text")):
+        assert Data.model_validate_json(embedded.model_dump_json()) == embedded
+
+
+@kinds
+def test_a_converted_set_is_known_again(data, manifest):
+    assert KINDS[data.kind].is_of(data, manifest)
+    assert KINDS[data.kind].is_of(data.model_copy(update={"workers": 7}), manifest)
+
+
+@kinds
+@pytest.mark.parametrize("change", [{"seed": 4}, {"parts": 1}, {"own": "elsewhere"}])
+def test_a_set_of_other_settings_is_another(data, manifest, change):
+    change = {data.kind if key == "own" else key: value for key, value in change.items()}
+    assert not KINDS[data.kind].is_of(data.model_copy(update=change), manifest)
+
+
+@kinds
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"{}", b"\xff\xfe", b"null", pytest.param(b"[" * 100_000, id="deep")],
+)
+def test_what_is_no_manifest_is_no_set(data, manifest, content):
+    manifest.write_bytes(content)
+    assert not KINDS[data.kind].is_of(data, manifest)
+
+
+@kinds
+def test_a_manifest_that_is_missing_or_a_folder_or_names_no_files_is_no_set(data, manifest):
+    whole = json.loads(manifest.read_text())
+    for name in ("\0", "../ofrecord", "x" * 999):
+        whole["parts"][0]["name"] = name
+        manifest.write_text(json.dumps(whole))
+        assert not KINDS[data.kind].is_of(data, manifest)
+    manifest.unlink()
+    assert not KINDS[data.kind].is_of(data, manifest)
+    manifest.mkdir()
+    assert not KINDS[data.kind].is_of(data, manifest)
+
+
+@kinds
+def test_the_manifest_of_another_kind_or_format_is_of_no_set(data, manifest):
+    (other,) = set(KINDS) - {data.kind}
+    assert not KINDS[other].is_of(Data(kind=other, **SMALL[other]), manifest)
+    moved = manifest.parent.rename(manifest.parent.with_name("tfrecord"))
+    assert not KINDS[data.kind].is_of(data, moved / "manifest.json")
+
+
+@kinds
+def test_a_set_whose_part_is_cut_or_gone_is_not_whole(data, manifest):
+    part = manifest.with_name("part-00001")
+    part.write_bytes(part.read_bytes()[:-1])
+    assert not KINDS[data.kind].is_of(data, manifest)
+    part.unlink()
+    assert not KINDS[data.kind].is_of(data, manifest)
+
+
+@kinds
+def test_the_users_input_is_refused_in_one_line_where_it_is_missing(data, tmp_path):
+    KINDS[data.kind].check(data)
+    KINDS[data.kind].check(Data(kind=data.kind))
+    gone = data.model_copy(update={data.kind: tmp_path / "gone"})
+    with pytest.raises(ReperfError, match=r"gone: no such f.*; allowed: "):
+        KINDS[data.kind].check(gone)
+
+
+def test_a_vocabulary_is_refused_before_any_job(tmp_path):
+    short = tmp_path / "vocab.txt"
+    short.write_text("[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
+    with pytest.raises(ReperfError, match=r"vocab.txt: has 4 tokens; allowed: 16, vocabulary_size"):
+        KINDS["text"].check(Data(kind="text", vocabulary=short, vocabulary_size=16))
+
+
+@kinds
+def test_the_size_of_the_records_is_estimated_from_the_users_files(data, tmp_path):
+    own = tmp_path / "own"
+    size = sum(path.stat().st_size for path in (own, *own.rglob("*")) if path.is_file())
+    assert KINDS[data.kind].record_bytes(data) == size * {"images": 1, "text": 2}[data.kind]
