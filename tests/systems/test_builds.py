@@ -20,9 +20,9 @@ def test_an_environment_says_from_inside_what_it_holds(trainer_of, system):
     assert framework["version"] in said["packages"].values()
     if name == "oneflow":  # whose one build is for GPUs
         assert (framework["cuda"], framework["nccl"]) == ("11.7", "2.12.10")
-        assert framework["architectures"] == [f"sm_{one}" for one in (60, 61, 70, 75, 80, 86)]
     else:
-        assert (framework["cuda"], framework["architectures"]) == (None, [])
+        assert framework["cuda"] is None
+    assert framework["architectures"] == []
 
 
 def normal(packages):

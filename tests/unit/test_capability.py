@@ -4,20 +4,16 @@ import re
 from pathlib import Path
 
 import pytest
+from reperf.builds import every_lock
+from reperf.errors import ReperfError
+from reperf.faults import checked
 from reperf.systems import load_systems
-from reperf.systems.capability import (
-    ARCHITECTURE,
-    CAPABILITY,
-    DRIVER,
-    why_not_on,
-    why_not_with,
-)
-from trainers.contract.architecture import runs_on, shared
+from reperf.systems.capability import why_not_on, why_not_with
+from reperf.systems.system import Image
 
 GPUS = {"V100": "7.0", "T4": "7.5", "A100": "8.0", "H100": "9.0", "B200": "10.0", "B300": "10.3"}
 COLUMNS = ("V100", "A100", "H100", "B200")
 PAGE = Path(__file__).parents[2] / "docs/systems.md"
-LOCKS = Path(__file__).parents[2] / "envs"
 TORCH = "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120"
 TENSORFLOW = "sm_60 sm_70 sm_80 sm_89 sm_90 compute_90"
 ONEFLOW = "sm_60 sm_61 sm_70 sm_75 sm_80 sm_86"
@@ -31,45 +27,17 @@ ONEFLOW = "sm_60 sm_61 sm_70 sm_75 sm_80 sm_86"
         ("sm_80", "A100"),
         ("sm_86", ""),
         ("sm_90", "H100"),
-        ("sm_90a", "H100"),
         ("sm_100", "B200 B300"),
-        ("sm_100a", "B200"),
-        ("sm_100f", "B200 B300"),
         ("sm_103", "B300"),
         ("sm_120", ""),
         ("compute_70", "V100 T4 A100 H100 B200 B300"),
         ("compute_90", "H100 B200 B300"),
-        ("compute_90a", "H100"),
-        ("compute_100f", "B200 B300"),
         ("compute_103", "B300"),
     ],
 )
 def test_code_runs_where_nvidia_says(architecture, on):
-    assert [gpu for gpu, has in GPUS.items() if runs_on(architecture, of(has))] == on.split()
-
-
-def of(capability: str) -> tuple[int, ...]:
-    return tuple(map(int, capability.split(".")))
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "both"),
-    [
-        ("sm_70 sm_80 sm_86", "sm_80 sm_86", "sm_80 sm_86"),
-        ("sm_70 sm_80", "sm_75", "sm_75"),
-        ("sm_80 sm_90", "sm_80 compute_80", "sm_80 sm_90"),
-        ("sm_90 compute_90", "sm_80 compute_80", "sm_90 compute_90"),
-        ("sm_90 compute_90", "sm_90", "sm_90"),
-        ("sm_70", "sm_80", ""),
-    ],
-)
-def test_two_libraries_train_together_where_both_have_code(one, other, both):
-    assert shared(one.split(), other.split()) == both.split()
-    assert shared(other.split(), one.split()) == both.split()
-    if both:
-        for gpu in GPUS.values():
-            alone = [why_not_on(names.split(), gpu) is None for names in (one, other, both)]
-            assert alone[2] == (alone[0] and alone[1])
+    runs = [gpu for gpu, has in GPUS.items() if why_not_on([architecture], has) is None]
+    assert runs == on.split()
 
 
 @pytest.mark.parametrize(
@@ -90,8 +58,8 @@ def test_why_a_build_does_not_run_on_a_gpu_is_said():
         "it holds code for compute capability 6.0, 6.1, 7.0, 7.5, 8.0, 8.6 and no PTX; "
         "the GPU's is 9.0"
     )
-    assert why_not_on(["sm_100a", "compute_103f"], "9.0") == (
-        "it holds code for compute capability 10.0a and PTX for 10.3f; the GPU's is 9.0"
+    assert why_not_on(["compute_103", "sm_120", "sm_100"], "9.0") == (
+        "it holds code for compute capability 10.0, 12.0 and PTX for 10.3; the GPU's is 9.0"
     )
     assert why_not_on(["compute_90"], "8.0") == (
         "it holds no machine code and PTX for 9.0; the GPU's is 8.0"
@@ -100,6 +68,7 @@ def test_why_a_build_does_not_run_on_a_gpu_is_said():
 
 def test_what_is_not_known_is_no_reason():
     assert why_not_on([], "9.0") is None
+    assert why_not_on(["sm_80", "a name of another kind"], "9.0") is None
     assert why_not_with("470.57.02", None) is None
     assert why_not_with("not said", "580.65.06") is None
 
@@ -123,16 +92,16 @@ def test_drivers_are_compared_by_their_numbers(driver, least, old):
     assert why_not_with(driver, least) == reason
 
 
-@pytest.mark.parametrize("name", ["sm90", "sm_9", "sm_90b", "ptx_90", "sm_1000", ""])
-def test_another_name_is_no_architecture(name):
-    assert not re.fullmatch(ARCHITECTURE, name)
-
-
-def test_what_is_read_and_written_has_the_patterns():
-    for name in f"{TORCH} {TENSORFLOW} sm_90a sm_103f".split():
-        assert re.fullmatch(ARCHITECTURE, name)
-    assert all(re.fullmatch(CAPABILITY, one) for one in GPUS.values())
-    assert re.fullmatch(DRIVER, "580.65.06")
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("architectures", one) for one in ("sm90", "sm_9", "sm_90a", "ptx_90", "sm_1000", "")]
+    + [("driver", "580"), ("driver", "new")],
+)
+def test_what_is_declared_in_another_way_is_one_line(key, value):
+    declared = {"image": "me/torch", "tag": "1"}
+    declared[key] = [value] if key == "architectures" else value
+    with pytest.raises(ReperfError, match=rf"^image\.yaml: {key}.*: got '{value}'; .*$"):
+        checked(Image, declared, "image.yaml")
 
 
 def rows_of_page(header: str) -> list[list[str]]:
@@ -142,18 +111,18 @@ def rows_of_page(header: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
 
 
-def test_the_page_says_of_each_lock_on_which_gpus_it_runs():
-    runs = {}
-    for names, _, driver, code in rows_of_page("lock"):
-        assert re.fullmatch(DRIVER, driver)
-        on = [why_not_on(code.split(), GPUS[gpu]) is None for gpu in COLUMNS]
-        runs |= dict.fromkeys(re.findall("`(.+?)`", names), on)
+def test_the_page_says_what_each_lock_declares_and_on_which_gpus_it_runs():
+    locks = {build.id: build.settings for build in every_lock().values() if build.name != "cpu"}
     told = {}
+    for names, _, driver, code in rows_of_page("lock"):
+        told |= dict.fromkeys(re.findall("`(.+?)`", names), (driver, tuple(code.split())))
+    assert told == {name: (lock.driver, lock.architectures) for name, lock in locks.items()}
+    runs = {}
     for names, *cells in rows_of_page("system"):
         for system in {load_systems()[name].host.id for name in re.findall("`(.+?)`", names)}:
-            told[f"{system}.cuda"] = ["lock" in cell for cell in cells]
-            told[f"{system}.volta"] = ["volta" in cell for cell in cells]
-    assert {name: on for name, on in told.items() if any(on)} == runs
-    assert {f"{name}.txt" for name in runs} == {
-        path.name for path in LOCKS.glob("*.*.txt") if "overlay" not in path.name
+            runs[f"{system}.cuda"] = ["lock" in cell for cell in cells]
+            runs[f"{system}.volta"] = ["volta" in cell for cell in cells]
+    assert {name: on for name, on in runs.items() if any(on)} == {
+        name: [why_not_on(lock.architectures, GPUS[gpu]) is None for gpu in COLUMNS]
+        for name, lock in locks.items()
     }

@@ -1,7 +1,6 @@
 """What an environment or an image holds, asked from inside by real Pythons."""
 
 import json
-import struct
 import subprocess
 import sys
 from importlib import import_module
@@ -10,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reperf.systems.system import TRAINERS
-from test_fatbin import CUBIN, fat_binary, image, library
 from trainers.inside import FRAMEWORKS
 from trainers.link import link
 
@@ -33,10 +31,11 @@ def asked(python: Path, framework: str = "torch", *paths: Path) -> dict:
 def make_torch(folder: Path, cuda: str | None, init: str = "") -> Path:
     """A package that is laid out as PyTorch is."""
     (folder / "torch/lib").mkdir(parents=True)
-    (folder / "torch/__init__.py").write_text(f"{init}\nfrom torch.version import __version__\n")
+    imported = "from torch import _C\nfrom torch.version import __version__\n"
+    (folder / "torch/__init__.py").write_text(f"{init}\n{imported}")
     (folder / "torch/version.py").write_text(f"__version__ = '9.1'\ncuda = {cuda!r}\n")
-    code = fat_binary(image(CUBIN, 80), image(CUBIN, 90))
-    library(folder / "torch/lib/libtorch_cuda.so", nv_fatbin=code, rodata=NCCL)
+    (folder / "torch/_C.py").write_text("def _cuda_getArchFlags(): return 'sm_80 sm_90'\n")
+    (folder / "torch/lib/libtorch_cuda.so").write_bytes(b"code\0" + NCCL)
     return folder
 
 
@@ -103,14 +102,7 @@ def test_a_framework_that_cannot_be_imported_is_described_all_the_same(init, tro
     assert said["import_trouble"].startswith(trouble)
     assert said["version"] is None
     assert (said["cuda"], said["nccl"]) == ("13.0", "2.29.7")
-    assert said["architectures"] == ["sm_80", "sm_90"]
-
-
-def test_code_of_a_layout_that_we_do_not_know_leaves_only_the_architectures_open(tmp_path):
-    make_torch(tmp_path, "13.0")
-    library(tmp_path / "torch/lib/libtorch_cuda.so", nv_fatbin=b"another layout, of a later CUDA")
-    said = asked(sys.executable, "torch", tmp_path)["framework"]
-    assert (said["version"], said["cuda"], said["architectures"]) == ("9.1", "13.0", [])
+    assert said["architectures"] == [], "only it itself can tell"
 
 
 def test_a_build_for_cpus_has_neither_cuda_nor_architectures(tmp_path):
@@ -119,42 +111,31 @@ def test_a_build_for_cpus_has_neither_cuda_nor_architectures(tmp_path):
     assert said["architectures"] == []
 
 
-@pytest.mark.parametrize(
-    ("horovods", "common", "trouble"),
-    [
-        ((80, 86), ["sm_80", "sm_86"], None),
-        ((70,), ["sm_70"], None),
-        ((75,), ["sm_75"], None),
-        ((), ["sm_70", "sm_80", "sm_86"], None),
-        (
-            (90,),
-            ["sm_70", "sm_80", "sm_86"],
-            "it holds code for sm_70, sm_80, sm_86; mpi_lib.so beside it for sm_90",
-        ),
-    ],
-    ids=["later ones", "one", "a later minor one", "Horovod without CUDA", "none in common"],
-)
-def test_what_horovod_has_no_code_for_does_not_train_with_mxnet(
-    horovods, common, trouble, tmp_path
-):
+def test_mxnet_is_for_the_cuda_whose_compiler_it_loads(tmp_path):
     nvrtc = tmp_path / "nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2"
-    for path in (tmp_path / "mxnet/libmxnet.so", tmp_path / "horovod/mxnet/mpi_lib.so", nvrtc):
+    for path in (tmp_path / "mxnet/libmxnet.so", nvrtc):
         path.parent.mkdir(parents=True)
     (tmp_path / "mxnet/__init__.py").write_text("__version__ = '9.1'\n")
-    dynamic = struct.pack("<qQqQ", 1, 1, 0, 0)  # it needs the library whose name begins at byte 1
-    strings = b"\0libnvrtc.so.11.2\0"
-    code = fat_binary(*(image(CUBIN, one) for one in (70, 80, 86))) * 9
-    library(
-        tmp_path / "mxnet/libmxnet.so", nv_fatbin=code, dynamic=dynamic, dynstr=strings, rodata=NCCL
-    )
-    code = fat_binary(*(image(CUBIN, one) for one in horovods)) if horovods else b""
-    library(tmp_path / "horovod/mxnet/mpi_lib.so", nv_fatbin=code)
+    (tmp_path / "mxnet/libmxnet.so").write_bytes(b"code\0libnvrtc.so.11.2\0" + NCCL)
     version = "int nvrtcVersion(int *major, int *minor) { *major = 11; *minor = 8; return 0; }"
     compiler = ["cc", "-shared", "-fPIC", "-xc", "-", "-o", str(nvrtc)]
     subprocess.run(compiler, input=version, text=True, check=True)
     said = asked(sys.executable, "mxnet", tmp_path)["framework"]
-    assert (said["cuda"], said["nccl"], said["architectures"]) == ("11.8", "2.29.7", common)
-    assert said["import_trouble"] == trouble
+    assert (said["cuda"], said["nccl"]) == ("11.8", "2.29.7")
+    (tmp_path / "mxnet/libmxnet.so").write_bytes(b"code for CPUs alone")
+    said = asked(sys.executable, "mxnet", tmp_path)["framework"]
+    assert (said["cuda"], said["nccl"]) == (None, None)
+
+
+def test_tensorflow_says_its_architectures_in_a_file(tmp_path):
+    (tmp_path / "tensorflow/python/platform").mkdir(parents=True)
+    (tmp_path / "tensorflow/__init__.py").write_text("import ctypes; ctypes.CDLL('libcuda.so.0')")
+    (tmp_path / "tensorflow/python/platform/build_info.py").write_text(
+        "build_info = {'is_cuda_build': True, 'cuda_version': '12.5.1', "
+        "'cuda_compute_capabilities': ['sm_60', 'compute_90']}\n"
+    )
+    said = asked(sys.executable, "tensorflow", tmp_path)["framework"]
+    assert (said["cuda"], said["architectures"]) == ("12.5.1", ["sm_60", "compute_90"])
 
 
 def test_of_a_framework_that_is_none_of_the_five_only_the_version_is_known():

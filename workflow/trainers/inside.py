@@ -18,10 +18,7 @@ try:
 except ImportError:  # Python 3.7
     distributions = None
 
-from trainers.contract.architecture import shared
 from trainers.contract.build import Build, folder_of, said_by
-from trainers.contract.elf import Unreadable
-from trainers.contract.fatbin import architectures
 
 FRAMEWORKS = ("mxnet", "oneflow", "paddle", "tensorflow", "torch")
 
@@ -36,8 +33,8 @@ def inside(framework):
         python, executable, os, machine, libc; packages, name -> version, and overlay, those of them
         that a virtual environment adds to what lies beneath it; framework, with its name, version,
         cuda and nccl, the versions that it was built for, which are None in a build for CPUs,
-        architectures, as in trainers.contract.fatbin, for which all that trains holds code, and
-        import_trouble, the last line of what an import said if it failed.
+        architectures, what the framework itself says that it is compiled for, empty if it does not
+        say, and import_trouble, the last line of what an import said if it failed.
     """
     packages, overlay = _packages()
     return {
@@ -60,38 +57,15 @@ def _framework(name, packages):
     build = Build((name.replace("_", "-"),))
     if name in FRAMEWORKS:
         build = import_module("trainers.frameworks.{}.build".format(name)).build_of(folder)
-    holds, apart = _architectures(build)
     installed = (packages[one] for one in build.distributions if one in packages)
     return {
         "name": name,
         "version": version or next(installed, None),
         "cuda": build.cuda,
         "nccl": build.nccl,
-        "architectures": holds,
-        "import_trouble": apart or trouble,
+        "architectures": build.architectures,
+        "import_trouble": trouble,
     }
-
-
-def _architectures(build):
-    """Those for which the framework holds code, and so do the libraries that train beside it.
-
-    Returns:
-        Their names; none, so not known, where a library's code has a layout that is new to us.
-        And why it runs on no GPU, if it has code for some, but not for those that another has.
-    """
-    try:
-        common = architectures(*build.libraries)
-        for path in build.beside:
-            others = architectures(path)
-            both = shared(common, others) if others else common
-            if common and not both:
-                codes = ", ".join(common), os.path.basename(path), ", ".join(others)
-                return common, "it holds code for {}; {} beside it for {}".format(*codes)
-            common = both
-    except Unreadable as error:
-        print("its architectures are not known: {}".format(error), file=sys.stderr)
-        return [], None
-    return common, None
 
 
 def _packages():

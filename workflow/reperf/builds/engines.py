@@ -132,12 +132,12 @@ class ContainerEngine(ABC):
             raise ReperfError(f"{image}: is a file; allowed with {self.name}: an unpacked folder")
         return str(image)
 
-    def _here(self, image: Path, made: list[str], trouble: str) -> tuple[str, str]:
-        """Make an image file or folder by a command, and tell its digest."""
+    def _here(self, image: Path, made: list[str], reference: str) -> tuple[str, str]:
+        """Pull a reference into a file or folder by a command, and tell its digest."""
         image.parent.mkdir(parents=True, exist_ok=True)
         _remove(image)
-        do(made, trouble, environment_of_engines())
-        return str(image), digest_of(image)
+        do(made, f"{reference}: cannot be pulled", environment_of_engines())
+        return str(image), parse_reference(reference).digest or digest_of(image)
 
 
 class Apptainer(ContainerEngine):
@@ -160,10 +160,9 @@ class Apptainer(ContainerEngine):
         return Start([*own, *command], variables)
 
     def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
-        image, asked = folder / "image.sif", parse_reference(reference)
-        pull = [*run, self.program, "pull", "--force", str(image), f"docker://{asked.pullable}"]
-        local, digest = self._here(image, pull, f"{reference}: cannot be pulled")
-        return local, asked.digest or digest
+        image, asked = folder / "image.sif", parse_reference(reference).pullable
+        pull = [*run, self.program, "pull", "--force", str(image), f"docker://{asked}"]
+        return self._here(image, pull, reference)
 
 
 class Podman(ContainerEngine):
@@ -271,11 +270,12 @@ class Charliecloud(ContainerEngine):
         return str(image)
 
     def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
-        asked, trouble = parse_reference(reference), f"{reference}: cannot be pulled"
-        do([*run, "ch-image", "pull", asked.pullable], trouble, environment_of_engines())
-        image, convert = folder / "image", ["ch-convert", "-i", "ch-image", "-o", "dir"]
-        local, digest = self._here(image, [*run, *convert, asked.pullable, str(image)], trouble)
-        return self.local(Path(local).absolute()), asked.digest or digest
+        image, asked = folder / "image", parse_reference(reference).pullable
+        pull = [*run, "ch-image", "pull", asked]
+        do(pull, f"{reference}: cannot be pulled", environment_of_engines())
+        convert = [*run, "ch-convert", "-i", "ch-image", "-o", "dir", asked, str(image)]
+        _, digest = self._here(image, convert, reference)
+        return self.local(image.absolute()), digest
 
 
 class Bubblewrap(ContainerEngine):
@@ -335,11 +335,10 @@ class Pyxis(ContainerEngine):
     def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
         if not run:
             raise ReperfError(f"{reference}: pyxis needs a cluster; allowed: another engine")
-        asked = parse_reference(reference)
         image = (folder / "image.sqsh").absolute()
-        save = [f"--container-image={asked.for_enroot}", f"--container-save={image}", "true"]
-        local, digest = self._here(image, [*run, *save], f"{reference}: cannot be pulled")
-        return local, asked.digest or digest
+        asked = parse_reference(reference).for_enroot
+        save = [f"--container-image={asked}", f"--container-save={image}", "true"]
+        return self._here(image, [*run, *save], reference)
 
 
 _ENGINES: dict[str, ContainerEngine] = {

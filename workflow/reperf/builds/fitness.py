@@ -1,37 +1,13 @@
 """Whether a build runs on a node's GPUs, and with its driver."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from reperf.builds.build import Build, ImageBuild, LockBuild
-from reperf.builds.built import Built, read_built
+from reperf.builds.built import read_built
 from reperf.errors import ReperfError
-from reperf.systems import LockName
+from reperf.systems import LockName, Needs
 from reperf.systems.capability import why_not_on, why_not_with
 from reperf.training.record import Host
-
-
-class Code(NamedTuple):
-    """What a build's GPU code asks of a machine; None and empty where no source says it."""
-
-    driver: str | None
-    architectures: tuple[str, ...]
-
-
-def code_of(build: Build) -> Code:
-    """What is known of a build's GPU code: what was found in it, else what was declared."""
-    if isinstance(build, LockBuild):
-        declared = build.settings
-    else:
-        known = build.system.image
-        # What is known of one image says nothing of another.
-        declared = known if known and known.reference == build.container.image else None
-    found = _read(build)
-    return Code(
-        driver=declared.driver if declared else None,
-        architectures=(found.architectures if found else ())
-        or (declared.architectures if declared else ()),
-    )
 
 
 def why_unfit(build: Build, hosts: Iterable[Host]) -> str | None:
@@ -58,19 +34,28 @@ def fit_lock(build: LockBuild, hosts: Sequence[Host]) -> LockName | None:
 
 
 def _why_unfit(build: Build, hosts: Sequence[Host]) -> str | None:
-    code = code_of(build)
+    needs = _needs(build)
+    architectures = needs.architectures or _said_by_its_framework(build)
     for host in hosts:
-        reasons = [
-            why_not_on(code.architectures, gpu.capability) for gpu in host.gpus if gpu.capability
-        ]
-        reasons += [why_not_with(host.driver, code.driver)] if host.driver else []
+        reasons = [why_not_on(architectures, gpu.capability) for gpu in host.gpus if gpu.capability]
+        reasons += [why_not_with(host.driver, needs.driver)] if host.driver else []
         if why := next(filter(None, reasons), None):
             return why
     return None
 
 
-def _read(build: Build) -> Built | None:
+def _needs(build: Build) -> Needs:
+    """What is declared of a build."""
+    if isinstance(build, LockBuild):
+        return build.settings
+    known = build.system.image
+    # What is known of one image says nothing of another.
+    return known if known and known.reference == build.container.image else Needs()
+
+
+def _said_by_its_framework(build: Build) -> Sequence[str]:
+    """The architectures that a build's framework names, if it is made, and if that can tell."""
     try:
-        return read_built(build)
+        return read_built(build).architectures
     except ReperfError:
-        return None
+        return ()

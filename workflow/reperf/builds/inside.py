@@ -59,13 +59,14 @@ class Contents(_Found):
         framework: str,
         place: str,
         environment: Mapping[str, str] | None = None,
+        time_limit: float | None = None,
     ) -> Self:
         """Ask a Python.
 
         Args:
             start: the command that starts it.
             place: which Python that is, for messages.
-            environment: of that command; left out, as `do` sets it.
+            environment, time_limit: of that command; left out, as `do` sets them.
 
         Raises:
             ReperfError: it does not start, or is too old.
@@ -75,6 +76,7 @@ class Contents(_Found):
             [*start, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
             trouble=trouble,
             environment=environment,
+            time_limit=time_limit,
         )
         version = re.search(r"(\d+)\.(\d+)\s*$", said)
         if version is None:
@@ -84,7 +86,7 @@ class Contents(_Found):
             )
         if (int(version[1]), int(version[2])) < LEAST_PYTHON:
             raise ReperfError(f"{place} is {version[0].strip()}; allowed: 3.7 or later")
-        answer = do([*start, "-m", "trainers.inside", framework], trouble, environment)
+        answer = do([*start, "-m", "trainers.inside", framework], trouble, environment, time_limit)
         try:
             return cls.model_validate(json.loads(answer.splitlines()[-1]))
         except (ValueError, LookupError, ValidationError):
@@ -113,6 +115,7 @@ def start_trainers(
     *,
     place: str,
     environment: Mapping[str, str] | None = None,
+    time_limit: float | None = None,
 ) -> None:
     """Start each of a system's programs once, as far as this machine allows.
 
@@ -129,4 +132,5 @@ def start_trainers(
             [*start, os.path.relpath(program), "--help"],
             trouble=f"{program.relative_to(ROOT)}: does not start in {place}",
             environment=environment,
+            time_limit=time_limit,
         )

@@ -17,16 +17,22 @@ _EXACT = re.compile(r"[A-Za-z0-9][\w.-]*==[\w.!+-]*\w")
 _TAIL_LINES = 6
 
 
-def do(command: Sequence[str], trouble: str, environment: Mapping[str, str] | None = None) -> str:
+def do(
+    command: Sequence[str],
+    trouble: str,
+    environment: Mapping[str, str] | None = None,
+    time_limit: float | None = None,
+) -> str:
     """Run a command and return its output; its messages go to this process's standard error.
 
     Args:
         trouble: what to say if it fails.
         environment: its environment variables; left out, those that uv and a trainer need here.
+        time_limit: seconds; left out, as long as it takes.
 
     Raises:
-        ReperfError: it failed; the message is `trouble`, the package at fault if one is named, and
-            the last lines.
+        ReperfError: it failed, or took too long; the message is `trouble`, the package at fault if
+            one is named, and the last lines.
     """
     if environment is None:
         environment = {**os.environ, "PYTHONPATH": str(TRAINERS.parent), **uv_settings()}
@@ -39,9 +45,12 @@ def do(command: Sequence[str], trouble: str, environment: Mapping[str, str] | No
             capture_output=True,
             text=True,
             errors="replace",
+            timeout=time_limit,
         )
     except OSError as error:
         raise ReperfError(f"{trouble}: {command[0]}: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise ReperfError(f"{trouble}: no answer after {time_limit:g} s") from None
     sys.stderr.write(answer.stderr)
     if answer.returncode == 0:
         return answer.stdout

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
-from reperf.doctor.case import NOT_THERE, Case, Verdict, each, finding, usual
+from reperf.doctor.case import NOT_THERE, Case, Verdict, each, finding, span, usual
 from reperf.doctor.diagnosis import Finding, Probe, Trial
 from reperf.printed import count
 
@@ -103,9 +103,10 @@ def loader_speed(read: Sequence[Trial]) -> str:
     speeds = [trial.loaded for trial in read if trial.loaded is not None]
     if not speeds:
         return ""
-    ends = dict.fromkeys(f"{speed:,.0f}" for speed in (min(speeds), max(speeds)))
     needed = max((trial.needed for trial in read if trial.needed), default=None)
-    return f"{' to '.join(ends)} samples/s" + (f", {needed:,.0f} needed" if needed else "")
+    return f"{span(speeds, '{:,.0f}'.format)} samples/s" + (
+        f", {needed:,.0f} needed" if needed else ""
+    )
 
 
 def _within_nodes(check: str, tried: Iterable[Trial]) -> Iterator[Finding]:
@@ -163,8 +164,7 @@ def _speeds(alike: list[Trial]) -> str:
 
 
 def _range(speeds: list[float]) -> str:
-    ends = dict.fromkeys(f"{speed / 1e9:.3g}" for speed in (min(speeds), max(speeds)))
-    return f"{' to '.join(ends)} GB/s"
+    return f"{span(speeds, lambda speed: f'{speed / 1e9:.3g}')} GB/s"
 
 
 def _grouped(tried: Iterable[Trial], kind: Callable[[Trial], Kind]) -> dict[Kind, list[Trial]]:

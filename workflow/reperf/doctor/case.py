@@ -1,7 +1,7 @@
 """What the checks know, and the three ways in which they look at the nodes."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -124,8 +124,12 @@ def enough(
             what = f"{show(own)}; at least {show(least)} needed"
             yield finding(check, (node,), Verdict(level, what, advice))
     if good:
-        ends = dict.fromkeys(map(show, (min(good.values()), max(good.values()))))
-        yield finding(check, tuple(good), Verdict("ok", " to ".join(ends)))
+        yield finding(check, tuple(good), Verdict("ok", span(good.values(), show)))
+
+
+def span(values: Collection[float], show: Callable[[float], str]) -> str:
+    """The least and the largest value, "74.7 to 112", or one where both are shown alike."""
+    return " to ".join(dict.fromkeys(map(show, (min(values), max(values)))))
 
 
 def finding(check: str, nodes: tuple[str, ...], said: Verdict) -> Finding:

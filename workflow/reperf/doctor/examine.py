@@ -41,8 +41,10 @@ def examine(where: Where, report: Report, *, profile: str, configfile: Path) -> 
         report: what is to run there.
         profile, configfile: where both come from, for the record.
     """
-    built = _built(report)
-    visits = _visit_all(where, [run for name, run in _runs(report).items() if built[name]])
+    runs = _runs(report)
+    builds = {name: build_of(run) for name, run in runs.items()}
+    built = {name: None if why_build(one) else one.recipe_digest for name, one in builds.items()}
+    visits = _visit_all(where, [run for name, run in runs.items() if built[name]])
     case = Case(
         report=report,
         visits=visits,
@@ -69,14 +71,6 @@ def _runs(report: Report) -> dict[str, Run]:
         for run in report.runs(suite):
             found.setdefault(build_of(run).id, run)
     return found
-
-
-def _built(report: Report) -> dict[str, str | None]:
-    """Case.built, for all builds that the report uses."""
-    builds = {name: build_of(run) for name, run in _runs(report).items()}
-    return {
-        name: None if why_build(build) else build.recipe_digest for name, build in builds.items()
-    }
 
 
 def _visit_all(where: Where, runs: Iterable[Run]) -> tuple[Visit, ...]:
@@ -128,16 +122,15 @@ def _try_all(
 ) -> tuple[Trial, ...]:
     """Try each system on each node where its build is well, then on all of those together."""
     probes = {visit.node: visit.probe for visit in visits if visit.probe}
-    well: dict[tuple[str, ...], dict[str, Run]] = defaultdict(dict)
+    alone: dict[tuple[str, ...], dict[str, Run]] = defaultdict(dict)
+    together: dict[tuple[str, ...], dict[str, Run]] = defaultdict(dict)
     for name, run in runs_to_try(report).items():
         build = build_of(run).id
         nodes = tuple(node for node in probes if built[build] and _can_run(probes[node], build))
         for node in nodes:
-            well[(node,)][name] = run
+            alone[(node,)][name] = run
         if len(nodes) > 1:
-            well[nodes][name] = run
-    alone = {nodes: runs for nodes, runs in well.items() if len(nodes) == 1}
-    together = {nodes: runs for nodes, runs in well.items() if len(nodes) > 1}
+            together[nodes][name] = run
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         found = list(pool.map(partial(_try, where, report), alone.keys(), alone.values()))
     # One after the other: they would slow each other.
@@ -158,18 +151,18 @@ def _try(
         answer, trouble = _end_of(one, WAIT_SECONDS + seconds + _SECONDS_BETWEEN)
     try:
         trials = _TRIALS.validate_json(answer)
-        return [
-            trial.model_copy(update={"needed": needed_by(report, runs[trial.name])})
-            if trial.loaded is not None
-            else trial
-            for trial in trials
-        ]
     except ValidationError:
         trouble = f"no answer: {trouble}"
         return [
             Trial(name=name, build=build_of(run).id, nodes=nodes, trouble=trouble)
             for name, run in runs.items()
         ]
+    return [
+        trial.model_copy(update={"needed": needed_by(report, runs[trial.name])})
+        if trial.loaded is not None
+        else trial
+        for trial in trials
+    ]
 
 
 def _can_run(probe: Probe, build: str) -> bool:

@@ -7,16 +7,13 @@ the work folder, which may be just what the node lacks.
 """
 
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from reperf.builds import Build, build_of, why_build
+from reperf.builds import build_of, why_build
 from reperf.builds.fitness import why_unfit
-from reperf.builds.inside import Contents
+from reperf.builds.inside import Contents, start_trainers
 from reperf.builds.starting import start_in
 from reperf.config import Run
 from reperf.doctor.diagnosis import EnvironmentState, Probe, Request
@@ -65,19 +62,28 @@ def _meet(request: Request) -> str:
 
 def _environment(folder: Path, run: Run) -> EnvironmentState:
     """Start a run's trainer in its build, and see what is really there."""
-    os.chdir(folder)  # builds lie in the work folder
     build, system = build_of(run), load_systems()[run.system]
-    if not build.folder.exists():
-        return EnvironmentState(trouble=f"{build.folder.absolute()}: not there")
+    gpus = run.device == "cuda"
     try:
+        os.chdir(folder)  # builds lie in the work folder
+        if not build.folder.exists():
+            return EnvironmentState(trouble=f"{build.folder.absolute()}: not there")
         if why := why_build(build):
             return EnvironmentState(trouble=why)
-        gpus = run.device == "cuda"
-        answer = _say(build, ["-m", "trainers.inside", system.framework], gpus=gpus)
-        contents = Contents.model_validate_json(answer.splitlines()[-1])
-        for program in system.programs:
-            _say(build, [os.path.relpath(program), "--help"], gpus=gpus)
-    except (ReperfError, OSError, LookupError, ValidationError) as error:
+        variables = {"PYTHONPATH": str(TRAINERS.parent)}
+        # With its GPUs: some frameworks cannot be imported without a driver.
+        start = start_in(build, [], folder=Path.cwd(), variables=variables, gpus=gpus)
+        python = [word.replace("{node_rank}", "0") for word in start.command]
+        asked = {
+            "place": str(build.folder),
+            "environment": {**os.environ, **start.variables},
+            "time_limit": START_SECONDS,
+        }
+        contents = Contents.of(python, system.framework, **asked)
+        if contents.framework.lacks_driver:
+            return EnvironmentState(trouble=contents.framework.import_trouble)
+        start_trainers(python, system, contents, **asked)
+    except (ReperfError, OSError) as error:
         return EnvironmentState(trouble=str(error))
     return EnvironmentState(
         trouble="",
@@ -87,38 +93,6 @@ def _environment(folder: Path, run: Run) -> EnvironmentState:
         packages=contents.packages,
         unfit=why_unfit(build, [describe_host()]) if gpus else None,
     )
-
-
-def _say(build: Build, arguments: list[str], *, gpus: bool) -> str:
-    """What a build's Python prints.
-
-    Args:
-        gpus: whether it sees GPUs: some frameworks cannot be imported without a driver.
-
-    Raises:
-        ReperfError: it fails; the message ends with its last line.
-    """
-    variables = {"PYTHONPATH": str(TRAINERS.parent)}
-    start = start_in(build, arguments, folder=Path.cwd(), variables=variables, gpus=gpus)
-    command = [word.replace("{node_rank}", "0") for word in start.command]
-    try:
-        answer = subprocess.run(
-            command,
-            check=False,
-            env={**os.environ, **start.variables},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=START_SECONDS,
-        )
-    except OSError as error:
-        raise ReperfError(f"{command[0]}: {error.strerror}") from None
-    except subprocess.TimeoutExpired:
-        raise ReperfError(f"{arguments[0]}: no answer after {START_SECONDS} s") from None
-    if answer.returncode:
-        last = (answer.stderr.strip().splitlines() or ["it printed nothing"])[-1]
-        raise ReperfError(f"{arguments[0]}: exit status {answer.returncode}: {last}")
-    return answer.stdout
 
 
 if __name__ == "__main__":

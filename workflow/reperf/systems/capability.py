@@ -1,37 +1,40 @@
-"""Whether a build's code runs on a GPU, and with a driver, by NVIDIA's rules.
+"""Whether GPU code runs on a GPU, and with a driver, by NVIDIA's rules.
 
-trainers.contract.architecture has those about code.
+Machine code, such as sm_90, runs on GPUs of the same major compute capability and of the same or a
+later minor one; PTX, such as compute_90, which the driver compiles, on all of the same or a later
+capability. Source: CUDA C++ Programming Guide, "Binary Compatibility" and "PTX Compatibility".
 """
 
 import re
 from collections.abc import Sequence
 
-from trainers.contract.architecture import parts_of, runs_on
-
-ARCHITECTURE = r"^(sm|compute)_[1-9][0-9]{1,2}[af]?$"
-"""What architectures are written as: sm_90 and sm_90a are machine code, compute_90 is PTX."""
-
-CAPABILITY = r"^[1-9][0-9]?\.[0-9]$"
-"""What a GPU's compute capability is written as, such as 9.0."""
+ARCHITECTURE = r"^(sm|compute)_([1-9][0-9]?)([0-9])$"
+"""What architectures are written as: sm_90 is machine code, compute_90 is PTX."""
 
 DRIVER = r"^[0-9]+(\.[0-9]+)+$"
 """What a driver's version is written as, such as 580.65.06."""
 
 
 def why_not_on(architectures: Sequence[str], capability: str) -> str | None:
-    """Why a build does not run on a GPU, or None if it does.
+    """Why code does not run on a GPU, or None if it does.
 
     Args:
-        architectures: of the build's code, each as ARCHITECTURE; empty: not known, and no reason.
-        capability: the GPU's, as CAPABILITY.
+        architectures: what it is compiled for; without any, or with one that is not written as
+            ARCHITECTURE, nothing is known, and there is no reason.
+        capability: the GPU's compute capability, such as 9.0.
     """
-    if not architectures or any(runs_on(one, _numbers(capability)) for one in architectures):
+    names = [re.fullmatch(ARCHITECTURE, one) for one in architectures]
+    if not names or not all(names):
         return None
-    parts = [parts_of(one) for one in architectures]
-    code = [f"{major}.{minor}{suffix}" for kind, major, minor, suffix in parts if kind == "sm"]
-    ptx = [f"{major}.{minor}{suffix}" for kind, major, minor, suffix in parts if kind != "sm"]
-    has = f"code for compute capability {', '.join(code)}" if code else "no machine code"
-    also = f"and PTX for {', '.join(ptx)}" if ptx else "and no PTX"
+    code, ptx = (
+        sorted((int(name[2]), int(name[3])) for name in names if name[1] == kind)
+        for kind in ("sm", "compute")
+    )
+    own = _numbers(capability)
+    if any(one[0] == own[0] and one <= own for one in code) or any(one <= own for one in ptx):
+        return None
+    has = f"code for compute capability {_listed(code)}" if code else "no machine code"
+    also = f"and PTX for {_listed(ptx)}" if ptx else "and no PTX"
     return f"it holds {has} {also}; the GPU's is {capability}"
 
 
@@ -51,3 +54,7 @@ def why_not_with(driver: str, least: str | None) -> str | None:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
+
+
+def _listed(capabilities: Sequence[tuple[int, int]]) -> str:
+    return ", ".join(f"{major}.{minor}" for major, minor in capabilities)

@@ -1,4 +1,4 @@
-"""What a framework's build is: which CUDA, which NCCL, and code for which GPUs.
+"""What a framework's build is: which CUDA, and which NCCL.
 
 It is read from files where they say it, so that it is known on a machine without a driver, too,
 where some frameworks cannot be imported.
@@ -6,6 +6,7 @@ where some frameworks cannot be imported.
 
 import ctypes
 import glob
+import mmap
 import os
 import re
 import subprocess
@@ -13,10 +14,8 @@ import sys
 from importlib.util import find_spec
 from typing import NamedTuple, Optional, Tuple
 
-from trainers.contract.elf import needed, opened
-
-_NCCL = b"NCCL version "
-_NCCL_VERSION = re.compile(rb"(\d+\.\d+\.\d+)\+cuda")
+_NCCL = re.compile(rb"NCCL version (\d+\.\d+\.\d+)\+cuda")
+_COMPILER = re.compile(rb"(libnvrtc\.so(?:\.\d+)+)")
 
 
 class Build(NamedTuple):
@@ -28,10 +27,8 @@ class Build(NamedTuple):
     """The version of CUDA, such as 13.0; None for a build without."""
     nccl: Optional[str] = None
     """The version of NCCL that it loads, or holds."""
-    libraries: Tuple[str, ...] = ()
-    """The paths of its libraries with code for GPUs."""
-    beside: Tuple[str, ...] = ()
-    """The paths of libraries of other packages whose code for GPUs training needs, too."""
+    architectures: Tuple[str, ...] = ()
+    """What it says itself that it is compiled for, such as sm_90; empty if it does not say."""
 
 
 def folder_of(package):
@@ -93,12 +90,16 @@ def library_of(folder, name):
     return next(iter(found(os.path.dirname(folder), "nvidia/*/lib/" + name)), name)
 
 
-def nccl_version(library):
-    """The version of a shared NCCL, such as 2.29.7; None if it is not there."""
-    numbers = _asked(library, "ncclGetVersion")
-    if numbers is None:
-        return None
-    return nccl_as_written(*numbers)
+def nccl_version(libraries, folder):
+    """The version of NCCL, such as 2.29.7, that libraries hold or else load; None without one.
+
+    Args:
+        libraries: paths; all of one framework.
+        folder: of the framework; NVIDIA's packages lie beside it.
+    """
+    inside = written_in(libraries, _NCCL)
+    loaded = None if inside else _asked(library_of(folder, "libnccl.so.2"), "ncclGetVersion")
+    return nccl_as_written(*loaded) if loaded else inside
 
 
 def nccl_as_written(number):
@@ -108,36 +109,39 @@ def nccl_as_written(number):
     return "{}.{}.{}".format(major, *divmod(rest, 100))
 
 
-def nccl_inside(libraries):
-    """The version of the NCCL that was linked into a library; None if there is none."""
-    for path in libraries:
-        with opened(path) as (content, _):
-            place = content.find(_NCCL)
-            while place >= 0:
-                version = _NCCL_VERSION.match(content, place + len(_NCCL))
-                if version:
-                    return version[1].decode()
-                place = content.find(_NCCL, place + 1)
-    return None
-
-
 def compiler_version(libraries, folder):
-    """The version of CUDA, such as 11.8, whose run-time compiler libraries bring in.
+    """The version of CUDA, such as 11.8, whose run-time compiler libraries load.
 
     CUDA's runtime itself does not say its version without a driver.
 
     Args:
-        libraries: paths; all of one framework.
-        folder: of the framework; NVIDIA's packages lie beside it.
+        libraries, folder: as in nccl_version.
 
     Returns:
-        None if they bring in none, or if it is not there.
+        None if they name no such compiler, or if it is not there.
     """
-    for name in (name for path in libraries for name in needed(path)):
-        if name.startswith("libnvrtc.so"):
-            numbers = _asked(library_of(folder, name), "nvrtcVersion", 2)
-            return numbers and "{}.{}".format(*numbers)
+    name = written_in(libraries, _COMPILER)
+    numbers = name and _asked(library_of(folder, name), "nvrtcVersion", 2)
+    return "{}.{}".format(*numbers) if numbers else None
+
+
+def written_in(libraries, pattern):
+    """The first group of a pattern's first match in the bytes of libraries, None without one.
+
+    Args:
+        libraries: paths; of each, only what is looked at is read.
+        pattern: compiled, of bytes.
+    """
+    for path in libraries:
+        with open(path, "rb") as stream, _mapped(stream) as content:
+            match = pattern.search(content)
+            if match:
+                return match[1].decode()
     return None
+
+
+def _mapped(stream):
+    return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def cuda_version(number):

@@ -1,15 +1,6 @@
 """What a build of MXNet is."""
 
-import os
-
-from trainers.contract.build import (
-    Build,
-    compiler_version,
-    found,
-    library_of,
-    nccl_inside,
-    nccl_version,
-)
+from trainers.contract.build import Build, compiler_version, found, nccl_version
 
 # The index has a name for each CUDA.
 DISTRIBUTIONS = ("mxnet", "mxnet-cu112", "mxnet-cu110", "mxnet-cu102", "mxnet-cu101")
@@ -22,8 +13,4 @@ def build_of(folder):
     """What the MXNet in a folder is, without importing it: that needs a driver."""
     libraries = found(folder, "libmxnet.so")
     cuda = compiler_version(libraries, folder)
-    if cuda is None:
-        return Build(DISTRIBUTIONS)
-    nccl = nccl_inside(libraries) or nccl_version(library_of(folder, "libnccl.so.2"))
-    horovod = found(os.path.dirname(folder), "horovod/mxnet/mpi_lib*.so")
-    return Build(DISTRIBUTIONS, cuda, nccl, libraries, horovod)
+    return Build(DISTRIBUTIONS, cuda, nccl_version(libraries, folder) if cuda else None)

@@ -2,7 +2,7 @@
 
 import os
 
-from trainers.contract.build import Build, cuda_version, found, nccl_inside, said_by
+from trainers.contract.build import Build, cuda_version, found, nccl_version, said_by
 
 _CUDA = "import oneflow.sysconfig as s; print(s.get_cuda_version() if s.with_cuda() else 0)"
 
@@ -10,10 +10,7 @@ _CUDA = "import oneflow.sysconfig as s; print(s.get_cuda_version() if s.with_cud
 def build_of(folder):
     """What the OneFlow in a folder is; its CUDA is known only if it can be imported."""
     number, _ = said_by(_CUDA)
-    beside = os.path.join(os.path.dirname(folder), "oneflow.libs")
-    libraries = found(beside, "liboneflow*.so")
     if number is None or not int(number):
         return Build(("oneflow",))
-    return Build(
-        ("oneflow",), cuda_version(int(number)), nccl_inside(found(beside, "libnccl*")), libraries
-    )
+    libraries = found(os.path.dirname(folder), "oneflow.libs/libnccl*")
+    return Build(("oneflow",), cuda_version(int(number)), nccl_version(libraries, folder))

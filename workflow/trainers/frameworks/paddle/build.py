@@ -2,7 +2,7 @@
 
 import os
 
-from trainers.contract.build import Build, found, library_of, nccl_inside, nccl_version, values_in
+from trainers.contract.build import Build, found, nccl_version, values_in
 
 DISTRIBUTIONS = ("paddlepaddle", "paddlepaddle-gpu")
 
@@ -17,5 +17,4 @@ def build_of(folder):
         return Build(DISTRIBUTIONS)
     # What it computes with moved from one into the other two.
     libraries = found(folder, "base/libpaddle.so", "libs/libphi*.so")
-    nccl = nccl_inside(libraries) or nccl_version(library_of(folder, "libnccl.so.2"))
-    return Build(DISTRIBUTIONS, cuda, nccl, libraries)
+    return Build(DISTRIBUTIONS, cuda, nccl_version(libraries, folder))

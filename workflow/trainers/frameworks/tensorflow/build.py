@@ -2,15 +2,7 @@
 
 import os
 
-from trainers.contract.build import (
-    Build,
-    folder_of,
-    found,
-    library_of,
-    nccl_inside,
-    nccl_version,
-    values_in,
-)
+from trainers.contract.build import Build, folder_of, found, nccl_version, values_in
 
 DISTRIBUTIONS = ("tensorflow", "tensorflow-gpu", "tensorflow-cpu", "nvidia-tensorflow")
 
@@ -28,6 +20,6 @@ def build_of(folder):
         "libtensorflow_framework.so.[12]",
         "python/_pywrap_tensorflow_internal.so",
     )
-    nccl = nccl_inside(libraries) or nccl_version(library_of(folder, "libnccl.so.2"))
     cuda = said.get("cuda_version") or said.get("cuda_version_number")
-    return Build(DISTRIBUTIONS, cuda, nccl, libraries)
+    architectures = tuple(said.get("cuda_compute_capabilities", ()))
+    return Build(DISTRIBUTIONS, cuda, nccl_version(libraries, folder), architectures)

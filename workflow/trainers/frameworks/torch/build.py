@@ -2,15 +2,16 @@
 
 import os
 
-from trainers.contract.build import Build, found, library_of, nccl_inside, nccl_version, values_in
+from trainers.contract.build import Build, found, nccl_version, said_by, values_in
 
 
 def build_of(folder):
-    """What the PyTorch in a folder is, without importing it."""
+    """What the PyTorch in a folder is; its architectures are known only if it can be imported."""
     cuda = values_in(os.path.join(folder, "version.py")).get("cuda")
     if cuda is None:
         return Build(("torch",))
     # Until 1.13 it was two libraries: libtorch_cuda_cpp.so and libtorch_cuda_cu.so.
     libraries = found(folder, "lib/libtorch_cuda.so", "lib/libtorch_cuda_c*.so")
-    nccl = nccl_inside(libraries) or nccl_version(library_of(folder, "libnccl.so.2"))
-    return Build(("torch",), cuda, nccl, libraries)
+    # torch.cuda.get_arch_list() asks this, too, but says nothing where there is no GPU.
+    names, _ = said_by("import torch; print(torch._C._cuda_getArchFlags())")
+    return Build(("torch",), cuda, nccl_version(libraries, folder), tuple((names or "").split()))
