@@ -16,6 +16,11 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
     for before, name in zip("abcdefghijk", "bcdefghijkl", strict=True)
 )
+MERGED = BOMB.replace("[x, x, x, x, x, x, x, x, x, x]", "{x: 1}")
+MERGED = "".join(
+    line.replace("[", "{<<: [").replace("]", "]}") + "\n" for line in MERGED.splitlines()
+)
+THREE = {"a": {"x": 1}, "b": {"x": 2, "y": 2}, "c": {"x": 1, "y": 2}}
 
 FAULTS = {
     "a key twice": (
@@ -47,7 +52,15 @@ FAULTS = {
     "many digits of base 60": ("a: 1" + ":1" * 99_999, "line 1: a number of 199999 characters"),
     "many values": (f"a: [{'b,' * 101_000}]", "holds too many values; allowed"),
     "many bytes": ("a" * (LARGEST + 1), f"is too large; allowed: up to {LARGEST} bytes"),
-    "no month": ("title: 2024-13-45", "is not YAML: month must be in 1..12"),
+    "a merged bomb": (MERGED, "holds too many values; allowed: up to 100000"),
+    "a key twice beside merged ones": (
+        "a: &a {x: 1}\nb:\n  <<: *a\n  y: 2\n  y: 3",
+        "'y' appears twice, in lines 4 and 5",
+    ),
+    "merged text": ("a: &a x\nb: {<<: *a}", "line 2: << of what is no mapping; allowed: *name"),
+    "a mapping that is merged into itself": ("a: &a {<<: *a}", "is nested too deep"),
+    "a date": ("title: 2024-01-01", "line 1: 2024-01-01; allowed: a number without a leading 0"),
+    "no month": ("title: 2024-13-45", "line 1: 2024-13-45; allowed: a number without"),
     "a tab": ("title:\n\t- x", "is not YAML: line 2: while scanning for the next token found "),
     "a tag of Python": (
         "title: !!python/object/apply:os.system [ls]",
@@ -61,6 +74,21 @@ FAULTS = {
     "UTF-16": ("title: a".encode("utf-16"), "is not UTF-8: byte 0 is 255"),
     "a picture": (b"\x89PNG\r\n\x1a\n\0\0", "is not UTF-8: byte 0 is 137"),
 }
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["012", "1_0", "-012", "+0_1", "00", "0x1F", "0b11", "1:30", "01.5", "1_0.5", "1:30.5"],
+)
+def test_a_number_that_yaml_reads_as_another_one_is_refused(number: str, tmp_path: Path):
+    file = tmp_path / "my.yaml"
+    allowed = "allowed: a number without a leading 0, _ or :, or text in quotes"
+    for text in (f"a: b\nrepeats: {number}", f"- a\n- {number}", f"a: b\n{number}: a"):
+        file.write_text(text, encoding="utf-8")
+        with refused_in_one_line(f"{file}: line 2: {number}; {allowed}"):
+            read_written(file)
+    file.write_text(f"a: '{number}'", encoding="utf-8")
+    assert read_written(file) == {"a": number}
 
 
 @pytest.mark.parametrize(("content", "fault"), FAULTS.values(), ids=FAULTS)
@@ -97,6 +125,11 @@ def test_what_is_no_file_is_one_line_and_nothing_is_waited_for(tmp_path: Path):
         ('{"a": [1, 2.5, null]}', {"a": [1, 2.5, None]}),
         ('{\n\t"a": true\n}', {"a": True}),
         ("{a: b}", {"a": "b"}),
+        ("a: [0, -0, +7, 120, 0.5, .5, 1.5e+3]", {"a": [0, 0, 7, 120, 0.5, 0.5, 1500.0]}),
+        ("a: [yes, off, ~, 0o12, 1e3]", {"a": [True, False, None, "0o12", "1e3"]}),
+        ('{"a": 1e3, "b": "\\ud83d\\ude00"}', {"a": 1000.0, "b": "\U0001f600"}),
+        ("a: &a [x]\nb: *a\nc: [*a, *a]", {"a": ["x"], "b": ["x"], "c": [["x"], ["x"]]}),
+        ("a: &a {x: 1}\nb: &b {x: 2, y: 2}\nc: {<<: [*a, *b]}", THREE),
         # Keys of one's own before those that are merged in, as YAML has it.
         (
             "a: &a {x: 1}\nb: &b {<<: *a, x: 2}\nc: {<<: *b, y: 3}",

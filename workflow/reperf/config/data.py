@@ -1,9 +1,9 @@
 """The data sets that runs read."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from reperf.config.words import (
     LARGEST_SEED,
@@ -16,25 +16,39 @@ from reperf.config.words import (
 )
 from reperf.data.text.settings import TextSettings
 
-OF_IMAGES = ("images",)
-OF_TEXT = (
-    "text",
-    "vocabulary",
-    "vocabulary_size",
-    "lowercase",
-    "sequence_length",
-    "max_predictions",
-    "passes",
-)
-"""The keys that only sets of that kind have."""
+KEYS = {
+    "images": ("images",),
+    "text": (
+        "text",
+        "vocabulary",
+        "vocabulary_size",
+        "lowercase",
+        "sequence_length",
+        "max_predictions",
+        "passes",
+    ),
+}
+"""The keys that only sets of that kind have; its own is where the user's input lies."""
 AROUND = 3
 """Tokens of a sequence that are never predicted: one before the sentences, one after each."""
+
+RESERVED = ("measured", "published")
+"""Folders under data/ that come with reperf."""
+
+
+def _not_reserved(name: str) -> str:
+    if name in RESERVED:
+        raise ValueError(f"allowed: names other than {' and '.join(RESERVED)}, reperf's own data")
+    return name
 
 
 class Data(Model):
     """A data set that suites with real input train on."""
 
-    name: Name = Field("embedded", description="folder name under data/")
+    name: Annotated[Name, AfterValidator(_not_reserved)] = Field(
+        "embedded",
+        description="folder name under data/, other than measured and published, reperf's own",
+    )
     kind: Literal["images", "text"] = Field("images", description="what it holds")
     images: PlainPath | None = Field(
         None,
@@ -79,11 +93,11 @@ class Data(Model):
 
     @model_validator(mode="after")
     def _keys_are_of_the_kind(self) -> Self:
-        other = "images" if self.kind == "text" else "text"
-        for key in OF_IMAGES if other == "images" else OF_TEXT:
+        others = {key: kind for kind in KEYS if kind != self.kind for key in KEYS[kind]}
+        for key, kind in others.items():
             if (value := getattr(self, key)) != type(self).model_fields[key].default:
                 shown = str(value) if isinstance(value, Path) else value
-                raise ValueError(f"{key}: got {shown!r}; allowed: with `kind: {other}`")
+                raise ValueError(f"{key}: got {shown!r}; allowed: with `kind: {kind}`")
         return self
 
     @model_validator(mode="after")
@@ -99,7 +113,7 @@ class Data(Model):
     @property
     def is_embedded(self) -> bool:
         """Whether its images or its text come with reperf."""
-        return (self.text if self.kind == "text" else self.images) is None
+        return getattr(self, self.kind) is None
 
     @property
     def shape(self) -> dict[str, int]:
@@ -120,17 +134,12 @@ class Data(Model):
     @property
     def text_settings(self) -> TextSettings:
         """All that decides the records of a text."""
-        return TextSettings(
-            text=str(self.text or Path("data", self.name, "text.txt")),
-            vocabulary=str(self.vocabulary) if self.vocabulary else None,
-            vocabulary_size=self.vocabulary_size,
-            lowercase=self.lowercase,
-            sequence_length=self.sequence_length,
-            max_predictions=self.max_predictions,
-            passes=self.passes,
-            parts=self.parts,
-            seed=self.seed,
-        )
+        paths = {
+            "text": str(self.text or Path("data", self.name, "text.txt")),
+            "vocabulary": str(self.vocabulary) if self.vocabulary else None,
+        }
+        others = self.model_dump(include=TextSettings.model_fields.keys() - paths)
+        return TextSettings(**paths, **others)
 
     def folder(self, read: str) -> str | None:
         """The folder that a run reads, of record parts or of images; None when synthetic."""
