@@ -69,6 +69,19 @@ def test_a_report_trains_on_one_kind_of_device(monkeypatch, gpus, changes, devic
     assert machine.resolve(report(**changes)).resolved_device == device
 
 
+@pytest.mark.parametrize("build", ["lock", "image"])
+def test_an_engine_is_chosen_only_for_images(monkeypatch, tmp_path, build):
+    asked = report(device="cpu", build=build)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    before = machine.resolve(asked)
+    podman = tmp_path / "podman"
+    podman.write_text("#!/bin/sh\n")
+    podman.chmod(0o755)
+    after = machine.resolve(asked)
+    assert after.container.engine == ("podman" if build == "image" else None)
+    assert (after == before) == (build == "lock")
+
+
 @pytest.mark.parametrize(
     ("named", "seen"),
     [

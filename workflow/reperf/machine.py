@@ -20,11 +20,12 @@ from reperf.builds.fitness import fit_lock, why_unfit
 from reperf.builds.image_build import check_image
 from reperf.config import Report, topology_shape
 from reperf.config.engine import ENGINES, EngineName
+from reperf.config.known_gpus import Hardware
 from reperf.config.words import LARGEST
 from reperf.doctor.diagnosis import hosts_of_diagnosis
 from reperf.errors import ReperfError
 from reperf.programs import answer_of
-from reperf.systems import load_workloads
+from reperf.systems import BuildKind, LockName, load_workloads
 from reperf.training.record import Gpu, Host
 
 Answer = TypeVar("Answer")
@@ -89,21 +90,25 @@ def _gpu_called(name: str, there: Sequence[Gpu]) -> Gpu | None:
 
 
 def resolve(report: Report) -> Report:
-    """The same report, with the device and the container engine decided.
+    """The same report, with the device, the container engine and the hardware's say decided.
 
     A Slurm cluster trains on its GPUs. So does this machine if it has enough for every topology: a
-    report never mixes devices, because its cells could not be compared.
+    report never mixes devices, because its cells could not be compared. An engine is looked for
+    only if it is needed: a report without images stays the same, whatever is installed.
     """
     if report.device == "auto":
         report = report.model_copy(update={"device": _best_device(report)})
-    if report.container.engine is None:
+    report = report.model_copy(update={"hardware": Hardware()})
+    if report.container.engine is None and any(run.container for run in report.run_of_each_entry()):
         chosen = report.container.model_copy(update={"engine": engine_here()})
         report = report.model_copy(update={"container": chosen})
-    return _with_known_gpus(report) if report.device == "cuda" else report
+    if report.device == "cuda":
+        report = report.model_copy(update={"hardware": _say_of_gpus(report)})
+    return report
 
 
-def _with_known_gpus(report: Report) -> Report:
-    """The same report, which knows the builds that do not run on the GPUs it is for.
+def _say_of_gpus(report: Report) -> Hardware:
+    """Which builds run on the GPUs that a report is for; nothing where these are not known.
 
     Of a system's locks it takes the first that runs there. A cluster's GPUs are known once
     `reperf doctor` has looked at its nodes.
@@ -111,17 +116,18 @@ def _with_known_gpus(report: Report) -> Report:
     cluster = report.cluster
     hosts = hosts_of_diagnosis(cluster.partition) if cluster else [_host_as_seen()]
     if not any(host.gpus for host in hosts):
-        return report
-    unfit, locks = {}, {}
-    for run in (run for suite in report.suites for run in report.runs(suite)):
-        key = run.system, "image" if run.container else "lock"
-        if key in unfit:
+        return Hardware()
+    locks: dict[str, LockName] = {}
+    unfit: dict[str, dict[BuildKind, str]] = {}
+    for build in {build_of(run): None for run in report.run_of_each_entry()}:
+        system, is_lock = build.system.id, isinstance(build, LockBuild)
+        if not (why := why_unfit(build, hosts)):
             continue
-        build = build_of(run)
-        unfit[key] = why_unfit(build, hosts)
-        if unfit[key] and isinstance(build, LockBuild) and (other := fit_lock(build, hosts)):
-            unfit[key], locks[run.system] = None, other
-    return report.on_known_gpus({key: why for key, why in unfit.items() if why}, locks)
+        if is_lock and (other := fit_lock(build, hosts)):
+            locks[system] = other
+        else:
+            unfit.setdefault(system, {})["lock" if is_lock else "image"] = why
+    return Hardware(locks=locks, unfit=unfit)
 
 
 def _host_as_seen() -> Host:
@@ -210,7 +216,7 @@ def check_memory(report: Report) -> None:
                 "allowed: with CPUs alone: a GPU's memory is its limit"
             )
         return
-    for run in (run for suite in report.suites for run in report.runs(suite)):
+    for run in report.run_of_each_entry():
         if run.batch_size == LARGEST and run.memory_limit is None:
             raise ReperfError(
                 f"suite {run.suite}: batch_size: got {LARGEST} on CPUs, where a machine without a "
@@ -224,7 +230,7 @@ def check_containers(report: Report) -> None:
     Raises:
         ReperfError: names the image or the systems, and what is allowed.
     """
-    runs = [run for suite in report.suites for run in report.runs(suite)]
+    runs = report.run_of_each_entry()
     systems = {run.container: run.system for run in runs if run.container}
     for container, system in systems.items():
         check_image(container, f"images.{system}")

@@ -3,9 +3,13 @@
 from pathlib import Path
 
 import pytest
+from refusal import refused_in_one_line
 from reperf.builds import LockBuild, build_of
+from reperf.builds.build import ImageBuild
+from reperf.builds.built import Built
 from reperf.builds.fitness import why_unfit
-from reperf.config import Report, load_report
+from reperf.config import Container, Report, load_report
+from reperf.config.known_gpus import Hardware
 from reperf.doctor.diagnosis import DIAGNOSIS, hosts_of_diagnosis
 from reperf.machine import describe_host, resolve
 from reperf.systems import load_systems
@@ -39,6 +43,46 @@ def test_a_locks_code_is_held_against_gpu_and_driver(system: str, there: Host, w
         assert found is None
     else:
         assert found.startswith(load_systems()[system].title + ", lock: ")
+        assert found.endswith(why)
+
+
+@pytest.fixture
+def work_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """An empty folder, where the test is."""
+    monkeypatch.chdir(tmp_path)
+
+
+def in_image(system: str, reference: str | None = None) -> ImageBuild:
+    """A system in its known image, or in another one."""
+    known = load_systems()[system]
+    return ImageBuild(known, Container(engine="podman", image=reference or known.image.reference))
+
+
+@pytest.mark.parametrize(
+    ("build", "said", "there", "why"),
+    [
+        (in_image("mxnet"), (), host("8.0"), None),
+        (in_image("mxnet"), ("sm_100",), host("10.0"), "9.0 and no PTX; the GPU's is 10.0"),
+        (in_image("mxnet"), (), host("8.0", "460.1"), "is 460.1; its CUDA needs 470.57 or later"),
+        (in_image("mxnet", "me/mxnet:1"), (), host("10.0", "460.1"), None),
+        (in_image("pytorch"), (), host("7.0"), None),
+        (in_image("pytorch"), ("sm_75", "sm_80"), host("7.0"), "8.0 and no PTX; the GPU's is 7.0"),
+        (in_image("pytorch", "me/torch:1"), ("sm_80",), host("9.0"), "PTX; the GPU's is 9.0"),
+        (in_image("pytorch", "me/torch:1"), ("sm_80", "compute_80"), host("9.0"), None),
+    ],
+)
+@pytest.mark.usefixtures("work_folder")
+def test_an_image_is_held_against_what_is_declared_or_else_what_its_framework_says(
+    build: ImageBuild, said: tuple[str, ...], there: Host, why: str | None
+):
+    if said:
+        build.folder.mkdir(parents=True)
+        Built(python="3.12.1", packages={}, architectures=said).write(build.folder)
+    found = why_unfit(build, [there])
+    if why is None:
+        assert found is None
+    else:
+        assert found.startswith(f"{build.system.title}, image: ")
         assert found.endswith(why)
 
 
@@ -97,3 +141,31 @@ def test_what_does_not_run_on_the_gpus_is_unsupported_before_anything_starts(mon
     assert "the GPU's is 9.0: oneflow" in report.left_out()
     assert isinstance(report.alone(report.suites[0].name), Report)
     assert report.alone(report.suites[0].name).left_out() == report.left_out()
+
+
+def test_what_the_gpus_decide_comes_back_with_a_report_that_was_written_down(monkeypatch):
+    monkeypatch.setattr("reperf.machine.hosts_of_diagnosis", lambda partition: [host("7.0")])
+    suite = SMALL["suites"][0] | {"input": "synthetic", "systems": ["pytorch", "ngc-mxnet"]}
+    asked = {"suites": [suite], "build": "lock", "device": "cuda"}
+    asked |= {"cluster": {"nodes": 1, "devices_per_node": 8}}
+    mine = {"locks": {"oneflow": "cuda"}, "unfit": {"pytorch": {"lock": "I say so"}}}
+    report = resolve(load_report(asked | {"hardware": mine}))
+    assert report.hardware.locks == {"pytorch": "volta"}
+    assert [*report.hardware.unfit] == ["ngc-mxnet"]
+    again = load_report(report.model_dump(mode="json", by_alias=True))
+    assert list(again.cells(again.suites[0])) == list(report.cells(report.suites[0]))
+    assert {(run.system, run.lock) for run in again.runs(again.suites[0])} == {("pytorch", "volta")}
+    assert again.left_out() == report.left_out() != ""
+
+
+def test_on_cpus_and_on_unknown_gpus_the_hardware_decides_nothing():
+    mine = {"locks": {"pytorch": "volta"}, "unfit": {"oneflow": {"lock": "I say so"}}}
+    for device in ("cpu", "cuda"):
+        asked = SMALL | {"device": device, "hardware": mine}
+        asked |= {"cluster": {"nodes": 1, "devices_per_node": 8}}
+        assert resolve(load_report(asked)).hardware == Hardware()
+
+
+def test_a_lock_that_a_system_has_not_is_one_line():
+    with refused_in_one_line("x: hardware: locks.mxnet: got volta; allowed: cuda"):
+        load_report(SMALL | {"hardware": {"locks": {"mxnet": "volta"}}}, "x")

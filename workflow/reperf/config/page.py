@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from reperf.config import Cluster, Data, Engine, Entry, LogSource, Report, Suite, Window
+from reperf.config.known_gpus import Hardware
 from reperf.config.suite import SHARED
 
 HEAD = """\
@@ -27,10 +28,13 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "suites": Suite,
     "systems": Entry,
     "from": LogSource,
+    "hardware": Hardware,
 }
 """The keys that hold keys, in the order of the page."""
 
 OF_REPORT = "the report's"
+OF_NAMES = {"integer": "whole numbers", "object": "names with text each", "string": "text"}
+"""What stands behind the names of a mapping, by the type that its schema says."""
 
 _LINKS = {f"#/$defs/{model.__name__}": key for key, model in SECTIONS.items()}
 
@@ -75,10 +79,9 @@ def _allowed(field: dict[str, Any]) -> str:
             words = f"whole number, {least:,} to {most:,}"
         case {"type": "boolean"}:
             words = "`true`, `false`"
-        case {"type": "object", "additionalProperties": {"type": "integer"}}:
-            words = "names with whole numbers"
         case {"type": "object"}:
-            words = "names with text"
+            kind = field.get("additionalProperties", {}).get("type", "string")
+            words = f"names with {OF_NAMES[kind]}"
         case {"pattern": pattern}:
             words = f"text that matches `{pattern}`"
         case {"format": "path"}:

@@ -5,11 +5,12 @@ from itertools import product
 from math import prod
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from reperf.config.cluster import Cluster
 from reperf.config.data import EMBEDDED, Data
 from reperf.config.engine import ENGINES, Container, Engine
+from reperf.config.known_gpus import Hardware
 from reperf.config.run import Cell, Run
 from reperf.config.suite import (
     ITERATIONS,
@@ -43,7 +44,7 @@ from reperf.config.words import (
     topology_shape,
 )
 from reperf.faults import checked
-from reperf.systems import BuildKind, LockName, load_systems, load_workloads
+from reperf.systems import BuildKind, load_systems, load_workloads
 
 
 def _from_one(data: Any) -> Any:  # noqa: ANN401 - raw YAML
@@ -118,9 +119,10 @@ class Report(Model):
     suites: tuple[Suite, ...] = Field(
         min_length=1, max_length=MOST_SUITES, description="one table and two plots each"
     )
-
-    _unfit: dict[tuple[str, BuildKind], str] = PrivateAttr(default_factory=dict)
-    _locks: dict[str, LockName] = PrivateAttr(default_factory=dict)
+    hardware: Hardware = Field(
+        Hardware(),
+        description="what the GPUs decide; reperf writes it, and replaces what is written here",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -232,17 +234,20 @@ class Report(Model):
     def cells(self, suite: Suite) -> Iterator[Cell]:
         """The cells of a suite, in the order of its table."""
         for entry, topology in product(suite.entries, suite.topologies_of_runs):
-            yield Cell(
-                runs=tuple(
-                    self._run(suite, entry, topology, repeat)
-                    for repeat in range(1, suite.repeats + 1)
-                ),
-                unsupported=self._why_not(suite, entry),
-            )
+            first = self._run(suite, entry, topology)
+            repeats = (first.again(repeat) for repeat in range(2, suite.repeats + 1))
+            yield Cell(runs=(first, *repeats), unsupported=self._why_not(suite, entry))
 
     def runs(self, suite: Suite) -> list[Run]:
         """A suite's runs, without those of unsupported cells."""
         return [run for cell in self.cells(suite) if not cell.unsupported for run in cell.runs]
+
+    def run_of_each_entry(self) -> Iterator[Run]:
+        """The first run of each entry that can train: all runs of one have the same build."""
+        for suite in self.suites:
+            for entry in suite.entries:
+                if not self._why_not(suite, entry):
+                    yield self._run(suite, entry, suite.topologies_of_runs[0])
 
     def left_out(self) -> str:
         """One line that names what the report asks for but no system can train; "" if all can."""
@@ -263,20 +268,7 @@ class Report(Model):
             stages=entry.stages,
             build=build,
         )
-        return why or self._unfit.get((entry.system, build))
-
-    def on_known_gpus(
-        self, unfit: Mapping[tuple[str, BuildKind], str], locks: Mapping[str, LockName]
-    ) -> Self:
-        """The report for GPUs on which not every build runs.
-
-        Args:
-            unfit: system and build -> why it does not run there.
-            locks: system -> the lock that serves these GPUs, where it is not the system's first.
-        """
-        report = self.model_copy()
-        report._unfit, report._locks = dict(unfit), dict(locks)
-        return report
+        return why or self.hardware.unfit.get(entry.system, {}).get(build)
 
     def _build_of(self, entry: Entry) -> BuildKind:
         """How an entry gets its framework."""
@@ -296,13 +288,14 @@ class Report(Model):
             options=self.container.options,
         )
 
-    def run(self, suite: str, entry: str, topology: str, repeat: int | str) -> Run:
+    def run(self, suite: str, entry: str, topology: str, repeat: int) -> Run:
         """The run that a path names."""
         found = self.suite(suite)
         chosen = next(item for item in found.entries if item.id == entry)
-        return self._run(found, chosen, topology, int(repeat))
+        return self._run(found, chosen, topology).again(repeat)
 
-    def _run(self, suite: Suite, entry: Entry, topology: str, repeat: int) -> Run:
+    def _run(self, suite: Suite, entry: Entry, topology: str) -> Run:
+        """The first repeat."""
         can = load_systems()[entry.system].workloads.get(suite.workload)
         read = can.reads[0] if suite.input == "records" and can and can.reads else suite.input
         data, container = self.data_of(suite), self._container_of(entry)
@@ -316,7 +309,7 @@ class Report(Model):
             batch_size=batch_size,
             batch_multiple=suite.batch_multiple if batch_size == LARGEST else None,
             topology=topology,
-            repeat=repeat,
+            repeat=1,
             iterations=suite.iterations,
             print_every=suite.print_every,
             shape=suite.shape,
@@ -327,8 +320,8 @@ class Report(Model):
             threads=self.threads_per_device,
             loader_threads=self.loader_threads,
             memory_limit=self.memory_limit,
-            seed=self.seed + repeat - 1,
-            lock=None if container else self._locks.get(entry.system),
+            seed=self.seed,
+            lock=None if container else self.hardware.locks.get(entry.system),
             container=container,
         )
 

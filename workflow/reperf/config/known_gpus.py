@@ -1,0 +1,27 @@
+"""What the GPUs of a report decide, once they are known."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from reperf.config.words import Model, SystemId, Text
+from reperf.systems import BuildKind, LockName, load_systems
+
+
+class Hardware(Model):
+    """What the GPUs decide: which builds run there."""
+
+    locks: dict[SystemId, LockName] = Field(
+        {}, description="the lock that a system uses, where its first does not run there"
+    )
+    unfit: dict[SystemId, dict[BuildKind, Text]] = Field(
+        {}, description="systems that do not run there: from a lock or an image, and why"
+    )
+
+    @model_validator(mode="after")
+    def _locks_are_known(self) -> Self:
+        for system, name in self.locks.items():
+            if name not in (known := load_systems()[system].locks_for("cuda")):
+                allowed = ", ".join(known) or "none"
+                raise ValueError(f"locks.{system}: got {name}; allowed: {allowed}")
+        return self
