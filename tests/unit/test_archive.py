@@ -3,13 +3,17 @@
 import hashlib
 import json
 import os
+import re
 import resource
 import shutil
 import socket
 import stat
 import zipfile
+from collections.abc import Callable
 from contextlib import chdir
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,14 +21,19 @@ from hypothesis import strategies as st
 from refusal import refused_in_one_line
 from reperf import __version__
 from reperf.archive.container import MANIFEST, Member, unpack, verified, write
-from reperf.archive.contents import CELL_LIST, write_archive
+from reperf.archive.contents import CELL_LIST, files_of_systems, write_archive
 from reperf.archive.rebuild import make_results, rebuild
+from reperf.builds import build_of
 from reperf.cli import main
-from reperf.config import Report, Run, load_report
+from reperf.config import Report, load_report
+from reperf.config.known_gpus import Hardware
 from reperf.errors import ReperfError
 from reperf.files import sha256
 from reperf.layout import figures_of, tables_of
 from reperf.machine import describe_host
+from reperf.plans.planning import Plans
+from reperf.plans.run_plan import RunPlan
+from reperf.systems import ROOT
 from reperf.training.record import Environment, RunRecord
 from step_logs import step_log
 
@@ -152,9 +161,9 @@ class TestContainer:
         assert "No such file" in fault_of(tmp_path / "missing.zip")
         assert "directory" in fault_of(tmp_path)
         (tmp_path / "empty.zip").write_bytes(b"")
-        assert "not a whole zip file" in fault_of(tmp_path / "empty.zip")
+        assert "is no whole archive" in fault_of(tmp_path / "empty.zip")
         (tmp_path / "text.zip").write_text("no archive\n" * 100)
-        assert "not a whole zip file" in fault_of(tmp_path / "text.zip")
+        assert "is no whole archive" in fault_of(tmp_path / "text.zip")
         zipfile.ZipFile(tmp_path / "other.zip", "w").close()
         assert f"{MANIFEST!r} is missing" in fault_of(tmp_path / "other.zip")
 
@@ -215,8 +224,9 @@ class TestHostileArchives:
 
     @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFDIR, stat.S_IFIFO, stat.S_IFCHR])
     def test_what_is_no_file(self, tmp_path, kind):
+        what = "folder" if kind == stat.S_IFDIR else "link or a device"
         path = forged(tmp_path / "a.zip", [(entry("log", kind | 0o777), b"/etc/passwd")])
-        assert "'log' is a link, a folder or a device" in fault_of(path)
+        assert f"'log' is a {what}; allowed: files" in fault_of(path)
 
     def test_a_member_that_is_there_twice(self, tmp_path):
         with pytest.warns(UserWarning, match="Duplicate"):
@@ -292,11 +302,14 @@ SUITE = {
 }
 
 
-def leave_run(run: Run, status: str = "ok") -> None:
-    """Leave a run's log and record in the working folder."""
+def leave_run(plan: RunPlan, status: str = "ok") -> None:
+    """Leave a run's plan, log and record in the working folder."""
+    run = plan.run
+    lock = build_of(run).lock
     rate = 50.0 * run.world_size**0.9 * (1 + run.repeat / 100)
     lines = step_log(batch=run.global_batch, world=run.world_size, rate=rate)
     run.folder.mkdir(parents=True)
+    (run.folder / "plan.json").write_text(plan.text)
     log = run.folder / "train.log"
     log.write_text("\n".join(lines if status == "ok" else lines[:8]) + "\n")
     RunRecord(
@@ -307,8 +320,10 @@ def leave_run(run: Run, status: str = "ok") -> None:
         command=("torchrun", "train.py"),
         variables={"OMP_NUM_THREADS": "1"},
         environment=Environment(
-            lock="envs/pytorch.txt", lock_sha256="0" * 64, python="3.11", packages={}
+            lock=str(lock.relative_to(ROOT)), lock_sha256=sha256(lock), python="3.11", packages={}
         ),
+        trainer=plan.trainer,
+        plan=plan.digest,
         git_commit=None,
         git_dirty=None,
         host=describe_host(),
@@ -323,10 +338,10 @@ def leave_run(run: Run, status: str = "ok") -> None:
 def leave_suite(report: Report) -> None:
     """Leave in the working folder what the workflow leaves there before it archives."""
     (suite,) = report.suites
-    runs = report.runs(suite)
-    for run in runs:
-        leave_run(run, "timeout" if (run.topology, run.repeat) == ("1n2g", 2) else "ok")
-    make_results(report, tuple(report.cells(suite)), runs)
+    for plan in Plans(report).runs.values():
+        ended = (plan.run.topology, plan.run.repeat)
+        leave_run(plan, "timeout" if ended == ("1n2g", 2) else "ok")
+    make_results(report, tuple(report.cells(suite)))
 
 
 @pytest.fixture(scope="session")
@@ -340,7 +355,7 @@ def _archived(report, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("archive") / "resnet50.zip"
     with chdir(working):
         leave_suite(report)
-        write_archive(report, path)
+        write_archive(report, report.runs(report.suites[0]), path)
     shutil.rmtree(working)
     return path
 
@@ -405,12 +420,9 @@ class TestSuites:
             for name in opened.namelist():
                 assert (tmp_path / "new/folder" / name).read_bytes() == opened.read(name), name
 
-    def test_the_same_runs_give_the_same_archive(self, archived, report, tmp_path, monkeypatch):
-        again = tmp_path / "again"
-        again.mkdir()
-        monkeypatch.chdir(again)
+    def test_the_same_runs_give_the_same_archive(self, archived, report, tmp_path):
         leave_suite(report)
-        write_archive(report, tmp_path / "again.zip")
+        write_archive(report, report.runs(report.suites[0]), tmp_path / "again.zip")
         assert (tmp_path / "again.zip").read_bytes() == archived.read_bytes()
 
     def test_it_holds_what_the_numbers_came_from(self, archived):
@@ -432,7 +444,7 @@ class TestSuites:
         leave_suite(report)
         Path("results/runs/resnet50/pytorch/1n1g/1/tries/1").mkdir(parents=True)
         Path("results/runs/resnet50/pytorch/1n1g/1/tries/1/train.log").write_text("cut")
-        write_archive(report, Path("a.zip"))
+        write_archive(report, report.runs(report.suites[0]), Path("a.zip"))
         with verified(Path("a.zip")) as opened:
             assert opened.read("results/runs/resnet50/pytorch/1n1g/1/tries/1/train.log") == b"cut"
 
@@ -441,7 +453,7 @@ class TestSuites:
         suite = SUITE["suites"][0] | {"systems": [GPUS_ONLY]}
         report = load_report(SUITE | {"suites": [suite]}).alone("resnet50")
         leave_suite(report)
-        write_archive(report, Path("a.zip"))
+        write_archive(report, report.runs(report.suites[0]), Path("a.zip"))
         assert rebuild(Path("a.zip"), Path("new"))
 
     def test_the_first_file_that_differs_is_named(self, archived, tmp_path):
@@ -473,10 +485,19 @@ class TestSuites:
             assert Path(name).name in str(refusal.value)
             assert len(str(refusal.value).splitlines()) == 1
 
+    def test_a_configuration_that_no_archive_has_is_refused(self, archived, tmp_path):
+        with verified(archived) as opened:
+            config = json.loads(opened.read("config.json"))
+        other = {**config["suites"][0], "name": "more"}
+        for change in ({"device": "auto"}, {"suites": [*config["suites"], other]}):
+            path = rewritten(archived, **{"config.json": json.dumps(config | change).encode()})
+            with refused_in_one_line(f"{path}: config.json: allowed: one suite, and a device"):
+                rebuild(path, tmp_path / "new")
+
     def test_a_name_that_climbs_out_of_the_folder_writes_nothing(self, archived, tmp_path):
         with verified(archived) as opened:
             cells = opened.read("cells.json").replace(b'"resnet50"', b'"../../../../up"', 1)
-        with pytest.raises(ReperfError, match="is not in it"):
+        with pytest.raises(ReperfError, match=r'got "\.\./\.\./.*/up"; allowed: "resnet50"'):
             rebuild(rewritten(archived, **{"cells.json": cells}), tmp_path / "new")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["resnet50.zip", "rewritten.zip"]
 
@@ -501,6 +522,208 @@ class TestSuites:
         trainer = entities["workflow/systems/pytorch/resnet50.py"]
         assert failed["instrument"]["@id"] == trainer["@id"]
         assert trainer["@type"] == ["File", "SoftwareSourceCode"]
+
+
+def forge(path: Path, edit: Callable[[Path], None]) -> Path:
+    """An archive that somebody has edited, and whose tables, figures and manifest fit the edits."""
+    folder = path.with_name("forge")
+    with verified(path) as opened:
+        opened.extractall(folder)
+    edit(folder)
+    (folder / MANIFEST).unlink()
+    with chdir(folder):
+        report = load_report(json.loads(Path("config.json").read_text()))
+        cells = CELL_LIST.validate_json(Path("cells.json").read_text())
+        make_results(report, cells)
+    files = {str(file.relative_to(folder)): file for file in folder.rglob("*") if file.is_file()}
+    forgery = path.with_name("forgery.zip")
+    write(forgery, [Member.of_file(name, file) for name, file in files.items()])
+    return forgery
+
+
+def edited(name: str, edit: Callable[[Any], None]) -> Callable[[Path], None]:
+    """An edit of one JSON file."""
+
+    def apply(folder: Path) -> None:
+        content = json.loads((folder / name).read_text())
+        edit(content)
+        (folder / name).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+    return apply
+
+
+def replaced(name: str, old: str, new: str) -> Callable[[Path], None]:
+    """An edit of one text file."""
+
+    def apply(folder: Path) -> None:
+        text = (folder / name).read_text()
+        assert old in text
+        (folder / name).write_text(text.replace(old, new))
+
+    return apply
+
+
+RUN = "results/runs/resnet50/pytorch/1n1g/1"
+"""The slowest of its cell."""
+
+
+def without_the_slow_run(folder: Path) -> None:
+    edited("cells.json", lambda cells: cells[0]["runs"].pop(0))(folder)
+    shutil.rmtree(folder / RUN)
+
+
+def unsupported(folder: Path) -> None:
+    edited("cells.json", lambda cells: cells[0].update(unsupported="no GPU"))(folder)
+    for repeat in (1, 2):
+        shutil.rmtree(folder / f"results/runs/resnet50/pytorch/1n1g/{repeat}")
+
+
+def of_larger_images(folder: Path) -> None:
+    edited("config.json", lambda config: config["suites"][0]["shape"].update(image_size=320))(
+        folder
+    )
+    replaced("cells.json", '"image_size": 224', '"image_size": 320')(folder)
+
+
+def of_an_unplanned_run(folder: Path) -> None:
+    shutil.copytree(folder / RUN, folder / "results/runs/resnet50/pytorch/1n4g/1")
+
+
+def of_another_repeat(folder: Path) -> None:
+    shutil.copy(folder / "results/runs/resnet50/pytorch/1n1g/2/run.json", folder / RUN)
+
+
+def entity(graph: dict, name: str) -> dict:
+    return next(one for one in graph["@graph"] if one["@id"] == name)
+
+
+CRATE = "ro-crate-metadata.json"
+LATER = "2026-01-02T03:06:05.000+00:00"
+ENDED = re.escape(LATER)
+
+FORGERIES = {
+    "one repeat twice": (
+        edited("cells.json", lambda cells: cells[0].update(runs=cells[0]["runs"][:1] * 2)),
+        r"cells\.json: 1\.runs\.2\.repeat: got 1; allowed: 2, as config\.json asks",
+    ),
+    "without the slow run": (
+        without_the_slow_run,
+        r"cells\.json: 1\.runs\.1\.repeat: got 2; allowed: 1, as config\.json asks",
+    ),
+    "measured, and called unsupported": (
+        unsupported,
+        r'cells\.json: 1\.unsupported: got "no GPU"; allowed: null, as config\.json asks',
+    ),
+    "other images": (
+        of_larger_images,
+        rf"{RUN}/run\.json: image_size is 224 by the run record, 320 by the configuration",
+    ),
+    "a run that nobody asked for": (
+        of_an_unplanned_run,
+        r"pytorch/1n4g/1/plan\.json: belongs to no run or log that config\.json asks for",
+    ),
+    "one record for two runs": (
+        of_another_repeat,
+        rf"{RUN}/run\.json: repeat is 2 by the run record, 1 by the configuration",
+    ),
+    "another trainer": (
+        replaced("workflow/trainers/recipes/resnet50.py", "import", "import os\nimport"),
+        rf'{RUN}/run\.json: trainer: got "[0-9a-f]{{64}}"; allowed: "[0-9a-f]{{64}}", as the',
+    ),
+    "code that no run needs": (
+        lambda folder: (folder / "workflow/trainers/more.py").write_text("faster = True"),
+        r"workflow/trainers/more\.py: belongs to no run or log that config\.json asks for",
+    ),
+    "without a part of the trainer": (
+        lambda folder: (folder / "workflow/systems/pytorch/resnet50.py").unlink(),
+        r"workflow/systems/pytorch/resnet50\.py is not in it; its runs need it",
+    ),
+    "a trainer that nothing can read": (
+        lambda folder: (folder / "workflow/trainers/recipes/resnet50.py").write_bytes(b"\xff"),
+        rf"{RUN}/run\.json: the archived trainer is not text: ",
+    ),
+    "another lock": (
+        replaced("envs/pytorch.txt", "numpy==", "numpy==9."),
+        rf'{RUN}/run\.json: lock_sha256: got "[0-9a-f]{{64}}"; allowed: "[0-9a-f]{{64}}", as the',
+    ),
+    "another day": (
+        replaced(CRATE, LATER, "2020-01-02T03:06:05.000+00:00"),
+        rf'{CRATE}: @graph\.\./\.datePublished: got "2020[^"]*"; allowed: "{ENDED}", as the other',
+    ),
+    "another end": (
+        edited(CRATE, lambda graph: entity(graph, f"#{RUN}").update(endTime=LATER)),
+        rf'{CRATE}: @graph\.#{RUN}\.endTime: got "{ENDED}"; allowed: "2026-01-02T03:05',
+    ),
+    "a failure called complete": (
+        replaced(CRATE, "schema.org/FailedActionStatus", "schema.org/CompletedActionStatus"),
+        r'1n2g/2\.actionStatus: got "[^"]*/CompletedActionStatus"; allowed: "[^"]*/FailedAction',
+    ),
+    "metadata of nothing": (
+        edited(CRATE, lambda graph: graph.update({"@graph": {"@id": "./"}})),
+        rf"{CRATE}: @graph: got ",
+    ),
+}
+
+
+class TestForgeries:
+    """Archives whose parts were changed to fit each other, and still say two things."""
+
+    @pytest.mark.parametrize(("edit", "fault"), FORGERIES.values(), ids=FORGERIES)
+    def test_what_does_not_follow_is_refused_with_both_values(
+        self, archived, tmp_path, edit, fault
+    ):
+        forgery = forge(archived, edit)
+        with verified(forgery), refused_in_one_line(f"{forgery}: ") as refusal:
+            rebuild(forgery, tmp_path / "new")
+        assert re.search(fault, str(refusal.value)), str(refusal.value)
+
+    @pytest.mark.parametrize("build", ["lock", "image"])
+    def test_the_archived_code_of_every_system_has_its_digest(self, tmp_path, build):
+        asked = {"suites": SUITE["suites"][:1], "systems": "all", "device": "cuda", "build": build}
+        report = load_report(SUITE | asked)
+        runs = [run for run in report.runs(report.suites[0]) if run.repeat == 1]
+        assert {run.system for run in runs} >= {"pytorch", "ngc-mxnet"}
+        for run in runs:
+            root = tmp_path / run.system
+            for name, file in files_of_systems([run], ROOT).items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, root / name)
+            digests = {build_of(run, at).system.code_digest(run.workload) for at in (root, ROOT)}
+            assert len(digests) == 1
+            assert files_of_systems([run], root).keys() == files_of_systems([run], ROOT).keys()
+
+    def test_other_versions_of_libraries_are_no_forgery(self, archived, tmp_path):
+        other = forge(archived, replaced(CRATE, f"numpy {version('numpy')}", "numpy 1.0"))
+        assert rebuild(other, tmp_path / "new")
+
+    def test_what_the_gpus_decided_is_in_an_archive_and_before_that_in_its_cells(
+        self, tmp_path, monkeypatch
+    ):
+        monkeypatch.chdir(tmp_path)
+        suite = SUITE["suites"][0] | {"systems": ["pytorch", "mxnet"]}
+        report = load_report(SUITE | {"device": "cuda", "build": "lock", "suites": [suite]})
+        decided = Hardware(locks={"pytorch": "volta"}, unfit={"mxnet": {"lock": "the GPU is new"}})
+        report = report.model_copy(update={"hardware": decided})
+        leave_suite(report)
+        write_archive(report, report.runs(report.suites[0]), Path("a.zip"))
+        assert rebuild(Path("a.zip"), Path("new"))
+        with verified(Path("a.zip")) as opened:
+            assert load_report(json.loads(opened.read("config.json"))).hardware == decided
+
+        def of_earlier(config: dict) -> None:
+            del config["hardware"]
+
+        earlier = forge(Path("a.zip"), edited("config.json", of_earlier))
+        assert rebuild(earlier, Path("earlier"))
+
+        def measured_as_unsupported(cells: list) -> None:
+            for cell in cells:
+                cell["unsupported"] = "the GPU is new"
+
+        shutil.rmtree("forge")
+        forgery = forge(earlier, edited("cells.json", measured_as_unsupported))
+        with pytest.raises(ReperfError, match=r"volta\.txt: belongs to no run or log that"):
+            rebuild(forgery, Path("forged"))
 
 
 class TestCommand:

@@ -12,7 +12,6 @@ import hashlib
 import re
 import shutil
 import stat
-import struct
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,9 +22,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO
 
-from reperf.archive.names import check_names, fault_of_name
-from reperf.errors import ReperfError
+from reperf.archive.names import check_once, fault_of_name, shown
+from reperf.errors import ReperfError, faults_of
 from reperf.files import whole_file
+from reperf.measuring.safe_archive import check_zip, damage_in
 
 MANIFEST = "manifest-sha256.txt"
 """In the form of `sha256sum`, so that `sha256sum -c` checks an unpacked archive."""
@@ -33,12 +33,9 @@ MANIFEST = "manifest-sha256.txt"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can store
 _MODE = stat.S_IFREG | 0o644
 _UNIX = 3
-_ENCRYPTED = 0x1
 _CHUNK = 1 << 20
 _MANIFEST_LIMIT = 1 << 26
 _MANIFEST_LINE = re.compile(r"([0-9a-f]{64})  (.+)")
-# What zipfile raises, depending on which byte of its structures is wrong.
-_NOT_A_ZIP = (zipfile.BadZipFile, NotImplementedError, EOFError, ValueError, struct.error)
 
 
 @dataclass(frozen=True)
@@ -65,10 +62,12 @@ def write(path: Path, members: Iterable[Member]) -> None:
         ReperfError: the archive cannot be written, or `verified` would refuse it for its names.
     """
     members = list(members)
-    try:
-        check_names([MANIFEST, *(member.name for member in members)])
-    except ReperfError as fault:
-        raise ReperfError(f"{path}: {fault}") from None
+    names = [MANIFEST, *(member.name for member in members)]
+    with faults_of(path):
+        for name in names:
+            if fault := fault_of_name(name):
+                raise ReperfError(f"{shown(name)} {fault}")
+        check_once(names)
     with whole_file(path, "wb") as stream:
         _write(stream, members)
 
@@ -85,18 +84,12 @@ def verified(path: Path) -> Iterator[zipfile.ZipFile]:
             the archive, or a byte that the members do not account for.
     """
     with ExitStack() as stack:
-        try:
+        with damage_in(path):
             stream = stack.enter_context(path.open("rb"))
             archive = stack.enter_context(zipfile.ZipFile(stream))
-            _check_headers(archive, path.stat().st_size)
+            check_zip(archive, path.stat().st_size, as_written=True)
             _check_contents(archive)
             _check_form(archive, stream)
-        except ReperfError as fault:
-            raise ReperfError(f"{path}: {fault}") from None
-        except OSError as error:
-            raise ReperfError(f"{path}: cannot be read: {error.strerror or error}") from error
-        except _NOT_A_ZIP as error:
-            raise ReperfError(f"{path}: is not a whole zip file: {error}") from error
         yield archive
 
 
@@ -128,29 +121,6 @@ def _add(archive: zipfile.ZipFile, member: Member) -> str:
             digest.update(chunk)
             target.write(chunk)
     return digest.hexdigest()
-
-
-def _check_headers(archive: zipfile.ZipFile, size: int) -> None:
-    """Check everything that needs no member to be read."""
-    for info in archive.infolist():
-        if fault := _fault_of(info):
-            raise ReperfError(f"{info.orig_filename!r} {fault}")
-    check_names(info.filename for info in archive.infolist())
-    unpacked = sum(info.file_size for info in archive.infolist())
-    if unpacked > size:
-        raise ReperfError(f"its members claim {unpacked} bytes; the whole file has {size}")
-
-
-def _fault_of(info: zipfile.ZipInfo) -> str | None:
-    if fault := fault_of_name(info.orig_filename):
-        return fault
-    if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
-        return "is a link, a folder or a device; allowed: files"
-    if info.flag_bits & _ENCRYPTED:
-        return "is encrypted; allowed: plain members"
-    if info.compress_type != zipfile.ZIP_STORED:
-        return "is compressed; allowed: members as reperf stores them"
-    return None
 
 
 def _check_contents(archive: zipfile.ZipFile) -> None:

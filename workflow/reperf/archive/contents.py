@@ -33,11 +33,12 @@ from reperf.training.record import RunRecord, records_of
 CELL_LIST = TypeAdapter(tuple[Cell, ...])
 
 
-def write_archive(report: Report, path: Path) -> None:
+def write_archive(report: Report, runs: list[Run], path: Path) -> None:
     """Archive a suite out of the working folder.
 
     Args:
         report: of this suite alone.
+        runs: its own, with known batch sizes.
         path: the archive to write.
 
     Raises:
@@ -46,11 +47,8 @@ def write_archive(report: Report, path: Path) -> None:
     from reperf.archive.crate import describe  # noqa: PLC0415 - a quarter of a second
 
     (suite,) = report.suites
-    runs = report.runs(suite)
     records = list(records_of(runs))
-    files = _files_of_runs(runs) | _files_of_searches(records) | _files_of_systems(runs)
-    files |= {name: Path(name) for name in (*tables_of(suite.name), *figures_of(suite.name))}
-    files |= _files_of_sources(suite)
+    files = files_of_suite(suite, runs, records) | files_of_systems(runs, ROOT)
     texts = {
         CONFIG: _json(_with_sources_inside(report).model_dump(mode="json", by_alias=True)),
         CELLS: _json(CELL_LIST.dump_python(tuple(report.cells(suite)), mode="json")),
@@ -58,6 +56,18 @@ def write_archive(report: Report, path: Path) -> None:
     texts[METADATA] = _json(describe(report, [*files, *texts], records))
     members = [Member.of_file(name, file) for name, file in files.items()]
     write(path, members + [Member.of_bytes(name, text) for name, text in texts.items()])
+
+
+def files_of_suite(suite: Suite, runs: list[Run], records: list[RunRecord]) -> dict[str, Path]:
+    """Archived name -> file in the working folder: what runs and others left, and the results.
+
+    Args:
+        suite: what is archived.
+        runs: its own.
+        records: of the runs.
+    """
+    files = _files_of_runs(runs) | _files_of_searches(records) | _files_of_sources(suite)
+    return files | {name: Path(name) for name in (*tables_of(suite.name), *figures_of(suite.name))}
 
 
 def _files_of_runs(runs: list[Run]) -> dict[str, Path]:
@@ -96,14 +106,25 @@ def _with_sources_inside(report: Report) -> Report:
     return report.model_copy(update={"suites": (suite,)})
 
 
-def _files_of_systems(runs: list[Run]) -> dict[str, Path]:
-    """Archived name -> file: what decided how the runs trained."""
+def trainers_of(runs: list[Run]) -> list[Path]:
+    """The files that decided how runs trained."""
+    return sorted(files_of_systems(runs, ROOT).values())
+
+
+def files_of_systems(runs: list[Run], root: Path) -> dict[str, Path]:
+    """Archived name -> file: what decided how the runs trained.
+
+    Args:
+        runs: those of a suite.
+        root: where the trainers and the locks lie: reperf's own folder, or an unpacked archive.
+    """
     files = set()
-    for build, workload in {(build_of(run), run.workload) for run in runs}:
+    for build, workload in {(build_of(run, root), run.workload) for run in runs}:
         trained = build.system
-        files |= {*trained.code(workload), trained.folder / "system.yaml", *build.recipe}
-        files.add(load_workloads()[workload].file)
-    return {file.relative_to(ROOT).as_posix(): file for file in files}
+        described = (system.folder / "system.yaml" for system in (trained, trained.host))
+        files |= {*trained.code(workload), *described, *build.recipe}
+        files.add(root / load_workloads()[workload].file.relative_to(ROOT))
+    return {file.relative_to(root).as_posix(): file for file in files}
 
 
 def _json(content: Any) -> bytes:  # noqa: ANN401 - whatever JSON can hold

@@ -40,18 +40,16 @@ def fault_of_name(name: str) -> str | None:
     return None
 
 
-def check_names(names: Iterable[str]) -> None:
-    """Refuse names that cannot be in one archive.
+def check_once(names: Iterable[str]) -> None:
+    """Refuse names of which one appears twice.
 
     Raises:
-        ReperfError: the first name that is not allowed, or appears twice.
+        ReperfError: names it.
     """
     seen: set[str] = set()
     for name in names:
-        if fault := fault_of_name(name):
-            raise ReperfError(f"{shown(name)} {fault}")
         if name in seen:
-            raise ReperfError(f"{name!r} appears twice; allowed: each member once")
+            raise ReperfError(f"{shown(name)} appears twice; allowed: each member once")
         seen.add(name)
 
 

@@ -9,16 +9,18 @@ from typing import TypeVar
 from zipfile import ZipFile
 
 from reperf import __version__
-from reperf.archive.container import unpack, verified
+from reperf.archive.consistency import check_cells, check_records, hardware_in
+from reperf.archive.container import MANIFEST, unpack, verified
 from reperf.archive.contents import CELL_LIST
 from reperf.archive.names import CELLS, CONFIG, METADATA, REPERF, SOURCES
 from reperf.config import Cell, Report, Run, load_report
 from reperf.drawing.figures import draw_suite
-from reperf.errors import ReperfError
+from reperf.errors import ReperfError, faults_of
 from reperf.layout import FIGURES, figures_of, tables_of
 from reperf.measuring.log_sources import measure_suite
 from reperf.measuring.summary import summarise
 from reperf.measuring.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
+from reperf.training.record import with_found_batch
 
 Content = TypeVar("Content")
 
@@ -53,27 +55,55 @@ def rebuild(path: Path, folder: Path) -> list[str]:
 
 
 def _rebuild(archive: ZipFile, path: Path, folder: Path) -> list[str]:
-    report = load_report(_read(archive, path, CONFIG, json.loads), f"{path}: {CONFIG}")
-    cells = _read(archive, path, CELLS, CELL_LIST.validate_json)
-    _check_sources(report, archive, path)
-    if not cells and not report.suites[0].sources:
-        raise ReperfError(f"{path}: is not the archive of a suite: {CELLS} names no cell")
-    runs = [run for cell in cells if not cell.unsupported for run in cell.runs]
+    report, cells = _read_plan(archive, path)
+    runs = report.runs(report.suites[0])
     results = [*tables_of(report.suites[0].name), *figures_of(report.suites[0].name)]
-    held = set(archive.namelist())
+    held = set(archive.namelist()) - {MANIFEST}
     for name in [*_files_to_measure(runs), *results]:
         if name not in held:
             raise ReperfError(f"{path}: is not the archive of a suite: {name} is not in it")
-    for name in sorted(held - set(results)):
-        unpack(archive, name, folder)
+    for name in sorted(archive.namelist()):
+        if name not in results:
+            unpack(archive, name, folder)
+    graph = _read(archive, path, METADATA, json.loads)
     with chdir(folder):
-        make_results(report, cells, runs)
+        cells = tuple(
+            cell
+            if cell.unsupported
+            else cell.model_copy(update={"runs": tuple(map(with_found_batch, cell.runs))})
+            for cell in cells
+        )
+        with faults_of(path):
+            check_records(report, runs_of(cells), held, graph)
+        make_results(report, cells)
     for name in results:
         made, archived = (folder / name).read_bytes(), archive.read(name)
         if made != archived:
             where = _first_difference(made, archived) if name.endswith(".csv") else ""
             raise ReperfError(f"{folder / name}: differs from the one in {path}{where}")
     return results
+
+
+def _read_plan(archive: ZipFile, path: Path) -> tuple[Report, tuple[Cell, ...]]:
+    """The configuration of an archive, and the cells that follow from it.
+
+    Raises:
+        ReperfError: the archive is not that of a suite, or its cells do not follow.
+    """
+    config = _read(archive, path, CONFIG, json.loads)
+    report = load_report(config, f"{path}: {CONFIG}")
+    cells = _read(archive, path, CELLS, CELL_LIST.validate_json)
+    if len(report.suites) != 1 or report.device == "auto":
+        raise ReperfError(f"{path}: {CONFIG}: allowed: one suite, and a device other than auto")
+    _check_sources(report, archive, path)
+    if not cells and not report.suites[0].sources:
+        raise ReperfError(f"{path}: is not the archive of a suite: {CELLS} names no cell")
+    if "hardware" not in config and report.device == "cuda":  # of an earlier version
+        hardware = _read(archive, path, CELLS, lambda _: hardware_in(cells))
+        report = report.model_copy(update={"hardware": hardware})
+    with faults_of(path):
+        check_cells(report, cells)
+    return report, cells
 
 
 def _first_difference(made: bytes, archived: bytes) -> str:
@@ -122,11 +152,16 @@ def _files_to_measure(runs: list[Run]) -> list[str]:
     return [str(file) for run in runs for file in (run.log, run.record)]
 
 
-def make_results(report: Report, cells: tuple[Cell, ...], runs: list[Run]) -> None:
+def runs_of(cells: tuple[Cell, ...]) -> list[Run]:
+    """Those of the cells that can run."""
+    return [run for cell in cells if not cell.unsupported for run in cell.runs]
+
+
+def make_results(report: Report, cells: tuple[Cell, ...]) -> None:
     """Measure, summarise and draw in the working folder, as the workflow's rules do."""
     suite = report.suites[0]
     measurements, summary = tables_of(suite.name)
-    write_table(measurements, measure_suite(suite, runs), MEASUREMENTS)
+    write_table(measurements, measure_suite(suite, runs_of(cells)), MEASUREMENTS)
     measured = read_measurements(measurements)
     rows = summarise(measured, cells, unit=suite.unit, baseline=suite.baseline)
     write_table(summary, rows, SUMMARY)

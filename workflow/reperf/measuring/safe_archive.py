@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO
 
-from reperf.archive.names import fault_of_name, shown
-from reperf.errors import ReperfError
+from reperf.archive.names import check_once, fault_of_name, shown
+from reperf.errors import ReperfError, faults_of
 
 MOST_MEMBERS = 20_000
 MOST_NAMES = 1 << 25
@@ -73,29 +73,71 @@ def open_archive(path: Path) -> Iterator[list[ArchivedFile]]:
     """
     opener = _open_zip if path.name.lower().endswith(".zip") else _open_tar
     with path.open("rb") as stream:
-        try:
+        with damage_in(path):
             files = opener(stream, path.stat().st_size)
-        except ReperfError as fault:
-            raise ReperfError(f"{path}: {fault}") from None
-        except (OSError, *DAMAGE) as error:
-            raise ReperfError(f"{path}: is no whole archive: {_line(error)}") from None
         yield files
 
 
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+@contextmanager
+def damage_in(path: Path) -> Iterator[None]:
+    """Say in one line what the block finds wrong with an archive."""
+    try:
+        with faults_of(path):
+            yield
+    except (OSError, *DAMAGE) as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise ReperfError(f"{path}: is no whole archive: {why}") from None
 
 
-def _check_name(name: str) -> None:
-    # Folders end with a slash, and tar files like to begin with ./
-    plain = "/".join(part for part in name.removesuffix("/").split("/") if part != ".")
-    if (plain or name.strip("./")) and (fault := fault_of_name(plain)):
-        raise ReperfError(f"member {shown(name)} {fault}")
+def check_zip(archive: zipfile.ZipFile, size: int, *, as_written: bool = False) -> None:
+    """Judge a zip file by its directory: names, kinds, encryption, sizes and places.
+
+    Args:
+        archive: the zip file.
+        size: of the whole file, bytes.
+        as_written: whether it must hold what reperf writes: plain files, not compressed.
+
+    Raises:
+        ReperfError: one line with the first fault.
+    """
+    infos = archive.infolist()
+    for info in infos:
+        name = info.orig_filename
+        fault = fault_of_name(name) if as_written else _fault_of_place(name)
+        if fault := fault or _fault_of(info, as_written):
+            raise ReperfError(f"{shown(name)} {fault}")
+    check_once(_plain(info.filename) for info in infos)
+    unpacked = sum(info.file_size for info in infos)
+    if as_written and unpacked > size:
+        raise ReperfError(f"its members claim {unpacked} bytes; the whole file has {size}")
+    _check_growth(unpacked, size)
+    places = sorted((info.header_offset, info.compress_size) for info in infos)
+    for (offset, length), (following, _) in pairwise([*places, (archive.start_dir, 0)]):
+        if offset + _LOCAL_HEADER + length > following:
+            raise ReperfError("its members overlap; allowed: each byte in one member")
+
+
+def _fault_of(info: zipfile.ZipInfo, as_written: bool) -> str | None:
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+        return "is a link or a device; allowed: files"
+    if info.flag_bits & _ENCRYPTED:
+        return "is encrypted; allowed: plain members"
+    if as_written and kind == stat.S_IFDIR:
+        return "is a folder; allowed: files"
+    if as_written and info.compress_type != zipfile.ZIP_STORED:
+        return "is compressed; allowed: members as reperf stores them"
+    return None
+
+
+def _fault_of_place(name: str) -> str | None:
+    """Why no file or folder of others' archives may have this name; None if it may."""
+    return fault_of_name(plain) if (plain := _plain(name)) else None
 
 
 def _plain(name: str) -> str:
-    """A name without the ./ that tar files like to begin with."""
-    return str(PurePosixPath(name))
+    """A name without the / that folders end with, and the ./ that tar files like to begin with."""
+    return "/".join(part for part in name.removesuffix("/").split("/") if part != ".")
 
 
 def _check_growth(unpacked: int, size: int) -> None:
@@ -110,35 +152,14 @@ def _check_count(count: int) -> None:
         raise ReperfError(f"has more than {MOST_MEMBERS} members; allowed: that many or fewer")
 
 
-def _check_once(names: list[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise ReperfError(f"member {name!r} appears twice; allowed: each once")
-        seen.add(name)
-
-
 def _open_zip(stream: IO[bytes], size: int) -> list[ArchivedFile]:
     _check_directory(stream, size)
     archive = zipfile.ZipFile(stream)
-    infos = archive.infolist()
-    _check_count(len(infos))
-    for info in infos:
-        _check_name(info.orig_filename)
-        kind = stat.S_IFMT(info.external_attr >> 16)
-        if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-            raise ReperfError(f"member {info.filename!r} is a link or a device; allowed: files")
-        if info.flag_bits & _ENCRYPTED:
-            raise ReperfError(f"member {info.filename!r} is encrypted; allowed: plain members")
-    _check_once([_plain(info.filename) for info in infos])
-    _check_growth(sum(info.file_size for info in infos), size)
-    places = sorted((info.header_offset, info.compress_size) for info in infos)
-    for (offset, length), (following, _) in pairwise([*places, (archive.start_dir, 0)]):
-        if offset + _LOCAL_HEADER + length > following:
-            raise ReperfError("its members overlap; allowed: each byte in one member")
+    _check_count(len(archive.infolist()))
+    check_zip(archive, size)
     return [
         ArchivedFile(_plain(info.filename), info.file_size, partial(_open_member, archive, info))
-        for info in infos
+        for info in archive.infolist()
         if not info.is_dir()
     ]
 
@@ -212,11 +233,12 @@ def _open_tar(stream: IO[bytes], size: int) -> list[ArchivedFile]:
     files = []
     for count, info in enumerate(archive, start=1):
         _check_count(count)
-        _check_name(info.name)
+        if fault := _fault_of_place(info.name):
+            raise ReperfError(f"{shown(info.name)} {fault}")
         if not (info.isreg() or info.isdir()) or info.issparse():
-            raise ReperfError(f"member {info.name!r} is a link or a device; allowed: files")
+            raise ReperfError(f"{shown(info.name)} is a link or a device; allowed: files")
         if info.isreg():
             opener = partial(archive.extractfile, info)
             files.append(ArchivedFile(_plain(info.name), info.size, opener))
-    _check_once([file.name for file in files])
+    check_once(file.name for file in files)
     return files
