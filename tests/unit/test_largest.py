@@ -8,19 +8,21 @@ from types import SimpleNamespace
 
 import pytest
 from reperf.archive.rebuild import make_results
-from reperf.builds import trainer_digest
-from reperf.config import Report, Run, load_report
+from reperf.config import Report, load_report
 from reperf.drawing.labels import title_of
-from reperf.errors import ReperfError
 from reperf.measuring.tables import read_measurements, read_summary
+from reperf.plans.current import why_not_current
+from reperf.plans.planning import Plans
+from reperf.plans.run_plan import RunPlan
 from reperf.printed import batch_size, trials
-from reperf.training.largest import ITERATIONS, Search, find, found_by, search_for
+from reperf.steps import measure, summarise
+from reperf.training.largest import ITERATIONS, find, found_by
 from reperf.training.record import BatchTrial, LargestBatch, RunRecord
-from reperf.training.tries import not_as_planned
 from step_logs import step_log
 from test_measure import kept_run
 
 MEMORY = 10**9
+CLUSTER = {"nodes": 1, "devices_per_node": 2}
 SUITE = {
     "name": "small",
     "workload": "resnet50",
@@ -42,17 +44,18 @@ def report(*, more: dict | None = None, **changes: object) -> Report:
     return load_report(shared | {"suites": [SUITE | changes]} | (more or {}))
 
 
-def search(*, cluster: dict | None = None, **changes: object) -> Search:
-    """The search of the first run of a report's first suite."""
-    made = report(**changes)
-    suite = made.suites[0]
-    return search_for(made.runs(suite)[0], suite.widest_topology, cluster)
+def search(**changes: object) -> tuple[Path, RunPlan]:
+    """The one search of a report: what it writes, and its plan."""
+    [(path, plan)] = Plans(report(**changes)).searches.items()
+    return Path(path), plan
 
 
 def test_a_search_tries_a_short_run_on_the_most_devices():
-    run = search(topologies=["1n1g", "2n2g", "4n1g", "1n2g"]).run
+    _, plan = search(topologies=["1n1g", "2n2g", "4n1g", "1n2g"])
+    run = plan.run
     assert (run.topology, run.iterations, run.batch_size) == ("4n1g", ITERATIONS, "largest")
-    assert (run.batch_multiple, run.memory_limit, run.global_batch) == (8, 97 * 10**7, None)
+    assert (run.batch_multiple, run.memory_limit) == (8, 97 * 10**7)
+    assert plan.program[plan.program.index("--batch-size") + 1] == "{batch_size}"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +69,7 @@ def test_a_search_tries_a_short_run_on_the_most_devices():
     ],
 )
 def test_what_decides_nothing_shares_the_search(changes):
-    assert search(**changes).path == search().path
+    assert search(**changes)[0] == search()[0]
 
 
 @pytest.mark.parametrize(
@@ -81,21 +84,22 @@ def test_what_decides_nothing_shares_the_search(changes):
         {"systems": [{"system": "pytorch", "variant": "compile"}]},
         {"more": {"memory_limit": 2 * 10**9}},
         {"more": {"threads_per_device": 2}},
-        {"cluster": {"variables": {"NCCL_DEBUG": "INFO"}}},
+        {"more": {"cluster": CLUSTER}},
+        {"more": {"cluster": CLUSTER | {"variables": {"NCCL_DEBUG": "INFO"}}}},
     ],
 )
 def test_what_decides_it_has_a_search_of_its_own(changes):
-    assert search(**changes).path != search().path
+    assert search(**changes)[0] != search()[0]
 
 
-def leave(asked: Search, *sizes: int, **said: object) -> None:
+def leave(path: Path, asked: RunPlan, *sizes: int, **said: object) -> None:
     """Leave what a search has found: all batch sizes but the last trained."""
     trials = [
         BatchTrial(
             batch_size=size,
             status="oom" if size == sizes[-1] else "ok",
             peak_memory_bytes=() if size == sizes[-1] else (10**6 * size,),
-            log=f"{asked.folder}/trials/{number}/train.log",
+            log=f"{path.parent}/trials/{number}/train.log",
             log_sha256="a" * 64,
         )
         for number, size in enumerate(sizes, 1)
@@ -106,32 +110,44 @@ def leave(asked: Search, *sizes: int, **said: object) -> None:
         memory_bytes=10**9,
         trials=tuple(trials),
         run=asked.run.model_dump(mode="json", exclude={"batch_size"}),
-        trainer=asked.trainer,
         image=None,
-        **best | said,
+        **{"plan": asked.digest, "trainer": asked.trainer} | best | said,
     )
-    found.write(asked.path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    found.write(path)
 
 
 def test_what_was_found_is_reused_until_somebody_edits_it():
-    asked = search()
-    assert found_by(asked) == (None, "")
-    leave(asked, 8, 32, 40, 48)
-    found, why = found_by(asked)
+    path, plan = search()
+    assert found_by(path, plan) == (None, "")
+    leave(path, plan, 8, 32, 40, 48)
+    found, why = found_by(path, plan)
     assert (found.batch_size, why) == (40, "")
-    content = json.loads(asked.path.read_text())
-    asked.path.write_text(json.dumps(content | {"batch_size": 48}))
-    assert found_by(asked) == (None, f"{asked.path}: has changed since it was written")
-    asked.path.write_text("{")
-    assert found_by(asked)[1].startswith(f"{asked.path}: not the largest batch: ")
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"batch_size": 48}))
+    assert found_by(path, plan) == (None, f"{path}: has changed since it was written")
+    path.write_text("{")
+    assert found_by(path, plan)[1].startswith(f"{path}: not the largest batch: ")
 
 
 def test_a_search_that_failed_is_made_again_but_not_one_that_found_none():
-    asked = search()
-    leave(asked, 8, status="oom", reason="not even 8 samples per device fit")
-    assert found_by(asked)[0].status == "oom"
-    leave(asked, 8, status="timeout", reason="no end after 60 s")
-    assert found_by(asked) == (None, f"{asked.path}: timeout: no end after 60 s")
+    path, plan = search()
+    leave(path, plan, 8, status="oom", reason="not even 8 samples per device fit")
+    assert found_by(path, plan)[0].status == "oom"
+    leave(path, plan, 8, status="timeout", reason="no end after 60 s")
+    assert found_by(path, plan) == (None, f"{path}: timeout: no end after 60 s")
+
+
+def test_what_another_plan_found_is_not_taken():
+    path, plan = search()
+    leave(path, plan, 8, 32, 40, plan="b" * 64)
+    assert found_by(path, plan) == (None, f"{path}: is of another plan")
+
+
+def test_suites_that_share_a_search_give_it_the_longest_of_their_time_limits():
+    suites = [SUITE | {"name": f"after-{limit}", "time_limit": limit} for limit in (60, 90, 70)]
+    [shared] = Plans(report(more={"suites": suites})).searches.values()
+    assert shared.aside.time_limit == 90
 
 
 @pytest.fixture
@@ -146,12 +162,13 @@ def ending(monkeypatch) -> Callable[..., LargestBatch | None]:
         *,
         limit: int | None = MEMORY,
         with_more: str = "ok",
-        last: bool = True,
+        retries: int = 0,
     ) -> LargestBatch:
         times: Counter[int] = Counter()
-        asked = search(more={"memory_limit": limit})
+        path, asked = search(more={"memory_limit": limit})
 
-        def trial(run: Run, place: None, folder: Path, **_: object) -> tuple[bool, RunRecord]:
+        def trial(plan: RunPlan, place: None, folder: Path, **_: object) -> tuple[bool, RunRecord]:
+            run = plan.run
             if run.memory_limit == asked.run.memory_limit:
                 times[run.batch_size] += 1
                 status = status_of(run.batch_size, times[run.batch_size])
@@ -165,8 +182,8 @@ def ending(monkeypatch) -> Callable[..., LargestBatch | None]:
             return False, RunRecord.read(folder / "run.json")
 
         monkeypatch.setattr("reperf.training.largest.try_once", trial)
-        find(asked, lambda _: None, time_limit=60, last=last)
-        return LargestBatch.read(asked.path)
+        find(asked, path.parent, lambda _: None, retries=retries)
+        return LargestBatch.read(path)
 
     return find_among
 
@@ -237,7 +254,8 @@ def test_what_trains_only_by_chance_is_not_the_largest(ending):
 
 
 def test_a_trial_looks_at_the_loss_no_more_often_than_runs_do():
-    assert search().run.print_every == ITERATIONS
+    _, plan = search()
+    assert plan.run.print_every == ITERATIONS
 
 
 @pytest.mark.parametrize(
@@ -255,10 +273,27 @@ def test_a_search_without_a_result_says_what_its_last_trial_said(ending, status_
     assert found.trials[-1].batch_size == size
 
 
-def test_a_search_that_fails_leaves_nothing_where_another_follows(ending):
-    with pytest.raises(ReperfError, match="timeout: the trial of 8 samples per device: it ended"):
-        ending(lambda *_: "timeout", last=False)
-    assert not search().path.exists()
+@pytest.mark.parametrize(("retries", "status"), [(2, "ok"), (1, "timeout")])
+def test_a_search_that_fails_is_made_again_as_often_as_is_allowed(ending, capsys, retries, status):
+    """The third search is the first whose trials do not all time out."""
+    tried = Counter()
+
+    def status_of(batch: int, _time: int) -> str:
+        tried[batch] += 1
+        if tried[8] <= 2:
+            return "timeout"
+        return "ok" if batch <= 8 else "oom"
+
+    found = ending(status_of, retries=retries)
+    assert found.status == status
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == retries
+    assert all(
+        "timeout: the trial of 8 samples per device: it ended as timeout" in line for line in said
+    )
+    # Nothing of the searches before is taken for this one's.
+    folder = Path(found.trials[0].log).parents[1]
+    assert len(list(folder.iterdir())) == len(found.trials)
 
 
 @pytest.fixture
@@ -267,33 +302,40 @@ def trained() -> Callable[..., Report]:
 
     def leave_runs(batch_size: int, **changes: object) -> Report:
         made = report(**changes)
-        for run in made.runs(made.suites[0]):
-            log = step_log(batch=batch_size * run.world_size, world=run.world_size)
-            kept_run(run.folder, log, run=run.with_batch(batch_size), trainer=trainer_digest(run))
+        for folder, plan in Plans(made).runs.items():
+            run = plan.run.with_batch(batch_size)
+            log = step_log(batch=run.global_batch, world=run.world_size)
+            kept_run(Path(folder), log, run=run, plan=plan.digest)
         return made
 
     return leave_runs
 
 
 def test_a_record_is_as_planned_while_its_number_is_the_one_that_was_found(trained):
-    made = trained(40)
-    run = made.runs(made.suites[0])[0]
-    digest = trainer_digest(run)
-    for planned in (run, run.with_batch(40)):
-        assert not_as_planned(planned, digest, None) == ""
-    assert not_as_planned(run.with_batch(48), digest, None) == (
-        f"{run.record}: batch_size is 40 by the run record, 48 by the configuration"
-    )
-    named = Run.model_validate(run.model_dump() | {"batch_size": 40, "batch_multiple": None})
-    assert "batch_multiple is 8" in not_as_planned(named, digest, None)
+    for plan in Plans(trained(40)).runs.values():
+        record = plan.run.record
+        assert why_not_current(plan, 40) == ""
+        assert why_not_current(plan, 48) == (
+            f"{record}: batch_size is 40 by the run record, 48 found"
+        )
+        assert why_not_current(plan, None) == (
+            f"{record}: batch_size is 40 by the run record, not found"
+        )
+    named = Plans(report(batch_size=40))
+    assert not named.searches
+    for plan in named.runs.values():
+        assert why_not_current(plan, None) == f"{plan.run.record}: is of another plan"
 
 
-def test_the_tables_take_the_number_from_the_records(trained):
+def test_the_tables_take_the_number_that_was_found(trained):
     made = trained(40, iterations=120)
-    suite = made.suites[0]
-    runs = made.runs(suite)
-    runs[0].record.unlink()  # of this one, the others' number is known
-    make_results(made, tuple(made.cells(suite)), runs)
+    plans = Plans(made)
+    plans.write()
+    [(path, plan)] = plans.searches.items()
+    leave(Path(path), plan, 8, 32, 40, 48)
+    made.runs(made.suites[0])[0].record.unlink()
+    measure.run("small")
+    summarise.run("small")
     measured = read_measurements("results/suites/small/measurements.csv")
     assert list(measured["batch_size_per_device"]) == [40] * 4
     assert list(measured["status"]) == ["refused", "ok", "ok", "ok"]
@@ -303,11 +345,22 @@ def test_the_tables_take_the_number_from_the_records(trained):
     assert list(cells["status"]) == ["partial", "ok"]
 
 
+def test_a_record_with_another_number_than_the_one_that_was_found_is_refused(trained):
+    plans = Plans(trained(48, iterations=120))
+    plans.write()
+    [(path, plan)] = plans.searches.items()
+    leave(Path(path), plan, 8, 32, 40, 48)
+    measure.run("small")
+    measured = read_measurements("results/suites/small/measurements.csv")
+    assert list(measured["status"]) == ["refused"] * 4
+    assert "batch_size is 48 by the run record, 40 by the configuration" in measured["reason"][0]
+
+
 def test_where_nothing_has_run_the_number_stays_open():
     made = report(systems=["pytorch", "mxnet"], precision="amp")
     suite = made.suites[0]
     cells = [cell.model_copy(update={"unsupported": "not here"}) for cell in made.cells(suite)]
-    make_results(made, tuple(cells), [])
+    make_results(made, tuple(cells))
     table = read_summary("results/suites/small/summary.csv")
     assert table["batch_size_per_device"].isna().all()
     assert title_of(table) == "ResNet-50 v1.5, AMP, largest batch"

@@ -12,6 +12,9 @@ RUN_RECORD = "run.json"
 RUN_FILES = (RUN_LOG, RUN_RECORD)
 """What a run leaves in its folder when it ends."""
 
+PLAN = "plan.json"
+"""What decides a run, a search, a data set or a suite, in the folder of each."""
+
 RUN_FOLDER = "results/runs/{suite}/{entry}/{topology}/{repeat}"
 
 BATCH_FOLDERS = Path("results/largest")
@@ -19,16 +22,31 @@ BATCH_FOLDER = f"{BATCH_FOLDERS}/{{entry}}/{{digest}}"
 BATCH_RECORD = "batch.json"
 """What a search for the largest batch leaves in its folder, beside its trials."""
 
+SUITE_PLAN = f"results/suites/{{suite}}/{PLAN}"
+SUITE_CONFIG = "results/suites/{suite}/config.json"
+"""The configuration that asks for a suite alone."""
 SUITE_MEASUREMENTS = "results/suites/{suite}/measurements.csv"
 SUITE_SUMMARY = "results/suites/{suite}/summary.csv"
 
+REPORT_PLAN = f"results/{PLAN}"
+"""Which suites are in the report, and by which profile it is made."""
+SET_PLAN = f"data/{{set}}/{PLAN}"
+
 ALL_MEASUREMENTS = "results/measurements.csv"
 ALL_SUMMARY = "results/summary.csv"
+
+PAGES = ("results/report.html", "results/report.md")
+"""The report, as people read it."""
+COMPLETE = "results/complete.txt"
 
 FIGURE_KINDS = ("throughput", "speedup")
 FIGURE_SUFFIXES = ("svg", "png")
 FIGURES = "figures/{suite}"
 """The beginning of the names of a suite's figures."""
+
+PUBLISHED_FIGURES = "figures/published"
+
+ARCHIVE = "archive/{suite}.zip"
 
 PUBLISHED = ROOT / "data" / "published"
 PUBLISHED_FILES = tuple(

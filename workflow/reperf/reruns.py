@@ -8,6 +8,7 @@ import pandas as pd
 from reperf.errors import ReperfError
 from reperf.files import whole_file
 from reperf.measuring.tables import IDENTITY, read_measurements, read_summary
+from reperf.training.ends import rerun_command
 from reperf.training.record import FINAL
 
 
@@ -28,11 +29,6 @@ def runs_that_fit(runs: pd.DataFrame, wanted: Mapping[str, str | int | None]) ->
         if value is not None:
             runs = runs[runs[column] == value]
     return runs
-
-
-def rerun_command(profile: str) -> str:
-    """The command that runs again what failed, and nothing else."""
-    return f"snakemake --profile {profile} --forcerun $(reperf runs --failed)"
 
 
 def complete(summary: Path, measurements: Path, output: Path, profile: str) -> None:

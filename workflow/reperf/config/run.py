@@ -22,7 +22,7 @@ class Run(Model):
     workload: Workload
     precision: Precision
     batch_size: BatchSize = Field(
-        description="samples per device; `largest` until they are known, which records do"
+        description="samples per device; `largest` in plans, whose readers know what was found"
     )
     batch_multiple: Whole | None = Field(
         None, description="of which the batch size is the largest that trains; None: it was named"
@@ -78,16 +78,13 @@ class Run(Model):
         return self.nodes * self.devices_per_node
 
     @property
-    def global_batch(self) -> int | None:
-        """Samples per iteration; None as long as the largest batch is not known."""
-        if self.known_batch_size is None:
-            return None
-        return self.known_batch_size * (self.stages[0] if self.stages else self.world_size)
+    def global_batch(self) -> int:
+        """Samples per iteration."""
+        return self.batch_size * (self.stages[0] if self.stages else self.world_size)
 
-    @property
-    def known_batch_size(self) -> int | None:
-        """Samples per device; None as long as the largest batch is not known."""
-        return None if self.batch_size == LARGEST else self.batch_size
+    def again(self, repeat: int) -> Self:
+        """Another repeat of a first run."""
+        return self.model_copy(update={"repeat": repeat, "seed": self.seed + repeat - 1})
 
     def with_batch(self, batch_size: int) -> Self:
         """The same run, with the batch size that was found to be the largest."""
@@ -102,7 +99,8 @@ class Run(Model):
             "workload": self.workload,
             "precision": self.precision,
             "variant": self.variant,
-            "batch_size_per_device": self.known_batch_size,
+            # Of a cell that cannot run, nobody has searched for it.
+            "batch_size_per_device": None if self.batch_size == LARGEST else self.batch_size,
             "topology": self.topology,
             "num_nodes": self.nodes,
             "devices_per_node": self.devices_per_node,
@@ -128,12 +126,7 @@ class Run(Model):
         return self.folder / RUN_RECORD
 
     def differences(self, planned: Self) -> str:
-        """Where a recorded run differs from the plan, with both values; "" if nowhere.
-
-        Where the plan is the largest batch, any number may have been found for it.
-        """
-        if planned.batch_size == LARGEST:
-            planned = planned.model_copy(update={"batch_size": self.batch_size})
+        """Where a recorded run differs from the plan, with both values; "" if nowhere."""
         mine, asked = self._flat(), planned._flat()
         return "; ".join(
             f"{name} is {mine.get(name)} by the run record, {asked.get(name)} by the configuration"

@@ -20,10 +20,10 @@ from reperf.config import Report, Run
 from reperf.doctor.case import largest_shape
 from reperf.doctor.diagnosis import Trial
 from reperf.errors import ReperfError
+from reperf.plans.run_plan import RunPlan, plan_run
 from reperf.systems import TRAINERS, load_systems
 from reperf.training.places import Place, place_of
 from reperf.training.start import start_of
-from reperf.training.train import trainer_command
 
 MEGABYTES = (1, 16, 64)
 """What is added up: 64 MB are more than ResNet-50's gradients in half precision."""
@@ -103,11 +103,9 @@ def _loaded(run: Run, place: Place, log: Path) -> float | None:
     if run.data is None or not Path(run.data, "manifest.json").exists():
         return None
     log = log.with_suffix(".loader.log")
-    batch = run.known_batch_size or run.batch_multiple
-    program = trainer_command(
-        run.with_batch(batch).model_copy(update={"iterations": 1, "print_every": 1})
-    )
-    if _launch(run, place, [*program, f"--load-only={LOADER_SECONDS}"], log):
+    briefly = {"iterations": 1, "print_every": 1}
+    run = run.with_batch(run.batch_multiple or run.batch_size).model_copy(update=briefly)
+    if _launch(run, place, [*_plan(run).program, f"--load-only={LOADER_SECONDS}"], log):
         return None
     said = _said_in(log, _LOADED)
     if len(said) != run.world_size:
@@ -129,12 +127,17 @@ def _trial(run: Run) -> list[str]:
 
 def _launch(run: Run, place: Place, program: list[str], log: Path) -> str:
     """Start the ranks, and wait for their end; return what went wrong in one line, or ""."""
-    outcome = start_of(run, place, program).launched(place, run, log=log, time_limit=TIME_LIMIT)
+    start = start_of(_plan(run), place, program)
+    outcome = start.launched(place, run, log=log, time_limit=TIME_LIMIT)
     if outcome.exit_code == 0:
         return ""
     how = f"no end after {TIME_LIMIT} s" if outcome.timed_out else f"exit {outcome.exit_code}"
     last = [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-1:]
     return ": ".join([f"failed, {how}", *last])
+
+
+def _plan(run: Run) -> RunPlan:
+    return plan_run(run, window=(1, run.iterations), time_limit=TIME_LIMIT)
 
 
 def _said_in(log: Path, mark: str = _MARK) -> list[dict[str, Any]]:

@@ -106,7 +106,7 @@ def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]
         advice = "" if configfile else "; run it in reperf's folder, or name one: --configfile FILE"
         raise ReperfError(f"{chosen}: No such file or directory{advice}")
     report = resolve(load_report(read_written(chosen), str(chosen)))
-    check_profile(report, settings.get("executor"), str(chosen))
+    check_profile(report, settings.get("logger-reperf-place"), str(chosen))
     if report.cluster:
         check_cluster(report)
     with faults_of(chosen):

@@ -27,6 +27,7 @@ class Question:
         digests: whether the SHA-256 of each log is wanted; it takes as long as measuring it.
         planned: the run that must have made the log, as the record beside it must confirm;
             None: whichever run the record names, if there is one.
+        plan: the digest of its plan, which the record must name; None: of any plan.
         unread: whether to answer for files of no known format that need not be logs: those that
             read like logs, and all of them where nothing else was found.
     """
@@ -37,6 +38,7 @@ class Question:
     told_of_runs: Mapping[int, Told] = field(default_factory=dict)
     digests: bool = False
     planned: Run | None = None
+    plan: str | None = None
     unread: bool = False
 
 
@@ -64,8 +66,6 @@ class Answer:
     @property
     def run(self) -> Run | None:
         """The run that made the log, if it was one of ours."""
-        if self.planned and self.record and self.planned.known_batch_size is None:
-            return self.planned.with_batch(self.record.run.batch_size)
         return self.planned or (self.record and self.record.run)
 
 

@@ -26,15 +26,16 @@ WORTH_PROCESSES = 1 << 26
 """Bytes below which a second process takes longer to start than it saves."""
 
 
-def own_run(run: Run, method: Method) -> Answer:
+def own_run(run: Run, method: Method, plan: str | None = None) -> Answer:
     """Measure a run that reperf made in the working folder.
 
     Args:
         run: as the configuration plans it.
         method: how to measure.
+        plan: the digest of its plan; None: of any plan.
     """
     log = run.log
-    question = Question(method, mllog.FORMAT.name, digests=True, planned=run)
+    question = Question(method, mllog.FORMAT.name, digests=True, planned=run, plan=plan)
     found = _of_unit(question, _Unit(log))
     if len(found) == 1:
         return found[0]

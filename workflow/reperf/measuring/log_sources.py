@@ -3,7 +3,7 @@
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from reperf.archive.names import fault_of_name, shown
 from reperf.config import LogSource, Report, Run, Suite, topology_shape
@@ -55,34 +55,25 @@ def _check_source(source: LogSource) -> None:
             raise ReperfError(f"{shown(str(file))} {fault}")
 
 
-def measure_suite(suite: Suite, runs: Iterable[Run]) -> list[Row]:
+def measure_suite(
+    suite: Suite, runs: Iterable[Run], plans: Mapping[str, str] | None = None
+) -> list[Row]:
     """Measure all that a suite names: its own runs, and the logs of others.
 
     Args:
         suite: the suite, which sets the window and the unit.
         runs: its own, as the configuration plans them.
+        plans: a run's folder -> the digest of its plan; None: of any plan.
 
     Returns:
         The rows of measurements.csv, see reperf.measuring.tables.MEASUREMENTS.
     """
     method = Method(window=suite.window, unit=suite.unit)
-    rows = [row_of(suite, own_run(run, method)) for run in runs]
-    _share_batch(rows)
+    of = (plans or {}).get
+    rows = [row_of(suite, own_run(run, method, of(str(run.folder)))) for run in runs]
     for source in suite.sources:
         rows += _measure_source(suite, source)
     return rows
-
-
-def _share_batch(rows: list[Row]) -> None:
-    """Give rows whose records do not say it the batch size that was found for their entry."""
-    entries: dict[tuple, list[Row]] = {}
-    for row in rows:
-        entries.setdefault((row["system"], row["variant"]), []).append(row)
-    for of_entry in entries.values():
-        known = {row["batch_size_per_device"] for row in of_entry} - {None}
-        for row in of_entry:
-            if row["batch_size_per_device"] is None and len(known) == 1:
-                (row["batch_size_per_device"],) = known
 
 
 def _measure_source(suite: Suite, source: LogSource) -> list[Row]:
@@ -124,7 +115,7 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
     """
     measured, facts, run = answer.measured, answer.facts, answer.run
     if run is not None:
-        nodes, devices, batch = run.nodes, run.devices_per_node, run.known_batch_size
+        nodes, devices, batch = run.nodes, run.devices_per_node, run.batch_size
     else:
         nodes, devices = facts.get("nodes"), facts.get("devices_per_node")
         batch = facts.get("batch_size")

@@ -54,7 +54,7 @@ def _of_stream(
     """
     record, hashing = None, _Hashing(stream)
     try:
-        record = _record_beside(name, content, question.planned)
+        record = _record_beside(name, content, question)
         hashed = question.digests or record is not None
         found = _measured(name, hashing if hashed else stream, question, record)
     except ReperfError as error:
@@ -96,26 +96,31 @@ def facts_of_run(run: Run) -> list[Fact]:
         ("parameters", load_workloads()[run.workload].parameters_of(run.shape)),
         ("precision", run.precision),
         *run.shape.items(),
-        ("batch_size", run.known_batch_size),
+        ("batch_size", run.batch_size),
         ("replicas", run.stages[0] if run.stages else None),
         ("nodes", run.nodes),
         ("devices_per_node", run.devices_per_node),
     ]
 
 
-def _record_beside(name: str, content: bytes | None, planned: Run | None) -> RunRecord | None:
+def _record_beside(name: str, content: bytes | None, question: Question) -> RunRecord | None:
     """The run record beside a log, if the file there is one of ours.
 
     Raises:
         ReperfError: it claims to be one, but is not; or it belongs to another run than planned.
     """
+    planned = question.planned
     if planned is None and (content is None or not _may_be_record(content)):
         return None
     if content is None:
         raise ReperfError(f"{beside(name)}: not there; a run leaves one beside its log")
     record = RunRecord.parse(content, beside(name))
-    if planned is not None and (differences := record.run.differences(planned)):
-        raise ReperfError(f"the run is not the one that is asked for: {differences}")
+    if planned is not None and (why := record.why_not_of(planned)):
+        raise ReperfError(f"the run is not the one that is asked for: {why}")
+    if question.plan is not None and record.plan != question.plan:
+        raise ReperfError(
+            f"{beside(name)}: is of plan {record.plan or 'none'}; allowed: {question.plan}"
+        )
     return record
 
 

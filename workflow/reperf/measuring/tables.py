@@ -6,6 +6,7 @@ means no value, lines end with a line feed. Text is written as reperf.text.as_fi
 
 import csv
 from collections.abc import Iterable, Mapping
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +80,17 @@ def write_table(
     path: Path | str, rows: Iterable[Mapping[str, Any]], columns: Iterable[str]
 ) -> None:
     """Write rows as CSV; None and NaN become empty fields."""
-    columns = list(columns)
     with whole_file(path) as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows([_field(row[column]) for column in columns] for row in rows)
+        stream.write(table_of(rows, columns))
+
+
+def table_of(rows: Iterable[Mapping[str, Any]], columns: Iterable[str]) -> str:
+    """Rows as CSV; None and NaN become empty fields."""
+    columns, text = list(columns), StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_field(row[column]) for column in columns] for row in rows)
+    return text.getvalue()
 
 
 def _field(value: Any) -> str:  # noqa: ANN401 - whatever a cell holds

@@ -6,16 +6,17 @@ workloads for which the folder holds a program. No rule and no library module na
 
 import hashlib
 from collections.abc import Iterable
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
-from reperf.building.code import closure
+from reperf.building.code import closure, digest_of_code
 from reperf.faults import checked
 from reperf.files import sha256
+from reperf.systems.capability import ARCHITECTURE, DRIVER
 from reperf.systems.workloads import load_workloads
 from reperf.written import read_written
 
@@ -64,31 +65,34 @@ class Capability(BaseModel):
     stages: bool = Field(False, description="whether it can be split into pipeline stages")
 
 
-class Lock(BaseModel):
-    """A lock, `envs/<id>.txt` for CPUs or such as `envs/<id>.cuda.txt`, and what it is for."""
+class Needs(BaseModel):
+    """What a build's GPU code asks of a machine; left out where no source says it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    driver: str | None = Field(
+        None, pattern=DRIVER, description="the least NVIDIA driver, such as 580.65.06"
+    )
+    architectures: tuple[Annotated[str, Field(pattern=ARCHITECTURE)], ...] = Field(
+        (), description="what all of it is compiled for: sm_90 is binary, compute_90 is PTX"
+    )
+
+
+class Lock(Needs):
+    """A lock, `envs/<id>.txt` for CPUs or such as `envs/<id>.cuda.txt`, and what it is for."""
 
     python: str = Field(description='version of its interpreter, such as "3.11"')
     packages: tuple[str, ...] = Field(
         description="what the trainer imports; the lock fixes their versions and dependencies"
     )
-    driver: str | None = Field(None, description="the least NVIDIA driver, such as 580.65.06")
-    architectures: tuple[str, ...] = Field(
-        (), description="what its GPU code is compiled for: sm_90 is binary, compute_90 is PTX"
-    )
 
 
-class Image(BaseModel):
+class Image(Needs):
     """A container image in a registry: envs/<id>.image.yaml."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     image: str = Field(description="with its registry, without a tag")
     tag: str
     digest: str | None = Field(None, pattern="^sha256:[0-9a-f]{64}$")
-    driver: str | None = Field(None, description="as in Lock")
-    architectures: tuple[str, ...] = Field((), description="as in Lock")
 
     @property
     def reference(self) -> str:
@@ -129,6 +133,7 @@ class System(BaseModel):
         Annotated[str, Field(pattern="^[a-z0-9][a-z0-9.-]*$", max_length=100)], Variant
     ] = {}
     _digests: dict[str, str] = PrivateAttr(default_factory=dict)
+    _root: Path = PrivateAttr(ROOT)
 
     @model_validator(mode="after")
     def _workloads_are_known(self) -> Self:
@@ -170,7 +175,17 @@ class System(BaseModel):
 
     @property
     def folder(self) -> Path:
-        return SYSTEMS / self.id
+        return self._root / SYSTEMS.relative_to(ROOT) / self.id
+
+    @property
+    def environments(self) -> Path:
+        """Where its locks lie."""
+        return self._root / ENVIRONMENTS.relative_to(ROOT)
+
+    @property
+    def file(self) -> Path:
+        """Where it is described."""
+        return self.folder / "system.yaml"
 
     def trainer(self, workload: str) -> Path:
         """The program that trains a workload; without one, the workload is not built yet."""
@@ -188,12 +203,12 @@ class System(BaseModel):
     @property
     def host(self) -> "System":
         """The system whose locks it uses."""
-        return load_systems()[self.shares] if self.shares else self
+        return load_systems(self._root)[self.shares] if self.shares else self
 
     @cached_property
     def image(self) -> Image | None:
         """The image that is known for it."""
-        path = ENVIRONMENTS / f"{self.id}.image.yaml"
+        path = self.environments / f"{self.id}.image.yaml"
         return checked(Image, read_written(path), path) if path.exists() else None
 
     @property
@@ -206,13 +221,14 @@ class System(BaseModel):
 
         That is the program and all that it imports in turn, and the launcher.
         """
-        launchers = [file for part in self.launch for file in _module(part)]
-        return sorted(closure([self.trainer(workload), *launchers], _module))
+        modules = partial(_module, self._root)
+        launchers = [file for part in self.launch for file in modules(part)]
+        return sorted(closure([self.trainer(workload), *launchers], modules))
 
     def code_digest(self, workload: str) -> str:
-        """The SHA-256 of these files."""
+        """The SHA-256 of what these files tell Python to do, comments left out."""
         if workload not in self._digests:
-            self._digests[workload] = sha256_of(self.code(workload))
+            self._digests[workload] = digest_of_code(self.code(workload), self._root)
         return self._digests[workload]
 
     def why_not(
@@ -241,14 +257,22 @@ class System(BaseModel):
         return None
 
 
-@cache
-def load_systems() -> dict[str, System]:
+def load_systems(root: Path = ROOT) -> dict[str, System]:
     """Every system, by its folder's name.
+
+    Args:
+        root: reperf's own folder, or an unpacked archive.
 
     Raises:
         ReperfError: a system.yaml is not valid.
     """
-    return {path.parent.name: _read(path) for path in sorted(SYSTEMS.glob("*/system.yaml"))}
+    return _systems_in(root)
+
+
+@cache
+def _systems_in(root: Path) -> dict[str, System]:
+    files = sorted((root / SYSTEMS.relative_to(ROOT)).glob("*/system.yaml"))
+    return {path.parent.name: _read(path, root) for path in files}
 
 
 def sha256_of(files: Iterable[Path], more: str = "") -> str:
@@ -260,20 +284,22 @@ def sha256_of(files: Iterable[Path], more: str = "") -> str:
 
 
 @cache
-def _module(name: str) -> list[Path]:
-    """The files of a module of the trainers, as Python runs them to import it."""
+def _module(root: Path, name: str) -> list[Path]:
+    """The files of a module of the trainers below a root, as Python runs them to import it."""
     package, *inside = name.split(".")
     if package != TRAINERS.name:
         return []
-    stem = TRAINERS.joinpath(*inside)
+    stem = root.joinpath(TRAINERS.relative_to(ROOT), *inside)
     source = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
     if not source.exists():
         return []
-    return [source, *(_module(".".join([package, *inside[:-1]])) if inside else [])]
+    return [source, *(_module(root, ".".join([package, *inside[:-1]])) if inside else [])]
 
 
-def _read(path: Path) -> System:
+def _read(path: Path, root: Path) -> System:
     described = read_written(path)
     if isinstance(described, dict):
         described["id"] = path.parent.name
-    return checked(System, described, path)
+    system = checked(System, described, path)
+    system._root = root
+    return system

@@ -1,44 +1,33 @@
 """What the rule that trains calls, on this machine and in a Slurm job: one try of one run.
 
-    python -m reperf.training --run RUN --cluster CLUSTER --window 20 120 --time-limit 600 \
-        --attempt 1 --retries 1 --log logs/train/....log
+    python -m reperf.training results/runs/<suite>/<entry>/<topology>/<repeat>/plan.json
 
-The run and the cluster are JSON, as the workflow planned them: later changes to config.yaml are for
-the next call.
+The plan holds all that decides the run: later changes to config.yaml are for the next call.
 """
 
 import argparse
-import json
 from pathlib import Path
 
 from reperf.building.script import script
-from reperf.config import Run
+from reperf.errors import one_line_errors
+from reperf.plans.run_plan import RunPlan
 from reperf.training.places import place_of
-from reperf.training.record import LargestBatch
 from reperf.training.train import train
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m reperf.training")
-    parser.add_argument("--run", required=True, type=Run.model_validate_json)
-    parser.add_argument("--cluster", required=True, type=json.loads, help="null without one")
-    parser.add_argument("--window", required=True, type=int, nargs=2, help="its two iterations")
-    parser.add_argument("--time-limit", required=True, type=float, help="seconds")
-    parser.add_argument("--attempt", required=True, type=int, help="1 for the first")
-    parser.add_argument("--largest", required=True, help="what was found, a file, or none")
-    parser.add_argument("--retries", required=True, type=int, help="attempts beyond the first")
-    parser.add_argument("--log", required=True, type=Path)
+    parser.add_argument("plan", type=Path)
+    parser.add_argument("--retries", type=int, default=0, help="further tries of this call")
+    parser.add_argument("--log", type=Path, help="for messages; left out: standard error")
     options = parser.parse_args()
-    options.log.parent.mkdir(parents=True, exist_ok=True)
-    with script(options.log, kept=options.cluster is None):
+    with one_line_errors():
+        plan = RunPlan.read(options.plan)
+    with script(options.log, kept=plan.cluster is None):
         train(
-            options.run,
-            place_of(options.run, options.cluster),
-            window=tuple(options.window),
-            time_limit=options.time_limit,
-            attempt=options.attempt,
-            last_attempt=options.attempt > options.retries,
-            found=LargestBatch.read(options.largest) if options.largest != "none" else None,
+            plan,
+            lambda run: place_of(run, plan.cluster),
+            retries=options.retries,
         )
 
 

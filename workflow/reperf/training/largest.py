@@ -7,39 +7,37 @@ for, because collectives do: what was found then trains on all of the suite's to
     results/largest/<entry>/<digest>/batch.json     a LargestBatch
     results/largest/<entry>/<digest>/trials/<n>/    the log and the record of each trial
 
-The digest is that of all that the configuration and the trainer's code say about it. Equal digests
-share one search, in whichever suites they are.
+The digest is that of the search's plan, which lies beside what it finds. Equal plans share one
+search, in whichever suites they are.
 
-    python -m reperf.training.largest --run RUN --trainer SHA256 --cluster CLUSTER \
-        --log logs/largest/....log --time-limit 600 --attempt 1 --retries 1
+    python -m reperf.training.largest results/largest/<entry>/<digest>/plan.json
 """
 
 import argparse
-import json
 import shutil
+import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 import psutil
 
 from reperf.building.script import script
-from reperf.builds import build_of, trainer_digest
+from reperf.builds import build_of
 from reperf.builds.built import digest_now
 from reperf.config import Run
 from reperf.config.words import MOST_SAMPLES
-from reperf.errors import ReperfError
-from reperf.layout import BATCH_FOLDER, BATCH_RECORD, RUN_LOG
+from reperf.errors import ReperfError, one_line_errors
+from reperf.layout import BATCH_RECORD, RUN_LOG
 from reperf.machine import gpus
+from reperf.plans.run_plan import RunPlan, plan_run
 from reperf.printed import gibibytes
 from reperf.training.places import Place, place_of
-from reperf.training.record import BatchTrial, LargestBatch, RunRecord
+from reperf.training.record import FINAL, BatchTrial, LargestBatch, RunRecord
 from reperf.training.search import Tried, largest
 from reperf.training.train import last_lines, try_once
-from reperf.training.tries import Cluster
 
+TRIALS = "trials"
 ITERATIONS = 8
 """Of a trial: optimizers and collectives have taken their memory after two or three."""
 CONFIRMATIONS = 2
@@ -55,44 +53,15 @@ MORE_MEMORY = 4
 four times one that trains, unless it is predicted to fit: it needs no more, if it lacks memory."""
 
 
-@dataclass(frozen=True, eq=False)
-class Search:
-    """What is searched for, and where it is kept.
-
-    Attributes:
-        run: what is tried; its batch size is still `largest`.
-        trainer: SHA-256 of all that decides how its system trains.
-        cluster: where it starts.
-    """
-
-    run: Run
-    trainer: str
-    cluster: Cluster
-
-    @property
-    def folder(self) -> Path:
-        """Where its trials lie, relative to the working folder."""
-        content = [self.run.model_dump(mode="json"), self.trainer, self.cluster]
-        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-        digest = sha256(text.encode()).hexdigest()[:16]
-        return Path(BATCH_FOLDER.format(entry=self.run.entry, digest=digest))
-
-    @property
-    def path(self) -> Path:
-        """The file with what was found."""
-        return self.folder / BATCH_RECORD
-
-
-def search_for(run: Run, topology: str, cluster: Cluster) -> Search:
-    """The search that gives a run its batch size.
+def run_of_search(run: Run, topology: str) -> Run:
+    """What is tried to find a run's batch size.
 
     Args:
-        run: as planned.
+        run: as configured.
         topology: the one of its suite with the most devices.
-        cluster: where it starts.
     """
     limit = run.memory_limit
-    tried = run.model_copy(
+    return run.model_copy(
         update={
             "suite": "largest",
             "memory_limit": limit if limit is None else limit * SHARE // 100,
@@ -104,27 +73,31 @@ def search_for(run: Run, topology: str, cluster: Cluster) -> Search:
             "print_every": ITERATIONS,
         }
     )
-    return Search(tried, trainer_digest(run), cluster)
 
 
-def found_by(search: Search) -> tuple[LargestBatch | None, str]:
-    """What a search has found; None if it must be made, and why it must be made again, if so."""
-    path = search.path
+def found_by(path: Path, plan: RunPlan) -> tuple[LargestBatch | None, str]:
+    """What a search has found; None if it must be made, and why it must be made again, if so.
+
+    Args:
+        path: what the search writes.
+        plan: the search's.
+    """
     if not path.exists():
         return None, ""
     try:
         found = LargestBatch.read(path)
     except ReperfError as error:
         return None, str(error)
-    image = digest_now(build_of(search.run))
-    here = _models(gpus()) if search.run.device == "cuda" and search.cluster is None else ()
-    if found.status not in ("ok", "oom"):
-        return None, f"{path}: {found.status}: {found.reason}"
-    if image and found.image != image:
-        return None, f"{path}: the image has changed since"
-    if here and found.gpus != here:
-        return None, f"{path}: was found on other GPUs"
-    return found, ""
+    image = digest_now(build_of(plan.run))
+    here = _models(gpus()) if plan.run.device == "cuda" and plan.cluster is None else ()
+    why = {
+        f"{found.status}: {found.reason}": found.status not in ("ok", "oom"),
+        "is of another plan": found.plan != plan.digest,
+        "the image has changed since": image and found.image != image,
+        "was found on other GPUs": here and found.gpus != here,
+    }
+    said = next((reason for reason, is_so in why.items() if is_so), "")
+    return (None, f"{path}: {said}") if said else (found, "")
 
 
 class _NotFound(Exception):
@@ -140,35 +113,36 @@ class _NotFound(Exception):
         self.record = record
 
 
-def find(search: Search, place: Callable[[Run], Place], *, time_limit: float, last: bool) -> None:
+def find(plan: RunPlan, folder: Path, place: Callable[[Run], Place], *, retries: int = 0) -> None:
     """Search, and leave batch.json in the search's folder.
 
     Args:
+        plan: the search's; its `time_limit` is that of one trial.
         place: where the launchers of a run start.
-        time_limit: seconds of one trial.
-        last: whether to record a search that found nothing as its end.
+        retries: further searches, if one ends by something other than memory; after the last one
+            that is how the search ends.
 
     Raises:
-        ReperfError: nothing was found and another search is allowed, or it was stopped from
-            outside.
+        ReperfError: it was stopped from outside.
     """
-    trials = _Trials(search, place, time_limit)
-    shutil.rmtree(search.folder, ignore_errors=True)
-    run, multiple = search.run, search.run.batch_multiple
-    status, reason, memory = "ok", "", None
-    try:
-        trials.attempt(multiple)
-        memory = memory_of(trials.records[0])
-        batch = largest(trials.attempt, multiple=multiple, memory=memory, most=MOST_SAMPLES)
-        while batch and not trials.confirm(batch):
-            batch -= multiple
-        if not batch:
-            batch, status = multiple, "oom"
-            reason = f"not even {multiple} samples per device fit: {trials.full}"
-    except _NotFound as error:
-        batch, status, reason = error.record.run.batch_size, error.record.status, str(error)
-    if status not in ("ok", "oom", "unsupported") and not last:
-        raise ReperfError(f"{search.folder}: {status}: {reason}")
+    for last in [False] * retries + [True]:
+        trials = _Trials(plan, folder, place)
+        run, multiple = plan.run, plan.run.batch_multiple
+        status, reason, memory = "ok", "", None
+        try:
+            trials.attempt(multiple)
+            memory = memory_of(trials.records[0])
+            batch = largest(trials.attempt, multiple=multiple, memory=memory, most=MOST_SAMPLES)
+            while batch and not trials.confirm(batch):
+                batch -= multiple
+            if not batch:
+                batch, status = multiple, "oom"
+                reason = f"not even {multiple} samples per device fit: {trials.full}"
+        except _NotFound as error:
+            batch, status, reason = error.record.run.batch_size, error.record.status, str(error)
+        if last or status in FINAL:
+            break
+        print(f"{folder}: {status}: {reason}; it is searched for again", file=sys.stderr)
     first = trials.records[0]
     LargestBatch(
         status=status,
@@ -180,18 +154,21 @@ def find(search: Search, place: Callable[[Run], Place], *, time_limit: float, la
             _told(run, *trial) for trial in zip(trials.records, trials.folders, strict=True)
         ),
         run=run.model_dump(mode="json", exclude={"batch_size", "suite", "repeat"}),
-        trainer=search.trainer,
+        plan=plan.digest,
+        trainer=plan.trainer,
         image=first.environment.image and first.environment.image.digest,
         gpus=_models(first.host.gpus) if run.device == "cuda" else (),
-    ).write(search.path)
+    ).write(folder / BATCH_RECORD)
 
 
 class _Trials:
     """The trials of a search, each with a folder and a record."""
 
-    def __init__(self, search: Search, place: Callable[[Run], Place], time_limit: float) -> None:
-        self._search, self._place, self._limit = search, place, time_limit
-        self._ends = time.monotonic() + TIME_LIMITS * time_limit
+    def __init__(self, plan: RunPlan, folder: Path, place: Callable[[Run], Place]) -> None:
+        self._plan, self._folder, self._place = plan, folder, place
+        shutil.rmtree(folder / TRIALS, ignore_errors=True)
+        self._limit = plan.aside.time_limit
+        self._ends = time.monotonic() + TIME_LIMITS * self._limit
         self.full = ""  # why the last batch that did not fit did not
         self.records: list[RunRecord] = []
         self.folders: list[Path] = []
@@ -208,7 +185,7 @@ class _Trials:
         """
         if batch in self._known:
             return self._known[batch]
-        run = self._search.run.with_batch(batch)
+        run = self._plan.run.with_batch(batch)
         record = self._run(run)
         smaller = any(tried.trains and size < batch for size, tried in self._known.items())
         if record.status == "failed" and (smaller or run.memory_limit is not None):
@@ -261,14 +238,19 @@ class _Trials:
         return _NotFound(record, f"{tried}: {reason}")
 
     def _run(self, run: Run) -> RunRecord:
-        folder = self._search.folder / "trials" / str(len(self.records) + 1)
+        folder = self._folder / TRIALS / str(len(self.records) + 1)
         folder.mkdir(parents=True)
+        seconds = max(1.0, min(self._limit, self._ends - time.monotonic()))
         stopped, record = try_once(
-            run,
+            plan_run(
+                run,
+                cluster=self._plan.cluster,
+                data=self._plan.data,
+                window=(1, run.iterations),
+                time_limit=int(seconds),
+            ),
             self._place(run),
             folder,
-            window=(1, run.iterations),
-            time_limit=max(1.0, min(self._limit, self._ends - time.monotonic())),
             attempt=len(self.records) + 1,
         )
         if stopped:
@@ -306,22 +288,18 @@ def _told(asked: Run, record: RunRecord, folder: Path) -> BatchTrial:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m reperf.training.largest")
-    parser.add_argument("--run", required=True, type=Run.model_validate_json)
-    parser.add_argument("--trainer", required=True, help="its digest, as planned")
-    parser.add_argument("--cluster", required=True, type=json.loads, help="null without one")
-    parser.add_argument("--time-limit", required=True, type=float, help="seconds of one trial")
-    parser.add_argument("--attempt", required=True, type=int, help="1 for the first")
-    parser.add_argument("--retries", required=True, type=int, help="attempts beyond the first")
-    parser.add_argument("--log", required=True, type=Path)
+    parser.add_argument("plan", type=Path)
+    parser.add_argument("--retries", type=int, default=0, help="further searches of this call")
+    parser.add_argument("--log", type=Path, help="for messages; left out: standard error")
     options = parser.parse_args()
-    options.log.parent.mkdir(parents=True, exist_ok=True)
-    cluster = options.cluster
-    with script(options.log, kept=cluster is None):
+    with one_line_errors():
+        plan = RunPlan.read(options.plan)
+    with script(options.log, kept=plan.cluster is None):
         find(
-            Search(options.run, options.trainer, cluster),
-            lambda run: place_of(run, cluster),
-            time_limit=options.time_limit,
-            last=options.attempt > options.retries,
+            plan,
+            options.plan.parent,
+            lambda run: place_of(run, plan.cluster),
+            retries=options.retries,
         )
 
 

@@ -204,6 +204,7 @@ class LargestBatch(Sealed):
     )
     trials: tuple[BatchTrial, ...] = Field(description="in their order")
     run: dict[str, JsonValue] = Field(description="what was tried, without the batch size")
+    plan: str = Field("", description="SHA-256 of the search's plan, as in a run's record")
     trainer: str = Field(description="SHA-256 of all that decides how the system trains")
     image: str | None = Field(description="the digest of the image that it trained in")
     gpus: tuple[str, ...] = Field((), description="the models of the GPUs that the first rank saw")
@@ -219,21 +220,27 @@ class RunRecord(Sealed):
 
     KIND = "a run record"
 
-    record_version: Literal[1, 2, 3, 4] = Field(
-        4,
+    record_version: Literal[1, 2, 3, 4, 5] = Field(
+        5,
         description="1: no trainer, cluster or seal; 2: runs had an image size, not a shape; "
-        "3: a cluster's container stood with the cluster, and held the lock's environment",
+        "3: a cluster's container stood with the cluster, and held the lock's environment; "
+        "4: no plan, and `trainer` covered the build, too",
     )
     status: Status
     reason: str = Field("", description="why the status is not ok, one line")
     run: Run
-    attempt: int = Field(description="1 for the first try")
+    plan: str = Field("", description="SHA-256 of the plan's content, all but its `aside`")
+    call: str = Field("", description="the call of Snakemake: host, process, time; empty: none")
+    attempt: int = Field(description="1 for the first try of a call")
     command: tuple[str, ...]
     variables: dict[str, str] = Field(description="environment variables that the launch set")
     environment: Environment
-    trainer: str = Field("", description="SHA-256 of all that decides how the system trains")
+    trainer: str = Field("", description="SHA-256 of the trainer's code, without comments")
     cluster: dict[str, Any] | None = Field(
         None, description="the cluster's variables; null on this machine"
+    )
+    data_sha256: str | None = Field(
+        None, description="of the data set's manifest; null: synthetic, or a folder without one"
     )
     git_commit: str | None
     git_dirty: bool | None
@@ -261,6 +268,23 @@ class RunRecord(Sealed):
     def has_seal(self) -> bool:
         return self.record_version > 1
 
+    def why_not_of(self, planned: Run) -> str:
+        """Why this is not the record of a planned run; "" if it is."""
+        if not self.has_seal:
+            return "record_version is 1, which has no seal against edits; allowed: 2 or later"
+        return self.run.differences(planned)
+
+
+def with_found_batch(run: Run) -> Run:
+    """A run with the batch size that was found for it, if it was searched for, as its record says.
+
+    Raises:
+        ReperfError: the record cannot be read.
+    """
+    if isinstance(run.batch_size, int):
+        return run
+    return run.with_batch(RunRecord.read(run.record).run.batch_size)
+
 
 def records_of(runs: Iterable[Run]) -> Iterator[RunRecord]:
     """The records of planned runs in the working folder.
@@ -270,7 +294,7 @@ def records_of(runs: Iterable[Run]) -> Iterator[RunRecord]:
     for run in runs:
         with suppress(ReperfError):
             record = RunRecord.read(run.record)
-            if not record.run.differences(run):
+            if not record.why_not_of(run):
                 yield record
 
 

@@ -16,8 +16,6 @@ import psutil
 from reperf.config import Report, topology_shape
 from reperf.errors import ReperfError
 
-EXECUTOR = "slurm-shell"
-"""The executor that a cluster's profile names: workflow/snakemake_executor_plugin_slurm_shell."""
 JOB_NAME = "reperf"
 """How the names of our jobs start: slurm-shell-jobname-prefix in slurm/config.yaml."""
 
@@ -49,14 +47,6 @@ def ask(*command: str) -> list[tuple[str, ...]]:
     if answer.returncode:
         raise ReperfError(f"Slurm: {' '.join(answer.stderr.split()) or 'no answer'}")
     return [tuple(line.split("|")) for line in answer.stdout.splitlines()]
-
-
-def resources_of_run(report: Report) -> dict[str, Any]:
-    """What the rule that trains asks Slurm for: one job per run; see `resources_of_job`."""
-    limits = {suite.name: suite.time_limit for suite in report.suites}
-    return resources_of_job(
-        report, lambda wildcards: wildcards.topology, lambda wildcards: limits[wildcards.suite]
-    )
 
 
 def resources_of_job(
@@ -105,22 +95,36 @@ def resources_of_job(
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def check_profile(report: Report, executor: str | None, configfile: str) -> None:
+def check_profile(report: Report, place: str | None, configfile: str) -> None:
     """Refuse a report for a cluster on this machine, and one for this machine on a cluster.
 
     Args:
-        executor: the profile's, if it names one.
+        place: where the profile runs reports, local or slurm; None: it does not say.
         configfile: the report's file, for the message.
 
     Raises:
-        ReperfError: the report and the executor do not go together.
+        ReperfError: the report and the profile do not go together.
     """
-    if report.cluster and executor != EXECUTOR:
+    if report.cluster and place == "local":
         raise ReperfError(f"{configfile}: cluster: the report is for one; allowed: --profile slurm")
-    if executor == EXECUTOR and not report.cluster:
+    if place == "slurm" and not report.cluster:
         raise ReperfError(
             f"{configfile}: cluster: missing; --profile slurm needs it, see docs/cluster.md"
         )
+
+
+def check_commands() -> None:
+    """Refuse a machine without Slurm.
+
+    Raises:
+        ReperfError: names the command that is missing.
+    """
+    for command in _COMMANDS:
+        if shutil.which(command) is None:
+            raise ReperfError(
+                f"no Slurm on this machine: {command} not found; "
+                "allowed: a cluster's login node, or --profile local"
+            )
 
 
 def check_cluster(report: Report) -> None:
@@ -130,12 +134,7 @@ def check_cluster(report: Report) -> None:
         ReperfError: no Slurm, an unknown partition, a topology that its nodes cannot hold, or a
             folder that no other machine can see.
     """
-    for command in _COMMANDS:
-        if shutil.which(command) is None:
-            raise ReperfError(
-                f"no Slurm on this machine: {command} not found; "
-                "allowed: a cluster's login node, or --profile local"
-            )
+    check_commands()
     _check_folder(Path.cwd())
     nodes = ask("sinfo", "--Node", "--format=%P|%c|%G")
     partitions = list(dict.fromkeys(name.rstrip("*") for name, _, _ in nodes))

@@ -12,12 +12,11 @@ from reperf.builds.built import why_build
 from reperf.builds.starting import start_in, variables_inside
 from reperf.config import Run
 from reperf.errors import ReperfError
-from reperf.systems import TRAINERS, System, load_systems
+from reperf.plans.run_plan import RunPlan
+from reperf.systems import TRAINERS
 from reperf.training.launch import Outcome, launch
 from reperf.training.places import Place
 
-# Snakemake sets these to the number of the machine's cores; Slurm does not.
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # What srun itself needs; the image must see no more of this machine's environment.
 _OF_SRUN = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "USER")
 _SECONDS_TO_REMOVE = 20.0
@@ -71,7 +70,7 @@ class Start:
                 )
 
 
-def start_of(run: Run, place: Place, program: Sequence[str]) -> Start:
+def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
     """How a run's launcher starts a program.
 
     Args:
@@ -80,14 +79,15 @@ def start_of(run: Run, place: Place, program: Sequence[str]) -> Start:
     Raises:
         ReperfError: the run's build is not made, or its image is another one than it was.
     """
-    build, system = build_of(run), load_systems()[run.system]
+    run = plan.run
+    build = build_of(run)
     inside = isinstance(build, ImageBuild)
     if inside and (why := why_build(build)):
         raise ReperfError(f"{why}; the same call again gets it")
-    variables = {**run_variables(run, system), **place.variables}
+    variables = {"PYTHONPATH": str(TRAINERS.parent), **plan.variables, **place.variables}
     start = start_in(
         build,
-        [*launcher(run, system, place), *program],
+        [*launcher(plan, place), *program],
         folder=Path.cwd(),
         variables=variables,
         mounts=_data_outside(run),
@@ -114,8 +114,9 @@ def start_of(run: Run, place: Place, program: Sequence[str]) -> Start:
     )
 
 
-def launcher(run: Run, system: System, place: Place) -> list[str]:
+def launcher(plan: RunPlan, place: Place) -> list[str]:
     """What the build's Python is told to start the framework's launcher on one node."""
+    run = plan.run
     places = {
         "nodes": run.nodes,
         "node_rank": "{node_rank}",
@@ -125,18 +126,7 @@ def launcher(run: Run, system: System, place: Place) -> list[str]:
         "head": place.head,
         "port": place.port,
     }
-    return [part.format(**places) for part in system.launch]
-
-
-def run_variables(run: Run, system: System) -> dict[str, str]:
-    """The environment variables that every launch sets, besides PATH."""
-    variant = system.variants[run.variant].environment if run.variant else {}
-    return {
-        "PYTHONPATH": str(TRAINERS.parent),
-        "PYTHONUNBUFFERED": "1",
-        **dict.fromkeys(_THREADS, str(run.threads)),
-        **variant,
-    }
+    return [part.format(**places) for part in plan.launch]
 
 
 def _path_into(programs: Path) -> str:

@@ -1,30 +1,32 @@
 """One training run: its command, its launch, how it ended, its record."""
 
-import os
 import re
 import shutil
 import signal
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from reperf.builds import build_of, read_environment, trainer_digest
+from reperf.builds import build_of, read_environment
 from reperf.builds.fitness import why_unfit
 from reperf.config import Run
+from reperf.data.manifest import digest_of_set
 from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
 from reperf.layout import RUN_LOG, RUN_RECORD
 from reperf.logs.formats import mllog
 from reperf.machine import describe_host
-from reperf.systems import ROOT, System, load_systems, load_workloads
+from reperf.plans.run_plan import RunPlan
+from reperf.systems import ROOT, load_workloads
 from reperf.training.commit import checked_out_commit
 from reperf.training.launch import STEP_MARK, Outcome
 from reperf.training.places import Place
 from reperf.training.record import FINAL, ComputedIn, LargestBatch, RunRecord, Status
 from reperf.training.start import start_of
 from reperf.training.telemetry import gpu_meter, power_of_window, used_gpus
-from reperf.training.tries import keep, new_try
+from reperf.training.tries import ended_try, keep, new_try, this_call
 
 # Collectives have time limits of their own: gloo's are 30 s or more, NCCL's in torch ten minutes;
 # TensorFlow waits for a sign of life for ten seconds.
@@ -44,54 +46,53 @@ _LONGEST_REASON = 500  # characters
 
 
 def train(
-    run: Run,
-    place: Place,
+    plan: RunPlan,
+    place: Callable[[Run], Place],
     *,
-    window: tuple[int, int],
-    time_limit: float,
-    attempt: int,
-    last_attempt: bool,
-    found: LargestBatch | None = None,
+    retries: int = 0,
     more_flags: tuple[str, ...] = (),
 ) -> None:
     """Train once, and leave train.log and run.json in the run's folder.
 
-    Each try keeps its own log and record under tries/, whatever becomes of it.
+    Each try keeps its own plan, log and record under tries/, whatever becomes of it. Where a try of
+    this plan has come to its end already, it is taken up, and nothing is trained.
 
     Args:
-        place: where the launchers start.
-        window: the iterations whose ends begin and end what is measured; here it only decides for
-            which part of the run power is recorded.
-        time_limit: seconds after which the run is ended.
-        attempt: 1 for the first try that the workflow makes.
-        last_attempt: whether to record a failure as the run's end.
-        found: the largest batch, for a run that is planned with it.
+        place: where the launchers of a run start.
+        retries: further tries of this call; after the last one a failure is the run's end.
         more_flags: for the trainer, in tests.
 
     Raises:
         ReperfError: the try failed and another is allowed, or it was stopped from outside.
     """
-    folder = new_try(run.folder)
+    run_folder = plan.run.folder
+    found = LargestBatch.read(plan.batch) if plan.batch else None
+    resolved = plan.with_batch(found.batch_size) if found else plan
+    if not plan.aside.anew and (ended := ended_try(run_folder, plan.digest, resolved.run)):
+        keep(ended, run_folder)
+        return
+    folder, attempt = new_try(run_folder, plan)
     if found and found.status != "ok":
-        _leave_without_batch(run, found, folder, attempt)
-        keep(folder, run.folder)
+        _leave_without_batch(resolved.run, found, folder, attempt, plan.digest)
+        keep(folder, run_folder)
         return
     stopped, record = try_once(
-        run.with_batch(found.batch_size) if found else run,
-        place,
+        resolved,
+        place(resolved.run),
         folder,
-        window=window,
-        time_limit=time_limit,
         attempt=attempt,
+        digest=plan.digest,
         found=found,
         more_flags=more_flags,
     )
-    if stopped or (record.status not in FINAL and not last_attempt):
+    if stopped or (record.status not in FINAL and attempt <= retries):
         raise ReperfError(f"{folder}/{RUN_LOG}: {record.status}: {record.reason}")
-    keep(folder, run.folder)
+    keep(folder, run_folder)
 
 
-def _leave_without_batch(run: Run, found: LargestBatch, folder: Path, attempt: int) -> None:
+def _leave_without_batch(
+    run: Run, found: LargestBatch, folder: Path, attempt: int, digest: str
+) -> None:
     """Leave the log and the record of the trial after which there was no batch to train with.
 
     Raises:
@@ -101,9 +102,11 @@ def _leave_without_batch(run: Run, found: LargestBatch, folder: Path, attempt: i
     update = {
         "status": found.status,
         "reason": found.reason,
-        "run": run.with_batch(found.batch_size),
+        "run": run,
         "attempt": attempt,
         "largest": found,
+        "plan": digest,
+        "call": this_call(),
     }
     record = RunRecord.read(log.with_name(RUN_RECORD)).model_copy(update=update)
     with log.open("rb") as trial, whole_file(folder / RUN_LOG, "wb") as kept:
@@ -112,27 +115,29 @@ def _leave_without_batch(run: Run, found: LargestBatch, folder: Path, attempt: i
 
 
 def try_once(
-    run: Run,
+    plan: RunPlan,
     place: Place,
     folder: Path,
     *,
-    window: tuple[int, int],
-    time_limit: float,
     attempt: int,
+    digest: str = "",
     found: LargestBatch | None = None,
     more_flags: tuple[str, ...] = (),
 ) -> tuple[bool, RunRecord]:
     """Train, and write the log and the record of this try; see `train`.
 
     Args:
+        plan: with its batch size known.
         folder: where they are written.
+        digest: of the plan as it was made, which the record names.
 
     Returns:
         Whether the try was stopped from outside, and its record.
     """
+    run, window, time_limit = plan.run, plan.aside.window, plan.aside.time_limit
     log = folder / RUN_LOG
     log.touch()
-    start = start_of(run, place, [*trainer_command(run), *more_flags])
+    start = start_of(plan, place, [*plan.program, *more_flags])
     commit, dirty = checked_out_commit(ROOT)
     started = datetime.now(UTC)
     # Written now, in case nobody lives to record how the run ended, and again at the end.
@@ -140,12 +145,15 @@ def try_once(
         status="failed",
         reason="lost: ended before its end could be recorded",
         run=run,
+        plan=digest or plan.digest,
+        call=this_call(),
         attempt=attempt,
         command=tuple(start.command),
         variables=start.variables,
         environment=read_environment(build_of(run)),
-        trainer=trainer_digest(run),
+        trainer=plan.trainer,
         cluster=place.cluster,
+        data_sha256=digest_of_set(run.data),
         git_commit=commit,
         git_dirty=dirty,
         host=describe_host(),
@@ -186,39 +194,6 @@ def try_once(
     )
     record.write(folder / RUN_RECORD)
     return bool(outcome.stopped), record
-
-
-def trainer_command(run: Run) -> list[str]:
-    """The trainer, as a launcher starts it."""
-    system = load_systems()[run.system]
-    return [os.path.relpath(system.trainer(run.workload)), *trainer_flags(run, system)]
-
-
-def trainer_flags(run: Run, system: System) -> list[str]:
-    """The flags that every trainer takes, and those of the run's variant."""
-    flags = {
-        "workload": run.workload,
-        "precision": run.precision,
-        "batch-size": run.batch_size,
-        "iterations": run.iterations,
-        "print-every": run.print_every,
-        "input": run.input,
-        "device": run.device,
-        "threads": run.threads,
-        "devices-per-node": run.devices_per_node,
-        "seed": run.seed,
-    }
-    if run.loader_threads is not None:
-        flags["loader-threads"] = run.loader_threads
-    if run.data is not None:
-        flags["data"] = run.data
-    if run.memory_limit is not None:
-        flags["memory-limit"] = run.memory_limit
-    variant = system.variants[run.variant].flags if run.variant else ()
-    named = [part for key, value in flags.items() for part in (f"--{key}", str(value))]
-    shape = ["--shape", *(f"{name}={value}" for name, value in run.shape.items())]
-    stages = ["--stages", *map(str, run.stages)] if run.stages else []
-    return [*named, *shape, *stages, *variant]
 
 
 def judge(

@@ -1,0 +1,152 @@
+"""All plans of a report, made at once."""
+
+import json
+from collections.abc import Collection, Iterator
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+from reperf.config import Cell, Data, Report, Run, Suite
+from reperf.config.words import LARGEST
+from reperf.files import whole_file
+from reperf.layout import (
+    BATCH_FOLDER,
+    BATCH_RECORD,
+    PLAN,
+    REPORT_PLAN,
+    SET_PLAN,
+    SUITE_CONFIG,
+    SUITE_PLAN,
+)
+from reperf.plans.image_plan import ImagePlan
+from reperf.plans.report_plan import ReportPlan
+from reperf.plans.run_plan import RunPlan, plan_run
+from reperf.plans.suite_plan import SuitePlan
+from reperf.training.largest import run_of_search
+
+
+class Plans:
+    """The plans of a report.
+
+    Args:
+        report: with its device decided.
+
+    Attributes:
+        runs: a run's folder -> its plan.
+        searches: what a search writes -> its plan, a run's in which the batch size is left open.
+        suites: a suite's name -> its plan.
+        sets: a data set's name -> the data set.
+        profile: of Snakemake, by which the report is made.
+        images: a system's name -> the plan of its image.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self.profile = "slurm" if report.cluster else "local"
+        # As read back from JSON, as records hold it; the order of variables decides nothing.
+        launch = report.cluster and report.cluster.of_launch()
+        self._cluster = json.loads(json.dumps(launch, sort_keys=True))
+        self.runs: dict[str, RunPlan] = {}
+        self.searches: dict[str, RunPlan] = {}
+        self.sets = {data.name: data for data in report.data}
+        self.suites = {suite.name: self._suite(suite) for suite in report.suites}
+        self.images = {
+            plan.run.system: ImagePlan(
+                system=plan.run.system, container=plan.run.container, cluster=report.cluster
+            )
+            for plan in self.runs.values()
+            if plan.run.container
+        }
+
+    def write(self, anew: Collection[str] = ()) -> None:
+        """Write all plans whose bytes have changed.
+
+        Args:
+            anew: the folders of runs that are trained although a try of theirs has ended.
+        """
+        runs = {
+            f"{folder}/{PLAN}": (plan.anew() if folder in anew else plan).text
+            for folder, plan in self.runs.items()
+        }
+        for path, text in (runs | self.texts).items():
+            if not _holds(Path(path), text):
+                with whole_file(path, durable=False) as stream:
+                    stream.write(text)
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """Path -> content, of the files of all plans but those of runs."""
+        return dict(self._texts())
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        for path, search in self.searches.items():
+            yield str(Path(path).with_name(PLAN)), search.text
+        for name, plan in self.suites.items():
+            yield SUITE_PLAN.format(suite=name), plan.text
+            alone = self._report.alone(name).model_dump_json(by_alias=True, indent=2)
+            yield SUITE_CONFIG.format(suite=name), alone + "\n"
+        report = self._report.model_dump(mode="json", by_alias=True)
+        yield REPORT_PLAN, ReportPlan(profile=self.profile, report=report).text
+        for image in self.images.values():
+            yield f"{image.build.folder}/{PLAN}", image.text
+        for name, data in self.sets.items():
+            yield SET_PLAN.format(set=name), data.model_dump_json(indent=1) + "\n"
+
+    def _suite(self, suite: Suite) -> SuitePlan:
+        cells = tuple(self._report.cells(suite))
+        can = [cell for cell in cells if not cell.unsupported]
+        batches = {
+            cell.runs[0].entry: self._search(suite, cell)
+            for cell in can
+            if cell.runs[0].batch_size == LARGEST
+        }
+        plans = {
+            str(run.folder): self._plan(suite, run, batches.get(run.entry))
+            for cell in can
+            for run in cell.runs
+        }
+        self.runs |= plans
+        return SuitePlan(
+            suite=suite,
+            cells=cells,
+            plans={folder: plan.digest for folder, plan in plans.items()},
+            batches=batches,
+        )
+
+    def _search(self, suite: Suite, cell: Cell) -> str:
+        """Plan the search for an entry's batch size, which other suites may share.
+
+        Returns:
+            The file that it writes.
+        """
+        run = run_of_search(cell.runs[0], suite.widest_topology)
+        plan = self._plan(suite, run)
+        path = f"{BATCH_FOLDER}/{BATCH_RECORD}".format(entry=run.entry, digest=plan.digest[:16])
+        shared = self.searches.setdefault(path, plan)
+        if shared.aside.time_limit < plan.aside.time_limit:
+            self.searches[path] = plan
+        return path
+
+    def _plan(self, suite: Suite, run: Run, batch: str | None = None) -> RunPlan:
+        data = self._report.data_of(suite) if run.data else None
+        return plan_run(
+            run,
+            cluster=self._cluster,
+            data=data and _digest_of(data),
+            batch=batch,
+            window=(suite.window.first, suite.window.last),
+            time_limit=suite.time_limit,
+        )
+
+
+def _digest_of(data: Data) -> str:
+    """The SHA-256 of what decides the content of a data set."""
+    content = data.model_dump(mode="json", exclude={"workers", "embedded_on_gpus"})
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return path.read_bytes() == text.encode()
+    except OSError:
+        return False

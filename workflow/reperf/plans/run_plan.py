@@ -1,0 +1,199 @@
+"""The plan of a run: everything that decides it, in one file that its record names."""
+
+import json
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, ValidationError
+
+from reperf.builds import build_of
+from reperf.config import Run
+from reperf.config.words import Model
+from reperf.errors import ReperfError
+from reperf.faults import first_fault
+from reperf.systems import System, load_systems
+
+BATCH = "{batch_size}"
+"""What stands in a plan's flags for a batch size that a search finds."""
+# Snakemake sets these to the number of the machine's cores; Slurm does not.
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+class BuildPlan(Model):
+    """How a run gets its framework."""
+
+    folder: str = Field(description="where the build lies")
+    recipe: str = Field(description="SHA-256 of all that it is made from")
+
+
+class Aside(Model):
+    """What a run is told that does not decide how it trains: it is no part of the digest."""
+
+    window: tuple[int, int] = Field(description="the iterations for which power is recorded")
+    time_limit: int = Field(description="seconds that a try may take")
+    anew: bool = Field(
+        False, description="whether to train even if a try of this plan has come to its end"
+    )
+
+
+class RunPlan(Model):
+    """plan.json in a run's folder."""
+
+    plan_version: Literal[1] = 1
+    run: Run = Field(description="as the configuration asks for it")
+    build: BuildPlan
+    launch: tuple[str, ...] = Field(
+        description="arguments of the build's Python that start the launcher, with {placeholders}"
+    )
+    program: tuple[str, ...] = Field(description="what the launcher starts, with its flags")
+    variables: dict[str, str] = Field(
+        description="environment variables, beside those of the place where the run starts"
+    )
+    trainer: str = Field(description="SHA-256 of the trainer's code, without comments")
+    cluster: dict[str, Any] | None = Field(
+        description="the cluster's settings that decide how fast a run is; null on this machine"
+    )
+    data: str | None = Field(
+        None, description="SHA-256 of what decides the data set; null: synthetic, or no set of ours"
+    )
+    batch: str | None = Field(
+        None, description="the file with the largest batch; null: the batch size is configured"
+    )
+    aside: Aside
+
+    @cached_property
+    def text(self) -> str:
+        """The file's content."""
+        return self.model_dump_json(indent=1) + "\n"
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of all that decides the run, by which its record names the plan."""
+        return sha256(self.model_dump_json(exclude={"aside"}).encode()).hexdigest()
+
+    @classmethod
+    def read(cls, path: Path | str) -> Self:
+        """Read a plan.
+
+        Raises:
+            ReperfError: the file is missing, or is no plan.
+        """
+        try:
+            content = json.loads(Path(path).read_bytes())
+            return cls.model_validate(content)
+        except ValidationError as error:
+            raise ReperfError(f"{path}: not a plan: {first_fault(error, cls, content)}") from None
+        except (OSError, ValueError, RecursionError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ReperfError(f"{path}: not a plan: {reason}") from None
+
+    def with_batch(self, size: int) -> Self:
+        """The same plan, with the batch size that was found to be the largest."""
+        program = tuple(str(size) if word == BATCH else word for word in self.program)
+        return self._but(run=self.run.with_batch(size), program=program)
+
+    def anew(self) -> Self:
+        """The same plan, of which no try is taken up that has ended."""
+        return self._but(aside=self.aside.model_copy(update={"anew": True}))
+
+    def _but(self, **changes: object) -> Self:
+        """A copy with other values; unlike model_copy, it does not keep the text and the digest."""
+        same = {name: getattr(self, name) for name in type(self).model_fields}
+        return self.model_construct(**same | changes)
+
+    def differences(self, other: Self) -> str:
+        """Where another plan says something else, with both values where they are short."""
+        if said := other.run.differences(self.run):
+            return said
+        changed = [
+            what for field, what in _CALLED.items() if getattr(self, field) != getattr(other, field)
+        ]
+        return "; ".join(changed)
+
+
+_CALLED = {
+    "trainer": "the trainer has changed since",
+    "build": "the build has changed since",
+    "cluster": "the cluster's settings have changed since",
+    "launch": "the words that launch it have changed since",
+    "program": "the trainer's flags have changed since",
+    "variables": "its environment variables have changed since",
+    "data": "the data set is another one",
+    "batch": "its batch size is searched for otherwise",
+}
+
+
+def plan_run(
+    run: Run,
+    *,
+    cluster: Mapping[str, Any] | None = None,
+    data: str | None = None,
+    batch: Path | None = None,
+    window: tuple[int, int],
+    time_limit: int,
+) -> RunPlan:
+    """Plan a run.
+
+    Args:
+        run: as the configuration asks for it.
+        cluster: the cluster's settings that decide how fast a run is.
+        data: the SHA-256 of what decides its data set.
+        batch: the file with its batch size, if that is searched for.
+        window: the iterations for which power is recorded.
+        time_limit: seconds that a try may take.
+    """
+    system, build = load_systems()[run.system], build_of(run)
+    program = os.path.relpath(system.trainer(run.workload))
+    # Ten thousand are made, of what is valid already.
+    return RunPlan.model_construct(
+        plan_version=1,
+        run=run,
+        build=BuildPlan(folder=str(build.folder), recipe=build.recipe_digest),
+        launch=system.launch,
+        program=(program, *trainer_flags(run, system)),
+        variables=variables_of(run, system),
+        trainer=system.code_digest(run.workload),
+        cluster=cluster and dict(cluster),
+        data=data,
+        batch=batch and str(batch),
+        aside=Aside(window=window, time_limit=time_limit),
+    )
+
+
+def trainer_flags(run: Run, system: System) -> list[str]:
+    """The flags that every trainer takes, and those of the run's variant."""
+    flags = {
+        "workload": run.workload,
+        "precision": run.precision,
+        "batch-size": run.batch_size if isinstance(run.batch_size, int) else BATCH,
+        "iterations": run.iterations,
+        "print-every": run.print_every,
+        "input": run.input,
+        "device": run.device,
+        "threads": run.threads,
+        "devices-per-node": run.devices_per_node,
+        "seed": run.seed,
+        "loader-threads": run.loader_threads,
+        "data": run.data,
+        "memory-limit": run.memory_limit,
+    }
+    variant = system.variants[run.variant].flags if run.variant else ()
+    named = [
+        part
+        for key, value in flags.items()
+        if value is not None
+        for part in (f"--{key}", str(value))
+    ]
+    shape = ["--shape", *(f"{name}={value}" for name, value in run.shape.items())]
+    stages = ["--stages", *map(str, run.stages)] if run.stages else []
+    return [*named, *shape, *stages, *variant]
+
+
+def variables_of(run: Run, system: System) -> dict[str, str]:
+    """The environment variables that decide a run, wherever it starts."""
+    variant = system.variants[run.variant].environment if run.variant else {}
+    return {"PYTHONUNBUFFERED": "1", **dict.fromkeys(_THREADS, str(run.threads)), **variant}
