@@ -8,10 +8,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from reperf.builds import LockBuild, build, inside, lock_build, read_environment, steps, why_build
+from reperf.builds import LockBuild, inside, lock_build, read_environment, steps, why_build
 from reperf.builds.lock_build import build_lock
 from reperf.errors import ReperfError
-from reperf.systems import Lock, System, load_systems, system
+from reperf.systems import Lock, System, load_systems
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
@@ -19,10 +19,7 @@ HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 @pytest.fixture
 def root(tmp_path, monkeypatch) -> Path:
     """A repository that holds nothing yet, whose packages come from its folder wheels/."""
-    monkeypatch.setattr(system, "SYSTEMS", tmp_path / "workflow/systems")
-    for module in (build, lock_build):
-        monkeypatch.setattr(module, "ENVIRONMENTS", tmp_path / "envs")
-    monkeypatch.setattr(build, "SYSTEMS", tmp_path / "workflow/systems")
+    monkeypatch.setattr(lock_build, "ENVIRONMENTS", tmp_path / "envs")
     monkeypatch.setattr(inside, "ROOT", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
@@ -63,6 +60,7 @@ def make_build(root: Path, *lock: str, python: str = HERE, imports: str = "engin
         locks={"cpu": Lock(python=python, packages=("engine",))},
         workloads={"resnet50": {}},
     )
+    mine._root = root
     return LockBuild(mine, "cpu")
 
 
@@ -138,7 +136,7 @@ def test_a_python_that_is_nowhere_is_named(root):
 
 def test_systems_that_share_an_environment_share_its_lock():
     own, guest = (LockBuild(load_systems()[name], "cpu") for name in ("mxnet", "ngc-mxnet"))
-    assert own.folder == guest.folder == Path(".envs/mxnet")
+    assert own.folder == guest.folder == Path(f".envs/mxnet-{own.recipe_digest[:8]}")
     assert own.lock == guest.lock
 
 

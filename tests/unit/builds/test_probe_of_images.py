@@ -24,7 +24,10 @@ CONTENTS = {
 }
 PODMAN = f"""#!/bin/sh
 echo "$@" >> said
-case "$*" in *trainers.inside*) echo '{json.dumps(CONTENTS)}';; esac
+case "$*" in
+*trainers.inside*) echo '{json.dumps(CONTENTS)}';;
+*sys.version_info*) echo 3.12;;
+esac
 """
 
 
@@ -55,6 +58,7 @@ def make_build(build) -> None:
     build.folder.mkdir(parents=True)
     Built(
         recipe_sha256=build.recipe_digest,
+        built_in=str(build.folder.resolve()),
         local_image="me/torch",
         image=Image(reference="me/torch", digest="sha256:0", engine="podman", engine_version="4.3"),
         python="3.12.1",

@@ -105,9 +105,10 @@ def test_podman_pulls_by_tag_and_by_digest(registry: str):
 
 def test_charliecloud_pulls_and_unpacks(registry: str):
     name = f"{registry}/tiny:1"
+    build = build_of("charliecloud", name)
     with refused_in_one_line(f"{name}: has no torch: ModuleNotFoundError"):
-        build_image(build_of("charliecloud", name))
-    assert Path(".images/pytorch/image/usr/bin/python3").exists()
+        build_image(build)
+    assert (build.folder / "image/usr/bin/python3").exists()
 
 
 @pytest.mark.parametrize("engine", ["podman", "charliecloud"])

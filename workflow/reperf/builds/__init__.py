@@ -1,10 +1,11 @@
 """Builds: how a system gets its framework, and what was really found in it.
 
 A lock becomes an environment, a folder under .envs/ with a Python of its own. An image is pulled
-once, and a folder under .images/ holds what it lacks. Both end with environment.json.
+once, and a folder under .images/ holds what it lacks. A folder's name holds the digest of all that
+it is made from, and environment.json is written last.
 """
 
-from reperf.builds.build import Build, ImageBuild, LockBuild, build_of, every_lock, trainer_digest
+from reperf.builds.build import Build, ImageBuild, LockBuild, build_of, every_lock
 from reperf.builds.built import RECORD, read_environment, why_build
 
 __all__ = [
@@ -15,6 +16,5 @@ __all__ = [
     "build_of",
     "every_lock",
     "read_environment",
-    "trainer_digest",
     "why_build",
 ]

@@ -1,9 +1,7 @@
 """What the rules that make builds call.
 
-    python -m reperf.builds lock pytorch --log ...
-    python -m reperf.builds image pytorch --container CONTAINER --cluster CLUSTER --log ...
-
-The container and the cluster are JSON, as the report has them.
+python -m reperf.builds lock pytorch-1a2b3c4d --log ...
+python -m reperf.builds image .images/pytorch-1a2b3c4d/plan.json --log ...
 """
 
 import argparse
@@ -11,12 +9,12 @@ import shutil
 from pathlib import Path
 
 from reperf.building.script import script
-from reperf.builds.build import ImageBuild, every_lock
+from reperf.builds.build import every_lock
 from reperf.builds.engines import engine_called
 from reperf.builds.image_build import build_image
 from reperf.builds.lock_build import build_lock
-from reperf.config import Cluster, Container
-from reperf.systems import load_systems
+from reperf.errors import one_line_errors
+from reperf.plans.image_plan import ImagePlan
 
 _PULL_MINUTES = 60
 
@@ -25,27 +23,20 @@ def main() -> None:
     """Make one build."""
     parser = argparse.ArgumentParser(prog="python -m reperf.builds")
     parser.add_argument("kind", choices=("lock", "image"))
-    parser.add_argument("name", help="of an environment, or the system of an image")
-    parser.add_argument("--container", type=Container.model_validate_json)
-    parser.add_argument("--cluster", type=_cluster, help="null without one")
-    parser.add_argument("--log", required=True, type=Path)
+    parser.add_argument("what", help="name of an environment, or the plan of an image")
+    parser.add_argument("--log", type=Path, help="for messages; left out: standard error")
     options = parser.parse_args()
-    options.log.parent.mkdir(parents=True, exist_ok=True)
-    with script(options.log):
+    with one_line_errors(), script(options.log):
         if options.kind == "lock":
-            build_lock(every_lock()[options.name])
+            build_lock(every_lock()[options.what])
         else:
-            build = ImageBuild(load_systems()[options.name], options.container)
-            build_image(build, _where(options.container, options.cluster))
+            plan = ImagePlan.read(Path(options.what))
+            build_image(plan.build, _where(plan))
 
 
-def _cluster(text: str) -> Cluster | None:
-    return None if text == "null" else Cluster.model_validate_json(text)
-
-
-def _where(container: Container, cluster: Cluster | None) -> list[str]:
+def _where(plan: ImagePlan) -> list[str]:
     """The command that starts programs where the engine is: here, or on a node."""
-    engine = engine_called(container.engine)
+    engine, cluster = engine_called(plan.container.engine), plan.cluster
     if cluster is None or (engine.name != "pyxis" and shutil.which(engine.program)):
         return []
     chosen = {"partition": cluster.partition, "account": cluster.account}

@@ -5,7 +5,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from reperf.config import Container, Run
-from reperf.systems import ENVIRONMENTS, SYSTEMS, Device, Lock, LockName, System, load_systems
+from reperf.systems import ROOT, Device, Lock, LockName, System, load_systems
 from reperf.systems.system import sha256_of
 
 
@@ -28,8 +28,8 @@ class LockBuild:
 
     @property
     def folder(self) -> Path:
-        """Where it lies, relative to the working folder."""
-        return Path(".envs", self.id)
+        """Where it lies, relative to the working folder: another recipe is another folder."""
+        return Path(".envs", f"{self.id}-{self.recipe_digest[:8]}")
 
     @property
     def python(self) -> Path:
@@ -39,7 +39,7 @@ class LockBuild:
     @property
     def lock(self) -> Path:
         """The exact packages."""
-        return ENVIRONMENTS / f"{self.id}.txt"
+        return self.system.environments / f"{self.id}.txt"
 
     @property
     def settings(self) -> Lock:
@@ -49,7 +49,7 @@ class LockBuild:
     @property
     def recipe(self) -> list[Path]:
         """What it is made from: the lock, and uv's settings if a package is compiled."""
-        settings = SYSTEMS / self.system.host.id / f"uv{self._ending}.toml"
+        settings = self.system.host.folder / f"uv{self._ending}.toml"
         return [self.lock, settings] if settings.exists() else [self.lock]
 
     @cached_property
@@ -76,7 +76,7 @@ class ImageBuild:
     @property
     def folder(self) -> Path:
         """Where all but the image lies, relative to the working folder."""
-        return Path(".images", self.system.id)
+        return Path(".images", f"{self.system.id}-{self.recipe_digest[:8]}")
 
     @property
     def overlay(self) -> Path:
@@ -91,7 +91,7 @@ class ImageBuild:
     @property
     def recipe(self) -> list[Path]:
         """The packages that the image may lack."""
-        lacking = ENVIRONMENTS / f"{self.system.id}.overlay.txt"
+        lacking = self.system.environments / f"{self.system.id}.overlay.txt"
         return [lacking] if lacking.exists() else []
 
     @cached_property
@@ -103,35 +103,29 @@ class ImageBuild:
 Build = LockBuild | ImageBuild
 
 
-def build_of(run: Run) -> Build:
-    """The build in which a run trains."""
-    return _build_of(run.system, run.lock or run.device, run.container)
+def build_of(run: Run, root: Path = ROOT) -> Build:
+    """The build in which a run trains.
 
-
-def trainer_digest(run: Run) -> str:
-    """The SHA-256 of all that decides how a run is trained: its trainer's code and its build."""
-    return _trainer_digest(run.system, run.workload, run.lock or run.device, run.container)
+    Args:
+        run: the run.
+        root: what its recipe lies in: reperf's own folder, or an unpacked archive.
+    """
+    return _build_of(root, run.system, run.lock or run.device, run.container)
 
 
 # Planning asks for every run.
 @cache
-def _build_of(system: str, lock: LockName, container: Container | None) -> Build:
-    known = load_systems()[system]
+def _build_of(root: Path, system: str, lock: LockName, container: Container | None) -> Build:
+    known = load_systems(root)[system]
     return LockBuild(known, lock) if container is None else ImageBuild(known, container)
 
 
-@cache
-def _trainer_digest(system: str, workload: str, lock: LockName, container: Container | None) -> str:
-    code = load_systems()[system].code_digest(workload)
-    return sha256_of([], code + _build_of(system, lock, container).recipe_digest)
-
-
 def every_lock() -> dict[str, LockBuild]:
-    """Every environment that a lock describes, by its id."""
+    """Every environment that a lock describes, by the name of its folder."""
     builds = [
         LockBuild(system, name)
         for system in load_systems().values()
         for name in system.locks
         if not system.shares
     ]
-    return {build.id: build for build in builds}
+    return {build.folder.name: build for build in builds}

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from reperf.builds.build import Build, ImageBuild, LockBuild
+from reperf.builds.build import Build, ImageBuild
 from reperf.builds.digest import digest_of, fingerprint_of
 from reperf.errors import ReperfError
-from reperf.files import sha256, whole_file
+from reperf.files import whole_file
 from reperf.training.record import Environment
 
 RECORD = "environment.json"
@@ -59,13 +59,15 @@ def why_build(build: Build) -> str:
         built = read_built(build)
     except ReperfError as error:
         return str(error)
-    if built.built_in not in (None, str(folder.resolve())):
+    if built.built_in != str(folder.resolve()):
         return f"{folder}: was built in {built.built_in}, and was moved or copied"
-    why = _lock_changed(build, built) if isinstance(build, LockBuild) else ""
-    # Environments from before reperf recorded recipes name only their lock.
-    if why or built.recipe_sha256 not in (None, build.recipe_digest):
-        return why or f"{folder}: was built from another recipe than today's"
-    return _image_changed(build, built) if isinstance(build, ImageBuild) else ""
+    if built.recipe_sha256 != build.recipe_digest:
+        return f"{folder}: was built from another recipe than today's"
+    if isinstance(build, ImageBuild):
+        return _image_changed(build, built)
+    if not build.python.exists():
+        return f"{folder}: its Python {build.python.resolve()} is gone"
+    return ""
 
 
 @cache
@@ -82,14 +84,6 @@ def digest_now(build: Build) -> str | None:
         return built.image.digest
     same = fingerprint_of(local) == built.fingerprint
     return built.image.digest if same else digest_of(local)
-
-
-def _lock_changed(build: LockBuild, built: Built) -> str:
-    if not build.python.exists():
-        return f"{build.folder}: its Python {build.python.resolve()} is gone"
-    if built.lock_sha256 != sha256(build.lock):
-        return f"{build.folder}: was built from another recipe than today's"
-    return ""
 
 
 def _image_changed(build: ImageBuild, built: Built) -> str:
