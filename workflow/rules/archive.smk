@@ -1,6 +1,12 @@
 # One archive per suite: its tables and figures, and all that they came from.
 
+from reperf.archive.contents import trainers_of
 from reperf.layout import figures_of, tables_of
+
+
+def all_measured_of_suite(wildcards):
+    """The plan of the suite, and what it measures: the tables are held against it once more."""
+    return existing_plans(measured_by(PLANS.suites[wildcards.suite]))
 
 
 def results_of_suite(wildcards):
@@ -8,40 +14,22 @@ def results_of_suite(wildcards):
 
 
 def trainers_of_suite(wildcards):
-    workload = REPORT.suite(wildcards.suite).workload
-    builds = {build_of(run): None for run in RUNS[wildcards.suite]}
-    files = {
-        file: None
-        for build in sorted(builds, key=lambda build: build.system.id)
-        for file in (*build.system.code(workload), *build.recipe)
-    }
-    return seen_from_here(files)
+    return seen_from_here(trainers_of(PLANS.suites[wildcards.suite].runs))
 
 
-def report_of_suite(wildcards):
-    return REPORT.alone(wildcards.suite).model_dump(mode="json", by_alias=True)
-
-
-WRITE_ARCHIVE = {"report": report_of_suite}
-
-
-# Logs and records are archived too, but are not inputs: the measurements change whenever they do,
-# and planning is quicker if not every rule lists them all.
 rule archive:
     input:
-        built("archive/{suite}.zip", WRITE_ARCHIVE),
-        sources=sources_of_suite,
+        unless_current("archive"),
+        config=if_written("results/suites/{suite}/config.json"),
+        measured=all_measured_of_suite,
         results=results_of_suite,
         trainers=trainers_of_suite,
         described=descriptions_of_suite,
-        code=code_of("write_archive"),
     output:
-        "archive/{suite}.zip",
+        ARCHIVE,
     log:
         "logs/archive/{suite}.log",
-    params:
-        **WRITE_ARCHIVE,
     message:
         "archive {wildcards.suite}"
-    script:
-        "../scripts/write_archive.py"
+    shell:
+        "{PYTHON:q} -m reperf.steps archive {wildcards.suite} --log {log:q}"

@@ -1,144 +1,158 @@
-# What all rule files share: the checked report, and names for the parts of it that they need.
+# What all rule files share: the checked report, its plans, and what is not as they ask for it.
 
 import atexit
 import gc
+import os
 import re
-import shlex
 import sys
+import time
+from functools import cache
 from pathlib import Path
 
-from reperf.building.code import check_library, code_of, seen_from_here
+from reperf.building.code import check_library, code_files, seen_from_here
 from reperf.building.hold import check_folder, hold_folder
-from reperf.building.seals import Seal
+from reperf.building.made import List
 from reperf.config import TOPOLOGY, load_report
 from reperf.errors import faults_of, one_line_errors
-from reperf.machine import (
-    check_containers,
-    check_data,
-    check_fits,
-    check_memory,
-    resolve,
-)
-from reperf.reruns import rerun_command
-from reperf.training.slurm import (
-    cancel_left_over,
-    check_cluster,
-    check_profile,
-    status_command,
-)
-from reperf.training.tries import keep_lost
+from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, ARCHIVE, COMPLETE, PAGES
+from reperf.machine import resolve
+from reperf.plans.checking import check_report
+from reperf.plans.measured import logs_of_others, measured_by
+from reperf.plans.planning import Plans
+from reperf.text import printable
+from reperf.training.ends import fault_of_runs, keep_lost_runs, rerun_command
+from reperf.training.slurm import cancel_left_over, check_cluster, check_profile
+from reperf.written import read_written
 from snakemake_logger_plugin_reperf import LogHandler
 
-# A plan is millions of objects, none of them garbage: looking for some takes a tenth of planning.
+# A graph is millions of objects, none of them garbage: looking for some takes a tenth of planning.
 gc.set_threshold(100_000)
 
-# Snakemake does not quote Python's path in shell lines: in a folder with a space or a quote in its
-# name, scripts would not start.
-PYTHON = shlex.quote(sys.executable)
-sys.executable = PYTHON
+PYTHON = sys.executable
+BEGUN = time.time()
 
-CONFIGURATION = CALL.configfile
-
+# What is wrong is said here, before there is a graph: an exception of an input function would only
+# make its rule vanish, and a dry run asks neither `onstart` nor the jobs.
 with one_line_errors():
     check_folder(Path.cwd())
-    check_library(CALL.root)
-    REPORT = resolve(load_report(config, CONFIGURATION))
-    with faults_of(CONFIGURATION):
-        check_fits(REPORT)
-        check_memory(REPORT)
-        check_data(REPORT)
+    check_library(Path(workflow.basedir))
+    read_written(CALL.configfile)  # as Snakemake has, which lets a key appear twice
+    REPORT = load_report(config, CALL.configfile)
+    check_profile(REPORT, LogHandler.place, CALL.configfile)
+    with faults_of(CALL.configfile):
+        REPORT = resolve(REPORT)
+    check_report(REPORT, CALL.configfile)
+    PLANS = Plans(REPORT)
+
+if left_out := REPORT.left_out():
+    print(printable(f"reperf: left out of this report: {left_out}"), file=sys.stderr)
 
 # The numbers on the screen are measured as those in the report.
 LogHandler.suites = {suite.name: suite for suite in REPORT.suites}
 
-SUITES = [suite.name for suite in REPORT.suites]
-RUNS = {suite.name: REPORT.runs(suite) for suite in REPORT.suites}
-ENTRIES = {entry.id for suite in REPORT.suites for entry in suite.entries}
-PROFILE = "slurm" if REPORT.cluster else "local"
-ALL_CORES = CALL.cores
+SUITES = list(PLANS.suites)
+MADE = List(PLANS.texts)
+# A folder that is newer than any file, and whose contents nobody compares.
+NEWER_THAN_ANY = "/proc/self"
 
 
 # On a cluster only runs are jobs; everything else happens where Snakemake was called.
 localrules:
     all,
-    archive,
     complete,
     convert,
-    convert_text,
     draw_figures,
     draw_published_figures,
     environment,
     image,
     join_tables,
-    make_images,
-    make_text,
+    make_set,
     measure,
-    report,
     summarise,
+    archive,
+    report,
 
 
 wildcard_constraints:
     suite="|".join(map(re.escape, SUITES)),
-    entry="|".join(map(re.escape, sorted(ENTRIES))),
+    entry="|".join(
+        map(re.escape, sorted({run.run.entry for run in PLANS.runs.values()}))
+    ),
     topology=TOPOLOGY.pattern,
-    repeat=r"\d+",
-
-
-onstart:
-    with one_line_errors(), no_empty_records():
-        check_profile(REPORT, CALL.executor, CONFIGURATION)
-        with faults_of(CONFIGURATION):
-            check_containers(REPORT)
-        hold_folder(".")
-        if REPORT.cluster:
-            check_cluster(REPORT)
-            cancel_left_over(Path.cwd())
-            CALL.ask_for_status_with(status_command())
-        build_what_is_out_of_date()
+    repeat=r"[1-9]\d*",
 
 
 def say(line):
     """Tell the caller, in one write: Snakemake's lines come from another thread."""
-    sys.stderr.write(f"reperf: {line}\n")
+    sys.stderr.write(f"reperf: {printable(line)}\n")
 
 
-def again(output, why=""):
-    """Run the job that makes a file in this call, whatever Snakemake remembers of it."""
-    if why and CALL.is_main:
+@cache
+def made_again(why):
+    """An input for what must be made again, though it is there; says why, if there is a reason."""
+    if why:
         say(f"{why}; it is made again")
-    CALL.run_again(output)
+    return NEWER_THAN_ANY
 
 
-def built(output, params):
-    """An input function that names no file, but checks the output: if its seal is broken, it is
-    built again.
-
-    Args:
-        output: the first of the files that the rule makes, with its wildcards.
-        params: the rule's own.
-    """
+def unless_current(step):
+    """An input function: none where a step's outputs are what its rule would make now."""
+    known = {}
 
     def look(wildcards):
-        path = output.format(**dict(wildcards.items()))
-        seal = Seal.of(path)
-        if seal is None:
-            if Path(path).exists():
-                again(path)
-        elif edited := seal.edited():
-            again(path, f"{edited[0]}: has changed since it was built")
-        elif not seal.holds(asked(params, wildcards)):
-            again(path)
-        return []
+        named = tuple(wildcards.items())
+        if named not in known:
+            made_by = getattr(rules, step)
+            given = [part for _, part in made_by.input.items()]
+            inputs = [file for part in given for file in files(part, wildcards)]
+            outputs = files(list(made_by.output), wildcards)
+            why = MADE.why_again(step, outputs, inputs)
+            known[named] = [] if why is None else [made_again(why)]
+        return known[named]
 
     return look
 
 
-def asked(params, wildcards):
-    """A rule's parameters, as its script will get them."""
-    return {
-        name: value(wildcards) if callable(value) else value
-        for name, value in params.items()
-    }
+def files(part, wildcards):
+    """A part of a rule's inputs or outputs as paths: it may be a function, a list or a pattern."""
+    if callable(part):
+        found = part(wildcards)
+        return [found] if isinstance(found, str) else list(map(str, found))
+    patterns = [part] if isinstance(part, str) else part
+    return [str(pattern).format(**dict(wildcards.items())) for pattern in patterns]
+
+
+def if_written(path):
+    """An input function for a plan: before the first job of the first call there is none.
+
+    It is "ancient", because its digest decides, and not its time.
+    """
+
+    return lambda wildcards: written(path.format(**dict(wildcards.items())))
+
+
+def written(plan):
+    return ancient(plan) if os.path.exists(plan) else []
+
+
+def existing_plans(files):
+    """Files without the plans among them that are not written yet; plans are "ancient" again."""
+    plans = {file: Path(file).exists() for file in files if file in PLANS.texts}
+    return [
+        ancient(file) if file in plans else file
+        for file in files
+        if plans.get(file, True)
+    ]
+
+
+onstart:
+    with one_line_errors():
+        hold_folder(".")
+        if REPORT.cluster:
+            check_cluster(REPORT)
+            cancel_left_over(Path.cwd())
+        PLANS.write(anew=[*filter(is_wanted_anew, PLANS.runs)])
+        check_images_start()
 
 
 def say_last(line):
@@ -147,16 +161,18 @@ def say_last(line):
 
 
 onerror:
-    failed = CALL.failed_jobs("train")
-    # A list, because every one of them is kept, not only the first.
-    if any([keep_lost(Path(job.output.record).parent) for job in failed]):
+    failed = CALL.failed
+    if keep_lost_runs(run for run in PLANS.runs if f"{run}/run.json" in failed):
         say_last(
             "reperf: runs were lost; repeat the command to put them into the report"
         )
-    elif CALL.failed_jobs("complete"):
-        say_last(f"run the failed cells again: {rerun_command(PROFILE)}")
+    elif COMPLETE in failed:
+        say_last(f"run the failed cells again: {rerun_command(PLANS.profile)}")
 
 
 onsuccess:
-    if CALL.has_finished("report"):
-        say_last("The report is in results/report.html and results/report.md")
+    # A call that makes the whole report ends otherwise if a run has failed, see `complete`.
+    if fault := fault_of_runs(PLANS.runs, of_this_call=True):
+        sys.exit(f"reperf: {fault}; run it again: {rerun_command(PLANS.profile)}")
+    if Path(PAGES[0]).exists() and Path(PAGES[0]).stat().st_mtime > BEGUN:
+        say_last("The report is in {0} and {1}".format(*PAGES))

@@ -1,164 +1,68 @@
 # The data sets: images and text, and the record files that systems read.
 
-from pathlib import Path
-
-from reperf.data import RECORD_FORMATS, TEXT_FORMATS
-from reperf.data.images.listing import check_layout
-from reperf.data.images.image_manifest import Manifest
-from reperf.data.text.corpus import check_text
-from reperf.data.text.text_manifest import TextManifest
-from reperf.data.text.vocab_file import read_vocabulary
-from reperf.errors import one_line_errors
-
-SETS = {data.name: data for data in REPORT.data}
-SET_OF = {suite.name: REPORT.data_of(suite) for suite in REPORT.suites}
-
-for data in SETS.values():
-    # Once they are converted, the images or the text are no longer needed.
-    if not any(Path("data", data.name).glob("*/manifest.json")):
-        with one_line_errors():
-            if data.images:
-                check_layout(data.images)
-            if data.text:
-                check_text(data.text)
-            if data.vocabulary:
-                read_vocabulary(data.vocabulary, data.vocabulary_size)
+from reperf.data.kinds import KINDS
 
 
-def sets_of(kind):
-    """A pattern of the names of a kind's sets; Snakemake takes an empty one for any name."""
-    return (
-        "|".join(re.escape(data.name) for data in SETS.values() if data.kind == kind)
-        or "(?!)"
-    )
+def kind_of(wildcards):
+    return KINDS[PLANS.sets[wildcards.set].kind]
 
 
-def images_of(data):
-    """The images; the user's own folder is no input, or Snakemake would look at every file."""
-    return [] if data.images else f"data/{data.name}/images/manifest.json"
+def input_of_set(wildcards):
+    """What is converted; the user's own is no input, or Snakemake would look at every file."""
+    data = PLANS.sets[wildcards.set]
+    embedded = f"data/{data.name}/{kind_of(wildcards).embedded}"
+    return [embedded] if data.is_embedded else []
 
 
-def what_is_read(run):
-    """What must exist before a run reads its input: record parts, images, or nothing."""
-    if run.data is None:
-        return []
-    if run.input == "folder":
-        return images_of(SET_OF[run.suite])
-    return f"{run.data}/manifest.json"
-
-
-def made_again(manifest):
-    """Convert a set again that was made from other images or text, or with other settings."""
-    again(manifest, f"{manifest}: the data set is not the one that is asked for")
-
-
-def images_of_set(wildcards):
-    """The images that are converted."""
-    data = SETS[wildcards.set]
-    manifest = Path(data.folder(wildcards.format), "manifest.json")
-    if manifest.exists() and not Manifest.read(manifest).is_of(
-        data.image_folder, data.parts, data.seed
+def unless_converted(wildcards):
+    """None where a set is whole, and the one that is asked for."""
+    manifest = Path(f"data/{wildcards.set}/{wildcards.format}/manifest.json")
+    if not manifest.exists() or kind_of(wildcards).is_of(
+        PLANS.sets[wildcards.set], manifest
     ):
-        made_again(manifest)
-    return images_of(data)
-
-
-def text_of_set(wildcards):
-    """The text that is converted; the user's own is no input, as their images are none."""
-    data = SETS[wildcards.set]
-    manifest = Path(data.folder(wildcards.format), "manifest.json")
-    if manifest.exists() and not TextManifest.read(manifest).is_of(data.text_settings):
-        made_again(manifest)
-    return [] if data.text else data.text_settings.text
-
-
-def folder_of_images(wildcards):
-    return str(SETS[wildcards.set].image_folder)
-
-
-def number_of_parts(wildcards):
-    return SETS[wildcards.set].parts
-
-
-def seed_of_shuffle(wildcards):
-    return SETS[wildcards.set].seed
-
-
-def settings_of_text(wildcards):
-    return SETS[wildcards.set].text_settings.model_dump()
+        return []
+    return [made_again(f"{manifest}: the data set is not the one that is asked for")]
 
 
 def number_of_workers(wildcards):
-    return SETS[wildcards.set].workers
+    return PLANS.sets[wildcards.set].workers
 
 
 wildcard_constraints:
-    set="|".join(map(re.escape, SETS)),
+    set="|".join(map(re.escape, PLANS.sets)),
+    embedded="|".join(re.escape(kind.embedded) for kind in KINDS.values()),
+    format="|".join(sorted({name for kind in KINDS.values() for name in kind.formats})),
 
 
-rule make_images:
+rule make_set:
     input:
-        code=code_of("make_images"),
+        code=code_files(
+            "reperf.data.images.embedded_images", "reperf.data.text.embedded_text"
+        ),
     output:
-        "data/{set}/images/manifest.json",
+        "data/{set}/{embedded}",
     log:
-        "logs/make_images/{set}.log",
+        "logs/make_set/{set}/{embedded}.log",
     message:
-        "make the embedded images"
-    script:
-        "../scripts/make_images.py"
+        "make the embedded set {wildcards.set}"
+    shell:
+        "{PYTHON:q} -m reperf.steps make_set {wildcards.set} --log {log:q}"
 
 
 rule convert:
     input:
-        images=images_of_set,
-        code=code_of("convert"),
+        unless_converted,
+        plan=if_written("data/{set}/plan.json"),
+        set=input_of_set,
+        code=code_files(
+            "reperf.data.images.convert_images", "reperf.data.text.convert_text"
+        ),
     output:
         "data/{set}/{format}/manifest.json",
     log:
         "logs/convert/{set}/{format}.log",
-    wildcard_constraints:
-        set=sets_of("images"),
-        format="|".join(RECORD_FORMATS),
     threads: number_of_workers
-    params:
-        images=folder_of_images,
-        parts=number_of_parts,
-        seed=seed_of_shuffle,
     message:
-        "convert the images of {wildcards.set} to {wildcards.format}"
-    script:
-        "../scripts/convert.py"
-
-
-rule make_text:
-    input:
-        code=code_of("make_text"),
-    output:
-        "data/{set}/text.txt",
-    log:
-        "logs/make_text/{set}.log",
-    message:
-        "make the embedded text"
-    script:
-        "../scripts/make_text.py"
-
-
-rule convert_text:
-    input:
-        text=text_of_set,
-        code=code_of("convert_text"),
-    output:
-        "data/{set}/{format}/manifest.json",
-    log:
-        "logs/convert_text/{set}/{format}.log",
-    wildcard_constraints:
-        set=sets_of("text"),
-        format="|".join(TEXT_FORMATS),
-    threads: number_of_workers
-    params:
-        settings=settings_of_text,
-    message:
-        "convert the text of {wildcards.set} to {wildcards.format}"
-    script:
-        "../scripts/convert_text.py"
+        "convert {wildcards.set} to {wildcards.format}"
+    shell:
+        "{PYTHON:q} -m reperf.steps convert {wildcards.set} {wildcards.format} --log {log:q}"

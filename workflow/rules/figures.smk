@@ -1,7 +1,6 @@
 # The two figures of each suite, and those of the published tables.
 
-from reperf.layout import FIGURE_KINDS, FIGURES, PUBLISHED_FILES, SUITE_SUMMARY
-from reperf.systems import load_systems, load_workloads
+from reperf.layout import FIGURE_KINDS, PUBLISHED_FILES
 
 PUBLISHED_FACTS = seen_from_here(PUBLISHED_FILES)
 
@@ -9,7 +8,7 @@ PUBLISHED_FACTS = seen_from_here(PUBLISHED_FILES)
 def figure_of_suite(kind):
     """The figure as PNG, with its place in Snakemake's own report."""
     return report(
-        f"{FIGURES}-{kind}.png",
+        f"figures/{{suite}}-{kind}.png",
         caption=f"../captions/{kind}.rst",
         category="Figures",
         subcategory="{suite}",
@@ -17,53 +16,31 @@ def figure_of_suite(kind):
     )
 
 
-def stem_of_figures(wildcards):
-    return FIGURES.format(suite=wildcards.suite)
-
-
 def descriptions_of_suite(wildcards):
     """The files that say what the suite's workload and its systems are."""
-    systems, suite = load_systems(), REPORT.suite(wildcards.suite)
-    described = {
-        systems[entry.system].folder / "system.yaml" for entry in suite.entries
-    }
-    return seen_from_here([load_workloads()[suite.workload].file, *sorted(described)])
-
-
-def window_of_suite(wildcards):
-    return REPORT.suite(wildcards.suite).window.model_dump()
-
-
-DRAW_FIGURES = {
-    "stem": stem_of_figures,
-    "window": window_of_suite,  # for the captions
-}
+    return PLANS.suites[wildcards.suite].descriptions()
 
 
 rule draw_figures:
     input:
-        built(f"{FIGURES}-{FIGURE_KINDS[0]}.svg", DRAW_FIGURES),
-        summary=SUITE_SUMMARY,
+        unless_current("draw_figures"),
+        summary="results/suites/{suite}/summary.csv",
         described=descriptions_of_suite,  # titles and colours
-        code=code_of("draw_figures"),
     output:
-        svg=[f"{FIGURES}-{kind}.svg" for kind in FIGURE_KINDS],
+        svg=[f"figures/{{suite}}-{kind}.svg" for kind in FIGURE_KINDS],
         png=[figure_of_suite(kind) for kind in FIGURE_KINDS],
     log:
         "logs/draw_figures/{suite}.log",
-    params:
-        **DRAW_FIGURES,
     message:
         "draw the figures of {wildcards.suite}"
-    script:
-        "../scripts/draw_figures.py"
+    shell:
+        "{PYTHON:q} -m reperf.steps draw_figures {wildcards.suite} --log {log:q}"
 
 
 rule draw_published_figures:
     input:
-        built("figures/published", {}),
+        unless_current("draw_published_figures"),
         facts=PUBLISHED_FACTS,
-        code=code_of("draw_published_figures"),
     output:
         report(
             directory("figures/published"),
@@ -76,5 +53,5 @@ rule draw_published_figures:
         "logs/draw_published_figures.log",
     message:
         "draw the figures of the published reports"
-    script:
-        "../scripts/draw_published_figures.py"
+    shell:
+        "{PYTHON:q} -m reperf.steps draw_published_figures --log {log:q}"

@@ -1,105 +1,66 @@
 # From logs to numbers: one process per suite measures all of its runs and logs.
 
-from reperf.errors import one_line_errors
-from reperf.layout import (
-    ALL_MEASUREMENTS,
-    ALL_SUMMARY,
-    SUITE_MEASUREMENTS,
-    SUITE_SUMMARY,
-)
-from reperf.measuring.found_logs import files_of
-from reperf.measuring.log_sources import check_sources
 
-with one_line_errors():
-    check_sources(REPORT)
+def batches_of_suite(wildcards):
+    """The batch sizes that the plan leaves to searches."""
+    return sorted(set(PLANS.suites[wildcards.suite].batches.values()))
 
 
 def logs_of_suite(wildcards):
-    return [str(run.log) for run in RUNS[wildcards.suite]]
+    return [f"{run}/train.log" for run in PLANS.suites[wildcards.suite].plans]
 
 
 def records_of_suite(wildcards):
-    return [str(run.record) for run in RUNS[wildcards.suite]]
-
-
-def runs_of_suite(wildcards):
-    return [run.model_dump(mode="json") for run in RUNS[wildcards.suite]]
+    return [f"{run}/run.json" for run in PLANS.suites[wildcards.suite].plans]
 
 
 def sources_of_suite(wildcards):
-    sources = REPORT.suite(wildcards.suite).sources
-    return [str(file) for source in sources for file in files_of(source.path)]
+    return logs_of_others(PLANS.suites[wildcards.suite])
 
 
-def settings_of_suite(wildcards):
-    return REPORT.suite(wildcards.suite).model_dump(mode="json", by_alias=True)
-
-
-def cells_of_suite(wildcards):
-    return [
-        cell.model_dump(mode="json")
-        for cell in REPORT.cells(REPORT.suite(wildcards.suite))
-    ]
-
-
-def unit_of_suite(wildcards):
-    return REPORT.suite(wildcards.suite).unit
-
-
-def baseline_of_suite(wildcards):
-    return REPORT.suite(wildcards.suite).baseline
-
-
-MEASURE = {"suite": settings_of_suite, "runs": runs_of_suite}
-SUMMARISE = {
-    "cells": cells_of_suite,
-    "unit": unit_of_suite,
-    "baseline": baseline_of_suite,
-}
+SUITE = "results/suites/{suite}"
 
 
 rule measure:
     input:
-        built(SUITE_MEASUREMENTS, MEASURE),
+        unless_current("measure"),
+        plan=if_written(f"{SUITE}/plan.json"),
+        batches=batches_of_suite,
         logs=logs_of_suite,
         records=records_of_suite,
         sources=sources_of_suite,
-        code=code_of("measure"),
     output:
-        SUITE_MEASUREMENTS,
+        f"{SUITE}/measurements.csv",
     log:
         "logs/measure/{suite}.log",
-    params:
-        **MEASURE,
     message:
         "measure {wildcards.suite}"
-    script:
-        "../scripts/measure.py"
+    shell:
+        "{PYTHON:q} -m reperf.steps measure {wildcards.suite} --log {log:q}"
 
 
 rule summarise:
     input:
-        built(SUITE_SUMMARY, SUMMARISE),
-        measurements=SUITE_MEASUREMENTS,
-        code=code_of("summarise"),
+        unless_current("summarise"),
+        plan=if_written(f"{SUITE}/plan.json"),
+        batches=batches_of_suite,
+        measurements=f"{SUITE}/measurements.csv",
     output:
-        SUITE_SUMMARY,
+        f"{SUITE}/summary.csv",
     log:
         "logs/summarise/{suite}.log",
-    params:
-        **SUMMARISE,
     message:
         "summarise {wildcards.suite}"
-    script:
-        "../scripts/summarise.py"
+    shell:
+        "{PYTHON:q} -m reperf.steps summarise {wildcards.suite} --log {log:q}"
 
 
 rule join_tables:
     input:
-        built(ALL_MEASUREMENTS, {}),
-        measurements=expand(SUITE_MEASUREMENTS, suite=SUITES),
-        summaries=expand(SUITE_SUMMARY, suite=SUITES),
-        code=code_of("join_tables"),
+        unless_current("join_tables"),
+        plan=if_written("results/plan.json"),
+        measurements=expand(f"{SUITE}/measurements.csv", suite=SUITES),
+        summaries=expand(f"{SUITE}/summary.csv", suite=SUITES),
     output:
         measurements=ALL_MEASUREMENTS,
         summary=ALL_SUMMARY,
@@ -107,5 +68,5 @@ rule join_tables:
         "logs/join_tables.log",
     message:
         "join the tables of all suites"
-    script:
-        "../scripts/join_tables.py"
+    shell:
+        "{PYTHON:q} -m reperf.steps join_tables --log {log:q}"

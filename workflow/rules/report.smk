@@ -1,7 +1,7 @@
-# What people read: one HTML file and one Markdown file.
+# What people read: one HTML file and one Markdown file; and the last word on the whole report.
 
 from reperf.doctor.diagnosis import DIAGNOSIS
-from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, figures_of
+from reperf.layout import figures_of, tables_of
 
 
 def diagnosis_if_made(wildcards):
@@ -9,19 +9,24 @@ def diagnosis_if_made(wildcards):
     return [str(DIAGNOSIS)] if DIAGNOSIS.exists() else []
 
 
-WRITE_REPORT = {"report": REPORT.model_dump(mode="json", by_alias=True)}
+def all_measured(wildcards):
+    """The plans of all suites, and what they measure: the tables are held against it once more."""
+    found = [file for plan in PLANS.suites.values() for file in measured_by(plan)]
+    return existing_plans(found)
 
 
 rule report:
     input:
-        built("results/report.html", WRITE_REPORT),
-        diagnosis=diagnosis_if_made,
-        measurements=ALL_MEASUREMENTS,  # they stand for the runs' records, too
+        unless_current("report"),
+        plan=if_written("results/plan.json"),
+        measured=all_measured,
+        tables=[table for suite in SUITES for table in tables_of(suite)],
+        measurements=ALL_MEASUREMENTS,
         summary=ALL_SUMMARY,
         figures=[file for suite in SUITES for file in figures_of(suite)],
         published="figures/published",
         facts=PUBLISHED_FACTS,
-        code=code_of("write_report"),
+        diagnosis=diagnosis_if_made,
     output:
         html=report(
             "results/report.html",
@@ -31,9 +36,27 @@ rule report:
         markdown="results/report.md",
     log:
         "logs/report.log",
-    params:
-        **WRITE_REPORT,
     message:
         "write the report"
-    script:
-        "../scripts/write_report.py"
+    shell:
+        "{PYTHON:q} -m reperf.steps report --log {log:q}"
+
+
+# Everything is built, and every cell is measured or its absence is explained.
+rule complete:
+    input:
+        unless_current("complete"),
+        plan=if_written("results/plan.json"),
+        summary=ALL_SUMMARY,
+        measurements=ALL_MEASUREMENTS,
+        pages=PAGES,
+        archives=expand(ARCHIVE, suite=SUITES),
+    output:
+        COMPLETE,
+    log:
+        "logs/complete.log",
+    retries: 0  # another try would find the same
+    message:
+        "look for cells that were not measured"
+    shell:
+        "{PYTHON:q} -m reperf.steps complete --log {log:q}"

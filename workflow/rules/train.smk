@@ -1,91 +1,148 @@
-# One training run per repeat of every cell.
+# One training run per repeat of every cell, and the searches for the largest batches before them.
 
-from functools import cache
+from reperf.plans.current import why_not_current
+from reperf.training.largest import TIME_LIMITS, found_by
+from reperf.training.slurm import resources_of_job
 
-from reperf.builds import build_of, trainer_digest
-from reperf.builds.built import digest_now
-from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
-from reperf.training.slurm import resources_of_run
-from reperf.training.tries import not_as_planned, take_up
+RUN = "results/runs/{suite}/{entry}/{topology}/{repeat}"
+SEARCH = "results/largest/{entry}/{digest}"
+# Runs must not share the machine with anything while they are measured; on a cluster Slurm sees to
+# that, and Snakemake has no cores to give.
+ALL_CORES = 1 if REPORT.cluster else workflow.cores
 
 
 @cache
-def run_of_path(suite, entry, topology, repeat):
-    return REPORT.run(suite, entry, topology, repeat)
+def found(search):
+    """What a search has found, if it need not be made again; and why it must be."""
+    return found_by(Path(search), PLANS.searches[search])
 
 
-def the_run(wildcards):
-    return run_of_path(*wildcards)
+@cache
+def why_train(folder):
+    """Why a run must be trained: "" if it need not, None if there is no record of it."""
+    plan = PLANS.runs[folder]
+    largest, _ = found(plan.batch) if plan.batch else (None, "")
+    return why_not_current(plan, largest and largest.batch_size)
 
 
-# One function for both: one more adds half a second to planning ten thousand runs.
-def inputs_of_run(wildcards):
-    run, batch = as_found(the_run(wildcards))
-    trainer = trainer_digest(run)
-    if not CALL.is_dry:
-        take_up(run, trainer, CLUSTER)
-    if why := not_as_planned(run, trainer, CLUSTER, digest_now(build_of(run))):
-        again(run.record, why)
+def is_wanted_anew(folder):
+    """Whether somebody asks for another try of a run that has ended well."""
+    return CALL.asks_for("train", f"{folder}/run.json") and why_train(folder) == ""
+
+
+def check_is_planned(path, plans):
+    if path not in plans:
+        allowed = "what snakemake -n lists"
+        sys.exit(
+            f"reperf: {path}: not in the report of {CALL.configfile}; allowed: {allowed}"
+        )
+
+
+@cache
+def set_read(read, data):
+    """The manifest of the data set that a run reads, if there is one."""
+    own = read == "folder" and not Path(data).is_relative_to("data")
+    return [] if data is None or own else f"{data}/manifest.json"
+
+
+@cache
+def build_in(folder):
+    """The record of a build, and those of all images.
+
+    An image may turn out to be none: nobody should learn that after hours of other runs.
+    """
+    folders = {folder, *(str(build.folder) for build in IMAGES.values())}
+    return [f"{one}/environment.json" for one in sorted(folders)]
+
+
+# Only a job that must run asks for this: a record names the plan that it is of, and what was found.
+# It is not "ancient": where a build is made again, Snakemake would then forget why the job must run.
+def needs_of(plan):
+    """What must exist before a run starts: what it reads, its framework, its batch size."""
     return {
-        "data": what_is_read(run),
-        "environment": record_of(build_of(run)),
-        "batch": batch,
+        "data": set_read(plan.run.input, plan.run.data),
+        "build": build_in(plan.build.folder),
+        "batch": plan.batch or [],
     }
 
 
-def settings_of_run(wildcards):
-    return the_run(wildcards).model_dump_json()
+# One function for all inputs: each costs half a second when ten thousand runs are planned.
+def inputs_of_run(wildcards):
+    folder = "results/runs/{}/{}/{}/{}".format(*wildcards)
+    check_is_planned(folder, PLANS.runs)
+    why, record = why_train(folder), f"{folder}/run.json"
+    if why == "" and CALL.is_target(record):
+        why = fault_of_runs([folder])
+    asked = {"plan": written(f"{folder}/plan.json")}
+    if why or why is None or CALL.asks_for("train", record):
+        asked |= needs_of(PLANS.runs[folder])
+    return asked | ({"newer": made_again(why)} if why else {})
 
 
-def trainer_of_run(wildcards):
-    return trainer_digest(the_run(wildcards))
+def inputs_of_search(wildcards):
+    folder = "results/largest/{}/{}".format(*wildcards)
+    path = f"{folder}/batch.json"
+    check_is_planned(path, PLANS.searches)
+    largest, why = found(path)
+    asked = {"plan": written(f"{folder}/plan.json")}
+    if largest is None or CALL.asks_for("largest", path):
+        asked |= needs_of(PLANS.searches[path]) | (
+            {"newer": made_again(why)} if why else {}
+        )
+    return asked
 
 
-def time_limit_of_run(wildcards):
+def plan_of_search(wildcards):
+    return PLANS.searches["results/largest/{}/{}/batch.json".format(*wildcards)]
+
+
+def topology_of_search(wildcards):
+    return plan_of_search(wildcards).run.topology
+
+
+def seconds_of_search(wildcards):
+    return TIME_LIMITS * plan_of_search(wildcards).aside.time_limit
+
+
+def seconds_of_run(wildcards):
     return REPORT.suite(wildcards.suite).time_limit
 
 
-def window_of_run(wildcards):
-    window = REPORT.suite(wildcards.suite).window
-    return f"{window.first} {window.last}"
-
-
-def batch_of_run(wildcards):
-    return as_found(the_run(wildcards))[1] or "none"
-
-
-def number_of_attempt(wildcards, attempt):
-    return attempt
+rule largest:
+    input:
+        unpack(inputs_of_search),
+    output:
+        f"{SEARCH}/batch.json",
+    log:
+        "logs/largest/{entry}/{digest}.log",
+    wildcard_constraints:
+        digest="[0-9a-f]{16}",
+    threads: ALL_CORES
+    resources:
+        **resources_of_job(REPORT, topology_of_search, seconds_of_search),
+    message:
+        "find the largest batch of {wildcards.entry}"
+    shell:
+        "{PYTHON:q} -m reperf.training.largest"
+        " results/largest/{wildcards.entry}/{wildcards.digest}/plan.json"
+        " --retries {CALL.retries} --log {log:q}"
 
 
 rule train:
     input:
         unpack(inputs_of_run),
     output:
-        log=f"{RUN_FOLDER}/{RUN_LOG}",
-        record=f"{RUN_FOLDER}/{RUN_RECORD}",
+        log=f"{RUN}/train.log",
+        record=f"{RUN}/run.json",
     log:
         "logs/train/{suite}/{entry}/{topology}/{repeat}.log",
-    # Runs must not share the machine with anything while they are measured.
     threads: ALL_CORES
     resources:
-        **resources_of_run(REPORT),
-        attempt=number_of_attempt,
-        time_limit=time_limit_of_run,
-        # Not a parameter: another window measures the same runs, without training them again.
-        window=window_of_run,
-        # Nor is this: the path of an input.
-        batch=batch_of_run,
-    params:
-        run=settings_of_run,
-        trainer=trainer_of_run,  # if it changes, all of its runs are trained again
-        cluster=json.dumps(CLUSTER),
+        **resources_of_job(REPORT, lambda wildcards: wildcards.topology, seconds_of_run),
     message:
         "train {wildcards.suite}: {wildcards.entry} on {wildcards.topology}, repeat {wildcards.repeat}"
     # A shell command: a Slurm job can run one without starting Snakemake.
     shell:
-        "{PYTHON} -m reperf.training"
-        " --run {params.run:q} --cluster {params.cluster:q} --log {log:q}"
-        " --window {resources.window} --largest {resources.batch:q}"
-        " --time-limit {resources.time_limit} --attempt {resources.attempt}"
-        " --retries {CALL.retries}"
+        "{PYTHON:q} -m reperf.training"
+        " results/runs/{wildcards.suite}/{wildcards.entry}/{wildcards.topology}/{wildcards.repeat}/plan.json"
+        " --retries {CALL.retries} --log {log:q}"

@@ -9,17 +9,14 @@ before the command begins. Rules that run as jobs must have a shell command. The
 import shlex
 from collections.abc import Iterator
 
-from reperf.written import read_configfiles_of_snakemake
+from reperf.errors import one_line_errors
+from reperf.training.slurm import check_commands, status_command
 from snakemake_executor_plugin_slurm import Executor as SlurmExecutor
 from snakemake_executor_plugin_slurm import ExecutorSettings, common_settings
 from snakemake_interface_common.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 
 __all__ = ["Executor", "ExecutorSettings", "common_settings"]
-
-# Snakemake imports its plugins before it reads a configuration, with or without Slurm; no other
-# part of reperf runs so early.
-read_configfiles_of_snakemake()
 
 
 class Executor(SlurmExecutor):
@@ -30,6 +27,10 @@ class Executor(SlurmExecutor):
         if settings.array_jobs:
             # In an array, it takes a Snakemake in each job to find that job's command.
             raise WorkflowError(f"slurm-shell-array-jobs: {settings.array_jobs}; allowed: none")
+        # No dry run makes an executor; the first thing that a call asks of Slurm it asks here.
+        with one_line_errors():
+            check_commands()
+            settings.status_command = status_command()
         settings.pass_command_as_script = True  # sbatch --wrap takes no command with quotes
         super().__post_init__()
 

@@ -6,15 +6,18 @@ Snakemake finds it by its name, as `logger: [reperf]`. A dry run, and a call wit
 
 import logging
 import os
+import re
 import sys
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from logging import LogRecord
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Optional
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
+from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +25,22 @@ if TYPE_CHECKING:
     from reperf.config import Suite
     from reperf.progress.state import Line
 
-__all__ = ["LogHandler"]
+__all__ = ["LogHandler", "LogHandlerSettings"]
+
+
+@dataclass
+class LogHandlerSettings(LogHandlerSettingsBase):
+    """What a profile tells the logger."""
+
+    place: Optional[str] = field(  # noqa: UP045 - Snakemake reads the annotation
+        default=None,
+        metadata={
+            "help": "where the profile runs a report: local or slurm",
+            "env_var": False,
+            "required": False,
+        },
+    )
+
 
 # Before the first job, all but this is shown: it may be the answer to --report or --unlock.
 _NOISE = (
@@ -41,6 +59,8 @@ _REPEATED = (
     "Exiting because a job execution failed",
     "WorkflowError:\nAt least one job did not complete successfully",
 )
+# What it says of a file that somebody mistyped, see `MissingRuleException`.
+_NO_RULE = re.compile(r"No rule to produce (.+) \(if you use input functions ", re.DOTALL)
 
 
 class LogHandler(LogHandlerBase):
@@ -48,6 +68,8 @@ class LogHandler(LogHandlerBase):
 
     suites: "Mapping[str, Suite] | None" = None
     """Those of the report, by name, set by the workflow: they say what is measured."""
+    place: str | None = None
+    """Where the profile of this call runs a report; None: no profile of reperf's."""
     writes_to_stream = True
     writes_to_file = False
     has_filter = True
@@ -63,6 +85,12 @@ class LogHandler(LogHandlerBase):
             DefaultFormatter,
         )
 
+        from snakemake_logger_plugin_reperf.configfiles import (  # noqa: PLC0415
+            read_them_as_reperf_does,
+        )
+
+        LogHandler.place = self.settings.place if self.settings else None
+        read_them_as_reperf_does()  # a logger is the last that is made before they are read
         settings = self.common_settings
         quiet = {one.name for one in settings.quiet or ()}
         self._says_progress = not quiet & {"ALL", "RULES", "PROGRESS"}
@@ -93,6 +121,10 @@ class LogHandler(LogHandlerBase):
 
     def emit(self, record: LogRecord) -> None:
         try:
+            if line := self._of_mistyped(record):
+                self._failed = True
+                self._say_always(line, bad=True)
+                return
             if self._snakemakes_own is not None:
                 self._snakemakes_own.handle(record)
                 return
@@ -113,6 +145,19 @@ class LogHandler(LogHandlerBase):
                 self._say_always(f"the full output is in {log.path}")
             log.close()
         super().close()
+
+    def _of_mistyped(self, record: LogRecord) -> str:
+        """What to say if somebody asked for a file that no rule makes; "" otherwise."""
+        is_one = getattr(record, "exception", "") == "MissingRuleException"
+        if not (is_one and (found := _NO_RULE.search(record.getMessage()))):
+            return ""
+        from reperf.text import printable  # noqa: PLC0415
+
+        profile = f" --profile {self.place}" if self.place else ""
+        return (
+            f"reperf: {printable(found[1])}: no rule makes it; allowed: the name of a rule, or a "
+            f"file that snakemake{profile} -n -F lists"
+        )
 
     def _keep(self, record: LogRecord) -> None:
         """Add a record to the full log, which begins with the first job."""

@@ -1,15 +1,19 @@
 """Which files decide a result, so that editing one reruns that result and no other."""
 
+import hashlib
+import io
 import os
 import re
+import tokenize
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
 from reperf.errors import ReperfError
+from reperf.files import sha256
 
 PACKAGE = Path(__file__).resolve().parents[1]
-SCRIPTS = PACKAGE.parent / "scripts"
+STEPS = PACKAGE / "steps"
 # Every call reads all code: Python's own parser would take a tenth of the planning time.
 _IMPORT = re.compile(
     r"^[ \t]*(?:from +([\w.]+) +import +(\([^)]*\)|.+)|import +(.+))", flags=re.MULTILINE
@@ -32,19 +36,62 @@ def check_library(root: Path) -> None:
         )
 
 
-def code_of(script: str) -> list[str]:
-    """The code behind a rule: its script, and all library files that it imports in turn.
+@cache
+def code_of(step: str) -> str:
+    """The SHA-256 of the code behind a step: its module, and all library files that it imports.
 
-    Snakemake goes by a script's time stamp and does not know what the script imports. As inputs,
-    these files make the rule run again when their contents change, and only then.
+    Templates and other data of the packages count, too.
 
     Args:
-        script: name of a file in workflow/scripts, without its suffix.
-
-    Returns:
-        Paths relative to the working folder, including templates and other data of the packages.
+        step: name of a module of reperf.steps.
     """
-    return seen_from_here(sorted(closure([SCRIPTS / f"{script}.py"], _files_of)))
+    found = hashlib.sha256()
+    for file in sorted(closure([STEPS / f"{step}.py"], _files_of)):
+        found.update(f"{file.relative_to(PACKAGE)} {sha256(file)}\n".encode())
+    return found.hexdigest()
+
+
+def code_files(*modules: str) -> list[str]:
+    """The files of some modules and of all library modules that they import, as a rule's inputs.
+
+    Args:
+        modules: by their full names.
+    """
+    begun = [file for module in modules for file in _files_of(module)]
+    return seen_from_here(sorted(closure(begun, _files_of)))
+
+
+def digest_of_code(files: Iterable[Path], root: Path) -> str:
+    """The SHA-256 of what some files tell Python to do: comments and empty lines are left out.
+
+    Args:
+        root: a folder above the files; what lies above it does not count.
+    """
+    found = hashlib.sha256()
+    for file in files:
+        source = file.read_text(encoding="utf-8")
+        text = _without_comments(source) if file.suffix == ".py" else source
+        found.update(f"{file.relative_to(root).as_posix()} {len(text)}\n{text}".encode())
+    return found.hexdigest()
+
+
+@cache
+def _without_comments(source: str) -> str:
+    """A program without its comments, and without the empty lines outside its strings."""
+    lines = io.StringIO(source).readlines()
+    ends = set()
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            row, column = token.start
+            if token.type == tokenize.COMMENT:
+                lines[row - 1] = lines[row - 1][:column].rstrip() + "\n"
+            elif token.type == tokenize.NL:
+                ends.add(row)
+    except (tokenize.TokenError, SyntaxError):
+        return source  # it does not run, so all of it counts
+    return "".join(
+        line for row, line in enumerate(lines, start=1) if line.strip() or row not in ends
+    )
 
 
 def closure(files: Iterable[Path], files_of: Callable[[str], Iterable[Path]]) -> set[Path]:

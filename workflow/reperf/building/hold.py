@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
@@ -35,6 +36,9 @@ def check_folder(folder: Path) -> None:
 WORKFLOW = "REPERF_WORKFLOW"
 """The environment variable with the process number of the workflow that holds the folder."""
 
+CALL = "REPERF_CALL"
+"""The environment variable that names a call of the workflow: its host, its process, its time."""
+
 _HOLD = ".reperf-in-use"
 _SECONDS_TO_END = 60
 """How long the next workflow waits for processes that a killed one has started."""
@@ -55,6 +59,9 @@ def hold_folder(folder: Path | str) -> None:
     with _one_line_errors(folder):
         _hold_alone(folder)
     os.environ[WORKFLOW] = str(os.getpid())
+    os.environ[CALL] = (
+        f"{socket.gethostname()} {os.getpid()} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    )
 
 
 def _hold_alone(folder: Path | str) -> None:

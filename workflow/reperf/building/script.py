@@ -1,49 +1,42 @@
-"""What every workflow script does around its one call."""
+"""What every step of the workflow does around its one call."""
 
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
-from typing import Any
+from contextlib import ExitStack, contextmanager, redirect_stderr
+from pathlib import Path
 
 from reperf.building.keeper import keep_to_workflow
-from reperf.building.seals import sealed
 from reperf.errors import ReperfError
 
 
 @contextmanager
-def building(job: Any) -> Iterator[None]:  # noqa: ANN401 - Snakemake's own
-    """Run a script that builds a part of the report, and seal what it has built.
+def script(log: Path | str | None, *, kept: bool = True) -> Iterator[None]:
+    """Run a step: its messages go to its log, a ReperfError ends it in one line.
+
+    The step ends, with all processes that it starts, when its workflow does.
 
     Args:
-        job: `snakemake`, as scripts get it.
-    """
-    with script(job.log[0]), sealed(job.output, job.input, dict(job.params.items())):
-        yield
-
-
-@contextmanager
-def script(log: str, *, kept: bool = True) -> Iterator[None]:
-    """Run a rule's script: its messages go to the rule's log, a ReperfError ends it in one line.
-
-    The script ends, with all processes that it starts, when its workflow does.
-
-    Args:
-        log: the rule's log file.
-        kept: whether the script must end with the workflow; Slurm ends its jobs itself.
+        log: the rule's log file; None: standard error.
+        kept: whether the step must end with the workflow; Slurm ends its jobs itself.
     """
     if kept:
         keep_to_workflow()
-    with open(log, "w", encoding="utf-8", buffering=1) as stream, redirect_stderr(stream):  # noqa: PTH123
+    with ExitStack() as stack:
+        if log is not None:
+            Path(log).parent.mkdir(parents=True, exist_ok=True)
+            stream = stack.enter_context(Path(log).open("w", encoding="utf-8", buffering=1))
+            stack.enter_context(redirect_stderr(stream))
         try:
             yield
         except ReperfError as error:
-            stream.write(f"reperf: {error}\n")
+            if log is not None:
+                print(f"reperf: {error}", file=sys.stderr)
             sys.stderr = sys.__stderr__  # the line is for the caller, too
             sys.exit(f"reperf: {error}")
         except SystemExit:
-            stream.write("reperf: told to end\n")
+            print("reperf: told to end", file=sys.stderr)
             raise
         except BaseException:
-            stream.write(traceback.format_exc())
+            traceback.print_exc()
             raise

@@ -1,0 +1,15 @@
+"""Concatenate the tables of all suites."""
+
+from reperf.building.made import making
+from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, REPORT_PLAN, tables_of
+from reperf.measuring.tables import MEASUREMENTS, SUMMARY, join_tables
+from reperf.plans.report_plan import ReportPlan
+
+
+def run() -> None:
+    tables = [tables_of(suite) for suite in ReportPlan.of().suites]
+    measurements, summaries = zip(*tables, strict=True)
+    inputs = [REPORT_PLAN, *measurements, *summaries]
+    with making("join_tables", [ALL_MEASUREMENTS, ALL_SUMMARY], inputs):
+        join_tables(measurements, ALL_MEASUREMENTS, MEASUREMENTS)
+        join_tables(summaries, ALL_SUMMARY, SUMMARY)
