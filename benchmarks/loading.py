@@ -2,7 +2,7 @@
 
 Every round gives the same images, which lie in the page cache, to each loader in turn, so that a
 noisy machine treats them alike. Beside them: NVIDIA DALI's CPU pipeline, which is the loader of
-ngc-pytorch, and the bare decoder, which decodes whole JPEGs out of memory and does nothing else.
+ngc-pytorch, and the decoder alone, which decodes whole JPEGs out of memory and does nothing else.
 Rates are medians over the rounds, and so are the ratios, which are taken within each round.
 
 The environments of the systems must be there, as `make report` or the tests build them.
@@ -27,10 +27,11 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests/systems")]
 from convert import make_many_images  # noqa: E402
 from loaders import LOADERS  # noqa: E402
 
-PEER = "ngc-pytorch"
+DALI = "ngc-pytorch"
 """Whose loader is DALI's CPU pipeline."""
-BARE = "simplejpeg alone"
-"""The decoder, in the environment of pytorch."""
+DECODER_ALONE = "simplejpeg alone"
+"""In the environment of pytorch."""
+PEERS = {"dali": DALI, "decoder": DECODER_ALONE}
 CLOCKS = ("images/s", "images/CPU-s")
 
 # One process whose graph returns what its reader gives.
@@ -90,9 +91,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batches", type=int, default=30, help="of 64 images, after 10 of warm-up")
     parser.add_argument("--systems", nargs="+", default=[*LOADERS], choices=[*LOADERS])
+    parser.add_argument("--beside", nargs="+", default=[*PEERS], choices=[*PEERS])
     parser.add_argument("--folder", type=Path, help="where to work, instead of the usual temporary")
     options = parser.parse_args()
-    systems = list(dict.fromkeys([PEER, "pytorch", *options.systems]))
+    peers = [PEERS[name] for name in options.beside]
+    systems = [
+        name
+        for name in dict.fromkeys([*peers, "pytorch", *options.systems])
+        if name != DECODER_ALONE
+    ]
     if missing := [name for name in systems if not python_of(name).exists()]:
         how = "`snakemake .envs/<id>/environment.json` builds one"
         parser.error(f"no environment of {', '.join(missing)}; {how}")
@@ -103,7 +110,7 @@ def main() -> None:
             for number in range(options.rounds):
                 print(f"{threads} threads: round {number + 1}", file=sys.stderr)
                 rounds.append(one_round(systems, data, threads, options.batches))
-            show(rounds, threads)
+            show(rounds, threads, peers)
 
 
 def python_of(system: str) -> Path:
@@ -131,7 +138,7 @@ def one_round(
     systems: list[str], data: dict[str, Path], threads: int, batches: int
 ) -> dict[str, tuple[float, float]]:
     """Images per second and per CPU-second of each loader, by its name."""
-    rates = {BARE: rate("pytorch", DECODER, data, threads, batches)}
+    rates = {DECODER_ALONE: rate("pytorch", DECODER, data, threads, batches)}
     for system in systems:
         loader = ONEFLOW if system == "oneflow" else LOADERS[system]
         rates[system] = rate(system, loader, data, threads, batches)
@@ -160,17 +167,18 @@ def rate(
     return 64 * batches / wall, 64 * batches / cpu
 
 
-def show(rounds: list[dict[str, tuple[float, float]]], threads: int) -> None:
-    """Print each loader's median rates and its median ratios to DALI and to the bare decoder."""
+def show(rounds: list[dict[str, tuple[float, float]]], threads: int, peers: list[str]) -> None:
+    """Print each loader's median rates and its median ratios to its peers."""
     print(f"\n{threads} loader threads, {os.cpu_count()} CPUs, {len(rounds)} rounds")
-    print(f"{'':18}" + "".join(f" {clock:>13} of DALI of bare" for clock in CLOCKS))
+    titles = "".join(f" of {name:>16}" for name in peers)
+    print(f"{'':18}" + "".join(f" {clock:>13}{titles}" for clock in CLOCKS))
     for name in rounds[0]:
         columns = ""
         for clock in range(len(CLOCKS)):
             columns += f" {median(one[name][clock] for one in rounds):13.0f}"
-            for peer in (PEER, BARE):
+            for peer in peers:
                 ratio = median(one[name][clock] / one[peer][clock] for one in rounds)
-                columns += f" {ratio:7.2f}"
+                columns += f" {ratio:19.2f}"
         print(f"{name:18}{columns}")
 
 

@@ -1,6 +1,6 @@
 """How fast logs are measured, beside a loop of the kind that the published extractors use.
 
-    python benchmarks/logs.py [--gigabytes 2] [--folder FOLDER]
+    python benchmarks/logs.py [--gigabytes 2] [--megabytes-each 32] [--short 1000] [--folder FOLDER]
 
 Builds logs in three formats, long runs that print every iteration: OneFlow's lines alone; NGC
 MXNet's of eight labelled ranks that take turns; reperf's own among progress bars and warnings.
@@ -26,8 +26,6 @@ from reperf.measuring.answer import Question
 from reperf.measuring.found_logs import answers
 from reperf.measuring.measure import Method
 
-FILE = 1 << 25
-"""Bytes of one log."""
 START = 1_600_000_000
 STEP = 0.5
 BATCH = 2048
@@ -82,12 +80,12 @@ PLAIN = {
 }
 
 
-def build(folder: Path, size: int) -> dict[str, list[Path]]:
-    """Write logs of about `size` bytes in all: kind -> files."""
-    each = max(1, round(size / len(LINES) / FILE))
-    files = {kind: [folder / f"{kind}-{n}.log" for n in range(each)] for kind in LINES}
+def build(folder: Path, size: int, each: int) -> dict[str, list[Path]]:
+    """Write logs of about `each` bytes, `size` bytes in all: kind -> files."""
+    number = max(1, round(size / len(LINES) / each))
+    files = {kind: [folder / f"{kind}-{n}.log" for n in range(number)] for kind in LINES}
     for kind, (first, *others) in files.items():
-        write_log(kind, first, FILE)
+        write_log(kind, first, each)
         for path in others:
             shutil.copyfile(first, path)
     return files
@@ -186,12 +184,15 @@ def peak_memory(kind: str, folder: Path, size: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--gigabytes", type=float, default=2.0)
+    parser.add_argument("--gigabytes", type=float, default=2.0, help="of logs, in all")
+    parser.add_argument("--megabytes-each", type=float, default=32, help="of one log")
+    parser.add_argument("--short", type=int, default=1000, help="logs that are short")
     parser.add_argument("--folder", type=Path, help="where the logs are built; left out, in /tmp")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
         folder = Path(scratch)
-        files = build(folder, int(options.gigabytes * 1e9))
+        each = int(options.megabytes_each * 1e6)
+        files = build(folder, int(options.gigabytes * 1e9), each)
         for kind, paths in files.items():
             print(f"{kind}: {len(paths)} logs of {paths[0].stat().st_size / 1e6:.0f} MB")
             compare({kind: paths})
@@ -199,13 +200,16 @@ def main() -> None:
         compare(files)
         for path in (path for paths in files.values() for path in paths):
             path.unlink()
-        for number in range(1000):
+        for number in range(options.short):
             write_log("oneflow", folder / f"{number}.log", 1 << 14)
         seconds, found = timed(lambda: by_reperf({"": [folder]}, 1))
         print(f"{len(found)} logs of 16 kB in one process: {seconds:.2f} s")
         for kind in LINES:
-            small, large = (peak_memory(kind, folder, size) for size in (FILE, 20 * FILE))
-            print(f"{kind}: peak memory {small:.0f} MB for 34 MB, {large:.0f} MB for 671 MB")
+            small, large = (peak_memory(kind, folder, size) for size in (each, 20 * each))
+            print(
+                f"{kind}: peak memory {small:.0f} MB for {each / 1e6:.0f} MB, "
+                f"{large:.0f} MB for {20 * each / 1e6:.0f} MB"
+            )
 
 
 if __name__ == "__main__":

@@ -103,7 +103,8 @@ def make_environment(folder: Path, device: str, packages: tuple[str, ...]) -> st
     do([uv, "venv", "--no-project", "--python", version, str(folder)], trouble="no environment")
     python = str(folder / "bin/python")
     install = [uv, "pip", "install", "--python", python, "--constraint", str(lock)]
-    settings = uv_settings(links_of_pip=device == "cpu")
+    # What is imported is compiled then: most is not.
+    settings = uv_settings(links_of_pip=device == "cpu") | {"UV_COMPILE_BYTECODE": "0"}
     do(
         [*install, "torch", "numpy", *packages],
         trouble="the environment cannot be filled",

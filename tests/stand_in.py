@@ -1,9 +1,13 @@
 """A system that needs nothing but Python: it prints a whole step log at once."""
 
+import sys
 from pathlib import Path
 
 import yaml
+from small_benchmark import Benchmark, new_benchmark
 
+HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
+NAME = "stand-in"
 SYSTEM = {
     "title": "Stand-in",
     "about": "prints a whole step log at once",
@@ -42,3 +46,12 @@ def add_stand_in(benchmark: Path, name: str, package: str, python: str) -> None:
     described = SYSTEM | {"framework": package, "locks": locks}
     (folder / "system.yaml").write_text(yaml.safe_dump(described))
     (folder / "resnet50.py").write_text(f"import {package}\n{PROGRAM}")
+
+
+def new_stand_in_benchmark(folder: Path) -> Benchmark:
+    """A benchmark of which nothing is built; its stand-in, NAME, needs one small package."""
+    benchmark = new_benchmark(folder, folder)
+    (folder / ".envs").unlink()  # it shares no environment with others
+    add_stand_in(folder, NAME, "six", python=HERE)
+    (folder / f"envs/{NAME}.txt").write_text("six==1.17.0\n")
+    return benchmark

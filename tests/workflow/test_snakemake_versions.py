@@ -1,0 +1,74 @@
+"""The oldest Snakemake that pyproject.toml allows makes a report; all else runs on the newest."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+from small_benchmark import ROOT, SMALL, Benchmark
+from stand_in import NAME, new_stand_in_benchmark
+from uv import find_uv_bin
+
+SUITE = SMALL["suites"][0] | {"input": "synthetic", "topologies": ["1n1g"], "systems": [NAME]}
+PINNED = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+
+
+def allowed() -> SpecifierSet:
+    """The versions of Snakemake that pyproject.toml allows."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = {one.name: one for one in map(Requirement, project["dependencies"])}
+    return needed["snakemake"].specifier
+
+
+def bounds() -> dict[str, Version]:
+    """The version that each sign stands before, such as `<`."""
+    return {one.operator: Version(one.version) for one in allowed()}
+
+
+@dataclass
+class ByOtherSnakemake(Benchmark):
+    """A benchmark that the Snakemake in a folder runs, with all else as it is installed."""
+
+    packages: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        there = super().environment
+        return there | {"PYTHONPATH": f"{self.packages}{os.pathsep}{there['PYTHONPATH']}"}
+
+
+@pytest.fixture
+def by_oldest(tmp_path: Path) -> ByOtherSnakemake:
+    """A benchmark that the oldest Snakemake runs, with what it needs, as it is pinned."""
+    packages, pins = tmp_path / "packages", tmp_path / "pins.txt"
+    pins.write_text("\n".join(line for line in PINNED if not line.startswith("snakemake==")))
+    install = [find_uv_bin(), "pip", "install", "--quiet", "--python", sys.executable]
+    oldest = ["--target", packages, "--constraints", pins, f"snakemake=={bounds()['>=']}"]
+    subprocess.run([*install, *oldest], check=True)
+    return ByOtherSnakemake(new_stand_in_benchmark(tmp_path / "benchmark").folder, packages)
+
+
+def test_the_oldest_that_is_allowed_makes_a_report(by_oldest):
+    version = by_oldest.call(sys.executable, "-m", "snakemake", "--version").stdout
+    assert Version(version.strip()) == bounds()[">="]
+    by_oldest.configure(suites=[SUITE], repeats=1)
+    first = by_oldest.snakemake()
+    assert first.returncode == 0, first.stdout
+    assert (by_oldest.folder / "results/report.html").exists()
+    again = by_oldest.snakemake()
+    assert again.returncode == 0, again.stdout
+    assert "Nothing to be done" in again.stdout
+
+
+def test_the_newest_that_is_allowed_is_installed():
+    (installed,) = (Requirement(line) for line in PINNED if line.startswith("snakemake=="))
+    (pin,) = installed.specifier
+    version, below = Version(pin.version), bounds()["<"]
+    assert (version.major, version.minor + 1) == (below.major, below.minor)
+    assert version in allowed()
