@@ -12,14 +12,14 @@ EXPLAINED = {
     "Mixed rules and functions in same snakefile": (
         "a function stands beside the one rule that asks it, where its reader is"
     ),
-    "Param images is a prefix of input or output file but hardcoded": (
-        "the images are a folder that the user may own; as an input, each file would be looked at"
-    ),
     "Shell command directly uses variable PYTHON from outside of the rule": (
-        "as a param, the path of Python would run finished runs again in a folder that has moved"
+        "as a param, the path of Python would be evaluated for each run"
     ),
     "Shell command directly uses variable CALL from outside of the rule": (
-        "as a param, another number of retries would run finished runs again"
+        "as a param, the number of retries would be evaluated for each run"
+    ),
+    'Absolute path "/proc/self"': (
+        "the kernel's folder that is newer than any file: it makes a job run again"
     ),
 }
 

@@ -4,9 +4,10 @@
 
 Makes a small report and copies it for each edit. In the copy one file is changed that the report
 stands on, or that was built: bytes flipped or cut, doubled, a digit changed, the file removed or
-replaced by its neighbour, with a new time of modification or the old one. Half of the time
-Snakemake's memory is removed as well. After the next call, whatever it said, all that is built must
-be what the logs and records that are there now give, byte for byte.
+replaced by its neighbour or changed for it, with a new time of modification or the old one; two
+runs change places, or another configuration is called, and then the first one again. Half of the
+time Snakemake's memory is removed as well. After each call, whatever it said, all that is built
+must be what the configuration, the logs and the records that are there now give, byte for byte.
 """
 
 import os
@@ -22,67 +23,70 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from small_benchmark import ROOT, SMALL, Benchmark, new_benchmark
 
-REPORT = {
-    "topologies": ["1n1g"],
-    "suites": [
-        SMALL["suites"][1] | {"name": name, "systems": ["pytorch"], "repeats": 2}
-        for name in ("one", "two")
-    ],
+SUITES = [
+    suite | {"name": name, "systems": ["pytorch"], "topologies": ["1n1g"], "repeats": 2}
+    for name, suite in zip(("one", "two"), SMALL["suites"], strict=True)
+]
+REPORT = {"topologies": ["1n1g"], "suites": SUITES}
+# None of them needs another run.
+OTHERS = {
+    "title": {"title": "another"},
+    "window": {"window": {"warmup": 1, "measured": 3}},
+    "one suite": {"suites": SUITES[:1]},
+    "other order": {"suites": SUITES[::-1]},
+    "fewer repeats": {"suites": [suite | {"repeats": 1} for suite in SUITES]},
+    "time limit": {"time_limit": 90},
 }
 BUILT = (
-    "results/[!.]*.*",
+    "results/[!.]*.csv",
+    "results/report.*",
+    "results/complete.txt",
     "results/suites/*/*.csv",
     "figures/*.*",
     "figures/published/[!.]*",
     "archive/*.zip",
 )
-STOOD_ON = ("results/runs/*/*/*/*/*.*", "results/.seals/**/*.json")
+STOOD_ON = (
+    "results/runs/*/*/*/*/train.log",
+    "results/runs/*/*/*/*/run.json",
+    "results/runs/*/*/*/*/plan.json",
+    "results/suites/*/*.json",
+    "results/plan.json",
+    "results/made.json",
+    "data/*/*/manifest.json",
+    "data/*/plan.json",
+)
 
-# Builds everything again in the working folder, by the library alone.
+# Builds everything again in the working folder, by the steps alone.
 BUILD = """
-import json
+from importlib import import_module
 from pathlib import Path
-import yaml
-from reperf.layout import tables_of
-from reperf.archive.rebuild import make_results
-from reperf.archive.contents import write_archive
-from reperf.reruns import complete
+
 from reperf.config import load_report
 from reperf.errors import ReperfError
 from reperf.machine import resolve
-from reperf.drawing.figures import draw_published
-from reperf.training.record import records_of
-from reperf.report import write_report
-from reperf.measuring.tables import (
-    MEASUREMENTS,
-    SUMMARY,
-    join_tables,
-    read_measurements,
-    read_summary,
-)
+from reperf.plans.planning import Plans
+from reperf.written import read_written
 
-report = resolve(load_report(yaml.safe_load(Path("local/report.yaml").read_text())))
+
+def do(step, *what):
+    import_module(f"reperf.steps.{step}").run(*what)
+
+
+Path("results/made.json").unlink()
+report = resolve(load_report(read_written("local/report.yaml")))
+Plans(report).write()
 names = [suite.name for suite in report.suites]
-for suite in report.suites:
-    make_results(report.alone(suite.name), tuple(report.cells(suite)), report.runs(suite))
-tables = [tables_of(name) for name in names]
-join_tables([table for table, _ in tables], "results/measurements.csv", MEASUREMENTS)
-join_tables([table for _, table in tables], "results/summary.csv", SUMMARY)
-draw_published("figures/published")
-write_report(
-    report,
-    records_of(run for suite in report.suites for run in report.runs(suite)),
-    read_measurements("results/measurements.csv"),
-    read_summary("results/summary.csv"),
-    figures=Path("figures"),
-    html=Path("results/report.html"),
-    markdown=Path("results/report.md"),
-)
 for name in names:
-    write_archive(report.alone(name), Path(f"archive/{name}.zip"))
+    do("measure", name)
+    do("summarise", name)
+    do("draw_figures", name)
+do("join_tables")
+do("report")
+for name in names:
+    do("archive", name)
 try:
-    tables = Path("results/summary.csv"), Path("results/measurements.csv")
-    complete(*tables, Path("results/complete.txt"), "local")
+    do("complete")
 except ReperfError:
     pass
 """
@@ -117,62 +121,103 @@ def edit(folder: Path, chance: random.Random) -> str:
     """Edit one file; returns which and how."""
     groups = [files for pattern in (*STOOD_ON, *BUILT) if (files := files_of(folder, (pattern,)))]
     files = chance.choice(groups)
-    path = chance.choice(files)
-    before = path.stat()
-    kind = chance.choice([*EDITS, "remove", "neighbour"])
+    path, other = chance.choice(files), chance.choice(files)
+    before, content = path.stat(), path.read_bytes()
+    kind = chance.choice([*EDITS, "remove", "neighbour", "exchange"])
     if kind == "remove":
         path.unlink()
     else:
-        content = path.read_bytes()
-        path.write_bytes(
-            chance.choice(files).read_bytes()
-            if kind == "neighbour"
-            else EDITS[kind](content, chance)
-        )
+        make = EDITS.get(kind, lambda *_: other.read_bytes())
+        path.write_bytes(make(content, chance))
+        if kind == "exchange":
+            other.write_bytes(content)
         if chance.random() < 0.5:
             os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
             kind += " (old time)"
-    if chance.random() < 0.5:
-        shutil.rmtree(folder / ".snakemake")
-        kind += " (no memory)"
     return f"{path.relative_to(folder)}: {kind}"
 
 
-def contradictions(benchmark: Benchmark, spare: Path) -> list[str]:
-    """What is built and is not what the logs and records there give."""
+def exchange_runs(folder: Path, chance: random.Random) -> str:
+    """Let two runs change places, of one suite or of two; returns which."""
+    one, other = chance.sample(sorted(folder.glob("results/runs/*/*/*/*")), 2)
+    aside = folder / "aside"
+    one.rename(aside)
+    other.rename(one)
+    aside.rename(other)
+    return f"{one.relative_to(folder)}: exchange with {other.relative_to(folder)}"
+
+
+def contradictions(benchmark: Benchmark, spare: Path, published: Path) -> list[str]:
+    """What is built and is not what the configuration, the logs and the records there give.
+
+    Args:
+        spare: a folder that may be spoilt.
+        published: the figures of the published reports, as they must be.
+    """
     shutil.rmtree(spare, ignore_errors=True)
     shutil.copytree(benchmark.folder, spare, symlinks=True)
     for path in files_of(spare, BUILT):
         path.unlink()
+    shutil.copytree(published, spare / "figures/published", dirs_exist_ok=True)
     built = Benchmark(spare).call(sys.executable, "-c", BUILD)
     assert built.returncode == 0, built.stdout
     wanted = {path.relative_to(spare): path.read_bytes() for path in files_of(spare, BUILT)}
     there = files_of(benchmark.folder, BUILT)
     found = {path.relative_to(benchmark.folder): path.read_bytes() for path in there}
-    names = sorted(wanted.keys() | found.keys())
-    return [str(name) for name in names if wanted.get(name) != found.get(name)]
+    # Tables of a suite that is asked for no more stay where they are.
+    names = wanted.keys() | (found.keys() & {Path("results/complete.txt")})
+    return [str(name) for name in sorted(names) if wanted.get(name) != found.get(name)]
+
+
+class Fuzz:
+    """Copies of a finished report, each edited and called again.
+
+    Args:
+        folder: for the report and its copies.
+        seed: of all that is chosen by chance.
+    """
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self._chance = random.Random(seed)
+        self._spare = folder / "spare"
+        self._benchmark = Benchmark(folder / "benchmark")
+        self._finished = new_benchmark(folder / "finished", ROOT / ".envs")
+        self._finished.configure(**REPORT)
+        answer = self._finished.snakemake()
+        assert answer.returncode == 0, answer.stdout
+        assert not self._contradictions(self._finished)
+
+    def edit(self) -> tuple[str, str]:
+        """Edit a copy, and call; returns what came of it, and the edit."""
+        benchmark, chance = self._benchmark, self._chance
+        shutil.rmtree(benchmark.folder, ignore_errors=True)
+        shutil.copytree(self._finished.folder, benchmark.folder, symlinks=True)
+        way = chance.choice([edit] * 6 + [exchange_runs, None])
+        what = way(benchmark.folder, chance) if way else "called in turn: "
+        turns = [{}] if way else [OTHERS[chance.choice([*OTHERS])] for _ in range(2)] + [{}]
+        if chance.random() < 0.5:
+            shutil.rmtree(benchmark.folder / ".snakemake")
+            what += " (no memory)"
+        for changes in turns:
+            benchmark.configure(**REPORT | changes)
+            answer = benchmark.snakemake()
+            what += "" if way else f" {', '.join(changes) or 'the first one'}"
+            wrong = self._contradictions(benchmark)
+            if wrong or "Traceback" in answer.stdout:
+                print(answer.stdout[-3000:], *wrong, sep="\n")
+                return "WRONG", what
+        return "refused" if answer.returncode else "rebuilt or unchanged", what
+
+    def _contradictions(self, benchmark: Benchmark) -> list[str]:
+        return contradictions(benchmark, self._spare, self._finished.folder / "figures/published")
 
 
 def main(edits: int, seed: int) -> int:
-    chance = random.Random(seed)
     results: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as temporary:
-        finished = new_benchmark(Path(temporary) / "finished", ROOT / ".envs")
-        finished.configure(**REPORT)
-        answer = finished.snakemake()
-        assert answer.returncode == 0, answer.stdout
-        assert not contradictions(finished, Path(temporary) / "spare")
+        fuzz = Fuzz(Path(temporary), seed)
         for number in range(1, edits + 1):
-            benchmark = Benchmark(Path(temporary) / "benchmark")
-            shutil.rmtree(benchmark.folder, ignore_errors=True)
-            shutil.copytree(finished.folder, benchmark.folder, symlinks=True)
-            what = edit(benchmark.folder, chance)
-            answer = benchmark.snakemake()
-            wrong = contradictions(benchmark, Path(temporary) / "spare")
-            result = "refused" if answer.returncode else "rebuilt or unchanged"
-            if wrong or "Traceback" in answer.stdout:
-                result = "WRONG"
-                print(answer.stdout[-3000:], *wrong, sep="\n")
+            result, what = fuzz.edit()
             results[result] += 1
             print(f"{number:>4} {result:<22} {what}", flush=True)
     print(f"seed {seed}: {dict(results)}")

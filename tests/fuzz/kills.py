@@ -33,20 +33,25 @@ import google_crc32c
 import psutil
 from PIL import Image
 from reperf.archive.container import verified
+from reperf.builds import LockBuild
 from reperf.data.images.image_manifest import Manifest
 from reperf.files import sha256
+from reperf.systems import load_systems
 from reperf.training.record import Environment, RunRecord
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from small_benchmark import ROOT, SMALL, Benchmark, new_benchmark
 
-# Each stage, its log, and for how many seconds from its beginning a kill may come.
+ENVIRONMENT = LockBuild(load_systems()["pytorch"], "cpu").folder.name
+# Each stage, a file that this call writes at its beginning, mostly its log, and for how many
+# seconds from then on a kill may come.
 STAGES = {
     "plan": ("", 4),
+    "plans are written": ("results/plan.json", 0.2),
     "draw_published_figures": ("logs/draw_published_figures.log", 12),
-    "make_images": ("logs/make_images.log", 5),
-    "environment": ("logs/envs/pytorch.log", 25),
-    "convert": ("logs/convert/tfrecord.log", 0.7),
+    "make_set": ("logs/make_set/embedded/images/manifest.json.log", 5),
+    "environment": (f"logs/envs/{ENVIRONMENT}.log", 25),
+    "convert": ("logs/convert/embedded/tfrecord.log", 0.7),
     "train": ("logs/train/small/pytorch/1n1g/1.log", 6),
     "train on two": ("logs/train/small/pytorch/1n2g/1.log", 7),
     "measure": ("logs/measure/small.log", 1),
@@ -79,6 +84,8 @@ class Fuzz:
     faults: list[str] = field(default_factory=list)
     finished: dict[Path, bytes] = field(default_factory=dict)
     ways: list[tuple] = field(default_factory=list)
+    titles: int = 0
+    called: float = 0
 
     @property
     def folder(self) -> Path:
@@ -97,8 +104,16 @@ class Fuzz:
         if all_anew and self.dice.random() < 0.3:
             shutil.rmtree(self.folder / "figures/published", ignore_errors=True)
 
+    def configure(self) -> None:
+        """Ask for the same runs under another title: plans are written anew."""
+        self.titles += 1
+        suite = SMALL["suites"][0] | {"repeats": 1}
+        data = {"name": "embedded", "parts": 16}
+        self.benchmark.configure(title=f"title {self.titles}", suites=[suite], data=data)
+
     def call(self) -> subprocess.Popen:
         """Begin the workflow as `make report` does, in a process group of its own."""
+        self.called = time.time()
         with (self.folder / "said.txt").open("w") as said:
             return subprocess.Popen(
                 self.benchmark.command(),
@@ -125,9 +140,11 @@ class Fuzz:
         """
         names = list(STAGES)
         shutil.rmtree(self.folder / "logs", ignore_errors=True)
+        if stage == "plans are written":
+            self.configure()
         workflow = self.call()
         while workflow.poll() is None and names.index(self.last_stage()) < names.index(stage):
-            time.sleep(0.1)
+            time.sleep(0.02)
         stage = self.last_stage(stage)
         delay = self.dice.uniform(0, STAGES[stage][1]) * self.slowness()
         try:
@@ -162,9 +179,14 @@ class Fuzz:
 
     def last_stage(self, chosen: str = "plan") -> str:
         """The last stage that has begun; the chosen one, if that may still go on beside it."""
-        begun = [name for name, (log, _) in STAGES.items() if (self.folder / log).exists()]
+        begun = [name for name, (file, _) in STAGES.items() if self.has_begun(file)]
         beside = chosen in begun and chosen == "draw_published_figures" and "train" not in begun
         return chosen if beside else begun[-1]
+
+    def has_begun(self, file: str) -> bool:
+        """Whether this call has written the file of a stage."""
+        path = self.folder / file
+        return not file or (path.exists() and path.stat().st_mtime >= self.called)
 
     def wait_until_all_ended(self, workflow: subprocess.Popen) -> Iterator[str]:
         deadline = time.monotonic() + SECONDS_TO_END
@@ -233,7 +255,9 @@ def processes_in(folder: Path) -> list[psutil.Process]:
 def half_files(folder: Path) -> Iterator[str]:
     """What is wrong with files that have a final name; a picture is looked at once."""
     checks = {
-        "*.json": lambda path: json.loads(path.read_text()),
+        "results/made.json": lambda path: json.loads(path.read_text()),
+        "results/**/plan.json": lambda path: json.loads(path.read_text()),
+        "data/*/plan.json": lambda path: json.loads(path.read_text()),
         "results/runs/*/*/*/*/run.json": check_run,
         "results/runs/*/*/*/*/tries/*/run.json": RunRecord.read,
         "results/**/*.csv": check_table,
@@ -352,8 +376,7 @@ def main() -> None:
         fuzz = Fuzz(new_benchmark(top / "benchmark", ROOT / ".envs"), dice)
     if "environment" in options.stages:
         (fuzz.folder / ".envs").unlink()
-    suite = SMALL["suites"][0] | {"repeats": 1}
-    fuzz.benchmark.configure(suites=[suite], data={"name": "embedded", "parts": 16})
+    fuzz.configure()
     while (left := options.moments - sum(fuzz.counts.values())) > 0:
         stages = stages_of_a_pass(dice, options.stages)
         chosen = sorted(dice.sample(range(len(stages)), min(left, len(stages))))

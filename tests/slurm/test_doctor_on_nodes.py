@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from reperf.builds import LockBuild
+from reperf.systems import load_systems
 from slurm_benchmark import SlurmBenchmark, new_slurm_benchmark
 
 
@@ -82,6 +84,6 @@ def test_ill_nodes_are_named_and_the_others_still_looked_at(benchmark, environme
         ("ok", ["node1"]),
         ("error", ["node2", "node3"]),
     ]
-    missing = benchmark.folder / ".envs/pytorch"
+    missing = benchmark.folder / LockBuild(load_systems()["pytorch"], "cpu").folder
     assert f"error\tbuild pytorch\tnode2, node3\t{missing}: not there\t" in printed
     assert "node4\tSlurm says that it is drained" in printed

@@ -17,7 +17,7 @@ import yaml
 from cluster import inside, wait_for
 from reperf.config import load_report
 from reperf.machine import resolve
-from reperf.training.slurm import resources_of_run
+from reperf.training.slurm import resources_of_job
 from reperf.training.slurm_job import whole_lines
 from shapes import TINY_BERT
 from slurm_benchmark import LONG, SUITE, SlurmBenchmark, new_slurm_benchmark
@@ -330,9 +330,9 @@ def test_the_whole_published_matrix_is_planned_and_its_requests_fit(benchmark):
     print(f"planned in {time.monotonic() - started:.1f} s")
     assert answer.returncode == 0, answer.stdout
     report = resolve(load_report(yaml.safe_load((ROOT / "config.yaml").read_text())))
-    resources = resources_of_run(report)
+    resources = resources_of_job(report, lambda job: job.topology, lambda _: report.time_limit)
     for topology in report.topologies:
-        here = SimpleNamespace(suite=report.suites[0].name, topology=topology)
+        here = SimpleNamespace(topology=topology)
         asked = {
             name: value(here) if callable(value) else value for name, value in resources.items()
         }
@@ -401,7 +401,10 @@ def test_a_folder_in_this_machines_memory_is_refused(benchmark):
 
 @pytest.mark.parametrize("slurm", ["absent", "silent"])
 def test_without_slurm_there_is_one_line(benchmark, slurm):
-    """Outside of the cluster's namespaces no controller answers; on no path is no Slurm at all."""
+    """Outside of the cluster's namespaces no controller answers; on no path is no Slurm at all.
+
+    A dry run asks none.
+    """
     environment = dict(benchmark.environment)
     if slurm == "absent":
         tools = benchmark.folder / "tools"
@@ -409,14 +412,18 @@ def test_without_slurm_there_is_one_line(benchmark, slurm):
         for name in ("bash", "env", "sh", "git", "which"):
             (tools / name).symlink_to(shutil.which(name))
         environment["PATH"] = str(tools)
-    answer = subprocess.run(
-        benchmark.command(),
-        cwd=benchmark.folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
+    planned, answer = (
+        subprocess.run(
+            benchmark.command(*options),
+            cwd=benchmark.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for options in (["--dry-run"], [])
     )
+    assert planned.returncode == 0, planned.stderr
     assert answer.returncode == 1
     said = "no Slurm on this machine: sbatch not found" if slurm == "absent" else "Slurm: "
     lines = [line for line in answer.stderr.splitlines() if line.startswith("reperf: ")]

@@ -8,7 +8,7 @@ import simplejpeg
 from reperf.builds import RECORD, LockBuild
 from reperf.builds.built import Built
 from reperf.config import Run
-from reperf.training.train import trainer_flags
+from reperf.plans.run_plan import trainer_flags
 from trainer import SMALL, losses, step_log
 
 

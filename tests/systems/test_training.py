@@ -11,9 +11,9 @@ from itertools import pairwise
 import pytest
 from loaders import COLOURS, LOADERS
 from reperf.config import Run
+from reperf.plans.run_plan import trainer_flags
 from reperf.report.context import BOUND_BY_LOADER
 from reperf.systems import load_workloads
-from reperf.training.train import trainer_flags
 from trainer import limited_memory, losses, recipe_of, small, step_log, trained_by
 from trainers.contract.weights import synthetic_batch
 

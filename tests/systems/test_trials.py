@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from reperf.builds import LockBuild
 from reperf.config import Run, load_report
 from reperf.doctor.diagnosis import Trial
 from reperf.doctor.trials import on_nodes, runs_to_try
@@ -70,5 +71,5 @@ def test_one_device_is_tried_too(system, trainer_of):
 
 def test_what_does_not_start_is_one_line(tmp_path):
     trial = tried(tmp_path, "pytorch")
-    assert ".envs/pytorch/bin/python" in trial.trouble
+    assert f"{LockBuild(load_systems()['pytorch'], 'cpu').folder}/bin/python" in trial.trouble
     assert "\n" not in trial.trouble

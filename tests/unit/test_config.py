@@ -193,6 +193,11 @@ FAULTS = [
         report(data={"kind": "text", "sequence_length": 16}),
         "data: max_predictions: got 20; allowed: up to 13 in a sequence_length of 16",
     ),
+    (
+        report(data={"name": "published"}),
+        "data.name: got 'published'; allowed: names other than measured and published, reperf's o",
+    ),
+    (report(data=[{}, {"name": "measured"}]), "data.measured.name: got 'measured'; allowed: nam"),
     (report(data={"passes": 0}), "data.passes: got 0; allowed: greater than or equal to 1"),
     (
         report(data=[{"name": "one"}, {"name": "one"}]),
@@ -432,7 +437,7 @@ def test_a_run_resolves_what_its_suite_and_entry_say():
             SUITE | {"systems": [{"system": "pytorch", "variant": "compile", "batch_size": 8}]}
         ],
     )
-    run = load_report(config).run("small", "pytorch+compile", "1n1g", "2")
+    run = load_report(config).run("small", "pytorch+compile", "1n1g", 2)
     assert (run.batch_size, run.global_batch) == (8, 8)
     assert (run.threads, run.loader_threads) == (3, 5)
     assert (run.seed, run.repeat, run.entry) == (6, 2, "pytorch+compile")

@@ -11,6 +11,8 @@ import pytest
 from reperf.config import Run, Suite, Window
 from reperf.files import sha256
 from reperf.logs.formats import mllog
+from reperf.measuring.answer import Question
+from reperf.measuring.found_logs import answers
 from reperf.measuring.log_sources import measure_suite
 from reperf.measuring.measure import Measurement, Method, measure_log
 from reperf.measuring.tables import MEASUREMENTS
@@ -379,6 +381,23 @@ def test_a_record_that_is_none_or_was_edited_refuses_its_run_in_one_short_line(r
     assert row["reason"].startswith(f"{record}: ")
     assert fault in row["reason"]
     assert len(row["reason"]) < 500
+
+
+def test_a_planned_run_is_not_believed_without_a_seal_and_an_archived_one_of_old_is(rows):
+    folder = kept_run(RUN.folder, step_log(rate=50.0))
+    (folder / "train.log").write_text("".join(f"{line}\n" for line in step_log(rate=500.0)))
+    content = json.loads((folder / "run.json").read_text())
+    del content["seal"]
+    content |= {"record_version": 1, "log_sha256": sha256(folder / "train.log")}
+    (folder / "run.json").write_text(json.dumps(content))
+    [row] = rows()
+    assert (row["status"], row["throughput"]) == ("refused", None)
+    assert row["reason"] == (
+        "the run is not the one that is asked for: record_version is 1, which has no seal against "
+        "edits; allowed: 2 or later"
+    )
+    [answer] = answers([folder], Question(Method()))
+    assert (answer.measured.status, answer.run) == ("ok", RUN)
 
 
 def test_a_run_without_its_record_or_log_is_refused(rows):

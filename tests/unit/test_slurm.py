@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from reperf.config import Report, load_report
 from reperf.errors import ReperfError
 from reperf.machine import resolve
+from reperf.plans.planning import Plans
 from reperf.training import slurm
 from reperf.training.slurm_job import _on_its_node, whole_lines
 
@@ -28,15 +29,14 @@ def report(topologies: Sequence[str] = ("1n1g", "4n8g"), **cluster: object) -> R
         "suites": [suite],
         "topologies": list(topologies),
         "cluster": {"nodes": 4, "devices_per_node": 8} | cluster,
-        "time_limit": 90,
     }
     return resolve(load_report(config))
 
 
 def resources(topology: str, of: Report) -> dict:
-    wildcards = SimpleNamespace(suite="small", topology=topology)
-    asked = slurm.resources_of_run(of)
-    return {name: value(wildcards) if callable(value) else value for name, value in asked.items()}
+    asked = slurm.resources_of_job(of, lambda job: job.topology, lambda _: 90)
+    job = SimpleNamespace(topology=topology)
+    return {name: value(job) if callable(value) else value for name, value in asked.items()}
 
 
 def test_a_run_asks_for_its_nodes_and_devices():
@@ -82,7 +82,16 @@ def test_what_the_configuration_says_is_asked_for():
 
 def test_a_report_for_this_machine_asks_slurm_for_nothing():
     alone = report().model_copy(update={"cluster": None})
-    assert slurm.resources_of_run(alone) == {}
+    assert resources("1n1g", alone) == {}
+
+
+def test_the_order_of_variables_trains_nothing_again():
+    """But each of their values trains all runs again."""
+    first, turned, other = (
+        Plans(report(variables=variables)).runs["results/runs/small/pytorch/1n1g/1"].digest
+        for variables in ({"A": "1", "B": "2"}, {"B": "2", "A": "1"}, {"A": "1", "B": "3"})
+    )
+    assert first == turned != other
 
 
 def test_each_node_puts_its_number_into_the_command():

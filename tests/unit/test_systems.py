@@ -7,20 +7,19 @@ from pathlib import Path
 import pytest
 from refusal import refused_in_one_line
 from reperf.builds import LockBuild
-from reperf.systems import ROOT, SYSTEMS, TRAINERS, System, load_systems, load_workloads, system
+from reperf.systems import ROOT, SYSTEMS, TRAINERS, System, load_systems, load_workloads
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder of systems in place of ours."""
-    monkeypatch.setattr(system, "SYSTEMS", tmp_path)
-    return tmp_path
+def folder(tmp_path: Path) -> Path:
+    """An empty folder of systems."""
+    return tmp_path / "workflow" / "systems"
 
 
 def load_from(folder: Path, text: str) -> dict[str, System]:
-    (folder / "mine").mkdir()
+    (folder / "mine").mkdir(parents=True)
     (folder / "mine" / "system.yaml").write_text(text)
-    return load_systems.__wrapped__()
+    return load_systems(folder.parents[1])
 
 
 def test_each_folder_is_a_system():

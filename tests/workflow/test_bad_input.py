@@ -1,12 +1,18 @@
 """Wrong input: one line that says what and where, before any job starts."""
 
 import shutil
+import sys
 
 import pytest
 from refusal import cannot_run
 from small_benchmark import SMALL, Benchmark
 
 SUITE = SMALL["suites"][0]
+# Ten of ten of ten: Snakemake's own reader would write out a million million values.
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
+    for before, name in zip("abcdefghijk", "bcdefghijkl", strict=True)
+)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +67,9 @@ def test_a_wrong_configuration_is_one_line(changes: dict, said: list[str], bench
         ("title: a\nrepeats: 3\nrepeats: 9\n", "'repeats' appears twice, in lines 2 and 3"),
         ('{"repeats": 3, "repeats": 9}', "'repeats' appears twice"),
         ("title: " + "[" * 3000 + "]" * 3000, "is nested too deep"),
+        ("title: a\niterations: 012\n", "line 2: 012; allowed: a number without a leading 0, _"),
+        ("title: [a", "is not YAML: line 2: "),
+        (BOMB, "holds too many values"),
         ("title: \udcff", "is not UTF-8: byte 7 is 255"),
         ("- a", "allowed: a mapping of keys to values"),
         ("", "allowed: a mapping of keys to values"),
@@ -81,6 +90,24 @@ def test_a_file_that_cannot_be_a_configuration_is_one_line(
     assert not (benchmark.folder / "results").exists()
 
 
+def test_a_file_that_is_not_there_is_one_line(benchmark: Benchmark):
+    answer = benchmark.snakemake("-n", "--configfile", "nowhere.yaml")
+    assert answer.returncode == 1
+    assert answer.stdout.splitlines()[1:] == ["reperf: nowhere.yaml: No such file or directory"]
+
+
+def test_without_the_profile_a_key_that_appears_twice_is_one_line_as_well(benchmark: Benchmark):
+    for options in ([], ["--configfile", "config.yaml"]):
+        (benchmark.folder / "config.yaml").write_text("repeats: 3\nrepeats: 9\n")
+        answer = benchmark.call(sys.executable, "-m", "snakemake", "-n", "--cores", "1", *options)
+        assert answer.returncode == 1
+        (line,) = (one for one in answer.stdout.splitlines() if one.startswith("reperf: "))
+        assert line.endswith(
+            "config.yaml: 'repeats' appears twice, in lines 1 and 2; allowed: each key once"
+        )
+        assert "Traceback" not in answer.stdout
+
+
 def test_what_the_command_line_says_of_a_key_counts_more_than_the_file(benchmark: Benchmark):
     answer = benchmark.snakemake("-n", "--config", "repeats=0")
     assert "repeats: got 0;" in answer.stdout
@@ -88,11 +115,12 @@ def test_what_the_command_line_says_of_a_key_counts_more_than_the_file(benchmark
 
 def test_a_report_for_a_cluster_is_not_run_on_this_machine(benchmark: Benchmark):
     benchmark.configure(cluster={"nodes": 4, "devices_per_node": 8})
-    answer = benchmark.snakemake()
-    assert answer.returncode != 0
-    line = "local/report.yaml: cluster: the report is for one; allowed: --profile slurm"
-    assert [said for said in answer.stdout.splitlines() if said.endswith(line)], answer.stdout
-    assert "Traceback" not in answer.stdout
+    for options in ([], ["--dry-run"]):
+        answer = benchmark.snakemake(*options)
+        assert answer.returncode != 0
+        line = "local/report.yaml: cluster: the report is for one; allowed: --profile slurm"
+        assert [said for said in answer.stdout.splitlines() if said.endswith(line)], answer.stdout
+        assert "Traceback" not in answer.stdout
     assert not (benchmark.folder / "results").exists()
 
 

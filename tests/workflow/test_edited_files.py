@@ -1,12 +1,17 @@
 """What a report stands on, edited or asked for differently: it is made again, or refused."""
 
 import json
+import os
+import re
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from small_benchmark import SMALL, Benchmark
+from reperf.files import sha256
+from small_benchmark import SMALL, Benchmark, new_benchmark
 
 RUN = "results/runs/small/pytorch/1n1g/1"
 
@@ -14,7 +19,7 @@ RUN = "results/runs/small/pytorch/1n1g/1"
 def built_files(benchmark: Benchmark) -> dict[Path, bytes]:
     """All that is made from the runs: tables, figures, the report, archives."""
     folder = benchmark.folder
-    found = [*folder.glob("results/*.*"), *folder.glob("results/suites/*/*.csv")]
+    found = [*folder.glob("results/*.[chmt]*"), *folder.glob("results/suites/*/*.csv")]
     found += [*folder.glob("figures/*.*"), *folder.glob("archive/*.zip")]
     found += [*folder.glob("figures/published/*.svg")]
     return {path.relative_to(folder): path.read_bytes() for path in sorted(found) if path.is_file()}
@@ -37,6 +42,57 @@ def test_whatever_was_edited_is_built_again(finished_benchmark: Benchmark):
     assert finished_benchmark.planned() == {}
 
 
+PAGE = "results/report.html"
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda _: {},
+        lambda wrote: {path: wrote[path] for path in wrote if path != PAGE},
+        lambda wrote: wrote | {f"{PAGE}.old": wrote[PAGE]},
+    ],
+)
+def test_an_edited_page_is_made_again_whatever_the_list_says_was_made(
+    forge: Callable[[dict], dict], finished_benchmark: Benchmark
+):
+    page = finished_benchmark.folder / PAGE
+    page.write_text(page.read_text().replace("a small benchmark", "a fast benchmark"))
+    with edited_list(finished_benchmark) as entries:
+        entries[PAGE]["wrote"] = forge(entries[PAGE]["wrote"])
+    assert finished_benchmark.planned() == {"report": 1, "complete": 1}
+
+
+def test_a_table_that_was_edited_with_the_list_of_what_was_made_is_in_no_report(
+    finished_benchmark: Benchmark,
+):
+    name = "results/suites/small/measurements.csv"
+    table = finished_benchmark.folder / name
+    text = table.read_text()
+    before = built_files(finished_benchmark)
+    number = re.search(r",ok,,(\d+\.\d+),", text)[1]
+    table.write_text(text.replace(number, f"9{number}"))
+    with edited_list(finished_benchmark) as entries:
+        entries[name]["wrote"][name] = sha256(table)
+    for _ in range(2):  # the next call is told the same
+        answer = finished_benchmark.snakemake("--retries", "0")
+        assert answer.returncode != 0
+        assert f"write the report: failed: {name}: is not what the logs give" in answer.stdout
+    after = built_files(finished_benchmark)
+    # Snakemake removes what a failed job should have made.
+    for path in (Path(PAGE), Path("archive/small.zip")):
+        assert after.get(path, before[path]) == before[path]
+
+
+@contextmanager
+def edited_list(benchmark: Benchmark) -> Iterator[dict]:
+    """The list of what was made, to be changed."""
+    path = benchmark.folder / "results/made.json"
+    entries = json.loads(path.read_text())
+    yield entries
+    path.write_text(json.dumps(entries))
+
+
 @pytest.mark.parametrize(
     ("lost", "made"),
     [
@@ -55,11 +111,12 @@ def test_what_was_lost_is_made_again(lost: str, made: set, finished_benchmark: B
 def test_a_lost_log_is_taken_from_the_last_try(finished_benchmark: Benchmark):
     log = finished_benchmark.folder / RUN / "train.log"
     content = log.read_bytes()
+    tries = list((finished_benchmark.folder / RUN / "tries").iterdir())
     log.unlink()
     answer = finished_benchmark.snakemake()
     assert answer.returncode == 0, answer.stdout
     assert log.read_bytes() == content
-    assert len(list((finished_benchmark.folder / RUN / "tries").iterdir())) == 1
+    assert list((finished_benchmark.folder / RUN / "tries").iterdir()) == tries
 
 
 def test_an_edited_table_does_not_get_into_an_archive_alone(finished_benchmark: Benchmark):
@@ -124,7 +181,7 @@ def test_runs_of_another_configuration_are_not_taken_over(
     [
         ({"title": "another title"}, {"report"}, {"train", "measure", "draw_figures"}),
         ({"window": {"warmup": 1, "measured": 3}}, {"measure", "report", "archive"}, {"train"}),
-        ({"data": {"name": "embedded", "parts": 8}}, {"convert", "train"}, {"make_images"}),
+        ({"data": {"name": "embedded", "parts": 8}}, {"convert", "train"}, {"make_set"}),
     ],
 )
 def test_another_configuration_is_seen_without_snakemakes_memory(
@@ -144,3 +201,97 @@ def test_logs_that_were_put_back_from_a_copy_are_measured_again(finished_benchma
         shutil.copy2(finished_benchmark.folder / second / name, first / name)
     planned = finished_benchmark.planned()
     assert {"train", "measure", "report", "archive"} <= planned.keys()
+
+
+def test_a_cut_data_set_is_converted_before_anything_trains_with_it(finished_benchmark: Benchmark):
+    (finished_benchmark.folder / "data/embedded/tfrecord/manifest.json").write_bytes(b"")
+    planned = finished_benchmark.planned()
+    assert planned.keys() >= {"convert", "train", "measure", "report", "complete"}
+    assert planned["train"] == 4
+
+
+def refused(benchmark: Benchmark, *arguments: str) -> str:
+    """The one line with which a dry run and a call refuse the same."""
+    said = []
+    for options in (("--dry-run", "--quiet"), ()):
+        answer = benchmark.snakemake(*options, *arguments)
+        assert answer.returncode == 1, answer.stdout
+        assert "Traceback" not in answer.stdout
+        lines = [line for line in answer.stdout.splitlines() if line.startswith("reperf: ")]
+        said.append(lines[-1])
+        assert answer.stdout.rstrip().endswith(lines[-1])
+    assert said[0] == said[1]
+    return said[0].removeprefix("reperf: ")
+
+
+def test_a_finished_report_does_not_hide_that_another_one_cannot_be_made(
+    finished_benchmark: Benchmark,
+):
+    small, synthetic = SMALL["suites"]
+    finished_benchmark.configure(title="another", suites=[small | {"from": ["q<b>x"]}, synthetic])
+    assert refused(finished_benchmark) == "suite small: from: q<b>x is not there"
+    finished_benchmark.configure()
+    repeats = finished_benchmark.folder / "data/published/repeats.csv"
+    repeats.unlink()
+    assert refused(finished_benchmark).startswith(f"{repeats}: is not there; allowed: ")
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("results/reprot.html", "results/reprot.html: no rule makes it; allowed: "),
+        ("reprot", "reprot: no rule makes it; allowed: the name of a rule, or a file that "),
+        (
+            "results/runs/small/pytorch/1n4g/1/run.json",
+            "results/runs/small/pytorch/1n4g/1: not in the report of ",
+        ),
+        (
+            "results/runs/small/pytorch/1n1g/3/run.json",
+            "results/runs/small/pytorch/1n1g/3: not in the report of ",
+        ),
+    ],
+)
+def test_a_target_outside_the_report_is_one_line(
+    target: str, said: str, finished_benchmark: Benchmark
+):
+    assert refused(finished_benchmark, "--", target).startswith(said)
+
+
+def everything_in(folder: Path) -> dict[str, tuple[int, int]]:
+    """Path -> size and time of each file and folder, but for what Snakemake and Python keep."""
+    found = {}
+    for here, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in (".snakemake", "__pycache__")]
+        for path in (Path(here, name) for name in (*folders, *files)):
+            state = path.lstat()
+            # The time of a folder in which Python keeps its bytecode is Python's.
+            seen = state.st_mtime_ns if path.is_file() or path.is_symlink() else 0
+            found[str(path)] = (state.st_size if seen else 0, seen)
+    return found
+
+
+def test_a_dry_run_writes_nothing(finished_benchmark: Benchmark, tmp_path: Path):
+    first = new_benchmark(tmp_path / "first", tmp_path / "envs")
+    (first.folder / ".envs").unlink()
+    before = everything_in(first.folder)
+    assert first.planned()["environment"] == 1
+    assert everything_in(first.folder) == before
+    finished_benchmark.configure(seed=7, title="another", data={"name": "embedded", "parts": 8})
+    before = everything_in(finished_benchmark.folder)
+    assert {"train", "convert", "report"} <= finished_benchmark.planned().keys()
+    assert everything_in(finished_benchmark.folder) == before
+
+
+def test_results_that_are_moved_or_copied_are_not_trained_again(
+    finished_benchmark: Benchmark, tmp_path: Path
+):
+    moved = Benchmark(finished_benchmark.folder.rename(tmp_path / "moved"))
+    assert moved.planned() == {}
+    forget(moved)
+    assert moved.planned() == {}
+    clone = new_benchmark(tmp_path / "clone", (moved.folder / ".envs").resolve())
+    # Without their times, as a download leaves them.
+    shutil.copytree(moved.folder / "results", clone.folder / "results", copy_function=shutil.copy)
+    planned = clone.planned()
+    assert {"draw_figures", "archive", "complete"} <= planned.keys()
+    assert not {"train", "convert", "environment"} & planned.keys()

@@ -48,6 +48,11 @@ class Place(Benchmark):
         assert answer.returncode == 0, answer.stdout
         return answer.stdout
 
+    def built(self, name: str) -> Path:
+        """Where a system's environment lies: its name holds the recipe's digest."""
+        (folder,) = self.folder.glob(f".envs/{name}-*")
+        return folder
+
     def records(self) -> dict[str, str]:
         """Each run's path -> its record."""
         found = sorted(self.folder.glob("results/runs/*/*/*/*/run.json"))
@@ -100,17 +105,18 @@ class TestAFolderThatMoves:
     def test_environments_are_built_again_and_no_run_is_trained_again(self, place, tmp_path):
         place.measure()
         before, old = place.records(), place.folder
+        names = [place.built(name).name for name in NAMES]
         place = place.moved(tmp_path / "elsewhere/place")
         assert place.planned(MEASURED) == {}
 
         place.train(repeats=2)
-        assert place.planned(MEASURED) == {"train": 2, "measure": 1}
+        assert place.planned(MEASURED) == {"environment": 2, "train": 2, "measure": 1}
         said = place.measure()
         lines = [line for line in said.splitlines() if line.startswith("reperf: ")]
         assert lines == [
             f"reperf: .envs/{name}: was built in {old}/.envs/{name}, and was moved or copied; "
-            "it is built again"
-            for name in NAMES
+            "it is made again"
+            for name in names
         ]
         assert before.items() <= place.records().items()
         assert all(json.loads(one)["status"] == "ok" for one in place.records().values())
@@ -122,17 +128,17 @@ class TestAFolderThatMoves:
         for one in (copy, place):
             one.train(repeats=2)
             said = one.measure()
-            assert ("was moved or copied; it is built again" in said) == (one is copy)
+            assert ("was moved or copied; it is made again" in said) == (one is copy)
 
     def test_environments_that_several_folders_share_stay_as_they_are(self, place, tmp_path):
         place.measure()
         shared = place.folder / ".envs"
         other = new_place(tmp_path / "other")
         (other.folder / ".envs").symlink_to(shared)
-        assert "built again" not in other.measure()
+        assert "made again" not in other.measure()
         other = other.moved(tmp_path / "elsewhere/other")
         other.train(repeats=2)
-        assert "built again" not in other.measure()
+        assert "made again" not in other.measure()
 
     def test_rules_do_not_call_the_library_of_the_folder_that_was_copied(self, place, tmp_path):
         copy = Place(tmp_path / "copy")
@@ -154,7 +160,7 @@ class TestAFolderThatMoves:
 
 
 def leave_nothing(environment: Path) -> None:
-    shutil.rmtree(environment.parent)
+    shutil.rmtree(environment)
 
 
 def take_its_python_away(environment: Path) -> None:
@@ -170,10 +176,12 @@ def cut_its_record(environment: Path) -> None:
 def test_an_environment_that_is_gone_is_built_again_and_no_run_is_trained_again(spoil, place):
     place.measure()
     before = place.records()
-    spoil(place.folder / ".envs/one")
+    environment = place.built("one")
+    spoil(environment)
     place.train(repeats=2)
-    assert place.planned(MEASURED) == {"train": 2, "measure": 1}
-    assert "reperf: .envs/one: " in place.measure()
+    assert place.planned(MEASURED) == {"environment": 1, "train": 2, "measure": 1}
+    place.measure()
+    assert place.built("one") == environment
     assert before.items() <= place.records().items()
 
 
@@ -188,7 +196,7 @@ def test_a_rebuild_that_fails_costs_no_finished_run(place, tmp_path, monkeypatch
     assert answer.returncode != 0
     assert "cannot be installed (engine==1.0)" in answer.stdout
     monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path / "wheels"))
-    assert place.planned(MEASURED) == {"train": 2, "measure": 1}
+    assert place.planned(MEASURED) == {"environment": 2, "train": 2, "measure": 1}
     place.measure()
     assert before.items() <= place.records().items()
 
@@ -196,8 +204,10 @@ def test_a_rebuild_that_fails_costs_no_finished_run(place, tmp_path, monkeypatch
 def test_an_environment_built_again_from_the_same_recipe_reruns_nothing(place):
     place.measure()
     before = place.records()
-    assert place.planned(MEASURED, "--forcerun", "environment") == {"environment": 2}
-    answer = place.snakemake(MEASURED, "--forcerun", "environment")
+    built = [f".envs/{place.built(name).name}/environment.json" for name in NAMES]
+    again = (MEASURED, *built, "--forcerun", "environment")
+    assert place.planned(*again) == {"environment": 2}
+    answer = place.snakemake(*again)
     assert answer.returncode == 0, answer.stdout
     assert place.planned(MEASURED) == {}
     assert place.records() == before
@@ -216,10 +226,11 @@ def test_a_changed_recipe_reruns_the_runs_of_its_systems_alone(changed, place):
         described = yaml.safe_load((system / "system.yaml").read_text())
         described["locks"]["cpu"][changed] = other
         (system / "system.yaml").write_text(yaml.safe_dump(described))
-    assert place.planned(MEASURED) == {"train": 1, "measure": 1}
-    before = place.records()
-    said = place.measure()
-    assert "reperf: .envs/one: was built from another recipe than today's" in said
+    assert place.planned(MEASURED) == {"environment": 1, "train": 1, "measure": 1}
+    before, old = place.records(), place.built("one")
+    place.measure()
+    assert len(list(place.folder.glob(".envs/one-*"))) == 2
+    assert (old / "environment.json").exists()
     same = {path for path, record in place.records().items() if record == before[path]}
     assert same == {"results/runs/stand-ins/other/1n1g/1/run.json"}
 

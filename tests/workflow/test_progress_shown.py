@@ -95,7 +95,9 @@ def test_in_a_pipe_there_is_a_plain_line_a_run_and_the_full_text_is_in_a_log(ben
     assert "\x1b" not in answer.stdout
     assert "Reason: " not in answer.stdout
     assert "Reason: Missing output files: results/runs/" in full_log(benchmark)
-    assert "-m reperf.training --run " in full_log(benchmark)
+    assert "-m reperf.training results/runs/small-synthetic/pytorch/1n1g/1/plan.json " in full_log(
+        benchmark
+    )
 
 
 def test_a_plan_whose_reader_goes_away_ends_without_a_word(benchmark: Benchmark):
@@ -148,7 +150,7 @@ def test_ctrl_c_leaves_the_terminal_as_it_was_and_nobody_trains(benchmark: Bench
 def test_a_terminal_that_wants_no_escapes_gets_plain_lines(benchmark: Benchmark):
     for variables in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         images = "data/embedded/images/manifest.json"
-        terminal = Terminal(benchmark, "--forcerun", "make_images", "--", images, **variables)
+        terminal = Terminal(benchmark, "--forcerun", "make_set", "--", images, **variables)
         try:
             terminal.read_until()
             assert terminal.process.returncode == 0, terminal.text

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import shutil
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -118,7 +119,7 @@ def test_editing_code_reruns_what_it_computes_and_nothing_else(
     edited: str, rerun: set[str], untouched: set[str], finished_benchmark: Benchmark
 ):
     path = finished_benchmark.folder / edited
-    path.write_text(path.read_text() + "\n# edited\n")
+    path.write_text(path.read_text() + "\nEDITED = True\n")
     planned = set(finished_benchmark.planned())
     assert rerun <= planned
     assert not untouched & planned
@@ -143,19 +144,22 @@ def test_a_changed_suite_reruns_that_suite_only(finished_benchmark: Benchmark):
 
 def test_the_whole_matrix_is_planned_without_an_error(benchmark: Benchmark):
     config = benchmark.folder / "config.yaml"
-    call = ("-n", "--quiet", "--configfile", "config.yaml")
-    refused = benchmark.snakemake(*call)
+    options = ("-n", "--quiet", "--configfile", "config.yaml")
+    refused = benchmark.snakemake(*options)
+    assert refused.stdout.splitlines()[-1].endswith("allowed: --profile slurm")
+    call = (sys.executable, "-m", "snakemake", "--profile", "slurm", *options)
+    refused = benchmark.call(*call)
     assert refused.returncode == 1
     assert "embedded_on_gpus: true" in refused.stdout.splitlines()[-1]
     own = benchmark.folder / "own/train/n00000001/1.JPEG"
     own.parent.mkdir(parents=True)
     own.write_bytes(simplejpeg.encode_jpeg(np.zeros((64, 64, 3), np.uint8)))
     config.write_text(config.read_text().replace("# images: /datasets/imagenet", "images: own"))
-    refused = benchmark.snakemake(*call)
+    refused = benchmark.call(*call)
     assert "data.wikipedia: no text, so that" in refused.stdout.splitlines()[-1]
     (benchmark.folder / "own.txt").write_text("A sentence.\n\nAnother document.\n")
     config.write_text(config.read_text().replace("# text: /datasets/wikipedia", "text: own.txt"))
-    answer = benchmark.snakemake(*call)
+    answer = benchmark.call(*call)
     assert answer.returncode == 0, answer.stdout
 
 

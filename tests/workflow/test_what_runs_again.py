@@ -1,4 +1,4 @@
-"""What decides a run is the closure of its own program: an edit reruns what stands on it alone."""
+"""What decides a run is its plan: an edit reruns the runs whose plans it changes, and no other."""
 
 import json
 import re
@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from reperf.builds import LockBuild
+from reperf.systems import load_systems
 from small_benchmark import SMALL, Benchmark, new_benchmark
 
 SYSTEMS = {
@@ -28,31 +30,33 @@ SUITES = [
     }
     for workload, systems in SYSTEMS.items()
 ]
+VARIANT = SUITES[-1] | {"name": "variant", "systems": [{"system": "pytorch", "variant": "compile"}]}
 EVERY = {f"{workload} {system}" for workload, systems in SYSTEMS.items() for system in systems}
+EVERY |= {"variant pytorch+compile"}
 
 # Writes the record that each planned run would leave: planning compares nothing else.
 RECORD_ALL = """
-from reperf.builds import trainer_digest
 from reperf.config import load_report
 from reperf.files import sha256
 from reperf.machine import resolve
+from reperf.plans.planning import Plans
 from reperf.training.record import Environment, Host, RunRecord
 from reperf.written import read_written
 
 report = resolve(load_report(read_written("local/report.yaml")))
-for suite in report.suites:
-    for run in report.runs(suite):
-        run.folder.mkdir(parents=True)
-        (run.folder / "train.log").touch()
-        RunRecord(
-            status="ok", run=run, attempt=1, command=(), variables={},
-            environment=Environment(lock="", lock_sha256="", python="3.11", packages={}),
-            trainer=trainer_digest(run), cluster=None,
-            git_commit=None, git_dirty=None,
-            host=Host(hostname="h", cpu="c", cores=2, memory_bytes=1, os="o", kernel="k"),
-            started="", ended="", seconds=1.0, exit_code=0,
-            log_sha256=sha256(run.folder / "train.log"),
-        ).write(run.folder / "run.json")
+for plan in Plans(report).runs.values():
+    run = plan.run
+    run.folder.mkdir(parents=True)
+    run.log.touch()
+    RunRecord(
+        status="ok", run=run, plan=plan.digest, call="", attempt=1, command=(), variables={},
+        environment=Environment(lock="", lock_sha256="", python="3.11", packages={}),
+        trainer=plan.trainer, cluster=None,
+        git_commit=None, git_dirty=None,
+        host=Host(hostname="h", cpu="c", cores=2, memory_bytes=1, os="o", kernel="k"),
+        started="", ended="", seconds=1.0, exit_code=0,
+        log_sha256=sha256(run.log),
+    ).write(run.record)
 """
 
 
@@ -62,10 +66,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
     folder = tmp_path_factory.mktemp("recorded")
     environments = folder / "environments"
     for system in {system for systems in SYSTEMS.values() for system in systems}:
-        (environments / system).mkdir(parents=True)
-        (environments / system / "environment.json").write_text("{}")
+        built = environments / LockBuild(load_systems()[system], "cpu").folder.name
+        built.mkdir(parents=True, exist_ok=True)
+        (built / "environment.json").write_text("{}")
     benchmark = new_benchmark(folder / "benchmark", environments)
-    benchmark.configure(suites=SUITES)
+    benchmark.configure(suites=[*SUITES, VARIANT])
     subprocess.run(
         [sys.executable, "-c", RECORD_ALL],
         check=True,
@@ -77,15 +82,22 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
 
 @pytest.fixture
 def again(recorded: Benchmark) -> Callable[..., set[str]]:
-    """Which runs a dry run plans after files were changed, as "workload system"."""
+    """Which runs a dry run plans after files were changed, as "suite system".
+
+    A change is a text to append, or one to replace and another.
+    """
     before: dict[Path, str | None] = {}
 
-    def plan(**changed: str) -> set[str]:
-        for name, text in changed.items():
+    def plan(**changed: str | tuple[str, str]) -> set[str]:
+        for name, change in changed.items():
             path = recorded.folder / "workflow" / name
             before[path] = path.read_text() if path.exists() else None
             path.parent.mkdir(exist_ok=True)
-            path.write_text((before[path] or "") + text)
+            if isinstance(change, str):
+                path.write_text((before[path] or "") + change)
+            else:
+                assert change[0] in before[path]
+                path.write_text(before[path].replace(*change))
         answer = recorded.snakemake("--dry-run")
         assert answer.returncode == 0, answer.stdout
         found = re.findall(r"train (\S+): (\S+) on 1n1g, repeat 1$", answer.stdout, re.MULTILINE)
@@ -98,7 +110,8 @@ def again(recorded: Benchmark) -> Callable[..., set[str]]:
 
 def of(*systems: str, workload: str = "") -> set[str]:
     """The runs of some systems, of one workload or of all."""
-    return {run for run in EVERY if run.split()[1] in systems and run.startswith(workload)}
+    found = {run for run in EVERY if run.split()[1].partition("+")[0] in systems}
+    return {run for run in found if run.startswith(workload)}
 
 
 def test_nothing_runs_again_where_nothing_has_changed(again):
@@ -115,12 +128,37 @@ def test_nothing_runs_again_where_nothing_has_changed(again):
         ("trainers/launchers/horovod.py", of("ngc-tensorflow1", "mxnet")),
         ("systems/oneflow/resnet50.py", of("oneflow")),
         ("trainers/contract/steplog.py", EVERY),
-        ("systems/pytorch/system.yaml", set()),
-        ("workloads/resnet50.yaml", set()),
     ],
 )
 def test_an_edit_runs_again_what_stands_on_the_file_and_nothing_else(again, file, runs):
-    assert again(**{file: "\n# edited\n"}) == runs
+    assert again(**{file: "\n# edited\n"}) == set()
+    assert again(**{file: "\nEDITED = True\n"}) == runs
+
+
+COMPILE = "compile: {about: torch.compile, flags: [--compile]"
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "runs"),
+    [
+        ("systems/pytorch/system.yaml", ("DistributedDataParallel over", "By"), set()),
+        ("systems/pytorch/system.yaml", ("- -m\n", "- -O\n  - -m\n"), of("pytorch")),
+        (
+            "systems/pytorch/system.yaml",
+            (COMPILE, COMPILE[:-1] + ", --bf16]"),
+            {"variant pytorch+compile"},
+        ),
+        (
+            "systems/pytorch/system.yaml",
+            (COMPILE, COMPILE + ", environment: {A: b}"),
+            {"variant pytorch+compile"},
+        ),
+        ("workloads/resnet50.yaml", "\n# edited\n", set()),
+        ("workloads/resnet50.yaml", ("title: ", "title: Another "), set()),
+    ],
+)
+def test_a_description_runs_again_the_runs_that_it_decides(again, file, change, runs):
+    assert again(**{file: change}) == runs
 
 
 def test_a_new_workload_and_a_new_system_run_nothing_again(again, recorded):
