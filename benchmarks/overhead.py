@@ -95,7 +95,10 @@ def slurm(folder: Path, options: argparse.Namespace) -> None:
     if reason := why_not():
         sys.exit(f"no Slurm cluster can run here: {reason}")
     with SlurmCluster(folder / "cluster") as cluster:
-        benchmark = SlurmBenchmark(new_stand_in_benchmark(folder / "ours").folder, cluster)
+        here = new_stand_in_benchmark(folder / "ours")
+        here.configure(suites=[SUITE])
+        answered(here, "--until", "environment")  # the cluster's nodes reach no registry
+        benchmark = SlurmBenchmark(here.folder, cluster)
         nodes = [psutil.Process(machine.pid) for machine in cluster.machines]
         train(
             benchmark,

@@ -34,10 +34,6 @@ def planned(run: Run = RUN, **changes: object) -> RunPlan:
     return RunPlan(**dict(plan) | changes)
 
 
-def other_seed() -> Run:
-    return RUN.model_copy(update={"seed": 9})
-
-
 def files() -> set[str]:
     return {path.name for path in RUN.folder.iterdir()}
 
@@ -91,10 +87,14 @@ def test_a_record_of_an_earlier_version_names_no_plan(version: int):
 def test_a_data_set_that_was_made_again_otherwise_is_noticed(tmp_path: Path):
     manifest = tmp_path / "data/noticed/tfrecord/manifest.json"
     plan = planned(RUN.model_copy(update={"data": str(manifest.parent), "input": "tfrecord"}))
-    kept_run(RUN.folder, step_log(), run=plan.run, plan=plan.digest, data_sha256="b" * 64)
+    made = {"run": plan.run, "plan": plan.digest, "data_sha256": "b" * 64}
+    kept_run(RUN.folder, step_log(), **made)
     manifest.parent.mkdir(parents=True)
     manifest.write_text("{}")
     assert why_not_current(plan, None) == f"{RECORD}: the data set has changed since"
+    leave_try(**made)
+    with pytest.raises(Started):
+        train(plan, starts)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"run": 1}', '{"run": {}}', "[" * 99_999])
@@ -140,7 +140,6 @@ def test_a_try_that_ended_well_is_taken_up_where_the_workflow_was_killed():
     "record",
     [
         {"status": "failed"},
-        {"run": other_seed()},
         {"plan": "b" * 64},
         {"plan": ""},
         {"log_sha256": "b" * 64},

@@ -15,8 +15,10 @@ from reperf.training.record import LARGEST_RECORD
 _set_now = cache(digest_of_set)
 
 
-def why_not_current(plan: RunPlan, batch_size: int | None) -> str | None:
-    """Why the record in a run's folder is not of a plan.
+def why_not_current(
+    plan: RunPlan, batch_size: int | None, folder: Path | None = None
+) -> str | None:
+    """Why the record of a run is not of a plan.
 
     This is asked for every run before anything starts, so it reads no more than it needs. Records
     that are edited or none at all are left to measuring, which refuses them.
@@ -24,11 +26,12 @@ def why_not_current(plan: RunPlan, batch_size: int | None) -> str | None:
     Args:
         plan: today's.
         batch_size: the one that was found, if the plan leaves it open; None: not found yet.
+        folder: of one of the run's tries; left out: the run's own.
 
     Returns:
         One line, "" if it is of the plan, None if there is no record.
     """
-    record = f"{plan.run.folder}/{RUN_RECORD}"
+    record = f"{folder or plan.run.folder}/{RUN_RECORD}"
     try:
         with open(record, "rb") as stream:  # noqa: PTH123 - pathlib is slow
             text = stream.read(LARGEST_RECORD + 1)

@@ -67,10 +67,10 @@ def train(
     """
     run_folder = plan.run.folder
     found = LargestBatch.read(plan.batch) if plan.batch else None
-    resolved = plan.with_batch(found.batch_size) if found else plan
-    if not plan.aside.anew and (ended := ended_try(run_folder, plan.digest, resolved.run)):
+    if not plan.aside.anew and (ended := ended_try(plan, found and found.batch_size)):
         keep(ended, run_folder)
         return
+    resolved = plan.with_batch(found.batch_size) if found else plan
     folder, attempt = new_try(run_folder, plan)
     if found and found.status != "ok":
         _leave_without_batch(resolved.run, found, folder, attempt, plan.digest)

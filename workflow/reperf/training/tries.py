@@ -6,10 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from reperf.building.hold import CALL
-from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.files import remove_partials, sha256, whole_file
 from reperf.layout import PLAN, RUN_FILES, RUN_LOG, RUN_RECORD
+from reperf.plans.current import why_not_current
 from reperf.plans.run_plan import RunPlan
 from reperf.training.record import FINAL, RunRecord
 
@@ -44,18 +44,18 @@ def keep(folder: Path, run: Path) -> None:
             shutil.copyfileobj(kept, target)
 
 
-def ended_try(run: Path, plan: str, asked: Run) -> Path | None:
+def ended_try(plan: RunPlan, batch_size: int | None) -> Path | None:
     """The last try of a run, if it is one of a plan, has come to its end, and is whole.
 
     Args:
-        plan: the plan's digest.
-        asked: what it asks for, with its batch size.
+        plan: today's.
+        batch_size: the one that was found, if the plan leaves it open.
     """
-    for folder in _tries(run)[-1:]:
+    for folder in _tries(plan.run.folder)[-1:]:
         with suppress(ReperfError, OSError):
             record = RunRecord.read(folder / RUN_RECORD)
-            made = record.plan, record.run, record.log_sha256
-            if record.status in FINAL and made == (plan, asked, sha256(folder / RUN_LOG)):
+            whole = record.status in FINAL and record.log_sha256 == sha256(folder / RUN_LOG)
+            if whole and why_not_current(plan, batch_size, folder) == "":
                 return folder
     return None
 
