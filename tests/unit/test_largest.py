@@ -314,17 +314,17 @@ def trained() -> Callable[..., Report]:
 def test_a_record_is_as_planned_while_its_number_is_the_one_that_was_found(trained):
     for plan in Plans(trained(40)).runs.values():
         record = plan.run.record
-        assert why_not_current(plan, 40) == ""
-        assert why_not_current(plan, 48) == (
+        assert why_not_current(plan, 40, None) == ""
+        assert why_not_current(plan, 48, None) == (
             f"{record}: batch_size is 40 by the run record, 48 found"
         )
-        assert why_not_current(plan, None) == (
+        assert why_not_current(plan, None, None) == (
             f"{record}: batch_size is 40 by the run record, not found"
         )
     named = Plans(report(batch_size=40))
     assert not named.searches
     for plan in named.runs.values():
-        assert why_not_current(plan, None) == f"{plan.run.record}: is of another plan"
+        assert why_not_current(plan, None, None) == f"{plan.run.record}: is of another plan"
 
 
 def test_the_tables_take_the_number_that_was_found(trained):

@@ -39,9 +39,9 @@ def files() -> set[str]:
 
 
 def test_the_planned_run_is_taken_for_itself():
-    assert why_not_current(planned(), None) is None
+    assert why_not_current(planned(), None, None) is None
     kept_run(RUN.folder, step_log(), plan=planned().digest)
-    assert why_not_current(planned(), None) == ""
+    assert why_not_current(planned(), None, None) == ""
 
 
 @pytest.mark.parametrize(
@@ -68,11 +68,11 @@ def test_the_planned_run_is_taken_for_itself():
 def test_another_plan_is_told_by_what_it_says_otherwise(changes: dict, said: str, place: str):
     kept_run(RUN.folder, step_log(), plan=planned().digest)
     today = planned(**changes)
-    assert why_not_current(today, None) == f"{RECORD}: is of another plan"
+    assert why_not_current(today, None, None) == f"{RECORD}: is of another plan"
     (RUN.folder / "tries/2").mkdir(parents=True)
     (RUN.folder / "plan.json").write_text(today.text)
     (RUN.folder / place).write_text(planned().text)
-    assert why_not_current(today, None) == f"{RECORD}: {said}"
+    assert why_not_current(today, None, None) == f"{RECORD}: {said}"
 
 
 @pytest.mark.parametrize("version", [1, 4])
@@ -81,7 +81,7 @@ def test_a_record_of_an_earlier_version_names_no_plan(version: int):
     content = json.loads(RECORD.read_text())
     del content["plan"], content["call"]
     RECORD.write_text(json.dumps(content))
-    assert why_not_current(planned(), None) == f"{RECORD}: is of another plan"
+    assert why_not_current(planned(), None, None) == f"{RECORD}: is of another plan"
 
 
 def test_a_data_set_that_was_made_again_otherwise_is_noticed(tmp_path: Path):
@@ -91,7 +91,7 @@ def test_a_data_set_that_was_made_again_otherwise_is_noticed(tmp_path: Path):
     kept_run(RUN.folder, step_log(), **made)
     manifest.parent.mkdir(parents=True)
     manifest.write_text("{}")
-    assert why_not_current(plan, None) == f"{RECORD}: the data set has changed since"
+    assert why_not_current(plan, None, "c" * 64) == f"{RECORD}: the data set has changed since"
     leave_try(**made)
     with pytest.raises(Started):
         train(plan, starts)
@@ -101,7 +101,7 @@ def test_a_data_set_that_was_made_again_otherwise_is_noticed(tmp_path: Path):
 def test_what_is_no_record_is_left_to_measuring(content: str):
     kept_run(RUN.folder, step_log())
     RECORD.write_text(content)
-    assert why_not_current(planned(), None) == ""
+    assert why_not_current(planned(), None, None) == ""
 
 
 def leave_try(**record: object) -> Path:

@@ -203,11 +203,21 @@ def test_logs_that_were_put_back_from_a_copy_are_measured_again(finished_benchma
     assert {"train", "measure", "report", "archive"} <= planned.keys()
 
 
-def test_a_cut_data_set_is_converted_before_anything_trains_with_it(finished_benchmark: Benchmark):
-    (finished_benchmark.folder / "data/embedded/tfrecord/manifest.json").write_bytes(b"")
+def test_a_cut_data_set_is_converted_again_and_its_runs_are_kept(finished_benchmark: Benchmark):
+    manifest = finished_benchmark.folder / "data/embedded/tfrecord/manifest.json"
+    whole = manifest.read_bytes()
+    manifest.write_bytes(b"")
+    assert finished_benchmark.planned() == {"convert": 1}
+    answer = finished_benchmark.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    assert manifest.read_bytes() == whole
+    assert finished_benchmark.planned() == {}
+    # What trains meanwhile waits for it.
+    manifest.write_bytes(b"")
+    shutil.rmtree(finished_benchmark.folder / RUN)
     planned = finished_benchmark.planned()
     assert planned.keys() >= {"convert", "train", "measure", "report", "complete"}
-    assert planned["train"] == 4
+    assert planned["train"] == 1
 
 
 def refused(benchmark: Benchmark, *arguments: str) -> str:

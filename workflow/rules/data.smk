@@ -14,12 +14,20 @@ def input_of_set(wildcards):
     return [embedded] if data.is_embedded else []
 
 
+@cache
+def is_converted_again(manifest):
+    """Whether a converted set is there, and is not the one that is asked for."""
+    _, name, record_format, _ = Path(manifest).parts
+    data = PLANS.sets[name]
+    kind = KINDS[data.kind]
+    converted = record_format in kind.formats and os.path.exists(manifest)
+    return converted and not kind.is_of(data, Path(manifest))
+
+
 def unless_converted(wildcards):
     """None where a set is whole, and the one that is asked for."""
-    manifest = Path(f"data/{wildcards.set}/{wildcards.format}/manifest.json")
-    if not manifest.exists() or kind_of(wildcards).is_of(
-        PLANS.sets[wildcards.set], manifest
-    ):
+    manifest = f"data/{wildcards.set}/{wildcards.format}/manifest.json"
+    if not is_converted_again(manifest):
         return []
     return [made_again(f"{manifest}: the data set is not the one that is asked for")]
 

@@ -1,5 +1,6 @@
 # One training run per repeat of every cell, and the searches for the largest batches before them.
 
+from reperf.data.manifest import digest_of_set
 from reperf.plans.current import why_not_current
 from reperf.training.largest import TIME_LIMITS, found_by
 from reperf.training.slurm import resources_of_job
@@ -22,7 +23,8 @@ def why_train(folder):
     """Why a run must be trained: "" if it need not, None if there is no record of it."""
     plan = PLANS.runs[folder]
     largest, _ = found(plan.batch) if plan.batch else (None, "")
-    return why_not_current(plan, largest and largest.batch_size)
+    data = set_now(plan.run.input, plan.run.data)
+    return why_not_current(plan, largest and largest.batch_size, data)
 
 
 def is_wanted_anew(folder):
@@ -42,7 +44,14 @@ def check_is_planned(path, plans):
 def set_read(read, data):
     """The manifest of the data set that a run reads, if there is one."""
     own = read == "folder" and not Path(data).is_relative_to("data")
-    return [] if data is None or own else f"{data}/manifest.json"
+    return [] if data is None or own else [f"{data}/manifest.json"]
+
+
+@cache
+def set_now(read, data):
+    """The digest of the set that a run reads; None if it is not there, or converted again."""
+    again = any(map(is_converted_again, set_read(read, data)))
+    return None if again else digest_of_set(data)
 
 
 @cache
@@ -76,7 +85,14 @@ def inputs_of_run(wildcards):
     asked = {"plan": written(f"{folder}/plan.json")}
     if why or why is None or CALL.asks_for("train", record):
         asked |= needs_of(PLANS.runs[folder])
+    else:  # its bytes decide whether the run is made again, and not its time
+        asked["data"] = sets_converted_again(PLANS.runs[folder].run)
     return asked | ({"newer": made_again(why)} if why else {})
+
+
+def sets_converted_again(run):
+    manifests = set_read(run.input, run.data)
+    return [ancient(path) for path in manifests if is_converted_again(path)]
 
 
 def inputs_of_search(wildcards):

@@ -1,22 +1,18 @@
 """Whether what lies in a run's folder is the run that is planned today."""
 
 import json
-from functools import cache
 from pathlib import Path
 
 from reperf.builds import build_of
 from reperf.builds.built import digest_now
-from reperf.data.manifest import digest_of_set
 from reperf.errors import ReperfError
 from reperf.layout import PLAN, RUN_RECORD
 from reperf.plans.run_plan import RunPlan
 from reperf.training.record import LARGEST_RECORD
 
-_set_now = cache(digest_of_set)
-
 
 def why_not_current(
-    plan: RunPlan, batch_size: int | None, folder: Path | None = None
+    plan: RunPlan, batch_size: int | None, data: str | None, folder: Path | None = None
 ) -> str | None:
     """Why the record of a run is not of a plan.
 
@@ -26,6 +22,7 @@ def why_not_current(
     Args:
         plan: today's.
         batch_size: the one that was found, if the plan leaves it open; None: not found yet.
+        data: SHA-256 of the manifest of the data set; None: there is no set, or not yet.
         folder: of one of the run's tries; left out: the run's own.
 
     Returns:
@@ -51,7 +48,7 @@ def why_not_current(
         return f"{record}: batch_size is {size} by the run record, {batch_size or 'not'} found"
     found_now = {
         "image": (trained_in, digest_now(build_of(plan.run))),
-        "data set": (read, _set_now(plan.run.data)),
+        "data set": (read, data),
     }
     changed = [what for what, (then, now) in found_now.items() if then and now and then != now]
     return f"{record}: the {changed[0]} has changed since" if changed else ""

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from reperf.building.hold import CALL
+from reperf.data.manifest import digest_of_set
 from reperf.errors import ReperfError
 from reperf.files import remove_partials, sha256, whole_file
 from reperf.layout import PLAN, RUN_FILES, RUN_LOG, RUN_RECORD
@@ -55,7 +56,8 @@ def ended_try(plan: RunPlan, batch_size: int | None) -> Path | None:
         with suppress(ReperfError, OSError):
             record = RunRecord.read(folder / RUN_RECORD)
             whole = record.status in FINAL and record.log_sha256 == sha256(folder / RUN_LOG)
-            if whole and why_not_current(plan, batch_size, folder) == "":
+            read = digest_of_set(plan.run.data)
+            if whole and why_not_current(plan, batch_size, read, folder) == "":
                 return folder
     return None
 
