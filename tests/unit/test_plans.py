@@ -16,7 +16,7 @@ from reperf.plans.image_plan import ImagePlan
 from reperf.plans.planning import Plans
 from reperf.plans.report_plan import ReportPlan
 from reperf.plans.run_plan import RunPlan
-from reperf.plans.set_plan import read_set
+from reperf.plans.set_plan import SetPlan
 from reperf.plans.suite_plan import SuitePlan
 from reperf.systems import ROOT
 from small_benchmark import SMALL
@@ -91,9 +91,9 @@ JUNK = {
 READERS = {
     "results/runs/a/b/1n1g/1/plan.json": RunPlan.read,
     "results/suites/a/plan.json": lambda _: SuitePlan.of("a"),
-    "results/plan.json": lambda _: ReportPlan.of(),
-    "data/a/plan.json": lambda _: read_set("a"),
-    ".images/a/plan.json": lambda path: ImagePlan.read(Path(path)),
+    "results/plan.json": ReportPlan.read,
+    "data/a/plan.json": SetPlan.read,
+    ".images/a/plan.json": ImagePlan.read,
 }
 
 

@@ -21,6 +21,7 @@ from reperf.layout import (
 from reperf.plans.image_plan import ImagePlan
 from reperf.plans.report_plan import ReportPlan
 from reperf.plans.run_plan import RunPlan, plan_run
+from reperf.plans.set_plan import SetPlan
 from reperf.plans.suite_plan import SuitePlan
 from reperf.training.largest import run_of_search
 
@@ -90,7 +91,7 @@ class Plans:
         for image in self.images.values():
             yield f"{image.build.folder}/{PLAN}", image.text
         for name, data in self.sets.items():
-            yield SET_PLAN.format(set=name), data.model_dump_json(indent=1) + "\n"
+            yield SET_PLAN.format(set=name), SetPlan(data=data).text
 
     def _suite(self, suite: Suite) -> SuitePlan:
         cells = tuple(self._report.cells(suite))

@@ -1,20 +1,18 @@
 """The plan of a run: everything that decides it, in one file that its record names."""
 
-import json
 import os
 from collections.abc import Mapping
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from reperf.builds import build_of
 from reperf.config import Run
 from reperf.config.words import Model
-from reperf.errors import ReperfError
-from reperf.faults import first_fault
+from reperf.plans.plan import Plan
 from reperf.systems import System, load_systems
 
 BATCH = "{batch_size}"
@@ -40,10 +38,9 @@ class Aside(Model):
     )
 
 
-class RunPlan(Model):
+class RunPlan(Plan):
     """plan.json in a run's folder."""
 
-    plan_version: Literal[1] = 1
     run: Run = Field(description="as the configuration asks for it")
     build: BuildPlan
     launch: tuple[str, ...] = Field(
@@ -66,30 +63,9 @@ class RunPlan(Model):
     aside: Aside
 
     @cached_property
-    def text(self) -> str:
-        """The file's content."""
-        return self.model_dump_json(indent=1) + "\n"
-
-    @cached_property
     def digest(self) -> str:
         """The SHA-256 of all that decides the run, by which its record names the plan."""
         return sha256(self.model_dump_json(exclude={"aside"}).encode()).hexdigest()
-
-    @classmethod
-    def read(cls, path: Path | str) -> Self:
-        """Read a plan.
-
-        Raises:
-            ReperfError: the file is missing, or is no plan.
-        """
-        try:
-            content = json.loads(Path(path).read_bytes())
-            return cls.model_validate(content)
-        except ValidationError as error:
-            raise ReperfError(f"{path}: not a plan: {first_fault(error, cls, content)}") from None
-        except (OSError, ValueError, RecursionError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise ReperfError(f"{path}: not a plan: {reason}") from None
 
     def with_batch(self, size: int) -> Self:
         """The same plan, with the batch size that was found to be the largest."""
@@ -150,7 +126,6 @@ def plan_run(
     program = os.path.relpath(system.trainer(run.workload))
     # Ten thousand are made, of what is valid already.
     return RunPlan.model_construct(
-        plan_version=1,
         run=run,
         build=BuildPlan(folder=str(build.folder), recipe=build.recipe_digest),
         launch=system.launch,
@@ -196,4 +171,5 @@ def trainer_flags(run: Run, system: System) -> list[str]:
 def variables_of(run: Run, system: System) -> dict[str, str]:
     """The environment variables that decide a run, wherever it starts."""
     variant = system.variants[run.variant].environment if run.variant else {}
-    return {"PYTHONUNBUFFERED": "1", **dict.fromkeys(_THREADS, str(run.threads)), **variant}
+    given = {"PYTHONUNBUFFERED": "1", **dict.fromkeys(_THREADS, str(run.threads)), **variant}
+    return dict(sorted(given.items()))  # their order decides nothing

@@ -1,37 +1,26 @@
 """The plan of a suite: everything that decides its tables and figures, in one file."""
 
-import json
-from functools import cached_property
-from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field
 
 from reperf.building.code import seen_from_here
 from reperf.config import Cell, Run, Suite
-from reperf.config.words import Model
-from reperf.errors import ReperfError
-from reperf.faults import checked
 from reperf.layout import SUITE_PLAN
+from reperf.plans.plan import Plan
 from reperf.systems import load_systems, load_workloads
 from reperf.training.record import LargestBatch
 
 
-class SuitePlan(Model):
+class SuitePlan(Plan):
     """plan.json in a suite's folder."""
 
-    plan_version: Literal[1] = 1
     suite: Suite
     cells: tuple[Cell, ...] = Field(description="in the order of the table")
     plans: dict[str, str] = Field(description="a run's folder -> the digest of its plan")
     batches: dict[str, str] = Field(
         description="an entry whose batch size is searched for -> the file with what was found"
     )
-
-    @cached_property
-    def text(self) -> str:
-        """The file's content."""
-        return self.model_dump_json(by_alias=True, indent=1) + "\n"
 
     @classmethod
     def of(cls, suite: str) -> Self:
@@ -40,11 +29,7 @@ class SuitePlan(Model):
         Raises:
             ReperfError: the file is missing or no plan, or a search has not ended.
         """
-        path = Path(SUITE_PLAN.format(suite=suite))
-        try:
-            plan = checked(cls, json.loads(path.read_bytes()), path)
-        except (OSError, ValueError, RecursionError) as error:
-            raise ReperfError(f"{path}: not a plan: {error}") from None
+        plan = cls.read(SUITE_PLAN.format(suite=suite))
         sizes = {
             entry: LargestBatch.read(found).batch_size for entry, found in plan.batches.items()
         }

@@ -9,7 +9,7 @@ from reperf.reruns import complete
 
 
 def run() -> None:
-    plan = ReportPlan.of()
+    plan = ReportPlan.read(REPORT_PLAN)
     archives = [ARCHIVE.format(suite=suite) for suite in plan.suites]
     inputs = [REPORT_PLAN, ALL_MEASUREMENTS, ALL_SUMMARY, *PAGES, *archives]
     with making("complete", [COMPLETE], inputs):

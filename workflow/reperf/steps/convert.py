@@ -3,10 +3,11 @@
 from pathlib import Path
 
 from reperf.data.kinds import KINDS
-from reperf.plans.set_plan import read_set
+from reperf.layout import SET_PLAN
+from reperf.plans.set_plan import SetPlan
 
 
 def run(name: str, record_format: str) -> None:
-    data = read_set(name)
+    data = SetPlan.read(SET_PLAN.format(set=name)).data
     folder = Path("data", name, record_format)
     KINDS[data.kind].convert(data, folder, record_format, workers=data.workers)

@@ -7,7 +7,7 @@ from reperf.plans.report_plan import ReportPlan
 
 
 def run() -> None:
-    tables = [tables_of(suite) for suite in ReportPlan.of().suites]
+    tables = [tables_of(suite) for suite in ReportPlan.read(REPORT_PLAN).suites]
     measurements, summaries = zip(*tables, strict=True)
     inputs = [REPORT_PLAN, *measurements, *summaries]
     with making("join_tables", [ALL_MEASUREMENTS, ALL_SUMMARY], inputs):

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 from reperf.data.kinds import KINDS
-from reperf.plans.set_plan import read_set
+from reperf.layout import SET_PLAN
+from reperf.plans.set_plan import SetPlan
 
 
 def run(name: str) -> None:
-    KINDS[read_set(name).kind].embed(Path("data", name))
+    plan = SetPlan.read(SET_PLAN.format(set=name))
+    KINDS[plan.data.kind].embed(Path("data", name))

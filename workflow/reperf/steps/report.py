@@ -26,7 +26,7 @@ from reperf.training.record import records_of
 
 
 def run() -> None:
-    told = ReportPlan.of()
+    told = ReportPlan.read(REPORT_PLAN)
     plans = [SuitePlan.of(suite) for suite in told.suites]
     diagnosis = [str(DIAGNOSIS)] if DIAGNOSIS.exists() else []
     inputs = [REPORT_PLAN, ALL_MEASUREMENTS, ALL_SUMMARY, PUBLISHED_FIGURES, *diagnosis]
