@@ -26,6 +26,8 @@ import json, os, sys
 from trainers.contract import counts, precision, process, rank, recipe, weights
 from trainers.inputs.tfrecord import Records
 from trainers.recipes import {recipe} as trained
+def say(said):  # in one write: an unbuffered print makes several, and the ranks share a pipe
+    os.write(1, ("said " + json.dumps(said) + "\\n").encode())
 number, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 with rank.training(trained, number, count, number) as (flags, log):
     process.keep_to_own_cores(number, flags.threads)
@@ -37,7 +39,7 @@ with rank.training(trained, number, count, number) as (flags, log):
     records = Records(flags.data, number, count)
     read = [records.read(index)[1] for index in range(len(records))]
     digests = [weights.digest(arrays), weights.digest(batch)]
-    print("said", json.dumps([number, digests, read]), flush=True)
+    say([number, digests, read])
     counted = counts.Counts(trained)
     counted.always(batch)
     parameters = sum(array.size for group in groups for array in group["params"])
@@ -48,7 +50,7 @@ with rank.training(trained, number, count, number) as (flags, log):
     watched = weights.Watched(log, lambda: arrays)
     arrays[0] += 0.5
     said = watched.digest(), ["%.5g" % change for change in watched.changes() or ()]
-    print("said", json.dumps([number, said]), flush=True)
+    say([number, said])
     log.finished([watched.digest()] * count, [process.peak_memory()] * count, watched.changes())
 """
 
