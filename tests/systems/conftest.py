@@ -29,6 +29,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     every = metafunc.config.getoption("systems") == "all"
     systems = {name: one for name, one in load_systems().items() if every or name == "pytorch"}
+    if metafunc.definition.get_closest_marker("each_launcher"):
+        systems = {one.launch: (name, one) for name, one in systems.items()}
+        systems = dict(systems.values())
     names, cases = ("system",), [(name,) for name, one in systems.items() if trained_by(one)]
     for wanted, fits in ASKED.items():
         if wanted in metafunc.fixturenames:

@@ -243,6 +243,7 @@ def test_a_rank_that_dies_ends_a_run_on_records_whose_ranks_read_different_image
     assert losses(log, 0)[0] != losses(log, 1)[0]
 
 
+@pytest.mark.each_launcher
 def test_a_rank_that_hangs_ends_a_run_on_records_at_its_time_limit(
     system, trainers, proofs, records
 ):
