@@ -13,13 +13,12 @@ from reperf.archive.consistency import check_cells, check_records, hardware_in
 from reperf.archive.container import MANIFEST, unpack, verified
 from reperf.archive.contents import CELL_LIST
 from reperf.archive.names import CELLS, CONFIG, METADATA, REPERF, SOURCES
-from reperf.config import Cell, Report, Run, load_report
+from reperf.config import Cell, Report, Run, load_report, runs_of
 from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError, faults_of
+from reperf.files import whole_file
 from reperf.layout import FIGURES, figures_of, tables_of
-from reperf.measuring.log_sources import measure_suite
-from reperf.measuring.summary import summarise
-from reperf.measuring.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
+from reperf.measuring.again import measured_tables
 from reperf.training.record import with_found_batch
 
 Content = TypeVar("Content")
@@ -67,12 +66,7 @@ def _rebuild(archive: ZipFile, path: Path, folder: Path) -> list[str]:
             unpack(archive, name, folder)
     graph = _read(archive, path, METADATA, json.loads)
     with chdir(folder):
-        cells = tuple(
-            cell
-            if cell.unsupported
-            else cell.model_copy(update={"runs": tuple(map(with_found_batch, cell.runs))})
-            for cell in cells
-        )
+        cells = tuple(cell.with_runs(with_found_batch) for cell in cells)
         with faults_of(path):
             check_records(report, runs_of(cells), held, graph)
         make_results(report, cells)
@@ -152,17 +146,10 @@ def _files_to_measure(runs: list[Run]) -> list[str]:
     return [str(file) for run in runs for file in (run.log, run.record)]
 
 
-def runs_of(cells: tuple[Cell, ...]) -> list[Run]:
-    """Those of the cells that can run."""
-    return [run for cell in cells if not cell.unsupported for run in cell.runs]
-
-
 def make_results(report: Report, cells: tuple[Cell, ...]) -> None:
     """Measure, summarise and draw in the working folder, as the workflow's rules do."""
     suite = report.suites[0]
-    measurements, summary = tables_of(suite.name)
-    write_table(measurements, measure_suite(suite, runs_of(cells)), MEASUREMENTS)
-    measured = read_measurements(measurements)
-    rows = summarise(measured, cells, unit=suite.unit, baseline=suite.baseline)
-    write_table(summary, rows, SUMMARY)
-    draw_suite(summary, FIGURES.format(suite=suite.name))
+    for table, text in measured_tables(suite, cells).items():
+        with whole_file(table) as stream:
+            stream.write(text)
+    draw_suite(tables_of(suite.name)[1], FIGURES.format(suite=suite.name))

@@ -8,7 +8,7 @@ from reperf.config.cluster import Cluster
 from reperf.config.data import Data
 from reperf.config.engine import Container, Engine
 from reperf.config.report import Report, load_report
-from reperf.config.run import Cell, Run
+from reperf.config.run import Cell, Run, runs_of
 from reperf.config.suite import Entry, LogSource, Suite
 from reperf.config.window import Window
 from reperf.config.words import TOPOLOGY, topology_shape
@@ -27,5 +27,6 @@ __all__ = [
     "Suite",
     "Window",
     "load_report",
+    "runs_of",
     "topology_shape",
 ]

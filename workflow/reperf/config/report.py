@@ -11,7 +11,7 @@ from reperf.config.cluster import Cluster
 from reperf.config.data import EMBEDDED, Data
 from reperf.config.engine import ENGINES, Container, Engine
 from reperf.config.known_gpus import Hardware
-from reperf.config.run import Cell, Run
+from reperf.config.run import Cell, Run, runs_of
 from reperf.config.suite import (
     ITERATIONS,
     PRINT_EVERY,
@@ -240,7 +240,7 @@ class Report(Model):
 
     def runs(self, suite: Suite) -> list[Run]:
         """A suite's runs, without those of unsupported cells."""
-        return [run for cell in self.cells(suite) if not cell.unsupported for run in cell.runs]
+        return runs_of(self.cells(suite))
 
     def run_of_each_entry(self) -> Iterator[Run]:
         """The first run of each entry that can train: all runs of one have the same build."""

@@ -1,6 +1,6 @@
 """One run, with everything that decides it, and the runs that are one cell of a table."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -144,3 +144,13 @@ class Cell(Model):
 
     runs: tuple[Run, ...]
     unsupported: str | None = Field(description="why the cell cannot run; None if it can")
+
+    def with_runs(self, change: Callable[[Run], Run]) -> Self:
+        """The same cell with its runs changed, if it can run."""
+        runs = self.runs if self.unsupported else tuple(map(change, self.runs))
+        return self.model_copy(update={"runs": runs})
+
+
+def runs_of(cells: Iterable[Cell]) -> list[Run]:
+    """Those of the cells that can run."""
+    return [run for cell in cells if not cell.unsupported for run in cell.runs]

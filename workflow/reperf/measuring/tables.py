@@ -8,7 +8,7 @@ import csv
 from collections.abc import Iterable, Mapping
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pandas as pd
 
@@ -101,7 +101,7 @@ def _field(value: Any) -> str:  # noqa: ANN401 - whatever a cell holds
     return as_field(value) if isinstance(value, str) else str(value)
 
 
-def read_measurements(path: Path | str) -> pd.DataFrame:
+def read_measurements(path: Path | str | TextIO) -> pd.DataFrame:
     """Read measurements.csv; whole numbers become Int64; no value is <NA>, NaN or, in text, ""."""
     return _read(path, MEASUREMENTS)
 
@@ -111,7 +111,7 @@ def read_summary(path: Path | str) -> pd.DataFrame:
     return _read(path, SUMMARY)
 
 
-def _read(path: Path | str, columns: Mapping[str, type]) -> pd.DataFrame:
+def _read(path: Path | str | TextIO, columns: Mapping[str, type]) -> pd.DataFrame:
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
     except (OSError, ValueError) as error:
@@ -127,7 +127,7 @@ def _read(path: Path | str, columns: Mapping[str, type]) -> pd.DataFrame:
     return table
 
 
-def _numbers(path: Path | str, texts: pd.Series, kind: type) -> pd.Series:
+def _numbers(path: Path | str | TextIO, texts: pd.Series, kind: type) -> pd.Series:
     numbers = []
     for line, text in enumerate(texts, start=2):
         try:

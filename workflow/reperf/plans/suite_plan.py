@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import Field
 
 from reperf.building.code import seen_from_here
-from reperf.config import Cell, Run, Suite
+from reperf.config import Cell, Run, Suite, runs_of
 from reperf.layout import SUITE_PLAN
 from reperf.plans.plan import Plan
 from reperf.systems import load_systems, load_workloads
@@ -33,23 +33,17 @@ class SuitePlan(Plan):
         sizes = {
             entry: LargestBatch.read(found).batch_size for entry, found in plan.batches.items()
         }
-        cells = tuple(
-            cell.model_copy(
-                update={
-                    "runs": tuple(
-                        run.with_batch(sizes[run.entry]) if run.entry in sizes else run
-                        for run in cell.runs
-                    )
-                }
-            )
-            for cell in plan.cells
-        )
+
+        def sized(run: Run) -> Run:
+            return run.with_batch(sizes[run.entry]) if run.entry in sizes else run
+
+        cells = tuple(cell.with_runs(sized) for cell in plan.cells)
         return plan.model_copy(update={"cells": cells})
 
     @property
     def runs(self) -> list[Run]:
         """Those of all cells that can run."""
-        return [run for cell in self.cells if not cell.unsupported for run in cell.runs]
+        return runs_of(self.cells)
 
     @property
     def files(self) -> list[str]:
