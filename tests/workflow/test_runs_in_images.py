@@ -87,9 +87,11 @@ def test_the_whole_report_is_made_from_an_image_and_names_it(benchmark, torch_im
     assert benchmark.planned()["train"] == 1
 
 
-@pytest.mark.parametrize("engine", ["charliecloud", "podman"])
-def test_an_ended_run_leaves_no_process_and_no_container(benchmark, torch_image, engine):
-    configure(benchmark, torch_image, engine, iterations=2000, window={"warmup": 2, "measured": 8})
+def test_an_ended_run_leaves_no_process_and_no_container(benchmark, torch_image):
+    # Podman's containers are no children of its command, as other engines' processes are.
+    configure(
+        benchmark, torch_image, "podman", iterations=2000, window={"warmup": 2, "measured": 8}
+    )
     process = subprocess.Popen(
         benchmark.command(RECORD),
         cwd=benchmark.folder,
