@@ -162,7 +162,7 @@ def test_a_window_end_that_is_not_printed_is_named(name):
 def test_printed_speeds_of_another_batch_are_refused(name):
     """Twice the batch, by one who should know: only formats that print speeds can contradict."""
     doubled = tuple((fact, 2 * value) for fact, value in STYLES[name].facts if fact == "batch_size")
-    if not doubled or "rate" not in formats()[name].pattern.groupindex or name in SAME_LINES:
+    if not doubled or "rate" not in formats()[name].line.groupindex or name in SAME_LINES:
         return
     rest = tuple(fact for fact in STYLES[name].facts if fact[0] != "batch_size")
     measured = measure_written(name, written(name), facts=doubled + rest)

@@ -29,8 +29,9 @@ def test_every_module_shows_a_line_and_cites_its_source():
 
 def test_the_page_says_which_formats_have_a_published_method():
     for log_format in formats().values():
-        assert (log_format.published is None) == (log_format.words.published == "none")
-        assert log_format.words.times or log_format.clock
+        assert (log_format.published is None) == (log_format.extractor == "none")
+        untimed = "duration" not in log_format.line.groupindex
+        assert log_format.timing or log_format.clock or untimed
 
 
 def test_the_format_on_the_page_is_one(monkeypatch):

@@ -100,12 +100,12 @@ def test_unlabelled_ranks_in_any_order_give_no_other_number(name, data):
 
 def digits_of_times(name: str, content: str) -> list[int]:
     """Where a log's times have their digits."""
-    groups = {"time", "duration"} & set(formats()[name].pattern.groupindex)
+    groups = {"time", "duration"} & set(formats()[name].line.groupindex)
     if not groups:  # the two that are JSON
         matches = re.finditer(r'"(?:seconds|time_ms)": (?P<time>[\d.]+)', content)
         groups = {"time"}
     else:
-        matches = re.finditer(formats()[name].pattern.pattern.decode(), content)
+        matches = re.finditer(formats()[name].line.pattern.decode(), content)
     spans = [match.span(group) for match in matches for group in groups if match[group]]
     return [at for start, stop in spans for at in range(start, stop) if content[at].isdigit()]
 

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from math import gcd
 
-from reperf.logs.clock import Clock, tick
-from reperf.logs.format import Read, Record
+from reperf.logs.format import Format, Read, Record, read_groups
 
 
 class Spans:
@@ -44,51 +43,32 @@ class Spans:
 
 
 def durations_since(
-    clock: Clock | None = None,
-    duration_in: float = 1.0,
-    *,
-    of_all: bool = False,
-    before: int = 0,
-    newest: int | None = None,
-) -> Callable[[], Read]:
+    *, of_all: bool = False, before: int = 0, newest: int | None = None
+) -> Callable[[Format], Read]:
     """A maker of readers for one log, as `Format.remembering` wants it.
 
     Args:
-        clock: of the group `time`, if lines may have one.
-        duration_in: seconds in the unit of the group `duration`.
-        of_all: whether that is the time of all iterations since the line before, not their mean.
+        of_all: whether `duration` is the time of all iterations since the line before, not their
+            mean.
         before: how many iterations before a multiple of its interval the program prints.
         newest: the iterations of which it is the mean, if those are always as many: a line that
             stands for others tells no time.
     """
 
-    def remembering() -> Read:
+    def remembering(log_format: Format) -> Read:
         spans: defaultdict[tuple[int, ...], Spans] = defaultdict(partial(Spans, before))
 
-        def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-            found = {name: text.decode() for name, text in match.groupdict().items() if text}
-            try:
-                time = clock.seconds(found["time"]) if "time" in found else None
-            except ValueError:
-                return None
-            iteration, printed = int(found["iteration"]), found["duration"]
-            if "rank" in found:
-                rank = (*rank, int(found["rank"]))
+        def covered(rank: tuple[int, ...], iteration: int) -> tuple[int, int]:
             span = spans[rank].of(iteration)
             if span is None:  # a mean tells the time of the last iteration, at least
                 span = 0 if of_all else 1
-            seconds = duration_in * (1 if of_all else span)
-            return Record(
-                iteration=iteration,
-                rank=rank,
-                epoch=int(found.get("epoch", 0)),
-                time=time,
-                duration=float(printed) * seconds if newest in (None, span) or span == 1 else None,
-                span=span,
-                tick=tick(found["time"]) if time is not None else tick(printed) * seconds,
-                rate=float(found["rate"]) if "rate" in found else None,
-                text=match[0],
-            )
+            return span, 1 if of_all else span
+
+        def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+            record = read_groups(log_format, match, rank, covered)
+            if record is None or newest in (None, record.span) or record.span == 1:
+                return record
+            return record._replace(duration=None)
 
         return read
 

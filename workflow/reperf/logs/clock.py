@@ -55,4 +55,6 @@ UNIX = Clock(r"\d{9,11}(?:\.\d{1,9})?", float, digits=None)
 DATE = Clock(rf"\d{{4}}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d{FRACTION}", _of_date)
 YEARLESS = Clock(r"\d\d/\d\d \d\d:\d\d:\d\d", _of_year)
 TIME_OF_DAY = Clock(rf"\d\d:\d\d:\d\d{FRACTION}", _of_day, period=DAY)
+MILLISECONDS = Clock("", float, digits=3)
+"""Of numbers, not of text."""
 MONOTONIC = Clock("", float, digits=None)

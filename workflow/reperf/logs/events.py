@@ -9,15 +9,16 @@ a script turns them into MLLOG lines.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from math import inf
 from typing import Any
 
 from reperf.logs.facts import Fact
-from reperf.logs.format import END, line
 
 # If no object follows, the rest of the line is skipped: it may hold thousands of beginnings.
-EVENT = line(r":::MLLOG (?:(\{.*\})" + END + "|.*)")
+EVENT_LINE = r":::MLLOG (?:(\{.*\})(?=\s)|.*)"
+"""The pattern of such a line, whose first group is its object."""
+EVENT = re.compile(EVENT_LINE.encode())
 
 MARK = b":::MLLOG "
 _GOOD = "success"
@@ -33,6 +34,32 @@ _EVALUATION = re.compile(
 def read_event(match: re.Match[bytes]) -> dict[str, Any]:
     """The object of a line that EVENT matches; empty if it holds none."""
     return _object(match[1] or b"{}")
+
+
+def events_in(text: bytes) -> Iterator[dict[str, Any]]:
+    """The objects of all such lines in a text, empty ones included."""
+    return map(read_event, EVENT.finditer(text))
+
+
+def tracked_stats(
+    match: re.Match[bytes],
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The object of a line of `tracked_stats`, its value and its metadata; what is not there is {}."""
+    event = read_event(match)
+    if event.get("key") != "tracked_stats":
+        return {}, {}, {}
+    value, metadata = event.get("value"), event.get("metadata")
+    return (
+        event,
+        value if isinstance(value, dict) else {},
+        metadata if isinstance(metadata, dict) else {},
+    )
+
+
+def samples_counted(record: bytes) -> dict[str, int]:
+    """The samples that the metadata of a record count, if they do."""
+    metadata = event_of(record).get("metadata", {})
+    return {"samples": metadata["samples_count"]} if "samples_count" in metadata else {}
 
 
 def event_of(record: bytes) -> dict[str, Any]:
@@ -58,26 +85,41 @@ def is_count(value: object) -> bool:
     return type(value) in (int, float) and value >= 1
 
 
+_FITS = {"workload": lambda value: isinstance(value, str), "start_loss": is_number}
+"""What the value of a fact must be that is no count."""
+
+
+def facts_of(names: Mapping[str, str]) -> Callable[[bytes], Iterator[Fact]]:
+    """A finder of facts in such lines.
+
+    Args:
+        names: key of an event -> name of the fact, which is a count unless _FITS says otherwise.
+    """
+
+    def find(head: bytes) -> Iterator[Fact]:
+        for event in events_in(head):
+            name, value = names.get(str(event.get("key"))), event.get("value")
+            if name and _FITS.get(name, is_count)(value):
+                yield name, value
+
+    return find
+
+
 def has_ended(text: bytes) -> bool:
     """Whether a text holds the line that ends a run that went well."""
-    return b'"run_stop"' in text and any(map(_is_good_end, EVENT.finditer(text)))
+    return b'"run_stop"' in text and _GOOD in map(_status, events_in(text))
 
 
 def stopped_as(text: bytes) -> str:
     """The status with which a run stopped that did not go well; empty if a text says none."""
     if b'"run_stop"' not in text:
         return ""
-    said = (_status(match) for match in EVENT.finditer(text))
-    return next((status for status in said if status and status != _GOOD), "")
+    said = map(_status, events_in(text))
+    return next((status for status in said if status not in ("", _GOOD)), "")
 
 
-def _is_good_end(match: re.Match[bytes]) -> bool:
-    return _status(match) == _GOOD
-
-
-def _status(match: re.Match[bytes]) -> str:
-    """What a line says of how its run stopped; empty if it says nothing."""
-    event = read_event(match)
+def _status(event: Mapping[str, Any]) -> str:
+    """What an event says of how its run stopped; empty if it says nothing."""
     metadata = event.get("metadata")
     if event.get("key") != "run_stop" or not isinstance(metadata, dict):
         return ""

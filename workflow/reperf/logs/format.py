@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from reperf.logs.accumulation import Bar
@@ -72,19 +72,6 @@ def no_waits(_text: bytes) -> float | None:
     return None
 
 
-class Words(NamedTuple):
-    """What docs/log-formats.md says about a format, where its other fields do not tell."""
-
-    counts_from: str = ""
-    """What it counts, and from which number."""
-    times: str = ""
-    """Where the times are from, if not from time stamps alone."""
-    speed: str = ""
-    """Of how many devices the printed speed is."""
-    published: str = "none"
-    """What the published extractor does."""
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)  # each is equal to itself alone
 class Format:
     """One way of logging.
@@ -95,8 +82,9 @@ class Format:
         marker: bytes found in every record, and seldom elsewhere: what is searched for.
         signs: if the marker stands in the logs of others, too: bytes one of which is in a log of this
             format before its first record, or in that.
-        pattern: matches one record within its line. Its named groups are fields of Record. It
-            must not match a record that is cut off after its last number.
+        pattern: regular expression of one record within its line, with PARTS in braces, such as
+            {ITERATION}, and {TIME} for a stamp of the clock. Its named groups are fields of Record.
+            It must not match a record that is cut off after its last number.
         clock: of the group `time`.
         duration_in: seconds in the unit of the group `duration`.
         read: makes records from matches, if named groups are not enough.
@@ -105,8 +93,8 @@ class Format:
             ranks.
         accumulates: whether a step may be several batches whose gradients are summed: if nobody says
             how many, there is no number.
-        evaluates: what the program prints when it evaluates between two iterations, besides MLLOG
-            lines: nobody knows for how long.
+        evaluates: regular expression of what the program prints when it evaluates between two
+            iterations, besides MLLOG lines: nobody knows for how long.
         bar: finds, in the text before a record, a progress bar that counts batches.
         repeats: whether the number of an iteration is printed again, or the one before it, after a
             step that was skipped, as loss scaling does.
@@ -134,21 +122,25 @@ class Format:
         counts_from: the number of the first iteration.
         unit: of the throughput; None if the workload decides.
         published: the published extractor's method; None if there is none.
-        words: for the page on formats.
+        counting: what it counts, and from which number, if `counts_from` does not say it all. This
+            and what follows is what docs/log-formats.md says where the other fields do not tell.
+        timing: where the times are from, if not from time stamps alone.
+        speed_of: of how many devices the printed speed is.
+        extractor: what the published extractor does.
     """
 
     name: str
     system: str
     marker: bytes
-    pattern: re.Pattern[bytes]
+    pattern: str
     signs: tuple[bytes, ...] = ()
     clock: Clock | None = None
     duration_in: float = 1.0
     read: Read | None = None
-    remembering: Callable[[], Read] | None = None
+    remembering: Callable[["Format"], Read] | None = None
     rate_times: tuple[str, ...] = ()
     accumulates: bool = False
-    evaluates: re.Pattern[bytes] | None = None
+    evaluates: bytes | None = None
     bar: Callable[[bytes], Bar | None] | None = None
     repeats: bool = False
     runs_ahead: bool = False
@@ -165,20 +157,43 @@ class Format:
     counts_from: int = 1
     unit: str | None = None
     published: Callable[[Sequence[Record], Facts], Estimate] | None = None
-    words: Words = field(default_factory=Words)
+    counting: str = ""
+    timing: str = ""
+    speed_of: str = ""
+    extractor: str = "none"
+
+    @cached_property
+    def line(self) -> re.Pattern[bytes]:
+        """What matches one record within its line."""
+        parts = PARTS | ({"TIME": rf"(?P<time>{self.clock.pattern})"} if self.clock else {})
+        filled = re.sub(r"\{([A-Z]+)\}", lambda part: parts[part[1]], self.pattern)
+        return re.compile(filled.encode())
 
     def reader(self) -> Read:
         """A function that reads the matches of one log."""
         if self.remembering is not None:
-            return self.remembering()
+            return self.remembering(self)
         return self.read or partial(read_groups, self)
 
 
-def read_groups(log_format: Format, match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-    """Make a record from the named groups of a match."""
+def read_groups(
+    log_format: Format,
+    match: re.Match[bytes],
+    rank: tuple[int, ...],
+    covered: Callable[[tuple[int, ...], int], tuple[int, int]] | None = None,
+) -> Record | None:
+    """Make a record from the named groups of a match.
+
+    Args:
+        log_format: the log's format.
+        match: of a line.
+        rank: from the labels of the line.
+        covered: gives, for a rank and an iteration, how many iterations the line covers, and by
+            what its duration is multiplied; None: the line says the first, and nothing is.
+    """
     found = match.groupdict()
     stamp, duration, rate = found.get("time"), found.get("duration"), found.get("rate")
-    span = int(found.get("span") or 1)
+    iteration, span, times = int(found["iteration"]), int(found.get("span") or 1), 1
     if span == 0:
         return None
     written = (stamp or duration or b"").decode()
@@ -188,52 +203,45 @@ def read_groups(log_format: Format, match: re.Match[bytes], rank: tuple[int, ...
         return None
     if labelled := found.get("rank"):
         rank = (*rank, int(labelled))
+    if covered is not None:
+        span, times = covered(rank, iteration)
+    seconds = log_format.duration_in * times
     return Record(
-        iteration=int(found["iteration"]),
+        iteration=iteration,
         rank=rank,
         epoch=int(found.get("epoch") or 0),
         time=time,
-        duration=float(duration) * log_format.duration_in if duration else None,
+        duration=float(duration) * seconds if duration else None,
         span=span,
-        tick=tick(written) * (1.0 if stamp else log_format.duration_in) if written else 0.0,
+        tick=tick(written) * (1.0 if stamp else seconds) if written else 0.0,
         rate=float(rate) if rate else None,
         text=match[0],
     )
 
 
-# The words of patterns. A module writes a record's line with them in one f-string, which shows what
-# the line looks like.
 _COUNT = r"\d{1,12}"
 _DECIMAL = r"\d{1,15}(?:\.\d{0,20})?(?:[eE][-+]?\d\d?)?"
-ITERATION = rf"(?P<iteration>{_COUNT})"
-EPOCH = rf"(?P<epoch>{_COUNT})"
-RANK = r"(?P<rank>\d{1,6})"
-SPAN = rf"(?P<span>{_COUNT})"
-RATE = rf"(?P<rate>{_DECIMAL})"
-DURATION = rf"(?P<duration>{_DECIMAL})"
-NUMBER = r"[-+.\w]{1,40}"
-"""Any number that does not matter, nan and inf included."""
-END = r"(?=\s)"
-"""White space follows: what was written last is not cut off."""
+PARTS = {
+    "ITERATION": rf"(?P<iteration>{_COUNT})",
+    "EPOCH": rf"(?P<epoch>{_COUNT})",
+    "RANK": r"(?P<rank>\d{1,6})",
+    "SPAN": rf"(?P<span>{_COUNT})",
+    "RATE": rf"(?P<rate>{_DECIMAL})",
+    "DURATION": rf"(?P<duration>{_DECIMAL})",
+    "NUMBER": r"[-+.\w]{1,40}",  # any that does not matter, nan and inf included
+    "END": r"(?=\s)",  # white space follows: what was written last is not cut off
+}
+"""What a pattern may name in braces, so that it shows what the line looks like."""
 
 
-def time_by(clock: Clock) -> str:
-    """The regular expression of a record's time stamp."""
-    return rf"(?P<time>{clock.pattern})"
-
-
-def line(pattern: str) -> re.Pattern[bytes]:
-    """Compile a record's regular expression."""
-    return re.compile(pattern.encode())
-
-
-def facts_by(patterns: Mapping[str, str]) -> Callable[[bytes], Iterator[Fact]]:
+def facts_by(**patterns: str | tuple[str, ...]) -> Callable[[bytes], Iterator[Fact]]:
     """A finder of facts that are whole numbers above zero.
 
     Args:
-        patterns: regular expression whose first group is the number -> name of the fact.
+        patterns: name of the fact -> regular expression whose first group is the number, or several.
     """
-    compiled = [(re.compile(text.encode()), name) for text, name in patterns.items()]
+    several = ((name, [one] if isinstance(one, str) else one) for name, one in patterns.items())
+    compiled = [(re.compile(one.encode()), name) for name, some in several for one in some]
 
     def find(head: bytes) -> Iterator[Fact]:
         for pattern, name in compiled:

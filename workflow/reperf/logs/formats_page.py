@@ -42,14 +42,14 @@ def _lines(log_format: Format) -> tuple[str, ...]:
 
 
 def _methods(log_format: Format) -> tuple[str, ...]:
-    words = log_format.words
-    counts_from = words.counts_from or str(log_format.counts_from)
-    times, speed = words.times or "time stamps", words.speed or _speed(log_format)
-    return f"`{log_format.name}`", counts_from, times, speed, words.published
+    counting = log_format.counting or str(log_format.counts_from)
+    timing = log_format.timing or ("time stamps" if log_format.clock else "nothing: refused")
+    speed = log_format.speed_of or _speed(log_format)
+    return f"`{log_format.name}`", counting, timing, speed, log_format.extractor
 
 
 def _speed(log_format: Format) -> str:
-    if "rate" not in log_format.pattern.groupindex:
+    if "rate" not in log_format.line.groupindex:
         return "none"
     return "each device" if "world_size" in log_format.rate_times else "all"
 

@@ -1,5 +1,6 @@
 """From records to training runs: a log may hold several."""
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -214,7 +215,7 @@ class _Text:
 def _evaluated_in(text: bytes, log_format: Format) -> float:
     """The seconds of evaluation in a text between two records; infinity if nobody knows."""
     seconds, evaluates = evaluated_in(text), log_format.evaluates
-    if not seconds and evaluates is not None and evaluates.search(text):
+    if not seconds and evaluates is not None and re.search(evaluates, text):
         return inf
     return seconds
 

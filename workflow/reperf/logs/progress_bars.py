@@ -6,7 +6,6 @@ Source: github.com/tqdm/tqdm, tqdm/std.py. The elapsed time is cut to whole seco
 """
 
 from reperf.logs.clock import Clock
-from reperf.logs.format import ITERATION
 
 
 def _of_bar(stamp: str) -> float:
@@ -17,11 +16,8 @@ def _of_bar(stamp: str) -> float:
 
 
 ELAPSED = Clock(r"(?:\d{1,6}:)?\d\d:\d\d", _of_bar, digits=None)
-BAR = (
-    rf"(?<!\d){ITERATION}/(?P<total>\d{{1,12}}) "
-    rf"\[(?P<time>{ELAPSED.pattern})<(?:[\d:]{{1,20}}|\?)[,\]]"
-)
-"""The regular expression of a bar from its counts on."""
+BAR = r"(?<!\d){ITERATION}/(?P<total>\d{1,12}) \[{TIME}<(?:[\d:]{1,20}|\?)[,\]]"
+"""The pattern of a bar from its counts on, for formats whose clock is ELAPSED."""
 
 
 class DrawnBars:

@@ -167,7 +167,7 @@ def find_records(
         start: offset from which to look.
         lowest: labelled ranks above this one are skipped.
     """
-    marker, pattern = log_format.marker, log_format.pattern
+    marker, pattern = log_format.marker, log_format.line
     at = block.find(marker, start)
     while at >= 0:
         line = block.rfind(b"\n", 0, at) + 1

@@ -14,13 +14,11 @@ from collections.abc import Iterator
 
 from reperf.logs.clock import YEARLESS
 from reperf.logs.facts import Fact
-from reperf.logs.format import END, ITERATION, NUMBER, Format, facts_by, line, time_by
+from reperf.logs.format import Format, facts_by
 
 _ARGUMENTS = facts_by(
-    {
-        r"Rank of current process: \d{1,9}\. World size: (\d{1,9})\s": "world_size",
-        r"\bIMS_PER_BATCH: (\d{1,9})\s": "global_batch",
-    }
+    world_size=r"Rank of current process: \d{1,9}\. World size: (\d{1,9})\s",
+    global_batch=r"\bIMS_PER_BATCH: (\d{1,9})\s",
 )
 _SCALES = b"Auto-scaling the config to batch_size="
 
@@ -34,13 +32,11 @@ FORMAT = Format(
     name="detectron2",
     system="detectron2",
     marker=b".utils.events",
-    pattern=line(
-        rf"\[{time_by(YEARLESS)}(?:\] (?:d2|detectron2)\.utils\.events INFO"
-        rf"| (?:d2|detectron2)\.utils\.events\]): +(?:eta: [^\r\n]{{1,40}}? +)?"
-        rf"iter: {ITERATION}  [^\r\n]{{0,4000}}?\blr: {NUMBER}{END}"
-    ),
+    pattern=r"\[{TIME}(?:\] (?:d2|detectron2)\.utils\.events INFO"
+    r"| (?:d2|detectron2)\.utils\.events\]): +(?:eta: [^\r\n]{1,40}? +)?"
+    r"iter: {ITERATION}  [^\r\n]{0,4000}?\blr: {NUMBER}{END}",
     clock=YEARLESS,
-    evaluates=line(r": Start inference on \d"),
+    evaluates=rb": Start inference on \d",
     facts=_facts,
     counts_from=0,
     unit="images/s",

@@ -10,18 +10,17 @@ github.com/mlcommons/training_results_v0.7 at 0a8a85a, results of Intel. No extr
 """
 
 from reperf.logs.averages import durations_since
-from reperf.logs.format import DURATION, EPOCH, ITERATION, NUMBER, RANK, Format, Words, line
+from reperf.logs.format import Format
 
 FORMAT = Format(
     name="facebook-dlrm",
     system="facebook-dlrm",
     marker=b" ms/it, loss ",
-    pattern=line(
-        rf"(?:\[{RANK}\] )?Finished training it {ITERATION}/\d{{1,12}} of epoch {EPOCH}, "
-        rf"{DURATION} ms/it, loss {NUMBER}"
-    ),
-    remembering=durations_since(duration_in=0.001),
+    pattern=r"(?:\[{RANK}\] )?Finished training it {ITERATION}/\d{1,12} of epoch {EPOCH}, "
+    r"{DURATION} ms/it, loss {NUMBER}",
+    duration_in=0.001,
+    remembering=durations_since(),
     evenly=True,
     unit="samples/s",
-    words=Words(times="the mean time of an iteration since the previous line"),
+    timing="the mean time of an iteration since the previous line",
 )

@@ -10,7 +10,7 @@ Source: github.com/PaddlePaddle/FleetX at 918acb2, deprecated/benchmark/collecti
 extractor was published.
 """
 
-from reperf.logs.format import Format, Words
+from reperf.logs.format import Format
 from reperf.logs.formats.paddle1_bert import PATTERN
 
 FORMAT = Format(
@@ -19,8 +19,5 @@ FORMAT = Format(
     marker=b" steps/s, file: ",
     pattern=PATTERN,
     unit="sentences/s",
-    words=Words(
-        times="nothing: refused",
-        speed="steps of one device",
-    ),
+    speed_of="steps of one device",
 )

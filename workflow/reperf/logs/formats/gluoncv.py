@@ -11,25 +11,20 @@ Source: github.com/dmlc/gluon-cv, scripts/classification/imagenet/train_imagenet
 logs in github.com/dmlc/web-data at 0818ee5, gluoncv/logs. No extractor was published.
 """
 
-from reperf.logs.format import EPOCH, ITERATION, NUMBER, RATE, Format, Words, facts_by, line
+from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="gluoncv",
     system="mxnet",
     marker=b" samples/sec",
     signs=(b"]/[", b"][Batch "),
-    pattern=line(
-        r"(?=Epoch\[\d{1,12}\] Batch \[\d{1,12}\]/|\[Epoch \d{1,12}\]\[Batch )"
-        rf"\[?Epoch[\[ ]{EPOCH}\] ?\[?Batch \[?{ITERATION}\](?:/\[\d{{1,12}}\]|,)\s+"
-        rf"(?:LR: {NUMBER}, )?Speed: {RATE} samples/sec"
-    ),
+    pattern=r"(?=Epoch\[\d{1,12}\] Batch \[\d{1,12}\]/|\[Epoch \d{1,12}\]\[Batch )"
+    r"\[?Epoch[\[ ]{EPOCH}\] ?\[?Batch \[?{ITERATION}\](?:/\[\d{1,12}\]|,)\s+"
+    r"(?:LR: {NUMBER}, )?Speed: {RATE} samples/sec",
     facts=facts_by(
-        {
-            r"\bTotal batch size is set to (\d{1,9}) on \d{1,9} GPUs": "global_batch",
-            r"\bTotal batch size is set to \d{1,9} on (\d{1,9}) GPUs": "world_size",
-        }
+        global_batch=r"\bTotal batch size is set to (\d{1,9}) on \d{1,9} GPUs",
+        world_size=r"\bTotal batch size is set to \d{1,9} on (\d{1,9}) GPUs",
     ),
     counts_from=0,
     unit="images/s",
-    words=Words(times="nothing: refused"),
 )

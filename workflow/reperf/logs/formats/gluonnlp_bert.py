@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from reperf.logs.averages import durations_since
 from reperf.logs.facts import Fact
-from reperf.logs.format import DURATION, ITERATION, NUMBER, Format, Words, line
+from reperf.logs.format import Format
 
 # One process on one machine; of several, the arguments do not say how many there are.
 _ARGUMENTS = re.compile(
@@ -35,18 +35,14 @@ FORMAT = Format(
     name="gluonnlp-bert",
     system="mxnet",
     marker=b"K tks/s",
-    pattern=line(
-        rf"\[step {ITERATION}\]\s+(?:\w{{1,20}}=\s*{NUMBER}\s+){{2,4}}throughput={NUMBER} tks/s\s+"
-        rf"lr={NUMBER} time={DURATION}(?=\s)"
-    ),
+    pattern=r"\[step {ITERATION}\]\s+(?:\w{1,20}=\s*{NUMBER}\s+){2,4}throughput={NUMBER} tks/s\s+"
+    r"lr={NUMBER} time={DURATION}(?=\s)",
     remembering=durations_since(of_all=True, before=1),
     evenly=True,
     facts=_facts,
     counts_from=0,  # as its counter starts; the first step is 1
     accumulates=True,
     unit="sentences/s",
-    words=Words(
-        counts_from="1",
-        times="the seconds since the previous line",
-    ),
+    counting="1",
+    timing="the seconds since the previous line",
 )

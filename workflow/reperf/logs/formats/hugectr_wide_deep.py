@@ -10,27 +10,15 @@ from collections.abc import Sequence
 
 from reperf.logs import estimators
 from reperf.logs.facts import Facts
-from reperf.logs.format import (
-    DURATION,
-    END,
-    ITERATION,
-    NUMBER,
-    SPAN,
-    Estimate,
-    Format,
-    Record,
-    Words,
-    facts_by,
-    line,
-)
+from reperf.logs.format import Estimate, Format, Record, facts_by
 
 ARGUMENTS = facts_by(
-    {
-        r"\bbatch_size = (\d{1,9})\s": "global_batch",
-        r"\bTraining batchsize: (\d{1,9})\b": "global_batch",
-        r"\bgpu_num_per_node = (\d{1,9})\s": "devices_per_node",
-        r"\bnum_nodes = (\d{1,9})\s": "nodes",
-    }
+    global_batch=(
+        r"\bbatch_size = (\d{1,9})\s",
+        r"\bTraining batchsize: (\d{1,9})\b",
+    ),
+    devices_per_node=r"\bgpu_num_per_node = (\d{1,9})\s",
+    nodes=r"\bnum_nodes = (\d{1,9})\s",
 )
 """The arguments that the Wide & Deep scripts print; their batch is that of all devices."""
 _LEFT_OUT = 100
@@ -49,15 +37,11 @@ FORMAT = Format(
     name="hugectr-wide-deep",
     system="hugectr",
     marker=b"Time(",
-    pattern=line(
-        rf"Iter: {ITERATION} Time\({SPAN} iters\): {DURATION}s Loss: {NUMBER}(?: lr:{NUMBER})?{END}"
-    ),
-    evaluates=line(r"\bEval Time for \d|\bEvaluation, \w"),
+    pattern=r"Iter: {ITERATION} Time\({SPAN} iters\): {DURATION}s Loss: {NUMBER}(?: lr:{NUMBER})?{END}",
+    evaluates=rb"\bEval Time for \d|\bEvaluation, \w",
     facts=ARGUMENTS,
     unit="samples/s",
     published=_published,
-    words=Words(
-        times="the seconds since the previous line",
-        published="mean of the printed seconds except those of iteration 100, as ms per iteration",
-    ),
+    timing="the seconds since the previous line",
+    extractor="mean of the printed seconds except those of iteration 100, as ms per iteration",
 )

@@ -17,7 +17,7 @@ documentation of trainings. No extractor was published.
 import re
 from collections import Counter, defaultdict
 
-from reperf.logs.format import Format, Record, Words, facts_by, line
+from reperf.logs.format import Format, Record, facts_by
 from reperf.logs.progress_bars import BAR, ELAPSED, DrawnBars
 
 _NO_TOTAL = -1
@@ -29,7 +29,7 @@ _NAME = re.compile(rb"[A-Za-z][^\r\n\]>]{0,99}: *$")
 class _Reader:
     """Reads the matches of one log."""
 
-    def __init__(self) -> None:
+    def __init__(self, _format: Format) -> None:
         self._total: int | None = None
         self._announced = False
         self._newest: int | None = None
@@ -78,28 +78,22 @@ FORMAT = Format(
     system="huggingface",
     marker=b"i",  # in all the lines that it looks for
     signs=(b" Total optimization steps = ", b"{'loss': "),
-    pattern=line(
-        r"\bTotal optimization steps = (?P<announced>[\d,]{1,15})(?=\s)"
-        r"|(?P<evaluation>\*{5} Running (?:Evaluation|Prediction) \*{5}|\{'eval_)"
-        r"|(?P<loss>\{'loss': [^{}\r\n]{1,400}'epoch': [^{}\r\n]{1,40}\})"
-        rf"|\d{{1,3}}%\|[^|\r\n]{{0,1000}}\| *{BAR}"
-    ),
+    pattern=r"\bTotal optimization steps = (?P<announced>[\d,]{1,15})(?=\s)"
+    r"|(?P<evaluation>\*{5} Running (?:Evaluation|Prediction) \*{5}|\{'eval_)"
+    r"|(?P<loss>\{'loss': [^{}\r\n]{1,400}'epoch': [^{}\r\n]{1,40}\})"
+    r"|\d{1,3}%\|[^|\r\n]{0,1000}\| *" + BAR,
     clock=ELAPSED,
     remembering=_Reader,
     facts=facts_by(
-        {
-            r"Total train batch size \(w\. parallel, distributed & accumulation\) = "
-            r"(\d{1,9})\s": "global_batch",
-            r"\bGradient Accumulation steps = (\d{1,9})\s": "accumulation",
-        }
+        global_batch=r"Total train batch size \(w\. parallel, distributed & accumulation\) = "
+        r"(\d{1,9})\s",
+        accumulation=r"\bGradient Accumulation steps = (\d{1,9})\s",
     ),
     accumulates=True,
     yields=3,
     unit="samples/s",
-    words=Words(
-        times=(
-            "the elapsed time of the progress bar, in whole seconds, up to the first evaluation; "
-            "a dictionary tells none"
-        ),
+    timing=(
+        "the elapsed time of the progress bar, in whole seconds, up to the first evaluation; "
+        "a dictionary tells none"
     ),
 )

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator
 
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Read, Record, Words, line
+from reperf.logs.format import Format, Read, Record
 
 _SAMPLES = re.compile(rb"(\d{1,12})/\d{1,12} \[=+\] - \d{1,9}s \d{1,9}[mun]?s/sample ")
 _PACE = r"\d{1,9}[mun]?s/(?:step|sample|epoch)"
@@ -31,7 +31,7 @@ _FULL = (
 )
 
 
-def _remembering() -> Read:
+def _remembering(_format: Format) -> Read:
     epochs: dict[tuple[int, ...], int] = {}
 
     def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
@@ -62,10 +62,8 @@ FORMAT = Format(
     system="keras",
     marker=b"/",
     signs=(b"=] - ", b"/step - ", b"s - loss: "),
-    pattern=line(
-        r"\bEpoch (?P<epoch>\d{1,9})/\d{1,9}(?=[ \t]{0,9}[\r\n])"
-        rf"|{_FULL}(?P<metrics>(?:\w[^\r\n\x08]{{0,200}} - )?loss: [^\r\n\x08]{{1,800}})(?=[\r\n])"
-    ),
+    pattern=r"\bEpoch (?P<epoch>\d{1,9})/\d{1,9}(?=[ \t]{0,9}[\r\n])"
+    rf"|{_FULL}(?P<metrics>(?:\w[^\r\n\x08]{{0,200}} - )?loss: [^\r\n\x08]{{1,800}})(?=[\r\n])",
     remembering=_remembering,
     tells=_tells,
     in_two_lines=True,
@@ -73,8 +71,6 @@ FORMAT = Format(
     untimed="the seconds of an epoch are those of its validation, too",
     yields=3,
     unit="samples/s",
-    words=Words(
-        counts_from="1: an iteration is an epoch",
-        times="the seconds of each epoch, unless it is validated",
-    ),
+    counting="1: an iteration is an epoch",
+    timing="the seconds of each epoch, unless it is validated",
 )

@@ -15,11 +15,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from reperf.logs.facts import Fact
-from reperf.logs.format import EPOCH, Format, Read, Record, Words, facts_by, line
+from reperf.logs.format import Format, Read, Record, facts_by
 from reperf.logs.progress_bars import BAR, ELAPSED, DrawnBars
 
 
-def _remembering() -> Read:
+def _remembering(_format: Format) -> Read:
     bars: defaultdict[tuple[int, ...], DrawnBars] = defaultdict(DrawnBars)
     begun: dict[tuple[int, ...], tuple[int, int]] = {}
     validating: set[tuple[int, ...]] = set()
@@ -49,20 +49,19 @@ FORMAT = Format(
     name="lightning",
     system="lightning",
     marker=b"%|",
-    pattern=line(
-        rf"(?:^|\b)Epoch {EPOCH}: +(?:: +)?\d{{1,3}}%\|[^|\r\n]{{0,1000}}\| *{BAR}"
-        r"|(?P<validation>\bValidati(?:ng|on\b)[^|\r\n]{0,80}?\d{1,3}%\|)"
-    ),
+    pattern=r"(?:^|\b)Epoch {EPOCH}: +(?:: +)?\d{1,3}%\|[^|\r\n]{0,1000}\| *"
+    + BAR
+    + r"|(?P<validation>\bValidati(?:ng|on\b)[^|\r\n]{0,80}?\d{1,3}%\|)",
     clock=ELAPSED,
     remembering=_remembering,
-    facts=facts_by({r"GLOBAL_RANK: 0, MEMBER: 1/(\d{1,9})\b": "world_size"}),
+    facts=facts_by(
+        world_size=r"GLOBAL_RANK: 0, MEMBER: 1/(\d{1,9})\b",
+    ),
     tells=_tells,
     yields=3,
     unit="samples/s",
-    words=Words(
-        times=(
-            "the elapsed time of the progress bar, in whole seconds, up to the first validation "
-            "of the epoch"
-        ),
+    timing=(
+        "the elapsed time of the progress bar, in whole seconds, up to the first validation "
+        "of the epoch"
     ),
 )

@@ -10,18 +10,16 @@ in github.com/mlcommons/training_results_v0.7 at 0a8a85a. No extractor was publi
 """
 
 from reperf.logs.clock import DATE
-from reperf.logs.format import ITERATION, NUMBER, Format, line, time_by
+from reperf.logs.format import Format
 
 FORMAT = Format(
     name="maskrcnn-benchmark",
     system="maskrcnn-benchmark",
     marker=b"trainer INFO: eta: ",
-    pattern=line(
-        rf"{time_by(DATE)} maskrcnn_benchmark\.trainer INFO: eta: [^\r\n]{{1,40}}?  "
-        rf"iter: {ITERATION}  [^\r\n]{{0,1000}}?\btime: {NUMBER} "
-    ),
+    pattern=r"{TIME} maskrcnn_benchmark\.trainer INFO: eta: [^\r\n]{1,40}?  "
+    r"iter: {ITERATION}  [^\r\n]{0,1000}?\btime: {NUMBER} ",
     clock=DATE,
-    evaluates=line(r" INFO: Start evaluation on "),
+    evaluates=rb" INFO: Start evaluation on ",
     yields=2,
     unit="images/s",
 )

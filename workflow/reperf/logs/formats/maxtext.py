@@ -8,21 +8,21 @@ Source: github.com/AI-Hypercomputer/maxtext, MaxText/metric_logger.py; lines as 
 github.com/AI-Hypercomputer/tpu-recipes. No extractor was published.
 """
 
-from reperf.logs.format import DURATION, ITERATION, NUMBER, Format, Words, facts_by, line
+from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="maxtext",
     system="maxtext",
     marker=b"completed step: ",
-    pattern=line(
-        rf"\bcompleted step: {ITERATION}, seconds: {DURATION}, TFLOP/s/device: {NUMBER}, "
-        rf"Tokens/s/device: {NUMBER},(?:[^\r\n]{{0,200}}? loss: {NUMBER})?"
+    pattern=r"\bcompleted step: {ITERATION}, seconds: {DURATION}, TFLOP/s/device: {NUMBER}, "
+    r"Tokens/s/device: {NUMBER},(?:[^\r\n]{0,200}? loss: {NUMBER})?",
+    facts=facts_by(
+        global_batch=r"Config param global_batch_size_to_train_on: (\d{1,9})\s",
     ),
-    facts=facts_by({r"Config param global_batch_size_to_train_on: (\d{1,9})\s": "global_batch"}),
     # The seconds of the step behind it hold it.
-    evaluates=line(r"\beval metrics after step: |\bCompleted eval step \d"),
+    evaluates=rb"\beval metrics after step: |\bCompleted eval step \d",
     counts_from=0,
     accumulates=True,
     unit="samples/s",
-    words=Words(times="the time of each step"),
+    timing="the time of each step",
 )

@@ -11,25 +11,25 @@ documentation, github.com/FlagAI-Open/OpenSeek. No extractor was published.
 """
 
 from reperf.logs.averages import durations_since
-from reperf.logs.format import DURATION, ITERATION, NUMBER, Format, Words, counts_by, facts_by, line
+from reperf.logs.format import Format, counts_by, facts_by
 
 FORMAT = Format(
     name="megatron",
     system="megatron",
     marker=b"elapsed time per iteration (ms): ",
-    pattern=line(
-        rf"\biteration +{ITERATION}/ *\d{{1,12}} \|[^\r\n]{{0,200}}?"
-        rf"elapsed time per iteration \(ms\): *{DURATION}(?:/{NUMBER})? \|[^\r\n]{{0,400}}?"
-        rf"glo(?:ba|ab)l batch size: +\d{{1,9}} \|(?:[^\r\n]{{0,400}}?loss: {NUMBER} \|)?"
-    ),
+    pattern=r"\biteration +{ITERATION}/ *\d{1,12} \|[^\r\n]{0,200}?"
+    r"elapsed time per iteration \(ms\): *{DURATION}(?:/{NUMBER})? \|[^\r\n]{0,400}?"
+    r"glo(?:ba|ab)l batch size: +\d{1,9} \|(?:[^\r\n]{0,400}?loss: {NUMBER} \|)?",
     # In older versions the time goes on.
-    evaluates=line(r"\bvalidation loss at iteration \d"),
+    evaluates=rb"\bvalidation loss at iteration \d",
     duration_in=0.001,
-    remembering=durations_since(duration_in=0.001),
+    remembering=durations_since(),
     evenly=True,
     # One fork misspells it.
-    tells=facts_by({r"glo(?:ba|ab)l batch size: +(\d{1,9})\s": "global_batch"}),
+    tells=facts_by(
+        global_batch=r"glo(?:ba|ab)l batch size: +(\d{1,9})\s",
+    ),
     counts=counts_by({r"consumed samples: +(\d{1,15}) \|": "samples"}),
     unit="samples/s",
-    words=Words(times="the mean time of an iteration since the previous line"),
+    timing="the mean time of an iteration since the previous line",
 )

@@ -9,8 +9,8 @@ MindSpore/bert/extract_mindspore_logs_time.py.
 
 import re
 
-from reperf.logs.format import Format, Words, line
-from reperf.logs.formats.mindspore_resnet50 import TIME, published, reader
+from reperf.logs.format import Format
+from reperf.logs.formats.mindspore_resnet50 import TIMES, published, reader
 
 
 def _iteration(match: re.Match[bytes]) -> int:
@@ -21,16 +21,12 @@ FORMAT = Format(
     name="mindspore-bert",
     system="mindspore",
     marker=b" step",
-    pattern=line(
-        r"epoch: \d{1,9}\.\d{1,3}, current epoch percent: \d\.\d{1,6}, step: (?P<step>\d{1,9}), "
-        rf"outputs are [^\r\n]{{0,300}}|{TIME}"
-    ),
+    pattern=r"epoch: \d{1,9}\.\d{1,3}, current epoch percent: \d\.\d{1,6}, step: (?P<step>\d{1,9}), "
+    r"outputs are [^\r\n]{0,300}|" + TIMES,
     remembering=reader(_iteration),
     in_two_lines=True,
     unit="sentences/s",
     published=published(20, 120),
-    words=Words(
-        times="the time of each epoch of sunk steps",
-        published="sum over all ranks of the times of 20 to 120",
-    ),
+    timing="the time of each epoch of sunk steps",
+    extractor="sum over all ranks of the times of 20 to 120",
 )

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from reperf.logs.clock import tick
 from reperf.logs.estimators import needed
 from reperf.logs.facts import Facts, Refused
-from reperf.logs.format import DURATION, NUMBER, Estimate, Format, Read, Record, Words, line
+from reperf.logs.format import Estimate, Format, Read, Record
 
-TIME = rf"epoch time: {DURATION} ms, per step time: (?P<per_step>\d{{1,9}}\.\d{{1,6}}) ms"
+TIMES = r"epoch time: {DURATION} ms, per step time: (?P<per_step>\d{1,9}\.\d{1,6}) ms"
 
 
 class _Waiting(NamedTuple):
@@ -30,13 +30,13 @@ class _Waiting(NamedTuple):
     timed: bool = False
 
 
-def reader(iteration: Callable[[re.Match[bytes]], int]) -> Callable[[], Read]:
+def reader(iteration: Callable[[re.Match[bytes]], int]) -> Callable[[Format], Read]:
     """A reader that joins each time line to the same rank's count line before it.
 
     A time that may be another count's covers no iterations.
     """
 
-    def remembering() -> Read:
+    def remembering(_format: Format) -> Read:
         counted: dict[tuple[int, ...], _Waiting] = {}
 
         def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
@@ -92,15 +92,11 @@ FORMAT = Format(
     name="mindspore-resnet50",
     system="mindspore",
     marker=b" step",
-    pattern=line(
-        rf"epoch: (?P<epoch>\d{{1,9}}) step: (?P<step>\d{{1,9}}), loss is {NUMBER}|{TIME}"
-    ),
+    pattern=r"epoch: (?P<epoch>\d{1,9}) step: (?P<step>\d{1,9}), loss is {NUMBER}|" + TIMES,
     remembering=reader(_iteration),
     in_two_lines=True,
     unit="images/s",
     published=published(100, 200),
-    words=Words(
-        times="the time of each epoch of sunk steps",
-        published="sum over all ranks of the times of 100 to 200",
-    ),
+    timing="the time of each epoch of sunk steps",
+    extractor="sum over all ranks of the times of 100 to 200",
 )

@@ -15,22 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from reperf.logs.clock import MONOTONIC
-from reperf.logs.events import EVENT, MARK, event_of, has_ended, is_count, is_number, read_event
-from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Record, Words
+from reperf.logs.events import (
+    EVENT_LINE,
+    MARK,
+    event_of,
+    facts_of,
+    has_ended,
+    is_number,
+    read_event,
+    tracked_stats,
+)
+from reperf.logs.format import Format, Record
 from reperf.logs.scan import blocks
 from reperf.training.record import Status
 
 _EXCUSES: dict[bytes, Status] = {b":::REFUSED ": "failed", b":::OOM ": "oom"}
-_FACTS = {
-    "submission_benchmark": "workload",
-    "global_batch_size": "global_batch",
-    "world_size": "world_size",
-    "parameters": "parameters",
-    "loss_without_dropout": "start_loss",
-}
-_FITS = {"workload": lambda value: isinstance(value, str), "start_loss": is_number}
-"""What a fact's value must be, if it is no count."""
 _NO_COUNTS = {"iteration", "seconds", "loss", "throughput", "waited"}
 """All other numbers of a step are counts."""
 _LONGEST_EXCUSE = 10_000  # bytes
@@ -39,10 +38,7 @@ _KEYS = ("configuration", "parameters", "peak_memory_bytes", "precision", "run_s
 
 
 def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-    event = read_event(match)
-    value = event.get("value")
-    if event.get("key") != "tracked_stats" or not isinstance(value, dict):
-        return None
+    _, value, _ = tracked_stats(match)
     iteration, seconds = value.get("iteration"), value.get("seconds")
     if type(iteration) is not int or not is_number(iteration) or not is_number(seconds):
         return None
@@ -68,30 +64,27 @@ def _waits(text: bytes) -> float | None:
     return waited if is_number(waited) else None
 
 
-def _facts(head: bytes) -> Iterator[Fact]:
-    for match in EVENT.finditer(head):
-        event = read_event(match)
-        name, value = _FACTS.get(str(event.get("key"))), event.get("value")
-        fits = _FITS.get(name, is_count)
-        if name and fits(value):
-            yield name, value
-
-
 FORMAT = Format(
     name="mllog",
     system="",
     marker=b'"tracked_stats"',
-    pattern=EVENT,
+    pattern=EVENT_LINE,
     clock=MONOTONIC,
     read=_read,
-    facts=_facts,
+    facts=facts_of(
+        {
+            "submission_benchmark": "workload",
+            "global_batch_size": "global_batch",
+            "world_size": "world_size",
+            "parameters": "parameters",
+            "loss_without_dropout": "start_loss",
+        }
+    ),
     counts=_counts,
     waits=_waits,
     ended=has_ended,
-    words=Words(
-        times="a clock that cannot jump",
-        speed="all",
-    ),
+    timing="a clock that cannot jump",
+    speed_of="all",
 )
 
 
@@ -113,7 +106,7 @@ def _events(log: Path) -> Iterator[re.Match[bytes]]:
         for block in blocks(stream):
             for text in block.splitlines(keepends=True):
                 # One search per line: a long one may hold thousands of beginnings.
-                if match := EVENT.search(text, max(text.rfind(MARK), 0)):
+                if match := FORMAT.line.search(text, max(text.rfind(MARK), 0)):
                     yield match
 
 

@@ -9,24 +9,25 @@ Source: github.com/mlcommons/logging, mlperf_logging/mllog. No extractor was pub
 """
 
 import re
-from collections.abc import Iterator
 
-from reperf.logs.clock import Clock
-from reperf.logs.events import EVENT, event_of, has_ended, is_count, is_number, read_event
-from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Record, Words
+from reperf.logs.clock import MILLISECONDS
+from reperf.logs.events import (
+    EVENT_LINE,
+    facts_of,
+    has_ended,
+    is_number,
+    samples_counted,
+    tracked_stats,
+)
+from reperf.logs.format import Format, Record
 
 _COUNTS = ("samples_count", "step_num", "step", "epoch_num")
-_FACTS = {"global_batch_size": "global_batch", "train_samples": "epoch_samples"}
 
 
 def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-    event = read_event(match)
-    value, metadata = event.get("value"), event.get("metadata")
-    if event.get("key") != "tracked_stats":
-        return None
-    if not isinstance(metadata, dict) or not isinstance(value, dict) or "iteration" in value:
-        return None  # with an iteration it is ours, see mllog.py
+    event, value, metadata = tracked_stats(match)
+    if "iteration" in value:
+        return None  # it is ours, see mllog.py
     rate = value.get("throughput", value.get("imgs_sec"))
     count = next((metadata[name] for name in _COUNTS if name in metadata), None)
     if not is_number(rate) or not is_number(event.get("time_ms")) or type(count) is not int:
@@ -45,35 +46,20 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
     )
 
 
-def _counts(text: bytes) -> dict[str, float]:
-    metadata = event_of(text).get("metadata", {})
-    return {"samples": metadata["samples_count"]} if "samples_count" in metadata else {}
-
-
-def _facts(head: bytes) -> Iterator[Fact]:
-    for match in EVENT.finditer(head):
-        event = read_event(match)
-        name, value = _FACTS.get(str(event.get("key"))), event.get("value")
-        if name and is_count(value):
-            yield name, value
-
-
 FORMAT = Format(
     name="mlperf",
     system="mlperf",
     marker=b'"tracked_stats"',
-    pattern=EVENT,
-    clock=Clock("", float, digits=3),
+    pattern=EVENT_LINE,
+    clock=MILLISECONDS,
     read=_read,
     runs_ahead=True,  # as MXNet's image classification on hundreds of nodes
     step_is=("global_batch", "sample", "epoch_samples", "epoch_batches"),
-    facts=_facts,
-    counts=_counts,
+    facts=facts_of({"global_batch_size": "global_batch", "train_samples": "epoch_samples"}),
+    counts=samples_counted,
     ended=has_ended,
     yields=1,
     unit="samples/s",
-    words=Words(
-        counts_from="the log's own counts",
-        speed="all",
-    ),
+    counting="the log's own counts",
+    speed_of="all",
 )

@@ -11,20 +11,15 @@ extractor was published.
 
 import re
 
-from reperf.logs.events import EVENT, has_ended, is_number, read_event
-from reperf.logs.format import Format, Read, Record, Words
+from reperf.logs.events import EVENT_LINE, has_ended, is_number, tracked_stats
+from reperf.logs.format import Format, Read, Record
 
 
-def _remembering() -> Read:
+def _remembering(_format: Format) -> Read:
     lines: dict[tuple[int, ...], int] = {}
 
     def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-        event = read_event(match)
-        value, metadata = event.get("value"), event.get("metadata")
-        if event.get("key") != "tracked_stats":
-            return None
-        if not isinstance(value, dict) or not isinstance(metadata, dict):
-            return None
+        _, value, metadata = tracked_stats(match)
         if type(metadata.get("step")) is not float or not is_number(value.get("throughput")):
             return None
         lines[rank] = lines.get(rank, 0) + 1
@@ -37,11 +32,12 @@ FORMAT = Format(
     name="mlperf-epochs",
     system="mlperf",
     marker=b'"tracked_stats"',
-    pattern=EVENT,
+    pattern=EVENT_LINE,
     remembering=_remembering,
     ended=has_ended,
     untimed="its lines count parts of an epoch, and evaluations lie between them",
     yields=3,
     unit="samples/s",
-    words=Words(counts_from="1: an iteration is a line", times="nothing: refused", speed="all"),
+    counting="1: an iteration is a line",
+    speed_of="all",
 )

@@ -11,12 +11,20 @@ its trainings. No extractor was published.
 
 import re
 
-from reperf.logs.clock import Clock
-from reperf.logs.events import MARK, event_of, facts_in, has_ended, is_count, is_number
-from reperf.logs.format import END, Format, Read, Record, Words, line
+from reperf.logs.clock import MILLISECONDS
+from reperf.logs.events import (
+    MARK,
+    event_of,
+    facts_in,
+    has_ended,
+    is_count,
+    is_number,
+    samples_counted,
+)
+from reperf.logs.format import Format, Read, Record
 
 
-def _remembering() -> Read:
+def _remembering(_format: Format) -> Read:
     batches: list[int] = []
 
     def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
@@ -36,23 +44,16 @@ def _remembering() -> Read:
     return read
 
 
-def _counts(text: bytes) -> dict[str, float]:
-    return {"samples": event_of(text)["metadata"]["samples_count"]}
-
-
 FORMAT = Format(
     name="mlperf-losses",
     system="mlperf",
     marker=MARK,
-    pattern=line(
-        r':::MLLOG \{[^\r\n]{0,300}?"key": ?"(?:global_batch_size|train_loss)"[^\r\n]{0,2000}\}'
-        + END
-    ),
-    clock=Clock("", float, digits=3),
+    pattern=r':::MLLOG \{[^\r\n]{0,300}?"key": ?"(?:global_batch_size|train_loss)"[^\r\n]{0,2000}\}{END}',
+    clock=MILLISECONDS,
     remembering=_remembering,
     facts=facts_in,
-    counts=_counts,
+    counts=samples_counted,
     ended=has_ended,
     unit="samples/s",
-    words=Words(counts_from="the log's own samples, in batches"),
+    counting="the log's own samples, in batches",
 )

@@ -11,19 +11,16 @@ llama2_70b_lora, llama31_8b, llama31_405b and flux1. No extractor was published.
 
 import re
 
-from reperf.logs.clock import Clock
-from reperf.logs.events import EVENT, event_of, has_ended, is_number, read_event
-from reperf.logs.format import Format, Record, Words
+from reperf.logs.clock import MILLISECONDS
+from reperf.logs.events import EVENT_LINE, has_ended, is_number, samples_counted, tracked_stats
+from reperf.logs.format import Format, Record
 
 _LOSSES = ("train_loss", "reduced_train_loss")
 
 
 def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-    event = read_event(match)
-    value, metadata = event.get("value"), event.get("metadata")
-    if event.get("key") != "tracked_stats" or not isinstance(event.get("time_ms"), int):
-        return None
-    if not isinstance(value, dict) or not isinstance(metadata, dict):
+    event, value, metadata = tracked_stats(match)
+    if not isinstance(event.get("time_ms"), int):
         return None
     step, samples = metadata.get("step"), metadata.get("samples_count")
     if not any(name in value for name in _LOSSES) or not is_number(step) or not is_number(samples):
@@ -32,20 +29,16 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
     return Record(int(step), rank=rank, time=time, tick=0.001, text=match[0])
 
 
-def _counts(text: bytes) -> dict[str, float]:
-    return {"samples": event_of(text)["metadata"]["samples_count"]}
-
-
 FORMAT = Format(
     name="mlperf-samples",
     system="mlperf",
     marker=b'"samples_count"',
-    pattern=EVENT,
-    clock=Clock("", float, digits=3),
+    pattern=EVENT_LINE,
+    clock=MILLISECONDS,
     read=_read,
-    counts=_counts,
+    counts=samples_counted,
     counts_from=0,
     ended=has_ended,
     unit="samples/s",
-    words=Words(counts_from="the log's own steps"),
+    counting="the log's own steps",
 )

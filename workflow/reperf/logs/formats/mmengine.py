@@ -11,18 +11,18 @@ was published.
 """
 
 from reperf.logs.clock import YEARLESS
-from reperf.logs.format import END, EPOCH, ITERATION, NUMBER, Format, facts_by, line, time_by
+from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="mmengine",
     system="openmmlab",
     marker=b" - mmengine - INFO - ",
-    pattern=line(
-        rf"{time_by(YEARLESS)} - mmengine - INFO - (?:Epoch\(train\) +\[{EPOCH}\]|Iter\(train\) +)"
-        rf"\[ *{ITERATION}/\d{{1,12}}\]  [^\r\n]{{0,1000}}?\btime: {NUMBER}  data_time: {NUMBER}{END}"
-    ),
+    pattern=r"{TIME} - mmengine - INFO - (?:Epoch\(train\) +\[{EPOCH}\]|Iter\(train\) +)"
+    r"\[ *{ITERATION}/\d{1,12}\]  [^\r\n]{0,1000}?\btime: {NUMBER}  data_time: {NUMBER}{END}",
     clock=YEARLESS,
-    evaluates=line(r" - mmengine - INFO - (?:Iter|Epoch)\(val\) "),
-    facts=facts_by({r"\bGPU number: (\d{1,9})\s": "world_size"}),
+    evaluates=rb" - mmengine - INFO - (?:Iter|Epoch)\(val\) ",
+    facts=facts_by(
+        world_size=r"\bGPU number: (\d{1,9})\s",
+    ),
     unit="samples/s",
 )

@@ -11,7 +11,7 @@ MxNet/BERT/extract_mxnet_logs.py.
 
 from reperf.logs import estimators
 from reperf.logs.facts import Facts
-from reperf.logs.format import DURATION, ITERATION, NUMBER, Format, Record, Words, facts_by, line
+from reperf.logs.format import Format, Record, facts_by
 
 
 def _speed(record: Record, facts: Facts) -> float:
@@ -23,24 +23,18 @@ FORMAT = Format(
     name="mxnet-bert",
     system="mxnet",
     marker=b"ms/batch",
-    pattern=line(
-        rf"\[step {ITERATION}\]\s+(?:\w{{1,20}}=\s*{NUMBER}\s+){{2,4}}throughput={NUMBER} tks/s\s+"
-        rf"lr={NUMBER} time={NUMBER}, latency={DURATION} ms/batch"
-    ),
+    pattern=r"\[step {ITERATION}\]\s+(?:\w{1,20}=\s*{NUMBER}\s+){2,4}throughput={NUMBER} tks/s\s+"
+    r"lr={NUMBER} time={NUMBER}, latency={DURATION} ms/batch",
     duration_in=0.001,
     facts=facts_by(
-        {
-            r"\btotal_batch_size=(\d{1,9})\b": "global_batch",
-            r"mpirun .*-np (\d{1,9})\s": "world_size",
-        }
+        global_batch=r"\btotal_batch_size=(\d{1,9})\b",
+        world_size=r"mpirun .*-np (\d{1,9})\s",
     ),
     unit="sentences/s",
     published=estimators.mean_of_rank_medians(100, 200, _speed),
-    words=Words(
-        times="the latency of each batch",
-        published=(
-            "medians over ranks, then the arithmetic mean of 101 to 200; needs exactly 200 lines "
-            "from each rank"
-        ),
+    timing="the latency of each batch",
+    extractor=(
+        "medians over ranks, then the arithmetic mean of 101 to 200; needs exactly 200 lines "
+        "from each rank"
     ),
 )

@@ -7,24 +7,19 @@ DLPerf changed it; DLPerf MxNet/Classification/RN50v1b/extract_mxnet_logs.py.
 """
 
 from reperf.logs import estimators
-from reperf.logs.format import EPOCH, ITERATION, RATE, Format, Words, facts_by, line
+from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="mxnet-resnet50",
     system="mxnet",
     marker=b"] Batch[",
-    pattern=line(rf"Epoch\[{EPOCH}\] Batch\[{ITERATION}\]\s+Speed: {RATE} samples/sec"),
+    pattern=r"Epoch\[{EPOCH}\] Batch\[{ITERATION}\]\s+Speed: {RATE} samples/sec",
     facts=facts_by(
-        {
-            r"\bNamespace\(.*\bbatch_size=(\d{1,9})\b": "batch_size",
-            r"mpirun .*-np (\d{1,9})\s": "world_size",
-        }
+        batch_size=r"\bNamespace\(.*\bbatch_size=(\d{1,9})\b",
+        world_size=r"mpirun .*-np (\d{1,9})\s",
     ),
     counts_from=0,
     unit="images/s",
     published=estimators.mean_speed(20, 120, estimators.printed_speed(2), exactly=True),
-    words=Words(
-        times="nothing: refused",
-        published="arithmetic mean of printed speeds 21 to 120; needs exactly 120 lines",
-    ),
+    extractor="arithmetic mean of printed speeds 21 to 120; needs exactly 120 lines",
 )

@@ -14,17 +14,7 @@ import re
 from math import floor, log10
 
 from reperf.logs.facts import LARGEST_FACT
-from reperf.logs.format import (
-    DURATION,
-    END,
-    ITERATION,
-    Format,
-    Record,
-    Words,
-    counts_by,
-    facts_by,
-    line,
-)
+from reperf.logs.format import Format, Record, counts_by, facts_by
 
 _DIGITS = 4
 
@@ -46,15 +36,15 @@ FORMAT = Format(
     name="nemo",
     system="nemo",
     marker=b"train_step_timing in s: ",
-    pattern=line(
-        r"\bTraining epoch \d{1,9}, iteration \d{1,12}/\d{1,12} \|[^\r\n]{0,200}?"
-        rf"\bglobal_step: {ITERATION} \|[^\r\n]{{0,400}}?\btrain_step_timing in s: {DURATION}{END}"
-        r"(?:[^\r\n]{0,200}?consumed_samples: \d{1,15}\s)?"
-    ),
+    pattern=r"\bTraining epoch \d{1,9}, iteration \d{1,12}/\d{1,12} \|[^\r\n]{0,200}?"
+    r"\bglobal_step: {ITERATION} \|[^\r\n]{0,400}?\btrain_step_timing in s: {DURATION}{END}"
+    r"(?:[^\r\n]{0,200}?consumed_samples: \d{1,15}\s)?",
     read=_read,
-    tells=facts_by({r"global_batch_size: (\d{1,9}) ": "global_batch"}),
+    tells=facts_by(
+        global_batch=r"global_batch_size: (\d{1,9}) ",
+    ),
     counts=counts_by({r"consumed_samples: (\d{1,15})\s": "samples"}),
     counts_from=0,
     unit="samples/s",
-    words=Words(times="the time of each step"),
+    timing="the time of each step",
 )

@@ -11,19 +11,19 @@ No extractor was published.
 """
 
 from reperf.logs.clock import DATE
-from reperf.logs.format import END, EPOCH, ITERATION, NUMBER, RATE, Format, facts_by, line, time_by
+from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="ngc-mxnet-classification",
     system="ngc-mxnet",
     marker=b" train.ips : ",
-    pattern=line(
-        rf"DLL {time_by(DATE)} - Epoch: {EPOCH} Iteration: {ITERATION}  train.loss : {NUMBER}\s+"
-        rf"train.ips : {RATE}{END}"
-    ),
+    pattern=r"DLL {TIME} - Epoch: {EPOCH} Iteration: {ITERATION}  train.loss : {NUMBER}\s+"
+    r"train.ips : {RATE}{END}",
     clock=DATE,
     # kv_store is an argument of the MXNet script alone.
-    facts=facts_by({r"PARAMETER .* kv_store : .* batch_size : (\d{1,9})\s": "global_batch"}),
+    facts=facts_by(
+        global_batch=r"PARAMETER .* kv_store : .* batch_size : (\d{1,9})\s",
+    ),
     counts_from=0,
     unit="images/s",
 )

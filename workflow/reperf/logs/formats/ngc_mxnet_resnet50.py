@@ -21,14 +21,14 @@ from reperf.logs import estimators
 from reperf.logs.clock import DATE
 from reperf.logs.events import MARK
 from reperf.logs.facts import Fact
-from reperf.logs.format import EPOCH, ITERATION, RANK, RATE, Format, Words, facts_by, line, time_by
+from reperf.logs.format import Format, facts_by
 
 _ARGUMENTS = facts_by(
-    {
-        r"--batch-size[ =](\d{1,9})\s": "global_batch",
-        r"\bNamespace\(.*\bbatch_size=(\d{1,9})\b": "global_batch",
-        r"horovodrun .*-np (\d{1,9})\s": "world_size",
-    }
+    global_batch=(
+        r"--batch-size[ =](\d{1,9})\s",
+        r"\bNamespace\(.*\bbatch_size=(\d{1,9})\b",
+    ),
+    world_size=r"horovodrun .*-np (\d{1,9})\s",
 )
 
 
@@ -43,14 +43,12 @@ FORMAT = Format(
     name="ngc-mxnet-resnet50",
     system="ngc-mxnet",
     marker=b"] Batch [",
-    pattern=line(
-        rf"(?:\[?{time_by(DATE)}(?::INFO:|\]| Node\[{RANK}\]) )?Epoch\[{EPOCH}\] Batch \[(?:\d{{1,12}}-)?{ITERATION}\]\s+"
-        rf"Speed: {RATE} samples/sec"
-    ),
+    pattern=r"(?:\[?{TIME}(?::INFO:|\]| Node\[{RANK}\]) )?Epoch\[{EPOCH}\] Batch \[(?:\d{1,12}-)?{ITERATION}\]\s+"
+    r"Speed: {RATE} samples/sec",
     clock=DATE,
     facts=_facts,
     counts_from=0,
     unit="images/s",
     published=estimators.between_lines(20, 120, DATE, of_all_ranks=True),
-    words=Words(published="lines 20 to 120 times the number of ranks, by time stamps"),
+    extractor="lines 20 to 120 times the number of ranks, by time stamps",
 )

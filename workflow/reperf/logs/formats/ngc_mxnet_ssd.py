@@ -13,21 +13,10 @@ import re
 from collections import defaultdict
 
 from reperf.logs.averages import Spans
-from reperf.logs.format import (
-    DURATION,
-    ITERATION,
-    NUMBER,
-    RATE,
-    SPAN,
-    Format,
-    Read,
-    Record,
-    Words,
-    line,
-)
+from reperf.logs.format import Format, Read, Record
 
 
-def _remembering() -> Read:
+def _remembering(_format: Format) -> Read:
     spans: defaultdict[tuple[int, ...], Spans] = defaultdict(Spans)
 
     def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
@@ -52,15 +41,11 @@ FORMAT = Format(
     name="ngc-mxnet-ssd",
     system="ngc-mxnet",
     marker=b"[Training][Iteration ",
-    pattern=line(
-        rf"\[Training\]\[Iteration {ITERATION}\]\[Epoch \d{{1,9}}, Batch {SPAN}/\d{{1,12}}\] "
-        rf"lr: {NUMBER}, training time: {DURATION} \[ms\], speed: {RATE} \[imgs/sec\], "
-        rf"\w{{1,40}}={NUMBER}"
-    ),
+    pattern=r"\[Training\]\[Iteration {ITERATION}\]\[Epoch \d{1,9}, Batch {SPAN}/\d{1,12}\] "
+    r"lr: {NUMBER}, training time: {DURATION} \[ms\], speed: {RATE} \[imgs/sec\], "
+    r"\w{1,40}={NUMBER}",
     remembering=_remembering,
     evenly=True,
     unit="images/s",
-    words=Words(
-        times="the mean time of an iteration since the previous line, or since the epoch began"
-    ),
+    timing="the mean time of an iteration since the previous line, or since the epoch began",
 )

@@ -11,39 +11,26 @@ DLPerf NVIDIADeepLearningExamples/PyTorch/BERT/extract_pytorch_logs_time.py with
 from reperf.logs import estimators
 from reperf.logs.accumulation import newest_bar
 from reperf.logs.clock import DATE
-from reperf.logs.format import (
-    END,
-    ITERATION,
-    NUMBER,
-    SKIPPED,
-    Format,
-    Words,
-    counts_by,
-    facts_by,
-    line,
-    time_by,
-)
+from reperf.logs.format import SKIPPED, Format, counts_by, facts_by
 
 FORMAT = Format(
     name="ngc-pytorch-bert",
     system="ngc-pytorch",
     marker=b" Training Iteration: ",
-    pattern=line(
-        rf"DLL {time_by(DATE)} - Training Epoch: \d{{1,12}} Training Iteration: {ITERATION}  "
-        rf"average_loss : {NUMBER}{END}(?:[^\r\n]{{0,200}} skipped_steps : \d{{1,12}}{END})?"
-    ),
+    pattern=r"DLL {TIME} - Training Epoch: \d{1,12} Training Iteration: {ITERATION}  "
+    r"average_loss : {NUMBER}{END}(?:[^\r\n]{0,200} skipped_steps : \d{1,12}{END})?",
     clock=DATE,
     # Steps are optimizer steps. What the command calls train_batch_size is the batch of one step;
     # the script divides it by the accumulation before it prints its arguments.
     facts=facts_by(
-        {
-            r"\bNamespace\([^\r\n]*[( ]train_batch_size=(\d{1,9})\b": "batch_size",
-            r"PARAMETER batch_size_per_gpu : (\d{1,9})\s": "batch_size",
-            r"--train_batch_size[ =](\d{1,9})\s": "update_batch",
-            r"\bgradient_accumulation_steps[ =](\d{1,9})\b": "accumulation",
-            r"--nnodes[ =](\d{1,9})\s": "nodes",
-            r"--nproc_per_node[ =](\d{1,9})\s": "devices_per_node",
-        }
+        batch_size=(
+            r"\bNamespace\([^\r\n]*[( ]train_batch_size=(\d{1,9})\b",
+            r"PARAMETER batch_size_per_gpu : (\d{1,9})\s",
+        ),
+        update_batch=r"--train_batch_size[ =](\d{1,9})\s",
+        accumulation=r"\bgradient_accumulation_steps[ =](\d{1,9})\b",
+        nodes=r"--nnodes[ =](\d{1,9})\s",
+        devices_per_node=r"--nproc_per_node[ =](\d{1,9})\s",
     ),
     counts=counts_by({r"skipped_steps : (\d{1,12})$": SKIPPED}),
     accumulates=True,
@@ -51,5 +38,5 @@ FORMAT = Format(
     repeats=True,
     unit="sentences/s",
     published=estimators.between_lines(20, 120, DATE, behind=5),
-    words=Words(published="20th to 120th line after iteration 5, by time stamps"),
+    extractor="20th to 120th line after iteration 5, by time stamps",
 )

@@ -13,23 +13,19 @@ published.
 """
 
 from reperf.logs.clock import DATE
-from reperf.logs.format import EPOCH, ITERATION, NUMBER, RATE, Format, facts_by, line, time_by
+from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="ngc-pytorch-classification",
     system="ngc-pytorch",
     marker=b" train.compute_ips : ",
-    pattern=line(
-        rf"DLL {time_by(DATE)} - Epoch: {EPOCH} Iteration: {ITERATION}  train.loss : {NUMBER}"
-        rf"(?: None)?\s{{1,2}}train.compute_ips : {NUMBER} (?:img|images)/s "
-        rf"train.total_ips : {RATE} (?:img|images)/s"
-    ),
+    pattern=r"DLL {TIME} - Epoch: {EPOCH} Iteration: {ITERATION}  train.loss : {NUMBER}"
+    r"(?: None)?\s{1,2}train.compute_ips : {NUMBER} (?:img|images)/s "
+    r"train.total_ips : {RATE} (?:img|images)/s",
     clock=DATE,
     facts=facts_by(
-        {
-            r"PARAMETER .* batch_size : (\d{1,9})\s": "batch_size",
-            r"PARAMETER .* world_size : (\d{1,9})\s": "world_size",
-        }
+        batch_size=r"PARAMETER .* batch_size : (\d{1,9})\s",
+        world_size=r"PARAMETER .* world_size : (\d{1,9})\s",
     ),
     counts_from=0,
     unit="images/s",

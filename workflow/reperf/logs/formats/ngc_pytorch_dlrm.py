@@ -10,19 +10,18 @@ NVIDIA/benchmarks/dlrm/implementations/pytorch/scripts/dist_train.py. No extract
 """
 
 from reperf.logs.averages import durations_since
-from reperf.logs.format import DURATION, EPOCH, ITERATION, NUMBER, Format, Words, line
+from reperf.logs.format import Format
 
 FORMAT = Format(
     name="ngc-pytorch-dlrm",
     system="ngc-pytorch",
     marker=b"  step_time: ",
-    pattern=line(
-        rf"Epoch:\[{EPOCH}/\d{{1,9}}\] \[ *{ITERATION}/\d{{1,12}}\]  eta: [^\r\n]{{1,40}}?  "
-        rf"loss: {NUMBER}  step_time: {DURATION} ms"
-    ),
-    remembering=durations_since(duration_in=0.001),
+    pattern=r"Epoch:\[{EPOCH}/\d{1,9}\] \[ *{ITERATION}/\d{1,12}\]  eta: [^\r\n]{1,40}?  "
+    r"loss: {NUMBER}  step_time: {DURATION} ms",
+    duration_in=0.001,
+    remembering=durations_since(),
     evenly=True,
     counts_from=0,
     unit="samples/s",
-    words=Words(times="the mean time of a step since the previous line"),
+    timing="the mean time of a step since the previous line",
 )

@@ -10,19 +10,17 @@ logs in github.com/mlcommons/training_results_v0.7, benchmark gnmt. No extractor
 """
 
 from reperf.logs.averages import durations_since
-from reperf.logs.format import DURATION, EPOCH, ITERATION, NUMBER, Format, Words, line
+from reperf.logs.format import Format
 
 FORMAT = Format(
     name="ngc-pytorch-gnmt",
     system="ngc-pytorch",
     marker=b"TRAIN [",
-    pattern=line(
-        rf"TRAIN \[{EPOCH}\]\[{ITERATION}/\d{{1,12}}\]\s+Time {DURATION} \({NUMBER}\)\s+"
-        rf"Data {NUMBER} \({NUMBER}\)\s+Tok/s {NUMBER} \({NUMBER}\)\s+Loss/tok {NUMBER} "
-    ),
+    pattern=r"TRAIN \[{EPOCH}\]\[{ITERATION}/\d{1,12}\]\s+Time {DURATION} \({NUMBER}\)\s+"
+    r"Data {NUMBER} \({NUMBER}\)\s+Tok/s {NUMBER} \({NUMBER}\)\s+Loss/tok {NUMBER} ",
     remembering=durations_since(newest=1),
     untimed="its times are those of single batches, and not every batch is printed",
     counts_from=0,
     unit="sentences/s",
-    words=Words(times="the time of each batch"),
+    timing="the time of each batch",
 )

@@ -6,16 +6,14 @@ Source: logs in github.com/mlcommons/training_results_v4.0, benchmark gnn. No ex
 """
 
 from reperf.logs.clock import DATE
-from reperf.logs.format import ITERATION, NUMBER, Format, line, time_by
+from reperf.logs.format import Format
 
 FORMAT = Format(
     name="ngc-pytorch-gnn",
     system="ngc-pytorch",
     marker=b" | iteration_time : ",
-    pattern=line(
-        rf"DLL {time_by(DATE)} - Iteration {ITERATION} \| train_acc : {NUMBER} % \| "
-        rf"iteration_time : {NUMBER} ms \|"
-    ),
+    pattern=r"DLL {TIME} - Iteration {ITERATION} \| train_acc : {NUMBER} % \| "
+    r"iteration_time : {NUMBER} ms \|",
     clock=DATE,
     unit="samples/s",
 )

@@ -11,20 +11,18 @@ NVIDIA/benchmarks/bert/implementations/pytorch/run_pretraining.py. No extractor 
 """
 
 from reperf.logs.clock import UNIX
-from reperf.logs.format import ITERATION, NUMBER, RATE, SKIPPED, Format, counts_by, line, time_by
+from reperf.logs.format import SKIPPED, Format, counts_by
 
 FORMAT = Format(
     name="ngc-pytorch-mlperf-bert",
     system="ngc-pytorch",
     marker=b"'samples_trained': ",
-    pattern=line(
-        rf"\{{'training_steps': \d{{1,12}}, 'average_loss': {NUMBER}, 'step_loss': {NUMBER}, "
-        rf"'learning_rate': {NUMBER}, 'seq/s': {RATE}, 'global_steps': {ITERATION}, "
-        rf"'samples_trained': \d{{1,15}}, 'skipped_steps': \d{{1,12}}, 'timestamp': "
-        rf"{time_by(UNIX)}(?:, 'mlm_accuracy': {NUMBER})?\}}"
-    ),
+    pattern=r"\{'training_steps': \d{1,12}, 'average_loss': {NUMBER}, 'step_loss': {NUMBER}, "
+    r"'learning_rate': {NUMBER}, 'seq/s': {RATE}, 'global_steps': {ITERATION}, "
+    r"'samples_trained': \d{1,15}, 'skipped_steps': \d{1,12}, 'timestamp': "
+    r"{TIME}(?:, 'mlm_accuracy': {NUMBER})?\}",
     clock=UNIX,
-    evaluates=line(r"\{'global_steps': \d{1,12}, 'eval_loss': "),
+    evaluates=rb"\{'global_steps': \d{1,12}, 'eval_loss': ",
     counts=counts_by(
         {r"'samples_trained': (\d{1,15}),": "samples", r"'skipped_steps': (\d{1,12}),": SKIPPED}
     ),

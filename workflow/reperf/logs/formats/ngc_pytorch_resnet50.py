@@ -9,36 +9,22 @@ NVIDIADeepLearningExamples/PyTorch/resnet50v1.5/extract_pytorch_logs_time.py.
 
 from reperf.logs import estimators
 from reperf.logs.clock import DATE
-from reperf.logs.format import (
-    EPOCH,
-    ITERATION,
-    NUMBER,
-    RATE,
-    Format,
-    Words,
-    facts_by,
-    line,
-    time_by,
-)
+from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="ngc-pytorch-resnet50",
     system="ngc-pytorch",
     marker=b" train.total_ips : ",
-    pattern=line(
-        rf"DLL {time_by(DATE)} - Epoch: {EPOCH} Iteration: {ITERATION}  train.loss : {NUMBER}  "
-        rf"train.total_ips : {RATE} img/s"
-    ),
+    pattern=r"DLL {TIME} - Epoch: {EPOCH} Iteration: {ITERATION}  train.loss : {NUMBER}  "
+    r"train.total_ips : {RATE} img/s",
     clock=DATE,
     facts=facts_by(
-        {
-            r"PARAMETER .* batch_size : (\d{1,9})\s": "batch_size",
-            r"PARAMETER .* world_size : (\d{1,9})\s": "world_size",
-            r"--nnodes[ =](\d{1,9})\s": "nodes",
-            r"--nproc_per_node[ =](\d{1,9})\s": "devices_per_node",
-        }
+        batch_size=r"PARAMETER .* batch_size : (\d{1,9})\s",
+        world_size=r"PARAMETER .* world_size : (\d{1,9})\s",
+        nodes=r"--nnodes[ =](\d{1,9})\s",
+        devices_per_node=r"--nproc_per_node[ =](\d{1,9})\s",
     ),
     unit="images/s",
     published=estimators.between_lines(20, 120, DATE, behind=5),
-    words=Words(published="20th to 120th line after iteration 5, by time stamps"),
+    extractor="20th to 120th line after iteration 5, by time stamps",
 )

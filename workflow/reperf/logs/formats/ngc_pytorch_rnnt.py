@@ -13,25 +13,14 @@ v1.0, v2.0, v2.1 and v3.1. No extractor was published.
 import re
 
 from reperf.logs.clock import DATE
-from reperf.logs.format import (
-    EPOCH,
-    ITERATION,
-    NUMBER,
-    RATE,
-    Format,
-    Read,
-    Record,
-    line,
-    read_groups,
-    time_by,
-)
+from reperf.logs.format import Format, Read, Record, read_groups
 
 
-def _remembering() -> Read:
+def _remembering(log_format: Format) -> Read:
     newest: dict[tuple[int, ...], Record] = {}
 
     def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-        record, before = read_groups(FORMAT, match, rank), newest.get(rank)
+        record, before = read_groups(log_format, match, rank), newest.get(rank)
         if record is None:
             return None
         newest[rank] = record
@@ -45,10 +34,8 @@ FORMAT = Format(
     name="ngc-pytorch-rnnt",
     system="ngc-pytorch",
     marker=b" | utts/s ",
-    pattern=line(
-        rf"DLL {time_by(DATE)} - epoch +{EPOCH} \| iter +{ITERATION}/\d{{1,12}} \| "
-        rf"loss +{NUMBER} \| utts/s +{RATE} \| took +{NUMBER} s \|"
-    ),
+    pattern=r"DLL {TIME} - epoch +{EPOCH} \| iter +{ITERATION}/\d{1,12} \| "
+    r"loss +{NUMBER} \| utts/s +{RATE} \| took +{NUMBER} s \|",
     clock=DATE,
     remembering=_remembering,
     accumulates=True,

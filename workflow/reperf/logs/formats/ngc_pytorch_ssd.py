@@ -8,17 +8,14 @@ Source: github.com/mlcommons/training_results_v0.7 at 0a8a85a,
 NVIDIA/benchmarks/ssd/implementations/pytorch/train.py. No extractor was published.
 """
 
-from reperf.logs.format import ITERATION, NUMBER, RATE, Format, Words, line
+from reperf.logs.format import Format
 
 FORMAT = Format(
     name="ngc-pytorch-ssd",
     system="ngc-pytorch",
     marker=b", avg. samples / sec: ",
-    pattern=line(
-        rf"\bIteration: +{ITERATION}, Loss function: {NUMBER}, Average Loss: {NUMBER}, "
-        rf"avg\. samples / sec: {RATE}(?=\s)"
-    ),
+    pattern=r"\bIteration: +{ITERATION}, Loss function: {NUMBER}, Average Loss: {NUMBER}, "
+    r"avg\. samples / sec: {RATE}(?=\s)",
     counts_from=0,
     unit="images/s",
-    words=Words(times="nothing: refused"),
 )

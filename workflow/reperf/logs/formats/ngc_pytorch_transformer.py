@@ -13,18 +13,15 @@ NVIDIA/benchmarks/transformer/implementations/pytorch/train.py; logs in github.c
 e7a07c4, Transformer/OtherReports/PyTorch/logs. No extractor was published.
 """
 
-from reperf.logs.format import EPOCH, ITERATION, NUMBER, Format, Words, line
+from reperf.logs.format import Format
 
 FORMAT = Format(
     name="ngc-pytorch-transformer",
     system="ngc-pytorch",
     marker=b"| epoch ",
     signs=(b"num_updates", b" |walltime "),
-    pattern=line(
-        rf"\| epoch {EPOCH}(?:(?:: +\d{{1,12}} / \d{{1,12}}| \|) loss[= ]{NUMBER}[^\r\n]{{0,200}}? "
-        rf"num_updates[= ]|(?= \| step \d[^\r\n]{{0,200}} \|walltime ) \| step ){ITERATION}\b"
-    ),
+    pattern=r"\| epoch {EPOCH}(?:(?:: +\d{1,12} / \d{1,12}| \|) loss[= ]{NUMBER}[^\r\n]{0,200}? "
+    r"num_updates[= ]|(?= \| step \d[^\r\n]{0,200} \|walltime ) \| step ){ITERATION}\b",
     untimed="its batches hold as many sentences as fit, and no line says how many were trained on",
     unit="sentences/s",
-    words=Words(times="nothing: refused"),
 )

@@ -9,28 +9,28 @@ NVIDIADeepLearningExamples/TensorFlow/LanguageModeling/BERT/extract_tensorflow_l
 
 from reperf.logs import estimators
 from reperf.logs.clock import DATE
-from reperf.logs.format import ITERATION, RATE, Format, Words, facts_by, line, time_by
+from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="ngc-tensorflow1-bert",
     system="ngc-tensorflow1",
     marker=b" throughput_train : ",
-    pattern=line(
-        rf"DLL {time_by(DATE)} - Iteration: {ITERATION}  (?:Rank : \d{{1,6}}\s+)?"
-        rf"throughput_train : {RATE} (?:seq|sequences)/s"
-    ),
+    pattern=r"DLL {TIME} - Iteration: {ITERATION}  (?:Rank : \d{1,6}\s+)?"
+    r"throughput_train : {RATE} (?:seq|sequences)/s",
     clock=DATE,
     facts=facts_by(
-        {
-            r"--train_batch_size[ =](\d{1,9})\s": "batch_size",
-            r"\btrain_batch_size: (\d{1,9})\s": "batch_size",
-            r"--num_accumulation_steps[ =](\d{1,9})\s": "accumulation",
-            r"\bnum_accumulation_steps: (\d{1,9})\s": "accumulation",
-            r"\bhvd\.size\(\) = (\d{1,9})\b": "world_size",
-        }
+        batch_size=(
+            r"--train_batch_size[ =](\d{1,9})\s",
+            r"\btrain_batch_size: (\d{1,9})\s",
+        ),
+        accumulation=(
+            r"--num_accumulation_steps[ =](\d{1,9})\s",
+            r"\bnum_accumulation_steps: (\d{1,9})\s",
+        ),
+        world_size=r"\bhvd\.size\(\) = (\d{1,9})\b",
     ),
     repeats=True,
     unit="sentences/s",
     published=estimators.between_iterations(20, 120, DATE),
-    words=Words(published="20 to 120, by time stamps"),
+    extractor="20 to 120, by time stamps",
 )

@@ -13,28 +13,24 @@ NVIDIADeepLearningExamples/TensorFlow/Classification/ConvNets/resnet50v1.5/extra
 
 from reperf.logs import estimators
 from reperf.logs.clock import DATE
-from reperf.logs.format import END, EPOCH, ITERATION, RATE, Format, Words, facts_by, line, time_by
+from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="ngc-tensorflow1-resnet50",
     system="ngc-tensorflow1",
     marker=b"DLL ",
-    pattern=line(
-        rf"DLL {time_by(DATE)} - \({EPOCH}, {ITERATION}\) (?:imgs_per_sec|total_ips) : {RATE}{END}"
-    ),
+    pattern=r"DLL {TIME} - \({EPOCH}, {ITERATION}\) (?:imgs_per_sec|total_ips) : {RATE}{END}",
     clock=DATE,
     facts=facts_by(
-        {
-            r"PARAMETER .* batch_size : (\d{1,9})\s": "batch_size",
-            r"\bPer-GPU Batch Size (\d{1,9})\s": "batch_size",
-            r"\bNum GPUs (\d{1,9})\s": "world_size",
-        }
+        batch_size=(
+            r"PARAMETER .* batch_size : (\d{1,9})\s",
+            r"\bPer-GPU Batch Size (\d{1,9})\s",
+        ),
+        world_size=r"\bNum GPUs (\d{1,9})\s",
     ),
     counts_from=0,
     unit="images/s",
     # The script itself leaves out the first 20 steps: these are the next hundred.
     published=estimators.mean_speed(0, 100, estimators.printed_speed(2)),
-    words=Words(
-        published="arithmetic mean of the first 100 printed speeds, which begin at step 20",
-    ),
+    extractor="arithmetic mean of the first 100 printed speeds, which begin at step 20",
 )

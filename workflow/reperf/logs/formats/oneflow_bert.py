@@ -8,21 +8,19 @@ OneFlow/LanguageModeling/BERT/extract_bert_result.py.
 
 from reperf.logs import estimators
 from reperf.logs.clock import UNIX
-from reperf.logs.format import END, ITERATION, NUMBER, RATE, Format, Words, line, time_by
+from reperf.logs.format import Format
 from reperf.logs.formats.oneflow_resnet50 import ARGUMENTS
 
 FORMAT = Format(
     name="oneflow-bert",
     system="oneflow",
     marker=b", total_loss: ",
-    pattern=line(
-        rf"step: {ITERATION}, total_loss: {NUMBER}, mlm_loss: {NUMBER}, nsp_loss: {NUMBER}, "
-        rf"throughput: {RATE}(?: {time_by(UNIX)})?{END}"
-    ),
+    pattern=r"step: {ITERATION}, total_loss: {NUMBER}, mlm_loss: {NUMBER}, nsp_loss: {NUMBER}, "
+    r"throughput: {RATE}(?: {TIME})?{END}",
     clock=UNIX,
     facts=ARGUMENTS,
     counts_from=0,
     unit="sentences/s",
     published=estimators.between_iterations(19, 119, UNIX),
-    words=Words(published="19 to 119, by time stamps"),
+    extractor="19 to 119, by time stamps",
 )

@@ -11,19 +11,7 @@ from collections.abc import Sequence
 from reperf.logs import estimators
 from reperf.logs.clock import DATE
 from reperf.logs.facts import Facts
-from reperf.logs.format import (
-    DURATION,
-    END,
-    ITERATION,
-    NUMBER,
-    Estimate,
-    Format,
-    Record,
-    Words,
-    facts_by,
-    line,
-    time_by,
-)
+from reperf.logs.format import Estimate, Format, Record, facts_by
 
 
 def _published(records: Sequence[Record], _facts: Facts) -> Estimate:
@@ -40,19 +28,15 @@ FORMAT = Format(
     name="oneflow-models-wide-deep",
     system="oneflow",
     marker=b" latency(ms): ",
-    pattern=line(
-        rf"\[rank:\d{{1,6}}\] iter: {ITERATION}/\d{{1,12}}, loss: {NUMBER}, "
-        rf"latency\(ms\): {DURATION} \| {time_by(DATE)}{END}"
-    ),
+    pattern=r"\[rank:\d{1,6}\] iter: {ITERATION}/\d{1,12}, loss: {NUMBER}, "
+    r"latency\(ms\): {DURATION} \| {TIME}{END}",
     clock=DATE,
     duration_in=0.001,
     facts=facts_by(
-        {
-            r"\bbatch_size = (\d{1,9})\s": "global_batch",
-            r"\bbatch_size_per_proc = (\d{1,9})\s": "batch_size",
-        }
+        global_batch=r"\bbatch_size = (\d{1,9})\s",
+        batch_size=r"\bbatch_size_per_proc = (\d{1,9})\s",
     ),
     unit="samples/s",
     published=_published,
-    words=Words(published="mean of the printed latencies without the first and the last"),
+    extractor="mean of the printed latencies without the first and the last",
 )

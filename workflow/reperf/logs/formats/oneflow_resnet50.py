@@ -8,25 +8,12 @@ OneFlow/Classification/ConvNets/resnet50v1.5/extract_cnn_result.py.
 
 from reperf.logs import estimators
 from reperf.logs.clock import UNIX
-from reperf.logs.format import (
-    END,
-    EPOCH,
-    ITERATION,
-    NUMBER,
-    RATE,
-    Format,
-    Words,
-    facts_by,
-    line,
-    time_by,
-)
+from reperf.logs.format import Format, facts_by
 
 ARGUMENTS = facts_by(
-    {
-        r"\bbatch_size_per_device = (\d{1,9})\s": "batch_size",
-        r"\bgpu_num_per_node = (\d{1,9})\s": "devices_per_node",
-        r"\bnum_nodes = (\d{1,9})\s": "nodes",
-    }
+    batch_size=r"\bbatch_size_per_device = (\d{1,9})\s",
+    devices_per_node=r"\bgpu_num_per_node = (\d{1,9})\s",
+    nodes=r"\bnum_nodes = (\d{1,9})\s",
 )
 """The arguments that OneFlow's scripts print before they train."""
 
@@ -34,13 +21,11 @@ FORMAT = Format(
     name="oneflow-resnet50",
     system="oneflow",
     marker=b"train: epoch ",
-    pattern=line(
-        rf"train: epoch {EPOCH}, iter {ITERATION}, loss: {NUMBER}, top_1: {NUMBER}, "
-        rf"top_k: {NUMBER}, samples/s: {RATE}(?: {time_by(UNIX)})?{END}"
-    ),
+    pattern=r"train: epoch {EPOCH}, iter {ITERATION}, loss: {NUMBER}, top_1: {NUMBER}, "
+    r"top_k: {NUMBER}, samples/s: {RATE}(?: {TIME})?{END}",
     clock=UNIX,
     facts=ARGUMENTS,
     unit="images/s",
     published=estimators.between_iterations(20, 120, UNIX),
-    words=Words(published="20 to 120, by time stamps"),
+    extractor="20 to 120, by time stamps",
 )

@@ -11,17 +11,7 @@ from collections.abc import Sequence
 
 from reperf.logs.clock import UNIX
 from reperf.logs.facts import Facts, Refused
-from reperf.logs.format import (
-    END,
-    ITERATION,
-    NUMBER,
-    Estimate,
-    Format,
-    Record,
-    Words,
-    line,
-    time_by,
-)
+from reperf.logs.format import Estimate, Format, Record
 from reperf.logs.formats.hugectr_wide_deep import ARGUMENTS
 
 _STEPS = 1000
@@ -43,12 +33,10 @@ FORMAT = Format(
     name="oneflow-wide-deep",
     system="oneflow",
     marker=b" time ",
-    pattern=line(rf"(?<![\w.-]){ITERATION} time {time_by(UNIX)} loss {NUMBER}{END}"),
+    pattern=r"(?<![\w.-]){ITERATION} time {TIME} loss {NUMBER}{END}",
     clock=UNIX,
     facts=ARGUMENTS,
     unit="samples/s",
     published=_published,
-    words=Words(
-        published="seconds of 1000 iterations after the first line, given as ms per iteration",
-    ),
+    extractor="seconds of 1000 iterations after the first line, given as ms per iteration",
 )

@@ -15,13 +15,11 @@ from collections.abc import Iterator
 
 from reperf.logs.clock import DATE
 from reperf.logs.facts import Fact
-from reperf.logs.format import END, EPOCH, ITERATION, NUMBER, Format, facts_by, line, time_by
+from reperf.logs.format import Format, facts_by
 
 _ARGUMENTS = facts_by(
-    {
-        r"\bsamples_per_gpu ?= ?(\d{1,9})\b": "batch_size",
-        r"\bgpu_ids = range\(0, ([2-9]|\d\d{1,8})\)": "world_size",
-    }
+    batch_size=r"\bsamples_per_gpu ?= ?(\d{1,9})\b",
+    world_size=r"\bgpu_ids = range\(0, ([2-9]|\d\d{1,8})\)",
 )
 
 
@@ -35,14 +33,12 @@ FORMAT = Format(
     name="openmmlab",
     system="openmmlab",
     marker=b", data_time: ",
-    pattern=line(
-        rf"{time_by(DATE)} - \w{{1,40}} - INFO - (?:Iter \[|Epoch \[{EPOCH}\]\[){ITERATION}/"
-        rf"\d{{1,12}}\]\s+lr: [^\r\n]{{1,200}}?, eta: [^\r\n]{{1,40}}?, time: {NUMBER}, "
-        rf"data_time: {NUMBER}(?:,|{END})"
-    ),
+    pattern=r"{TIME} - \w{1,40} - INFO - (?:Iter \[|Epoch \[{EPOCH}\]\[){ITERATION}/"
+    r"\d{1,12}\]\s+lr: [^\r\n]{1,200}?, eta: [^\r\n]{1,40}?, time: {NUMBER}, "
+    r"data_time: {NUMBER}(?:,|{END})",
     clock=DATE,
     # The second is mmcv's progress bar, of a validation that prints nothing else.
-    evaluates=line(r" - INFO - (?:Iter|Epoch)\(val\) \[|\d task/s, elapsed: "),
+    evaluates=rb" - INFO - (?:Iter|Epoch)\(val\) \[|\d task/s, elapsed: ",
     facts=_facts,
     unit="images/s",
 )

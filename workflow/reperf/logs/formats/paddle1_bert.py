@@ -11,11 +11,11 @@ PaddleNLP/pretrain_language_models/BERT/train.py; DLPerf PaddlePaddle/bert/extra
 
 from reperf.logs import estimators
 from reperf.logs.facts import Facts
-from reperf.logs.format import EPOCH, ITERATION, NUMBER, RATE, Format, Record, Words, line
+from reperf.logs.format import Format, Record
 
-PATTERN = line(
-    rf"(?<!\] )epoch: {EPOCH}, progress: \d{{1,9}}/\d{{1,9}}, step: {ITERATION}, loss: {NUMBER}, "
-    rf"ppl: {NUMBER}, next_sent_acc: {NUMBER}, speed: {RATE} steps/s, file: "
+PATTERN = (
+    r"(?<!\] )epoch: {EPOCH}, progress: \d{1,9}/\d{1,9}, step: {ITERATION}, loss: {NUMBER}, "
+    r"ppl: {NUMBER}, next_sent_acc: {NUMBER}, speed: {RATE} steps/s, file: "
 )
 
 
@@ -31,9 +31,6 @@ FORMAT = Format(
     pattern=PATTERN,
     unit="sentences/s",
     published=estimators.mean_speed(20, 120, _speed),
-    words=Words(
-        times="nothing: refused",
-        speed="steps of one node",
-        published="arithmetic mean of steps/s times batch per node of lines 21 to 120",
-    ),
+    speed_of="steps of one node",
+    extractor="arithmetic mean of steps/s times batch per node of lines 21 to 120",
 )

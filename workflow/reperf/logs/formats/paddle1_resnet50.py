@@ -11,17 +11,7 @@ PaddlePaddle/resnet50v1.5/extract_paddle_logs.py.
 
 from reperf.logs import estimators
 from reperf.logs.facts import Facts
-from reperf.logs.format import (
-    DURATION,
-    EPOCH,
-    ITERATION,
-    NUMBER,
-    Format,
-    Record,
-    Words,
-    facts_by,
-    line,
-)
+from reperf.logs.format import Format, Record, facts_by
 
 
 def _speed(record: Record, facts: Facts) -> float:
@@ -32,17 +22,15 @@ FORMAT = Format(
     name="paddle1-resnet50",
     system="paddlepaddle",
     marker=b", train batch ",
-    pattern=line(
-        rf"\[Pass {EPOCH}, train batch {ITERATION}\]\s+loss {NUMBER},"
-        rf"(?: acc\d {NUMBER},){{0,2}} lr {NUMBER}, elapse {DURATION} sec"
-    ),
+    pattern=r"\[Pass {EPOCH}, train batch {ITERATION}\]\s+loss {NUMBER},"
+    r"(?: acc\d {NUMBER},){0,2} lr {NUMBER}, elapse {DURATION} sec",
     # Each process prints its arguments; --batch_size is a node's.
-    facts=facts_by({r"\bbatch_size: (\d{1,9})\s": "node_batch"}),
+    facts=facts_by(
+        node_batch=r"\bbatch_size: (\d{1,9})\s",
+    ),
     counts_from=0,
     unit="images/s",
     published=estimators.mean_speed(20, 120, _speed),
-    words=Words(
-        times="the time of each batch",
-        published="arithmetic mean of batch / time of lines 21 to 120",
-    ),
+    timing="the time of each batch",
+    extractor="arithmetic mean of batch / time of lines 21 to 120",
 )

@@ -18,17 +18,7 @@ from collections.abc import Iterator
 from reperf.logs.averages import durations_since
 from reperf.logs.clock import DATE
 from reperf.logs.facts import Fact
-from reperf.logs.format import (
-    DURATION,
-    EPOCH,
-    ITERATION,
-    NUMBER,
-    RATE,
-    Format,
-    Words,
-    line,
-    time_by,
-)
+from reperf.logs.format import Format
 
 _SAMPLES = re.compile(rb"avg_samples: (\d{1,9})(?:\.0{1,9})?,")
 
@@ -43,22 +33,18 @@ FORMAT = Format(
     name="paddle2-bert",
     system="paddlepaddle",
     marker=b"avg_batch_cost: ",
-    pattern=line(
-        rf"(?:\[{time_by(DATE)}\] \[\s*INFO\] - )?"
-        rf"(?:global step |(?:tobal|total) step: ){ITERATION}, epoch: {EPOCH}, "
-        rf"batch: \d{{1,12}}, loss: {NUMBER}, avg_reader_cost: {NUMBER} sec, "
-        rf"avg_batch_cost: {DURATION} sec, avg_samples: {NUMBER}, ips: {RATE} sequences/sec\b"
-    ),
+    pattern=r"(?:\[{TIME}\] \[\s*INFO\] - )?"
+    r"(?:global step |(?:tobal|total) step: ){ITERATION}, epoch: {EPOCH}, "
+    r"batch: \d{1,12}, loss: {NUMBER}, avg_reader_cost: {NUMBER} sec, "
+    r"avg_batch_cost: {DURATION} sec, avg_samples: {NUMBER}, ips: {RATE} sequences/sec\b",
     clock=DATE,
-    remembering=durations_since(DATE),
+    remembering=durations_since(),
     evenly=True,
     rate_times=("world_size",),
     tells=_tells,
     unit="sentences/s",
-    words=Words(
-        times=(
-            "time stamps, where a logger printed them, or else the mean time of a batch since "
-            "the previous line"
-        ),
+    timing=(
+        "time stamps, where a logger printed them, or else the mean time of a batch since "
+        "the previous line"
     ),
 )

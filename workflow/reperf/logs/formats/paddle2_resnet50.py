@@ -15,10 +15,12 @@ from collections.abc import Iterator
 
 from reperf.logs.clock import DATE
 from reperf.logs.facts import Fact
-from reperf.logs.format import EPOCH, ITERATION, RATE, Format, Words, facts_by, line, time_by
+from reperf.logs.format import Format, facts_by
 from reperf.logs.paddle_launch import launched
 
-_ARGUMENTS = facts_by({r"\bDataLoader\.Train\.sampler\.batch_size=(\d{1,9})\b": "batch_size"})
+_ARGUMENTS = facts_by(
+    batch_size=r"\bDataLoader\.Train\.sampler\.batch_size=(\d{1,9})\b",
+)
 
 
 def _facts(head: bytes) -> Iterator[Fact]:
@@ -30,15 +32,13 @@ FORMAT = Format(
     name="paddle2-resnet50",
     system="paddlepaddle",
     marker=b"ips: ",
-    pattern=line(
-        rf"\[?{time_by(DATE)}(?:\] \w{{1,20}})? INFO: "
-        rf"(?:\[Train\]\[Epoch |epoch:){EPOCH}(?:/\d{{1,9}}\]\[Iter: |\s+train step:){ITERATION}\b"
-        rf"[^\r\n]{{0,1000}}\bips: {RATE} (?:images|samples)/s(?:ec)?\b"
-    ),
+    pattern=r"\[?{TIME}(?:\] \w{1,20})? INFO: "
+    r"(?:\[Train\]\[Epoch |epoch:){EPOCH}(?:/\d{1,9}\]\[Iter: |\s+train step:){ITERATION}\b"
+    r"[^\r\n]{0,1000}\bips: {RATE} (?:images|samples)/s(?:ec)?\b",
     clock=DATE,
     facts=_facts,
     rate_times=("world_size",),
     counts_from=0,
     unit="images/s",
-    words=Words(times="time stamps, in whole seconds: the window must be 100 s or longer"),
+    timing="time stamps, in whole seconds: the window must be 100 s or longer",
 )

@@ -9,17 +9,14 @@ Source: github.com/PaddlePaddle/PaddleNLP, examples/machine_translation/transfor
 github.com/PaddlePaddle/Perf at e7a07c4, Transformer/logs. No extractor was published.
 """
 
-from reperf.logs.format import ITERATION, NUMBER, Format, Words, line
+from reperf.logs.format import Format
 
 FORMAT = Format(
     name="paddle2-transformer",
     system="paddlepaddle",
     marker=b"step_idx: ",
-    pattern=line(
-        rf"\bstep_idx: {ITERATION}, epoch: \d{{1,12}}, batch: \d{{1,12}}, avg loss: {NUMBER}, "
-        rf"normalized loss: {NUMBER}, ppl: {NUMBER}(?:,|\s)"
-    ),
+    pattern=r"\bstep_idx: {ITERATION}, epoch: \d{1,12}, batch: \d{1,12}, avg loss: {NUMBER}, "
+    r"normalized loss: {NUMBER}, ppl: {NUMBER}(?:,|\s)",
     untimed="its batches hold as many sentences as fit, and no line says how many were trained on",
     unit="sentences/s",
-    words=Words(times="nothing: refused"),
 )

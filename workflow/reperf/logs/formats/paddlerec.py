@@ -9,17 +9,15 @@ Source: github.com/PaddlePaddle/PaddleRec, tools/static_ps_trainer.py and before
 github.com/PaddlePaddle/Perf at e7a07c4, CtrDnn, WideDeep and Word2Vec. No extractor was published.
 """
 
-from reperf.logs.format import ITERATION, NUMBER, Format, Words, line
+from reperf.logs.format import Format
 
 FORMAT = Format(
     name="paddlerec",
     system="paddlepaddle",
     marker=b", using time ",
-    pattern=line(
-        rf"\bEpoch: {ITERATION}, using time {NUMBER} second, ips {NUMBER} (?:example|word)/sec\b"
-    ),
+    pattern=r"\bEpoch: {ITERATION}, using time {NUMBER} second, ips {NUMBER} (?:example|word)/sec\b",
     untimed="its trainers go their own way, and its lines tell of one of them alone",
     counts_from=0,
     unit="samples/s",
-    words=Words(counts_from="0: an iteration is an epoch", times="nothing: refused"),
+    counting="0: an iteration is an epoch",
 )

@@ -10,27 +10,23 @@ published.
 """
 
 from reperf.logs.averages import durations_since
-from reperf.logs.format import DURATION, ITERATION, NUMBER, RATE, Format, Words, facts_by, line
+from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="paddleseg",
     system="paddlepaddle",
     marker=b"[TRAIN] epoch",
-    pattern=line(
-        rf"\[TRAIN\] epoch(?:: |=)\d{{1,9}}, iter(?:: |=){ITERATION}/\d{{1,12}}, "
-        rf"loss(?:: |=){NUMBER}, lr(?:: |=){NUMBER}, batch_cost(?:: |=){DURATION}, "
-        rf"reader_cost(?:: |=){NUMBER}, ips(?:: |=){RATE} samples/sec\b"
-    ),
+    pattern=r"\[TRAIN\] epoch(?:: |=)\d{1,9}, iter(?:: |=){ITERATION}/\d{1,12}, "
+    r"loss(?:: |=){NUMBER}, lr(?:: |=){NUMBER}, batch_cost(?:: |=){DURATION}, "
+    r"reader_cost(?:: |=){NUMBER}, ips(?:: |=){RATE} samples/sec\b",
     remembering=durations_since(),
     evenly=True,
     rate_times=("world_size",),
     facts=facts_by(
-        {
-            # Of the first level: what stands deeper is another.
-            r"(?:[\r\n]|[>\]\d]: ?)batch_size: (\d{1,9})\s": "batch_size",
-            r"\bGPUs used: (\d{1,9})\s": "world_size",
-        }
+        # Of the first level: what stands deeper is another.
+        batch_size=r"(?:[\r\n]|[>\]\d]: ?)batch_size: (\d{1,9})\s",
+        world_size=r"\bGPUs used: (\d{1,9})\s",
     ),
     unit="images/s",
-    words=Words(times="the mean time of a batch since the previous line"),
+    timing="the mean time of a batch since the previous line",
 )

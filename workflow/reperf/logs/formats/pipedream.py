@@ -8,17 +8,15 @@ Source: github.com/msr-fiddle/pipedream at 7db6a1c,
 runtime/image_classification/main_with_runtime.py. No extractor was published.
 """
 
-from reperf.logs.format import DURATION, ITERATION, Format, Words, line
+from reperf.logs.format import Format
 
 FORMAT = Format(
     name="pipedream",
     system="pipedream",
     marker=b" seconds",
-    pattern=line(rf"\bEpoch {ITERATION}: {DURATION} seconds"),
+    pattern=r"\bEpoch {ITERATION}: {DURATION} seconds",
     counts_from=0,
     unit="samples/s",
-    words=Words(
-        counts_from="0: an iteration is an epoch",
-        times="the seconds of each epoch",
-    ),
+    counting="0: an iteration is an epoch",
+    timing="the seconds of each epoch",
 )

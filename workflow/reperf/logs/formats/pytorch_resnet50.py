@@ -12,18 +12,7 @@ from collections.abc import Sequence
 
 from reperf.logs import estimators
 from reperf.logs.facts import Facts
-from reperf.logs.format import (
-    DURATION,
-    EPOCH,
-    ITERATION,
-    NUMBER,
-    Estimate,
-    Format,
-    Record,
-    Words,
-    facts_by,
-    line,
-)
+from reperf.logs.format import Estimate, Format, Record, facts_by
 
 _SKIPPED, _FIRST, _LAST = 5, 20, 120
 
@@ -46,25 +35,19 @@ FORMAT = Format(
     name="pytorch-resnet50",
     system="pytorch",
     marker=b"Epoch: [",
-    pattern=line(
-        rf"Epoch: \[{EPOCH}\]\[\s*{ITERATION}/\d{{1,12}}\]\s+Time\s+{DURATION} \(\s*{NUMBER}\)\s+"
-        rf"Data\s+{NUMBER} \(\s*{NUMBER}\)\s+Loss {NUMBER} "
-    ),
+    pattern=r"Epoch: \[{EPOCH}\]\[\s*{ITERATION}/\d{1,12}\]\s+Time\s+{DURATION} \(\s*{NUMBER}\)\s+"
+    r"Data\s+{NUMBER} \(\s*{NUMBER}\)\s+Loss {NUMBER} ",
     # --batch-size is a node's, --world-size the number of nodes.
     facts=facts_by(
-        {
-            r"main\.py .*--batch-size[ =](\d{1,9})\s": "node_batch",
-            r"main\.py .*--world-size[ =](\d{1,9})\s": "nodes",
-        }
+        node_batch=r"main\.py .*--batch-size[ =](\d{1,9})\s",
+        nodes=r"main\.py .*--world-size[ =](\d{1,9})\s",
     ),
     counts_from=0,
     unit="images/s",
     published=_published,
-    words=Words(
-        times="the time of each batch",
-        published=(
-            "mean time of lines 21 to 120 after batch 5, whichever ranks printed them; only one "
-            "digit before the decimal point is kept"
-        ),
+    timing="the time of each batch",
+    extractor=(
+        "mean time of lines 21 to 120 after batch 5, whichever ranks printed them; only one "
+        "digit before the decimal point is kept"
     ),
 )

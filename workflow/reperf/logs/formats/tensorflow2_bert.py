@@ -8,24 +8,20 @@ TensorFlow/bert/extract_tensorflow_logs_time.py.
 
 from reperf.logs import estimators
 from reperf.logs.clock import TIME_OF_DAY
-from reperf.logs.format import ITERATION, Format, Words, line, time_by
+from reperf.logs.format import Format
 from reperf.logs.formats.tensorflow2_resnet50 import ARGUMENTS, EVALUATES
 
 FORMAT = Format(
     name="tensorflow2-bert",
     system="tensorflow2",
     marker=b"Train Step: ",
-    pattern=line(
-        rf"I\d{{4}} {time_by(TIME_OF_DAY)}\s+\d{{1,20}} \S{{1,80}}\] "
-        rf"Train Step: {ITERATION}/\d{{1,12}}\s+/ loss = "
-    ),
+    pattern=r"I\d{4} {TIME}\s+\d{1,20} \S{1,80}\] "
+    r"Train Step: {ITERATION}/\d{1,12}\s+/ loss = ",
     clock=TIME_OF_DAY,
     evaluates=EVALUATES,
     facts=ARGUMENTS,
     unit="sentences/s",
     published=estimators.between_lines(20, 120, TIME_OF_DAY),
-    words=Words(
-        times="time stamps, past midnight too",
-        published="20th to 120th line, by time stamps",
-    ),
+    timing="time stamps, past midnight too",
+    extractor="20th to 120th line, by time stamps",
 )

@@ -8,29 +8,27 @@ TensorFlow/resnet50v1.5/extract_tensorflow_logs.py.
 
 from reperf.logs import estimators
 from reperf.logs.clock import TIME_OF_DAY
-from reperf.logs.format import END, ITERATION, NUMBER, RATE, Format, Words, facts_by, line, time_by
+from reperf.logs.format import Format, facts_by
 
-EVALUATES = line(r"\] Running evaluation after step: | - val_loss: ")
+EVALUATES = rb"\] Running evaluation after step: | - val_loss: "
 """What they print when they evaluate: their own loop, and Keras."""
-ARGUMENTS = facts_by({r"\b[Gg]lobal batch size: (\d{1,9})\s": "global_batch"})
+ARGUMENTS = facts_by(
+    global_batch=r"\b[Gg]lobal batch size: (\d{1,9})\s",
+)
 """What the scripts of the official models print before they train."""
 
 FORMAT = Format(
     name="tensorflow2-resnet50",
     system="tensorflow2",
     marker=b"TimeHistory: ",
-    pattern=line(
-        rf"I\d{{4}} {time_by(TIME_OF_DAY)}\s+\d{{1,20}} \S{{1,80}}\] "
-        rf"TimeHistory: {NUMBER} seconds, {RATE} examples/second between steps \d{{1,12}} and {ITERATION}{END}"
-    ),
+    pattern=r"I\d{4} {TIME}\s+\d{1,20} \S{1,80}\] "
+    r"TimeHistory: {NUMBER} seconds, {RATE} examples/second between steps \d{1,12} and {ITERATION}{END}",
     clock=TIME_OF_DAY,
     evaluates=EVALUATES,
     facts=ARGUMENTS,
     unit="images/s",
     # Six lines of 100 steps, the first left out.
     published=estimators.mean_speed(1, 6, estimators.printed_speed()),
-    words=Words(
-        times="time stamps, past midnight too",
-        published="arithmetic mean of the printed speeds of steps 100 to 600",
-    ),
+    timing="time stamps, past midnight too",
+    extractor="arithmetic mean of the printed speeds of steps 100 to 600",
 )

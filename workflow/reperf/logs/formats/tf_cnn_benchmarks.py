@@ -11,23 +11,19 @@ public documentation of trainings. No extractor was published.
 """
 
 from reperf.logs.clock import DATE
-from reperf.logs.format import ITERATION, NUMBER, Format, Words, facts_by, line, time_by
+from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="tf-cnn-benchmarks",
     system="tensorflow1",
     marker=b"images/sec: ",
-    pattern=line(
-        rf"(?:\bINFO\|{time_by(DATE)}\|[^|\r\n]{{1,200}}\|\d{{1,9}}\| ?|(?<![^\s:]))"
-        rf"{ITERATION}\s{{1,12}}images/sec: {NUMBER} \+/- {NUMBER} \(jitter = {NUMBER}\)\s"
-    ),
+    pattern=r"(?:\bINFO\|{TIME}\|[^|\r\n]{1,200}\|\d{1,9}\| ?|(?<![^\s:]))"
+    r"{ITERATION}\s{1,12}images/sec: {NUMBER} \+/- {NUMBER} \(jitter = {NUMBER}\)\s",
     clock=DATE,
     facts=facts_by(
-        {
-            r"\bBatch size: +(\d{1,9}) global\s": "global_batch",
-            r"\s(\d{1,9}) per device\s": "batch_size",
-        }
+        global_batch=r"\bBatch size: +(\d{1,9}) global\s",
+        batch_size=r"\s(\d{1,9}) per device\s",
     ),
     unit="images/s",
-    words=Words(times="time stamps, where a launcher printed them"),
+    timing="time stamps, where a launcher printed them",
 )

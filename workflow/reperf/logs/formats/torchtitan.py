@@ -10,19 +10,19 @@ PyTorch's and AMD's documentation. No extractor was published.
 """
 
 from reperf.logs.clock import DATE
-from reperf.logs.format import ITERATION, NUMBER, Format, facts_by, line, time_by
+from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="torchtitan",
     system="torchtitan",
     marker=b"GiB(",
-    pattern=line(
-        rf"\[titan\] {time_by(DATE)} - \w{{1,40}} - INFO - step: *{ITERATION} +"
-        rf"loss: *{NUMBER} [^\r\n]{{0,200}}?memory: *{NUMBER}GiB\({NUMBER}%\)  "
-    ),
+    pattern=r"\[titan\] {TIME} - \w{1,40} - INFO - step: *{ITERATION} +"
+    r"loss: *{NUMBER} [^\r\n]{0,200}?memory: *{NUMBER}GiB\({NUMBER}%\)  ",
     clock=DATE,
-    evaluates=line(r" - INFO - validate step: "),
-    facts=facts_by({r"local batch size \d{1,9}, global batch size (\d{1,9}),": "global_batch"}),
+    evaluates=rb" - INFO - validate step: ",
+    facts=facts_by(
+        global_batch=r"local batch size \d{1,9}, global batch size (\d{1,9}),",
+    ),
     accumulates=True,
     unit="samples/s",
 )

@@ -10,20 +10,18 @@ github.com/mlcommons/training_results_v2.0, benchmark ssd. No extractor was publ
 """
 
 from reperf.logs.averages import durations_since
-from reperf.logs.format import DURATION, EPOCH, ITERATION, NUMBER, Format, Words, line
+from reperf.logs.format import Format
 
 FORMAT = Format(
     name="torchvision",
     system="torchvision",
     marker=b"  eta: ",
-    pattern=line(
-        rf"Epoch: \[{EPOCH}\]  \[ *{ITERATION}/\d{{1,12}}\]  eta: [^\r\n]{{1,1000}}?  "
-        rf"time: {DURATION}  data: {NUMBER}"
-    ),
+    pattern=r"Epoch: \[{EPOCH}\]  \[ *{ITERATION}/\d{1,12}\]  eta: [^\r\n]{1,1000}?  "
+    r"time: {DURATION}  data: {NUMBER}",
     remembering=durations_since(newest=20),
     untimed="its times are means of 20 iterations, and a line is printed for another number of them",
     counts_from=0,
     yields=2,
     unit="images/s",
-    words=Words(times="the mean time of 20 iterations, if a line is printed every 20"),
+    timing="the mean time of 20 iterations, if a line is printed every 20",
 )
