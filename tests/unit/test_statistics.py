@@ -33,13 +33,14 @@ def test_coverage_is_what_counting_all_outcomes_gives():
 
 def test_spread_of_five_published_repeats():
     numbers = spread([5915.65, 5906.55, 5910.0, 5899.5, 5912.25])
-    assert (numbers.n, numbers.median) == (5, 5910.0)
-    assert (numbers.minimum, numbers.maximum) == (5899.5, 5915.65)
-    assert numbers.iqr == pytest.approx(5912.25 - 5906.55)
+    assert numbers["throughput_median"] == 5910.0
+    assert (numbers["throughput_min"], numbers["throughput_max"]) == (5899.5, 5915.65)
+    assert numbers["throughput_iqr"] == pytest.approx(5912.25 - 5906.55)
+    assert numbers["ci_low"] is numbers["ci_high"] is numbers["ci_level"] is None
 
 
 def test_the_median_of_an_even_count_is_the_mean_of_two():
-    assert spread([1.0, 2.0, 4.0, 8.0]).median == 3.0
+    assert spread([1.0, 2.0, 4.0, 8.0])["throughput_median"] == 3.0
 
 
 def test_speedup_is_rounded_once_and_half_to_even():

@@ -60,16 +60,13 @@ def no_facts(_text: bytes) -> Iterable[Fact]:
 
 SKIPPED = "skipped steps"
 """What a log may count besides samples: the steps that loss scaling skipped so far."""
+WAITED = "waited"
+"""Likewise: for how many seconds the measured rank has waited for its next batch so far."""
 
 
 def no_counts(_text: bytes) -> Mapping[str, float]:
     """The log counts nothing but iterations."""
     return {}
-
-
-def no_waits(_text: bytes) -> float | None:
-    """The log does not say how long training waited for its data."""
-    return None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # each is equal to itself alone
@@ -107,9 +104,8 @@ class Format:
         tells: finds what a record, as it stands in the log, says about its run. Those of a window
             must say the same.
         counts: finds, in a record as it stands in the log, what all ranks have trained on so far:
-            samples, and whatever else is counted, by its name, such as tokens.
-        waits: finds, in a record as it stands in the log, for how many seconds of the run the
-            measured rank has waited for its next batch so far; None if the record does not say.
+            samples, and whatever else is counted, by its name, such as tokens; besides that, SKIPPED
+            and WAITED.
         ended: whether a text between two records, or after the last, says that the run came to
             its end; None if the format has no such line.
         untimed: why records tell no time, if they do not.
@@ -148,14 +144,13 @@ class Format:
     facts: Callable[[bytes], Iterable[Fact]] = no_facts
     tells: Callable[[bytes], Iterable[Fact]] = no_facts
     counts: Callable[[bytes], Mapping[str, float]] = no_counts
-    waits: Callable[[bytes], float | None] = no_waits
     ended: Callable[[bytes], bool] | None = None
     untimed: str = "the log prints neither time stamps nor durations"
     yields: int = 0
     evenly: bool = False
     in_two_lines: bool = False
     counts_from: int = 1
-    unit: str | None = None
+    unit: str | None = "samples/s"
     published: Callable[[Sequence[Record], Facts], Estimate] | None = None
     counting: str = ""
     timing: str = ""

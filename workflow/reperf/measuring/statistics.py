@@ -6,9 +6,8 @@ with probability 1 - 2 P(B < k), B binomial with n and 1/2, whatever the distrib
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.stats import binom, mannwhitneyu
@@ -21,8 +20,7 @@ SIGNIFICANCE = 0.05
 Verdict = Literal["faster", "slower", "not resolvable"]
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """A confidence interval of a median, with its exact coverage."""
 
     low: float
@@ -30,32 +28,23 @@ class Interval:
     level: float
 
 
-@dataclass(frozen=True)
-class Spread:
-    """What repeats say; all but n are in the unit of the values."""
+def spread(values: Sequence[float]) -> dict[str, float | None]:
+    """Summarise one or more repeats of a throughput, in columns of summary.csv.
 
-    n: int
-    median: float
-    minimum: float
-    maximum: float
-    iqr: float | None
-    """Distance of the quartiles by linear interpolation (Hyndman and Fan's type 7); None where a
-    single value has no spread."""
-    interval: Interval | None
-    """Confidence interval of the median; None where n is too small for one."""
-
-
-def spread(values: Sequence[float]) -> Spread:
-    """Summarise one or more repeats of a measurement."""
+    Returns:
+        throughput_median, throughput_min, throughput_max; throughput_iqr, the distance of the
+        quartiles by linear interpolation (Hyndman and Fan's type 7), None where a single value has
+        no spread; ci_low, ci_high, ci_level of the median, None where n is too small for them.
+    """
     low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
-    return Spread(
-        n=len(values),
-        median=float(median),
-        minimum=min(values),
-        maximum=max(values),
-        iqr=float(high - low) if len(values) > 1 else None,
-        interval=median_interval(values),
-    )
+    interval = median_interval(values) or (None, None, None)
+    return {
+        "throughput_median": float(median),
+        "throughput_min": min(values),
+        "throughput_max": max(values),
+        "throughput_iqr": float(high - low) if len(values) > 1 else None,
+        **dict(zip(("ci_low", "ci_high", "ci_level"), interval, strict=True)),
+    }
 
 
 def median_interval(values: Sequence[float]) -> Interval | None:

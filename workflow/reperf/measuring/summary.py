@@ -71,50 +71,24 @@ def _identity(cell: Cell) -> dict:
 
 
 def _unsupported(cell: Cell, unit: str | None) -> dict:
-    return (
-        dict.fromkeys(SUMMARY)
-        | _identity(cell)
-        | {
-            "status": "unsupported",
-            "reason": cell.unsupported,
-            "n": 0,
-            "unit": per_second(unit) if unit else unit_of(cell.runs[0].workload),
-        }
-    )
+    counted = per_second(unit) if unit else unit_of(cell.runs[0].workload)
+    why = {"status": "unsupported", "reason": cell.unsupported}
+    return dict.fromkeys(SUMMARY) | _identity(cell) | why | {"n": 0, "unit": counted}
 
 
 def _measured(runs: pd.DataFrame) -> dict:
     good = runs[runs["status"] == "ok"]
     first = (good if len(good) else runs).iloc[0]
     status, reason = _verdict(runs)
-    row = (
-        dict.fromkeys(SUMMARY)
-        | {column: first[column] for column in CELL}
-        | {
-            "status": status,
-            "reason": reason,
-            "n": len(good),
-            "unit": first["unit"],
-        }
-    )
-    if len(good) == 0:
-        return row
-    numbers = spread([float(value) for value in good["throughput"]])
-    row |= {
-        "throughput_median": numbers.median,
-        "throughput_min": numbers.minimum,
-        "throughput_max": numbers.maximum,
-        "throughput_iqr": numbers.iqr,
-        "method": first["method"],
-        "waited": _median(good["waited"].dropna()),
-        "also_median": _median(good["also_throughput"].dropna()),
-        "also_unit": first["also_unit"],
-    }
-    if numbers.interval:
+    row = dict.fromkeys(SUMMARY) | {column: first[column] for column in (*CELL, "unit")}
+    row |= {"status": status, "reason": reason, "n": len(good)}
+    if len(good):
+        row |= spread([float(value) for value in good["throughput"]])
         row |= {
-            "ci_low": numbers.interval.low,
-            "ci_high": numbers.interval.high,
-            "ci_level": numbers.interval.level,
+            "method": first["method"],
+            "waited": _median(good["waited"].dropna()),
+            "also_median": _median(good["also_throughput"].dropna()),
+            "also_unit": first["also_unit"],
         }
     return row
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from reperf.logs.facts import Refused
-from reperf.logs.format import SKIPPED, Format, Record
+from reperf.logs.format import SKIPPED, WAITED, Format, Record
 from reperf.measuring.units import ANY
 
 
@@ -17,7 +17,7 @@ class Counts(NamedTuple):
 
 def counts_at(records: Sequence[Record], ends: tuple[int, int], log_format: Format) -> Counts:
     """What a log counts in the records of a window's ends."""
-    texts = _texts_at(records, ends)
+    texts = {record.iteration: record.text for record in records if record.iteration in ends}
     return Counts(*(log_format.counts(texts[end]) if end in texts else {} for end in ends))
 
 
@@ -45,8 +45,9 @@ def difference(counted: Counts, ends: tuple[int, int], count: str) -> float:
         Refused: it does not count that, or its count does not grow.
     """
     start, stop = counted
-    if count not in start or count not in stop:
-        others = ", ".join(name for name in start if name in stop) or "nothing"
+    known = [name for name in start if name in stop and name != WAITED]
+    if count not in known:
+        others = ", ".join(known) or "nothing"
         raise Refused(f"the log does not count {count} at the window's ends; it counts {others}")
     if start[count] >= stop[count]:
         raise Refused(
@@ -59,25 +60,17 @@ def difference(counted: Counts, ends: tuple[int, int], count: str) -> float:
 def growth(counted: Counts) -> dict[str, float]:
     """What the log counts at both of the window's ends, and how much more at the second."""
     start, stop = counted
-    both = (name for name in start if name in stop and name != SKIPPED)
+    both = (name for name in start if name in stop and name not in (SKIPPED, WAITED))
     return {name: stop[name] - start[name] for name in both if stop[name] > start[name]}
 
 
-def waited_share(
-    records: Sequence[Record], ends: tuple[int, int], seconds: float, log_format: Format
-) -> float | None:
-    """The share of a window's time for which training waited for its data.
+def waited_share(counted: Counts, seconds: float) -> float | None:
+    """The share of a window's seconds for which training waited for its data.
 
     Returns:
         None if the log does not say it at both ends, or says what cannot be.
     """
-    texts = _texts_at(records, ends)
-    start, stop = (log_format.waits(texts[end]) if end in texts else None for end in ends)
+    start, stop = counted.start.get(WAITED), counted.stop.get(WAITED)
     if start is None or stop is None or not 0 <= stop - start <= seconds:
         return None
     return (stop - start) / seconds
-
-
-def _texts_at(records: Sequence[Record], ends: tuple[int, int]) -> dict[int, bytes]:
-    """The records of a window's ends as they stand in the log, by their iterations."""
-    return {record.iteration: record.text for record in records if record.iteration in ends}

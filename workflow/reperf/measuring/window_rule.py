@@ -105,7 +105,7 @@ def by_window(
         "samples": counted,
         "seconds": seconds,
         "throughput": _speed(counted, seconds, count or ANY),
-        "waited": waited_share(records, ends, seconds, log_format),
+        "waited": waited_share(counts, seconds),
         "counted": {ANY: samples, **growth(counts)},
     }
 

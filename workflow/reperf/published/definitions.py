@@ -30,20 +30,36 @@ class Series(_Model):
     label: str | None = None  # instead of one made of framework, variant and batch size
 
 
-class Table(_Model):
-    """A table; fields that PublishedTable has too mean the same there."""
+class Heading(_Model):
+    """What a table is about.
+
+    Attributes:
+        id: the table's name in paths.
+        title: what was trained and how.
+        report: the title of the report.
+        source: the document that printed the numbers, as data/published/ names it.
+        workload: reperf's name of what is trained; empty if the table holds several models.
+        precision: fp32 or amp.
+        batch_size: samples per device; None if the columns differ or the document gives none.
+        notes: what to know when comparing the numbers.
+    """
 
     id: str
     title: str
     report: str
     source: str
     workload: str = ""
-    models: tuple[str, ...]
     precision: str
-    variant: str = ""
     batch_size: int | None = None
-    series: tuple[Series, ...]
     notes: tuple[str, ...] = ()
+
+
+class Table(Heading):
+    """Which published numbers make up a table."""
+
+    models: tuple[str, ...]
+    variant: str = ""
+    series: tuple[Series, ...]
 
 
 class Definitions(_Model):

@@ -1,30 +1,21 @@
 """The tables of the published reports, made from their facts."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import cache
 
 import pandas as pd
+from pydantic import ConfigDict
 
 from reperf.errors import ReperfError
-from reperf.published.definitions import Definitions, Series, Table, load_definitions
+from reperf.published.definitions import Definitions, Heading, Series, Table, load_definitions
 from reperf.published.numbers import SHAPE, TABLES, published_numbers, published_repeats
 
 
-@dataclass(frozen=True)
-class PublishedTable:
+class PublishedTable(Heading):
     """One table of a published report.
 
     Attributes:
-        id: the table's name in paths.
-        title: what was trained and how.
-        report: the title of the report.
-        source: the document that printed the numbers, as data/published/ names it.
-        workload: reperf's name of what is trained; empty if the table holds several models.
-        precision: fp32 or amp.
-        batch_size: samples per device; None if the columns differ or the document gives none.
-        notes: what to know when comparing the numbers.
         units: what the table holds, metric -> unit, in the order shown.
         cells: one row per system and topology: series (the label to show), system, variant, model,
             batch_size_per_device, topology, num_nodes, devices_per_node, num_devices, source_doc,
@@ -33,14 +24,8 @@ class PublishedTable:
             throughputs, if one device was measured; and speedup_published.
     """
 
-    id: str
-    title: str
-    report: str
-    source: str
-    workload: str
-    precision: str
-    batch_size: int | None
-    notes: tuple[str, ...]
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
     units: dict[str, str]
     cells: pd.DataFrame
 

@@ -21,6 +21,5 @@ FORMAT = Format(
     duration_in=0.001,
     remembering=durations_since(),
     evenly=True,
-    unit="samples/s",
     timing="the mean time of an iteration since the previous line",
 )

@@ -40,7 +40,6 @@ FORMAT = Format(
     pattern=r"Iter: {ITERATION} Time\({SPAN} iters\): {DURATION}s Loss: {NUMBER}(?: lr:{NUMBER})?{END}",
     evaluates=rb"\bEval Time for \d|\bEvaluation, \w",
     facts=ARGUMENTS,
-    unit="samples/s",
     published=_published,
     timing="the seconds since the previous line",
     extractor="mean of the printed seconds except those of iteration 100, as ms per iteration",

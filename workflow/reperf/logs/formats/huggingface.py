@@ -91,7 +91,6 @@ FORMAT = Format(
     ),
     accumulates=True,
     yields=3,
-    unit="samples/s",
     timing=(
         "the elapsed time of the progress bar, in whole seconds, up to the first evaluation; "
         "a dictionary tells none"

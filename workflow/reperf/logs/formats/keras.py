@@ -70,7 +70,6 @@ FORMAT = Format(
     step_is=("epoch_samples",),
     untimed="the seconds of an epoch are those of its validation, too",
     yields=3,
-    unit="samples/s",
     counting="1: an iteration is an epoch",
     timing="the seconds of each epoch, unless it is validated",
 )

@@ -59,7 +59,6 @@ FORMAT = Format(
     ),
     tells=_tells,
     yields=3,
-    unit="samples/s",
     timing=(
         "the elapsed time of the progress bar, in whole seconds, up to the first validation "
         "of the epoch"

@@ -30,6 +30,5 @@ FORMAT = Format(
         global_batch=r"glo(?:ba|ab)l batch size: +(\d{1,9})\s",
     ),
     counts=counts_by({r"consumed samples: +(\d{1,15}) \|": "samples"}),
-    unit="samples/s",
     timing="the mean time of an iteration since the previous line",
 )

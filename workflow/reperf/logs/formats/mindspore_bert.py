@@ -7,15 +7,8 @@ Source: MindSpore 1.1 model zoo, official/nlp/bert; DLPerf
 MindSpore/bert/extract_mindspore_logs_time.py.
 """
 
-import re
-
 from reperf.logs.format import Format
-from reperf.logs.formats.mindspore_resnet50 import TIMES, published, reader
-
-
-def _iteration(match: re.Match[bytes]) -> int:
-    return int(match["step"])
-
+from reperf.logs.formats.mindspore_resnet50 import TIMES, joined, published
 
 FORMAT = Format(
     name="mindspore-bert",
@@ -23,7 +16,7 @@ FORMAT = Format(
     marker=b" step",
     pattern=r"epoch: \d{1,9}\.\d{1,3}, current epoch percent: \d\.\d{1,6}, step: (?P<step>\d{1,9}), "
     r"outputs are [^\r\n]{0,300}|" + TIMES,
-    remembering=reader(_iteration),
+    remembering=joined,
     in_two_lines=True,
     unit="sentences/s",
     published=published(20, 120),

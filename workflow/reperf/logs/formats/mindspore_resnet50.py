@@ -30,37 +30,34 @@ class _Waiting(NamedTuple):
     timed: bool = False
 
 
-def reader(iteration: Callable[[re.Match[bytes]], int]) -> Callable[[Format], Read]:
+def joined(_format: Format) -> Read:
     """A reader that joins each time line to the same rank's count line before it.
 
-    A time that may be another count's covers no iterations.
+    Steps are counted within the line's epoch, if it names one whole epoch. A time that may be
+    another count's covers no iterations.
     """
+    counted: dict[tuple[int, ...], _Waiting] = {}
 
-    def remembering(_format: Format) -> Read:
-        counted: dict[tuple[int, ...], _Waiting] = {}
+    def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+        count = counted.get(rank)
+        if match["step"] is not None:
+            counted[rank] = _Waiting(match, sure=count is None or count.timed)
+            return None
+        milliseconds, per_step = match["duration"].decode(), float(match["per_step"])
+        span = round(float(milliseconds) / per_step) if per_step else 0
+        if count is None or span == 0:
+            return None
+        counted[rank] = count._replace(timed=True)
+        return Record(
+            iteration=int(count.line["step"]) * int(count.line.groupdict().get("epoch", 1)),
+            rank=rank,
+            duration=float(milliseconds) / 1000,
+            span=span if count.sure and not count.timed else 0,
+            tick=tick(milliseconds) / 1000,
+            text=count.line[0] + match[0],
+        )
 
-        def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-            count = counted.get(rank)
-            if match["step"] is not None:
-                counted[rank] = _Waiting(match, sure=count is None or count.timed)
-                return None
-            milliseconds, per_step = match["duration"].decode(), float(match["per_step"])
-            span = round(float(milliseconds) / per_step) if per_step else 0
-            if count is None or span == 0:
-                return None
-            counted[rank] = count._replace(timed=True)
-            return Record(
-                iteration=iteration(count.line),
-                rank=rank,
-                duration=float(milliseconds) / 1000,
-                span=span if count.sure and not count.timed else 0,
-                tick=tick(milliseconds) / 1000,
-                text=count.line[0] + match[0],
-            )
-
-        return read
-
-    return remembering
+    return read
 
 
 def published(first: int, last: int) -> Callable[[Sequence[Record], Facts], Estimate]:
@@ -84,16 +81,12 @@ def published(first: int, last: int) -> Callable[[Sequence[Record], Facts], Esti
     return estimate
 
 
-def _iteration(match: re.Match[bytes]) -> int:
-    return int(match["epoch"]) * int(match["step"])
-
-
 FORMAT = Format(
     name="mindspore-resnet50",
     system="mindspore",
     marker=b" step",
     pattern=r"epoch: (?P<epoch>\d{1,9}) step: (?P<step>\d{1,9}), loss is {NUMBER}|" + TIMES,
-    remembering=reader(_iteration),
+    remembering=joined,
     in_two_lines=True,
     unit="images/s",
     published=published(100, 200),

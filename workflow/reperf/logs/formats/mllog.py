@@ -30,7 +30,7 @@ from reperf.logs.scan import blocks
 from reperf.training.record import Status
 
 _EXCUSES: dict[bytes, Status] = {b":::REFUSED ": "failed", b":::OOM ": "oom"}
-_NO_COUNTS = {"iteration", "seconds", "loss", "throughput", "waited"}
+_NO_COUNTS = {"iteration", "seconds", "loss", "throughput"}
 """All other numbers of a step are counts."""
 _LONGEST_EXCUSE = 10_000  # bytes
 _KEYS = ("configuration", "parameters", "peak_memory_bytes", "precision", "run_stop")
@@ -59,11 +59,6 @@ def _counts(text: bytes) -> dict[str, float]:
     }
 
 
-def _waits(text: bytes) -> float | None:
-    waited = event_of(text).get("value", {}).get("waited")
-    return waited if is_number(waited) else None
-
-
 FORMAT = Format(
     name="mllog",
     system="",
@@ -81,7 +76,7 @@ FORMAT = Format(
         }
     ),
     counts=_counts,
-    waits=_waits,
+    unit=None,
     ended=has_ended,
     timing="a clock that cannot jump",
     speed_of="all",

@@ -59,7 +59,6 @@ FORMAT = Format(
     counts=samples_counted,
     ended=has_ended,
     yields=1,
-    unit="samples/s",
     counting="the log's own counts",
     speed_of="all",
 )

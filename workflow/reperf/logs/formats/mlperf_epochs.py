@@ -37,7 +37,6 @@ FORMAT = Format(
     ended=has_ended,
     untimed="its lines count parts of an epoch, and evaluations lie between them",
     yields=3,
-    unit="samples/s",
     counting="1: an iteration is a line",
     speed_of="all",
 )

@@ -54,6 +54,5 @@ FORMAT = Format(
     facts=facts_in,
     counts=samples_counted,
     ended=has_ended,
-    unit="samples/s",
     counting="the log's own samples, in batches",
 )

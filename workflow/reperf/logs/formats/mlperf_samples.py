@@ -39,6 +39,5 @@ FORMAT = Format(
     counts=samples_counted,
     counts_from=0,
     ended=has_ended,
-    unit="samples/s",
     counting="the log's own steps",
 )

@@ -24,5 +24,4 @@ FORMAT = Format(
     facts=facts_by(
         world_size=r"\bGPU number: (\d{1,9})\s",
     ),
-    unit="samples/s",
 )

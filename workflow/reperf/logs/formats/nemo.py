@@ -45,6 +45,5 @@ FORMAT = Format(
     ),
     counts=counts_by({r"consumed_samples: (\d{1,15})\s": "samples"}),
     counts_from=0,
-    unit="samples/s",
     timing="the time of each step",
 )

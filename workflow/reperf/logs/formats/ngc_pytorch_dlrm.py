@@ -22,6 +22,5 @@ FORMAT = Format(
     remembering=durations_since(),
     evenly=True,
     counts_from=0,
-    unit="samples/s",
     timing="the mean time of a step since the previous line",
 )

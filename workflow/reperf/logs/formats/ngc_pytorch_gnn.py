@@ -15,5 +15,4 @@ FORMAT = Format(
     pattern=r"DLL {TIME} - Iteration {ITERATION} \| train_acc : {NUMBER} % \| "
     r"iteration_time : {NUMBER} ms \|",
     clock=DATE,
-    unit="samples/s",
 )

@@ -40,5 +40,4 @@ FORMAT = Format(
     remembering=_remembering,
     accumulates=True,
     yields=2,
-    unit="samples/s",
 )

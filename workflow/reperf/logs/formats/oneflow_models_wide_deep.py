@@ -36,7 +36,6 @@ FORMAT = Format(
         global_batch=r"\bbatch_size = (\d{1,9})\s",
         batch_size=r"\bbatch_size_per_proc = (\d{1,9})\s",
     ),
-    unit="samples/s",
     published=_published,
     extractor="mean of the printed latencies without the first and the last",
 )

@@ -36,7 +36,6 @@ FORMAT = Format(
     pattern=r"(?<![\w.-]){ITERATION} time {TIME} loss {NUMBER}{END}",
     clock=UNIX,
     facts=ARGUMENTS,
-    unit="samples/s",
     published=_published,
     extractor="seconds of 1000 iterations after the first line, given as ms per iteration",
 )

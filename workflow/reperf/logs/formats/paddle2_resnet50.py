@@ -11,20 +11,29 @@ of 2020, tools/program.py; logs in github.com/PaddlePaddle/Perf, ResNet50V1.5/lo
 published.
 """
 
+import re
 from collections.abc import Iterator
 
 from reperf.logs.clock import DATE
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format, facts_by
-from reperf.logs.paddle_launch import launched
 
 _ARGUMENTS = facts_by(
     batch_size=r"\bDataLoader\.Train\.sampler\.batch_size=(\d{1,9})\b",
 )
+# What PaddlePaddle's launcher prints before it starts the ranks.
+_LAUNCHED = re.compile(
+    rb"LAUNCH INFO [^\r\n]{1,30} (?:devices: (?P<devices>\d{1,4}(?:,\d{1,4}){0,1000})"
+    rb"|nnodes: (?P<nodes>\d{1,6}))\s"
+)
 
 
 def _facts(head: bytes) -> Iterator[Fact]:
-    yield from launched(head)
+    for match in _LAUNCHED.finditer(head):
+        if match["devices"]:
+            yield "devices_per_node", match["devices"].count(b",") + 1
+        elif int(match["nodes"]) > 0:
+            yield "nodes", int(match["nodes"])
     yield from _ARGUMENTS(head)
 
 

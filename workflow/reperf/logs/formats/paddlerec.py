@@ -18,6 +18,5 @@ FORMAT = Format(
     pattern=r"\bEpoch: {ITERATION}, using time {NUMBER} second, ips {NUMBER} (?:example|word)/sec\b",
     untimed="its trainers go their own way, and its lines tell of one of them alone",
     counts_from=0,
-    unit="samples/s",
     counting="0: an iteration is an epoch",
 )

@@ -16,7 +16,6 @@ FORMAT = Format(
     marker=b" seconds",
     pattern=r"\bEpoch {ITERATION}: {DURATION} seconds",
     counts_from=0,
-    unit="samples/s",
     counting="0: an iteration is an epoch",
     timing="the seconds of each epoch",
 )

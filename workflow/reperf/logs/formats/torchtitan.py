@@ -24,5 +24,4 @@ FORMAT = Format(
         global_batch=r"local batch size \d{1,9}, global batch size (\d{1,9}),",
     ),
     accumulates=True,
-    unit="samples/s",
 )
