@@ -12,10 +12,6 @@ from reperf.measuring.log_sources import check_sources
 from reperf.measuring.walk import DEEPEST, files_below
 
 
-def is_log(path: Path) -> bool:
-    return path.suffix == ".log"
-
-
 def check(path: Path | str) -> None:
     suite = {"name": "theirs", "workload": "resnet50", "precision": "fp32", "from": str(path)}
     check_sources(load_report({"suites": [suite]}))
@@ -37,8 +33,8 @@ def test_files_come_in_the_order_of_their_paths_and_links_to_folders_lead_nowher
     (tmp_path / "picture.png").touch()
     (tmp_path / "z.log").symlink_to("a.log")
     os.mkfifo(tmp_path / "pipe.log")
-    names = [path.relative_to(tmp_path).as_posix() for path in files_below(tmp_path, is_log)]
-    assert names == ["a.log", "b/1.log", "b/2.log", "b/c/0.log", "z.log"]
+    names = [path.relative_to(tmp_path).as_posix() for path in files_below(tmp_path)]
+    assert names == ["a.log", "b/1.log", "b/2.log", "b/c/0.log", "picture.png", "z.log"]
 
 
 def test_a_folder_of_too_much_is_refused_where_the_count_ends(tmp_path, monkeypatch):

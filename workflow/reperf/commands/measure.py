@@ -128,6 +128,7 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     from reperf.logs.formats import formats  # noqa: PLC0415
     from reperf.measuring.answer import Question  # noqa: PLC0415 - half a second of libraries
     from reperf.measuring.found_logs import answers  # noqa: PLC0415
+    from reperf.measuring.measure import Method  # noqa: PLC0415
     from reperf.measuring.units import counts  # noqa: PLC0415
     from reperf.measuring.verdicts import csv_lines, table  # noqa: PLC0415
 
@@ -142,8 +143,10 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         others = [option for name, option in _FACTORS.items() if name in facts]
         if "global_batch" in facts and others:
             parser.error(f"argument --global-batch: not allowed with {' or '.join(others)}")
+    widest = options.window == WIDEST
+    ends = None if widest else options.window
     question = Question(
-        method=_method(options),
+        method=Method(options.method, unit=options.unit, ends=ends, widest=widest),
         log_format=options.format,
         told=_told(options.facts),
         told_of_runs={number: _told(facts) for number, facts in told.items()},
@@ -179,14 +182,6 @@ def _counted(found: Iterable) -> Iterator:
         yield one
     if shown:
         print("\r" + " " * 20, end="\r", file=sys.stderr, flush=True)
-
-
-def _method(options: argparse.Namespace):  # noqa: ANN202 - a Method, imported when it is needed
-    from reperf.measuring.measure import Method  # noqa: PLC0415
-
-    if options.window == WIDEST:
-        return Method(options.method, unit=options.unit, widest=True)
-    return Method(options.method, unit=options.unit, ends=options.window)
 
 
 _FACTORS = {

@@ -128,7 +128,8 @@ def draw_throughput(cells: pd.DataFrame, title: str, subtitle: str, unit: str) -
         figure, axes = _figure(
             title, f"Throughput, {subtitle}", 1.2 + ROW * (len(cells) + GAP * len(groups))
         )
-        whiskers = " (whiskers: minimum to maximum)" if _spreads(cells).any() else ""
+        spreads = (cells["throughput_min"] < cells["throughput_max"]).any()
+        whiskers = " (whiskers: minimum to maximum)" if spreads else ""
         axes.set_xlabel(f"{printable(unit)}{whiskers}")
         axes.xaxis.set_major_locator(MaxNLocator(5))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
@@ -292,11 +293,6 @@ def _in_words(world_size: int, nodes: int) -> str:
     """A topology as people say it: "16 devices on 2 nodes"."""
     devices = count(world_size, "device")
     return f"{devices} on {nodes} nodes" if nodes > 1 else devices
-
-
-def _spreads(cells: pd.DataFrame) -> pd.Series:
-    """Which cells have a whisker."""
-    return cells["throughput_min"] < cells["throughput_max"]
 
 
 def _draw_bar(axes: Axes, cell: Any) -> None:  # noqa: ANN401 - pandas' named tuple

@@ -48,12 +48,9 @@ def tracked_stats(
     event = read_event(match)
     if event.get("key") != "tracked_stats":
         return {}, {}, {}
-    value, metadata = event.get("value"), event.get("metadata")
-    return (
-        event,
-        value if isinstance(value, dict) else {},
-        metadata if isinstance(metadata, dict) else {},
-    )
+    found = (event.get(name) for name in ("value", "metadata"))
+    value, metadata = (one if isinstance(one, dict) else {} for one in found)
+    return event, value, metadata
 
 
 def samples_counted(record: bytes) -> dict[str, int]:

@@ -3,11 +3,12 @@
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from signal import SIG_DFL, SIGINT, signal
+from typing import NamedTuple
 
 from reperf.config import Run
 from reperf.errors import ReperfError
@@ -63,8 +64,7 @@ def answers(paths: Iterable[Path], question: Question, processes: int = 1) -> It
         yield from _of_paths(below, pool.map(partial(_of_unit, question), units), question)
 
 
-@dataclass(frozen=True)
-class _Unit:
+class _Unit(NamedTuple):
     """A file or archive, and what its name says; one that is asked for by name is a log."""
 
     path: Path
@@ -82,7 +82,7 @@ def _of_paths(
 def _units(path: Path) -> list[_Unit]:
     if not path.is_dir():
         return [_Unit(path)]
-    found = ((one, _name_below(path, one)) for one in files_below(path, lambda _: True))
+    found = ((one, _name_below(path, one)) for one in files_below(path))
     return [_Unit(one, name) for one, name in found if name != "other"]
 
 
@@ -99,8 +99,9 @@ def _name_below(folder: Path, path: Path) -> Name:
 def files_of(path: Path) -> list[Path]:
     """The files that are read when a file or folder is measured, run records included."""
     logs = [unit.path for unit in _units(path) if unit.name != "open" or _is_log(unit.path)]
-    records = {log.with_name(RUN_RECORD) for log in logs if not is_archive(log)}
-    return [*logs, *sorted(filter(_is_read, records))]
+    records = sorted({log.with_name(RUN_RECORD) for log in logs if not is_archive(log)})
+    read = (one for one in records if one.is_file() and one.stat().st_size <= LARGEST_RECORD)
+    return [*logs, *read]
 
 
 def _is_log(path: Path) -> bool:
@@ -111,25 +112,17 @@ def _is_log(path: Path) -> bool:
         return False
 
 
-def _is_read(record: Path) -> bool:
-    return record.is_file() and record.stat().st_size <= LARGEST_RECORD
-
-
 def _of_unit(question: Question, unit: _Unit) -> list[Answer]:
     path = unit.path
     try:
         if is_archive(path):
             return of_archive(path, question)
         name = os.fsencode(path).decode(errors="replace")
-        content = _content_of(path.with_name(RUN_RECORD))
+        record, content = path.with_name(RUN_RECORD), None
+        if record.is_file():
+            with record.open("rb") as stream:
+                content = read_record(stream)
         with path.open("rb") as stream:
             return of_file(unit.name, name, stream, question, content)
     except (ReperfError, OSError) as error:
         return [] if unit.name == "open" else [refused(str(path), str(error), question)]
-
-
-def _content_of(record: Path) -> bytes | None:
-    if not record.is_file():
-        return None
-    with record.open("rb") as stream:
-        return read_record(stream)

@@ -10,7 +10,6 @@ from reperf.config import LogSource, Report, Run, Suite, topology_shape
 from reperf.config.words import LARGEST
 from reperf.errors import ReperfError
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format
 from reperf.logs.formats import format_called
 from reperf.measuring.answer import NO_LOG, Answer, Question
 from reperf.measuring.found_logs import answers, files_of, own_run
@@ -123,7 +122,7 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
     status, reason = _verdict(suite, answer, placed)
     also, also_unit = _also(suite, measured) if status == "ok" else (None, "")
     log_format = format_called(measured.format) if measured.format else None
-    system = run.system if run else _system_of(log_format)
+    system = run.system if run else (log_format and log_format.system) or "unknown"
     variant = run.variant if run else None
     log = measured.log
     if source is not None:
@@ -205,7 +204,3 @@ def _verdict(suite: Suite, answer: Answer, placed: bool) -> tuple[str, str]:
             "a folder such as 2n8g around it, or batch_size and topology in the configuration"
         )
     return measured.status, measured.reason
-
-
-def _system_of(log_format: Format | None) -> str:
-    return (log_format.system if log_format else "") or "unknown"

@@ -180,9 +180,7 @@ def _measure_run(
     name: str, run: LoggedRun, log_format: Format, method: Method, told: Told
 ) -> tuple[Measurement, Facts]:
     facts = Facts(accumulates=log_format.accumulates)
-    found: dict[str, object] = {"method": method.name, "unit": log_format.unit}
-    seen = printed(run)
-    found |= {"first_printed": seen.first, "last_printed": seen.last, "interval": seen.interval}
+    found = {"method": method.name, "unit": log_format.unit, **printed(run)}
     if method.name == "window" and not method.widest:
         found["first"], found["last"] = method.ends_in(log_format)[0]
     reason = _refusal(lambda: _gather(facts, run, told))

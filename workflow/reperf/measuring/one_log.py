@@ -44,14 +44,6 @@ def of_file(
 def _of_stream(
     name: str, stream: IO[bytes], question: Question, content: bytes | None
 ) -> list[Answer]:
-    """Measure one log.
-
-    Args:
-        name: of the log.
-        stream: its bytes.
-        question: what is asked of it.
-        content: of the run.json beside it; None if there is none.
-    """
     record, hashing = None, _Hashing(stream)
     try:
         record = _record_beside(name, content, question)
@@ -110,7 +102,8 @@ def _record_beside(name: str, content: bytes | None, question: Question) -> RunR
         ReperfError: it claims to be one, but is not; or it belongs to another run than planned.
     """
     planned = question.planned
-    if planned is None and (content is None or not _may_be_record(content)):
+    claims = content is not None and b'"record_version"' in content
+    if planned is None and not (claims and len(content) <= LARGEST_RECORD):
         return None
     if content is None:
         raise ReperfError(f"{beside(name)}: not there; a run leaves one beside its log")
@@ -122,10 +115,6 @@ def _record_beside(name: str, content: bytes | None, question: Question) -> RunR
             f"{beside(name)}: is of plan {record.plan or 'none'}; allowed: {question.plan}"
         )
     return record
-
-
-def _may_be_record(content: bytes) -> bool:
-    return len(content) <= LARGEST_RECORD and b'"record_version"' in content
 
 
 class _Hashing:

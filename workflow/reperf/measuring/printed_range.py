@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from reperf.logs.facts import Fact, Facts, Refused
 from reperf.logs.format import Format
@@ -23,17 +22,12 @@ Ends = tuple[int, int]
 """The iterations at whose ends a window starts and stops, as the log numbers them."""
 
 
-class Printed(NamedTuple):
-    """The iterations that a log prints of a run's measured rank, in the epoch of the window."""
+def printed(run: LoggedRun) -> dict[str, int | None]:
+    """Which iterations a log prints of a run's measured rank, in the epoch of the window.
 
-    first: int
-    last: int
-    interval: int | None
-    """The most frequent distance between two of them; None if there is only one."""
-
-
-def printed(run: LoggedRun) -> Printed:
-    """Which iterations a log prints, as it numbers them."""
+    Returns:
+        first_printed, last_printed and interval, as in a Measurement.
+    """
     records = run.first_epoch
     steps = [
         after.iteration - before.iteration
@@ -42,7 +36,11 @@ def printed(run: LoggedRun) -> Printed:
     ]
     common = Counter(steps).most_common(1)
     last = run.newest if run.newest.epoch == records[0].epoch else records[-1]
-    return Printed(records[0].iteration, last.iteration, common[0][0] if common else None)
+    return {
+        "first_printed": records[0].iteration,
+        "last_printed": last.iteration,
+        "interval": common[0][0] if common else None,
+    }
 
 
 def widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> Ends | None:
@@ -71,7 +69,7 @@ def widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> End
     if not stretches:
         return None
     best = max(stretches, key=lambda steps: steps[-1].stop - steps[0].start)
-    if not stamped and best[-1].stop - best[0].start < (printed(run).interval or 1):
+    if not stamped and best[-1].stop - best[0].start < (printed(run)["interval"] or 1):
         return None  # lines tell of single iterations, and not of those between them
     seconds = sum(step.seconds for step in best)
     timed = seconds > 0 and uncertainty(records, best) <= COARSEST * seconds

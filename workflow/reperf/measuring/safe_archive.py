@@ -158,7 +158,7 @@ def _open_zip(stream: IO[bytes], size: int) -> list[ArchivedFile]:
     _check_count(len(archive.infolist()))
     check_zip(archive, size)
     return [
-        ArchivedFile(_plain(info.filename), info.file_size, partial(_open_member, archive, info))
+        ArchivedFile(_plain(info.filename), info.file_size, partial(_WholeMember, archive, info))
         for info in archive.infolist()
         if not info.is_dir()
     ]
@@ -182,8 +182,8 @@ def _check_directory(stream: IO[bytes], size: int) -> None:
 class _WholeMember:
     """A member of a zip file, which must be as long as the directory says."""
 
-    def __init__(self, stream: IO[bytes], info: zipfile.ZipInfo) -> None:
-        self._stream = stream
+    def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+        self._stream = archive.open(info)
         self._left = info.file_size
 
     def __enter__(self) -> "_WholeMember":
@@ -198,10 +198,6 @@ class _WholeMember:
         if not chunk and self._left:
             raise zipfile.BadZipFile("a member is shorter than the archive says")
         return chunk
-
-
-def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _WholeMember:
-    return _WholeMember(archive.open(info), info)
 
 
 class _Guarded:

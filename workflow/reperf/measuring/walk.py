@@ -1,7 +1,6 @@
 """The files below a folder, within the bounds of what a folder of logs can be."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from reperf.errors import ReperfError
@@ -12,8 +11,8 @@ DEEPEST = 50
 """Levels of folders inside each other."""
 
 
-def files_below(folder: Path, wanted: Callable[[Path], bool]) -> list[Path]:
-    """The wanted files below a folder, in the order of their paths; links to folders are ignored.
+def files_below(folder: Path) -> list[Path]:
+    """The files below a folder, in the order of their paths; links to folders are ignored.
 
     Raises:
         ReperfError: it holds more files than any folder of logs, or a folder cannot be read.
@@ -38,7 +37,7 @@ def files_below(folder: Path, wanted: Callable[[Path], bool]) -> list[Path]:
                         )
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append((current / entry.name, depth + 1))
-                    elif wanted(path := current / entry.name) and path.is_file():
+                    elif (path := current / entry.name).is_file():
                         files.append(path)
         except OSError as error:
             raise ReperfError(

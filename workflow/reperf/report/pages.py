@@ -1,26 +1,12 @@
 """The Jinja environment of both forms of the report: their templates, and what these may use."""
 
 from collections.abc import Callable
+from inspect import getmembers, isfunction
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from reperf import printed
-
-_FILTERS = (
-    printed.as_printed,
-    printed.batch_size,
-    printed.count,
-    printed.day_and_time,
-    printed.gibibytes,
-    printed.number,
-    printed.percent,
-    printed.plain_number,
-    printed.published_speedup,
-    printed.shell,
-    printed.trials,
-    printed.waiting,
-)
 
 
 def page_environment(
@@ -29,7 +15,7 @@ def page_environment(
     """What finds and fills in templates; a name that is not defined there is a fault.
 
     Args:
-        filters: of this form of the report, beside those that all share; each by its own name.
+        filters: of this form, beside all functions of reperf.printed; each by its own name.
         finalize: makes what an expression gives fit for the page.
         autoescape: whether to escape for HTML.
     """
@@ -41,6 +27,7 @@ def page_environment(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {one.__name__: one for one in (*_FILTERS, *filters)}
+    environment.filters |= dict(getmembers(printed, isfunction))
+    environment.filters |= {one.__name__: one for one in filters}
     environment.tests["given"] = pd.notna
     return environment

@@ -53,24 +53,18 @@ class _Reader:
 
     def _of_bar(self, match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
         total = int(match["total"])
-        if total == self._total:
-            return self._drawn(match, rank)
-        if not self._announced and not _is_named(match):
-            self._newest = total
-            if self._total is not None:  # that of an evaluation
-                self._total = _NO_TOTAL
-        return None
-
-    def _drawn(self, match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+        if total != self._total:
+            named = _NAME.search(match.string, max(0, match.start() - 100), match.start())
+            if not self._announced and not named:
+                self._newest = total
+                if self._total is not None:  # that of an evaluation
+                    self._total = _NO_TOTAL
+            return None
         count = int(match["iteration"])
         time = self._bars[rank].time_of(0, count, match["time"].decode())
         if time is None:
             return None
         return Record(count, rank=rank, time=time, tick=1.0, text=match[0])
-
-
-def _is_named(match: re.Match[bytes]) -> bool:
-    return _NAME.search(match.string, max(0, match.start() - 100), match.start()) is not None
 
 
 FORMAT = Format(
