@@ -40,6 +40,13 @@ def as_field(text: str) -> str:
     return f"'{shown}" if _FORMULA.match(shown) else shown
 
 
+def field_of(value: object) -> str:
+    """Any value for such a field: numbers with all their digits, None as nothing."""
+    if isinstance(value, float):
+        return repr(float(value)).removesuffix(".0")  # float(): numpy's prints its type
+    return as_field(value) if isinstance(value, str) else "" if value is None else str(value)
+
+
 def from_field(field: str) -> str:
     """The text that `as_field` was given."""
     if field.startswith("'") and _FORMULA.match(field):

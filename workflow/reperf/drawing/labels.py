@@ -36,19 +36,17 @@ def series_of(cells: pd.DataFrame) -> pd.Series:
         cells: the suite's rows of summary.csv.
     """
     sizes_differ = cells["batch_size_per_device"].nunique() > 1
-    return pd.Series(
-        [_series(cell, sizes_differ) for cell in cells.itertuples()], index=cells.index, dtype=str
-    )
+    names = []
+    for cell in cells.itertuples():
+        known = sizes_differ and pd.notna(cell.batch_size_per_device)
+        batch = f"batch {cell.batch_size_per_device}" if known else ""
+        source = f"from {cell.source}" if cell.source else ""
+        parts = system_title(cell.system), cell.variant, batch, source
+        names.append(", ".join(filter(None, parts)))
+    return pd.Series(names, index=cells.index, dtype=str)
 
 
 def system_title(system: str) -> str:
     """A system's title; its id, if it is known only from a log."""
     known = load_systems().get(system)
     return known.title if known else system
-
-
-def _series(cell: tuple, sizes_differ: bool) -> str:
-    known = sizes_differ and pd.notna(cell.batch_size_per_device)
-    batch = f"batch {cell.batch_size_per_device}" if known else ""
-    source = f"from {cell.source}" if cell.source else ""
-    return ", ".join(filter(None, [system_title(cell.system), cell.variant, batch, source]))

@@ -9,8 +9,7 @@ fast one is behind.
 import re
 from collections import deque
 from collections.abc import Sequence
-from itertools import pairwise
-from math import ceil, floor
+from math import ceil, floor, inf
 from typing import NamedTuple
 
 _BAR = re.compile(
@@ -54,27 +53,25 @@ def batches_per_step(bars: Sequence[tuple[int, Bar]]) -> tuple[int, int] | None:
     Returns:
         Both; None if the bars count nothing, or no whole number fits.
     """
-    fewest, most = 1, None
+    fewest, most = 1, inf
     for first, last in _stretches(bars):
         steps, batches = last[0] - first[0], last[1].batches - first[1].batches
         if steps <= 0 or batches <= 0:
             continue
         lag = max(first[1].lag, last[1].lag)
         fewest = max(fewest, ceil((batches - lag) / steps))
-        highest = floor((batches + lag) / steps)
-        most = highest if most is None else min(most, highest)
-    return None if most is None or most < fewest else (fewest, most)
+        most = min(most, floor((batches + lag) / steps))
+    return (fewest, most) if fewest <= most < inf else None
 
 
 def _stretches(
     bars: Sequence[tuple[int, Bar]],
 ) -> list[tuple[tuple[int, Bar], tuple[int, Bar]]]:
     """The first and the last line of each stretch in which neither steps nor the bar go back."""
-    if not bars:
-        return []
-    starts = [0]
-    for at, (before, after) in enumerate(pairwise(bars), 1):
-        if after[0] <= before[0] or after[1].batches < before[1].batches:
-            starts.append(at)
-    stops = [*starts[1:], len(bars)]
-    return [(bars[start], bars[stop - 1]) for start, stop in zip(starts, stops, strict=True)]
+    found = []
+    for bar in bars:
+        if found and bar[0] > found[-1][1][0] and bar[1].batches >= found[-1][1][1].batches:
+            found[-1] = found[-1][0], bar
+        else:
+            found.append((bar, bar))
+    return found

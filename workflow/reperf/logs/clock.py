@@ -44,6 +44,13 @@ def _of_day(stamp: str) -> float:
     return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
 
 
+def _of_bar(stamp: str) -> float:
+    seconds = 0
+    for part in stamp.split(":"):
+        seconds = 60 * seconds + int(part)
+    return float(seconds)
+
+
 def tick(stamp: str) -> float:
     """The step in which a written number of seconds can change: 0.001 for "12.345"."""
     point = max(stamp.rfind("."), stamp.rfind(","))
@@ -55,6 +62,8 @@ UNIX = Clock(r"\d{9,11}(?:\.\d{1,9})?", float, digits=None)
 DATE = Clock(rf"\d{{4}}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d{FRACTION}", _of_date)
 YEARLESS = Clock(r"\d\d/\d\d \d\d:\d\d:\d\d", _of_year)
 TIME_OF_DAY = Clock(rf"\d\d:\d\d:\d\d{FRACTION}", _of_day, period=DAY)
+ELAPSED = Clock(r"(?:\d{1,6}:)?\d\d:\d\d", _of_bar, digits=None)
+"""As a progress bar shows it."""
 MILLISECONDS = Clock("", float, digits=3)
 """Of numbers, not of text."""
 MONOTONIC = Clock("", float, digits=None)

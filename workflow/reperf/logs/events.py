@@ -48,9 +48,9 @@ def tracked_stats(
     event = read_event(match)
     if event.get("key") != "tracked_stats":
         return {}, {}, {}
-    found = (event.get(name) for name in ("value", "metadata"))
-    value, metadata = (one if isinstance(one, dict) else {} for one in found)
-    return event, value, metadata
+    value, metadata = event.get("value"), event.get("metadata")
+    value = value if isinstance(value, dict) else {}
+    return event, value, metadata if isinstance(metadata, dict) else {}
 
 
 def samples_counted(record: bytes) -> dict[str, int]:

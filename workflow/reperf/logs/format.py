@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from reperf.logs.accumulation import Bar
-from reperf.logs.clock import Clock, tick
+from reperf.logs.clock import DATE, ELAPSED, TIME_OF_DAY, UNIX, YEARLESS, Clock, tick
 from reperf.logs.facts import Fact, Facts
 
 
@@ -69,7 +69,7 @@ def no_counts(_text: bytes) -> Mapping[str, float]:
     return {}
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)  # each is equal to itself alone
+@dataclass(kw_only=True, eq=False)  # each is equal to itself alone
 class Format:
     """One way of logging.
 
@@ -79,10 +79,11 @@ class Format:
         marker: bytes found in every record, and seldom elsewhere: what is searched for.
         signs: if the marker stands in the logs of others, too: bytes one of which is in a log of this
             format before its first record, or in that.
-        pattern: regular expression of one record within its line, with PARTS in braces, such as
-            {ITERATION}, and {TIME} for a stamp of the clock. Its named groups are fields of Record.
-            It must not match a record that is cut off after its last number.
-        clock: of the group `time`.
+        pattern: regular expression of one record within its line, with PARTS and CLOCKS in braces,
+            such as {ITERATION} and {DATE}. Its named groups are fields of Record. It must not match
+            a record that is cut off after its last number.
+        clock: of the records' times; left out, the one in the pattern.
+        line: the pattern, compiled.
         duration_in: seconds in the unit of the group `duration`.
         read: makes records from matches, if named groups are not enough.
         remembering: makes such a function for one log, if a match alone is not enough.
@@ -157,12 +158,16 @@ class Format:
     speed_of: str = ""
     extractor: str = "none"
 
-    @cached_property
-    def line(self) -> re.Pattern[bytes]:
-        """What matches one record within its line."""
-        parts = PARTS | ({"TIME": rf"(?P<time>{self.clock.pattern})"} if self.clock else {})
-        filled = re.sub(r"\{([A-Z]+)\}", lambda part: parts[part[1]], self.pattern)
-        return re.compile(filled.encode())
+    line: re.Pattern[bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        def fill(part: re.Match[str]) -> str:
+            if part[1] not in CLOCKS:
+                return PARTS[part[1]]
+            self.clock = CLOCKS[part[1]]
+            return rf"(?P<time>{self.clock.pattern})"
+
+        self.line = re.compile(re.sub(r"\{([A-Z_]+)\}", fill, self.pattern).encode())
 
     def reader(self) -> Read:
         """A function that reads the matches of one log."""
@@ -227,6 +232,14 @@ PARTS = {
     "END": r"(?=\s)",  # white space follows: what was written last is not cut off
 }
 """What a pattern may name in braces, so that it shows what the line looks like."""
+CLOCKS = {
+    "DATE": DATE,
+    "ELAPSED": ELAPSED,
+    "TIME_OF_DAY": TIME_OF_DAY,
+    "UNIX": UNIX,
+    "YEARLESS": YEARLESS,
+}
+"""Whose stamp a pattern may name likewise: it is the record's time."""
 
 
 def facts_by(**patterns: str | tuple[str, ...]) -> Callable[[bytes], Iterator[Fact]]:

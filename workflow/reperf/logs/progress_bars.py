@@ -5,19 +5,10 @@
 Source: github.com/tqdm/tqdm, tqdm/std.py. The elapsed time is cut to whole seconds.
 """
 
-from reperf.logs.clock import Clock
+from reperf.logs.clock import ELAPSED
 
-
-def _of_bar(stamp: str) -> float:
-    seconds = 0
-    for part in stamp.split(":"):
-        seconds = 60 * seconds + int(part)
-    return float(seconds)
-
-
-ELAPSED = Clock(r"(?:\d{1,6}:)?\d\d:\d\d", _of_bar, digits=None)
-BAR = r"(?<!\d){ITERATION}/(?P<total>\d{1,12}) \[{TIME}<(?:[\d:]{1,20}|\?)[,\]]"
-"""The pattern of a bar from its counts on, for formats whose clock is ELAPSED."""
+BAR = r"(?<!\d){ITERATION}/(?P<total>\d{1,12}) \[{ELAPSED}<(?:[\d:]{1,20}|\?)[,\]]"
+"""The pattern of a bar from its counts on."""
 
 
 class DrawnBars:

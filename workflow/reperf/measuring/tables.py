@@ -14,7 +14,7 @@ import pandas as pd
 
 from reperf.errors import ReperfError
 from reperf.files import whole_file
-from reperf.text import as_field, from_field
+from reperf.text import field_of, from_field
 
 IDENTITY = {
     "suite": str,
@@ -89,16 +89,9 @@ def table_of(rows: Iterable[Mapping[str, Any]], columns: Iterable[str]) -> str:
     columns, text = list(columns), StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([_field(row[column]) for column in columns] for row in rows)
+    cells = ([row[column] for column in columns] for row in rows)
+    writer.writerows(["" if pd.isna(cell) else field_of(cell) for cell in row] for row in cells)
     return text.getvalue()
-
-
-def _field(value: Any) -> str:  # noqa: ANN401 - whatever a cell holds
-    if value is None or pd.isna(value):
-        return ""
-    if isinstance(value, float):
-        return repr(float(value)).removesuffix(".0")  # float(): numpy's prints its type
-    return as_field(value) if isinstance(value, str) else str(value)
 
 
 def read_measurements(path: Path | str | TextIO) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 from reperf.layout import RUN_RECORD
 from reperf.measuring.measure import Measurement
-from reperf.text import as_field, printable
+from reperf.text import field_of, printable
 
 HEADER = ("throughput", "unit", "window", "printed", "every", "widest", "batch", "format", "log")
 """The columns that people see; iterations are as the log numbers them."""
@@ -162,12 +162,8 @@ def _has_another(one: Measurement) -> bool:
 
 def _field(value: object) -> str:
     """A value as measurements.csv writes it; a pair with a colon, a mapping with semicolons."""
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return repr(value).removesuffix(".0")
     if isinstance(value, tuple | list):
         return ":".join(map(str, value))
     if isinstance(value, dict):
-        return as_field("; ".join(f"{name}: {teller}" for name, teller in value.items()))
-    return as_field(value) if isinstance(value, str) else str(value)
+        value = "; ".join(f"{name}: {teller}" for name, teller in value.items())
+    return field_of(value)

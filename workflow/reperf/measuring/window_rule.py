@@ -99,12 +99,16 @@ def by_window(
     check_samples(counts, samples)
     check_skipped(counts)
     counted = samples if count is None else difference(counts, ends, count)
+    speed = counted / seconds
+    if not SLOWEST <= speed <= FASTEST:
+        what = f"{counted} {count or ANY} in {seconds:g} s"
+        raise Refused(f"{what} are no speed that any training has")
     return {
         "first": ends[0],
         "last": ends[1],
         "samples": counted,
         "seconds": seconds,
-        "throughput": _speed(counted, seconds, count or ANY),
+        "throughput": speed,
         "waited": waited_share(counts, seconds),
         "counted": {ANY: samples, **growth(counts)},
     }
@@ -202,15 +206,3 @@ def _check_clock(records: Sequence[Record], inside: Sequence[Interval], seconds:
         raise Refused(
             f"the log's times are printed in steps of {tick:g} s, too coarse for {seconds:.6g} s"
         )
-
-
-def _speed(counted: float, seconds: float, count: str) -> float:
-    """How much is counted per second.
-
-    Raises:
-        Refused: no training is that fast, or that slow.
-    """
-    speed = counted / seconds
-    if not SLOWEST <= speed <= FASTEST:
-        raise Refused(f"{counted} {count} in {seconds:g} s are no speed that any training has")
-    return speed

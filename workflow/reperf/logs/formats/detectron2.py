@@ -12,7 +12,6 @@ public documentation of trainings. No extractor was published.
 
 from collections.abc import Iterator
 
-from reperf.logs.clock import YEARLESS
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format, facts_by
 
@@ -32,10 +31,9 @@ FORMAT = Format(
     name="detectron2",
     system="detectron2",
     marker=b".utils.events",
-    pattern=r"\[{TIME}(?:\] (?:d2|detectron2)\.utils\.events INFO"
+    pattern=r"\[{YEARLESS}(?:\] (?:d2|detectron2)\.utils\.events INFO"
     r"| (?:d2|detectron2)\.utils\.events\]): +(?:eta: [^\r\n]{1,40}? +)?"
     r"iter: {ITERATION}  [^\r\n]{0,4000}?\blr: {NUMBER}{END}",
-    clock=YEARLESS,
     evaluates=rb": Start inference on \d",
     facts=_facts,
     counts_from=0,

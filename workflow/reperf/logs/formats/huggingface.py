@@ -18,7 +18,7 @@ import re
 from collections import Counter, defaultdict
 
 from reperf.logs.format import Format, Record, facts_by
-from reperf.logs.progress_bars import BAR, ELAPSED, DrawnBars
+from reperf.logs.progress_bars import BAR, DrawnBars
 
 _NO_TOTAL = -1
 """No bar has that total."""
@@ -76,7 +76,6 @@ FORMAT = Format(
     r"|(?P<evaluation>\*{5} Running (?:Evaluation|Prediction) \*{5}|\{'eval_)"
     r"|(?P<loss>\{'loss': [^{}\r\n]{1,400}'epoch': [^{}\r\n]{1,40}\})"
     r"|\d{1,3}%\|[^|\r\n]{0,1000}\| *" + BAR,
-    clock=ELAPSED,
     remembering=_Reader,
     facts=facts_by(
         global_batch=r"Total train batch size \(w\. parallel, distributed & accumulation\) = "

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Read, Record, facts_by
-from reperf.logs.progress_bars import BAR, ELAPSED, DrawnBars
+from reperf.logs.progress_bars import BAR, DrawnBars
 
 
 def _remembering(_format: Format) -> Read:
@@ -52,7 +52,6 @@ FORMAT = Format(
     pattern=r"(?:^|\b)Epoch {EPOCH}: +(?:: +)?\d{1,3}%\|[^|\r\n]{0,1000}\| *"
     + BAR
     + r"|(?P<validation>\bValidati(?:ng|on\b)[^|\r\n]{0,80}?\d{1,3}%\|)",
-    clock=ELAPSED,
     remembering=_remembering,
     facts=facts_by(
         world_size=r"GLOBAL_RANK: 0, MEMBER: 1/(\d{1,9})\b",

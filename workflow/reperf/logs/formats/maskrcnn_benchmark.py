@@ -9,16 +9,14 @@ Source: github.com/facebookresearch/maskrcnn-benchmark, maskrcnn_benchmark/engin
 in github.com/mlcommons/training_results_v0.7 at 0a8a85a. No extractor was published.
 """
 
-from reperf.logs.clock import DATE
 from reperf.logs.format import Format
 
 FORMAT = Format(
     name="maskrcnn-benchmark",
     system="maskrcnn-benchmark",
     marker=b"trainer INFO: eta: ",
-    pattern=r"{TIME} maskrcnn_benchmark\.trainer INFO: eta: [^\r\n]{1,40}?  "
+    pattern=r"{DATE} maskrcnn_benchmark\.trainer INFO: eta: [^\r\n]{1,40}?  "
     r"iter: {ITERATION}  [^\r\n]{0,1000}?\btime: {NUMBER} ",
-    clock=DATE,
     evaluates=rb" INFO: Start evaluation on ",
     yields=2,
     unit="images/s",

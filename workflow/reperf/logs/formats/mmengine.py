@@ -10,16 +10,14 @@ Source: github.com/open-mmlab/mmengine, mmengine/runner/log_processor.py; runs o
 was published.
 """
 
-from reperf.logs.clock import YEARLESS
 from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="mmengine",
     system="openmmlab",
     marker=b" - mmengine - INFO - ",
-    pattern=r"{TIME} - mmengine - INFO - (?:Epoch\(train\) +\[{EPOCH}\]|Iter\(train\) +)"
+    pattern=r"{YEARLESS} - mmengine - INFO - (?:Epoch\(train\) +\[{EPOCH}\]|Iter\(train\) +)"
     r"\[ *{ITERATION}/\d{1,12}\]  [^\r\n]{0,1000}?\btime: {NUMBER}  data_time: {NUMBER}{END}",
-    clock=YEARLESS,
     evaluates=rb" - mmengine - INFO - (?:Iter|Epoch)\(val\) ",
     facts=facts_by(
         world_size=r"\bGPU number: (\d{1,9})\s",

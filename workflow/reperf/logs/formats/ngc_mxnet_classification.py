@@ -10,16 +10,14 @@ log_utils.py; logs in github.com/PaddlePaddle/Perf at e7a07c4, ResNet50V1.5/Othe
 No extractor was published.
 """
 
-from reperf.logs.clock import DATE
 from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="ngc-mxnet-classification",
     system="ngc-mxnet",
     marker=b" train.ips : ",
-    pattern=r"DLL {TIME} - Epoch: {EPOCH} Iteration: {ITERATION}  train.loss : {NUMBER}\s+"
+    pattern=r"DLL {DATE} - Epoch: {EPOCH} Iteration: {ITERATION}  train.loss : {NUMBER}\s+"
     r"train.ips : {RATE}{END}",
-    clock=DATE,
     # kv_store is an argument of the MXNet script alone.
     facts=facts_by(
         global_batch=r"PARAMETER .* kv_store : .* batch_size : (\d{1,9})\s",

@@ -43,9 +43,8 @@ FORMAT = Format(
     name="ngc-mxnet-resnet50",
     system="ngc-mxnet",
     marker=b"] Batch [",
-    pattern=r"(?:\[?{TIME}(?::INFO:|\]| Node\[{RANK}\]) )?Epoch\[{EPOCH}\] Batch \[(?:\d{1,12}-)?{ITERATION}\]\s+"
+    pattern=r"(?:\[?{DATE}(?::INFO:|\]| Node\[{RANK}\]) )?Epoch\[{EPOCH}\] Batch \[(?:\d{1,12}-)?{ITERATION}\]\s+"
     r"Speed: {RATE} samples/sec",
-    clock=DATE,
     facts=_facts,
     counts_from=0,
     unit="images/s",

@@ -17,9 +17,8 @@ FORMAT = Format(
     name="ngc-pytorch-bert",
     system="ngc-pytorch",
     marker=b" Training Iteration: ",
-    pattern=r"DLL {TIME} - Training Epoch: \d{1,12} Training Iteration: {ITERATION}  "
+    pattern=r"DLL {DATE} - Training Epoch: \d{1,12} Training Iteration: {ITERATION}  "
     r"average_loss : {NUMBER}{END}(?:[^\r\n]{0,200} skipped_steps : \d{1,12}{END})?",
-    clock=DATE,
     # Steps are optimizer steps. What the command calls train_batch_size is the batch of one step;
     # the script divides it by the accumulation before it prints its arguments.
     facts=facts_by(

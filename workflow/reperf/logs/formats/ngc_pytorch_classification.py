@@ -12,17 +12,15 @@ github.com/PaddlePaddle/Perf at e7a07c4, ResNet50V1.5/OtherReports/PyTorch/logs.
 published.
 """
 
-from reperf.logs.clock import DATE
 from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="ngc-pytorch-classification",
     system="ngc-pytorch",
     marker=b" train.compute_ips : ",
-    pattern=r"DLL {TIME} - Epoch: {EPOCH} Iteration: {ITERATION}  train.loss : {NUMBER}"
+    pattern=r"DLL {DATE} - Epoch: {EPOCH} Iteration: {ITERATION}  train.loss : {NUMBER}"
     r"(?: None)?\s{1,2}train.compute_ips : {NUMBER} (?:img|images)/s "
     r"train.total_ips : {RATE} (?:img|images)/s",
-    clock=DATE,
     facts=facts_by(
         batch_size=r"PARAMETER .* batch_size : (\d{1,9})\s",
         world_size=r"PARAMETER .* world_size : (\d{1,9})\s",

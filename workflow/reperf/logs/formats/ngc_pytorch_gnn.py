@@ -5,14 +5,12 @@
 Source: logs in github.com/mlcommons/training_results_v4.0, benchmark gnn. No extractor was published.
 """
 
-from reperf.logs.clock import DATE
 from reperf.logs.format import Format
 
 FORMAT = Format(
     name="ngc-pytorch-gnn",
     system="ngc-pytorch",
     marker=b" | iteration_time : ",
-    pattern=r"DLL {TIME} - Iteration {ITERATION} \| train_acc : {NUMBER} % \| "
+    pattern=r"DLL {DATE} - Iteration {ITERATION} \| train_acc : {NUMBER} % \| "
     r"iteration_time : {NUMBER} ms \|",
-    clock=DATE,
 )

@@ -10,7 +10,6 @@ Source: github.com/mlcommons/training_results_v0.7 at 0a8a85a,
 NVIDIA/benchmarks/bert/implementations/pytorch/run_pretraining.py. No extractor was published.
 """
 
-from reperf.logs.clock import UNIX
 from reperf.logs.format import SKIPPED, Format, counts_by
 
 FORMAT = Format(
@@ -20,8 +19,7 @@ FORMAT = Format(
     pattern=r"\{'training_steps': \d{1,12}, 'average_loss': {NUMBER}, 'step_loss': {NUMBER}, "
     r"'learning_rate': {NUMBER}, 'seq/s': {RATE}, 'global_steps': {ITERATION}, "
     r"'samples_trained': \d{1,15}, 'skipped_steps': \d{1,12}, 'timestamp': "
-    r"{TIME}(?:, 'mlm_accuracy': {NUMBER})?\}",
-    clock=UNIX,
+    r"{UNIX}(?:, 'mlm_accuracy': {NUMBER})?\}",
     evaluates=rb"\{'global_steps': \d{1,12}, 'eval_loss': ",
     counts=counts_by(
         {r"'samples_trained': (\d{1,15}),": "samples", r"'skipped_steps': (\d{1,12}),": SKIPPED}

@@ -15,9 +15,8 @@ FORMAT = Format(
     name="ngc-pytorch-resnet50",
     system="ngc-pytorch",
     marker=b" train.total_ips : ",
-    pattern=r"DLL {TIME} - Epoch: {EPOCH} Iteration: {ITERATION}  train.loss : {NUMBER}  "
+    pattern=r"DLL {DATE} - Epoch: {EPOCH} Iteration: {ITERATION}  train.loss : {NUMBER}  "
     r"train.total_ips : {RATE} img/s",
-    clock=DATE,
     facts=facts_by(
         batch_size=r"PARAMETER .* batch_size : (\d{1,9})\s",
         world_size=r"PARAMETER .* world_size : (\d{1,9})\s",

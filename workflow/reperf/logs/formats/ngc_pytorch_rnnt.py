@@ -12,7 +12,6 @@ v1.0, v2.0, v2.1 and v3.1. No extractor was published.
 
 import re
 
-from reperf.logs.clock import DATE
 from reperf.logs.format import Format, Read, Record, read_groups
 
 
@@ -34,9 +33,8 @@ FORMAT = Format(
     name="ngc-pytorch-rnnt",
     system="ngc-pytorch",
     marker=b" | utts/s ",
-    pattern=r"DLL {TIME} - epoch +{EPOCH} \| iter +{ITERATION}/\d{1,12} \| "
+    pattern=r"DLL {DATE} - epoch +{EPOCH} \| iter +{ITERATION}/\d{1,12} \| "
     r"loss +{NUMBER} \| utts/s +{RATE} \| took +{NUMBER} s \|",
-    clock=DATE,
     remembering=_remembering,
     accumulates=True,
     yields=2,

@@ -15,9 +15,8 @@ FORMAT = Format(
     name="ngc-tensorflow1-bert",
     system="ngc-tensorflow1",
     marker=b" throughput_train : ",
-    pattern=r"DLL {TIME} - Iteration: {ITERATION}  (?:Rank : \d{1,6}\s+)?"
+    pattern=r"DLL {DATE} - Iteration: {ITERATION}  (?:Rank : \d{1,6}\s+)?"
     r"throughput_train : {RATE} (?:seq|sequences)/s",
-    clock=DATE,
     facts=facts_by(
         batch_size=(
             r"--train_batch_size[ =](\d{1,9})\s",

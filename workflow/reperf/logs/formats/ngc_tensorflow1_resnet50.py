@@ -12,15 +12,13 @@ NVIDIADeepLearningExamples/TensorFlow/Classification/ConvNets/resnet50v1.5/extra
 """
 
 from reperf.logs import estimators
-from reperf.logs.clock import DATE
 from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="ngc-tensorflow1-resnet50",
     system="ngc-tensorflow1",
     marker=b"DLL ",
-    pattern=r"DLL {TIME} - \({EPOCH}, {ITERATION}\) (?:imgs_per_sec|total_ips) : {RATE}{END}",
-    clock=DATE,
+    pattern=r"DLL {DATE} - \({EPOCH}, {ITERATION}\) (?:imgs_per_sec|total_ips) : {RATE}{END}",
     facts=facts_by(
         batch_size=(
             r"PARAMETER .* batch_size : (\d{1,9})\s",

@@ -16,8 +16,7 @@ FORMAT = Format(
     system="oneflow",
     marker=b", total_loss: ",
     pattern=r"step: {ITERATION}, total_loss: {NUMBER}, mlm_loss: {NUMBER}, nsp_loss: {NUMBER}, "
-    r"throughput: {RATE}(?: {TIME})?{END}",
-    clock=UNIX,
+    r"throughput: {RATE}(?: {UNIX})?{END}",
     facts=ARGUMENTS,
     counts_from=0,
     unit="sentences/s",

@@ -9,7 +9,6 @@ OneFlow/ClickThroughRate/WideDeepLearning/extract_info_from_log.py.
 from collections.abc import Sequence
 
 from reperf.logs import estimators
-from reperf.logs.clock import DATE
 from reperf.logs.facts import Facts
 from reperf.logs.format import Estimate, Format, Record, facts_by
 
@@ -29,8 +28,7 @@ FORMAT = Format(
     system="oneflow",
     marker=b" latency(ms): ",
     pattern=r"\[rank:\d{1,6}\] iter: {ITERATION}/\d{1,12}, loss: {NUMBER}, "
-    r"latency\(ms\): {DURATION} \| {TIME}{END}",
-    clock=DATE,
+    r"latency\(ms\): {DURATION} \| {DATE}{END}",
     duration_in=0.001,
     facts=facts_by(
         global_batch=r"\bbatch_size = (\d{1,9})\s",

@@ -22,8 +22,7 @@ FORMAT = Format(
     system="oneflow",
     marker=b"train: epoch ",
     pattern=r"train: epoch {EPOCH}, iter {ITERATION}, loss: {NUMBER}, top_1: {NUMBER}, "
-    r"top_k: {NUMBER}, samples/s: {RATE}(?: {TIME})?{END}",
-    clock=UNIX,
+    r"top_k: {NUMBER}, samples/s: {RATE}(?: {UNIX})?{END}",
     facts=ARGUMENTS,
     unit="images/s",
     published=estimators.between_iterations(20, 120, UNIX),

@@ -9,7 +9,6 @@ OneFlow/ClickThroughRate/WideDeepLearning/extract_info_from_log.py.
 
 from collections.abc import Sequence
 
-from reperf.logs.clock import UNIX
 from reperf.logs.facts import Facts, Refused
 from reperf.logs.format import Estimate, Format, Record
 from reperf.logs.formats.hugectr_wide_deep import ARGUMENTS
@@ -33,8 +32,7 @@ FORMAT = Format(
     name="oneflow-wide-deep",
     system="oneflow",
     marker=b" time ",
-    pattern=r"(?<![\w.-]){ITERATION} time {TIME} loss {NUMBER}{END}",
-    clock=UNIX,
+    pattern=r"(?<![\w.-]){ITERATION} time {UNIX} loss {NUMBER}{END}",
     facts=ARGUMENTS,
     published=_published,
     extractor="seconds of 1000 iterations after the first line, given as ms per iteration",

@@ -13,7 +13,6 @@ extractor was published.
 
 from collections.abc import Iterator
 
-from reperf.logs.clock import DATE
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format, facts_by
 
@@ -33,10 +32,9 @@ FORMAT = Format(
     name="openmmlab",
     system="openmmlab",
     marker=b", data_time: ",
-    pattern=r"{TIME} - \w{1,40} - INFO - (?:Iter \[|Epoch \[{EPOCH}\]\[){ITERATION}/"
+    pattern=r"{DATE} - \w{1,40} - INFO - (?:Iter \[|Epoch \[{EPOCH}\]\[){ITERATION}/"
     r"\d{1,12}\]\s+lr: [^\r\n]{1,200}?, eta: [^\r\n]{1,40}?, time: {NUMBER}, "
     r"data_time: {NUMBER}(?:,|{END})",
-    clock=DATE,
     # The second is mmcv's progress bar, of a validation that prints nothing else.
     evaluates=rb" - INFO - (?:Iter|Epoch)\(val\) \[|\d task/s, elapsed: ",
     facts=_facts,

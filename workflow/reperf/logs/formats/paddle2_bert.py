@@ -16,7 +16,6 @@ import re
 from collections.abc import Iterator
 
 from reperf.logs.averages import durations_since
-from reperf.logs.clock import DATE
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format
 
@@ -33,11 +32,10 @@ FORMAT = Format(
     name="paddle2-bert",
     system="paddlepaddle",
     marker=b"avg_batch_cost: ",
-    pattern=r"(?:\[{TIME}\] \[\s*INFO\] - )?"
+    pattern=r"(?:\[{DATE}\] \[\s*INFO\] - )?"
     r"(?:global step |(?:tobal|total) step: ){ITERATION}, epoch: {EPOCH}, "
     r"batch: \d{1,12}, loss: {NUMBER}, avg_reader_cost: {NUMBER} sec, "
     r"avg_batch_cost: {DURATION} sec, avg_samples: {NUMBER}, ips: {RATE} sequences/sec\b",
-    clock=DATE,
     remembering=durations_since(),
     evenly=True,
     rate_times=("world_size",),

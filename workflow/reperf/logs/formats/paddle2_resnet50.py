@@ -14,7 +14,6 @@ published.
 import re
 from collections.abc import Iterator
 
-from reperf.logs.clock import DATE
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format, facts_by
 
@@ -41,10 +40,9 @@ FORMAT = Format(
     name="paddle2-resnet50",
     system="paddlepaddle",
     marker=b"ips: ",
-    pattern=r"\[?{TIME}(?:\] \w{1,20})? INFO: "
+    pattern=r"\[?{DATE}(?:\] \w{1,20})? INFO: "
     r"(?:\[Train\]\[Epoch |epoch:){EPOCH}(?:/\d{1,9}\]\[Iter: |\s+train step:){ITERATION}\b"
     r"[^\r\n]{0,1000}\bips: {RATE} (?:images|samples)/s(?:ec)?\b",
-    clock=DATE,
     facts=_facts,
     rate_times=("world_size",),
     counts_from=0,

@@ -7,7 +7,6 @@ TensorFlow/resnet50v1.5/extract_tensorflow_logs.py.
 """
 
 from reperf.logs import estimators
-from reperf.logs.clock import TIME_OF_DAY
 from reperf.logs.format import Format, facts_by
 
 EVALUATES = rb"\] Running evaluation after step: | - val_loss: "
@@ -21,9 +20,8 @@ FORMAT = Format(
     name="tensorflow2-resnet50",
     system="tensorflow2",
     marker=b"TimeHistory: ",
-    pattern=r"I\d{4} {TIME}\s+\d{1,20} \S{1,80}\] "
+    pattern=r"I\d{4} {TIME_OF_DAY}\s+\d{1,20} \S{1,80}\] "
     r"TimeHistory: {NUMBER} seconds, {RATE} examples/second between steps \d{1,12} and {ITERATION}{END}",
-    clock=TIME_OF_DAY,
     evaluates=EVALUATES,
     facts=ARGUMENTS,
     unit="images/s",

@@ -10,16 +10,14 @@ Source: github.com/tensorflow/benchmarks, scripts/tf_cnn_benchmarks/benchmark_cn
 public documentation of trainings. No extractor was published.
 """
 
-from reperf.logs.clock import DATE
 from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="tf-cnn-benchmarks",
     system="tensorflow1",
     marker=b"images/sec: ",
-    pattern=r"(?:\bINFO\|{TIME}\|[^|\r\n]{1,200}\|\d{1,9}\| ?|(?<![^\s:]))"
+    pattern=r"(?:\bINFO\|{DATE}\|[^|\r\n]{1,200}\|\d{1,9}\| ?|(?<![^\s:]))"
     r"{ITERATION}\s{1,12}images/sec: {NUMBER} \+/- {NUMBER} \(jitter = {NUMBER}\)\s",
-    clock=DATE,
     facts=facts_by(
         global_batch=r"\bBatch size: +(\d{1,9}) global\s",
         batch_size=r"\s(\d{1,9}) per device\s",

@@ -9,16 +9,14 @@ Source: github.com/pytorch/torchtitan at 00fbaaf, torchtitan/components/metrics.
 PyTorch's and AMD's documentation. No extractor was published.
 """
 
-from reperf.logs.clock import DATE
 from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="torchtitan",
     system="torchtitan",
     marker=b"GiB(",
-    pattern=r"\[titan\] {TIME} - \w{1,40} - INFO - step: *{ITERATION} +"
+    pattern=r"\[titan\] {DATE} - \w{1,40} - INFO - step: *{ITERATION} +"
     r"loss: *{NUMBER} [^\r\n]{0,200}?memory: *{NUMBER}GiB\({NUMBER}%\)  ",
-    clock=DATE,
     evaluates=rb" - INFO - validate step: ",
     facts=facts_by(
         global_batch=r"local batch size \d{1,9}, global batch size (\d{1,9}),",
