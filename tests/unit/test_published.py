@@ -12,10 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reperf.errors import ReperfError
 from reperf.layout import PUBLISHED
+from reperf.published import discrepancies, load_tables, published_for
 from reperf.published.definitions import Series, load_definitions
-from reperf.published.discrepancies import discrepancies, find_discrepancies
+from reperf.published.discrepancies import find_discrepancies
 from reperf.published.numbers import published_numbers, published_repeats, read_facts
-from reperf.published.rebuilt import build_table, load_tables, published_for, speedup
+from reperf.published.rebuilt import build_table, speedup
 from reperf.systems import ROOT, load_systems
 
 TABLES = {table.id: table for table in load_tables()}

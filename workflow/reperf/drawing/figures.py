@@ -38,7 +38,7 @@ from reperf.files import whole_file
 from reperf.layout import FIGURE_KINDS, FIGURE_SUFFIXES
 from reperf.measuring.tables import read_summary
 from reperf.printed import count
-from reperf.published.rebuilt import load_tables
+from reperf.published import load_tables
 from reperf.text import printable
 
 WIDTH = 5.0  # inches: two figures stand side by side on a desk, one fills a phone

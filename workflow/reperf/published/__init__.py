@@ -3,3 +3,14 @@
 The facts are in data/published/, one row per published number; README.md there explains the
 columns. None of it was measured by reperf, and nothing that was is mixed in.
 """
+
+from reperf.published.discrepancies import Discrepancy, discrepancies
+from reperf.published.rebuilt import PublishedTable, load_tables, published_for
+
+__all__ = [
+    "Discrepancy",
+    "PublishedTable",
+    "discrepancies",
+    "load_tables",
+    "published_for",
+]

@@ -43,13 +43,16 @@ class PublishedTable(Heading):
         speedups = ["speedup", "speedup_published"]
         return self.unit is not None and bool(self.cells[speedups].notna().any(axis=None))
 
-    def wide(self) -> pd.DataFrame:
+    def wide(self, column: str | None = None) -> pd.DataFrame:
         """The table as its report shows it.
+
+        Args:
+            column: which column of the cells to show, if the table holds throughput; by default
+                throughput, and beside it the speedup if the report prints one.
 
         Returns:
             One row per topology: nodes, devices (unless CPU nodes are counted) and one column per
-            series: throughput, and beside it the speedup if the report prints one. If the table
-            holds something else, one row per series and one column per metric.
+            series. If the table holds something else, one row per series and one column per metric.
         """
         if self.unit is None:
             names = {
@@ -63,9 +66,9 @@ class PublishedTable(Heading):
         wide = self.cells.pivot(index=list(rows), columns="series")
         shown = {}
         for series in self.cells["series"].unique():
-            shown[series] = wide["throughput", series]
+            shown[series] = wide[column or "throughput", series]
             printed = wide["speedup_published", series]
-            if printed.notna().any():
+            if column is None and printed.notna().any():
                 shown[f"{series}: speedup"] = printed
         return pd.DataFrame(shown).reset_index().rename(columns=rows)
 

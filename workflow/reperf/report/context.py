@@ -22,8 +22,8 @@ from reperf.logs.facts import called
 from reperf.measuring.agreement import strays
 from reperf.measuring.statistics import Verdict, compare
 from reperf.printed import count
+from reperf.published import PublishedTable, load_tables, published_for
 from reperf.published.discrepancies import Discrepancy, discrepancies
-from reperf.published.rebuilt import PublishedTable, load_tables, published_for
 from reperf.systems import load_systems, load_workloads
 from reperf.training.record import Environment, Host, RunRecord
 
