@@ -1,41 +1,41 @@
-"""What a record format must define."""
+"""The framing of TFRecord and OFRecord, whatever the messages hold.
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+A TFRecord is the message's length (8 bytes, little-endian), that length's masked CRC32C, the
+message, and the message's masked CRC32C. An OFRecord is the length and the message; there is no
+checksum.
 
-Item = TypeVar("Item")
+Sources: https://www.tensorflow.org/tutorials/load_data/tfrecord,
+https://docs.oneflow.org/en/v0.4.0/extended_topics/ofrecord.html.
+"""
 
+from struct import pack
 
-class Written(NamedTuple):
-    """What lies in a part that is whole."""
-
-    name: str
-    records: int
-    bytes: int
-    crc32c: str  # of the file, 8 hexadecimal digits
+from google_crc32c import extend
 
 
-def _nothing(_: Path, __: Sequence[Written]) -> None:
-    pass
+def tfrecord(*pieces: bytes) -> list[bytes]:
+    """The pieces of the record of a message, which is given in pieces."""
+    checksum = size = 0
+    for piece in pieces:
+        checksum = extend(checksum, piece)
+        size += len(piece)
+    length = pack("<Q", size)
+    first, *others = pieces
+    return [length + masked(extend(0, length)) + first, *others, masked(checksum)]
 
 
-@dataclass(frozen=True)
-class Format(Generic[Item]):
-    """How the items of a part, such as images, are written.
+def masked(checksum: int) -> bytes:
+    """A CRC32C as TFRecord stores it: rotated, because a CRC of data with CRCs in it is weak."""
+    rotated = (checksum >> 15 | checksum << 17) & 0xFFFFFFFF
+    return pack("<I", (rotated + 0xA282EAD8) & 0xFFFFFFFF)
 
-    Attributes:
-        frame: the pieces of an item's record. Joined, they are the record; they are kept apart so
-            that what is large, such as an image, is never copied. Raises ValueError for an item
-            that the format cannot hold.
-        suffix: of the part's name.
-        sidecars: suffix of a file beside the part -> its line for an item, given the item and the
-            offset and size of its record in bytes.
-        finish: writes the files that cover all parts, given their folder and the parts.
-    """
 
-    frame: Callable[[Item], list[bytes]]
-    suffix: str = ""
-    sidecars: Mapping[str, Callable[[Item, int, int], str]] = field(default_factory=dict)
-    finish: Callable[[Path, Sequence[Written]], None] = _nothing
+def index_line(_: object, offset: int, size: int) -> str:
+    """A line of the index that DALI's tfrecord2idx makes."""
+    return f"{offset} {size}\n"
+
+
+def ofrecord(*pieces: bytes) -> list[bytes]:
+    """The pieces of the record of a message, which is given in pieces."""
+    first, *others = pieces
+    return [pack("<q", sum(map(len, pieces))) + first, *others]

@@ -1,40 +1,65 @@
 """Writing one part: its records, the files beside it, its checksum."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Generic
+from typing import IO, Generic, NamedTuple, TypeVar
 
 from google_crc32c import extend
 
-from reperf.data.framing import Format, Item, Written
 from reperf.files import whole_file
 
+Item = TypeVar("Item")
 
+
+class Written(NamedTuple):
+    """What lies in a part that is whole."""
+
+    name: str
+    records: int
+    bytes: int
+    crc32c: str  # of the file, 8 hexadecimal digits
+
+
+@dataclass(frozen=True)
+class Format(Generic[Item]):
+    """How the items of a part, such as images, are written.
+
+    Attributes:
+        frame: the pieces of an item's record. Joined, they are the record; they are kept apart so
+            that what is large, such as an image, is never copied. Raises ValueError for an item
+            that the format cannot hold.
+        suffix: of the part's name.
+        sidecars: suffix of a file beside the part -> its line for an item, given the item and the
+            offset and size of its record in bytes.
+        finish: writes the files that cover all parts, given their folder and the parts.
+    """
+
+    frame: Callable[[Item], list[bytes]]
+    suffix: str = ""
+    sidecars: Mapping[str, Callable[[Item, int, int], str]] = field(default_factory=dict)
+    finish: Callable[[Path, Sequence[Written]], None] = lambda _folder, _parts: None
+
+
+@dataclass
 class PartWriter(Generic[Item]):
     """Appends items, such as images, to a part.
 
-    Args:
+    Attributes:
         name: the part's file name.
-        records: where the records go.
-        frame: what makes the pieces of an item's record.
-        sidecars: each file beside the part -> its line for an item.
+        stream: where the records go.
+        format: how they are written.
+        sidecars: the files beside the part, in the format's order.
     """
 
-    def __init__(
-        self,
-        name: str,
-        records: IO[bytes],
-        frame: Callable[[Item], list[bytes]],
-        sidecars: Mapping[IO[str], Callable[[Item, int, int], str]],
-    ) -> None:
-        self._name = name
-        self._stream = records
-        self._frame = frame
-        self._sidecars = sidecars
-        self._crc32c = 0
-        self._records = 0
-        self._bytes = 0
+    name: str
+    stream: IO[bytes]
+    format: Format[Item]
+    sidecars: Sequence[IO[str]]
+    _records: int = 0
+    _bytes: int = 0
+    _crc32c: int = 0
 
     def append(self, item: Item) -> None:
         """Write an item's record and its lines beside the part.
@@ -43,17 +68,17 @@ class PartWriter(Generic[Item]):
             ValueError: the format cannot hold the item.
         """
         offset = self._bytes
-        for piece in self._frame(item):
-            self._stream.write(piece)
+        for piece in self.format.frame(item):
+            self.stream.write(piece)
             self._crc32c = extend(self._crc32c, piece)
             self._bytes += len(piece)
-        for sidecar, line in self._sidecars.items():
+        for sidecar, line in zip(self.sidecars, self.format.sidecars.values(), strict=True):
             sidecar.write(line(item, offset, self._bytes - offset))
         self._records += 1
 
     def summary(self) -> Written:
         """What the manifest says about the part."""
-        return Written(self._name, self._records, self._bytes, f"{self._crc32c:08x}")
+        return Written(self.name, self._records, self._bytes, f"{self._crc32c:08x}")
 
 
 @contextmanager
@@ -73,12 +98,9 @@ def new_part(stem: Path, record_format: Format[Item]) -> Iterator[PartWriter[Ite
             path = stem.with_name(stem.name + suffix)
             return files.enter_context(whole_file(path, mode, durable=False))
 
-        yield PartWriter(
-            stem.name + record_format.suffix,
-            create(record_format.suffix, "wb"),
-            record_format.frame,
-            {create(suffix, "w"): line for suffix, line in record_format.sidecars.items()},
-        )
+        records = create(record_format.suffix, "wb")
+        sidecars = [create(suffix, "w") for suffix in record_format.sidecars]
+        yield PartWriter(stem.name + record_format.suffix, records, record_format, sidecars)
 
 
 @contextmanager

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reperf.data.bar import progress
-from reperf.data.framing import Format, Written
 from reperf.data.images.formats import FORMATS
 from reperf.data.images.image import Image, read_image
 from reperf.data.images.image_manifest import Manifest, Part
 from reperf.data.images.listing import Listing
 from reperf.data.parallel import Tick, run_parts
-from reperf.data.part import all_or_nothing, new_part
+from reperf.data.part import Format, Written, all_or_nothing, new_part
 from reperf.errors import ReperfError
 
 

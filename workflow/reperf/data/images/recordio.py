@@ -15,8 +15,8 @@ from struct import pack
 
 import numpy as np
 
-from reperf.data.framing import Format, Written
 from reperf.data.images.image import Image
+from reperf.data.part import Format, Written
 from reperf.files import whole_file
 
 MAGIC = 0xCED7230A

@@ -7,9 +7,8 @@ from functools import cached_property
 from pathlib import Path
 
 from reperf.data.bar import progress
-from reperf.data.framing import Written
 from reperf.data.parallel import Tick, run_parts
-from reperf.data.part import all_or_nothing, new_part
+from reperf.data.part import Written, all_or_nothing, new_part
 from reperf.data.text.corpus import Corpus
 from reperf.data.text.records import FORMATS, TextFormat
 from reperf.data.text.sequences import Marks, Sequences, Tokens, make_sequences

@@ -11,11 +11,10 @@ from functools import lru_cache
 import numpy as np
 
 from reperf.data import TEXT_FORMATS
-from reperf.data.framing import Format
-from reperf.data.ofrecord import framed as framed_for_oneflow
+from reperf.data.framing import index_line, ofrecord, tfrecord
+from reperf.data.part import Format
 from reperf.data.protobuf import entry_head, field_head
 from reperf.data.text.sequences import Sequences
-from reperf.data.tfrecord import framed, index_line
 
 FLOAT_LIST = 2
 LARGEST = 1 << 21
@@ -77,6 +76,6 @@ def _even_edges(rows: int, size: int) -> list[int]:
     return list(range(0, rows * size + 1, size))
 
 
-TFRECORD = TextFormat(3, True, Format(framed, sidecars={".idx": index_line}))
-OFRECORD = TextFormat(4, False, Format(framed_for_oneflow))
+TFRECORD = TextFormat(3, True, Format(tfrecord, sidecars={".idx": index_line}))
+OFRECORD = TextFormat(4, False, Format(ofrecord))
 FORMATS: dict[str, TextFormat] = dict(zip(TEXT_FORMATS, (TFRECORD, OFRECORD), strict=True))
