@@ -64,6 +64,19 @@ def remove_partials(folder: Path, name: str = "") -> None:
                     path.unlink()
 
 
+@contextmanager
+def reading(path: Path | str) -> Iterator[None]:
+    """Say in one line which file or folder the block cannot read.
+
+    Raises:
+        ReperfError: it cannot be read, and why.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise ReperfError(f"{path}: cannot be read: {error.strerror}") from None
+
+
 def sha256(path: Path | str) -> str:
     """The SHA-256 of a file's bytes, as 64 hexadecimal digits."""
     with Path(path).open("rb") as stream:

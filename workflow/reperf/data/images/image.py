@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from reperf.data.images.jpeg import PNG_SIGNATURE, as_rgb_jpeg, read_frame
 from reperf.errors import ReperfError
+from reperf.files import reading
 
 LARGEST_FILE = 1 << 27
 """Bytes of an image; ImageNet's largest has 15 million."""
@@ -47,7 +48,7 @@ def read_image(path: str, label: int, synset: str, name: str, index: int) -> Ima
 
 def _read(path: str) -> bytes:
     # Plain system calls: a file object would cost as much as reading the image does.
-    try:
+    with reading(path):
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # never wait for a pipe
         try:
             status = os.fstat(descriptor)
@@ -60,5 +61,3 @@ def _read(path: str) -> bytes:
             return os.read(descriptor, status.st_size)
         finally:
             os.close(descriptor)
-    except OSError as error:
-        raise ReperfError(f"{path}: cannot be read: {error.strerror}") from None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from reperf.errors import ReperfError
+from reperf.files import reading
 
 LAYOUT = "a folder that holds train/<synset>/*.JPEG"
 SUFFIXES = (".jpeg", ".jpg")
@@ -93,13 +94,10 @@ def check_layout(images: Path) -> None:
 
 def _names(folder: Path, wanted: Callable[[os.DirEntry], bool] = bool) -> Iterator[str]:
     """The names in a folder that are not hidden."""
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if not entry.name.startswith(".") and wanted(entry):
-                    yield entry.name
-    except OSError as error:
-        raise ReperfError(f"{folder}: cannot be read: {error.strerror}") from None
+    with reading(folder), os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.name.startswith(".") and wanted(entry):
+                yield entry.name
 
 
 def _carryable(name: str, folder: Path) -> str:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from reperf.data.text.sentences import sentences_of
 from reperf.errors import ReperfError
+from reperf.files import reading
 
 LAYOUT = "a sentence a line, an empty line between documents, UTF-8"
 CHUNK = 1 << 20
@@ -61,10 +62,8 @@ class Corpus:
         self._starts = array("Q")
         at = 0
         for path in _files(text):
-            try:
+            with reading(path):
                 at = self._add(path, at)
-            except OSError as error:
-                raise ReperfError(f"{path}: cannot be read: {error.strerror}") from None
         if not self._starts:
             raise ReperfError(f"{text}: holds no text; allowed: {LAYOUT}")
         self._starts.append(at)
@@ -186,10 +185,8 @@ def _regular(path: Path) -> Path:
 
 
 def _status(path: Path) -> os.stat_result:
-    try:
+    with reading(path):
         return path.stat()
-    except OSError as error:
-        raise ReperfError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _check_head(path: Path, head: bytes) -> None:
@@ -236,12 +233,9 @@ def _after_empty_lines() -> Callable[[bytes], bool]:
 
 
 def _read(path: Path, offset: int, size: int) -> str:
-    try:
-        with path.open("rb") as stream:
-            stream.seek(offset)
-            content = stream.read(size)
-    except OSError as error:
-        raise ReperfError(f"{path}: cannot be read: {error.strerror}") from None
+    with reading(path), path.open("rb") as stream:
+        stream.seek(offset)
+        content = stream.read(size)
     if len(content) < size:
         raise ReperfError(f"{path}: became shorter while it was read; allowed: a text at rest")
     try:

@@ -76,16 +76,6 @@ class Sequences(NamedTuple):
     segment_ids: np.ndarray
 
 
-class _Pair(NamedTuple):
-    """Where the two halves of a sequence begin in the tokens, their sizes, and their relation."""
-
-    first: int
-    first_size: int
-    second: int
-    second_size: int
-    random_next: bool
-
-
 def make_sequences(
     tokens: Tokens, marks: Marks, length: int, predictions: int, seed: Sequence[int]
 ) -> Sequences:
@@ -98,13 +88,52 @@ def make_sequences(
     """
     draws = np.random.default_rng(list(seed))
     pairs = list(_pairs(tokens, length - AROUND, Random("/".join(map(str, seed)))))
-    table = np.array(pairs, np.int64).reshape(-1, len(_Pair._fields))
+    table = np.array(pairs, np.int64).reshape(-1, 5)
     shuffled = table[draws.random(len(table)).argsort()]
-    return _masked(_joined(tokens.ids, shuffled, marks, length), marks, predictions, draws)
+    first, first_size, second, second_size, random_next = shuffled.T[:, :, None]
+    places = np.arange(length)
+    middle = first_size + 1  # where the first half's end is marked, [N, 1] like the others
+    last = middle + second_size + 1
+    source = np.where(places > middle, second + places - middle - 1, first + places - 1)
+    # The halves between their marks; 0 is padding.
+    joined = tokens.ids[np.clip(source, 0, len(tokens.ids) - 1)]
+    joined[places > last] = 0
+    joined[:, 0] = marks.start
+    rows = np.arange(len(table))[:, None]
+    joined[rows, middle] = joined[rows, last] = marks.end
+    # What is masked.
+    inside = (places > 0) & (places < last) & (places != middle)
+    count = np.rint((last + 1) * MASKED_SHARE).clip(1, predictions)
+    taken = np.arange(predictions) < count
+    drawn = np.where(inside, draws.random(joined.shape), 2).argsort(axis=1)[:, :predictions]
+    # Those beyond a sequence's own come last, and become 0.
+    positions = np.sort(np.where(taken, drawn, length), axis=1) * taken
+    answers = joined[rows, positions] * taken
+    dice = draws.random(taken.shape)
+    others = (draws.random(taken.shape) * marks.size).astype(np.int32)
+    put = np.where(dice < MASK_BELOW, marks.mask, np.where(dice < KEEP_BELOW, answers, others))
+    joined[np.broadcast_to(rows, taken.shape)[taken], positions[taken]] = put[taken]
+    return Sequences(
+        input_ids=joined,
+        input_mask=places <= last,
+        masked_lm_ids=answers,
+        masked_lm_positions=positions,
+        masked_lm_weights=taken.astype("<f4"),
+        next_sentence_labels=random_next,
+        segment_ids=(places > middle) & (places <= last),
+    )
 
 
-def _pairs(tokens: Tokens, most: int, chance: Random) -> Iterable[_Pair]:
-    """The pairs of one pass over all documents; most is the tokens of both halves together."""
+def _pairs(tokens: Tokens, most: int, chance: Random) -> Iterable[tuple[int, int, int, int, bool]]:
+    """The pairs of one pass over all documents.
+
+    Args:
+        most: the tokens of both halves together.
+
+    Yields:
+        where the first half begins in the tokens, its size, the same of the second half, and
+        whether that is of another document.
+    """
     edges, documents = tokens.edges, tokens.documents
     for number in range(len(documents) - 1):
         at, end = documents[number], documents[number + 1]
@@ -124,14 +153,11 @@ def _pairs(tokens: Tokens, most: int, chance: Random) -> Iterable[_Pair]:
                 following = split  # the sentences that were not used come again
             else:
                 begin, finish, following = split, stop, stop
-            sizes = _cut(first_size, edges[finish] - edges[begin], most)
-            starts = [
-                edges[sentence] + _ones(chance, whole - size)
-                for sentence, whole, size in zip(
-                    (at, begin), (first_size, edges[finish] - edges[begin]), sizes, strict=True
-                )
-            ]
-            yield _Pair(starts[0], sizes[0], starts[1], sizes[1], random_next)
+            second_size = edges[finish] - edges[begin]
+            first, second = _cut(first_size, second_size, most)
+            first_start = edges[at] + _ones(chance, first_size - first)
+            second_start = edges[begin] + _ones(chance, second_size - second)
+            yield first_start, first, second_start, second, random_next
             at = following
 
 
@@ -164,62 +190,3 @@ def _ones(chance: Random, count: int) -> int:
 
 def _below(chance: Random, limit: int) -> int:
     return int(chance.random() * limit)
-
-
-class _Joined(NamedTuple):
-    """Pairs as tokens [N, S], before they are masked.
-
-    Attributes:
-        tokens: with what stands around the halves; 0 is padding.
-        middle: where the first half's end is marked [N, 1].
-        last: where the second half's end is marked [N, 1].
-        random_next: [N, 1].
-    """
-
-    tokens: np.ndarray
-    middle: np.ndarray
-    last: np.ndarray
-    random_next: np.ndarray
-
-
-def _joined(ids: np.ndarray, pairs: np.ndarray, marks: Marks, length: int) -> _Joined:
-    first, first_size, second, second_size, random_next = pairs.T[:, :, None]
-    places = np.arange(length)
-    middle = first_size + 1
-    last = middle + second_size + 1
-    source = np.where(places > middle, second + places - middle - 1, first + places - 1)
-    tokens = ids[np.clip(source, 0, len(ids) - 1)]
-    tokens[places > last] = 0
-    tokens[:, 0] = marks.start
-    rows = np.arange(len(pairs))[:, None]
-    tokens[rows, middle] = tokens[rows, last] = marks.end
-    return _Joined(tokens, middle, last, random_next)
-
-
-def _masked(
-    joined: _Joined, marks: Marks, predictions: int, draws: np.random.Generator
-) -> Sequences:
-    """The sequences of pairs; their tokens are masked in place."""
-    tokens, middle, last, random_next = joined
-    number, length = tokens.shape
-    rows, places = np.arange(number)[:, None], np.arange(length)
-    inside = (places > 0) & (places < last) & (places != middle)
-    count = np.rint((last + 1) * MASKED_SHARE).clip(1, predictions)
-    taken = np.arange(predictions) < count
-    drawn = np.where(inside, draws.random(tokens.shape), 2).argsort(axis=1)[:, :predictions]
-    # Those beyond a sequence's own come last, and become 0.
-    positions = np.sort(np.where(taken, drawn, length), axis=1) * taken
-    answers = tokens[rows, positions] * taken
-    dice = draws.random(taken.shape)
-    others = (draws.random(taken.shape) * marks.size).astype(np.int32)
-    put = np.where(dice < MASK_BELOW, marks.mask, np.where(dice < KEEP_BELOW, answers, others))
-    tokens[np.broadcast_to(rows, taken.shape)[taken], positions[taken]] = put[taken]
-    return Sequences(
-        input_ids=tokens,
-        input_mask=places <= last,
-        masked_lm_ids=answers,
-        masked_lm_positions=positions,
-        masked_lm_weights=taken.astype("<f4"),
-        next_sentence_labels=random_next,
-        segment_ids=(places > middle) & (places <= last),
-    )

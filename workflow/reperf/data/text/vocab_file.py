@@ -4,6 +4,7 @@ from pathlib import Path
 from string import whitespace
 
 from reperf.errors import ReperfError
+from reperf.files import reading
 
 PADDING, UNKNOWN, START, END, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """What a trained vocabulary begins with; a user's may have no [PAD], for padding is 0."""
@@ -25,13 +26,12 @@ def read_vocabulary(path: Path, size: int) -> list[str]:
             another number of them, or lacks one that every sequence needs.
     """
     try:
-        if not path.is_file():
-            raise ReperfError(f"{path}: no such file; allowed: a vocabulary, a token a line")
-        with path.open("rb") as stream:
-            content = stream.read(LARGEST_FILE + 1)
+        with reading(path):
+            if not path.is_file():
+                raise ReperfError(f"{path}: no such file; allowed: a vocabulary, a token a line")
+            with path.open("rb") as stream:
+                content = stream.read(LARGEST_FILE + 1)
         lines = content.decode().removeprefix(MARK).removesuffix("\n").split("\n")
-    except OSError as error:
-        raise ReperfError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ReperfError(f"{path}: byte {error.start}: allowed: text in UTF-8") from None
     places: dict[str, int] = {}
