@@ -5,11 +5,12 @@ import platform
 import re
 import shutil
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal
 
 import psutil
 import pynvml
@@ -28,23 +29,30 @@ from reperf.programs import answer_of
 from reperf.systems import BuildKind, LockName, load_workloads
 from reperf.training.record import Gpu, Host
 
-Answer = TypeVar("Answer")
-
 
 def cores() -> int:
     """Logical CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@cache
-def gpus() -> tuple[Gpu, ...]:
-    """The GPUs that NVML sees; none where there is no NVIDIA driver."""
+@contextmanager
+def gpu_handles() -> Iterator[list[Any]]:
+    """NVML's handles of all GPUs, while NVML can be asked; none where there is no NVIDIA driver."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
-        return ()
+        yield []
+        return
     try:
-        handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
+        yield [*map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))]
+    finally:
+        pynvml.nvmlShutdown()
+
+
+@cache
+def gpus() -> tuple[Gpu, ...]:
+    """The GPUs that NVML sees; none where there is no NVIDIA driver."""
+    with gpu_handles() as handles:
         return tuple(
             Gpu(
                 name=pynvml.nvmlDeviceGetName(handle),
@@ -54,8 +62,6 @@ def gpus() -> tuple[Gpu, ...]:
             )
             for handle in handles
         )
-    finally:
-        pynvml.nvmlShutdown()
 
 
 def visible_gpus(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
@@ -138,15 +144,7 @@ def _host_as_seen() -> Host:
 def _best_device(report: Report) -> Literal["cpu", "cuda"]:
     if report.cluster is not None:
         return "cuda"
-    most = max(
-        (
-            topology_shape(topology)[1]
-            for suite in report.suites
-            for topology in suite.topologies_of_runs
-        ),
-        default=1,
-    )
-    return "cuda" if len(visible_gpus(os.environ)) >= most else "cpu"
+    return "cuda" if len(visible_gpus(os.environ)) >= report.largest_shape[1] else "cpu"
 
 
 def check_fits(report: Report) -> None:
@@ -292,6 +290,9 @@ def check_data(report: Report) -> None:
 @cache
 def describe_host() -> Host:
     """This machine, as a run record holds it."""
+    with gpu_handles() as handles:
+        driver = pynvml.nvmlSystemGetDriverVersion() if handles else None
+        cuda = pynvml.nvmlSystemGetCudaDriverVersion_v2() if handles else None
     return Host(
         hostname=socket.gethostname(),
         cpu=_cpu_name(),
@@ -300,9 +301,9 @@ def describe_host() -> Host:
         os=_os_name(),
         kernel=platform.release(),
         gpus=gpus(),
-        driver=_driver_version(),
-        cuda=_cuda_version(),
-        topology_matrix=_topology_matrix(),
+        driver=driver,
+        cuda=f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
+        topology_matrix=answer_of(["nvidia-smi", "topo", "-m"]) if gpus() else None,
     )
 
 
@@ -321,28 +322,3 @@ def _os_name() -> str:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
     except OSError:
         return platform.platform()
-
-
-def _driver_version() -> str | None:
-    return _ask_nvml(pynvml.nvmlSystemGetDriverVersion)
-
-
-def _cuda_version() -> str | None:
-    version = _ask_nvml(pynvml.nvmlSystemGetCudaDriverVersion_v2)
-    return f"{version // 1000}.{version % 1000 // 10}" if version else None
-
-
-def _ask_nvml(question: Callable[[], Answer]) -> Answer | None:
-    if not gpus():
-        return None
-    pynvml.nvmlInit()
-    try:
-        return question()
-    finally:
-        pynvml.nvmlShutdown()
-
-
-def _topology_matrix() -> str | None:
-    if not gpus():
-        return None
-    return answer_of(["nvidia-smi", "topo", "-m"])

@@ -226,6 +226,13 @@ class Report(Model):
         return self.device
 
     @property
+    def largest_shape(self) -> tuple[int, int]:
+        """The most nodes of any run, and the most devices per node of any run."""
+        topologies = [name for suite in self.suites for name in suite.topologies_of_runs]
+        nodes, devices = zip((1, 1), *map(topology_shape, topologies), strict=True)
+        return max(nodes), max(devices)
+
+    @property
     def cpus_per_device(self) -> int:
         """The CPUs that a run asks the cluster for, for each of its devices."""
         asked = self.cluster.cpus_per_device if self.cluster else 1

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from reperf.config import Report, topology_shape
+from reperf.config import Report
 from reperf.doctor.diagnosis import Finding, Level, Probe, Trial, Visit
 
 Value = TypeVar("Value")
@@ -39,23 +39,6 @@ class Case:
     def nodes(self) -> tuple[str, ...]:
         """The nodes that answered."""
         return tuple(self.probes)
-
-    @property
-    def nodes_wanted(self) -> int:
-        """The most nodes that a run uses."""
-        return largest_shape(self.report)[0]
-
-    @property
-    def devices_wanted(self) -> int:
-        """The most devices that a run uses on one node."""
-        return largest_shape(self.report)[1]
-
-
-def largest_shape(report: Report) -> tuple[int, int]:
-    """The most nodes of any run, and the most devices per node of any run."""
-    topologies = [name for suite in report.suites for name in suite.topologies_of_runs]
-    nodes, devices = zip((1, 1), *map(topology_shape, topologies), strict=True)
-    return max(nodes), max(devices)
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from reperf.config import Report, Run
 from reperf.doctor.case import Case
 from reperf.doctor.checks import find
 from reperf.doctor.diagnosis import Diagnosis, Probe, Request, Trial, Visit
-from reperf.doctor.need import needed_by
-from reperf.doctor.space import needed_bytes
+from reperf.doctor.need import needed_by, needed_bytes
 from reperf.doctor.trials import TIME_LIMIT, on_nodes, runs_to_try
 from reperf.doctor.where import WAIT_SECONDS, Where
 
@@ -67,9 +66,8 @@ def examine(where: Where, report: Report, *, profile: str, configfile: Path) -> 
 def _runs(report: Report) -> dict[str, Run]:
     """A run for each build that the report uses, by the build's id."""
     found: dict[str, Run] = {}
-    for suite in report.suites:
-        for run in report.runs(suite):
-            found.setdefault(build_of(run).id, run)
+    for run in report.run_of_each_entry():
+        found.setdefault(build_of(run).id, run)
     return found
 
 
@@ -101,7 +99,7 @@ def _visit(start: Sequence[str], request: Request) -> Visit:
     Args:
         start: the command that runs a program there.
     """
-    with _started([*start, *_module("reperf.doctor.probe"), request.model_dump_json()]) as process:
+    with _started(start, "reperf.doctor.probe", request.model_dump_json()) as process:
         clock, arrived = process.stdout.readline(), time.time()
         answer, trouble = _end_of(process, ANSWER_SECONDS)
     try:
@@ -147,7 +145,7 @@ def _try(
     # The framework is tried, then on a single node the loader.
     seconds = 2 * len(runs) * (TIME_LIMIT + _SECONDS_BETWEEN)
     asked = json.dumps({"runs": chosen, "cluster": cluster})
-    with _started([*where.on_all(nodes, seconds), *_module("reperf.doctor.trials"), asked]) as one:
+    with _started(where.on_all(nodes, seconds), "reperf.doctor.trials", asked) as one:
         answer, trouble = _end_of(one, WAIT_SECONDS + seconds + _SECONDS_BETWEEN)
     try:
         trials = _TRIALS.validate_json(answer)
@@ -170,13 +168,9 @@ def _can_run(probe: Probe, build: str) -> bool:
     return not (probe.shared_trouble or state.trouble or state.unfit)
 
 
-def _module(name: str) -> list[str]:
-    return [sys.executable, "-m", name]
-
-
-def _started(command: Sequence[str]) -> subprocess.Popen[str]:
+def _started(start: Sequence[str], module: str, argument: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        command,
+        [*start, sys.executable, "-m", module, argument],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -19,7 +19,7 @@ def gpus(case: Case) -> Iterator[Finding]:
 
 
 def _judge_number(case: Case, probe: Probe) -> Verdict:
-    there, wanted = len(probe.gpus), case.devices_wanted
+    there, wanted = len(probe.gpus), case.report.largest_shape[1]
     if case.report.resolved_device == "cuda" and there < wanted:
         advice = "see what nvidia-smi says on the node"
         return Verdict("error", f"{there} seen, runs ask for {wanted}", advice)

@@ -6,7 +6,7 @@ from typing import Any
 import pynvml
 
 from reperf.doctor.diagnosis import GpuState
-from reperf.machine import gpus
+from reperf.machine import gpu_handles
 
 # Clocks are also low when a GPU is idle, which is harmless, or when somebody set them so, which the
 # clocks themselves show; those reasons are left out.
@@ -22,14 +22,8 @@ _HARMFUL_REASONS = {
 
 def gpu_states() -> tuple[GpuState, ...]:
     """All GPUs of this machine; none where there is no NVIDIA driver."""
-    if not gpus():
-        return ()
-    pynvml.nvmlInit()
-    try:
-        handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
+    with gpu_handles() as handles:
         return tuple(map(_state, handles))
-    finally:
-        pynvml.nvmlShutdown()
 
 
 def _state(gpu: Any) -> GpuState:  # noqa: ANN401 - NVML's handle

@@ -20,7 +20,7 @@ def processors(case: Case) -> Iterator[Finding]:
         case,
         "CPUs for a run",
         lambda probe: probe.host.cores,
-        least=case.devices_wanted * case.report.threads_per_device,
+        least=case.report.largest_shape[1] * case.report.threads_per_device,
         show=lambda cores: count(int(cores), "CPU"),
         level="error",
         advice="lower threads_per_device, or the devices per node of the topologies",

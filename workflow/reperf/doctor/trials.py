@@ -17,7 +17,6 @@ from typing import Any
 
 from reperf.builds import build_of
 from reperf.config import Report, Run
-from reperf.doctor.case import largest_shape
 from reperf.doctor.diagnosis import Trial
 from reperf.errors import ReperfError
 from reperf.plans.run_plan import RunPlan, plan_run
@@ -59,7 +58,7 @@ def _trial_of(run: Run) -> Path:
 
 def on_nodes(report: Report, run: Run, nodes: int) -> Run:
     """A run as it is tried on so many nodes: with the most devices that a run uses on one."""
-    return run.model_copy(update={"topology": f"{nodes}n{largest_shape(report)[1]}g"})
+    return run.model_copy(update={"topology": f"{nodes}n{report.largest_shape[1]}g"})
 
 
 def main() -> None:

@@ -4,10 +4,9 @@ import re
 import socket
 from math import ceil
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from reperf.config import Cluster, Report, load_report
-from reperf.doctor.case import largest_shape
 from reperf.errors import ReperfError, faults_of
 from reperf.machine import check_containers, check_fits, check_memory, resolve
 from reperf.systems import ROOT
@@ -20,14 +19,19 @@ _JOB_MINUTES = 5
 _USABLE = re.compile(r"(idle|mixed|allocated|completing|planned)[~#%^@-]?")
 
 
-class Where(Protocol):
-    """The nodes, and the commands that, put before a program's own, run it there."""
+class Where:
+    """The nodes, and the commands that, put before a program's own, run it there.
+
+    This machine is the only node, and needs no command.
+    """
 
     def nodes(self) -> dict[str, str]:
         """Each node's name -> why it gets no jobs; "" if it gets some."""
+        return {socket.gethostname(): ""}
 
     def on(self, node: str) -> list[str]:
         """The command that runs a program on one node."""
+        return []
 
     def on_all(self, nodes: tuple[str, ...], seconds: float) -> list[str]:
         """The command for a program that may start others on all nodes, as a run's script does.
@@ -35,26 +39,14 @@ class Where(Protocol):
         Args:
             seconds: how long it may take.
         """
-
-
-class ThisMachine:
-    """This machine as the only node."""
-
-    def nodes(self) -> dict[str, str]:
-        return {socket.gethostname(): ""}
-
-    def on(self, node: str) -> list[str]:
-        return []
-
-    def on_all(self, nodes: tuple[str, ...], seconds: float) -> list[str]:
         return []
 
 
-class Partition:
+class Partition(Where):
     """The nodes of a Slurm partition; each answers in a job of its own."""
 
     def __init__(self, report: Report, cluster: Cluster) -> None:
-        devices = largest_shape(report)[1]
+        devices = report.largest_shape[1]
         cpus = devices * report.cpus_per_device
         self._partition = cluster.partition
         self._options = [
@@ -115,7 +107,7 @@ def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]
             return Partition(report, report.cluster), report, chosen
         check_fits(report)
         check_memory(report)
-    return ThisMachine(), report, chosen
+    return Where(), report, chosen
 
 
 def _settings_of(profile: str) -> dict[str, Any]:
