@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from reperf.errors import ReperfError
@@ -27,6 +27,12 @@ PLAIN_WORDS = {
     "too_short": "at least one item",
     "tuple_type": "a list",
 }
+
+
+class Model(BaseModel):
+    """A part of a file: unknown keys are refused, values cannot be changed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def checked(model: type[Checked], content: Any, name: Path | str) -> Checked:  # noqa: ANN401

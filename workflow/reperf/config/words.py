@@ -8,14 +8,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     Strict,
     WithJsonSchema,
 )
 
+from reperf.faults import Model  # noqa: F401 - all values here go into one
 from reperf.systems import load_systems, load_workloads
 
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
@@ -154,9 +153,3 @@ def topology_shape(topology: str) -> tuple[int, int]:
     """Split a topology such as "2n8g" into (number of nodes, devices per node)."""
     nodes, devices = TOPOLOGY.fullmatch(topology).groups()
     return int(nodes), int(devices)
-
-
-class Model(BaseModel):
-    """A part of a configuration: unknown keys are refused, values cannot be changed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)

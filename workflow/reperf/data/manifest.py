@@ -4,12 +4,13 @@ import json
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from reperf.faults import Model
 from reperf.files import sha256, whole_file
 
 
-class AnyPart(BaseModel):
+class AnyPart(Model):
     """One record file.
 
     Its checksum is CRC-32C, which every processor computes as fast as it reads. With SHA-256 a
@@ -17,17 +18,13 @@ class AnyPart(BaseModel):
     for it.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     name: str
     bytes: int
     crc32c: str = Field(pattern="^[0-9a-f]{8}$")
 
 
-class AnyManifest(BaseModel):
+class AnyManifest(Model):
     """A converted data set. It is written last: once it is there, every part is whole."""
-
-    model_config = ConfigDict(extra="forbid")
 
     def write(self, path: Path) -> None:
         """Write the manifest as indented JSON, whole or not at all."""

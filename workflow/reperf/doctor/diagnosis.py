@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from reperf.config import Run
+from reperf.faults import Model
 from reperf.files import whole_file
 from reperf.training.record import Host
 
@@ -18,11 +19,7 @@ Level = Literal["ok", "warning", "error", "not there"]
 """An error spoils runs, a warning may; "not there" is what this hardware does not have."""
 
 
-class _Seen(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Request(_Seen):
+class Request(Model):
     """What a probe is asked."""
 
     node: str = Field(description="the node's name, as the caller knows it")
@@ -32,7 +29,7 @@ class Request(_Seen):
     runs: tuple[Run, ...] = Field(description="one for each build to try; all are made")
 
 
-class BusyProcess(_Seen):
+class BusyProcess(Model):
     """Another process that uses a CPU."""
 
     pid: int
@@ -40,7 +37,7 @@ class BusyProcess(_Seen):
     percent: float = Field(description="of one CPU")
 
 
-class Processor(_Seen):
+class Processor(Model):
     """What decides how fast the CPUs are."""
 
     governors: dict[str, int] | None = Field(description="governor -> CPUs; None: no cpufreq")
@@ -53,7 +50,7 @@ class Processor(_Seen):
     busy: tuple[BusyProcess, ...]
 
 
-class Space(_Seen):
+class Space(Model):
     """Memory and disks, bytes."""
 
     memory_available: int
@@ -63,7 +60,7 @@ class Space(_Seen):
     inodes_free: int | None = Field(description="None: cannot be seen, or without a limit")
 
 
-class GpuState(_Seen):
+class GpuState(Model):
     """One GPU as NVML shows it; None where NVML does not say."""
 
     name: str
@@ -85,7 +82,7 @@ class GpuState(_Seen):
     processes: tuple[int, ...] = Field(description="processes that compute on it")
 
 
-class FabricPort(_Seen):
+class FabricPort(Model):
     """A port of an InfiniBand or RoCE adapter."""
 
     device: str
@@ -99,18 +96,18 @@ class FabricPort(_Seen):
         return self.state == "ACTIVE"
 
 
-class EnvironmentState(_Seen):
+class EnvironmentState(Model):
     """One build as it is on a node."""
 
     trouble: str = Field(description="why its trainer does not start; empty: it does")
     recipe_sha256: str | None = None
     python: str | None = None
     framework: str = Field("", description="its package and version")
-    packages: dict[str, str] = {}
+    packages: dict[str, str] = Field({})
     unfit: str | None = Field(None, description="why its code does not run on the node's GPUs")
 
 
-class Probe(_Seen):
+class Probe(Model):
     """What one node reported about itself."""
 
     host: Host
@@ -122,7 +119,7 @@ class Probe(_Seen):
     environments: dict[str, EnvironmentState]
 
 
-class Visit(_Seen):
+class Visit(Model):
     """How asking one node went."""
 
     node: str
@@ -135,7 +132,7 @@ class Visit(_Seen):
     note_arrived: bool = Field(False, description="whether the caller sees what the node wrote")
 
 
-class Transfer(_Seen):
+class Transfer(Model):
     """An all-reduce of one size."""
 
     bytes: int
@@ -149,7 +146,7 @@ class Transfer(_Seen):
         return self.bytes / self.seconds * 2 * (world_size - 1) / world_size
 
 
-class Trial(_Seen):
+class Trial(Model):
     """A system's framework on all its devices of some nodes, started as its runs are."""
 
     name: str = Field(description="of the system and its build, see reperf.doctor.trials.name_of")
@@ -177,7 +174,7 @@ class Trial(_Seen):
         return self.transfers[-1].bus_bandwidth(self.world_size) if self.transfers else None
 
 
-class Finding(_Seen):
+class Finding(Model):
     """What one check says of some nodes."""
 
     check: str
@@ -187,7 +184,7 @@ class Finding(_Seen):
     advice: str = ""
 
 
-class Diagnosis(_Seen):
+class Diagnosis(Model):
     """results/doctor.json."""
 
     diagnosis_version: Literal[2] = Field(2, description="1: knew environments, not builds")

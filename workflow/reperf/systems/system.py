@@ -11,10 +11,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from reperf.building.code import closure, digest_of_code
-from reperf.faults import checked
+from reperf.faults import Model, checked
 from reperf.files import sha256
 from reperf.systems.capability import ARCHITECTURE, DRIVER
 from reperf.systems.workloads import load_workloads
@@ -32,14 +32,12 @@ TRAINERS = ROOT / "workflow" / "trainers"
 ENVIRONMENTS = ROOT / "envs"
 
 
-class Variant(BaseModel):
+class Variant(Model):
     """What a system can be asked to do differently."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     about: str
     flags: tuple[str, ...] = ()
-    environment: dict[str, str] = {}
+    environment: dict[str, str] = Field({})
     devices: tuple[Device, ...] = Field(("cpu", "cuda"), description="on which it is available")
     precisions: tuple[Precision, ...] = Field(
         get_args(Precision), description="in which it changes something; left out: all"
@@ -54,21 +52,17 @@ class Variant(BaseModel):
         return None
 
 
-class Capability(BaseModel):
+class Capability(Model):
     """What a system can do for one workload."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    precisions: dict[Device, tuple[Precision, ...]] = {}
+    precisions: dict[Device, tuple[Precision, ...]] = Field({})
     reads: tuple[str, ...] = Field((), description="record formats, the preferred one first")
     variants: tuple[str, ...] = Field((), description="the system's variants that apply to it")
     stages: bool = Field(False, description="whether it can be split into pipeline stages")
 
 
-class Needs(BaseModel):
+class Needs(Model):
     """What a build's GPU code asks of a machine; left out where no source says it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     driver: str | None = Field(
         None, pattern=DRIVER, description="the least NVIDIA driver, such as 580.65.06"
@@ -100,10 +94,8 @@ class Image(Needs):
         return f"{self.image}:{self.tag}" + (f"@{self.digest}" if self.digest else "")
 
 
-class System(BaseModel):
+class System(Model):
     """One implementation under test: its system.yaml."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
     title: str
@@ -128,10 +120,10 @@ class System(BaseModel):
         description="arguments of the build's Python that start the framework's own launcher; "
         "{placeholders} as in docs/add-a-system.md",
     )
-    workloads: dict[str, Capability] = {}
+    workloads: dict[str, Capability] = Field({})
     variants: dict[
         Annotated[str, Field(pattern="^[a-z0-9][a-z0-9.-]*$", max_length=100)], Variant
-    ] = {}
+    ] = Field({})
     _digests: dict[str, str] = PrivateAttr(default_factory=dict)
     _root: Path = PrivateAttr(ROOT)
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from trainers.contract import recipe as contract
 
 from reperf.errors import ReperfError
-from reperf.faults import checked
+from reperf.faults import Model, checked
 from reperf.written import read_written
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
@@ -24,10 +24,8 @@ Shape = dict[str, int]
 """Of a workload's samples and model, such as {"image_size": 224}."""
 
 
-class Dimension(BaseModel):
+class Dimension(Model):
     """One number of a workload's shape."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     about: str
     default: int
@@ -41,10 +39,8 @@ class Dimension(BaseModel):
         return self
 
 
-class Workload(BaseModel):
+class Workload(Model):
     """One workload: its YAML file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
     title: str

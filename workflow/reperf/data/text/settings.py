@@ -1,12 +1,12 @@
 """What decides a data set of text, beside the text itself."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from reperf.faults import Model
 
 
-class TextSettings(BaseModel):
+class TextSettings(Model):
     """How text becomes sequences, and into how many parts they go."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str = Field(description="the file or folder of the text")
     vocabulary: str | None = Field(
