@@ -34,7 +34,7 @@ import psutil
 from PIL import Image
 from reperf.archive.container import verified
 from reperf.builds import LockBuild
-from reperf.data.images.image_manifest import Manifest
+from reperf.data.manifest import ImageManifest
 from reperf.files import sha256
 from reperf.systems import load_systems
 from reperf.training.record import Environment, RunRecord
@@ -322,7 +322,7 @@ def check_manifest(path: Path) -> None:
         if images != json.loads(path.read_text())["images"]:
             raise Fault(f"{images} images")
         return
-    for part in Manifest.read(path).parts:
+    for part in ImageManifest.read(path).parts:
         content = (path.parent / part.name).read_bytes()
         if (len(content), f"{google_crc32c.value(content):08x}") != (part.bytes, part.crc32c):
             raise Fault(f"{part.name} is another one")

@@ -11,7 +11,7 @@ from PIL import Image
 from reperf.data import RECORD_FORMATS
 from reperf.data.images.convert_images import convert
 from reperf.data.images.formats import FORMATS
-from reperf.data.images.image_manifest import Manifest
+from reperf.data.manifest import ImageManifest
 from reperf.errors import ReperfError
 
 formats = pytest.mark.parametrize("format_name", FORMATS)
@@ -27,7 +27,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def records(folder: Path, manifest: Manifest) -> list[tuple[int, bytes]]:
+def records(folder: Path, manifest: ImageManifest) -> list[tuple[int, bytes]]:
     """The (label, JPEG) of every record, in the order of the parts."""
     return [
         record
@@ -54,7 +54,7 @@ def test_every_image_is_in_the_parts_once_under_its_label_unchanged(images, tmp_
 @formats
 def test_the_manifest_says_what_lies_there(images, tmp_path, format_name):
     manifest = convert(images, tmp_path / "out", format_name, parts=5, workers=2, seed=3)
-    assert Manifest.read(tmp_path / "out" / "manifest.json") == manifest
+    assert ImageManifest.read(tmp_path / "out" / "manifest.json") == manifest
     assert (manifest.format, manifest.source, manifest.seed) == (format_name, str(images), 3)
     assert manifest.classes == ["n01", "n02", "n03"]
     assert manifest.images_per_class == [7, 1, 4]

@@ -6,6 +6,7 @@ import record_readers
 from hypothesis import given
 from hypothesis import strategies as st
 from reperf.data import TEXT_FORMATS
+from reperf.data.manifest import TextManifest
 from reperf.data.text import corpus as corpus_module
 from reperf.data.text.convert_text import convert
 from reperf.data.text.corpus import Corpus
@@ -13,7 +14,6 @@ from reperf.data.text.embedded_text import make_text
 from reperf.data.text.records import FORMATS
 from reperf.data.text.sequences import Sequences
 from reperf.data.text.settings import TextSettings
-from reperf.data.text.text_manifest import TextManifest
 from reperf.data.text.vocab_file import read_vocabulary
 from reperf.data.text.vocabulary import train_vocabulary
 from reperf.errors import ReperfError

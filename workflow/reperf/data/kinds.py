@@ -10,11 +10,9 @@ from pathlib import Path
 
 from reperf.config import Data
 from reperf.data import RECORD_FORMATS, TEXT_FORMATS
-from reperf.data.images.image_manifest import Manifest
 from reperf.data.images.listing import check_layout
-from reperf.data.manifest import AnyManifest
+from reperf.data.manifest import AnyManifest, ImageManifest, TextManifest
 from reperf.data.text.corpus import check_text
-from reperf.data.text.text_manifest import TextManifest
 from reperf.data.text.vocab_file import read_vocabulary
 
 
@@ -85,7 +83,7 @@ class Images(Kind):
     """JPEGs in ImageNet's layout."""
 
     formats = RECORD_FORMATS
-    manifest = Manifest
+    manifest = ImageManifest
     embedded = "images/manifest.json"
     embedded_bytes = 50 * 10**6
     _CLASSES_MEASURED = 5
@@ -118,7 +116,7 @@ class Images(Kind):
         seen = sum(image.stat().st_size for one in few for image in one.glob("*"))
         return seen * len(classes) // max(1, len(few))
 
-    def _is_of(self, data: Data, found: Manifest) -> bool:
+    def _is_of(self, data: Data, found: ImageManifest) -> bool:
         return found.is_of(data.image_folder, data.parts, data.seed)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from reperf.data.bar import progress
 from reperf.data.images.formats import FORMATS
 from reperf.data.images.image import Image, read_image
-from reperf.data.images.image_manifest import Manifest, Part
 from reperf.data.images.listing import Listing
+from reperf.data.manifest import ImageManifest, ImagePart
 from reperf.data.parallel import Tick, run_parts
 from reperf.data.part import Format, Written, all_or_nothing, new_part
 from reperf.errors import ReperfError
@@ -16,7 +16,7 @@ from reperf.errors import ReperfError
 
 def convert(
     images: Path, output: Path, format_name: str, *, parts: int, workers: int, seed: int
-) -> Manifest:
+) -> ImageManifest:
     """Convert images to records: part-00000 and so on, the files beside them, manifest.json.
 
     Images are shuffled by the seed and dealt out evenly. The bytes depend on the images, the seed
@@ -47,7 +47,7 @@ def convert(
             written = run_parts(conversion.write_part, parts, workers, watch)
         record_parts = [part for part, _ in written]
         conversion.format.finish(output, record_parts)
-        manifest = Manifest(
+        manifest = ImageManifest(
             format=format_name,
             source=str(images),
             seed=seed,
@@ -58,7 +58,7 @@ def convert(
             reencoded=sorted(name for _, reencoded in written for name in reencoded),
             ignored=listing.ignored,
             parts=[
-                Part(name=part.name, images=part.records, bytes=part.bytes, crc32c=part.crc32c)
+                ImagePart(name=part.name, images=part.records, bytes=part.bytes, crc32c=part.crc32c)
                 for part in record_parts
             ],
         )

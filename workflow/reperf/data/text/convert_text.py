@@ -7,13 +7,13 @@ from functools import cached_property
 from pathlib import Path
 
 from reperf.data.bar import progress
+from reperf.data.manifest import TextManifest, TextPart
 from reperf.data.parallel import Tick, run_parts
 from reperf.data.part import Written, all_or_nothing, new_part
 from reperf.data.text.corpus import Corpus
 from reperf.data.text.records import FORMATS, TextFormat
 from reperf.data.text.sequences import Marks, Sequences, Tokens, make_sequences
 from reperf.data.text.settings import TextSettings
-from reperf.data.text.text_manifest import TextManifest, TextPart
 from reperf.data.text.vocab_file import END, MASK, START, read_vocabulary
 from reperf.data.text.vocabulary import train_vocabulary
 from reperf.data.text.wordpiece import WordPieces
