@@ -4,23 +4,13 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Protocol, TextIO
+from typing import IO, TextIO
 
 from reperf.progress.state import Line, Progress
 from reperf.text import printable_lines
 
 _MOST_JOBS = 6
 _SECONDS_BETWEEN_LOOKS = 1
-
-
-class Screen(Protocol):
-    """Shows lines to people."""
-
-    def say(self, line: Line) -> None:
-        """Show a line for good."""
-
-    def close(self) -> None:
-        """Show no more than has been said."""
 
 
 class PlainLines:
@@ -30,6 +20,7 @@ class PlainLines:
         self._stream: TextIO | None = stream
 
     def say(self, line: Line) -> None:
+        """Show a line for good."""
         try:
             if self._stream:
                 print(printable_lines(line.text), file=self._stream, flush=True)
@@ -37,7 +28,7 @@ class PlainLines:
             self._stream = None  # its reader has gone
 
     def close(self) -> None:
-        pass
+        """Show no more than has been said."""
 
 
 class LiveDisplay:
@@ -155,7 +146,7 @@ class FullLog:
             self._file = None
 
 
-def screen(progress: Progress, *, color: bool) -> Screen:
+def screen(progress: Progress, *, color: bool) -> PlainLines | LiveDisplay:
     """A live display on a terminal, plain lines elsewhere."""
     if live_is_wanted(sys.stdout, sys.stderr, color=color):
         return LiveDisplay(sys.stderr, progress)
