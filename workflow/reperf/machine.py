@@ -20,7 +20,7 @@ from reperf.builds.engines import engine_called, engine_here
 from reperf.builds.fitness import fit_lock, why_unfit
 from reperf.builds.image_build import check_image
 from reperf.config import Report, topology_shape
-from reperf.config.engine import ENGINES, EngineName
+from reperf.config.engine import ENGINES
 from reperf.config.known_gpus import Hardware
 from reperf.config.words import LARGEST
 from reperf.doctor.diagnosis import hosts_of_diagnosis
@@ -120,7 +120,10 @@ def _say_of_gpus(report: Report) -> Hardware:
     `reperf doctor` has looked at its nodes.
     """
     cluster = report.cluster
-    hosts = hosts_of_diagnosis(cluster.partition) if cluster else [_host_as_seen()]
+    if cluster:
+        hosts = hosts_of_diagnosis(cluster.partition)
+    else:
+        hosts = [describe_host().model_copy(update={"gpus": visible_gpus(os.environ)})]
     if not any(host.gpus for host in hosts):
         return Hardware()
     locks: dict[str, LockName] = {}
@@ -134,11 +137,6 @@ def _say_of_gpus(report: Report) -> Hardware:
         else:
             unfit.setdefault(system, {})["lock" if is_lock else "image"] = why
     return Hardware(locks=locks, unfit=unfit)
-
-
-def _host_as_seen() -> Host:
-    """This machine with the GPUs that runs may use."""
-    return describe_host().model_copy(update={"gpus": visible_gpus(os.environ)})
 
 
 def _best_device(report: Report) -> Literal["cpu", "cuda"]:
@@ -233,22 +231,17 @@ def check_containers(report: Report) -> None:
     for container, system in systems.items():
         check_image(container, f"images.{system}")
     engine = report.container.engine
-    if not systems or (engine and _can_run_images(engine, on_nodes=report.cluster is not None)):
+    # Of nodes, only the nodes can tell; Slurm's plugin has no use without Slurm.
+    here = engine and engine != "pyxis" and shutil.which(engine_called(engine).program)
+    if not systems or here or (engine and report.cluster):
         return
     there = "nodes have" if report.cluster else "machine has"
-    # Slurm's plugin has no use without Slurm.
     known = [name for name in ENGINES if report.cluster or name != "pyxis"]
     raise ReperfError(
         f"container.engine: {f'{engine} is not here' if engine else 'left out, and none is here'}, "
         f"for the images of {', '.join(sorted(systems.values()))}; allowed: one that the {there}, "
         f"of {', '.join(known)}; or `build: lock`"
     )
-
-
-def _can_run_images(engine: EngineName, *, on_nodes: bool) -> bool:
-    """Whether an engine may be there; on nodes, only the nodes can tell."""
-    here = shutil.which(engine_called(engine).program) is not None
-    return on_nodes or (here and engine != "pyxis")
 
 
 REAL_DATA = {

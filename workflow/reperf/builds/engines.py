@@ -84,6 +84,7 @@ class ContainerEngine(ABC):
 
     name: EngineName
     program: str
+    runs_files: bool = True
 
     @abstractmethod
     def start(self, box: Box, command: Sequence[str]) -> Start:
@@ -124,11 +125,7 @@ class ContainerEngine(ABC):
         Raises:
             ReperfError: it does not run such a thing.
         """
-        return str(image)
-
-    def _unpacked(self, image: Path) -> str:
-        """The name of an unpacked folder, for an engine that runs no files."""
-        if not image.is_dir():
+        if not self.runs_files and not image.is_dir():
             raise ReperfError(f"{image}: is a file; allowed with {self.name}: an unpacked folder")
         return str(image)
 
@@ -170,6 +167,7 @@ class Podman(ContainerEngine):
 
     name = "podman"
     program = "podman"
+    runs_files = False
     gpus = "--device=nvidia.com/gpu=all"
 
     def start(self, box: Box, command: Sequence[str]) -> Start:
@@ -192,9 +190,6 @@ class Podman(ContainerEngine):
 
     def _image(self, image: str) -> list[str]:
         return ["--rootfs", f"{image}:O"] if image.startswith("/") else [image]
-
-    def local(self, image: Path) -> str:
-        return self._unpacked(image)
 
     def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
         named = parse_reference(reference)
@@ -283,6 +278,7 @@ class Bubblewrap(ContainerEngine):
 
     name = "bubblewrap"
     program = "bwrap"
+    runs_files = False
 
     def start(self, box: Box, command: Sequence[str]) -> Start:
         mounts = [(box.folder, "--bind"), *((path, "--ro-bind") for path in box.mounts)]
@@ -297,9 +293,6 @@ class Bubblewrap(ContainerEngine):
         for name, value in box.variables.items():
             own += ["--setenv", name, value]
         return Start([*own, *box.options, *command])
-
-    def local(self, image: Path) -> str:
-        return self._unpacked(image)
 
     def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
         raise ReperfError(

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -54,10 +55,22 @@ MONTH_IN_SECONDS = 30 * 24 * 3600
 _UNPRINTED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
-def _name(text: str) -> str:
-    if not NAME.fullmatch(text):
-        raise ValueError("allowed: lowercase letters, digits, - and ., a letter or digit first")
-    return text
+def _like(pattern: re.Pattern, allowed: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(f"allowed: {allowed}")
+        return text
+
+    return AfterValidator(check)
+
+
+def _one_of(known: Callable[[], Collection[str]]) -> AfterValidator:
+    def check(name: str) -> str:
+        if name not in known():
+            raise ValueError(f"allowed: {', '.join(known())}")
+        return name
+
+    return AfterValidator(check)
 
 
 def _one_line(text: str) -> str:
@@ -76,27 +89,6 @@ def _path(path: Path) -> Path:
             f"allowed: up to {LONGEST_PATH} bytes, and {LONGEST_STEP} between two slashes"
         )
     return path
-
-
-def _topology(text: str) -> str:
-    if not TOPOLOGY.fullmatch(text):
-        raise ValueError(
-            "allowed: <nodes>n<devices per node>g, such as 2n8g, "
-            f"up to {MOST_NODES}n{MOST_DEVICES}g"
-        )
-    return text
-
-
-def _known_workload(workload: str) -> str:
-    if workload not in load_workloads():
-        raise ValueError(f"allowed: {', '.join(load_workloads())}")
-    return workload
-
-
-def _known_system(system: str) -> str:
-    if system not in load_systems():
-        raise ValueError(f"allowed: {', '.join(load_systems())}")
-    return system
 
 
 def _number_or_largest(size: Any) -> Any:  # noqa: ANN401 - raw YAML
@@ -119,13 +111,16 @@ def distinct(names: tuple[str, ...]) -> tuple[str, ...]:
 
 Topology = Annotated[
     str,
-    AfterValidator(_topology),
+    _like(
+        TOPOLOGY,
+        f"<nodes>n<devices per node>g, such as 2n8g, up to {MOST_NODES}n{MOST_DEVICES}g",
+    ),
     WithJsonSchema({"type": "string", "pattern": f"^{TOPOLOGY.pattern}$"}),
 ]
 Name = Annotated[
     str,
     Field(max_length=LONGEST_NAME),
-    AfterValidator(_name),
+    _like(NAME, "lowercase letters, digits, - and ., a letter or digit first"),
     WithJsonSchema({"type": "string", "pattern": f"^{NAME.pattern}$"}),
 ]
 Whole = Annotated[int, Field(ge=0, le=10**15)]  # more than any run has, and a table can hold it
@@ -143,10 +138,10 @@ Topologies = Annotated[
 ]
 Workload = Annotated[
     str,
-    AfterValidator(_known_workload),
+    _one_of(load_workloads),
     WithJsonSchema({"type": "string", "enum": list(load_workloads())}),
 ]
-SystemId = Annotated[str, AfterValidator(_known_system)]
+SystemId = Annotated[str, _one_of(load_systems)]
 
 
 def topology_shape(topology: str) -> tuple[int, int]:

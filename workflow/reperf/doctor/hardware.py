@@ -111,26 +111,23 @@ def _grant(group: Path) -> float | None:
 def _busy() -> tuple[BusyProcess, ...]:
     """Other processes that keep a CPU busy, the busiest first."""
     others = [one for one in psutil.process_iter(["name"]) if one.pid != os.getpid()]
-    _percents(others)  # from here on
+    for one in others:
+        _percent(one)  # from here on
     time.sleep(SAMPLE_SECONDS)
     found = (
         BusyProcess(pid=one.pid, name=one.info["name"], percent=percent)
-        for one, percent in zip(others, _percents(others), strict=True)
-        if percent >= BUSY_PERCENT
+        for one in others
+        if (percent := _percent(one)) >= BUSY_PERCENT
     )
     return tuple(sorted(found, key=lambda one: -one.percent))
 
 
-def _percents(processes: list[psutil.Process]) -> list[float]:
-    """Use of one CPU by each process since the last call, percent."""
-
-    def percent(process: psutil.Process) -> float:
-        try:
-            return process.cpu_percent()
-        except psutil.Error:
-            return 0.0
-
-    return [percent(process) for process in processes]
+def _percent(process: psutil.Process) -> float:
+    """Use of one CPU by a process since the last call, percent."""
+    try:
+        return process.cpu_percent()
+    except psutil.Error:
+        return 0.0
 
 
 def _inodes(folder: Path) -> int | None:
