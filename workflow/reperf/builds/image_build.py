@@ -22,7 +22,6 @@ from reperf.builds.digest import digest_of, fingerprint_of
 from reperf.builds.engines import (
     REFERENCE,
     Box,
-    ContainerEngine,
     Start,
     engine_called,
     parse_reference,
@@ -67,20 +66,20 @@ def build_image(build: ImageBuild, run: Sequence[str] = ()) -> None:
     version = engine.version(run)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RECORD).unlink(missing_ok=True)  # until it is made, it does not count
-    local, digest = _image_of(engine, container, folder, run)
-    opened = _Opened(engine, container, local, tuple(run))
+    local, digest = _image_of(build, run)
+    opened = _Opened(build, local, tuple(run))
     opened.check()
     python = opened.do(["sh", "-c", _FIND_PYTHON], "has no Python").split()[-1]
-    contents = opened.contents(python, build)
+    contents = opened.contents(python)
     if build.overlay.exists():
         shutil.rmtree(build.overlay)
     venv = ["-m", "venv", "--system-site-packages", "--without-pip", str(build.overlay)]
     opened.do([python, *venv], "its Python makes no virtual environment")
-    if lacking := _lacking(build, opened):
+    if lacking := _lacking(opened):
         _install(build, lacking, contents)
         compiled = [str(build.python), "-m", "compileall", "-q", str(_packages(build, contents))]
         opened.do(compiled, "its Python cannot compile what was installed beside it")
-    contents = opened.contents(str(build.python), build)
+    contents = opened.contents(str(build.python))
     start = opened.start([str(build.python)])
     start_trainers(
         start.command,
@@ -112,12 +111,11 @@ def check_starts(build: ImageBuild) -> None:
     Raises:
         ReperfError: it does not start; ends with the engine's last lines.
     """
-    container = build.container
-    engine = engine_called(container.engine)
-    if container.engine == "pyxis" or shutil.which(engine.program) is None:
+    engine = engine_called(build.container.engine)
+    if engine.name == "pyxis" or shutil.which(engine.program) is None:
         return  # it is on the nodes
     with redirect_stderr(io.StringIO()):
-        _Opened(engine, container, read_built(build).local_image, ()).check()
+        _Opened(build, read_built(build).local_image).check()
 
 
 def is_file(image: str) -> bool:
@@ -148,15 +146,14 @@ def _file_of(container: Container) -> Path:
     return Path(container.image).expanduser().absolute()
 
 
-def _image_of(
-    engine: ContainerEngine, container: Container, folder: Path, run: Sequence[str]
-) -> tuple[str, str]:
+def _image_of(build: ImageBuild, run: Sequence[str]) -> tuple[str, str]:
     """What the engine is told to run, with an absolute path for a file, and its digest."""
+    container, engine = build.container, engine_called(build.container.engine)
     check_image(container)
     if is_file(container.image):
         image = _file_of(container)
         return engine.local(image), digest_of(image)
-    local, digest = engine.pull(container.image, folder, run)
+    local, digest = engine.pull(container.image, build.folder, run)
     return str(Path(local).absolute()) if Path(local).exists() else local, digest
 
 
@@ -164,10 +161,9 @@ def _image_of(
 class _Opened:
     """An image in which commands can be run."""
 
-    engine: ContainerEngine
-    container: Container
+    build: ImageBuild
     local: str
-    run: tuple[str, ...]
+    run: tuple[str, ...] = ()
 
     def start(self, command: Sequence[str]) -> Start:
         """How to run a command; its variables are whole."""
@@ -177,9 +173,9 @@ class _Opened:
             mounts=readable_folders(Path.cwd()),
             variables=variables_inside({}),
             name=f"reperf-build-{secrets.token_hex(4)}",
-            options=self.container.options,
+            options=self.build.container.options,
         )
-        start = self.engine.start(box, command)
+        start = engine_called(self.build.container.engine).start(box, command)
         return replace(
             start,
             command=[*self.run, *start.srun_options, *start.command],
@@ -188,19 +184,20 @@ class _Opened:
 
     def check(self) -> None:
         """See that a shell starts."""
-        self.do(["sh", "-c", "exit 0"], f"does not start with {self.engine.program}")
+        program = engine_called(self.build.container.engine).program
+        self.do(["sh", "-c", "exit 0"], f"does not start with {program}")
 
     def do(self, command: Sequence[str], trouble: str) -> str:
         start = self.start(command)
-        return do(start.command, f"{self.container.image}: {trouble}", start.variables)
+        return do(start.command, f"{self.build.container.image}: {trouble}", start.variables)
 
-    def contents(self, python: str, build: ImageBuild) -> Contents:
+    def contents(self, python: str) -> Contents:
         """What one of its Pythons finds; refused if that is not the framework."""
-        start = self.start([python])
+        start, image = self.start([python]), self.build.container.image
         contents = Contents.of(
             start.command,
-            build.system.framework,
-            place=f"{self.container.image}: {python}",
+            self.build.system.framework,
+            place=f"{image}: {python}",
             environment=start.variables,
         )
         found = contents.framework
@@ -208,13 +205,13 @@ class _Opened:
         if found.version is None and not found.lacks_driver:
             there = found.name in contents.packages or not found.is_missing
             what = f"its {found.name} cannot be imported" if there else f"has no {found.name}"
-            raise ReperfError(f"{self.container.image}: {what}: {found.import_trouble}")
+            raise ReperfError(f"{image}: {what}: {found.import_trouble}")
         return contents
 
 
-def _lacking(build: ImageBuild, opened: _Opened) -> list[str]:
+def _lacking(opened: _Opened) -> list[str]:
     """The packages of the overlay's list that the image has under no name, as the list says."""
-    wanted = {}
+    wanted, build = {}, opened.build
     for path in build.recipe:
         for line in path.read_text(encoding="utf-8").splitlines():
             if found := REQUIREMENT.fullmatch(line):

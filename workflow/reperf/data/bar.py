@@ -19,7 +19,7 @@ def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
         a function to call, as often as you like, with the number of items done out of `total`.
     """
     if not sys.stderr.isatty():
-        yield _Lines(title, total)
+        yield _lines(title, total)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -32,25 +32,23 @@ def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda done: bar.update(task, completed=done)
 
 
-class _Lines:
+def _lines(title: str, total: int) -> Callable[[int], None]:
     """A line every ten seconds, and one at the end."""
+    begin = said = time.monotonic()
+    finished = False
 
-    def __init__(self, title: str, total: int) -> None:
-        self._title = title
-        self._total = total
-        self._begin = self._said = time.monotonic()
-        self._finished = False
-
-    def __call__(self, done: int) -> None:
+    def show(done: int) -> None:
+        nonlocal said, finished
         now = time.monotonic()
-        seconds = now - self._begin
-        if done == self._total and not self._finished:
-            self._finished = True
-            self._say(f"{done} in {seconds:.1f} s")
-        elif 0 < done < self._total and now - self._said >= SECONDS_BETWEEN_LINES:
-            self._said = now
-            left = seconds * (self._total - done) / done
-            self._say(f"{done} of {self._total}, about {left:.0f} s left")
+        seconds = now - begin
+        if done == total and not finished:
+            finished = True
+            state = f"{done} in {seconds:.1f} s"
+        elif 0 < done < total and now - said >= SECONDS_BETWEEN_LINES:
+            said = now
+            state = f"{done} of {total}, about {seconds * (total - done) / done:.0f} s left"
+        else:
+            return
+        print(f"{title}: {state}", file=sys.stderr, flush=True)
 
-    def _say(self, state: str) -> None:
-        print(f"{self._title}: {state}", file=sys.stderr, flush=True)
+    return show

@@ -63,8 +63,6 @@ def same(
     case: Case,
     check: str,
     value: Callable[[Probe], str | None],
-    *,
-    level: Level = "warning",
     advice: str = "runs on different nodes cannot be compared",
 ) -> Iterator[Finding]:
     """Expect one value on all nodes, and name those that differ from most."""
@@ -73,7 +71,7 @@ def same(
     def judge(probe: Probe) -> Verdict:
         own = value(probe)
         if own != most:
-            return Verdict(level, f"{own or 'none'}, elsewhere {most or 'none'}", advice)
+            return Verdict("warning", f"{own or 'none'}, elsewhere {most or 'none'}", advice)
         return Verdict("ok", own) if own else Verdict(NOT_THERE, "none")
 
     return each(case, check, judge)
