@@ -112,11 +112,7 @@ class ContainerEngine(ABC):
         Raises:
             ReperfError: it does not start.
         """
-        said = do(
-            [*run, self.program, "--version"],
-            trouble=f"{self.program}: does not start",
-            environment=environment_of_engines(),
-        )
+        said = _ask([*run, self.program, "--version"], f"{self.program}: does not start")
         return next(iter(re.findall(r"\d+(?:\.\d+)+\S*", said)), said.strip()).rstrip(",")
 
     def local(self, image: Path) -> str:
@@ -133,7 +129,7 @@ class ContainerEngine(ABC):
         """Pull a reference into a file or folder by a command, and tell its digest."""
         image.parent.mkdir(parents=True, exist_ok=True)
         _remove(image)
-        do(made, f"{reference}: cannot be pulled", environment_of_engines())
+        _ask(made, f"{reference}: cannot be pulled")
         return str(image), parse_reference(reference).digest or digest_of(image)
 
 
@@ -197,11 +193,10 @@ class Podman(ContainerEngine):
         # What is there already is not pulled again: no registry has an image that was made here.
         there = f"{self.program} image inspect {asked} >/dev/null 2>&1"
         pull = f"{there} || {self.program} pull {asked}"
-        environment = environment_of_engines()
-        do([*run, "sh", "-c", pull], f"{reference}: cannot be pulled", environment)
+        _ask([*run, "sh", "-c", pull], f"{reference}: cannot be pulled")
         template = "{{if .RepoDigests}}{{index .RepoDigests 0}}{{else}}{{.Id}}{{end}}"
         inspect = [*run, self.program, "image", "inspect", "--format", template, asked]
-        by_digest = do(inspect, f"{reference}: its digest is not known", environment).strip()
+        by_digest = _ask(inspect, f"{reference}: its digest is not known").strip()
         # By a digest no engine gives anything else, but it may list the image's others first.
         digest = named.digest or f"sha256:{by_digest.rpartition('sha256:')[2]}"
         return asked if named.digest else by_digest, digest
@@ -244,12 +239,8 @@ class Charliecloud(ContainerEngine):
 
     def version(self, run: Sequence[str] = ()) -> str:
         # Its version is on standard error.
-        said = do(
-            [*run, "sh", "-c", "ch-run --version 2>&1"],
-            trouble="ch-run: does not start",
-            environment=environment_of_engines(),
-        )
-        return said.split()[-1]
+        asked = [*run, "sh", "-c", "ch-run --version 2>&1"]
+        return _ask(asked, "ch-run: does not start").split()[-1]
 
     def local(self, image: Path) -> str:
         # ch-run makes no mount points in an image.
@@ -266,8 +257,7 @@ class Charliecloud(ContainerEngine):
 
     def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
         image, asked = folder / "image", parse_reference(reference).pullable
-        pull = [*run, "ch-image", "pull", asked]
-        do(pull, f"{reference}: cannot be pulled", environment_of_engines())
+        _ask([*run, "ch-image", "pull", asked], f"{reference}: cannot be pulled")
         convert = [*run, "ch-convert", "-i", "ch-image", "-o", "dir", asked, str(image)]
         _, digest = self._here(image, convert, reference)
         return self.local(image.absolute()), digest
@@ -427,6 +417,11 @@ def _shown(image: Path, folder: Path, above: set[Path]) -> Iterator[str]:
     for path in sorted(above):
         if path.parent == folder and path != folder and str(path) not in _OF_THE_MACHINE:
             yield from ("--dir", str(path), *_shown(image, path, above))
+
+
+def _ask(command: Sequence[str], trouble: str) -> str:
+    """What a command of an engine answers; refused as `do` refuses."""
+    return do(command, trouble, environment_of_engines())
 
 
 def _is_squashed(image: Path) -> bool:
