@@ -171,10 +171,10 @@ class TestMllogLines:
             event("eval_stop", "null", 3000), "[5000.5, eval_start, 0.04, ]",
             "[6000.5, eval_accuracy, 0.7759, 0.04, 3790, ]",
         )).encode()  # fmt: skip
-        assert evaluated_in(text) == pytest.approx(2.0 + 1.0)
-        assert evaluated_in(text[: text.index(b"\n")]) == float("inf")
-        assert evaluated_in(event("eval_stop", "null", 1).encode()) == float("inf")
-        assert evaluated_in(b"nothing of the kind") == 0.0
+        assert evaluated_in(text)[0] == (2, 2.0 + 1.0)
+        assert evaluated_in(text[: text.index(b"\n")])[0] == (1, float("inf"))
+        assert evaluated_in(event("eval_stop", "null", 1).encode())[0] == (1, float("inf"))
+        assert evaluated_in(b"nothing of the kind")[0] == (0, 0.0)
 
     def test_a_window_with_evaluations_is_refused_for_them(self):
         lines = [*hugectr(), BATCH]

@@ -10,8 +10,8 @@ a script turns them into MLLOG lines.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from math import inf
-from typing import Any
+from math import fsum, inf
+from typing import Any, NamedTuple
 
 from reperf.logs.facts import Fact
 
@@ -25,10 +25,13 @@ _GOOD = "success"
 _LONGEST_STATUS = 40
 _BATCH = re.compile(rb'"key": ?"global_batch_size", ?"value": ?(\d{1,15})\b')
 _TIME = rb"(?P<time>\d{1,15}(?:\.\d{1,9})?(?:e[+-]?\d\d?)?)"
-_EVALUATION = re.compile(
-    rb'"time_ms": ?' + _TIME + rb'[,}][^\r\n]{0,200}?"key": ?"eval_(?P<event>start|stop|accuracy)"'
-    rb"|\[" + _TIME.replace(b"?P<time>", b"?P<clock>") + rb", eval_(?P<bare>start|stop|accuracy)\b"
-)
+_KEY = rb"(?P<%s>eval_(?:start|stop|accuracy)|run_stop|%s(?:epoch|block)_(?:start|stop))"
+_PHASE = re.compile(
+    rb'"time_ms": ?' + _TIME + rb'[,}][^\r\n]{0,200}?"key": ?"' + _KEY % (b"event", b"") + rb'"'
+    rb"|\[" + _TIME.replace(b"?P<time>", b"?P<clock>") + rb", " + _KEY % (b"bare", b"(?:train_)?")
+    + rb"\b"
+)  # fmt: skip
+"""An event that says what a program does from then on."""
 
 
 def read_event(match: re.Match[bytes]) -> dict[str, Any]:
@@ -132,24 +135,104 @@ def facts_in(text: bytes) -> Iterator[Fact]:
             yield "global_batch", batch
 
 
-def evaluated_in(text: bytes) -> float:
-    """The seconds that evaluations take in a text between two records.
+class Evaluated(NamedTuple):
+    """The evaluations between two records."""
+
+    count: int = 0
+    seconds: float = 0.0
+    """Between the stamps at their ends; infinity if one lacks, or if training went on meanwhile."""
+
+
+class Phase(NamedTuple):
+    """What a program is doing where a text ends, by its events so far."""
+
+    evaluates: bool = False
+    """An evaluation is open."""
+    trains: bool = False
+    """If so: the next epoch or block has begun meanwhile."""
+    between_epochs: bool = False
+    """An epoch or a block has ended, and the next has not begun."""
+
+
+def evaluated_in(
+    text: bytes,
+    phase: Phase = Phase(),  # noqa: B008
+    bounds: tuple[float, float] = (-inf, inf),
+) -> tuple[Evaluated, Phase]:
+    """The evaluations in a text between two records.
+
+    Where the next epoch begins before an evaluation is over, training goes on from there: it takes
+    no time of its own any more.
+
+    Args:
+        text: what stands between the records.
+        phase: what the program is doing where the text begins.
+        bounds: the times of the records, in seconds on the clock of MLLOG lines, if they have it.
 
     Returns:
-        0 if there is none; infinity if one begins or ends beyond the text.
+        The evaluations, and what the program is doing where the text ends.
     """
-    if b"eval_st" not in text:
-        return 0.0
-    found: list[tuple[float, float | None]] = []
-    for match in _EVALUATION.finditer(text):
-        event = match["event"] or match["bare"]
+    if b"_start" not in text and b"_stop" not in text:
+        return (Evaluated(1, inf) if phase.evaluates else Evaluated()), phase
+    found = _Evaluations(phase, bounds)
+    for match in _PHASE.finditer(text):
+        found.take(match)
+    return found.conclude(), found.phase
+
+
+class _Evaluations:
+    """Those in one text."""
+
+    def __init__(self, phase: Phase, bounds: tuple[float, float]) -> None:
+        self.phase = phase
+        self._bounds = bounds
+        self._known = not phase.evaluates  # where it began, training may have gone on
+        self._spans: list[tuple[float, float]] = []
+        self._start: float | None = None
+        self._accuracy: float | None = None
+
+    def take(self, match: re.Match[bytes]) -> None:
+        """Take the next event."""
+        event = (match["event"] or match["bare"]).decode()
         time = float(match["time"] or match["clock"]) / 1000
-        if event == b"start":
-            found.append((time, None))
-        elif found:  # the accuracy comes before or behind the stop, or instead of it
-            found[-1] = found[-1][0], time
-        elif event == b"stop":
-            return inf
-    if any(stop is None for _, stop in found):
-        return inf
-    return sum(max(0.0, stop - start) for start, stop in found)
+        if event == "eval_start":
+            self._end(self._accuracy)
+            self._known &= not self.phase.evaluates or self._accuracy is not None
+            self._start, self._accuracy = time, None
+            self.phase = self.phase._replace(evaluates=True, trains=False)
+        elif event == "eval_stop":
+            self._known &= self.phase.evaluates
+            self._end(time)
+            self.phase = self.phase._replace(evaluates=False, trains=False)
+        elif event == "eval_accuracy":  # before or behind the stop, or instead of it
+            self._accuracy = time
+        elif event == "run_stop":
+            self._known &= self._start is None
+            self._start, self.phase = None, Phase(between_epochs=True)
+        else:
+            self._turn(time, begins=event.endswith("_start"))
+        if match["time"] and event.startswith("eval_"):
+            self._known &= self._bounds[0] <= time <= self._bounds[1]
+
+    def conclude(self) -> Evaluated:
+        """What was found."""
+        if self._start is not None and self._accuracy is not None:
+            self._end(self._accuracy)
+            self.phase = self.phase._replace(evaluates=False, trains=False)
+        if not self._known or self.phase.evaluates:
+            return Evaluated(max(1, len(self._spans)), inf)
+        seconds = fsum(max(0.0, stop - start) for start, stop in self._spans)
+        return Evaluated(len(self._spans), round(seconds, 6))
+
+    def _end(self, time: float | None) -> None:
+        if self._start is not None and time is not None:
+            self._spans.append((self._start, time))
+            self._start = None
+
+    def _turn(self, time: float, *, begins: bool) -> None:
+        """Take the beginning or the end of an epoch or a block."""
+        if self._start is not None:
+            self._known &= begins and self.phase.between_epochs  # else it trained all the time
+            self._end(time)
+            self.phase = self.phase._replace(trains=True)
+        self.phase = self.phase._replace(between_epochs=not begins)

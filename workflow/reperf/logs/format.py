@@ -34,6 +34,8 @@ class Record(NamedTuple):
     """The record as it stands in the log."""
     evaluated: float = 0.0
     """Seconds of evaluation since the record before it; infinity if nothing says how many."""
+    evaluations: int = 0
+    """How many evaluations these are."""
 
 
 class Estimate(NamedTuple):

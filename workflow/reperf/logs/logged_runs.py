@@ -8,8 +8,8 @@ from itertools import pairwise
 from math import inf
 
 from reperf.logs.accumulation import Bar, batches_per_step
-from reperf.logs.clock import Clock
-from reperf.logs.events import evaluated_in, facts_in, stopped_as
+from reperf.logs.clock import MILLISECONDS, UNIX, Clock
+from reperf.logs.events import Evaluated, Phase, evaluated_in, facts_in, stopped_as
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Record, no_facts
 from reperf.logs.scan import LONGEST_GAP, lines_of_rank, scan
@@ -37,6 +37,9 @@ class LoggedRun:
         newest: the last record of the measured rank.
         overflow: whether there were more records than are kept.
         keeps_text: whether those behind the window keep their text.
+        phase: what the program was doing when it printed the newest record.
+        meanwhile: whether it prints records while it evaluates: other devices do that, then, and
+            no evaluation keeps these from training.
     """
 
     facts: list[Fact]
@@ -47,17 +50,19 @@ class LoggedRun:
     newest: Record | None = None
     overflow: bool = False
     keeps_text: bool = False
+    phase: Phase = field(default_factory=Phase)
+    meanwhile: bool = False
     _seen: set[Record] = field(default_factory=set)
     _seen_later: set[int] = field(default_factory=set)  # hashes: the text is not kept
     _bars: list[tuple[int, Bar]] = field(default_factory=list)
 
-    def add(self, record: Record, last: float, evaluated: float = 0.0) -> bool:
+    def add(self, record: Record, last: float, evaluated: Evaluated = Evaluated()) -> bool:  # noqa: B008
         """Take one more record of the measured rank, which is the lowest that prints.
 
         Args:
             record: the record.
             last: records after this iteration are not needed.
-            evaluated: seconds of evaluation since the record before it.
+            evaluated: the evaluations since the record before it.
 
         Returns:
             Whether it is of that rank, and new.
@@ -75,9 +80,8 @@ class LoggedRun:
             if (known := hash(record)) in self._seen_later:
                 return False
             self._seen_later.add(known)
-            evaluated += record.evaluated
             text = record.text if self.keeps_text else b""
-            self.later.append(record._replace(text=text, evaluated=evaluated))
+            self.later.append(_after(evaluated, record)._replace(text=text))
         self.newest = record
         return True
 
@@ -93,8 +97,16 @@ class LoggedRun:
         if log_format.bar is not None and (bar := log_format.bar(text)) is not None:
             self._bars.append((self.newest.iteration, bar))
 
+    def go_on(self, phase: Phase) -> None:
+        """Take what the program was doing when it printed the newest record."""
+        self.phase = phase
+        self.meanwhile |= phase.evaluates and not phase.trains
+
     def conclude(self) -> None:
         """Take the facts that only the whole run shows."""
+        if self.meanwhile:
+            self.records = list(map(_not_apart, self.records))
+            self.later = list(map(_not_apart, self.later))
         if bounds := batches_per_step(self._bars):
             self.facts.append(("batches_per_step", bounds))
 
@@ -103,10 +115,10 @@ class LoggedRun:
         self.newest = record
         self._keep(record)
 
-    def _keep(self, record: Record, evaluated: float = 0.0) -> None:
+    def _keep(self, record: Record, evaluated: Evaluated = Evaluated()) -> None:  # noqa: B008
         self.overflow = len(self.records) >= MOST_RECORDS
         if not self.overflow:
-            self.records.append(record._replace(evaluated=evaluated) if evaluated else record)
+            self.records.append(_after(evaluated, record))
             self._seen.add(record)
 
     def is_followed_by(self, record: Record) -> bool:
@@ -125,6 +137,20 @@ class LoggedRun:
         counted = [one.iteration for one in self.records]
         stride = max((after - before for before, after in pairwise(counted)), default=0)
         return self.newest.iteration - record.iteration <= stride
+
+
+def _after(evaluated: Evaluated, record: Record) -> Record:
+    """A record with the evaluations before it."""
+    if not evaluated.count:
+        return record
+    return record._replace(
+        evaluated=record.evaluated + evaluated.seconds, evaluations=evaluated.count
+    )
+
+
+def _not_apart(record: Record) -> Record:
+    """A record before which evaluations cannot be told from training."""
+    return record._replace(evaluated=inf) if record.evaluations else record
 
 
 def _place(record: Record) -> tuple[int, int]:
@@ -154,9 +180,12 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
             begins = any(True for _ in log_format.facts(text.all()))
         if run is not None and following is not None and not begins:
             between = text.all()
-            if run.add(following, last, _evaluated_in(between, log_format)) and between:
-                run.learn(between, log_format)
-                text.forget()
+            evaluated, phase = _evaluated_in(between, log_format, following, run)
+            if run.add(following, last, evaluated):
+                run.go_on(phase)
+                if between:
+                    run.learn(between, log_format)
+                    text.forget()
             continue
         if run is not None:
             if following is None:
@@ -167,7 +196,9 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
             head = text.all()
             run = _begin(head, log_format)
             # Seconds that the first record tells may reach back beyond where the log begins.
-            run.add(following, last, _evaluated_in(head, log_format))
+            evaluated, phase = _evaluated_in(head, log_format, following)
+            run.add(following, last, evaluated)
+            run.go_on(phase)
             run.learn(head, log_format)
             text.forget()
 
@@ -212,12 +243,26 @@ class _Text:
         self._size = 0
 
 
-def _evaluated_in(text: bytes, log_format: Format) -> float:
-    """The seconds of evaluation in a text between two records; infinity if nobody knows."""
-    seconds, evaluates = evaluated_in(text), log_format.evaluates
-    if not seconds and evaluates is not None and re.search(evaluates, text):
-        return inf
-    return seconds
+def _evaluated_in(
+    text: bytes, log_format: Format, record: Record, run: LoggedRun | None = None
+) -> tuple[Evaluated, Phase]:
+    """The evaluations in the text before a record, and what the program does behind it.
+
+    Args:
+        text: since the newest record of the run.
+        log_format: the log's format.
+        record: the one behind the text.
+        run: to which it belongs; None if it is the first one.
+    """
+    start, stop = -inf, inf
+    if log_format.clock in (MILLISECONDS, UNIX) and record.time is not None:
+        stop = record.time + record.tick
+        if run is not None and run.newest.time is not None:
+            start = run.newest.time - record.tick
+    found, phase = evaluated_in(text, run.phase if run else Phase(), (start, stop))
+    if not found.count and log_format.evaluates and re.search(log_format.evaluates, text):
+        found = Evaluated(1, inf)
+    return found, phase
 
 
 def _has_ended(run: LoggedRun, gap: bytes, log_format: Format) -> bool:

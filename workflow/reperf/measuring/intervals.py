@@ -2,17 +2,23 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from math import fsum, gcd, inf
+from statistics import median_high
 from typing import NamedTuple
 
+from reperf.logs.events import Evaluated
 from reperf.logs.facts import Refused
 from reperf.logs.format import Format, Record
 
 COARSEST = 0.01
 """How much of the window's time the steps of the log's clock may leave uncertain."""
 
-
+MLLOG_TICK = 0.001
+"""The step, in seconds, of the clock that stamps evaluations."""
+AT_ONCE = 1.05
+"""How many times as fast as all other stretches one may be of which evaluations are left out. In
+MLPerf's logs it is at most 1.02; where other devices evaluate meanwhile, 3 to 9."""
 MOST_TIMES = 2.0
 """How many times as fast as the run behind its start a window may be, where a program runs ahead of
 its devices. Honest windows of MLPerf's logs are at most 1.12 times as fast, those of work that was
@@ -30,6 +36,8 @@ class Interval(NamedTuple):
     """The speed printed for it, in the format's own terms."""
     evaluated: float = 0.0
     """Seconds of evaluation in it; infinity if nothing says how many."""
+    left_out: Evaluated = Evaluated()
+    """The evaluations that lay between its ends, and whose time is none of its seconds."""
 
     @property
     def trains(self) -> bool:
@@ -95,16 +103,7 @@ def intervals(
     """
     stamped = _stamped(records)
     if stamped:
-        return [
-            Interval(
-                before.iteration,
-                after.iteration,
-                log_format.clock.between(before.time, after.time),
-                after.rate,
-                after.evaluated,
-            )
-            for before, after in pairwise(stamped)
-        ]
+        return [_between(before, after, log_format) for before, after in pairwise(stamped)]
     if any(record.duration is None for record in records):
         raise Refused(log_format.untimed)
     if log_format.in_two_lines:
@@ -126,23 +125,51 @@ def intervals(
     ]
 
 
+def _between(before: Record, after: Record, log_format: Format) -> Interval:
+    """The interval between two stamps, without the evaluations of which all is known.
+
+    A printed duration may hold the evaluations before it, or not: nobody can leave them out.
+    """
+    seconds = log_format.clock.between(before.time, after.time)
+    evaluated, left_out = after.evaluated, Evaluated()
+    if 0 < evaluated < seconds:
+        left_out = Evaluated(after.evaluations, evaluated)
+        seconds, evaluated = seconds - evaluated, 0.0
+    return Interval(before.iteration, after.iteration, seconds, after.rate, evaluated, left_out)
+
+
 def _stamped(records: Sequence[Record]) -> list[Record]:
     """The records with a time stamp; each tells of the evaluations since the one before it."""
-    stamped, evaluated = [], 0.0
+    stamped, evaluated, evaluations = [], 0.0, 0
     for record in records:
         evaluated += record.evaluated
+        evaluations += record.evaluations
         if record.time is not None:
-            stamped.append(
-                record if evaluated == record.evaluated else record._replace(evaluated=evaluated)
-            )
-            evaluated = 0.0
+            if evaluated != record.evaluated:
+                record = record._replace(evaluated=evaluated, evaluations=evaluations)  # noqa: PLW2901
+            stamped.append(record)
+            evaluated, evaluations = 0.0, 0
     return stamped
 
 
 def uncertainty(records: Sequence[Record], inside: Sequence[Interval]) -> float:
     """The seconds that the steps of the log's clock leave open in the time of some intervals."""
-    tick = max(record.tick for record in records)
-    return tick if records[0].time is not None else len(inside) * tick / 2
+    tick = tick_of(records, inside)
+    if records[0].time is None:
+        return len(inside) * tick / 2
+    return tick + MLLOG_TICK * sum(step.left_out.count for step in inside)
+
+
+def tick_of(records: Sequence[Record], inside: Sequence[Interval]) -> float:
+    """The step, in seconds, of the clock that times some intervals.
+
+    Some programs drop the zeros at a number's end: 0.35 may be 0.350000. So durations are as fine
+    as most of a log's lines show. Of stamps, those at both ends must be as fine themselves.
+    """
+    if records[0].time is None:
+        return median_high(record.tick for record in records)
+    ends = {inside[0].start, inside[-1].stop}
+    return max(record.tick for record in records if record.iteration in ends)
 
 
 def times_as_fast(inside: Sequence[Interval], steps: Sequence[Interval]) -> float:
@@ -152,12 +179,36 @@ def times_as_fast(inside: Sequence[Interval], steps: Sequence[Interval]) -> floa
         inside: the intervals of the window.
         steps: those of the whole run; of some, nobody may know how long their evaluations took.
     """
+    # What follows an evaluation waits for no work that was queued before it: a window that reaches
+    # across some is as fast as its fastest stretch between them.
+    between = groupby(inside, lambda step: not step.left_out.count)
+    parts = [list(part) for evaluates_not, part in between if evaluates_not]
+    return max(_times_as_fast(part, steps) for part in (inside, *parts))
+
+
+def _times_as_fast(inside: Sequence[Interval], steps: Sequence[Interval]) -> float:
     behind = [step for step in steps if step.start >= inside[0].start and step.evaluated < inf]
     seconds = fsum(max(0.0, step.seconds - step.evaluated) for step in behind)
     counted = sum(step.stop - step.start for step in behind)
     if not seconds or not counted:
         return 1.0
     return _pace(inside) * seconds / counted
+
+
+def trains_meanwhile(inside: Sequence[Interval], steps: Sequence[Interval]) -> float:
+    """How many times as fast as any other stretch a window's are whose evaluations are left out.
+
+    Above AT_ONCE, training went on while they ran.
+
+    Args:
+        inside: the intervals of the window.
+        steps: those of the whole run.
+    """
+    left = [step for step in inside if step.left_out.count]
+    others = [
+        step for step in steps if not step.left_out.count and step.trains and step.seconds > 0
+    ]
+    return _pace(left) / max(_pace([step]) for step in others) if left and others else 1.0
 
 
 def _pace(steps: Sequence[Interval]) -> float:

@@ -17,7 +17,7 @@ from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whol
 from reperf.logs.recognise import recognise
 from reperf.logs.scan import blocks
 from reperf.measuring.intervals import in_order, intervals
-from reperf.measuring.printed_range import Ends, printed, widest
+from reperf.measuring.printed_range import Ends, Widest, printed, widest
 from reperf.measuring.step_size import step_samples
 from reperf.measuring.units import further_count, per_second, unit_of
 from reperf.measuring.window_rule import FASTEST, SLOWEST, by_window
@@ -96,6 +96,8 @@ class Measurement:
             not say.
         counted: what else the log counts in the window, such as tokens; `samples` themselves are
             what the batches hold.
+        evaluations: how many evaluations lay between the window's ends and were left out.
+        evaluated: the seconds that they took by their own stamps: none of `seconds`.
         start_loss: the first batch's loss without dropout, before any training; None if the log
             does not say.
     """
@@ -122,6 +124,8 @@ class Measurement:
     waited: float | None = None
     counted: Mapping[str, float] = field(default_factory=dict)
     start_loss: float | None = None
+    evaluations: int | None = None
+    evaluated: float | None = None
 
 
 def measure_log(
@@ -184,10 +188,14 @@ def _measure_run(
     if method.name == "window" and not method.widest:
         found["first"], found["last"] = method.ends_in(log_format)[0]
     reason = _refusal(lambda: _gather(facts, run, told))
+    proposed = None
     if method.name == "window":
-        found["widest"] = widest(run, log_format, facts, method.warmup)
+        proposed = widest(run, log_format, facts, method.warmup)
+        found["widest"] = proposed.ends if proposed.allowed else None
     if not reason:
-        reason = _refusal(lambda: found.update(_result(run, log_format, method, facts, found)))
+        reason = _refusal(
+            lambda: found.update(_result(run, log_format, (method, proposed), facts, found))
+        )
     found |= {fact: facts.get(fact) for fact in ("global_batch", "world_size", "start_loss")}
     found["sources"] = facts.tellers()
     status = "refused" if reason else "ok"
@@ -217,9 +225,14 @@ def _gather(facts: Facts, run: LoggedRun, told: Told) -> None:
 
 
 def _result(
-    run: LoggedRun, log_format: Format, method: Method, facts: Facts, found: dict[str, object]
+    run: LoggedRun,
+    log_format: Format,
+    how: tuple[Method, Widest | None],
+    facts: Facts,
+    found: dict[str, object],
 ) -> dict[str, object]:
-    """What a run gives, by whichever method."""
+    """What a run gives, by whichever method; with it goes the widest window, for the rule."""
+    method, proposed = how
     workload = facts.get("workload")
     further = further_count(method.unit, workload, log_format.unit)
     unit = per_second(further) if further else log_format.unit or unit_of(workload)
@@ -228,17 +241,9 @@ def _result(
         return _published(run, log_format, facts, further)
     if not method.widest:
         return by_window(run, log_format, method.ends_in(log_format), facts, further)
-    if found["widest"] is not None:
-        return by_window(run, log_format, [found["widest"]], facts, further)
-    intervals(run.first_epoch, log_format)  # says if the log tells no times
-    facts.need(log_format.step_is[0])
-    whole = run.first_epoch[0].iteration, run.first_epoch[-1].iteration
-    if whole[0] < whole[1]:
-        by_window(run, log_format, [whole], facts, further)  # says what is wrong with all of it
-    raise Refused(
-        f"the log allows no window behind a warm-up of {method.warmup} iterations: "
-        f"printed are {whole[0]} to {whole[1]}"
-    )
+    if proposed.ends is None:
+        raise Refused(proposed.reason)
+    return by_window(run, log_format, [proposed.ends], facts, further)
 
 
 def _published(run: LoggedRun, log_format: Format, facts: Facts, further: str | None) -> dict:

@@ -3,20 +3,25 @@
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from reperf.logs.facts import Fact, Facts, Refused
-from reperf.logs.format import Format
+from reperf.logs.format import Format, Record
 from reperf.logs.logged_runs import LoggedRun
 from reperf.measuring.intervals import (
+    AT_ONCE,
     COARSEST,
     MOST_TIMES,
     Interval,
+    check_evaluations,
     first_prints,
     intervals,
     times_as_fast,
+    trains_meanwhile,
     uncertainty,
 )
-from reperf.measuring.step_size import warm_up
+from reperf.measuring.step_size import step_samples, warm_up
+from reperf.measuring.window_rule import check_end
 
 Ends = tuple[int, int]
 """The iterations at whose ends a window starts and stops, as the log numbers them."""
@@ -43,8 +48,21 @@ def printed(run: LoggedRun) -> dict[str, int | None]:
     }
 
 
-def widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> Ends | None:
-    """The widest window that the rule allows in a run; None if there is none.
+class Widest(NamedTuple):
+    """The widest window of a run that comes into question."""
+
+    ends: Ends | None
+    allowed: bool = False
+    """Whether the rule takes it, by its times."""
+    reason: str = ""
+    """Why there is none."""
+
+
+def widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> Widest:
+    """The widest window that the rule allows in a run, or else the widest to ask it about.
+
+    Evaluations that are left out of a window are known by their stamps only: where a window does
+    without, it is taken.
 
     Args:
         run: what the log holds of it.
@@ -52,30 +70,62 @@ def widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> End
         facts: what is known about the run.
         warmup: how many batches must come before the window.
     """
-    if run.ends is not None and not run.ends:
-        return None  # the rule takes no window of a run that broke off
     try:
-        records, repeated = first_prints(run.first_epoch, log_format)
-        if run.ends and run.ends[0].epoch == records[0].epoch:
-            records = [one for one in records if one.iteration <= run.ends[0].iteration]
-        steps = intervals(records, log_format)
-        first = warm_up(steps, log_format, facts, warmup) - (1 - log_format.counts_from)
-    except Refused:
-        return None
+        return _widest(run, log_format, facts, warmup)
+    except Refused as refusal:
+        return Widest(None, reason=str(refusal))
+
+
+def _widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> Widest:
+    check_end(run, run.records[0].epoch, run.records[0].iteration)
+    records, repeated = first_prints(run.first_epoch, log_format)
+    if run.ends and run.ends[0].epoch == records[0].epoch:
+        records = [one for one in records if one.iteration <= run.ends[0].iteration]
+    steps = intervals(records, log_format)
+    first = warm_up(steps, log_format, facts, warmup) - (1 - log_format.counts_from)
     stamped = records[0].time is not None
     doubtful = [step for step in steps if (step.start if stamped else step.stop) in repeated]
     told = {record.iteration: tuple(log_format.tells(record.text)) for record in records}
-    stretches = list(_stretches(steps, first, doubtful, told))
-    if not stretches:
-        return None
-    best = max(stretches, key=lambda steps: steps[-1].stop - steps[0].start)
-    if not stamped and best[-1].stop - best[0].start < (printed(run)["interval"] or 1):
-        return None  # lines tell of single iterations, and not of those between them
-    seconds = sum(step.seconds for step in best)
-    timed = seconds > 0 and uncertainty(records, best) <= COARSEST * seconds
-    if timed and log_format.runs_ahead:
-        timed = times_as_fast(best, steps) <= MOST_TIMES
-    return (best[0].start, best[-1].stop) if timed else None
+    lacking = [step for step in steps if step.left_out.count]
+    found, allowed = None, False
+    for barred in ([*doubtful, *lacking], doubtful):
+        stretches = list(_stretches(steps, first, barred, told))
+        if not stretches:
+            continue
+        best = max(stretches, key=lambda steps: steps[-1].stop - steps[0].start)
+        found = best[0].start, best[-1].stop
+        allowed = _is_allowed(best, steps, records, log_format)
+        if allowed:
+            break
+    if found is None:
+        behind = [step for step in steps if step.start >= first]
+        if behind and not any(step.trains for step in behind):
+            check_evaluations(behind, "every stretch of the log behind the warm-up")
+        if step_samples(steps, log_format, facts) is None:
+            facts.need(log_format.step_is[0])
+        raise Refused(
+            f"the log allows no window behind a warm-up of {warmup} iterations: "
+            f"printed are {records[0].iteration} to {records[-1].iteration}"
+        )
+    if not stamped and found[1] - found[0] < (printed(run)["interval"] or 1):
+        # Its lines tell of single iterations, and not of those between them.
+        return Widest((found[0], steps[-1].stop))
+    return Widest(found, allowed)
+
+
+def _is_allowed(
+    stretch: Sequence[Interval],
+    steps: Sequence[Interval],
+    records: Sequence[Record],
+    log_format: Format,
+) -> bool:
+    """Whether the rule takes a stretch of a run, by its times."""
+    seconds = sum(step.seconds for step in stretch)
+    if seconds <= 0 or uncertainty(records, stretch) > COARSEST * seconds:
+        return False
+    if log_format.runs_ahead and times_as_fast(stretch, steps) > MOST_TIMES:
+        return False
+    return trains_meanwhile(stretch, steps) <= AT_ONCE
 
 
 def _stretches(

@@ -121,10 +121,17 @@ def _row(one: Measurement, folder: str, several: set[str], *, of_its_own: bool) 
                 _span(*(one.widest or (None, None))),
                 "" if one.global_batch is None else str(one.global_batch),
                 one.format or "",
-                f"{log}: {one.reason}" if of_its_own else log,
+                f"{log}: {one.reason}" if of_its_own else log + _left_out(one),
             ),
         )
     )
+
+
+def _left_out(one: Measurement) -> str:
+    """What is missing in the window's time."""
+    if one.status != "ok" or not one.evaluations:
+        return ""
+    return f" (evaluations left out: {one.evaluations}, {one.evaluated:.6g} s)"
 
 
 def _span(first: int | None, last: int | None) -> str:

@@ -13,13 +13,16 @@ from reperf.logs.facts import Fact, Facts, Refused
 from reperf.logs.format import Format, Record
 from reperf.logs.logged_runs import LoggedRun
 from reperf.measuring.intervals import (
+    AT_ONCE,
     COARSEST,
     MOST_TIMES,
     Interval,
     check_evaluations,
     first_prints,
     intervals,
+    tick_of,
     times_as_fast,
+    trains_meanwhile,
     uncertainty,
 )
 from reperf.measuring.step_size import in_unit, step_samples
@@ -54,8 +57,9 @@ def by_window(
         count: what to count, by the log's own name for it; None: samples, from the batch size.
 
     Returns:
-        first, last, samples (or what else is counted), seconds, throughput, the share of the
-        seconds that training waited for its data, or None, and all that was counted, by name.
+        first, last, samples (or what else is counted), seconds, throughput, the evaluations that
+        were left out and their seconds, the share of the seconds that training waited for its data,
+        or None, and all that was counted, by name.
 
     Raises:
         Refused: the log does not carry the window.
@@ -91,9 +95,8 @@ def by_window(
             f"too short: {what} ends at iteration {reached}, the window at {ends[1]}"
             + in_unit(run, log_format, facts)
         )
-    _check_end(run, records[0].epoch, ends[1])
-    if log_format.runs_ahead:
-        _check_ahead(run, log_format, inside)
+    check_end(run, records[0].epoch, ends[1])
+    _check_whole(run, log_format, inside)
     samples = (ends[1] - ends[0]) * (batch or facts.need(log_format.step_is[0]))
     counts = counts_at(records, ends, log_format)
     check_samples(counts, samples)
@@ -109,6 +112,8 @@ def by_window(
         "samples": counted,
         "seconds": seconds,
         "throughput": speed,
+        "evaluations": sum(step.left_out.count for step in inside),
+        "evaluated": fsum(step.left_out.seconds for step in inside),
         "waited": waited_share(counts, seconds),
         "counted": {ANY: samples, **growth(counts)},
     }
@@ -154,8 +159,17 @@ def _reached(run: LoggedRun, records: Sequence[Record]) -> tuple[int, str]:
     return run.newest.iteration, "it"
 
 
-def _check_end(run: LoggedRun, epoch: int, last: int) -> None:
-    """Check that the run came to its end, if the log's format says so, and after the window's."""
+def check_end(run: LoggedRun, epoch: int, last: int) -> None:
+    """Check that the run came to its end, if the log's format says so, and after the window's.
+
+    Args:
+        run: what the log holds of it.
+        epoch: that of the window.
+        last: the iteration at whose end the window stops.
+
+    Raises:
+        Refused: it did not.
+    """
     if run.ends is None:
         return
     if not run.ends and run.stopped_as:
@@ -170,10 +184,17 @@ def _check_end(run: LoggedRun, epoch: int, last: int) -> None:
         )
 
 
-def _check_ahead(run: LoggedRun, log_format: Format, inside: Sequence[Interval]) -> None:
-    """Check that the lines of a window were not printed before their work was done."""
+def _check_whole(run: LoggedRun, log_format: Format, inside: Sequence[Interval]) -> None:
+    """Check a window against the whole run: what it trained was done between its lines."""
     records, _ = first_prints(run.first_epoch, log_format)
-    times = times_as_fast(inside, intervals(records, log_format))
+    steps = intervals(records, log_format)
+    times = trains_meanwhile(inside, steps)
+    if times > AT_ONCE:
+        raise Refused(
+            f"evaluations lie in the window, and training goes on meanwhile: without their time, "
+            f"it would be {times:.3g} times as fast as where nothing is evaluated"
+        )
+    times = times_as_fast(inside, steps) if log_format.runs_ahead else 1.0
     if times > MOST_TIMES:
         raise Refused(
             f"the window is {times:.3g} times as fast as the run from its start on, evaluations "
@@ -202,7 +223,7 @@ def _check_clock(records: Sequence[Record], inside: Sequence[Interval], seconds:
     if seconds == 0:
         raise Refused("no time passes in the window, by the log's own clock")
     if uncertainty(records, inside) > COARSEST * seconds:
-        tick = max(record.tick for record in records)
         raise Refused(
-            f"the log's times are printed in steps of {tick:g} s, too coarse for {seconds:.6g} s"
+            f"the log's times are printed in steps of {tick_of(records, inside):g} s, too coarse "
+            f"for {seconds:.6g} s"
         )
