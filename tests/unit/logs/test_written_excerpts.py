@@ -56,6 +56,7 @@ COLUMNS = {
     ),
     "mlperf-samples": Columns('"step": ', '"time_ms": ', MILLISECONDS),
     "mmengine": Columns("[1][", "", YEARLESS),
+    "modded-nanogpt": Columns("step:", "train_time:", MILLISECONDS),
     "mxnet-bert": Columns("[step ", "latency=", EACH, 0.001),
     "nemo": Columns("global_step: ", "timing in s: ", EACH),
     "ngc-mxnet-classification": Columns("Iteration: ", "DLL ", DATE),

@@ -539,6 +539,11 @@ STYLES = {
         step=SLOW_STEP,
         says_batch=True,
     ),
+    "modded-nanogpt": Style(
+        line=lambda i, t, r: (
+            f"step:{i}/1480 train_time:{1000 * t:.0f}ms step_avg:{250 + i / 100}ms"
+        ),
+    ),
     "paddle2-transformer": Style(
         line=lambda i, t, r: (
             f"{_date(t)[:-3]}-INFO: step_idx: {i}, epoch: 0, batch: {i}, avg loss: {_loss(t)}, "

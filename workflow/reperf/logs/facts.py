@@ -49,6 +49,8 @@ LARGEST = {"nodes": 10**6, "devices_per_node": 10**4}
 """Larger values can only be wrong, as can any other fact above LARGEST_FACT."""
 LARGEST_FACT = 10**15
 
+FORWARD_ONLY = "forward_only"
+"""The fact that a run trains nothing."""
 LOG = "the log"
 """The first teller."""
 

@@ -11,7 +11,7 @@ from math import inf
 from typing import IO, Literal
 
 from reperf.config import Window
-from reperf.logs.facts import LOG, Fact, Facts, Refused
+from reperf.logs.facts import FORWARD_ONLY, LOG, Fact, Facts, Refused
 from reperf.logs.format import Format
 from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whole_log
 from reperf.logs.recognise import recognise
@@ -221,6 +221,8 @@ def _gather(facts: Facts, run: LoggedRun, told: Told) -> None:
         )
     for teller, known in ((LOG, run.facts), *told):
         facts.add(teller, known)
+    if facts.get(FORWARD_ONLY):
+        raise Refused("the log says that its run trains nothing: it runs forward only")
     facts.settle()
 
 

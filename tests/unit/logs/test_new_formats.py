@@ -1,0 +1,57 @@
+"""What the formats beside MLPerf's leave out, and why."""
+
+import pytest
+from asking import measure_one
+
+BATCH = (("global_batch", 64),)
+
+
+class TestTfCnnBenchmarks:
+    def lines(self, mode: str = "training") -> list[str]:
+        stamps = (
+            f"{i}\timages/sec: 100.0 +/- 0.0 (jitter = 0.0)\t8.1\t0.001\t0.002 {1593282235 + 3 * i}"
+            for i in range(10, 201, 10)
+        )
+        return [f"Mode:        {mode}", "Batch size:  64 global", *stamps]
+
+    def test_the_stamp_at_the_end_of_a_line_tells_the_time(self):
+        assert measure_one(self.lines()).throughput == pytest.approx(64 / 3)
+
+    def test_one_that_is_cut_off_tells_none(self):
+        lines = [line[:-1] for line in self.lines()]
+        assert measure_one(lines).reason == "the log prints neither time stamps nor durations"
+
+    def test_a_run_without_a_backward_pass_is_no_training(self):
+        measured = measure_one(self.lines("forward only"))
+        assert measured.reason == "the log says that its run trains nothing: it runs forward only"
+
+
+class TestModdedNanogpt:
+    def lines(self, validates: int = 50, unit: str = "ms") -> list[str]:
+        lines, clock = ["step:0/200 val_loss:10.8258 train_time:0ms step_avg:nanms"], 0
+        for step in range(1, 201):
+            clock = 0 if step == 10 else clock + 100
+            lines.append(f"step:{step}/200 train_time:{clock}ms step_avg:99.9ms")
+            if step % validates == 0:
+                lines.append(
+                    f"step:{step}/200 val_loss:4.4 train_time:{clock + 7}ms step_avg:9.9ms"
+                )
+        return lines
+
+    def test_validations_take_no_time_and_print_no_second_step(self):
+        measured = measure_one(self.lines(), facts=BATCH)
+        assert (measured.seconds, measured.throughput) == (10, 640)
+
+    def test_the_clock_that_is_set_back_is_not_crossed(self):
+        measured = measure_one(self.lines(), facts=BATCH, ends=(5, 105))
+        assert measured.reason.startswith("time steps back by 0.9 s")
+
+    def test_validations_alone_are_lines_too(self):
+        lines = [f"step:{i}/3210 val_loss:4.8 train_time:{i / 10:.3f}s step_avg:100.0ms"
+                 for i in range(0, 1001, 125)]  # fmt: skip
+        assert measure_one(lines, facts=BATCH, ends=(125, 1000)).throughput == pytest.approx(640)
+
+    def test_its_own_text_says_no_batch(self):
+        source = ["    batch_size : int = 8 # batch size, in sequences, across all devices"]
+        measured = measure_one([*source, *self.lines()])
+        assert measured.reason.startswith("the global batch is not known")

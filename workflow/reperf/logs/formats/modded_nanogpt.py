@@ -1,0 +1,53 @@
+"""modded-nanogpt: the milliseconds of training so far, without those of its validations.
+
+    step:21/1480 train_time:1566ms step_avg:142.33ms
+    step:125/1480 val_loss:4.4183 train_time:16547ms step_avg:143.88ms
+
+The clock stands still while it validates. Older versions set it back to 0 at the tenth step; some
+print validations alone, whose times are seconds. One that comes behind the line of its own step says
+nothing more. The log holds the program's own text, whose defaults are not what a run was given: its
+batch is in none.
+
+Source: github.com/KellerJordan/modded-nanogpt, train_gpt.py and the logs under records. No extractor
+was published.
+"""
+
+import re
+from collections import defaultdict
+
+from reperf.logs.clock import MILLISECONDS
+from reperf.logs.format import Format, Read, Record
+
+_SECONDS_IN = {b"ms": 1000.0, b"s": 1.0}
+
+
+def _remembering(_format: Format) -> Read:
+    trained: defaultdict[tuple[int, ...], int] = defaultdict(int)
+
+    def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+        step = int(match["iteration"])
+        if match["validated"] is None:
+            trained[rank] = step
+        elif trained[rank] == step > 0:
+            return None
+        return Record(
+            iteration=step,
+            rank=rank,
+            time=float(match["elapsed"]) / _SECONDS_IN[match["unit"]],
+            tick=0.001,
+            text=match[0],
+        )
+
+    return read
+
+
+FORMAT = Format(
+    name="modded-nanogpt",
+    system="modded-nanogpt",
+    marker=b" train_time:",
+    pattern=r"\bstep:{ITERATION}/\d{1,12} (?:(?P<validated>val_loss:){NUMBER} |train_loss:{NUMBER} )?"
+    r"train_time:(?P<elapsed>\d{1,12}(?:\.\d{1,6})?)(?P<unit>m?s) step_avg:{NUMBER}{END}",
+    clock=MILLISECONDS,
+    remembering=_remembering,
+    timing="the seconds of training so far, which it prints",
+)
