@@ -33,6 +33,13 @@ def add(commands: argparse._SubParsersAction) -> None:
         "--format", metavar="NAME", help="the logs' format; left out, told from their content"
     )
     parser.add_argument(
+        "--pattern",
+        metavar="REGEX",
+        help="instead of a format: what the line of an iteration looks like, with groups "
+        "(?P<NAME>..) for iteration, for time, duration or duration_ms, and for samples (so far), "
+        "span, epoch, rank and rate, if they are printed",
+    )
+    parser.add_argument(
         "--method",
         choices=("window", "published"),
         default="window",
@@ -134,6 +141,8 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
 
     if options.format not in (None, *formats()):
         parser.error(f"argument --format: {options.format!r}; allowed: {', '.join(formats())}")
+    if options.pattern is not None:
+        _check_pattern(parser, options)
     if options.unit not in (None, *counts()):
         parser.error(f"argument --unit: {options.unit!r}; allowed: {', '.join(counts())}")
     if options.method == "published" and options.window:
@@ -148,6 +157,7 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     question = Question(
         method=Method(options.method, unit=options.unit, ends=ends, widest=widest),
         log_format=options.format,
+        pattern=options.pattern,
         told=_told(options.facts),
         told_of_runs={number: _told(facts) for number, facts in told.items()},
         unread=True,
@@ -170,6 +180,18 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     for line in lines:
         print(line, flush=True)
     return REFUSED if refused else 0
+
+
+def _check_pattern(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    from reperf.errors import ReperfError  # noqa: PLC0415
+    from reperf.logs.user_pattern import format_of  # noqa: PLC0415
+
+    if options.format is not None:
+        parser.error("argument --pattern: not allowed with --format")
+    try:
+        format_of(options.pattern)
+    except ReperfError as error:
+        parser.error(f"argument --pattern: {error}")
 
 
 def _counted(found: Iterable) -> Iterator:

@@ -51,6 +51,20 @@ def _of_bar(stamp: str) -> float:
     return float(seconds)
 
 
+def _of_iso(stamp: str) -> float:
+    moment = datetime.fromisoformat(stamp.replace("/", "-").replace(",", "."))
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _of_any(stamp: str) -> float:
+    for read in (float, _of_iso, _of_year, _of_day):
+        try:
+            return read(stamp)
+        except ValueError:
+            continue
+    raise ValueError(f"no time: {stamp}")
+
+
 def tick(stamp: str) -> float:
     """The step in which a written number of seconds can change: 0.001 for "12.345"."""
     point = max(stamp.rfind("."), stamp.rfind(","))
@@ -67,3 +81,5 @@ ELAPSED = Clock(r"(?:\d{1,6}:)?\d\d:\d\d", _of_bar, digits=None)
 MILLISECONDS = Clock("", float, digits=3)
 """Of numbers, not of text."""
 MONOTONIC = Clock("", float, digits=None)
+ANY_CLOCK = Clock("", _of_any)
+"""Of whatever a user's pattern finds: seconds, a date, a time of day. At midnight, that steps back."""

@@ -21,6 +21,8 @@ class Question:
     Attributes:
         method: how to measure.
         log_format: name of the logs' format; None: found from the content of each.
+        pattern: a regular expression of the logs' records, as reperf.logs.user_pattern reads it,
+            instead of a format.
         told: facts from the command line or the configuration, and which of the two.
         told_of_runs: the same about single runs, by their number in each log; if there are any,
             only these runs are measured.
@@ -34,6 +36,7 @@ class Question:
 
     method: Method
     log_format: str | None = None
+    pattern: str | None = None
     told: Told = ()
     told_of_runs: Mapping[int, Told] = field(default_factory=dict)
     digests: bool = False

@@ -11,6 +11,7 @@ from reperf.layout import RUN_RECORD
 from reperf.logs.facts import Fact, Facts, facts_in_path
 from reperf.logs.formats import formats, mllog
 from reperf.logs.recognise import NOT_READ
+from reperf.logs.user_pattern import format_of
 from reperf.measuring.answer import Answer, Question, refused
 from reperf.measuring.likeness import Continued, Name, beginning, is_log, reads_like_log
 from reperf.measuring.measure import Measurement, measure_log
@@ -73,6 +74,8 @@ def _measured(
     told += question.told
     chosen = question.log_format or (mllog.FORMAT.name if record else None)
     log_format = formats()[chosen] if chosen else None
+    if question.pattern is not None:
+        log_format = format_of(question.pattern)
     return [
         Answer(measured, facts, record, question.planned)
         for measured, facts in measure_log(
