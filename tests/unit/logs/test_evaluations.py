@@ -173,3 +173,27 @@ class TestTick:
     def test_one_fine_line_makes_no_fine_clock(self):
         measured = measure_one(self.lines(*["0.1"] * 30, "0.100000"), widest=True)
         assert "too coarse" in measured.reason
+
+
+class TestPrintedSpeeds:
+    """They must fit the stamps; a few that are spikes do not matter, whatever their height."""
+
+    def lines(self, every: int, spike: float, *, milliseconds: int = SECOND) -> list[str]:
+        return [*MLPERF_HEAD, *(
+            tracked(n, n * milliseconds, EPOCH * (1 if n % every else spike)) for n in range(1, 131)
+        ), STOP]  # fmt: skip
+
+    def test_every_fifth_may_be_a_spike(self):
+        assert measure_one(self.lines(5, 3.0)).throughput == pytest.approx(EPOCH)
+
+    def test_spikes_make_up_for_no_time_that_is_missing(self):
+        """On average these speeds fit a batch of 168; most of them do not."""
+        measured = measure_one(self.lines(5, 3.5, milliseconds=667))
+        assert measured.reason.startswith("the printed speeds mean 112 samples a step")
+
+    def test_one_slow_interval_with_its_slow_speed_fits(self):
+        lines = self.lines(1000, 1.0)[:-1]
+        late = [tracked(n, n * SECOND + 30 * SECOND, EPOCH) for n in range(61, 131)]
+        late[0] = tracked(61, 91 * SECOND, EPOCH / 31)
+        measured = measure_one([*lines[: len(MLPERF_HEAD) + 60], *late, STOP])
+        assert measured.throughput == pytest.approx(100 * EPOCH / 130)

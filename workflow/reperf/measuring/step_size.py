@@ -6,6 +6,7 @@ printed speeds say which.
 
 from collections.abc import Mapping, Sequence
 from math import ceil, fsum, inf, prod
+from statistics import median
 
 from reperf.logs.facts import Facts, Refused
 from reperf.logs.format import Format
@@ -119,5 +120,19 @@ def _implied_samples(steps: Sequence[Interval], log_format: Format, facts: Facts
     told = [step for step in told if step.trains] or told
     if None in factors or not told:
         return None
-    samples = fsum(step.seconds * step.rate for step in told) * prod(factors)
-    return samples / sum(step.stop - step.start for step in told)
+    samples = fsum(step.seconds * rate for step, rate in zip(told, _rates(told), strict=True))
+    return samples * prod(factors) / sum(step.stop - step.start for step in told)
+
+
+def _rates(steps: Sequence[Interval]) -> list[float]:
+    """The printed speeds; the median in the place of those that do not fit their own interval.
+
+    Some programs print spikes among them. The time of such an interval counts all the same: nobody
+    can make it up by a speed that is as wrong.
+    """
+    made = [step.seconds * step.rate / (step.stop - step.start) for step in steps]
+    usual, typical = median(made), median(step.rate for step in steps)
+    return [
+        step.rate if abs(one - usual) <= TOLERANCE * usual else typical
+        for step, one in zip(steps, made, strict=True)
+    ]
