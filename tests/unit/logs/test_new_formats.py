@@ -55,3 +55,26 @@ class TestModdedNanogpt:
         source = ["    batch_size : int = 8 # batch size, in sequences, across all devices"]
         measured = measure_one([*source, *self.lines()])
         assert measured.reason.startswith("the global batch is not known")
+
+
+class TestTransformerXl:
+    def lines(self, tokens: int = 6144, steps: range = range(10, 201, 10)) -> list[str]:
+        head = "Namespace(batch_size=32, dataset='wt103', eval_tgt_len=64, tgt_len=192)"
+        return [head, *(
+            f"| epoch   1 step {i:8} | batches {i:6} / 11201 | lr 0.000e+00 | ms/batch 500.0 | "
+            f"tok/s {tokens / 0.5:7.0f} | loss 12.55 | ppl 85223.53"
+            for i in steps
+        )]  # fmt: skip
+
+    def test_a_line_tells_the_mean_time_since_the_one_before(self):
+        measured = measure_one(self.lines())
+        assert (measured.seconds, measured.throughput) == (50, 64)
+
+    def test_its_tokens_must_be_those_of_its_batch(self):
+        measured = measure_one(self.lines(tokens=2 * 6144))
+        assert measured.reason.startswith("the printed speeds mean 64 samples a step")
+
+    def test_a_line_that_is_lost_leaves_a_hole(self):
+        lines = self.lines()
+        del lines[8]
+        assert "is not in the log" in measure_one(lines).reason

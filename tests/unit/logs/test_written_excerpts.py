@@ -66,6 +66,7 @@ COLUMNS = {
     "ngc-pytorch-gnmt": Columns("TRAIN [0][", "Time ", EACH),
     "ngc-pytorch-gnn": Columns("Iteration ", "DLL ", DATE),
     "ngc-pytorch-mlperf-bert": Columns("'global_steps': ", "'timestamp': ", UNIX),
+    "ngc-pytorch-transformerxl": Columns(" step ", "ms/batch ", EACH, 0.001, mean=True),
     "ngc-mxnet-ssd": Columns("[Iteration ", "training time: ", EACH, 0.001, mean=True),
     "ngc-pytorch-dlrm": Columns("[0/1] [", "step_time: ", EACH, 0.001, mean=True),
     "facebook-dlrm": Columns("training it ", "epoch 0, ", EACH, 0.001, mean=True),

@@ -544,6 +544,19 @@ STYLES = {
             f"step:{i}/1480 train_time:{1000 * t:.0f}ms step_avg:{250 + i / 100}ms"
         ),
     ),
+    "ngc-pytorch-transformerxl": Style(
+        line=lambda i, t, r: (
+            f"| epoch   1 step {i:8} | batches {i:6} / 11201 | lr 0.000e+00 | "
+            f"ms/batch {1e3 * GLOBAL_BATCH / r:5.1f} | tok/s {192 * r:7.0f} | "
+            f"loss {_loss(t)} | ppl 85223.53"
+        ),
+        head=(f"Namespace(adaptive=False, batch_size={GLOBAL_BATCH}, clip=0.25, tgt_len=192)",),
+        every=10,
+        first=10,
+        facts=(),
+        covers=10,
+        says_batch=True,
+    ),
     "paddle2-transformer": Style(
         line=lambda i, t, r: (
             f"{_date(t)[:-3]}-INFO: step_idx: {i}, epoch: 0, batch: {i}, avg loss: {_loss(t)}, "

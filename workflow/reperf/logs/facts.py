@@ -23,6 +23,7 @@ NAMES = {
     "global_batch": "global batch",
     "epoch_samples": "number of samples in an epoch",
     "batches_per_step": "number of batches in a step",
+    "samples_per_token": "number of samples in a token",
     "start_loss": "first batch's loss without dropout",
 }
 """What people call the facts. Those of a workload's shape go by their own names."""
