@@ -113,7 +113,7 @@ def by_window(
         "seconds": seconds,
         "throughput": speed,
         "evaluations": sum(step.left_out.count for step in inside),
-        "evaluated": fsum(step.left_out.seconds for step in inside),
+        "evaluated": round(fsum(step.left_out.seconds for step in inside), 6),
         "waited": waited_share(counts, seconds),
         "counted": {ANY: samples, **growth(counts)},
     }
