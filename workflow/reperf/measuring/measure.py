@@ -36,7 +36,8 @@ class Method:
         unit: what to count, such as tokens; None: what an archive of ours records, else samples,
             whatever they are called.
         ends: iterations, as the log numbers them, between which to measure instead of the window.
-        widest: take the widest window that the log allows behind the warm-up, instead of those.
+        widest: take the widest window that the log allows behind the warm-up, instead of those; in
+            the first MOST_RECORDS lines, if it prints more.
     """
 
     name: Literal["window", "published"] = "window"
@@ -183,7 +184,7 @@ def _measure_run(
     found = {"method": method.name, "unit": log_format.unit, **printed(run)}
     if method.name == "window" and not method.widest:
         found["first"], found["last"] = method.ends_in(log_format)[0]
-    reason = _refusal(lambda: _gather(facts, run, told))
+    reason = _refusal(lambda: _gather(facts, run, told, method))
     if method.name == "window":
         found["widest"] = widest(run, log_format, facts, method.warmup)
     if not reason:
@@ -205,8 +206,8 @@ def _refusal(step: Callable[[], None]) -> str:
     return ""
 
 
-def _gather(facts: Facts, run: LoggedRun, told: Told) -> None:
-    if run.overflow:
+def _gather(facts: Facts, run: LoggedRun, told: Told, method: Method) -> None:
+    if run.overflow and not method.widest:
         raise Refused(
             f"it prints more than {MOST_RECORDS} lines up to the window's end: "
             "--window FIRST:LAST names a nearer one"
@@ -232,7 +233,7 @@ def _result(
         return by_window(run, log_format, [found["widest"]], facts, further)
     intervals(run.first_epoch, log_format)  # says if the log tells no times
     facts.need(log_format.step_is[0])
-    whole = run.first_epoch[0].iteration, run.first_epoch[-1].iteration
+    whole = run.first_epoch[0].iteration, min(run.first_epoch[-1].iteration, run.last)
     if whole[0] < whole[1]:
         by_window(run, log_format, [whole], facts, further)  # says what is wrong with all of it
     raise Refused(

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import inf
 
 from reperf.logs.facts import Fact, Facts, Refused
 from reperf.logs.format import Format
@@ -65,7 +66,10 @@ def widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> End
     stamped = records[0].time is not None
     doubtful = [step for step in steps if (step.start if stamped else step.stop) in repeated]
     told = {record.iteration: tuple(log_format.tells(record.text)) for record in records}
-    stretches = list(_stretches(steps, first, doubtful, told))
+    # Of a run with too many lines, the rest is there for comparison alone.
+    reach = run.last if run.overflow else inf
+    within = [step for step in steps if step.stop <= reach]
+    stretches = list(_stretches(within, first, doubtful, told))
     if not stretches:
         return None
     best = max(stretches, key=lambda steps: steps[-1].stop - steps[0].start)
