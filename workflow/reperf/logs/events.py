@@ -102,6 +102,13 @@ def facts_of(names: Mapping[str, str]) -> Callable[[bytes], Iterator[Fact]]:
     return find
 
 
+def has_begun(text: bytes) -> bool:
+    """Whether a text holds the line that begins a run."""
+    return b'"run_start"' in text and any(
+        event.get("key") == "run_start" for event in events_in(text)
+    )
+
+
 def has_ended(text: bytes) -> bool:
     """Whether a text holds the line that ends a run that went well."""
     return b'"run_stop"' in text and _GOOD in map(_status, events_in(text))

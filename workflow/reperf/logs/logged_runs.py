@@ -34,6 +34,7 @@ class LoggedRun:
         ends: the first and the last of the records after which the log says that the run came to
             its end; None if the format does not say.
         stopped_as: how the run stopped by the log, if it did not go well; else empty.
+        begun_again: the record before which the log says that another run begins; None: nowhere.
         newest: the last record of the measured rank.
         overflow: whether there were more records than are kept.
         keeps_text: whether those behind the window keep their text.
@@ -44,6 +45,7 @@ class LoggedRun:
     records: list[Record] = field(default_factory=list)
     later: list[Record] = field(default_factory=list)
     stopped_as: str = ""
+    begun_again: Record | None = None
     newest: Record | None = None
     overflow: bool = False
     keeps_text: bool = False
@@ -90,6 +92,8 @@ class LoggedRun:
     def learn(self, text: bytes, log_format: Format) -> None:
         """Take the facts in a text behind the first record, and before the newest."""
         self.facts += facts_in(text)
+        if log_format.begins is not None and log_format.begins(text):
+            self.begun_again = self.newest
         if log_format.bar is not None and (bar := log_format.bar(text)) is not None:
             self._bars.append((self.newest.iteration, bar))
 
@@ -169,6 +173,7 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
             # Seconds that the first record tells may reach back beyond where the log begins.
             run.add(following, last, _evaluated_in(head, log_format))
             run.learn(head, log_format)
+            run.begun_again = None  # what begins this run stands before its first record
             text.forget()
 
 
