@@ -181,7 +181,7 @@ def test_clocks_that_disagree_are_refused_with_both_speeds(clock, factor):
 
 
 def test_clocks_may_be_read_one_after_the_other():
-    late = edited(planned_log(), lambda said, _: said.update(time_ms=said["time_ms"] + 5), 120)
+    late = edited(planned_log(), lambda said, _: said.update(time_ms=said["time_ms"] + 5), 20)
     assert measure_one(late).reason == ""
     short = planned_log(rate=100_000.0)  # a window of 16 ms
     assert measure_one(edited(short, scaled("seconds", 1.1))).reason == ""
@@ -226,11 +226,24 @@ def test_a_run_lies_within_what_its_record_says():
     assert short.startswith(f"the window takes {took:.6g} s, the run took {took / 2:.6g} s by")
     for bounds in ((stamps[0] + 2, stamps[-1] + 60), (stamps[0] - 60, stamps[-1] - 2)):
         reason = measure_one(lines, facts=span(*bounds)).reason
-        assert "was written 2 s outside the run" in reason
+        assert re.search(
+            r"was written (2\.00|1\.99)\d s outside the run, whose start and end the", reason
+        )
     alone = [re.sub(r'"time_ms": \d+', '"time_ms": 0', line) for line in lines]  # one clock
     assert measure_one(alone, facts=span(5000, 5060)).reason == ""
     slow = edited(alone, scaled("seconds", 10))
     assert "the run took 60 s by" in measure_one(slow, facts=span(5000, 5060)).reason
+
+
+@pytest.mark.parametrize("factor", [0.1, 10])
+def test_both_clocks_lie_between_the_lines_that_start_and_stop_the_run(factor):
+    def both(said: Values, value: Values) -> None:
+        value["seconds"] *= factor
+        said["time_ms"] = round(said["time_ms"] * factor)
+        value["throughput"] = value.get("throughput", 100.0) / factor
+
+    reason = measure_one(edited(planned_log(), both)).reason
+    assert reason.endswith("s outside the run, whose start and end the log says")
 
 
 def test_a_log_that_does_not_say_its_plan_is_not_held_to_one():

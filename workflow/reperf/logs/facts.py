@@ -25,6 +25,8 @@ NAMES = {
     "batches_per_step": "number of batches in a step",
     "iterations": "number of iterations",
     "print_every": "number of iterations between two lines",
+    "run_start": "start of the run",
+    "run_stop": "end of the run",
     "run_span": "run's start and end",
     "start_loss": "first batch's loss without dropout",
 }

@@ -113,6 +113,7 @@ class Format:
             and WAITED.
         ended: whether a text between two records, or after the last, says that the run came to
             its end; None if the format has no such line.
+        closes: finds what a text that says so says about the end besides.
         begins: whether a text says that a run begins; None if the format has no such line.
         mean_durations: whether, beside a time stamp, a duration is the mean time of an iteration
             since the line before: a second clock.
@@ -153,6 +154,7 @@ class Format:
     tells: Callable[[bytes], Iterable[Fact]] = no_facts
     counts: Callable[[bytes], Mapping[str, float]] = no_counts
     ended: Callable[[bytes], bool] | None = None
+    closes: Callable[[bytes], Iterable[Fact]] = no_facts
     begins: Callable[[bytes], bool] | None = None
     mean_durations: bool = False
     untimed: str = "the log prints neither time stamps nor durations"

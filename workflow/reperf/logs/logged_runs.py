@@ -150,6 +150,7 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
             text.add(gap)
         if run is not None and _has_ended(run, gap, log_format):
             run.ends = [*run.ends[:1], run.newest]
+            run.facts += log_format.closes(gap)
         elif run is not None and log_format.ended is not None:
             run.stopped_as = stopped_as(gap) or run.stopped_as
         following = _unwrapped(record, run.newest if run else None, log_format.clock)

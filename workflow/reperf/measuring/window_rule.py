@@ -6,10 +6,10 @@ counted instead of samples, or whatever else the log counts at both ends.
 
 from collections import Counter
 from collections.abc import Sequence
-from math import fsum
+from math import fsum, inf
 from typing import Any
 
-from reperf.logs.facts import Fact, Facts, Refused
+from reperf.logs.facts import LOG, Fact, Facts, Refused
 from reperf.logs.format import Format, Record
 from reperf.logs.logged_runs import LoggedRun
 from reperf.measuring.intervals import (
@@ -245,22 +245,24 @@ def _check_second_clock(
 def _check_span(
     records: Sequence[Record], ends: tuple[int, int], seconds: float, facts: Facts
 ) -> None:
-    """Check that a window lies within its run, if a record says when that started and ended."""
-    if (span := facts.get("run_span")) is None:
-        return
-    started, ended = span
-    if seconds > ended - started + BETWEEN_MACHINES:
-        raise Refused(
-            f"the window takes {seconds:.6g} s, the run took {ended - started:.6g} s by "
-            f"{facts.tellers()['run_span']}"
-        )
-    for record in records:
-        outside = record.stamp is not None and not (
-            started - BETWEEN_MACHINES <= record.stamp <= ended + BETWEEN_MACHINES
-        )
-        if outside and ends[0] <= record.iteration <= ends[1]:
-            far = max(started - record.stamp, record.stamp - ended)
+    """Check that a window lies within its run, by what its log and a record beside it say."""
+    tellers = facts.tellers()
+    spans = [(facts.get("run_start") or 0.0, facts.get("run_stop") or inf, 0.0, LOG)]
+    if (span := facts.get("run_span")) is not None:
+        started, ended = span
+        if seconds > ended - started + BETWEEN_MACHINES:
             raise Refused(
-                f"the line of iteration {record.iteration} was written {round(far, 1):g} s outside "
-                f"the run, whose start and end {facts.tellers()['run_span']} says"
+                f"the window takes {seconds:.6g} s, the run took {ended - started:.6g} s by "
+                f"{tellers['run_span']}"
             )
+        spans.append((started, ended, BETWEEN_MACHINES, tellers["run_span"]))
+    for record in records:
+        if record.stamp is None or not ends[0] <= record.iteration <= ends[1]:
+            continue
+        for earliest, latest, slack, teller in spans:
+            outside = max(earliest - record.stamp, record.stamp - latest)
+            if outside > slack:
+                raise Refused(
+                    f"the line of iteration {record.iteration} was written {outside:.3f} s outside "
+                    f"the run, whose start and end {teller} says"
+                )

@@ -28,6 +28,7 @@ from reperf.logs.events import (
     is_count,
     is_number,
     read_event,
+    stamp_of,
     tracked_stats,
 )
 from reperf.logs.facts import Fact
@@ -61,7 +62,7 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
     iteration, seconds = value.get("iteration"), value.get("seconds")
     if type(iteration) is not int or not is_number(iteration) or not is_number(seconds):
         return None
-    rate, loss, stamp = value.get("throughput"), value.get("loss", 0.0), event.get("time_ms")
+    rate, loss = value.get("throughput"), value.get("loss", 0.0)
     fits = type(loss) in (int, float) and abs(loss) < inf  # false for NaN, too
     return Record(
         iteration=iteration,
@@ -69,7 +70,7 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
         time=seconds,
         rate=rate if is_number(rate) else None,
         text=match[0],
-        stamp=stamp / 1000 if is_count(stamp) and is_number(stamp) else None,
+        stamp=stamp_of(event),
         fault="" if fits else f"the loss at iteration {iteration} is {str(loss)[:_LONGEST_LOSS]}",
     )
 
@@ -85,6 +86,13 @@ def plan_in(head: bytes) -> Iterator[Fact]:
 def _facts(head: bytes) -> Iterator[Fact]:
     yield from _EVENTS(head)
     yield from plan_in(head)
+    yield from _written(head, "run_start")[-1:]  # runs that broke off may have begun before
+
+
+def _written(text: bytes, key: str) -> list[Fact]:
+    """When the lines with a key were written, as far as they say it."""
+    events = (event for event in events_in(text) if event.get("key") == key)
+    return [(key, stamp) for event in events if (stamp := stamp_of(event)) is not None]
 
 
 def _counts(text: bytes) -> dict[str, float]:
@@ -106,6 +114,7 @@ FORMAT = Format(
     unit=None,
     begins=has_begun,
     ended=has_ended,
+    closes=lambda text: _written(text, "run_stop")[:1],
     timing="a clock that cannot jump",
     speed_of="all",
 )
