@@ -311,6 +311,7 @@ STYLES = {
             "tracked_stats",
             f'{{"iteration": {i}, "seconds": {1000 + t!r}, "samples": {i * GLOBAL_BATCH}, '
             f'"loss": 6.9, "throughput": {r!r}}}',
+            int(START.timestamp() * 1000 + t * 1000),
         ),
         head=(
             _event("submission_benchmark", '"resnet50"'),

@@ -72,6 +72,12 @@ def _object(text: bytes) -> dict[str, Any]:
     return event if isinstance(event, dict) else {}
 
 
+def stamp_of(event: Mapping[str, Any]) -> float | None:
+    """When an event was written, in seconds; None if it does not say."""
+    stamp = event.get("time_ms")
+    return stamp / 1000 if is_number(stamp) and stamp >= 1 else None
+
+
 def is_number(value: object) -> bool:
     """Whether JSON gave a number of a sensible size."""
     return type(value) in (int, float) and abs(value) < 1e18  # false for NaN, too
@@ -100,6 +106,13 @@ def facts_of(names: Mapping[str, str]) -> Callable[[bytes], Iterator[Fact]]:
                 yield name, value
 
     return find
+
+
+def has_begun(text: bytes) -> bool:
+    """Whether a text holds the line that begins a run."""
+    return b'"run_start"' in text and any(
+        event.get("key") == "run_start" for event in events_in(text)
+    )
 
 
 def has_ended(text: bytes) -> bool:

@@ -23,6 +23,11 @@ NAMES = {
     "global_batch": "global batch",
     "epoch_samples": "number of samples in an epoch",
     "batches_per_step": "number of batches in a step",
+    "iterations": "number of iterations",
+    "print_every": "number of iterations between two lines",
+    "run_start": "start of the run",
+    "run_stop": "end of the run",
+    "run_span": "run's start and end",
     "start_loss": "first batch's loss without dropout",
 }
 """What people call the facts. Those of a workload's shape go by their own names."""

@@ -34,6 +34,10 @@ class Record(NamedTuple):
     """The record as it stands in the log."""
     evaluated: float = 0.0
     """Seconds of evaluation since the record before it; infinity if nothing says how many."""
+    stamp: float | None = None
+    """When the line was written by the log's second clock, in seconds, if it has one."""
+    fault: str = ""
+    """What no run of the format's program prints, in a clause; empty if the line may be its own."""
 
 
 class Estimate(NamedTuple):
@@ -109,6 +113,10 @@ class Format:
             and WAITED.
         ended: whether a text between two records, or after the last, says that the run came to
             its end; None if the format has no such line.
+        closes: finds what a text that says so says about the end besides.
+        begins: whether a text says that a run begins; None if the format has no such line.
+        mean_durations: whether, beside a time stamp, a duration is the mean time of an iteration
+            since the line before: a second clock.
         untimed: why records tell no time, if they do not.
         yields: where several formats fit, those are meant that yield least: progress bars stand in
             logs of many programs, and MLLOG lines beside a program's own.
@@ -146,6 +154,9 @@ class Format:
     tells: Callable[[bytes], Iterable[Fact]] = no_facts
     counts: Callable[[bytes], Mapping[str, float]] = no_counts
     ended: Callable[[bytes], bool] | None = None
+    closes: Callable[[bytes], Iterable[Fact]] = no_facts
+    begins: Callable[[bytes], bool] | None = None
+    mean_durations: bool = False
     untimed: str = "the log prints neither time stamps nor durations"
     yields: int = 0
     evenly: bool = False

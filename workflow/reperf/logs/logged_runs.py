@@ -39,6 +39,7 @@ class LoggedRun:
         ends: the first and the last of the records after which the log says that the run came to
             its end; None if the format does not say.
         stopped_as: how the run stopped by the log, if it did not go well; else empty.
+        begun_again: the record before which the log says that another run begins; None: nowhere.
         newest: the last record of the measured rank.
         last: records after this iteration are not needed.
         overflow: whether there were more of the needed records than are kept: `last` is then
@@ -52,6 +53,7 @@ class LoggedRun:
     records: list[Record] = field(default_factory=list)
     later: list[Record] = field(default_factory=list)
     stopped_as: str = ""
+    begun_again: Record | None = None
     newest: Record | None = None
     overflow: bool = False
     keeps_text: bool = False
@@ -100,6 +102,8 @@ class LoggedRun:
     def learn(self, text: "_Text", log_format: Format) -> None:
         """Take what the text before the newest record says, besides facts about a run's begin."""
         self.facts += text.facts_beside()
+        if text.begins_run():
+            self.begun_again = self.newest
         if log_format.bar is not None and (bar := log_format.bar(text.newest())) is not None:
             self._bars.append((self.newest.iteration, bar))
 
@@ -165,6 +169,7 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
             text.add(gap)
         if run is not None and _has_ended(run, gap, log_format):
             run.ends = [*run.ends[:1], run.newest]
+            run.facts += log_format.closes(gap)
         elif run is not None and log_format.ended is not None:
             run.stopped_as = stopped_as(gap) or run.stopped_as
         if record is None:
@@ -185,6 +190,7 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
         # Seconds that the first record tells may reach back beyond where the log begins.
         run.add(following, text.evaluated())
         run.learn(text, log_format)
+        run.begun_again = None  # what begins this run stands before its first record
         text.forget()
     if run is not None:
         run.facts += text.facts_beside()
@@ -228,7 +234,7 @@ class _Text:
         self._facts: dict[Fact, None] = {}
         self._facts_beside: dict[Fact, None] = {}
         self._marked = self._seam = b""
-        self._evaluates = self._unsure = False
+        self._evaluates = self._unsure = self._begins = False
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
@@ -254,6 +260,10 @@ class _Text:
         """What MLLOG lines in the text say, wherever the run begins."""
         return [*self._facts_beside, *facts_in(self.newest())]
 
+    def begins_run(self) -> bool:
+        """Whether the text says that a run begins."""
+        return self._begins or self._has_begun(self.newest())
+
     def evaluated(self) -> float:
         """The seconds of evaluation in the text; infinity if nobody knows how many."""
         newest = self.newest()
@@ -265,10 +275,15 @@ class _Text:
         evaluates = self._format.evaluates
         return evaluates is not None and re.search(evaluates, text) is not None
 
+    def _has_begun(self, text: bytes) -> bool:
+        begins = self._format.begins
+        return begins is not None and begins(text)
+
     def _condense(self, piece: bytes) -> None:
         """Take what matters in the oldest piece, and let the rest go."""
         self._size -= len(piece)
         self._evaluates = self._evaluates or self._has_evaluated(piece)
+        self._begins = self._begins or self._has_begun(piece)
         self._facts |= dict.fromkeys(self._format.facts(self._seam + piece))
         self._facts_beside |= dict.fromkeys(facts_in(piece))
         end = piece[-_SEAM:]

@@ -30,6 +30,8 @@ class Interval(NamedTuple):
     """The speed printed for it, in the format's own terms."""
     evaluated: float = 0.0
     """Seconds of evaluation in it; infinity if nothing says how many."""
+    also: float | None = None
+    """Its seconds by the log's second clock, if it has one."""
 
     @property
     def trains(self) -> bool:
@@ -95,6 +97,8 @@ def intervals(
     """
     stamped = _stamped(records)
     if stamped:
+        strides = (after.iteration - before.iteration for before, after in pairwise(stamped))
+        stride = min(strides, default=0)
         return [
             Interval(
                 before.iteration,
@@ -102,6 +106,7 @@ def intervals(
                 log_format.clock.between(before.time, after.time),
                 after.rate,
                 after.evaluated,
+                _by_second_clock(before, after, stride if log_format.mean_durations else 0),
             )
             for before, after in pairwise(stamped)
         ]
@@ -124,6 +129,22 @@ def intervals(
         for record in records
         if 0 < record.span <= widest
     ]
+
+
+def _by_second_clock(before: Record, after: Record, stride: int) -> float | None:
+    """The seconds between two records with time stamps, by what else tells them.
+
+    Args:
+        before: the first record.
+        after: the second one.
+        stride: over how many iterations a printed mean is taken; where more lie between, a line is
+            lost. 0: no mean is printed.
+    """
+    if before.stamp is not None and after.stamp is not None:
+        return after.stamp - before.stamp
+    if stride == after.iteration - before.iteration and after.span and after.duration is not None:
+        return after.duration / after.span * stride
+    return None
 
 
 def _stamped(records: Sequence[Record]) -> list[Record]:

@@ -16,6 +16,7 @@ from reperf.logs.format import Format
 from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whole_log
 from reperf.logs.recognise import recognise
 from reperf.logs.scan import blocks
+from reperf.measuring.as_planned import check_as_planned
 from reperf.measuring.intervals import in_order, intervals
 from reperf.measuring.printed_range import Ends, printed, widest
 from reperf.measuring.step_size import step_samples
@@ -185,8 +186,10 @@ def _measure_run(
     if method.name == "window" and not method.widest:
         found["first"], found["last"] = method.ends_in(log_format)[0]
     reason = _refusal(lambda: _gather(facts, run, told, method))
-    if method.name == "window":
+    unplanned = _refusal(lambda: check_as_planned(run, facts))
+    if method.name == "window" and not unplanned:
         found["widest"] = widest(run, log_format, facts, method.warmup)
+    reason = reason or unplanned
     if not reason:
         reason = _refusal(lambda: found.update(_result(run, log_format, method, facts, found)))
     found |= {fact: facts.get(fact) for fact in ("global_batch", "world_size", "start_loss")}

@@ -67,7 +67,10 @@ def _measured(
         reason = f"the run ended as {record.status}: {record.reason}"
         measured = Measurement(name, mllog.FORMAT.name, "refused", reason, method="")
         return [Answer(measured, Facts(), record, question.planned)]
-    told = [("the run record", facts_of_run(record.run))] if record else []
+    told = []
+    if record:
+        said = [*facts_of_run(record.run), ("run_span", record.span)]
+        told.append(("the run record", said))
     told.append(("the path", facts_in_path(name)))
     of_runs = {number: [*told, *facts] for number, facts in question.told_of_runs.items()}
     told += question.told
@@ -92,6 +95,8 @@ def facts_of_run(run: Run) -> list[Fact]:
         ("replicas", run.stages[0] if run.stages else None),
         ("nodes", run.nodes),
         ("devices_per_node", run.devices_per_node),
+        ("iterations", run.iterations),
+        ("print_every", run.print_every),
     ]
 
 
