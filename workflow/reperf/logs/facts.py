@@ -22,6 +22,7 @@ NAMES = {
     "replicas": "number of replicas",
     "global_batch": "global batch",
     "epoch_samples": "number of samples in an epoch",
+    "epoch_trained": "number of samples trained in an epoch",
     "batches_per_step": "number of batches in a step",
     "start_loss": "first batch's loss without dropout",
 }

@@ -15,6 +15,8 @@ from reperf.measuring.units import ANY, per_second, unit_of
 
 TOLERANCE = 0.05
 """How far the printed speed may be from batch x world / step time."""
+NEARER = 3.0
+"""How many times as near as any other size the one must be that the printed speeds mean."""
 
 
 def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) -> int | None:
@@ -27,15 +29,21 @@ def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) ->
         The samples, or None if nothing gives them.
 
     Raises:
-        Refused: the two differ by more than TOLERANCE.
+        Refused: the two differ by more than TOLERANCE, or several sizes are about as near.
     """
     sizes = _step_sizes(steps, log_format, facts)
     implied = _implied_samples(steps, log_format, facts)
     if not sizes or implied is None:
         return next(iter(sizes.values()), None)
-    for size in sizes.values():
-        if abs(implied - size) <= TOLERANCE * size:
-            return size
+    by_distance = sorted({(abs(implied / size - 1), size) for size in sizes.values()})
+    fitting = [(off, size) for off, size in by_distance if off <= TOLERANCE]
+    if fitting:
+        if len(fitting) > 1 and fitting[1][0] < NEARER * fitting[0][0]:
+            raise Refused(
+                f"the printed speeds mean {implied:.6g} samples a step, and nothing says which "
+                f"size it has: {fitting[0][1]} or {fitting[1][1]}"
+            )
+        return fitting[0][1]
     if not any(step.trains for step in steps):
         check_evaluations(steps, "every stretch of the log")
     batch, world = facts.need(log_format.step_is[0]), facts.get("world_size")
@@ -82,7 +90,7 @@ def in_unit(run: LoggedRun, log_format: Format, facts: Facts) -> str:
         return ", in samples" if is_samples else ""
     sizes = _step_sizes(steps, log_format, facts)
     fact = next((fact for fact, size in sizes.items() if size == samples), None)
-    units = {"sample": "samples", "epoch_samples": "epochs", "epoch_batches": "epochs"}
+    units = {"sample": "samples", **dict.fromkeys(_EPOCHS, "epochs")}
     return f", in {units[fact]}" if fact in units else ""
 
 
@@ -94,14 +102,20 @@ def _step_sizes(steps: Sequence[Interval], log_format: Format, facts: Facts) -> 
         sizes["sample"] = 1 if counted_by >= (sizes["global_batch"] or inf) else None
     if "epoch_batches" in sizes and (epoch := sizes.get("epoch_samples")) and sizes["global_batch"]:
         sizes["epoch_batches"] = ceil(epoch / sizes["global_batch"]) * sizes["global_batch"]
+    if sizes.get("epoch_trained"):
+        sizes |= dict.fromkeys(_EPOCHS[1:])
     return {fact: size for fact, size in sizes.items() if size is not None}
+
+
+_EPOCHS = ("epoch_trained", "epoch_samples", "epoch_batches")
+"""What an epoch may be: the first, if the log says it, rules out the others."""
 
 
 def _other_sizes(sizes: Mapping[str, int], log_format: Format) -> str:
     """What else a step is not, in a format that leaves it open."""
     if len(log_format.step_is) == 1:
         return ""
-    epoch = sizes.get("epoch_samples")
+    epoch = sizes.get("epoch_trained") or sizes.get("epoch_samples")
     of_epoch = f"nor an epoch of {epoch} samples" if epoch else "and no source says an epoch's size"
     return f": a step of this log is neither a batch nor a sample, {of_epoch}"
 
