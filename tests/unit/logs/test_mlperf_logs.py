@@ -1,9 +1,13 @@
 """What MLPerf's own logs say of batches, epochs, evaluations and their end."""
 
 import json
+from math import inf
 
 import pytest
-from asking import measure_one
+from asking import measure_one, measure_written
+from reperf.logs.events import evaluated_in, facts_in
+from reperf.measuring.likeness import reads_like_log
+from written import RATE, written
 
 STOP = ("run_stop", None, {"status": "success"})
 
@@ -49,3 +53,62 @@ class TestTheEpochsOfUnet3d:
             f"the printed speeds mean {rate * 5.5:.6g} samples a step, and nothing says which size "
             f"it has: {'168 or 176' if rate * 5.5 < 171.9 else '176 or 168'}"
         )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ":::MLL 1560881734.718 global_batch_size: {value}",
+        ":::MLPv0.5.0 resnet 1543785258.951 (train.py:26) global_batch_size: 1664",
+        ':::MLLOG {"key": "global_batch_size", "value": 1664}',
+    ],
+)
+def test_every_version_says_the_global_batch(line):
+    text = line.replace("{value}", '{"value": 1664, "metadata": {"lineno": 1112}}')
+    assert list(facts_in(f"{text}\n".encode())) == [("global_batch", 1664)]
+
+
+def test_every_version_says_when_it_evaluates():
+    old = b":::MLPv0.5.0 ssd 1544240748.25 (main.py:43) eval_start: 32\n"
+    old += b":::MLPv0.5.0 ssd 1544240750.75 (main.py:24) eval_stop: 32\n"
+    newer = b':::MLL 1558421033.5 eval_start: {"value": null, "metadata": {"epoch_num": 1}}\n'
+    assert evaluated_in(old) == 2.5
+    assert evaluated_in(newer) == inf
+    assert evaluated_in(newer + newer.replace(b"start", b"stop").replace(b"33.5", b"37.0")) == 3.5
+
+
+@pytest.mark.parametrize(
+    "argument", ["SOLVER.IMS_PER_BATCH 96", "['SOLVER.IMS_PER_BATCH', '96', 'TEST.IMS_PER_BATCH']"]
+)
+def test_mask_r_cnn_says_its_batch_among_its_arguments(argument):
+    lines = [f"+ python train_mlperf.py {argument} TEST.IMS_PER_BATCH 8"]
+    lines += written("maskrcnn-benchmark")
+    measured = measure_one(lines)
+    assert (measured.status, measured.global_batch) == ("ok", 96)
+
+
+@pytest.mark.parametrize("prefix", [":::MLLOG {}", ":::MLL 1.5 run_start", ":::MLPv0.5.0 ssd 1.5"])
+def test_one_line_of_mlperfs_makes_a_log(prefix):
+    assert reads_like_log(f"+ srun\n{prefix}\n".encode())
+    assert not reads_like_log(f"+ srun\n{prefix[4:]}\n".encode())
+    assert not reads_like_log(f"\0{prefix}\n".encode())
+
+
+class TestARunWhoseEndAnotherRankTells:
+    """The rank that evaluates, which is not the measured one."""
+
+    LINES = tuple(f" 0: {line}" for line in written("mlperf")[:-1])
+
+    def test_is_measured_wherever_that_end_stands(self):
+        end = f"56: {event(*STOP)}"
+        for at in (5, len(self.LINES)):
+            measured = measure_written("mlperf", [*self.LINES[:at], end, *self.LINES[at:]])
+            assert (measured.status, measured.throughput) == ("ok", RATE)
+
+    def test_is_refused_where_nobody_tells_it(self):
+        assert measure_written("mlperf", list(self.LINES)).status == "refused"
+
+    def test_is_refused_where_the_measured_rank_was_aborted(self):
+        ends = [f" 0: {event(*STOP)}".replace("success", "aborted"), f"56: {event(*STOP)}"]
+        reason = "the log says that the run stopped as aborted, without success"
+        assert measure_written("mlperf", [*self.LINES, *ends]).reason == reason

@@ -33,6 +33,7 @@ class LoggedRun:
             read, and no more than MOST_LATER; without their text, unless it tells facts.
         ends: the first and the last of the records after which the log says that the run came to
             its end; None if the format does not say.
+        ended_elsewhere: whether another rank says that the run came to its end.
         stopped_as: how the run stopped by the log, if it did not go well; else empty.
         newest: the last record of the measured rank.
         overflow: whether there were more records than are kept.
@@ -43,6 +44,7 @@ class LoggedRun:
     ends: list[Record] | None
     records: list[Record] = field(default_factory=list)
     later: list[Record] = field(default_factory=list)
+    ended_elsewhere: bool = False
     stopped_as: str = ""
     newest: Record | None = None
     overflow: bool = False
@@ -93,8 +95,24 @@ class LoggedRun:
         if log_format.bar is not None and (bar := log_format.bar(text)) is not None:
             self._bars.append((self.newest.iteration, bar))
 
+    def hear_of_end(self, text: bytes, log_format: Format) -> None:
+        """Take what a text behind the newest record says of how the run ended."""
+        if log_format.ended(text):
+            rank = self.newest.rank
+            if not rank or log_format.ended(lines_of_rank(text, rank)):
+                self.ends = [*self.ends[:1], self.newest]
+                return
+            self.ended_elsewhere = True
+        self.stopped_as = stopped_as(text) or self.stopped_as
+
     def conclude(self) -> None:
-        """Take the facts that only the whole run shows."""
+        """Take the facts that only the whole run shows.
+
+        Where another rank alone says that the run ended, as one that evaluates does, the end may
+        stand anywhere: that rank may be far ahead.
+        """
+        if self.ends == [] and self.ended_elsewhere and not self.stopped_as:
+            self.ends = [self.newest]
         if bounds := batches_per_step(self._bars):
             self.facts.append(("batches_per_step", bounds))
 
@@ -144,10 +162,8 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
     for gap, record in scan(pieces, log_format, last):
         if gap and not gap.isspace():
             text.add(gap)
-        if run is not None and _has_ended(run, gap, log_format):
-            run.ends = [*run.ends[:1], run.newest]
-        elif run is not None and log_format.ended is not None:
-            run.stopped_as = stopped_as(gap) or run.stopped_as
+        if run is not None and log_format.ended is not None:
+            run.hear_of_end(gap, log_format)
         following = _unwrapped(record, run.newest if run else None, log_format.clock)
         begins = run is not None and following is not None and run.is_followed_by(following)
         if begins and log_format.repeats and run.stepped_back_to(following):
@@ -218,14 +234,6 @@ def _evaluated_in(text: bytes, log_format: Format) -> float:
     if not seconds and evaluates is not None and re.search(evaluates, text):
         return inf
     return seconds
-
-
-def _has_ended(run: LoggedRun, gap: bytes, log_format: Format) -> bool:
-    """Whether a text says, for the measured rank, that the run came to its end."""
-    if log_format.ended is None or not log_format.ended(gap):
-        return False
-    # Another rank may be far ahead.
-    return not run.newest.rank or log_format.ended(lines_of_rank(gap, run.newest.rank))
 
 
 def _begin(head: bytes, log_format: Format) -> LoggedRun:
