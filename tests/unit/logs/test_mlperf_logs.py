@@ -112,3 +112,96 @@ class TestARunWhoseEndAnotherRankTells:
         ends = [f" 0: {event(*STOP)}".replace("success", "aborted"), f"56: {event(*STOP)}"]
         reason = "the log says that the run stopped as aborted, without success"
         assert measure_written("mlperf", [*self.LINES, *ends]).reason == reason
+
+
+def test_a_step_that_counts_tokens_is_found_by_how_long_a_batch_took():
+    """A batch of 16 sequences of 2048 tokens takes 0.5 s."""
+    head = [event("global_batch_size", 16), event("max_sequence_length", 2048)]
+    stats = [
+        event(
+            "tracked_stats",
+            {"train_step_timing": 0.5, "reduced_train_loss": 2.7},
+            {"step": n * 16 * 2048},
+            ms=500 * n,
+        )
+        for n in range(1, 60)
+    ]
+    measured = measure_one([*head, *stats, event(*STOP)], widest=True)
+    assert (measured.format, measured.throughput) == ("mlperf-steps", 32.0)
+    assert measured.samples == 16 * (59 - 20)
+    slower = [
+        line.replace('"train_step_timing": 0.5', '"train_step_timing": 0.7') for line in stats
+    ]
+    assert "nor" in measure_one([*head, *slower, event(*STOP)], widest=True).reason
+    mean = event("tracked_stats", {"throughput": 32.0, "train_step_time": 0.5}, {"step": 0}, ms=9)
+    lines = [*head, *stats[:9], mean, *stats[9:], event(*STOP)]
+    assert measure_one(lines, widest=True).throughput == 32.0
+
+
+def test_deepcams_losses_count_batches():
+    head = [event("global_batch_size", 128)]
+    losses = [
+        event("train_loss", 2.1, {"epoch_num": 1, "step_num": n}, ms=400 * n)
+        for n in range(10, 151, 10)
+    ]
+    measured = measure_one([*head, *losses, event(*STOP)])
+    assert (measured.format, measured.throughput) == ("mlperf-losses", 320.0)
+
+
+class TestEpochsThatAreOnlyStamped:
+    """Epochs of 168 samples, of 7 batches of 24, take 2 s; an evaluation follows every tenth."""
+
+    def lines(self, *, benchmark: str = "unet3d", batch: int = 24, first: int = 1) -> list[str]:
+        lines = [event("submission_benchmark", benchmark), event("global_batch_size", batch)]
+        lines += [event("train_samples", 168)]
+        for n in range(60):
+            if n % 10 == 0:
+                lines += [event("eval_start", ms=2000 * n - 2), event("eval_stop", ms=2000 * n - 1)]
+                lines += [event("block_start", None, {"first_epoch_num": n + first}, ms=2000 * n)]
+            lines += [event("epoch_start", None, {"epoch_num": n + first}, ms=2000 * n + 1)]
+        return [*lines, event("block_start", None, {"first_epoch_num": first}, ms=10**6)]
+
+    @pytest.mark.parametrize("first", [0, 1])
+    def test_are_measured_between_two_starts(self, first):
+        measured = measure_one([*self.lines(first=first), event(*STOP)], widest=True)
+        assert (measured.format, measured.first, measured.last) == ("mlperf-passes", 3, 59)
+        assert measured.throughput == pytest.approx(84.0, rel=0.001)
+
+    def test_are_refused_where_whole_batches_would_be_another_epoch(self):
+        measured = measure_one([*self.lines(batch=16), event(*STOP)], widest=True)
+        assert measured.reason == (
+            "the log does not say how many samples it trains in an epoch: 168 or 176"
+        )
+
+    def test_are_measured_where_a_printed_throughput_decides(self):
+        """11 batches of 16 an epoch."""
+        lines = self.lines(batch=16)
+        for at in range(len(lines) - 1, 4, -1):
+            if '"block_start"' in lines[at]:
+                lines.insert(at, event("throughput", 88.0))
+        measured = measure_one([*lines, event(*STOP)], widest=True)
+        assert measured.throughput == pytest.approx(88.0, rel=0.001)
+
+    @pytest.mark.parametrize(("benchmark", "first"), [("bert", 1), ("unet3d", 335)])
+    def test_what_may_be_no_epoch_is_not_read(self, benchmark, first):
+        lines = self.lines(benchmark=benchmark, first=first)
+        assert measure_one([*lines, event(*STOP)]).reason.startswith("no known format")
+
+
+class TestBlocksThatCountSamples:
+    """10 batches of 8 a block, each a second long."""
+
+    def lines(self, counted: int = 80) -> list[str]:
+        lines = [event("global_batch_size", 8)]
+        for n in range(20):
+            start = {"samples_count": counted * n}
+            lines += [event("block_start", None, start, ms=1000 * n)]
+            lines += [event("block_stop", None, {"samples_count": 80 * (n + 1)}, ms=1000 * n + 999)]
+        return [*lines, event(*STOP)]
+
+    def test_are_measured_between_two_starts(self):
+        measured = measure_one(self.lines(), widest=True)
+        assert (measured.format, measured.throughput) == ("mlperf-blocks", 80.0)
+
+    def test_starts_that_say_how_long_a_block_will_be_are_not_counts(self):
+        assert measure_one(self.lines(counted=16), widest=True).status == "refused"

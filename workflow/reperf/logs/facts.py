@@ -23,6 +23,7 @@ NAMES = {
     "global_batch": "global batch",
     "epoch_samples": "number of samples in an epoch",
     "epoch_trained": "number of samples trained in an epoch",
+    "sample_tokens": "number of tokens in a sample",
     "batches_per_step": "number of batches in a step",
     "start_loss": "first batch's loss without dropout",
 }
