@@ -1,6 +1,8 @@
 """MLPerf's `:::MLLOG {...}` lines, which logs of any format may hold beside their own.
 
-They say the global batch, when evaluations begin and end, and that a run came to its end.
+They say the global batch, when evaluations begin and end, and that a run came to its end. In v0.6 such
+a line was `:::MLL 1560822378.645 global_batch_size: {"value": 2048, ..}`, in v0.5
+`:::MLPv0.5.0 ssd 1544237486.040 (train.py:306) eval_start: 32`.
 
 Source: github.com/mlcommons/logging, mlperf_logging/mllog; the submissions in
 github.com/mlcommons/training_results_v0.7 to v4.0. HugeCTR prints the same events in brackets before
@@ -23,11 +25,21 @@ EVENT = re.compile(EVENT_LINE.encode())
 MARK = b":::MLLOG "
 _GOOD = "success"
 _LONGEST_STATUS = 40
-_BATCH = re.compile(rb'"key": ?"global_batch_size", ?"value": ?(\d{1,15})\b')
+_MLL = rb":::ML(?:L|Pv[\d.]{1,9} [\w.-]{1,40}) "
+"""How such a line began in v0.6 and, with the benchmark's name, in v0.5: seconds follow."""
+_BATCH = re.compile(
+    rb'(?:"key": ?"global_batch_size", ?"value": ?|'
+    + _MLL
+    + rb'[\d.]{1,25} [^\r\n{}]{0,200}?\bglobal_batch_size: ?(?:\{"value": ?)?)(\d{1,15})\b'
+)
 _TIME = rb"(?P<time>\d{1,15}(?:\.\d{1,9})?(?:e[+-]?\d\d?)?)"
 _EVALUATION = re.compile(
     rb'"time_ms": ?' + _TIME + rb'[,}][^\r\n]{0,200}?"key": ?"eval_(?P<event>start|stop|accuracy)"'
-    rb"|\[" + _TIME.replace(b"?P<time>", b"?P<clock>") + rb", eval_(?P<bare>start|stop|accuracy)\b"
+    rb"|\["
+    + _TIME.replace(b"?P<time>", b"?P<clock>")
+    + rb", eval_(?P<bare>start|stop|accuracy)\b|"
+    + _MLL
+    + rb"(?P<unix>\d{1,15}\.\d{1,9}) [^\r\n{}]{0,200}?\beval_(?P<old>start|stop|accuracy)\b"
 )
 
 
@@ -138,7 +150,7 @@ def _status(event: Mapping[str, Any]) -> str:
 
 def facts_in(text: bytes) -> Iterator[Fact]:
     """What MLLOG lines in a text say about the run, whichever format the log has."""
-    if b'"global_batch_size"' not in text:
+    if b"global_batch_size" not in text:
         return
     for match in _BATCH.finditer(text):
         if (batch := int(match[1])) > 0:
@@ -155,8 +167,8 @@ def evaluated_in(text: bytes) -> float:
         return 0.0
     found: list[tuple[float, float | None]] = []
     for match in _EVALUATION.finditer(text):
-        event = match["event"] or match["bare"]
-        time = float(match["time"] or match["clock"]) / 1000
+        event = match["event"] or match["bare"] or match["old"]
+        time = float(match["unix"] or 0) or float(match["time"] or match["clock"]) / 1000
         if event == b"start":
             found.append((time, None))
         elif found:  # the accuracy comes before or behind the stop, or instead of it

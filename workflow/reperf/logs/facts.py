@@ -22,6 +22,8 @@ NAMES = {
     "replicas": "number of replicas",
     "global_batch": "global batch",
     "epoch_samples": "number of samples in an epoch",
+    "epoch_trained": "number of samples trained in an epoch",
+    "sample_tokens": "number of tokens in a sample",
     "batches_per_step": "number of batches in a step",
     "iterations": "number of iterations",
     "print_every": "number of iterations between two lines",

@@ -103,8 +103,9 @@ class Format:
         runs_ahead: whether the program may print lines before its devices have done their work, and
             says when it evaluates: the rest of the run tells.
         step_is: the fact that says how many samples one count of `iteration` is; several if the
-            format leaves it open: the printed speed then decides. A "sample" is one, and
-            "epoch_batches" are the whole batches that hold an epoch.
+            format leaves it open: the printed speed then decides. A "sample" is one, a "token"
+            the part of one that "sample_tokens" says, "epoch_trained" what the log says is
+            trained in an epoch, and "epoch_batches" are the whole batches that hold an epoch.
         facts: finds what the log says about its run in the text before the run's first record.
         tells: finds what a record, as it stands in the log, says about its run. Those of a window
             must say the same.

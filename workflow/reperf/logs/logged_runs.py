@@ -38,6 +38,7 @@ class LoggedRun:
             no more than MOST_LATER; without their text, unless it tells facts.
         ends: the first and the last of the records after which the log says that the run came to
             its end; None if the format does not say.
+        ended_elsewhere: whether another rank says that the run came to its end.
         stopped_as: how the run stopped by the log, if it did not go well; else empty.
         begun_again: the record before which the log says that another run begins; None: nowhere.
         newest: the last record of the measured rank.
@@ -52,6 +53,7 @@ class LoggedRun:
     last: float = inf
     records: list[Record] = field(default_factory=list)
     later: list[Record] = field(default_factory=list)
+    ended_elsewhere: bool = False
     stopped_as: str = ""
     begun_again: Record | None = None
     newest: Record | None = None
@@ -107,8 +109,25 @@ class LoggedRun:
         if log_format.bar is not None and (bar := log_format.bar(text.newest())) is not None:
             self._bars.append((self.newest.iteration, bar))
 
+    def hear_of_end(self, text: bytes, log_format: Format) -> None:
+        """Take what a text behind the newest record says of how the run ended."""
+        if log_format.ended(text):
+            rank = self.newest.rank
+            if not rank or log_format.ended(lines_of_rank(text, rank)):
+                self.ends = [*self.ends[:1], self.newest]
+                self.facts += log_format.closes(text)
+                return
+            self.ended_elsewhere = True
+        self.stopped_as = stopped_as(text) or self.stopped_as
+
     def conclude(self) -> None:
-        """Take the facts that only the whole run shows."""
+        """Take the facts that only the whole run shows.
+
+        Where another rank alone says that the run ended, as one that evaluates does, the end may
+        stand anywhere: that rank may be far ahead.
+        """
+        if self.ends == [] and self.ended_elsewhere and not self.stopped_as:
+            self.ends = [self.newest]
         if bounds := batches_per_step(self._bars):
             self.facts.append(("batches_per_step", bounds))
 
@@ -167,11 +186,8 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
     for gap, record in scan(pieces, log_format, needed):
         if gap and not gap.isspace():
             text.add(gap)
-        if run is not None and _has_ended(run, gap, log_format):
-            run.ends = [*run.ends[:1], run.newest]
-            run.facts += log_format.closes(gap)
-        elif run is not None and log_format.ended is not None:
-            run.stopped_as = stopped_as(gap) or run.stopped_as
+        if run is not None and log_format.ended is not None:
+            run.hear_of_end(gap, log_format)
         if record is None:
             continue
         following = _unwrapped(record, run.newest if run else None, log_format.clock)
@@ -292,14 +308,6 @@ class _Text:
             lines = piece.splitlines(keepends=True)
             self._marked += b"".join(line for line in lines if _EVALUATION in line)
             self._unsure = len(self._marked) > LONGEST_GAP  # so many that nobody adds them up
-
-
-def _has_ended(run: LoggedRun, gap: bytes, log_format: Format) -> bool:
-    """Whether a text says, for the measured rank, that the run came to its end."""
-    if log_format.ended is None or not log_format.ended(gap):
-        return False
-    # Another rank may be far ahead.
-    return not run.newest.rank or log_format.ended(lines_of_rank(gap, run.newest.rank))
 
 
 def _begin(facts: list[Fact], log_format: Format, last: float = inf) -> LoggedRun:

@@ -100,7 +100,10 @@ def by_window(
     _check_end(run, records[0].epoch, ends[1])
     if log_format.runs_ahead:
         _check_ahead(run, log_format, inside)
-    samples = (ends[1] - ends[0]) * (batch or facts.need(log_format.step_is[0]))
+    exact = (ends[1] - ends[0]) * (batch or facts.need(log_format.step_is[0]))
+    samples = int(exact)
+    if samples != exact:
+        raise Refused(f"the window holds {float(exact):.6g} samples, which is no whole number")
     counts = counts_at(records, ends, log_format)
     check_samples(counts, samples)
     check_skipped(counts)
