@@ -109,16 +109,25 @@ class LoggedRun:
             self.records.append(record._replace(evaluated=evaluated) if evaluated else record)
             self._seen.add(record)
 
-    def is_followed_by(self, record: Record) -> bool:
-        """Whether a record begins another run: the count starts again, but time goes on."""
+    def is_followed_by(self, record: Record, text: "_Text") -> bool:
+        """Whether a record begins another run: the count starts again, but time goes on.
+
+        Where the log says that the run ended, its clock may be another's; where it says that another
+        starts, that one may begin at a higher count, too.
+
+        Args:
+            record: the one behind the newest.
+            text: what stands between the two.
+        """
         first, before = self.records[0], self.newest
-        if record.iteration > first.iteration and record.epoch >= first.epoch:
+        if _place(record) > _place(before) or record.rank != before.rank or record in self._seen:
             return False
-        if record.rank != before.rank or record in self._seen:
-            return False
+        if self.ends is not None and b'"run_start"' in text.all():
+            return True
         begins_again = _place(record) <= _place(first) < _place(before)
         stamped = record.time is not None and before.time is not None
-        return begins_again and not (stamped and record.time < before.time)
+        ended = self.ends and self.ends[-1] is before
+        return begins_again and (ended or not (stamped and record.time < before.time))
 
     def stepped_back_to(self, record: Record) -> bool:
         """Whether a record is no more than one step behind, as after a step that was skipped."""
@@ -149,7 +158,8 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
         elif run is not None and log_format.ended is not None:
             run.stopped_as = stopped_as(gap) or run.stopped_as
         following = _unwrapped(record, run.newest if run else None, log_format.clock)
-        begins = run is not None and following is not None and run.is_followed_by(following)
+        begins = run is not None and following is not None
+        begins = begins and run.is_followed_by(following, text)
         if begins and log_format.repeats and run.stepped_back_to(following):
             begins = any(True for _ in log_format.facts(text.all()))
         if run is not None and following is not None and not begins:
