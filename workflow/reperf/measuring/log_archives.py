@@ -16,6 +16,7 @@ from reperf.measuring.answer import Answer, Question, refused, without_doubt
 from reperf.measuring.likeness import Name, by_name
 from reperf.measuring.one_log import beside, of_file, read_record
 from reperf.measuring.safe_archive import DAMAGE, ArchivedFile, open_archive
+from reperf.text import natural
 
 
 def of_archive(path: Path, question: Question) -> list[Answer]:
@@ -40,6 +41,7 @@ def of_archive(path: Path, question: Question) -> list[Answer]:
                     found.append(of_file(likeness, name, stream, asked, record))
             except (OSError, *DAMAGE) as error:
                 found.append([refused(name, f"damaged in the archive: {error}", question)])
+    found.sort(key=lambda some: natural(some[0].measured.log if some else ""))
     return list(without_doubt(str(path), found, question))
 
 
