@@ -363,8 +363,7 @@ def test_reasons_of_one_kind_are_one_group_and_each_is_told(shown, tmp_path):
     assert lines[8] == "    too short: it ends at iteration 99, the window at 120"
     assert lines[-2:] == [
         "0 measured, 2 refused: 2 too short",
-        "--window all takes the widest window that the log allows in 2 of the 2 refused runs, "
-        "such as 20:98 in 98.log",
+        "--window all takes another window in 2 of the refused, such as 20:98",
     ]
     status, lines = shown("--window", "all", tmp_path)
     assert (status, lines[-1]) == (0, "2 measured, 0 refused")

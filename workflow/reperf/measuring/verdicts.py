@@ -71,7 +71,7 @@ def table(
             yield ""
             yield from _medians(folders, folder, width)
     yield ""
-    for line in _closing(groups, folder, files=files):
+    for line in _closing(groups, files=files):
         yield from folded(printable(line), width)
 
 
@@ -185,9 +185,7 @@ def _span(first: int | None, last: int | None) -> str:
     return "" if first is None else f"{first}:{last}"
 
 
-def _closing(
-    groups: Mapping[str, Sequence[Measurement]], folder: str, *, files: bool
-) -> Iterator[str]:
+def _closing(groups: Mapping[str, Sequence[Measurement]], *, files: bool) -> Iterator[str]:
     """How many were measured, how many refused; and what would show or measure more of them."""
     refused = Counter({kind: len(some) for kind, some in groups.items() if kind})
     why = "; ".join(f"{count} {kind}" for kind, count in refused.most_common())
@@ -195,12 +193,13 @@ def _closing(
     yield f"{said}: {why}" if why and files else said
     if not files and refused.total() > len(refused):
         yield "--files shows every log that was refused"
-    others = [one for kind, some in groups.items() if kind for one in some if _has_another(one)]
-    if others:
-        example = f"{_span(*others[0].widest)} in {_inside(others[0].log, folder)}"
+    refusals = (one for kind, some in groups.items() if kind for one in some)
+    if others := [one for one in refusals if _has_another(one)]:
+        spans = {_span(*one.widest) for one in others}
+        such = ", such as " if len(spans) > 1 else ": "
         yield (
-            f"--window all takes the widest window that the log allows in {len(others)} of the "
-            f"{refused.total()} refused runs, such as {example}"
+            f"--window all takes another window in {len(others)} of the refused"
+            f"{such}{_span(*others[0].widest)}"
         )
 
 
