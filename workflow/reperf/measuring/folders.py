@@ -1,7 +1,7 @@
 """The median and the spread of the logs in each folder: mostly repeats of one training."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from statistics import median
 from typing import NamedTuple
@@ -9,7 +9,9 @@ from typing import NamedTuple
 from reperf.logs.facts import called
 from reperf.measuring.answer import Answer
 
-OF_ONE_RUN = frozenset({"start_loss", "batches_per_step"})
+OF_ONE_RUN = frozenset(
+    {"start_loss", "batches_per_step", "hosts", "run_start", "run_stop", "run_span"}
+)
 """The facts that may differ between repeats of a training."""
 
 
@@ -38,27 +40,25 @@ def of_folders(found: Iterable[Answer]) -> list[OfFolder]:
         the one around it counts.
     """
     groups: dict[str, dict[_Known, list[Answer]]] = defaultdict(lambda: defaultdict(list))
-    for answer in counted_once(found):
+    for answer in found:
         if answer.measured.status == "ok":
             groups[_folder(answer)][_known(answer)].append(answer)
     return [
-        _summary(folder, known, some, configurations)
+        _summary(folder, known, counted_once(some), configurations)
         for folder, configurations in groups.items()
         for known, some in configurations.items()
     ]
 
 
-def counted_once(found: Iterable[Answer]) -> Iterator[Answer]:
+def counted_once(found: Iterable[Answer]) -> list[Answer]:
     """Of the answers about one and the same run, the first.
 
     Runs are the same if their logs' digests are; where no digest is known, the logs' names tell.
     """
-    seen = set()
+    once: dict[tuple[str, int], Answer] = {}
     for answer in found:
-        same = answer.digest or answer.measured.log, answer.measured.run
-        if same not in seen:
-            seen.add(same)
-            yield answer
+        once.setdefault((answer.digest or answer.measured.log, answer.measured.run), answer)
+    return list(once.values())
 
 
 _Known = tuple[tuple[str, object], ...]
