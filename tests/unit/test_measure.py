@@ -182,6 +182,22 @@ def test_two_runs_in_one_log_are_two_results():
     assert "too short" in first.reason
 
 
+@pytest.mark.parametrize("every", [10, 20, 40])
+@pytest.mark.parametrize("seconds", [0, 5000])
+def test_two_runs_of_ours_in_one_log_may_be_of_two_machines(every, seconds):
+    # The second one's clock began at another time, and it prints more often, or less.
+    later = [step(n, seconds + n * 32 / 50.0, 32) for n in range(every, 161, every)]
+    head = [event("global_batch_size", 32) if "global_b" in x else x for x in step_log()[:6]]
+    last = step_log()[-2:]
+    window = Window(warmup=40, measured=80)
+    first, second = measured([*step_log(), *head, *later, *last], window)
+    assert [one.throughput for one in (first, second)] == pytest.approx([100.0, 50.0])
+    assert [one.run for one in (first, second)] == [1, 2]
+    first, second = measured([*step_log()[:-2], *head, *later, *last], window)
+    assert (first.status, second.status) == ("refused", "ok")
+    assert "the end of the run is not in the log" in first.reason
+
+
 def test_a_cut_log_never_gives_another_number():
     text = "".join(line + "\n" for line in step_log()).encode()
     for cut in range(0, text.index(b"run_stop"), 7):

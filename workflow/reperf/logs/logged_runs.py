@@ -147,16 +147,25 @@ class LoggedRun:
         self.records.append(record._replace(evaluated=evaluated) if evaluated else record)
         self._seen.add(record)
 
-    def is_followed_by(self, record: Record) -> bool:
-        """Whether a record begins another run: the count starts again, but time goes on."""
+    def is_followed_by(self, record: Record, text: "_Text") -> bool:
+        """Whether a record begins another run: the count starts again, but time goes on.
+
+        Where the log says that the run ended, its clock may be another's; where it says that another
+        starts, that one may begin at a higher count, too.
+
+        Args:
+            record: the one behind the newest.
+            text: what stands between the two.
+        """
         first, before = self.records[0], self.newest
-        if record.iteration > first.iteration and record.epoch >= first.epoch:
+        if _place(record) > _place(before) or record.rank != before.rank or record in self._seen:
             return False
-        if record.rank != before.rank or record in self._seen:
-            return False
+        if text.begins_run():
+            return True
         begins_again = _place(record) <= _place(first) < _place(before)
         stamped = record.time is not None and before.time is not None
-        return begins_again and not (stamped and record.time < before.time)
+        ended = self.ends and self.ends[-1] is before
+        return begins_again and (ended or not (stamped and record.time < before.time))
 
     def stepped_back_to(self, record: Record) -> bool:
         """Whether a record is no more than one step behind, as after a step that was skipped."""
@@ -191,7 +200,7 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
         if record is None:
             continue
         following = _unwrapped(record, run.newest if run else None, log_format.clock)
-        begins = run is not None and run.is_followed_by(following)
+        begins = run is not None and run.is_followed_by(following, text)
         if begins and log_format.repeats and run.stepped_back_to(following):
             begins = bool(text.facts())
         if run is not None and not begins:

@@ -28,8 +28,8 @@ class Question:
         planned: the run that must have made the log, as the record beside it must confirm;
             None: whichever run the record names, if there is one.
         plan: the digest of its plan, which the record must name; None: of any plan.
-        unread: whether to answer for files of no known format that need not be logs: those that
-            read like logs, and all of them where nothing else was found.
+        unread: whether to answer for files of no known format that need not be logs, but read like
+            logs.
     """
 
     method: Method
@@ -83,11 +83,8 @@ def without_doubt(name: str, found: Iterable[list[Answer]], question: Question) 
         if answer.doubt is None:
             nothing = False
             yield answer
-        else:
+        elif answer.doubt and question.unread:
             doubtful.append(answer)
-    if question.unread:
-        listed = [answer for answer in doubtful if answer.doubt or nothing]
-        nothing = nothing and not listed
-        yield from listed
-    if nothing:
+    yield from doubtful
+    if nothing and not doubtful:
         yield refused(name, NO_LOG, question)
