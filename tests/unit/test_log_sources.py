@@ -5,13 +5,24 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from matplotlib.text import Text
 from reperf.config import Suite, load_report
+from reperf.drawing.figures import draw_nothing, draw_published, draw_suite
 from reperf.errors import ReperfError
 from reperf.files import sha256
 from reperf.measuring.found_logs import files_of
 from reperf.measuring.log_sources import check_sources, measure_suite
 from reperf.measuring.summary import summarise
-from reperf.measuring.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
+from reperf.measuring.tables import (
+    MEASUREMENTS,
+    SUMMARY,
+    read_measurements,
+    read_summary,
+    write_table,
+)
+from reperf.report.context import gather
+from reperf.report.html import render_html
+from reperf.report.markdown import render_markdown
 from step_logs import step_log
 from test_measure import RUN, kept_run
 
@@ -183,3 +194,33 @@ def test_a_file_too_large_for_a_record_is_none(tmp_path):
     [row] = rows_of(tmp_path / "theirs", batch_size=8, workload="resnet50")
     assert "nothing says its batch size per device" in row["reason"]
     assert record not in files_of(tmp_path / "theirs")
+
+
+def test_a_suite_whose_logs_are_all_in_no_cell_still_has_figures_and_a_report(tmp_path):
+    (tmp_path / "no.log").write_text("nothing\n")
+    report = load_report({"suites": [SUITE | {"from": str(tmp_path / "no.log")}]})
+    write_table(tmp_path / "m.csv", measure_suite(report.suites[0], []), MEASUREMENTS)
+    measurements = read_measurements(tmp_path / "m.csv")
+    write_table(tmp_path / "s.csv", summarise(measurements), SUMMARY)
+    draw_suite(tmp_path / "s.csv", tmp_path / "theirs")
+    assert "Nothing was measured" in figure_texts(draw_nothing("Speedup, suite theirs"))
+    context = gather(report, [], measurements, read_summary(tmp_path / "s.csv"))
+    draw_published(tmp_path / "published")
+    for text in (render_markdown(context, "."), render_html(context, tmp_path)):
+        assert "1 log of others" in text
+        assert "Logs in no cell" in text
+        assert "no known format: no line is one that a format prints" in text
+
+
+def test_logs_in_no_cell_stand_in_the_report_beside_the_cells(archive, tmp_path):
+    report = load_report({"suites": [SUITE | {"from": str(archive)}]})
+    write_table(tmp_path / "m.csv", measure_suite(report.suites[0], []), MEASUREMENTS)
+    measurements = read_measurements(tmp_path / "m.csv")
+    write_table(tmp_path / "s.csv", summarise(measurements), SUMMARY)
+    [suite] = gather(report, [], measurements, read_summary(tmp_path / "s.csv")).suites
+    assert [row.log for row in suite.unplaced] == ["oneflow.zip/logs/1n1g/r50_b128_fp32_1.log"]
+    assert len(suite.cells) == 1
+
+
+def figure_texts(figure) -> str:
+    return " ".join([figure.get_suptitle(), *(text.get_text() for text in figure.findobj(Text))])
