@@ -9,7 +9,9 @@ from reperf.archive.names import fault_of_name, shown
 from reperf.config import LogSource, Report, Run, Suite, topology_shape
 from reperf.config.words import LARGEST
 from reperf.errors import ReperfError
-from reperf.logs.facts import Fact
+from reperf.logs.configured import facts_of_format, facts_of_system, variant_said
+from reperf.logs.facts import Fact, Facts, Refused
+from reperf.logs.format import Format
 from reperf.logs.formats import format_called
 from reperf.measuring.answer import NO_LOG, Answer, Question
 from reperf.measuring.found_logs import answers, files_of, own_run
@@ -19,6 +21,8 @@ from reperf.systems import load_workloads
 from reperf.text import printable
 
 Row = dict[str, object]
+
+TELLER = "the configuration"
 
 
 def check_sources(report: Report) -> None:
@@ -76,19 +80,10 @@ def measure_suite(
 
 
 def _measure_source(suite: Suite, source: LogSource) -> list[Row]:
-    nodes, devices = topology_shape(source.topology) if source.topology else (None, None)
-    told = [
-        ("workload", suite.workload),
-        ("precision", suite.precision),
-        ("nodes", nodes),
-        ("devices_per_node", devices),
-        ("batch_size", None if suite.batch_size == LARGEST else suite.batch_size),
-        *_told_of_shape(suite),
-    ]
     question = Question(
         method=Method(source.method, source.window or suite.window, suite.unit),
         log_format=source.format,
-        told=[("the configuration", told)],
+        told=[(TELLER, told_of(suite, source))],
         digests=True,
     )
     rows = [row_of(suite, answer, source) for answer in answers([source.path], question)]
@@ -102,6 +97,23 @@ def _measure_source(suite: Suite, source: LogSource) -> list[Row]:
             said = f"{row['log']}: in no cell: {row['reason']}"
             print(printable(said), file=sys.stderr)
     return rows
+
+
+def told_of(suite: Suite, source: LogSource) -> list[Fact]:
+    """All that a suite says about the logs of a source; a log that says otherwise is refused."""
+    nodes, devices = topology_shape(source.topology) if source.topology else (None, None)
+    return [
+        ("workload", suite.workload),
+        ("precision", suite.precision),
+        ("nodes", nodes),
+        ("devices_per_node", devices),
+        ("batch_size", None if suite.batch_size == LARGEST else suite.batch_size),
+        *suite.shape.items(),
+        ("input", suite.input),
+        ("data_set", suite.data),
+        ("proof", "off"),
+        *facts_of_system(source.system, source.variant),
+    ]
 
 
 def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row:
@@ -119,14 +131,17 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         nodes, devices = facts.get("nodes"), facts.get("devices_per_node")
         batch = facts.get("batch_size")
     placed = run is not None or None not in (nodes, devices, batch)
-    status, reason = _verdict(suite, answer, placed)
-    also, also_unit = _also(suite, measured) if status == "ok" else (None, "")
     log_format = format_called(measured.format) if measured.format else None
+    status, reason = _verdict(suite, answer, placed)
+    if status == "ok" and source and log_format and (why := _not_theirs(source, log_format)):
+        status, reason = "refused", why
+    also, also_unit = _also(suite, measured) if status == "ok" else (None, "")
     system = run.system if run else (log_format and log_format.system) or "unknown"
     variant = run.variant if run else None
     log = measured.log
     if source is not None:
-        system, variant = source.system or system, source.variant or variant
+        system = source.system or system
+        variant = source.variant or (variant if run else variant_said(facts, system))
         log = f"{source.id}{log.removeprefix(str(source.path))}"
     return {
         "suite": suite.name,
@@ -160,10 +175,15 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
     }
 
 
-def _told_of_shape(suite: Suite) -> Iterable[Fact]:
-    """What a suite says about the shape of others' samples: nothing, if it leaves the shape out."""
-    usual = suite.shape == load_workloads()[suite.workload].default_shape
-    return () if usual and not suite.entries else suite.shape.items()
+def _not_theirs(source: LogSource, log_format: Format) -> str:
+    """Why logs of a format are not of the system that a source says; empty if they may be."""
+    try:
+        Facts().add("the log's format", facts_of_format(log_format)).add(
+            TELLER, facts_of_system(source.system, None)
+        )
+    except Refused as refusal:
+        return str(refusal)
+    return ""
 
 
 def _unit(suite: Suite, measured: Measurement) -> str:

@@ -8,6 +8,7 @@ from typing import IO
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.layout import RUN_RECORD
+from reperf.logs.configured import NO_VARIANT, facts_of_configuration, facts_of_system
 from reperf.logs.facts import Fact, Facts, facts_in_path
 from reperf.logs.formats import formats, mllog
 from reperf.logs.recognise import NOT_READ
@@ -84,12 +85,9 @@ def _measured(
 def facts_of_run(run: Run) -> list[Fact]:
     """The facts that a run's configuration says about its log."""
     return [
-        ("workload", run.workload),
         ("parameters", load_workloads()[run.workload].parameters_of(run.shape)),
-        ("precision", run.precision),
-        *run.shape.items(),
-        ("batch_size", run.batch_size),
-        ("replicas", run.stages[0] if run.stages else None),
+        *facts_of_configuration(dict(run)),
+        *facts_of_system(run.system, run.variant or NO_VARIANT),
         ("nodes", run.nodes),
         ("devices_per_node", run.devices_per_node),
     ]

@@ -10,21 +10,24 @@ Source: workflow/trainers/contract/steplog.py; github.com/mlcommons/logging.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from reperf.logs.clock import MONOTONIC
+from reperf.logs.configured import facts_of_configuration, facts_of_framework
 from reperf.logs.events import (
     EVENT_LINE,
     MARK,
     event_of,
+    events_in,
     facts_of,
     has_ended,
     is_number,
     read_event,
     tracked_stats,
 )
+from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Record
 from reperf.logs.scan import blocks
 from reperf.training.record import Status
@@ -59,6 +62,30 @@ def _counts(text: bytes) -> dict[str, float]:
     }
 
 
+_counted = facts_of(
+    {
+        "submission_benchmark": "workload",
+        "global_batch_size": "global_batch",
+        "world_size": "world_size",
+        "parameters": "parameters",
+        "loss_without_dropout": "start_loss",
+    }
+)
+
+
+def _facts(head: bytes) -> Iterable[Fact]:
+    """What a log says about its run before it trains."""
+    yield from _counted(head)
+    for event in events_in(head):
+        key, value = event.get("key"), event.get("value")
+        if key == "configuration" and isinstance(value, dict):
+            yield from facts_of_configuration(value)
+        elif key == "framework" and isinstance(value, str):
+            yield from facts_of_framework(value)
+        elif key == "precision" and isinstance(value, dict) and "compute" in value:
+            yield "precision", "fp32" if value["compute"] == "float32" else "amp"
+
+
 FORMAT = Format(
     name="mllog",
     system="",
@@ -66,15 +93,7 @@ FORMAT = Format(
     pattern=EVENT_LINE,
     clock=MONOTONIC,
     read=_read,
-    facts=facts_of(
-        {
-            "submission_benchmark": "workload",
-            "global_batch_size": "global_batch",
-            "world_size": "world_size",
-            "parameters": "parameters",
-            "loss_without_dropout": "start_loss",
-        }
-    ),
+    facts=_facts,
     counts=_counts,
     unit=None,
     ended=has_ended,
