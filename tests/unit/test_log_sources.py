@@ -1,6 +1,5 @@
 """Suites that take logs of others: their rows, their cells, and what cannot be placed."""
 
-import shutil
 import zipfile
 from pathlib import Path
 
@@ -124,10 +123,9 @@ def test_kept_runs_of_ours_keep_their_records_facts(tmp_path):
 
 def test_cells_of_others_stand_behind_our_own_and_are_never_mixed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    ours = kept_run(RUN.folder, step_log())
-    theirs = tmp_path / "theirs"
-    shutil.copytree(ours, theirs / "1")
-    settings = SUITE | LIKE_OURS | {"name": "small", "from": str(theirs)}
+    kept_run(RUN.folder, step_log())
+    kept_run(tmp_path / "theirs" / "1", step_log(rate=99.0))
+    settings = SUITE | LIKE_OURS | {"name": "small", "from": str(tmp_path / "theirs")}
     rows = measure_suite(Suite.model_validate(settings), [RUN])
     write_table(tmp_path / "m.csv", rows, MEASUREMENTS)
     cells = summarise(read_measurements(tmp_path / "m.csv"))

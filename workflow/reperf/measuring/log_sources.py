@@ -14,6 +14,7 @@ from reperf.logs.facts import Fact, Facts, Refused
 from reperf.logs.format import Format
 from reperf.logs.formats import format_called
 from reperf.measuring.answer import NO_LOG, Answer, Question
+from reperf.measuring.counted import Counted
 from reperf.measuring.found_logs import answers, files_of, own_run
 from reperf.measuring.measure import Measurement, Method
 from reperf.measuring.units import ANY, counts, per_second, unit_of
@@ -23,6 +24,8 @@ from reperf.text import printable
 Row = dict[str, object]
 
 TELLER = "the configuration"
+_OF_OK = ("throughput", "waited", "also_throughput", "also_unit")
+"""The columns of a row that only a run which counts has."""
 
 
 def check_sources(report: Report) -> None:
@@ -73,30 +76,43 @@ def measure_suite(
     """
     method = Method(window=suite.window, unit=suite.unit)
     of = (plans or {}).get
-    rows = [row_of(suite, own_run(run, method, of(str(run.folder)))) for run in runs]
+    counted, rows = Counted(), []
+    for run in runs:
+        answer = own_run(run, method, of(str(run.folder)))
+        rows.append(_once(row_of(suite, answer), answer, counted))
     for source in suite.sources:
-        rows += _measure_source(suite, source)
+        rows += _measure_source(suite, source, counted)
     return rows
 
 
-def _measure_source(suite: Suite, source: LogSource) -> list[Row]:
+def _measure_source(suite: Suite, source: LogSource, counted: Counted) -> list[Row]:
     question = Question(
         method=Method(source.method, source.window or suite.window, suite.unit),
         log_format=source.format,
         told=[(TELLER, told_of(suite, source))],
         digests=True,
     )
-    rows = [row_of(suite, answer, source) for answer in answers([source.path], question)]
-    rows.sort(key=_place)
+    found = [(row_of(suite, answer, source), answer) for answer in answers([source.path], question)]
+    found.sort(key=lambda one: _place(one[0]))
+    rows = [_once(row, answer, counted) for row, answer in found]
     repeats: Counter[tuple] = Counter()
     for row in rows:
-        cell = row["system"], row["variant"], row["batch_size_per_device"], row["topology"]
-        repeats[cell] += 1
-        row["repeat"] = repeats[cell]
+        repeats[_cell(row)] += 1
+        row["repeat"] = repeats[_cell(row)]
         if not row["topology"]:
             said = f"{row['log']}: in no cell: {row['reason']}"
             print(printable(said), file=sys.stderr)
     return rows
+
+
+def _once(row: Row, answer: Answer, counted: Counted) -> Row:
+    """The row of a run, refused if another row counts it already."""
+    again = counted.again(row["log"], _cell(row), answer) if row["status"] == "ok" else ""
+    return row | dict.fromkeys(_OF_OK) | {"status": "refused", "reason": again} if again else row
+
+
+def _cell(row: Row) -> tuple:
+    return row["system"], row["variant"], row["batch_size_per_device"], row["topology"]
 
 
 def told_of(suite: Suite, source: LogSource) -> list[Fact]:

@@ -14,7 +14,7 @@ from reperf.logs.formats import formats, mllog
 from reperf.logs.recognise import NOT_READ
 from reperf.measuring.answer import Answer, Question, refused
 from reperf.measuring.likeness import Continued, Name, beginning, is_log, reads_like_log
-from reperf.measuring.measure import Measurement, measure_log
+from reperf.measuring.measure import Measurement, measured_runs
 from reperf.systems import load_workloads
 from reperf.training.record import LARGEST_RECORD, RunRecord
 
@@ -75,8 +75,8 @@ def _measured(
     chosen = question.log_format or (mllog.FORMAT.name if record else None)
     log_format = formats()[chosen] if chosen else None
     return [
-        Answer(measured, facts, record, question.planned)
-        for measured, facts in measure_log(
+        Answer(measured, facts, record, question.planned, evidence=evidence)
+        for measured, facts, evidence in measured_runs(
             name, stream, question.method, log_format, told, told_of_runs=of_runs
         )
     ]

@@ -62,6 +62,7 @@ def _counts(text: bytes) -> dict[str, float]:
     }
 
 
+_STARTED = re.compile(rb"rank \d{1,6}: started on (\S{1,255}), process \d")
 _counted = facts_of(
     {
         "submission_benchmark": "workload",
@@ -76,6 +77,8 @@ _counted = facts_of(
 def _facts(head: bytes) -> Iterable[Fact]:
     """What a log says about its run before it trains."""
     yield from _counted(head)
+    if hosts := {host.decode(errors="replace") for host in _STARTED.findall(head)}:
+        yield "hosts", tuple(sorted(hosts))
     for event in events_in(head):
         key, value = event.get("key"), event.get("value")
         if key == "configuration" and isinstance(value, dict):
