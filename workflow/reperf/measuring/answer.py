@@ -7,6 +7,7 @@ from itertools import chain
 from reperf.config import Run
 from reperf.logs.facts import Facts
 from reperf.logs.formats import mllog
+from reperf.measuring.evidence import Evidence
 from reperf.measuring.likeness import SUFFIXES
 from reperf.measuring.measure import Measurement, Method, Told
 from reperf.training.record import RunRecord
@@ -54,6 +55,7 @@ class Answer:
         digest: SHA-256 of the log, if it was wanted.
         doubt: None for what is a log; for a file of no known format that need not be one, whether
             it reads like a log.
+        evidence: by what the run is told from others; None if nothing was measured.
     """
 
     measured: Measurement
@@ -62,6 +64,7 @@ class Answer:
     planned: Run | None = None
     digest: str = ""
     doubt: bool | None = None
+    evidence: Evidence | None = None
 
     @property
     def run(self) -> Run | None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from reperf.logs.facts import called
 from reperf.measuring.answer import Answer
+from reperf.measuring.counted import Counted
 
 OF_ONE_RUN = frozenset(
     {"start_loss", "batches_per_step", "hosts", "run_start", "run_stop", "run_span"}
@@ -44,21 +45,15 @@ def of_folders(found: Iterable[Answer]) -> list[OfFolder]:
         if answer.measured.status == "ok":
             groups[_folder(answer)][_known(answer)].append(answer)
     return [
-        _summary(folder, known, counted_once(some), configurations)
+        _summary(folder, known, _counted_once(some), configurations)
         for folder, configurations in groups.items()
         for known, some in configurations.items()
     ]
 
 
-def counted_once(found: Iterable[Answer]) -> list[Answer]:
-    """Of the answers about one and the same run, the first.
-
-    Runs are the same if their logs' digests are; where no digest is known, the logs' names tell.
-    """
-    once: dict[tuple[str, int], Answer] = {}
-    for answer in found:
-        once.setdefault((answer.digest or answer.measured.log, answer.measured.run), answer)
-    return list(once.values())
+def _counted_once(found: list[Answer]) -> list[Answer]:
+    counted = Counted()
+    return [one for one in found if not counted.again(one.measured.log, None, one)]
 
 
 _Known = tuple[tuple[str, object], ...]

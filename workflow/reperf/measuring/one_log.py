@@ -8,12 +8,13 @@ from typing import IO
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.layout import RUN_RECORD
+from reperf.logs.configured import NO_VARIANT, facts_of_configuration, facts_of_system
 from reperf.logs.facts import Fact, Facts, facts_in_path
 from reperf.logs.formats import formats, mllog
 from reperf.logs.recognise import NOT_READ
 from reperf.measuring.answer import Answer, Question, refused
 from reperf.measuring.likeness import Continued, Name, beginning, is_log, reads_like_log
-from reperf.measuring.measure import Measurement, measure_log
+from reperf.measuring.measure import Measurement, measured_runs
 from reperf.systems import load_workloads
 from reperf.training.record import LARGEST_RECORD, RunRecord
 
@@ -77,8 +78,8 @@ def _measured(
     chosen = question.log_format or (mllog.FORMAT.name if record else None)
     log_format = formats()[chosen] if chosen else None
     return [
-        Answer(measured, facts, record, question.planned)
-        for measured, facts in measure_log(
+        Answer(measured, facts, record, question.planned, evidence=evidence)
+        for measured, facts, evidence in measured_runs(
             name, stream, question.method, log_format, told, told_of_runs=of_runs
         )
     ]
@@ -87,16 +88,11 @@ def _measured(
 def facts_of_run(run: Run) -> list[Fact]:
     """The facts that a run's configuration says about its log."""
     return [
-        ("workload", run.workload),
         ("parameters", load_workloads()[run.workload].parameters_of(run.shape)),
-        ("precision", run.precision),
-        *run.shape.items(),
-        ("batch_size", run.batch_size),
-        ("replicas", run.stages[0] if run.stages else None),
+        *facts_of_configuration(dict(run)),
+        *facts_of_system(run.system, run.variant or NO_VARIANT),
         ("nodes", run.nodes),
         ("devices_per_node", run.devices_per_node),
-        ("iterations", run.iterations),
-        ("print_every", run.print_every),
     ]
 
 

@@ -274,9 +274,10 @@ class RunRecord(Sealed):
         """The Unix times of the run's start and end; None if it does not say both."""
         try:
             started, ended = map(datetime.fromisoformat, (self.started, self.ended))
-        except ValueError:
+            spans = (one.replace(tzinfo=one.tzinfo or UTC).timestamp() for one in (started, ended))
+            return tuple(spans)
+        except (ValueError, OverflowError, OSError):
             return None
-        return tuple(one.replace(tzinfo=one.tzinfo or UTC).timestamp() for one in (started, ended))
 
     def why_not_of(self, planned: Run) -> str:
         """Why this is not the record of a planned run; "" if it is."""

@@ -11,12 +11,13 @@ Source: workflow/trainers/contract/steplog.py; github.com/mlcommons/logging.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from reperf.logs.clock import MONOTONIC
+from reperf.logs.configured import facts_of_configuration, facts_of_framework
 from reperf.logs.events import (
     EVENT_LINE,
     MARK,
@@ -42,17 +43,6 @@ _LONGEST_LABELS = 200  # bytes
 _NO_COUNTS = {"iteration", "seconds", "loss", "throughput"}
 """All other numbers of a step are counts."""
 _LONGEST_LOSS = 40  # characters
-_PLAN = ("iterations", "print_every")
-"""What the flags of a trainer say about which iterations are printed."""
-_EVENTS = facts_of(
-    {
-        "submission_benchmark": "workload",
-        "global_batch_size": "global_batch",
-        "world_size": "world_size",
-        "parameters": "parameters",
-        "loss_without_dropout": "start_loss",
-    }
-)
 _KEYS = ("configuration", "parameters", "peak_memory_bytes", "precision", "run_stop")
 """The facts by which a run is judged; a log may hold any number of others."""
 
@@ -75,20 +65,6 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
     )
 
 
-def plan_in(head: bytes) -> Iterator[Fact]:
-    """How many iterations a run has, and which it prints, by its `configuration` event."""
-    for event in events_in(head):
-        said = event.get("value")
-        if event.get("key") == "configuration" and isinstance(said, dict):
-            yield from ((name, said[name]) for name in _PLAN if is_count(said.get(name)))
-
-
-def _facts(head: bytes) -> Iterator[Fact]:
-    yield from _EVENTS(head)
-    yield from plan_in(head)
-    yield from _written(head, "run_start")[-1:]  # runs that broke off may have begun before
-
-
 def _written(text: bytes, key: str) -> list[Fact]:
     """When the lines with a key were written, as far as they say it."""
     events = (event for event in events_in(text) if event.get("key") == key)
@@ -100,6 +76,34 @@ def _counts(text: bytes) -> dict[str, float]:
     return {
         name: count for name, count in value.items() if name not in _NO_COUNTS and is_number(count)
     }
+
+
+_STARTED = re.compile(rb"rank \d{1,6}: started on (\S{1,255}), process \d")
+_counted = facts_of(
+    {
+        "submission_benchmark": "workload",
+        "global_batch_size": "global_batch",
+        "world_size": "world_size",
+        "parameters": "parameters",
+        "loss_without_dropout": "start_loss",
+    }
+)
+
+
+def _facts(head: bytes) -> Iterable[Fact]:
+    """What a log says about its run before it trains."""
+    yield from _counted(head)
+    yield from _written(head, "run_start")[-1:]  # runs that broke off may have begun before
+    if hosts := {host.decode(errors="replace") for host in _STARTED.findall(head)}:
+        yield "hosts", tuple(sorted(hosts))
+    for event in events_in(head):
+        key, value = event.get("key"), event.get("value")
+        if key == "configuration" and isinstance(value, dict):
+            yield from facts_of_configuration(value)
+        elif key == "framework" and isinstance(value, str):
+            yield from facts_of_framework(value)
+        elif key == "precision" and isinstance(value, dict) and "compute" in value:
+            yield "precision", "fp32" if value["compute"] == "float32" else "amp"
 
 
 FORMAT = Format(
