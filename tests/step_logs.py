@@ -1,6 +1,8 @@
 """Step logs for tests, in the trainers' own form."""
 
 import json
+import random
+import re
 
 
 def event(key: str, value: object, **more: object) -> str:
@@ -40,3 +42,40 @@ def step_log(
         lines.append(step(iteration, seconds, batch, printed))
         lines.append(f"rank 1: iteration {iteration}")
     return [*lines, event("run_stop", None, metadata={"status": "success"}), "rank 0: done"]
+
+
+BOOTED = 1_767_322_000
+"""The Unix time at which the step clock of a planned log was 0."""
+
+
+def planned_log(
+    *, iterations: int = 120, every: int = 20, batch: int = 16, world: int = 2, rate: float = 100.0
+) -> list[str]:
+    """The lines of a whole log that says its plan and tells both clocks; no two steps take as long.
+
+    Args:
+        iterations: how many there are, a multiple of `every`.
+        every: how many lie between two lines.
+        batch: samples of all ranks in an iteration.
+        world: number of ranks.
+        rate: about which speed, in samples/s.
+    """
+    chance, seconds = random.Random(1), 1000.0
+    steady = step_log(batch=batch, world=world, iterations=iterations, every=every, rate=rate)
+    lines = []
+    plan = {"workload": "resnet50", "iterations": iterations, "print_every": every}
+    lines = [steady[0], event("configuration", plan)]
+    for line in steady[1:]:
+        if found := re.search(r'"iteration": (\d+)', line):
+            took = every * batch / rate * (0.8 + 0.4 * chance.random())
+            seconds += took
+            printed = None if int(found[1]) == every else every * batch / took
+            lines.append(stamped(step(int(found[1]), seconds, batch, printed), seconds))
+        else:
+            lines.append(stamped(line, seconds))
+    return lines
+
+
+def stamped(line: str, seconds: float) -> str:
+    """A line as it is written at a time of the step clock."""
+    return line.replace('"time_ms": 0', f'"time_ms": {int(1000 * (BOOTED + seconds))}')

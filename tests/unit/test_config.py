@@ -426,6 +426,18 @@ def test_a_suite_alone_keeps_all_that_decides_its_runs():
         assert again.runs(again.suites[0]) == full.runs(suite)
 
 
+def test_a_suite_of_logs_alone_is_not_held_to_what_runs_would_print():
+    odd = {"window": {"warmup": 15, "measured": 300}, "print_every": 40}
+    logs = odd | {"systems": [], "from": "logs.zip"}
+    [one] = load_report(suite(**logs)).suites
+    assert one.window.last == 315
+    for runs_too in (odd, odd | {"from": "logs.zip"}):
+        with pytest.raises(
+            ReperfError, match=r"suites\.small: window: ends at iteration 315, after"
+        ):
+            load_report(suite(**runs_too))
+
+
 def test_a_run_resolves_what_its_suite_and_entry_say():
     config = report(
         repeats=2,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from reperf.config import Container, Run, load_report
 from reperf.logs.formats import mllog
 from reperf.machine import describe_host
+from reperf.systems import load_workloads
 from reperf.training.launch import Outcome
 from reperf.training.record import Environment, LastHeard, RunRecord
 from reperf.training.train import computed_in, judge, loader_threads, peak_memory
@@ -88,6 +89,17 @@ def test_what_a_launcher_leaves_is_named(tmp_path: Path, exit_code, log, status,
     assert reason in why
 
 
+@pytest.mark.parametrize(("exit_code", "ended"), [(0, "ok"), (1, "oom")])
+def test_a_run_that_ended_well_did_not_run_out_of_memory(tmp_path: Path, exit_code, ended):
+    """Whatever its log quotes: trainers of ours end with another code where memory was full."""
+    log = tmp_path / "train.log"
+    log.write_text("rank 0: done\n:::OOM rank 1: no memory left\n")
+    parameters = load_workloads()[RUN.workload].parameters_of(RUN.shape)
+    facts = {"parameters": parameters, "run_stop": None}
+    outcome = Outcome(exit_code=exit_code, last_heard=HEARD)
+    assert judge(RUN, outcome, log, facts, time_limit=60)[0] == ended
+
+
 def test_libraries_that_do_not_fit_below_a_limit_are_out_of_memory(tmp_path: Path):
     log = "ImportError: lib.so: failed to map segment from shared object\nKilling subprocess 3"
     limited = RUN.model_copy(update={"memory_limit": 10**9})
@@ -125,7 +137,9 @@ def test_a_lost_rank_is_the_one_that_is_behind(tmp_path: Path):
             st.sampled_from(ODD_VALUES),
         )
     ),
-    st.sampled_from([":::REFUSED \x1b\r" + "x" * 5000, ":::OOM ", "SIG" * 9000, "E" * 9000, ""]),
+    st.sampled_from(
+        [":::REFUSED rank 1: \x1b" + "x" * 5000, ":::OOM rank 1: ", "SIG" * 9000, "E" * 9000, ""]
+    ),
     st.sampled_from([0, 1, -9, -40]),
 )
 def test_whatever_the_log_says_its_record_can_be_written_and_read(

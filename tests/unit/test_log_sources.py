@@ -1,23 +1,35 @@
 """Suites that take logs of others: their rows, their cells, and what cannot be placed."""
 
-import shutil
 import zipfile
 from pathlib import Path
 
 import pytest
+from matplotlib.text import Text
 from reperf.config import Suite, load_report
+from reperf.drawing.figures import draw_nothing, draw_published, draw_suite
 from reperf.errors import ReperfError
 from reperf.files import sha256
 from reperf.measuring.found_logs import files_of
 from reperf.measuring.log_sources import check_sources, measure_suite
 from reperf.measuring.summary import summarise
-from reperf.measuring.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
-from step_logs import step_log
+from reperf.measuring.tables import (
+    MEASUREMENTS,
+    SUMMARY,
+    read_measurements,
+    read_summary,
+    write_table,
+)
+from reperf.report.context import gather
+from reperf.report.html import render_html
+from reperf.report.markdown import render_markdown
+from step_logs import event, step_log
 from test_measure import RUN, kept_run
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 RESNET50 = (LOGS / "oneflow_resnet50_2n8g_b128_fp32.log").read_text()
 SUITE = {"name": "theirs", "workload": "resnet50", "precision": "fp32"}
+LIKE_OURS = {"shape": {"image_size": 64}, "input": "synthetic", "batch_size": 8}
+"""What a suite says that takes the runs of test_measure."""
 
 
 def faster(text: str, seconds: float) -> str:
@@ -83,9 +95,9 @@ def test_what_no_log_says_comes_from_the_configuration(tmp_path):
     path.write_text("".join(lines))
     [row] = rows_of(path)
     assert (row["status"], row["topology"]) == ("refused", "")
-    source = {"path": str(path), "topology": "2n8g", "system": "somebody", "variant": "xla"}
+    source = {"path": str(path), "topology": "2n8g", "system": "oneflow", "variant": "xla"}
     [row] = rows_of(source, batch_size=128)
-    assert (row["status"], row["system"], row["variant"]) == ("ok", "somebody", "xla")
+    assert (row["status"], row["system"], row["variant"]) == ("ok", "oneflow", "xla")
     path.write_text(RESNET50)
     [row] = rows_of(source, batch_size=96)
     assert row["reason"] == "batch size per device is 128 by the log, 96 by the configuration"
@@ -100,7 +112,7 @@ def test_the_published_method_is_asked_for_by_name(archive):
 def test_kept_runs_of_ours_keep_their_records_facts(tmp_path):
     kept_run(tmp_path / "kept" / "1", step_log())
     kept_run(tmp_path / "kept" / "2", step_log(), status="timeout", reason="no end after 9 s")
-    first, second = rows_of(tmp_path / "kept")
+    first, second = rows_of(tmp_path / "kept", **LIKE_OURS)
     assert (first["system"], first["topology"], first["batch_size_per_device"]) == (
         RUN.system,
         RUN.topology,
@@ -111,10 +123,9 @@ def test_kept_runs_of_ours_keep_their_records_facts(tmp_path):
 
 def test_cells_of_others_stand_behind_our_own_and_are_never_mixed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    ours = kept_run(RUN.folder, step_log())
-    theirs = tmp_path / "theirs"
-    shutil.copytree(ours, theirs / "1")
-    settings = SUITE | {"name": "small", "from": str(theirs), "batch_size": 8}
+    kept_run(RUN.folder, step_log())
+    kept_run(tmp_path / "theirs" / "1", step_log(rate=99.0))
+    settings = SUITE | LIKE_OURS | {"name": "small", "from": str(tmp_path / "theirs")}
     rows = measure_suite(Suite.model_validate(settings), [RUN])
     write_table(tmp_path / "m.csv", rows, MEASUREMENTS)
     cells = summarise(read_measurements(tmp_path / "m.csv"))
@@ -161,10 +172,128 @@ def test_logs_of_what_the_suite_does_not_train_are_refused(tmp_path, change, rea
     assert reason in row["reason"]
 
 
+FLAGS = {
+    "workload": "resnet50",
+    "shape": {"image_size": 224},
+    "precision": "fp32",
+    "batch_size": 8,
+    "stages": [],
+    "input": "tfrecord",
+    "data": "data/embedded/tfrecord",
+    "device": "cuda",
+    "devices_per_node": 2,
+    "compile": False,
+    "load_only": None,
+    "proof": False,
+}
+"""What a trainer of ours says about itself."""
+
+
+def said_by_trainer(folder: Path, framework: str = "torch 2.13.0", **flags: object) -> Path:
+    """A log of a trainer that was given some flags, without a record."""
+    start, *rest = step_log()
+    said = [event("configuration", FLAGS | flags), event("framework", framework)]
+    path = folder / "1n2g" / "train.log"
+    path.parent.mkdir()
+    path.write_text("".join(f"{line}\n" for line in [start, *said, *rest]))
+    return path
+
+
+def test_what_a_log_of_ours_says_is_what_the_suite_says(tmp_path):
+    said_by_trainer(tmp_path)
+    [row] = rows_of({"path": str(tmp_path), "system": "pytorch"}, data="embedded")
+    assert (row["status"], row["reason"]) == ("ok", "")
+    assert (row["batch_size_per_device"], row["topology"], row["variant"]) == (8, "1n2g", None)
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        ({"precision": "amp"}, "precision is amp by the log, fp32 by the configuration"),
+        ({"shape": {"image_size": 32}}, "image size is 32 by the log, 224 by the configuration"),
+        ({"image_size": 32, "shape": None}, "image size is 32 by the log, 224 by the conf"),
+        ({"workload": "vgg16"}, "workload is resnet50 by the log, vgg16 by the log"),
+        ({"batch_size": 4}, "global batch is 16 by the log, 8 by the log"),
+        ({"devices_per_node": 8}, "devices per node is 8 by the log, 2 by the path"),
+        ({"input": "synthetic"}, "input is synthetic by the log, records by the configuration"),
+        ({"data": "data/other/tfrecord"}, "data set is other by the log, embedded by the conf"),
+        ({"proof": True}, "proof is on by the log, off by the configuration"),
+        ({"load_only": 5.0}, "load_only is 5.0 by the log: it loads batches, and trains on none"),
+        ({"framework": "torch 2.13.0"}, "framework is torch by the log, oneflow by the conf"),
+        ({"compile": True}, "compile is on by the log, off by the configuration"),
+    ],
+)
+def test_a_log_of_ours_that_says_otherwise_than_the_suite_is_refused(tmp_path, flags, reason):
+    said_by_trainer(tmp_path, **{"framework": "oneflow 1.0", **flags})
+    source = {"path": str(tmp_path), "system": "oneflow", "variant": "dynamic-loss-scale"}
+    [row] = rows_of(source, data="embedded")
+    assert (row["status"], row["throughput"]) == ("refused", None)
+    assert row["reason"].startswith(reason)
+
+
+def test_a_log_of_ours_in_mixed_precision_is_told_by_its_data_types_too(tmp_path):
+    path = said_by_trainer(tmp_path)
+    mixed = event("precision", {"compute": "float16", "weights": "float32"})
+    path.write_text(f"{mixed}\n{path.read_text()}")
+    [row] = rows_of(tmp_path)
+    assert row["reason"] == "precision is amp by the log, fp32 by the log"
+
+
+@pytest.mark.parametrize(
+    ("system", "variant"), [("pytorch", "compile"), ("tensorflow2", "xla"), (None, "compile")]
+)
+def test_a_variant_that_nobody_names_is_the_one_that_the_log_says(tmp_path, system, variant):
+    said_by_trainer(tmp_path, "tensorflow 2.0" if variant == "xla" else "torch 2.0", compile=True)
+    [row] = rows_of({"path": str(tmp_path), "system": system})
+    assert (row["status"], row["variant"]) == ("ok", variant)
+
+
+def test_a_run_stands_for_no_other_system_or_variant_than_its_record_says(tmp_path):
+    kept_run(tmp_path / "kept" / "1", step_log())
+    source = {"path": str(tmp_path / "kept")}
+    for said, reason in (
+        ({"system": "oneflow"}, "system is pytorch by the run record, oneflow by the conf"),
+        ({"variant": "compile"}, "variant is none by the run record, compile by the conf"),
+    ):
+        [row] = rows_of(source | said, **LIKE_OURS)
+        assert row["reason"].startswith(reason)
+
+
+def test_a_run_in_another_shape_than_the_usual_one_is_refused_where_the_suite_leaves_it_out(
+    tmp_path,
+):
+    kept_run(tmp_path / "kept" / "1", step_log())
+    [row] = rows_of(tmp_path / "kept", **LIKE_OURS | {"shape": {}})
+    assert row["reason"] == "image size is 64 by the run record, 224 by the configuration"
+
+
+@pytest.mark.parametrize("system", ["pytorch", "somebody"])
+def test_a_log_whose_format_tells_the_system_is_of_no_other(archive, system):
+    rows = rows_of({"path": str(archive), "system": system})
+    assert {row["status"] for row in rows} == {"refused"}
+    reason = f"system is oneflow by the log's format, {system} by the configuration"
+    assert reason in {row["reason"] for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("system", "said"),
+    [
+        ("pytorch", ""),
+        ("mine", ""),
+        ("oneflow", "framework is torch by the log's format, oneflow by the configuration"),
+    ],
+)
+def test_a_programs_log_is_of_any_system_of_its_framework(system, said):
+    source = {"path": str(LOGS / "ran_mmengine.log"), "system": system, "topology": "1n1g"}
+    [row] = rows_of(source, batch_size=8)
+    assert (row["status"], row["system"]) == ("refused" if said else "ok", system)
+    assert row["reason"] == said
+
+
 def test_an_edited_log_beside_its_record_is_refused(tmp_path):
     log = kept_run(tmp_path / "theirs" / "1", step_log()) / "train.log"
     log.write_text(log.read_text().replace("1022.2", "1003.2"))
-    [row] = rows_of(tmp_path / "theirs", batch_size=8)
+    [row] = rows_of(tmp_path / "theirs", **LIKE_OURS)
     assert (row["status"], row["throughput"]) == ("refused", None)
     assert row["reason"] == "the log has changed since its run record was written"
 
@@ -183,3 +312,33 @@ def test_a_file_too_large_for_a_record_is_none(tmp_path):
     [row] = rows_of(tmp_path / "theirs", batch_size=8, workload="resnet50")
     assert "nothing says its batch size per device" in row["reason"]
     assert record not in files_of(tmp_path / "theirs")
+
+
+def test_a_suite_whose_logs_are_all_in_no_cell_still_has_figures_and_a_report(tmp_path):
+    (tmp_path / "no.log").write_text("nothing\n")
+    report = load_report({"suites": [SUITE | {"from": str(tmp_path / "no.log")}]})
+    write_table(tmp_path / "m.csv", measure_suite(report.suites[0], []), MEASUREMENTS)
+    measurements = read_measurements(tmp_path / "m.csv")
+    write_table(tmp_path / "s.csv", summarise(measurements), SUMMARY)
+    draw_suite(tmp_path / "s.csv", tmp_path / "theirs")
+    assert "Nothing was measured" in figure_texts(draw_nothing("Speedup, suite theirs"))
+    context = gather(report, [], measurements, read_summary(tmp_path / "s.csv"))
+    draw_published(tmp_path / "published")
+    for text in (render_markdown(context, "."), render_html(context, tmp_path)):
+        assert "1 log of others" in text
+        assert "Logs in no cell" in text
+        assert "no known format: no line is one that a format prints" in text
+
+
+def test_logs_in_no_cell_stand_in_the_report_beside_the_cells(archive, tmp_path):
+    report = load_report({"suites": [SUITE | {"from": str(archive)}]})
+    write_table(tmp_path / "m.csv", measure_suite(report.suites[0], []), MEASUREMENTS)
+    measurements = read_measurements(tmp_path / "m.csv")
+    write_table(tmp_path / "s.csv", summarise(measurements), SUMMARY)
+    [suite] = gather(report, [], measurements, read_summary(tmp_path / "s.csv")).suites
+    assert [row.log for row in suite.unplaced] == ["oneflow.zip/logs/1n1g/r50_b128_fp32_1.log"]
+    assert len(suite.cells) == 1
+
+
+def figure_texts(figure) -> str:
+    return " ".join([figure.get_suptitle(), *(text.get_text() for text in figure.findobj(Text))])

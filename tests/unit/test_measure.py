@@ -2,9 +2,12 @@
 
 import io
 import json
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,7 +21,7 @@ from reperf.measuring.measure import Measurement, Method, measure_log
 from reperf.measuring.tables import MEASUREMENTS
 from reperf.systems import TRAINERS
 from reperf.training.record import LARGEST_RECORD, Environment, Host, RunRecord
-from step_logs import event, step, step_log
+from step_logs import BOOTED, event, planned_log, step, step_log
 
 WINDOW = Window(warmup=20, measured=100)
 
@@ -179,6 +182,22 @@ def test_two_runs_in_one_log_are_two_results():
     assert "too short" in first.reason
 
 
+@pytest.mark.parametrize("every", [10, 20, 40])
+@pytest.mark.parametrize("seconds", [0, 5000])
+def test_two_runs_of_ours_in_one_log_may_be_of_two_machines(every, seconds):
+    # The second one's clock began at another time, and it prints more often, or less.
+    later = [step(n, seconds + n * 32 / 50.0, 32) for n in range(every, 161, every)]
+    head = [event("global_batch_size", 32) if "global_b" in x else x for x in step_log()[:6]]
+    last = step_log()[-2:]
+    window = Window(warmup=40, measured=80)
+    first, second = measured([*step_log(), *head, *later, *last], window)
+    assert [one.throughput for one in (first, second)] == pytest.approx([100.0, 50.0])
+    assert [one.run for one in (first, second)] == [1, 2]
+    first, second = measured([*step_log()[:-2], *head, *later, *last], window)
+    assert (first.status, second.status) == ("refused", "ok")
+    assert "the end of the run is not in the log" in first.reason
+
+
 def test_a_cut_log_never_gives_another_number():
     text = "".join(line + "\n" for line in step_log()).encode()
     for cut in range(0, text.index(b"run_stop"), 7):
@@ -243,6 +262,34 @@ def test_a_trainers_refusal_is_read(tmp_path):
     log = tmp_path / "train.log"
     log.write_text("0: rank 1: hello\n0: :::REFUSED rank 1: the loss at iteration 2 is nan\nmore\n")
     assert mllog.read_excuse(log) == ("failed", "rank 1: the loss at iteration 2 is nan")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[1,3]<stderr>::::OOM rank 3: no memory left",
+        " 45%|####5     | 45/100\r:::OOM rank 3: no memory left",
+    ],
+)
+def test_a_trainers_last_word_is_a_line_of_its_own(tmp_path, line):
+    log = tmp_path / "train.log"
+    log.write_text(f"rank 1: hello\n{line}\nmore\n")
+    assert mllog.read_excuse(log) == ("oom", "rank 3: no memory left")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "I looked for :::OOM rank 3: in the log",
+        ":::OOM in a line that no trainer wrote",
+        ":::OOM rank three: nor this one",
+        "3: " * 100 + ":::OOM rank 3: behind more labels than launchers write",
+    ],
+)
+def test_what_a_trainer_did_not_say_is_no_excuse(tmp_path, line):
+    log = tmp_path / "train.log"
+    log.write_text(f"rank 1: hello\n{line}\nmore\n")
+    assert mllog.read_excuse(log) is None
 
 
 RUN = Run(
@@ -322,6 +369,36 @@ def test_a_run_that_did_not_end_well_is_never_a_number(rows):
     [row] = rows()
     assert (row["status"], row["reason"], row["throughput"]) == ("oom", "no memory left", None)
     assert (row["global_batch"], row["world_size"]) == (16, 2)
+
+
+@pytest.mark.parametrize(
+    ("log", "reason"),
+    [
+        ({"every": 10}, "iteration 10 is printed; allowed by the run record: each 20 of 120"),
+        ({"iterations": 140}, "iteration 140 is printed; allowed by the run record: each 20"),
+        ({"every": 40}, "iteration 20 is not printed; allowed by the run record: each 20"),
+    ],
+)
+def test_a_runs_log_is_held_to_its_record(rows, log, reason):
+    kept_run(RUN.folder, step_log(**log))
+    [row] = rows()
+    assert row["reason"].startswith(reason)
+
+
+@pytest.mark.parametrize("zone", ["", "+00:00", "Z"])
+def test_a_runs_log_lies_between_its_records_start_and_end(rows, zone):
+    lines = planned_log()
+    began, ended = (datetime.fromtimestamp(BOOTED + 1000 + at, UTC) for at in (-5, 30))
+    how = {}
+    for name, time in (("started", began), ("ended", ended)):
+        how[name] = f"{time:%Y-%m-%dT%H:%M:%S}{zone}"
+    kept_run(RUN.folder, lines, **how)
+    [row] = rows()
+    assert row["reason"] == ""
+    shutil.rmtree(RUN.folder)
+    kept_run(RUN.folder, lines, **how | {"ended": how["started"]})
+    [row] = rows()
+    assert re.match(r"the window takes \S+ s, the run took 0 s by the run record", row["reason"])
 
 
 def test_a_log_that_is_not_its_records_is_refused(rows):

@@ -154,7 +154,7 @@ def test_facts_from_the_path(ask, tmp_path):
     status, [found] = ask(folder)
     assert (status, round(found["throughput"], 2), found["world_size"]) == (0, 5915.65, 16)
     shutil.copy(RESNET50, folder / "r50_b96_fp32_2.log")
-    _, [_, refused] = ask(folder)
+    _, [refused, _] = ask(folder)  # 96 comes before 128
     assert refused["reason"] == "batch size per device is 128 by the log, 96 by the path"
 
 
@@ -249,7 +249,7 @@ def test_one_log_of_no_known_format_among_others_is_listed(ask, tmp_path):
     status, found = ask(tmp_path)
     assert (status, [Path(one["log"]).name for one in found]) == (3, ["a.txt", "b.txt"])
     (tmp_path / "a.txt").unlink()
-    assert [Path(one["log"]).name for one in ask(tmp_path)[1]] == ["b.txt", "c.txt"]
+    assert [Path(one["log"]).name for one in ask(tmp_path)[1]] == ["b.txt"]
 
 
 @pytest.mark.parametrize("name", ["pytorch_gpu8_bs96", "workerlog.0", "train.log.2", "TRAIN.LOG"])
@@ -270,6 +270,8 @@ def test_logs_without_an_ending_are_measured(ask, tmp_path, name, packed):
 
 def test_a_folder_of_other_things_holds_no_log(ask, tmp_path):
     (tmp_path / "LICENSE").write_text("Everyone is permitted to copy and distribute.\n" * 9)
+    (tmp_path / "requirements.txt").write_text("numpy\ntorch==2.0\nepochs\n")
+    (tmp_path / "Jenkinsfile").write_text("pipeline {\n  stages {\n  }\n}\n")
     (tmp_path / "train.py").write_text('print("step 1, step 2")\n' * 9)
     status, [found] = ask(tmp_path)
     assert (status, found["log"]) == (3, str(tmp_path))
@@ -336,6 +338,15 @@ def test_the_table_has_a_header_groups_of_verdicts_and_a_summary(shown):
         "",
         "2 refused: too short: it ends at iteration 12, the window at 120",
         refused,
+        "    and 1 more",
+        "",
+        "2 measured, 2 refused",
+        "--files shows every log that was refused",
+    ]
+    _, lines = shown("--files", RESNET50, NGC, NGC, BERT)
+    assert lines[-5:] == [
+        "2 refused: too short: it ends at iteration 12, the window at 120",
+        refused,
         refused,
         "",
         "2 measured, 2 refused: 2 too short",
@@ -346,17 +357,43 @@ def test_reasons_of_one_kind_are_one_group_and_each_is_told(shown, tmp_path):
     for last in (98, 99):
         lines = step_log(iterations=last, every=1)
         (tmp_path / f"{last}.log").write_text("".join(f"{line}\n" for line in lines))
-    _, lines = shown(tmp_path)
+    _, lines = shown(tmp_path, "--files")
     assert lines[4] == "2 refused: too short"
-    assert lines[5].endswith("98.log: too short: it ends at iteration 98, the window at 120")
-    assert lines[6].endswith("99.log: too short: it ends at iteration 99, the window at 120")
     assert lines[5].split()[1:5] == ["20:120", "1..98", "1", "20:98"]
+    assert lines[5].endswith("98.log")
+    assert lines[6] == "    too short: it ends at iteration 98, the window at 120"
+    assert lines[7].endswith("99.log")
+    assert lines[8] == "    too short: it ends at iteration 99, the window at 120"
     assert lines[-2:] == [
         "0 measured, 2 refused: 2 too short",
-        "2 refused runs allow another window: --window all takes it, the column widest",
+        "--window all takes another window in 2 of the refused, such as 20:98",
     ]
     status, lines = shown("--window", "all", tmp_path)
     assert (status, lines[-1]) == (0, "2 measured, 0 refused")
+
+
+def test_a_terminal_is_as_wide_as_it_is(shown, monkeypatch, tmp_path):
+    folder = tmp_path / ("long-" * 20)
+    folder.mkdir()
+    shutil.copy(RESNET50, folder / "x.log")
+    _, lines = shown(folder / "x.log")
+    assert any(str(folder / "x.log") in line for line in lines)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    _, lines = shown(folder / "x.log")
+    assert max(map(len, lines)) == 80
+    assert any(line.endswith("-long-/x.log") for line in lines)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_logs_come_in_the_order_in_which_people_count(ask, tmp_path, packed):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    names = [f"result_{n}.log" for n in (0, 1, 2, 9, 10, 11, 100)]
+    for name in names:
+        shutil.copy(RESNET50, folder / name)
+    _, found = ask(zipped(folder) if packed else folder)
+    assert [Path(one["log"]).name for one in found] == names
 
 
 def test_a_log_alone_is_shown_as_it_was_named(shown):

@@ -106,7 +106,7 @@ def test_an_old_archive_is_a_source_of_logs():
     ]
     other = suite.model_copy(update={"shape": {"image_size": 64}})
     assert {row["reason"] for row in measure_suite(other, [])} == {
-        "image size is 32 by the run record, 64 by the configuration"
+        "image size is 32 by the log, 64 by the configuration"
     }
 
 

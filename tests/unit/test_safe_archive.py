@@ -12,10 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from refusal import refused_in_one_line
+from reperf.measuring import safe_archive
 from reperf.measuring.answer import Question
 from reperf.measuring.found_logs import answers
 from reperf.measuring.measure import Method
-from reperf.measuring.safe_archive import MOST_MEMBERS, open_archive
+from reperf.measuring.safe_archive import DEEPEST, MOST_MEMBERS, open_archive
 
 LOG = (Path(__file__).parents[1] / "data/logs/oneflow_resnet50_2n8g_b128_fp32.log").read_bytes()
 
@@ -64,6 +65,87 @@ def test_logs_in_a_tar_file_are_measured(tmp_path, suffix):
 def test_logs_in_a_zip_file_are_measured(tmp_path):
     [one] = measured(zipped(tmp_path / "logs.zip", {"2n8g/r50_b128_fp32_1.log": LOG, "a.png": b""}))
     assert round(one.throughput, 2) == 5915.65
+
+
+PACKS = ["zip", "tar", "tar.gz"]
+
+
+def packed(folder: Path, suffix: str, members: dict[str, bytes]) -> bytes:
+    path = folder / f"packed.{suffix}"
+    if suffix == "zip":
+        return zipped(path, members).read_bytes()
+    return tarred(path, *((entry(name), content) for name, content in members.items())).read_bytes()
+
+
+@pytest.mark.parametrize("outer", PACKS)
+@pytest.mark.parametrize("inner", PACKS)
+def test_archives_in_an_archive_are_measured(tmp_path, outer, inner):
+    first = packed(tmp_path, inner, {"2n8g/r50_b128_fp32_1.log": LOG, "README": b"hello"})
+    second = packed(tmp_path, "zip", {f"again.{inner}": first})
+    empty = packed(tmp_path, "zip", {"README": b"hello"})
+    members = {f"a/10.{inner}": first, f"a/9.{inner}": first, "b.zip": second, "c.zip": empty}
+    path = tmp_path / f"x.{outer}"
+    path.write_bytes(packed(tmp_path, outer, members | {"._b.zip": b"no zip", "d.log": LOG}))
+    found = measured(path)
+    log = "2n8g/r50_b128_fp32_1.log"
+    assert [one.log.removeprefix(f"{path}/") for one in found] == [
+        f"a/9.{inner}/{log}",
+        f"a/10.{inner}/{log}",
+        f"b.zip/again.{inner}/{log}",
+        "d.log",
+    ]
+    assert {round(one.throughput, 2) for one in found} == {5915.65}
+
+
+@pytest.mark.parametrize("inner", PACKS)
+def test_a_hostile_archive_in_an_archive_is_refused_alone(tmp_path, inner):
+    whole = packed(tmp_path, inner, {"x.log": LOG})
+    hostile = {
+        "names": packed(tmp_path, inner, {"../x.log": LOG}),
+        "whole": whole[: min(len(whole) // 2, 700)],
+        "nothing": b"",
+    }
+    members = {f"{name}.{inner}": content for name, content in hostile.items()}
+    path = zipped(tmp_path / "x.zip", members | {"y.log": LOG})
+    *refused, one = measured(path)
+    assert (one.log, round(one.throughput, 2)) == (f"{path}/y.log", 5915.65)
+    assert {one.status for one in refused} == {"refused"}
+    assert all("\n" not in one.reason for one in refused)
+    assert "leaves the archive" in refused[0].reason
+
+
+def test_archives_in_archives_are_refused_where_they_are_too_deep(tmp_path):
+    content = packed(tmp_path, "zip", {"x.log": LOG})
+    for _ in range(DEEPEST):
+        content = packed(tmp_path, "zip", {"x.zip": content})
+    [one] = measured(zipped(tmp_path / "y.zip", {"log.txt": b"", "x.zip": content}))
+    assert f"lies in {DEEPEST + 1} archives; allowed: up to {DEEPEST}" in one.reason
+    [one] = measured(tmp_path / "packed.zip")
+    assert round(one.throughput, 2) == 5915.65
+
+
+@pytest.mark.parametrize("inner", ["zip", "tar.gz"])
+def test_bombs_in_an_archive_share_its_allowance(tmp_path, monkeypatch, inner):
+    monkeypatch.setattr(safe_archive, "FREE_GROWTH", 1 << 20)
+    bomb = packed(tmp_path, inner, {"x.log": bytes(700_000)})
+    path = zipped(tmp_path / "x.zip", {f"{n}.{inner}": bomb for n in range(3)})
+    found = measured(path)
+    assert ["unpacks to more than" in one.reason for one in found] == [False, True, True]
+
+
+def test_the_members_of_all_archives_in_one_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(safe_archive, "MOST_MEMBERS", 9)
+    many = packed(tmp_path, "zip", {f"{n}.log": LOG for n in range(5)})
+    *some, refused = measured(zipped(tmp_path / "x.zip", {"a.zip": many, "b.zip": many}))
+    assert [round(one.throughput, 2) for one in some] == [5915.65] * 5
+    assert "members, those of archives around it included" in refused.reason
+
+
+def test_an_archive_in_an_archive_that_fills_the_memory_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(safe_archive, "LARGEST_INSIDE", 100)
+    inner = packed(tmp_path, "zip", {"x.log": LOG})
+    [one] = measured(zipped(tmp_path / "x.zip", {"a.zip": inner}))
+    assert one.reason.endswith(f"has {len(inner)} bytes; allowed in another archive: up to 100")
 
 
 NAMES = [

@@ -3,12 +3,16 @@
 import csv
 import random
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reperf.logs.facts import Facts
+from reperf.measuring.answer import Answer
+from reperf.measuring.folders import of_folders
 from reperf.measuring.measure import Measurement
-from reperf.measuring.verdicts import csv_lines, kind_of, table
+from reperf.measuring.verdicts import HEADER, csv_lines, kind_of, table
 from reperf.text import from_field, printable
 
 texts = st.text(max_size=30)
@@ -39,13 +43,13 @@ measurements = st.builds(
 )
 
 
-@given(st.lists(measurements, max_size=8))
-def test_every_run_is_on_one_printable_line_and_counted(found):
-    lines = list(table(found))
+@given(st.lists(measurements, max_size=8), st.booleans())
+def test_every_run_is_on_one_printable_line_and_counted(found, files):
+    lines = list(table(found, files=files))
     assert lines == [printable(line) for line in lines]
     measured = sum(one.status == "ok" for one in found)
     summary = f"{measured} measured, {len(found) - measured} refused"
-    assert [line for line in lines[-2:] if line.startswith(summary)]
+    assert [line for line in lines[-3:] if line.startswith(summary)]
     headings = [re.match(r"(\d+) (?:measured$|refused: )", line) for line in lines]
     assert sum(int(match[1]) for match in headings if match) >= len(found)
 
@@ -92,5 +96,93 @@ def test_the_most_frequent_kind_comes_first_behind_what_was_measured():
         "1 measured",
         "5 refused: no known format",
         "3 refused: too short: by 1",
-        "1 measured, 8 refused: 5 no known format; 3 too short",
+        "1 measured, 8 refused",
     ]
+    assert lines[-1] == "--files shows every log that was refused"
+    assert list(table(found, files=True))[-1] == (
+        "1 measured, 8 refused: 5 no known format; 3 too short"
+    )
+
+
+def test_the_first_of_a_kind_is_shown_and_the_others_on_demand():
+    found = [
+        Measurement(f"a/{n}.log", None, "refused", f"too short: it ends at {n}") for n in range(9)
+    ]
+    shown = "\n".join(table(found))
+    assert "0.log\n    too short: it ends at 0\n    and 8 more\n" in shown
+    assert "1.log" not in shown
+    shown = "\n".join(table(found, files=True))
+    assert all(f"{n}.log\n    too short: it ends at {n}\n" in shown for n in range(9))
+    assert "more" not in shown
+
+
+def measured(log: str, throughput: float = 10.0) -> Measurement:
+    return Measurement(
+        log,
+        "mlperf",
+        "ok",
+        throughput=throughput,
+        unit="samples/s",
+        first=20,
+        last=120,
+        global_batch=4096,
+        first_printed=20,
+        last_printed=4800,
+        interval=20,
+        widest=(20, 4800),
+    )
+
+
+def test_lines_fit_the_terminal_and_a_long_path_keeps_its_end():
+    logs = [f"/x/{'some-folder/' * 9}result_{n}.txt" for n in range(3)]
+    logs.append("/y/short.txt")
+    found = [
+        *map(measured, logs),
+        Measurement(logs[0], "mlperf", "refused", f"{'very ' * 40}short: by 1"),
+        Measurement(logs[1], "mlperf", "refused", f"{'very ' * 40}short: by 2"),
+    ]
+    folders = of_folders([Answer(one, Facts()) for one in found])
+    for width in (60, 80, 100, 170):
+        lines = list(table(found, folders, width=width))
+        assert max(map(len, lines)) <= width
+        ends = [line[-20:] for line in lines if "samples/s" in line]
+        assert ends[0] == "some-folder/result_0.txt"[-20:]
+        assert ends[3].endswith("y/short.txt")
+    header = {width: next(iter(table(found, width=width))).split() for width in (80, 170)}
+    assert header[80] == ["throughput", "unit", "window", "widest", "batch", "log"]
+    assert header[170] == list(HEADER)
+    assert any(logs[0] in line for line in table(found))
+
+
+def test_each_folder_has_a_median_and_a_spread():
+    found = [measured(f"/x/bert/{n}.txt", 10.0 + n) for n in range(4)]
+    found += [measured("/x/ssd/1.txt", 7.0), Measurement("/x/ssd/2.txt", None, "refused", "none")]
+    folders = of_folders([Answer(one, Facts()) for one in found])
+    lines = [" ".join(line.split()) for line in table(found, folders)]
+    at = lines.index("n median min..max unit batch folder")
+    assert lines[at + 1 : at + 4] == [
+        "4 11.50 10.00..13.00 samples/s 4096 bert",
+        "1 7.00 7.00..7.00 samples/s 4096 ssd",
+        "",
+    ]
+    alone = of_folders([Answer(one, Facts()) for one in found[3:]])
+    assert not [line for line in table(found[3:], alone) if "median" in line]
+
+
+def test_configurations_in_one_folder_have_medians_of_their_own():
+    def answer(n: int, **facts: object) -> Answer:
+        one = measured(f"2n8g/x_{n}.log", 10.0 + n)
+        return Answer(one, Facts().add("the path", facts.items()))
+
+    found = [answer(n, precision="amp" if n < 3 else "fp32", start_loss=n) for n in range(6)]
+    assert [(one.folder, one.n, one.median) for one in of_folders(found)] == [
+        ("2n8g: precision amp", 3, 11.0),
+        ("2n8g: precision fp32", 3, 14.0),
+    ]
+
+
+def test_a_log_counts_once_in_the_median():
+    found = [Answer(measured(f"x/{n}.log", 10.0 + n % 2), Facts()) for n in range(6)]
+    assert [one.n for one in of_folders([*found, *found])] == [6]
+    found = [replace(one, digest="abcdef"[n % 2]) for n, one in enumerate(found)]
+    assert [one.n for one in of_folders(found)] == [2]

@@ -91,7 +91,10 @@ def test_own_runs_and_logs_of_others_share_a_table(finished_benchmark: Benchmark
     cells = pd.read_csv(folder / "results/suites/small/summary.csv", keep_default_na=False)
     assert list(cells["source"]) == ["", "", "earlier", "earlier"]
     ours, theirs = cells[cells["source"] == ""], cells[cells["source"] != ""]
-    assert list(ours["throughput_median"]) == list(theirs["throughput_median"])
+    assert list(ours["n"]) == [2, 2]
+    # The same runs, once more, are no repeats.
+    assert list(theirs["n"]) == [0, 0]
+    assert all("counted already, as results/runs/small/" in one for one in theirs["reason"])
 
 
 def test_hostile_logs_are_refused_and_the_report_is_written(benchmark: Benchmark):
@@ -124,6 +127,19 @@ def test_hostile_logs_are_refused_and_the_report_is_written(benchmark: Benchmark
     assert verified.returncode == 0, verified.stdout
 
 
+def test_a_suite_whose_logs_are_all_refused_has_a_report(benchmark: Benchmark):
+    folder = benchmark.folder / "theirs"
+    folder.mkdir()
+    (folder / "a.log").write_text("nothing\n")
+    suite = {"name": "theirs", "workload": "resnet50", "precision": "fp32", "from": "theirs"}
+    benchmark.configure(suites=[suite])
+    answer = benchmark.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    assert "no known format" in (benchmark.folder / "results/report.md").read_text()
+    verified = benchmark.call("reperf", "archive", "verify", "archive/theirs.zip")
+    assert verified.returncode == 0, verified.stdout
+
+
 def test_logs_that_are_not_there_are_one_line(benchmark: Benchmark):
     suite = {"name": "theirs", "workload": "resnet50", "precision": "fp32", "from": "nowhere.zip"}
     benchmark.configure(suites=[suite])
@@ -139,8 +155,8 @@ def test_logs_called_by_the_time_of_day_are_archived_verified_and_rebuilt(
     folder = benchmark.folder / "2n8g"
     folder.mkdir()
     odd = ("run_12:30:01.log", "a b.log", "$HOME'.log", "*.log", "\u00e9.log")
-    for name in odd:
-        (folder / name).write_text(RESNET50)
+    for repeat, name in enumerate(odd):
+        (folder / name).write_text(RESNET50.replace(STOP, f"{float(STOP) + repeat / 4:.7f}"))
     suite = {"name": "theirs", "workload": "resnet50", "precision": "fp32", "batch_size": 128}
     window = {"warmup": 20, "measured": 100}
     benchmark.configure(suites=[suite | {"from": {"path": "2n8g", "window": window}}])

@@ -208,6 +208,13 @@ def test_a_real_image_folder_is_used_instead_of_the_embedded_set(benchmark: Benc
     assert not Path(benchmark.folder, "data/own/images").exists()
     manifest = json.loads((benchmark.folder / "data/own/tfrecord/manifest.json").read_text())
     assert len(manifest["parts"]) == 2
+    # They may lie below data/, too, and are no set that a rule makes.
+    own.rename(benchmark.folder / "data/photos")
+    suite = SMALL["suites"][0] | {"input": "folder"}
+    benchmark.configure(data={"name": "own", "images": "data/photos"}, suites=[suite])
+    planned = benchmark.planned()
+    assert planned["train"] == 4
+    assert not {"convert", "make_set"} & planned.keys()
 
 
 def test_text_is_converted_when_it_is_asked_for_otherwise_again(benchmark: Benchmark):

@@ -11,6 +11,8 @@ FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Invisible characters that Unicode counts as letters, marks or symbols."""
 
 _ESCAPED = re.compile(r"\\(?:[\\nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
+_TEXT = re.compile(r"([^0-9]*)([0-9]*)")
+"""A piece of a name, and the number behind it."""
 # What spreadsheets take for the beginning of a formula, full-width characters included.
 _FORMULA = re.compile("'*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
 
@@ -45,6 +47,15 @@ def field_of(value: object) -> str:
     if isinstance(value, float):
         return repr(float(value)).removesuffix(".0")  # float(): numpy's prints its type
     return as_field(value) if isinstance(value, str) else "" if value is None else str(value)
+
+
+def natural(path: str) -> tuple[list[list[tuple[str, int, str]]], str]:
+    """The key by which paths are sorted as people do: `result_2` before `result_10`."""
+    parts = [
+        [(text, len(number := digits.lstrip("0")), number) for text, digits in _TEXT.findall(part)]
+        for part in path.split("/")
+    ]
+    return parts, path
 
 
 def from_field(field: str) -> str:

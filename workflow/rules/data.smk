@@ -2,16 +2,17 @@
 
 from reperf.data.kinds import KINDS
 
-
-def kind_of(wildcards):
-    return KINDS[PLANS.sets[wildcards.set].kind]
+# What is written last of each embedded set. The user's own files are nobody's inputs: Snakemake
+# would look at every one of them.
+EMBEDDED = {
+    name: f"data/{name}/{KINDS[data.kind].embedded}"
+    for name, data in PLANS.sets.items()
+    if data.is_embedded
+}
 
 
 def input_of_set(wildcards):
-    """What is converted; the user's own is no input, or Snakemake would look at every file."""
-    data = PLANS.sets[wildcards.set]
-    embedded = f"data/{data.name}/{kind_of(wildcards).embedded}"
-    return [embedded] if data.is_embedded else []
+    return EMBEDDED.get(wildcards.set, [])
 
 
 @cache

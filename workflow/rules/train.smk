@@ -43,8 +43,9 @@ def check_is_planned(path, plans):
 @cache
 def set_read(read, data):
     """The manifest of the data set that a run reads, if there is one."""
-    own = read == "folder" and not Path(data).is_relative_to("data")
-    return [] if data is None or own else [f"{data}/manifest.json"]
+    manifest = f"{data}/manifest.json"
+    own = read == "folder" and manifest not in EMBEDDED.values()
+    return [] if data is None or own else [manifest]
 
 
 @cache

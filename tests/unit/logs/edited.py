@@ -1,11 +1,13 @@
-"""Logs as they come when something went wrong: cut, torn, merged, written over.
+"""Logs as they come when something went wrong, or as somebody bent them.
 
 Every edit takes a log's bytes, those of another log, and a source of chance.
 """
 
+import json
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 Edit = Callable[[bytes, bytes, random.Random], bytes]
 
@@ -160,6 +162,136 @@ def insert_a_stretch_of_another(log: bytes, other: bytes, chance: random.Random)
     return b"".join(mine[:at] + others[start:stop] + mine[at:])
 
 
+_MARK = b":::MLLOG "
+_FACTORS = (0.01, 0.1, 0.5, 0.9, 1.1, 2.0, 10.0, 100.0)
+_START = b'{"namespace": "", "time_ms": 1, "event_type": "INTERVAL_START", "key": "run_start"}\n'
+
+
+def _steps(log: bytes) -> tuple[list[bytes], dict[int, dict[str, Any]]]:
+    """The lines of a step log, and the objects of those that are steps, by their places."""
+    lines = _lines(log)
+    steps = {
+        place: json.loads(line.removeprefix(_MARK))
+        for place, line in enumerate(lines)
+        if line.startswith(_MARK) and b'"tracked_stats"' in line
+    }
+    return lines, steps
+
+
+def _line_of(said: dict[str, Any]) -> bytes:
+    return _MARK + json.dumps(said).encode() + b"\n"
+
+
+def _with(lines: Sequence[bytes], steps: dict[int, dict[str, Any]]) -> bytes:
+    return b"".join(
+        _line_of(steps[place]) if place in steps else line for place, line in enumerate(lines)
+    )
+
+
+def _relabel(said: dict[str, Any], iteration: int) -> None:
+    """Give a step another number, and the count of samples that goes with it."""
+    value = said["value"]
+    value["samples"] = value["samples"] // value["iteration"] * iteration
+    value["iteration"] = iteration
+
+
+def _move(said: dict[str, Any], seconds: float) -> None:
+    """Let a step end later, by both clocks."""
+    said["value"]["seconds"] += seconds
+    said["time_ms"] += round(1000 * seconds)
+
+
+def relabel_an_iteration(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+    """A step has the number of another, or one that none has."""
+    lines, steps = _steps(log)
+    said = chance.choice([*steps.values()])
+    while (new := chance.randint(0, 200)) == said["value"]["iteration"]:
+        pass
+    _relabel(said, new)
+    return _with(lines, steps)
+
+
+def count_in_other_steps(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+    """All iterations are counted double, threefold, .., and with them the samples and the speed."""
+    lines, steps = _steps(log)
+    times = chance.randint(2, 5)
+    for said in steps.values():
+        _relabel(said, times * said["value"]["iteration"])
+        if "throughput" in said["value"]:
+            said["value"]["throughput"] *= times
+    return _with(lines, steps)
+
+
+def scale_one_clock(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+    """One of the two clocks runs faster or slower, perhaps with the printed speed."""
+    lines, steps = _steps(log)
+    factor, stamps, speeds = chance.choice(_FACTORS), chance.random() < 0.5, chance.random() < 0.7
+    first = next(iter(steps.values()))
+    began, wrote = first["value"]["seconds"], first["time_ms"]
+    for said in steps.values():
+        value = said["value"]
+        if stamps:
+            said["time_ms"] = wrote + round((said["time_ms"] - wrote) * factor)
+            continue
+        value["seconds"] = began + (value["seconds"] - began) * factor
+        if speeds and "throughput" in value:
+            value["throughput"] /= factor
+    return _with(lines, steps)
+
+
+def skip_iterations(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+    """Some steps are not printed, and those behind them may count on from the steps before."""
+    lines, steps = _steps(log)
+    lost = set(chance.sample([*steps], chance.randint(1, max(1, len(steps) // 2))))
+    counts = [said["value"]["iteration"] for said in steps.values()]
+    left = {place: said for place, said in steps.items() if place not in lost}
+    if chance.random() < 0.5:
+        for said, iteration in zip(left.values(), counts, strict=False):
+            _relabel(said, iteration)
+    kept = [(place, line) for place, line in enumerate(lines) if place not in lost]
+    return b"".join(_line_of(left[place]) if place in left else line for place, line in kept)
+
+
+def invent_iterations(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+    """Some steps are printed that the run has not, each behind another."""
+    lines, steps = _steps(log)
+    for place in sorted(chance.sample([*steps], chance.randint(1, 3)), reverse=True):
+        new = json.loads(lines[place].removeprefix(_MARK))
+        _relabel(new, new["value"]["iteration"] + chance.randint(1, 30))
+        new["value"].pop("throughput", None)
+        _move(new, 0.001)
+        lines.insert(place + 1, _line_of(new))
+    return b"".join(lines)
+
+
+def print_a_step_again(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+    """A step is there twice, the second time anywhere, and at another time."""
+    lines, steps = _steps(log)
+    new = json.loads(json.dumps(chance.choice([*steps.values()])))
+    _move(new, chance.uniform(-5, 5))
+    lines.insert(chance.choice([*steps]) + chance.randint(0, 1), _line_of(new))
+    return b"".join(lines)
+
+
+def start_again(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+    """The run starts a second time, between two of its steps; those behind may be moved in time."""
+    lines, steps = _steps(log)
+    places = [*steps]
+    again = chance.randint(1, len(places) - 1)
+    for place in places[again:]:
+        _move(steps[place], chance.choice((0.0, 100.0)))
+    rest = _with(lines[places[again] :], {p - places[again]: s for p, s in steps.items()})
+    return b"".join(lines[: places[again]]) + _MARK + _START + rest
+
+
+def lose_the_loss(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+    """Training diverged, and went on."""
+    lines, steps = _steps(log)
+    for said in chance.sample([*steps.values()], chance.randint(1, len(steps))):
+        said["value"]["loss"] = chance.choice((float("nan"), float("inf"), float("-inf"), None))
+    return _with(lines, steps)
+
+
 OF_LINES: tuple[Edit, ...] = (
     cut_the_end,
     lose_lines,
@@ -183,3 +315,14 @@ OF_BYTES: tuple[Edit, ...] = (
     change_a_digit,
 )
 """These may write another number into a line; see reads_otherwise."""
+OF_STEP_LOGS: tuple[Edit, ...] = (
+    relabel_an_iteration,
+    count_in_other_steps,
+    scale_one_clock,
+    skip_iterations,
+    invent_iterations,
+    print_a_step_again,
+    start_again,
+    lose_the_loss,
+)
+"""These bend a step log that says its plan: a number must be right or absent all the same."""

@@ -14,6 +14,7 @@ from reperf.logs.formats import formats
 from reperf.logs.recognise import NO_FORMAT
 from reperf.logs.scan import blocks, find_records
 from reperf.measuring.measure import Measurement, Method, measure_log
+from step_logs import planned_log
 from written import STYLES, uneven
 
 TOLERANCE = 0.01
@@ -54,6 +55,11 @@ class Source:
     log_format: str | None = None
     told: tuple[Fact, ...] = ()
     _known: dict[tuple[bytes, Ends], list[Measurement]] = field(default_factory=dict, init=False)
+
+    @property
+    def says_its_plan(self) -> bool:
+        """Whether it is a step log of ours, which says what its run prints."""
+        return b'"print_every"' in self.content
 
     def measure(self, content: bytes) -> list[Measurement]:
         """Ask the same of another log."""
@@ -171,7 +177,8 @@ def _from_each_epoch(asked: Source, content: bytes) -> Iterator[bytes]:
 def all_sources() -> list[Source]:
     """Excerpts, and written logs of each format that tells times."""
     names = [name for name in sorted(STYLES) if STYLES[name].has_time]
-    return [*excerpts(REAL, "*"), *(source for name in names for source in unsteady(name))]
+    written_ones = (source for name in names for source in unsteady(name))
+    return [*excerpts(REAL, "*"), *written_ones, *planned()]
 
 
 def excerpts(folder: Path, pattern: str = "**/*") -> Iterator[Source]:
@@ -195,6 +202,18 @@ def _measurable(name: str, content: bytes) -> list[Source]:
                     method = Method(ends=(found.first, found.last))
                     return [widest, replace(widest, method=method)]
     return []
+
+
+def planned() -> Iterator[Source]:
+    """Step logs that say their plan, in a window of theirs and in the widest."""
+    for plan, ends in (
+        ({}, (20, 120)),
+        ({"iterations": 6, "every": 1}, (1, 6)),
+        ({"iterations": 64, "every": 4}, (24, 56)),
+    ):
+        content = "".join(f"{line}\n" for line in planned_log(**plan)).encode()
+        for method in (Method(ends=ends), Method(window=Window(warmup=ends[0]), widest=True)):
+            yield Source(f"step log of {plan or 'the usual plan'}", content, method)
 
 
 def unsteady(name: str) -> Iterator[Source]:

@@ -2,7 +2,7 @@
 
 import pytest
 from asking import measure
-from edited import OF_BYTES, OF_LINES, OF_TWO
+from edited import OF_BYTES, OF_LINES, OF_STEP_LOGS, OF_TWO
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.measuring.measure import Measurement
@@ -45,6 +45,17 @@ def test_what_writes_nothing_new_gives_no_other_number(edit, source, chance):
 def test_merged_logs_give_no_third_number(edit, source, other, chance):
     content = edit(source.content, other.content, chance)
     assert not wrong(source, content, other.content), content.decode(errors="replace")
+
+
+@pytest.mark.parametrize("edit", OF_STEP_LOGS)
+@moderately
+@given(
+    source=st.sampled_from([one for one in SOURCES if one.says_its_plan]),
+    chance=st.randoms(use_true_random=True),
+)
+def test_a_bent_step_log_gives_no_other_number(edit, source, chance):
+    content = edit(source.content, b"", chance)
+    assert not wrong(source, content), content.decode(errors="replace")
 
 
 @pytest.mark.parametrize("edit", OF_BYTES)

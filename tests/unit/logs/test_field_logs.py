@@ -381,11 +381,34 @@ class TestWhatMlperfCounts:
         assert measured.widest is None
 
 
-def test_a_log_of_too_many_lines_asks_for_a_nearer_end(monkeypatch):
-    monkeypatch.setattr("reperf.logs.logged_runs.MOST_RECORDS", 500)
-    lines = written("oneflow-wide-deep", 20 * 600)
-    assert "--window FIRST:LAST names a nearer one" in measure_one(lines, widest=True).reason
-    assert measure_one(lines).status == "ok"
+class TestALogOfTooManyLines:
+    """One that prints 600 of them, where 500 are kept."""
+
+    LINES = written("oneflow-wide-deep", 20 * 600)
+
+    @pytest.fixture(autouse=True)
+    def few_lines(self, monkeypatch):
+        monkeypatch.setattr("reperf.logs.logged_runs.MOST_RECORDS", 500)
+
+    def test_asks_for_a_nearer_end(self):
+        measured = measure_one(self.LINES, ends=(20, 20 * 590))
+        assert "--window FIRST:LAST names a nearer one" in measured.reason
+        assert measure_one(self.LINES).status == "ok"
+
+    @pytest.mark.parametrize("block", [1 << 10, 1 << 16], ids=["skipped", "read"])
+    def test_is_measured_in_the_widest_window_of_those_that_are_kept(self, block, monkeypatch):
+        monkeypatch.setattr("reperf.logs.scan.SMALLEST_BLOCK", block)
+        measured = measure_one(self.LINES, widest=True)
+        assert (measured.first, measured.last) == measured.widest == (20, 20 * 500)
+        named = measure_one(self.LINES, ends=measured.widest)
+        assert (named.status, named.throughput) == ("ok", measured.throughput)
+        assert measured.last_printed == 20 * 600
+
+    def test_hears_a_line_that_steps_back_into_the_window(self):
+        other = self.LINES[-400].replace(".", ".1")
+        lines = [*self.LINES[:-10], other, *self.LINES[-10:]]
+        reason = measure_one(lines, widest=True).reason
+        assert "the lines of several ranks are mixed without labels" in reason
 
 
 def test_of_several_epochs_the_first_is_named_where_no_window_fits():

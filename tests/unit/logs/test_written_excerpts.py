@@ -51,6 +51,11 @@ COLUMNS = {
     "megatron": Columns("] iteration ", "(ms): ", EACH, 0.001, mean=True),
     "mllog": Columns('"iteration": ', '"seconds": ', UNIX),
     "mlperf": Columns('"step_num": ', '"time_ms": ', MILLISECONDS),
+    "mlperf-blocks": Columns(
+        '"samples_count": ', '"time_ms": ', MILLISECONDS, counted=GLOBAL_BATCH
+    ),
+    "mlperf-passes": Columns('"epoch_num": ', '"time_ms": ', MILLISECONDS),
+    "mlperf-steps": Columns('"step": ', '"time_ms": ', MILLISECONDS),
     "mlperf-losses": Columns(
         '"samples_count": ', '"time_ms": ', MILLISECONDS, counted=GLOBAL_BATCH
     ),

@@ -311,6 +311,7 @@ STYLES = {
             "tracked_stats",
             f'{{"iteration": {i}, "seconds": {1000 + t!r}, "samples": {i * GLOBAL_BATCH}, '
             f'"loss": 6.9, "throughput": {r!r}}}',
+            int(START.timestamp() * 1000 + t * 1000),
         ),
         head=(
             _event("submission_benchmark", '"resnet50"'),
@@ -371,6 +372,47 @@ STYLES = {
         tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
         has_time=False,
         facts=(),
+    ),
+    "mlperf-steps": Style(
+        line=lambda i, t, r: _event(
+            "tracked_stats",
+            f'{{"train_step_time": {_took(r)!r}, "reduced_train_loss": {_loss(t)}}}',
+            int(START.timestamp() * 1000 + t * 1000),
+            f'{{"file": "custom_callbacks.py", "lineno": 312, "step": {i}}}',
+        ),
+        head=(_event("global_batch_size", str(GLOBAL_BATCH)),),
+        tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
+    ),
+    "mlperf-blocks": Style(
+        line=lambda i, t, r: _event(
+            "block_start",
+            '"training_step"',
+            int(START.timestamp() * 1000 + t * 1000),
+            f'{{"file": "train.py", "samples_count": {i * GLOBAL_BATCH}}}',
+        ),
+        head=(_event("global_batch_size", str(GLOBAL_BATCH)),),
+        every=20,
+        first=20,
+        facts=(),
+        tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
+        says_batch=True,
+    ),
+    "mlperf-passes": Style(
+        line=lambda i, t, r: _event(
+            "epoch_start",
+            "null",
+            int(START.timestamp() * 1000 + t * 1000),
+            f'{{"file": "train.py", "epoch_num": {i}}}',
+        ),
+        head=(
+            _event("submission_benchmark", '"rnnt"'),
+            _event("global_batch_size", str(GLOBAL_BATCH)),
+            _event("train_samples", str(GLOBAL_BATCH)),
+        ),
+        first=0,
+        facts=(),
+        tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
+        says_batch=True,
     ),
     "ngc-pytorch-mlperf-bert": Style(
         line=lambda i, t, r: (

@@ -26,7 +26,7 @@ class LockBuild:
         """What it trains on."""
         return "cpu" if self.name == "cpu" else "cuda"
 
-    @property
+    @cached_property
     def folder(self) -> Path:
         """Where it lies, relative to the working folder: another recipe is another folder."""
         return Path(".envs", f"{self.id}-{self.recipe_digest[:8]}")
@@ -73,7 +73,7 @@ class ImageBuild:
     def id(self) -> str:
         return f"{self.system.id}.image"
 
-    @property
+    @cached_property
     def folder(self) -> Path:
         """Where all but the image lies, relative to the working folder."""
         return Path(".images", f"{self.system.id}-{self.recipe_digest[:8]}")

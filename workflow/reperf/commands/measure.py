@@ -10,6 +10,7 @@ from dataclasses import asdict
 from functools import partial
 from math import isfinite
 from pathlib import Path
+from shutil import get_terminal_size
 from time import monotonic
 
 WIDEST = "all"
@@ -74,6 +75,9 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.set_defaults(facts={}, facts_of_runs={})
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="one JSON object per run and line")
+    output.add_argument(
+        "--files", action="store_true", help="show every refused log, not only the first of a kind"
+    )
     output.add_argument("--csv", action="store_true", help="the same fields, one row per run")
     parser.set_defaults(run=partial(run, parser))
 
@@ -134,6 +138,7 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     """Print what each run gives: a table, or an object or a row per run as it is found."""
     from reperf.logs.formats import formats  # noqa: PLC0415
     from reperf.measuring.answer import Question  # noqa: PLC0415 - half a second of libraries
+    from reperf.measuring.folders import of_folders  # noqa: PLC0415
     from reperf.measuring.found_logs import answers  # noqa: PLC0415
     from reperf.measuring.measure import Method  # noqa: PLC0415
     from reperf.measuring.units import counts  # noqa: PLC0415
@@ -165,18 +170,24 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     found = answers(options.paths, question, processes=len(os.sched_getaffinity(0)))
     refused = False
 
-    def measured() -> Iterator:
+    def watched() -> Iterator:
         nonlocal refused
         for answer in found:
             refused = refused or answer.measured.status == "refused"
-            yield answer.measured
+            yield answer
 
-    if options.json:
-        lines = map(_object, measured())
-    elif options.csv:
-        lines = csv_lines(measured())
+    if options.json or options.csv:
+        measured = (answer.measured for answer in watched())
+        lines = map(_object, measured) if options.json else csv_lines(measured)
     else:
-        lines = table(list(_counted(measured())))
+        all_found = list(_counted(watched()))
+        width = get_terminal_size().columns if sys.stdout.isatty() else None
+        lines = table(
+            [answer.measured for answer in all_found],
+            of_folders(all_found),
+            width=width,
+            files=options.files,
+        )
     for line in lines:
         print(line, flush=True)
     return REFUSED if refused else 0

@@ -86,6 +86,10 @@ def draw_suite(summary: Path | str, stem: Path | str) -> None:
         stem: the path and the beginning of the files' names.
     """
     cells = read_summary(summary)
+    if cells.empty:
+        for kind in FIGURE_KINDS:
+            save(draw_nothing(f"{kind.capitalize()}, suite {Path(stem).name}"), f"{stem}-{kind}")
+        return
     _save_pair(
         cells.assign(series=series_of(cells)),
         title_of(cells),
@@ -186,6 +190,20 @@ def draw_speedup(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
                 ends.append((last["world_size"], last["speedup"], end, colour))
         _name_ends(axes, ends)
         figure.supxlabel(_missing(cells), x=0.01, ha="left", fontsize=SMALL, color=MUTED)
+    return figure
+
+
+def draw_nothing(subtitle: str) -> Figure:
+    """The figure of a suite none of whose logs is in a cell.
+
+    Args:
+        subtitle: what the figure would show.
+    """
+    with the_style():
+        figure, axes = _figure("Nothing was measured", subtitle, 1.1)
+        axes.set_axis_off()
+        said = "No log is in a cell. The report says of each why it is refused."
+        axes.text(0, 0.5, said, color=MUTED, va="center", transform=axes.transAxes)
     return figure
 
 

@@ -9,13 +9,15 @@ def title_of(cells: pd.DataFrame) -> str:
     """A suite's title, such as "ResNet-50 v1.5, FP32, batch size 128".
 
     Args:
-        cells: the suite's rows of summary.csv.
+        cells: the suite's rows of summary.csv; or, if it has none, of measurements.csv.
     """
     first = cells.iloc[0]
     known = load_workloads().get(first["workload"])
     workload = known.title if known else first["workload"]
     sizes = sorted(cells["batch_size_per_device"].dropna().unique())
-    if not sizes:  # of none of them the largest is known
+    if not sizes and cells["source"].all():  # logs of others that do not say it
+        batch = "batch size unknown"
+    elif not sizes:  # of none of them the largest is known
         batch = "largest batch"
     elif len(sizes) == 1:
         batch = f"batch size {sizes[0]}"

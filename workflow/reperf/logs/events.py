@@ -1,6 +1,8 @@
 """MLPerf's `:::MLLOG {...}` lines, which logs of any format may hold beside their own.
 
-They say the global batch, when evaluations begin and end, and that a run came to its end.
+They say the global batch, when evaluations begin and end, and that a run came to its end. In v0.6 such
+a line was `:::MLL 1560822378.645 global_batch_size: {"value": 2048, ..}`, in v0.5
+`:::MLPv0.5.0 ssd 1544237486.040 (train.py:306) eval_start: 32`.
 
 Source: github.com/mlcommons/logging, mlperf_logging/mllog; the submissions in
 github.com/mlcommons/training_results_v0.7 to v4.0. HugeCTR prints the same events in brackets before
@@ -23,12 +25,20 @@ EVENT = re.compile(EVENT_LINE.encode())
 MARK = b":::MLLOG "
 _GOOD = "success"
 _LONGEST_STATUS = 40
-_BATCH = re.compile(rb'"key": ?"global_batch_size", ?"value": ?(\d{1,15})\b')
+_MLL = rb":::ML(?:L|Pv[\d.]{1,9} [\w.-]{1,40}) "
+"""How such a line began in v0.6 and, with the benchmark's name, in v0.5: seconds follow."""
+_BATCH = re.compile(
+    rb'(?:"key": ?"global_batch_size", ?"value": ?|'
+    + _MLL
+    + rb'[\d.]{1,25} [^\r\n{}]{0,200}?\bglobal_batch_size: ?(?:\{"value": ?)?)(\d{1,15})\b'
+)
 _TIME = rb"(?P<time>\d{1,15}(?:\.\d{1,9})?(?:e[+-]?\d\d?)?)"
 _KEY = rb"(?P<%s>eval_(?:start|stop|accuracy)|run_stop|%s(?:epoch|block)_(?:start|stop))"
 _PHASE = re.compile(
     rb'"time_ms": ?' + _TIME + rb'[,}][^\r\n]{0,200}?"key": ?"' + _KEY % (b"event", b"") + rb'"'
     rb"|\[" + _TIME.replace(b"?P<time>", b"?P<clock>") + rb", " + _KEY % (b"bare", b"(?:train_)?")
+    + rb"\b"
+    rb"|" + _MLL + rb"(?P<unix>\d{1,15}\.\d{1,9}) [^\r\n{}]{0,200}?\b" + _KEY % (b"old", b"(?:train_)?")
     + rb"\b"
 )  # fmt: skip
 """An event that says what a program does from then on."""
@@ -75,6 +85,12 @@ def _object(text: bytes) -> dict[str, Any]:
     return event if isinstance(event, dict) else {}
 
 
+def stamp_of(event: Mapping[str, Any]) -> float | None:
+    """When an event was written, in seconds; None if it does not say."""
+    stamp = event.get("time_ms")
+    return stamp / 1000 if is_number(stamp) and stamp >= 1 else None
+
+
 def is_number(value: object) -> bool:
     """Whether JSON gave a number of a sensible size."""
     return type(value) in (int, float) and abs(value) < 1e18  # false for NaN, too
@@ -105,6 +121,13 @@ def facts_of(names: Mapping[str, str]) -> Callable[[bytes], Iterator[Fact]]:
     return find
 
 
+def has_begun(text: bytes) -> bool:
+    """Whether a text holds the line that begins a run."""
+    return b'"run_start"' in text and any(
+        event.get("key") == "run_start" for event in events_in(text)
+    )
+
+
 def has_ended(text: bytes) -> bool:
     """Whether a text holds the line that ends a run that went well."""
     return b'"run_stop"' in text and _GOOD in map(_status, events_in(text))
@@ -128,7 +151,7 @@ def _status(event: Mapping[str, Any]) -> str:
 
 def facts_in(text: bytes) -> Iterator[Fact]:
     """What MLLOG lines in a text say about the run, whichever format the log has."""
-    if b'"global_batch_size"' not in text:
+    if b"global_batch_size" not in text:
         return
     for match in _BATCH.finditer(text):
         if (batch := int(match[1])) > 0:
@@ -193,8 +216,8 @@ class _Evaluations:
 
     def take(self, match: re.Match[bytes]) -> None:
         """Take the next event."""
-        event = (match["event"] or match["bare"]).decode()
-        time = float(match["time"] or match["clock"]) / 1000
+        event = (match["event"] or match["bare"] or match["old"]).decode()
+        time = float(match["unix"] or 0) or float(match["time"] or match["clock"]) / 1000
         if event == "eval_start":
             self._end(self._accuracy)
             self._known &= not self.phase.evaluates or self._accuracy is not None
@@ -211,7 +234,7 @@ class _Evaluations:
             self._start, self.phase = None, Phase(between_epochs=True)
         else:
             self._turn(time, begins=event.endswith("_start"))
-        if match["time"] and event.startswith("eval_"):
+        if not match["clock"] and event.startswith("eval_"):
             self._known &= self._bounds[0] <= time <= self._bounds[1]
 
     def conclude(self) -> Evaluated:

@@ -22,9 +22,17 @@ NAMES = {
     "replicas": "number of replicas",
     "global_batch": "global batch",
     "epoch_samples": "number of samples in an epoch",
+    "epoch_trained": "number of samples trained in an epoch",
+    "sample_tokens": "number of tokens in a sample",
     "batches_per_step": "number of batches in a step",
     "samples_per_token": "number of samples in a token",
+    "iterations": "number of iterations",
+    "print_every": "number of iterations between two lines",
+    "run_start": "start of the run",
+    "run_stop": "end of the run",
+    "run_span": "run's start and end",
     "start_loss": "first batch's loss without dropout",
+    "load_only": "seconds of loading alone",
 }
 """What people call the facts. Those of a workload's shape go by their own names."""
 
@@ -92,7 +100,8 @@ class Facts:
     def add(self, teller: str, facts: Iterable[Fact]) -> "Facts":
         """Take what one teller says: a log, a record, a path; a value of None says nothing.
 
-        If a teller contradicts itself, another one may decide which value is right.
+        If a teller contradicts itself on a fact that has an option, another one may decide which
+        value is right.
 
         Raises:
             Refused: a fact is already known from another teller, with another value; the message
@@ -112,12 +121,17 @@ class Facts:
         """Check that what is known fits together.
 
         Raises:
-            Refused: a teller contradicts itself, and no other decides; or the global batch is not
-                made of as many batches as are accumulated.
+            Refused: a teller contradicts itself, and no other decides; the run was no training; or
+                the global batch is not made of as many batches as are accumulated.
         """
         for name, (old, new) in self._disputed.items():
             option = f"; {_OPTIONS[name]} says which is right" if name in _OPTIONS else ""
             raise Refused(_contradiction(name, old, new) + option)
+        if seconds := self._known.get("load_only"):
+            raise Refused(
+                f"load_only is {seconds.value} by {seconds.teller}: it loads batches, and trains on "
+                "none"
+            )
         batch, batches = self._known.get("global_batch"), self.get("accumulation")
         fewest, most = self.get("batches_per_step") or (1, inf)
         if batches is not None and not fewest <= batches <= most:
@@ -189,9 +203,12 @@ class Facts:
         self._disputed[name] = self._known.pop(name), new
 
     def _decide(self, name: str, new: Known) -> None:
-        """Take one of the values that another teller gives for the same fact."""
+        """Take one of the values that another teller gives for the same fact.
+
+        Nobody says for a log what it trained: of a fact without an option, no value is taken.
+        """
         told = self._disputed[name]
-        if new.teller == told[0].teller:
+        if new.teller == told[0].teller or name not in _OPTIONS:
             return
         if new.value not in (told[0].value, told[1].value):
             raise Refused(_contradiction(name, told[0], new))

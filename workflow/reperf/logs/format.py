@@ -36,6 +36,10 @@ class Record(NamedTuple):
     """Seconds of evaluation since the record before it; infinity if nothing says how many."""
     evaluations: int = 0
     """How many evaluations these are."""
+    stamp: float | None = None
+    """When the line was written by the log's second clock, in seconds, if it has one."""
+    fault: str = ""
+    """What no run of the format's program prints, in a clause; empty if the line may be its own."""
 
 
 class Estimate(NamedTuple):
@@ -101,8 +105,9 @@ class Format:
         runs_ahead: whether the program may print lines before its devices have done their work, and
             says when it evaluates: the rest of the run tells.
         step_is: the fact that says how many samples one count of `iteration` is; several if the
-            format leaves it open: the printed speed then decides. A "sample" is one, and
-            "epoch_batches" are the whole batches that hold an epoch.
+            format leaves it open: the printed speed then decides. A "sample" is one, a "token"
+            the part of one that "sample_tokens" says, "epoch_trained" what the log says is
+            trained in an epoch, and "epoch_batches" are the whole batches that hold an epoch.
         facts: finds what the log says about its run in the text before the run's first record.
         tells: finds what a record, as it stands in the log, says about its run. Those of a window
             must say the same.
@@ -111,6 +116,10 @@ class Format:
             and WAITED.
         ended: whether a text between two records, or after the last, says that the run came to
             its end; None if the format has no such line.
+        closes: finds what a text that says so says about the end besides.
+        begins: whether a text says that a run begins; None if the format has no such line.
+        mean_durations: whether, beside a time stamp, a duration is the mean time of an iteration
+            since the line before: a second clock.
         untimed: why records tell no time, if they do not.
         yields: where several formats fit, those are meant that yield least: progress bars stand in
             logs of many programs, and MLLOG lines beside a program's own.
@@ -148,6 +157,9 @@ class Format:
     tells: Callable[[bytes], Iterable[Fact]] = no_facts
     counts: Callable[[bytes], Mapping[str, float]] = no_counts
     ended: Callable[[bytes], bool] | None = None
+    closes: Callable[[bytes], Iterable[Fact]] = no_facts
+    begins: Callable[[bytes], bool] | None = None
+    mean_durations: bool = False
     untimed: str = "the log prints neither time stamps nor durations"
     yields: int = 0
     evenly: bool = False

@@ -15,8 +15,13 @@ from reperf.logs.format import Format, Record, no_facts
 from reperf.logs.scan import LONGEST_GAP, lines_of_rank, scan
 
 MOST_RECORDS = 1 << 17
-"""How many records of one run are kept; no window of an honest log needs so many."""
+"""How many records of one run are kept: a window that needs more is measured nowhere."""
 
+
+_PHASES = (b"_start", b"_stop", b"eval_accuracy")
+"""One of these stands in every line from which evaluated_in learns."""
+_SEAM = 1 << 12
+"""How many bytes of a text are read again for facts in front of what follows it."""
 
 MOST_LATER = 1 << 14
 """How many records behind the window are kept."""
@@ -29,13 +34,17 @@ class LoggedRun:
     Attributes:
         facts: what the text before the first record says, and what MLLOG lines behind it say.
         records: those that matter, in the log's order: of the measured rank, or of all ranks.
-        later: those of the measured rank and the first epoch behind the window, as many as are
-            read, and no more than MOST_LATER; without their text, unless it tells facts.
+        later: those of the measured rank and the first epoch behind them, as many as are read, and
+            no more than MOST_LATER; without their text, unless it tells facts.
         ends: the first and the last of the records after which the log says that the run came to
             its end; None if the format does not say.
+        ended_elsewhere: whether another rank says that the run came to its end.
         stopped_as: how the run stopped by the log, if it did not go well; else empty.
+        begun_again: the record before which the log says that another run begins; None: nowhere.
         newest: the last record of the measured rank.
-        overflow: whether there were more records than are kept.
+        last: records after this iteration are not needed.
+        overflow: whether there were more of the needed records than are kept: `last` is then
+            nearer than it was.
         keeps_text: whether those behind the window keep their text.
         phase: what the program was doing when it printed the newest record.
         meanwhile: whether it prints records while it evaluates: other devices do that, then, and
@@ -44,9 +53,12 @@ class LoggedRun:
 
     facts: list[Fact]
     ends: list[Record] | None
+    last: float = inf
     records: list[Record] = field(default_factory=list)
     later: list[Record] = field(default_factory=list)
+    ended_elsewhere: bool = False
     stopped_as: str = ""
+    begun_again: Record | None = None
     newest: Record | None = None
     overflow: bool = False
     keeps_text: bool = False
@@ -56,23 +68,25 @@ class LoggedRun:
     _seen_later: set[int] = field(default_factory=set)  # hashes: the text is not kept
     _bars: list[tuple[int, Bar]] = field(default_factory=list)
 
-    def add(self, record: Record, last: float, evaluated: Evaluated = Evaluated()) -> bool:  # noqa: B008
+    def add(self, record: Record, evaluated: Evaluated = Evaluated()) -> bool:  # noqa: B008
         """Take one more record of the measured rank, which is the lowest that prints.
 
         Args:
             record: the record.
-            last: records after this iteration are not needed.
             evaluated: the evaluations since the record before it.
 
         Returns:
             Whether it is of that rank, and new.
         """
-        if self.newest is None or (record.rank < self.newest.rank and record.iteration <= last):
+        needed = record.iteration <= self.last
+        if self.newest is None or (record.rank < self.newest.rank and needed):
             self.records, self.later, self._seen, self.newest = [], [], set(), record
             self.ends = None if self.ends is None else []
         if record.rank != self.newest.rank or record in self._seen:
             return False
-        if record.iteration <= last or not self.records:
+        if needed and len(self.records) == MOST_RECORDS and not self.overflow:
+            self.overflow, self.last = True, max(one.iteration for one in self.records)
+        if record.iteration <= self.last or not self.records:
             self.newest = record
             self._keep(record, evaluated)
             return True
@@ -91,11 +105,24 @@ class LoggedRun:
         epoch = self.records[0].epoch
         return [*(record for record in self.records if record.epoch == epoch), *self.later]
 
-    def learn(self, text: bytes, log_format: Format) -> None:
-        """Take the facts in a text behind the first record, and before the newest."""
-        self.facts += facts_in(text)
-        if log_format.bar is not None and (bar := log_format.bar(text)) is not None:
+    def learn(self, text: "_Text", log_format: Format) -> None:
+        """Take what the text before the newest record says, besides facts about a run's begin."""
+        self.facts += text.facts_beside()
+        if text.begins_run():
+            self.begun_again = self.newest
+        if log_format.bar is not None and (bar := log_format.bar(text.newest())) is not None:
             self._bars.append((self.newest.iteration, bar))
+
+    def hear_of_end(self, text: bytes, log_format: Format) -> None:
+        """Take what a text behind the newest record says of how the run ended."""
+        if log_format.ended(text):
+            rank = self.newest.rank
+            if not rank or log_format.ended(lines_of_rank(text, rank)):
+                self.ends = [*self.ends[:1], self.newest]
+                self.facts += log_format.closes(text)
+                return
+            self.ended_elsewhere = True
+        self.stopped_as = stopped_as(text) or self.stopped_as
 
     def go_on(self, phase: Phase) -> None:
         """Take what the program was doing when it printed the newest record."""
@@ -103,7 +130,13 @@ class LoggedRun:
         self.meanwhile |= phase.evaluates and not phase.trains
 
     def conclude(self) -> None:
-        """Take the facts that only the whole run shows."""
+        """Take the facts that only the whole run shows.
+
+        Where another rank alone says that the run ended, as one that evaluates does, the end may
+        stand anywhere: that rank may be far ahead.
+        """
+        if self.ends == [] and self.ended_elsewhere and not self.stopped_as:
+            self.ends = [self.newest]
         if self.meanwhile:
             self.records = list(map(_not_apart, self.records))
             self.later = list(map(_not_apart, self.later))
@@ -113,24 +146,38 @@ class LoggedRun:
     def add_of_any_rank(self, record: Record) -> None:
         """Take one more record of any rank; one that appears twice is taken twice."""
         self.newest = record
-        self._keep(record)
-
-    def _keep(self, record: Record, evaluated: Evaluated = Evaluated()) -> None:  # noqa: B008
         self.overflow = len(self.records) >= MOST_RECORDS
         if not self.overflow:
-            self.records.append(_after(evaluated, record))
-            self._seen.add(record)
+            self.records.append(record)
 
-    def is_followed_by(self, record: Record) -> bool:
-        """Whether a record begins another run: the count starts again, but time goes on."""
+    def _keep(self, record: Record, evaluated: Evaluated) -> None:
+        # Where there were too many, one more steps back into the window: a sign of mixed ranks.
+        if self.overflow and (
+            record.epoch != self.records[0].epoch or len(self.records) >= MOST_RECORDS + MOST_LATER
+        ):
+            return
+        self.records.append(_after(evaluated, record))
+        self._seen.add(record)
+
+    def is_followed_by(self, record: Record, text: "_Text") -> bool:
+        """Whether a record begins another run: the count starts again, but time goes on.
+
+        Where the log says that the run ended, its clock may be another's; where it says that another
+        starts, that one may begin at a higher count, too.
+
+        Args:
+            record: the one behind the newest.
+            text: what stands between the two.
+        """
         first, before = self.records[0], self.newest
-        if record.iteration > first.iteration and record.epoch >= first.epoch:
+        if _place(record) > _place(before) or record.rank != before.rank or record in self._seen:
             return False
-        if record.rank != before.rank or record in self._seen:
-            return False
+        if text.begins_run():
+            return True
         begins_again = _place(record) <= _place(first) < _place(before)
         stamped = record.time is not None and before.time is not None
-        return begins_again and not (stamped and record.time < before.time)
+        ended = self.ends and self.ends[-1] is before
+        return begins_again and (ended or not (stamped and record.time < before.time))
 
     def stepped_back_to(self, record: Record) -> bool:
         """Whether a record is no more than one step behind, as after a step that was skipped."""
@@ -166,117 +213,161 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
         last: records after this iteration are not needed.
     """
     run: LoggedRun | None = None
-    text = _Text()
-    for gap, record in scan(pieces, log_format, last):
+    text = _Text(log_format)
+
+    def needed() -> float:
+        return run.last if run else last
+
+    for gap, record in scan(pieces, log_format, needed):
         if gap and not gap.isspace():
             text.add(gap)
-        if run is not None and _has_ended(run, gap, log_format):
-            run.ends = [*run.ends[:1], run.newest]
-        elif run is not None and log_format.ended is not None:
-            run.stopped_as = stopped_as(gap) or run.stopped_as
+        if run is not None and log_format.ended is not None:
+            run.hear_of_end(gap, log_format)
+        if record is None:
+            continue
         following = _unwrapped(record, run.newest if run else None, log_format.clock)
-        begins = run is not None and following is not None and run.is_followed_by(following)
+        begins = run is not None and run.is_followed_by(following, text)
         if begins and log_format.repeats and run.stepped_back_to(following):
-            begins = any(True for _ in log_format.facts(text.all()))
-        if run is not None and following is not None and not begins:
-            between = text.all()
-            evaluated, phase = _evaluated_in(between, log_format, following, run)
-            if run.add(following, last, evaluated):
+            begins = bool(text.facts())
+        if run is not None and not begins:
+            evaluated, phase = text.evaluated(following, run)
+            if run.add(following, evaluated):
                 run.go_on(phase)
-                if between:
-                    run.learn(between, log_format)
+                if text:
+                    run.learn(text, log_format)
                     text.forget()
             continue
         if run is not None:
-            if following is None:
-                run.facts += facts_in(text.all())
             run.conclude()
             yield run
-        if following is not None:
-            head = text.all()
-            run = _begin(head, log_format)
-            # Seconds that the first record tells may reach back beyond where the log begins.
-            evaluated, phase = _evaluated_in(head, log_format, following)
-            run.add(following, last, evaluated)
-            run.go_on(phase)
-            run.learn(head, log_format)
-            text.forget()
+        run = _begin(text.facts(), log_format, last)
+        # Seconds that the first record tells may reach back beyond where the log begins.
+        evaluated, phase = text.evaluated(following)
+        run.add(following, evaluated)
+        run.go_on(phase)
+        run.learn(text, log_format)
+        run.begun_again = None  # what begins this run stands before its first record
+        text.forget()
+    if run is not None:
+        run.facts += text.facts_beside()
+        run.conclude()
+        yield run
 
 
 def whole_log(pieces: Iterable[bytes], log_format: Format) -> LoggedRun | None:
     """All that a log holds, taken for one run of all ranks, as the published extractors do."""
     run: LoggedRun | None = None
-    for gap, record in scan(pieces, log_format, float("inf"), all_ranks=True):
+    text = _Text(log_format)
+    for gap, record in scan(pieces, log_format, lambda: inf, all_ranks=True):
         if run is not None:
             run.facts += facts_in(gap)
-        elif record is not None:
-            run = _begin(gap, log_format)
-            run.facts += facts_in(gap)
-        if record is not None:
-            run.add_of_any_rank(_unwrapped(record, run.newest, log_format.clock))
+        else:
+            text.add(gap)
+        if record is None:
+            continue
+        if run is None:
+            run = _begin(text.facts(), log_format)
+            run.facts += text.facts_beside()
+        run.add_of_any_rank(_unwrapped(record, run.newest, log_format.clock))
     return run
 
 
 class _Text:
-    """The newest text since the last record of the measured rank, LONGEST_GAP bytes at most."""
+    """The text since the last record of the measured rank, however long: of what is older than the
+    newest LONGEST_GAP bytes, only what matters is kept.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, log_format: Format) -> None:
+        self._format = log_format
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin again behind a record."""
         self._pieces: deque[bytes] = deque()
         self._size = 0
+        # Of the older text: what it says, each once and in its order; the lines that may tell of
+        # evaluations; its end, for a fact may stand in two lines.
+        self._facts: dict[Fact, None] = {}
+        self._facts_beside: dict[Fact, None] = {}
+        self._marked = self._seam = b""
+        self._evaluates = self._unsure = self._begins = False
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
 
     def add(self, piece: bytes) -> None:
         """Take what stands behind the text."""
         self._pieces.append(piece)
         self._size += len(piece)
         while self._size > LONGEST_GAP and len(self._pieces) > 1:
-            self._size -= len(self._pieces.popleft())
+            self._condense(self._pieces.popleft())
 
-    def all(self) -> bytes:
-        """The text."""
+    def newest(self) -> bytes:
+        """The text, but for what is older."""
         if len(self._pieces) > 1:
             self._pieces = deque([b"".join(self._pieces)])
         return self._pieces[0] if self._pieces else b""
 
-    def forget(self) -> None:
-        """Begin again behind a record."""
-        self._pieces.clear()
-        self._size = 0
+    def facts(self) -> list[Fact]:
+        """What the text says about a run that begins behind it."""
+        return [*self._facts, *self._format.facts(self._seam + self.newest())]
+
+    def facts_beside(self) -> list[Fact]:
+        """What MLLOG lines in the text say, wherever the run begins."""
+        return [*self._facts_beside, *facts_in(self.newest())]
+
+    def begins_run(self) -> bool:
+        """Whether the text says that a run begins."""
+        return self._begins or self._has_begun(self.newest())
+
+    def evaluated(self, record: Record, run: LoggedRun | None = None) -> tuple[Evaluated, Phase]:
+        """The evaluations in the text, and what the program does behind it.
+
+        Args:
+            record: the one behind the text.
+            run: to which it belongs; None if it is the first one.
+        """
+        start, stop = -inf, inf
+        if self._format.clock in (MILLISECONDS, UNIX) and record.time is not None:
+            stop = record.time + record.tick
+            if run is not None and run.newest.time is not None:
+                start = run.newest.time - record.tick
+        newest = self.newest()
+        before = run.phase if run else Phase()
+        found, phase = evaluated_in(self._marked + newest, before, (start, stop))
+        if self._unsure or (not found.count and (self._evaluates or self._has_evaluated(newest))):
+            found = Evaluated(1, inf)
+        return found, phase
+
+    def _has_evaluated(self, text: bytes) -> bool:
+        evaluates = self._format.evaluates
+        return evaluates is not None and re.search(evaluates, text) is not None
+
+    def _has_begun(self, text: bytes) -> bool:
+        begins = self._format.begins
+        return begins is not None and begins(text)
+
+    def _condense(self, piece: bytes) -> None:
+        """Take what matters in the oldest piece, and let the rest go."""
+        self._size -= len(piece)
+        self._evaluates = self._evaluates or self._has_evaluated(piece)
+        self._begins = self._begins or self._has_begun(piece)
+        self._facts |= dict.fromkeys(self._format.facts(self._seam + piece))
+        self._facts_beside |= dict.fromkeys(facts_in(piece))
+        end = piece[-_SEAM:]
+        self._seam = end[max(0, end.find(b"\n")) :]
+        if not self._unsure and any(sign in piece for sign in _PHASES):
+            lines = piece.splitlines(keepends=True)
+            told = (line for line in lines if any(sign in line for sign in _PHASES))
+            self._marked += b"".join(told)
+            self._unsure = len(self._marked) > LONGEST_GAP  # so many that nobody adds them up
 
 
-def _evaluated_in(
-    text: bytes, log_format: Format, record: Record, run: LoggedRun | None = None
-) -> tuple[Evaluated, Phase]:
-    """The evaluations in the text before a record, and what the program does behind it.
-
-    Args:
-        text: since the newest record of the run.
-        log_format: the log's format.
-        record: the one behind the text.
-        run: to which it belongs; None if it is the first one.
-    """
-    start, stop = -inf, inf
-    if log_format.clock in (MILLISECONDS, UNIX) and record.time is not None:
-        stop = record.time + record.tick
-        if run is not None and run.newest.time is not None:
-            start = run.newest.time - record.tick
-    found, phase = evaluated_in(text, run.phase if run else Phase(), (start, stop))
-    if not found.count and log_format.evaluates and re.search(log_format.evaluates, text):
-        found = Evaluated(1, inf)
-    return found, phase
-
-
-def _has_ended(run: LoggedRun, gap: bytes, log_format: Format) -> bool:
-    """Whether a text says, for the measured rank, that the run came to its end."""
-    if log_format.ended is None or not log_format.ended(gap):
-        return False
-    # Another rank may be far ahead.
-    return not run.newest.rank or log_format.ended(lines_of_rank(gap, run.newest.rank))
-
-
-def _begin(head: bytes, log_format: Format) -> LoggedRun:
+def _begin(facts: list[Fact], log_format: Format, last: float = inf) -> LoggedRun:
     return LoggedRun(
-        facts=list(log_format.facts(head)),
+        facts=facts,
         ends=None if log_format.ended is None else [],
+        last=last,
         keeps_text=log_format.tells is not no_facts,
     )
 

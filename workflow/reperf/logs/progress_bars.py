@@ -5,33 +5,91 @@
 Source: github.com/tqdm/tqdm, tqdm/std.py. The elapsed time is cut to whole seconds.
 """
 
+from dataclasses import dataclass, field
+
 from reperf.logs.clock import ELAPSED
 
 BAR = r"(?<!\d){ITERATION}/(?P<total>\d{1,12}) \[{ELAPSED}<(?:[\d:]{1,20}|\?)[,\]]"
 """The pattern of a bar from its counts on."""
 
 
+_REMEMBERED = 64
+"""How many counts lie between the bars of two ranks, at most."""
+
+
+@dataclass
+class _Epoch:
+    """What was shown of one epoch of one run."""
+
+    first: int
+    """The count that was shown first."""
+    began: float
+    """When the bar began, on the clock of all bars."""
+    latest: int = 0
+    """The highest count."""
+    elapsed: dict[int, float] = field(default_factory=dict)
+    """Of the newest counts: the seconds that were first shown with each."""
+    redrawn: bool = False
+    """Whether a bar that counts nothing yet was drawn behind these counts."""
+
+
 class DrawnBars:
-    """What the bars of one rank have shown: each count is drawn again and again."""
+    """What the bars of one rank have shown: each count is drawn again and again.
+
+    Without labels, the bars of all nodes of a launch may stand in one log: they are one run's. All
+    are drawn with a count of 0 before any of them counts, for nodes step together. A bar of a later
+    run is drawn so behind the counts of the run before it.
+    """
 
     def __init__(self) -> None:
-        self._shown: tuple[int, int] | None = None
+        self._epochs: dict[int, _Epoch] = {}
         self._latest = 0.0
-        self._bars: dict[int, tuple[int, float]] = {}
-        """Of each epoch: the count that its bar showed first, and the time at which it began."""
+        self._shown: tuple[int, int] | None = None
+        self._zeros = False
+        """Whether bars are drawn before they count."""
+        self._several = False
+        """Whether there is more than one bar."""
+        self._apart = 0.0
+
+    @property
+    def tick(self) -> float:
+        """Within how many seconds a time is known: bars of several nodes began at several times."""
+        return 1.0 + self._apart
 
     def time_of(self, epoch: int, count: int, elapsed: str) -> float | None:
         """When a count was shown first, in seconds on a clock that goes on through all bars.
 
         Returns:
-            The time; None if the bar before it showed the same count, or none yet.
+            The time; None if a bar has shown this count or a higher one, or if none is shown yet.
         """
         before, self._shown = self._shown, (epoch, count)
-        if count == 0 or before == self._shown:
+        known = self._epochs.get(epoch)
+        if count == 0:
+            self._zeros = True
+            self._several = self._several or before == (epoch, 0)
+            if known is not None:
+                known.redrawn = True
             return None
+        seconds = ELAPSED.seconds(elapsed)
+        again = known is not None and count <= known.first and before != (epoch, count)
         # A line that stands in the wrong place must not move the clock of those behind it.
-        if epoch not in self._bars or count <= self._bars[epoch][0]:
-            self._bars[epoch] = count, self._latest
-        time = self._bars[epoch][1] + ELAPSED.seconds(elapsed)
+        if known is None or (again and (known.redrawn or not self._zeros)):
+            known = self._epochs[epoch] = _Epoch(count, self._latest)
+        elif count <= known.latest:
+            self._compare(known, count, seconds)
+            return None
+        known.latest = count
+        known.elapsed[count] = seconds
+        if len(known.elapsed) > _REMEMBERED:
+            del known.elapsed[next(iter(known.elapsed))]
+        time = known.began + seconds
+        if self._several:  # another bar, whose clock is behind, may be the first to show it
+            time = max(time, self._latest)
         self._latest = max(self._latest, time)
         return time
+
+    def _compare(self, known: _Epoch, count: int, seconds: float) -> None:
+        """Learn from a count that was shown before how far the clocks of several bars are apart."""
+        self._several = self._several or count < known.latest
+        if self._several and count in known.elapsed:
+            self._apart = max(self._apart, abs(seconds - known.elapsed[count]))

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from tempfile import SpooledTemporaryFile
 
 from reperf.logs.facts import Refused
 from reperf.logs.format import Format, Read
 from reperf.logs.formats import formats
-from reperf.logs.scan import LONGEST_GAP, find_records
+from reperf.logs.scan import LONGEST_GAP, find_records, is_one_long_line
 
 NO_FORMAT = "no known format: no line is one that a format prints for an iteration"
 _NO_TEXT = {
@@ -18,6 +19,8 @@ _NO_TEXT = {
     b"\xfe\xff": "it is written in UTF-16: convert it to UTF-8 first",
 }
 """What is wrong with a file that begins so."""
+LONGEST_HEAD = 1 << 28
+"""Bytes: a log whose first record stands behind more of other text is refused."""
 NOT_READ = (NO_FORMAT, *_NO_TEXT.values())
 """The refusals of a file in which nothing was found that is a log's."""
 
@@ -29,18 +32,22 @@ def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
         pieces: the log, as from reperf.logs.scan.blocks; read as far as its first record.
 
     Returns:
-        The format, and the log from where it matters.
+        The format, and the log from its beginning.
 
     Raises:
-        Refused: it is no text, no format fits, or several do.
+        Refused: it is no text, no format fits, several do, or the log begins with more than
+            LONGEST_HEAD bytes of other text.
     """
-    head = b""
+    head = _Head()
     readers: dict[str, Read] = {}
     found: list[Format] = []
     asleep = [one for one in formats().values() if one.signs]
     for number, block in enumerate(pieces):
         if number == 0:
             _check_text(block)
+        if is_one_long_line(block):
+            head.add(block)
+            continue
         asleep = [one for one in asleep if not any(sign in block for sign in one.signs)]
         for one in formats().values():
             if one.marker not in block or one in asleep or one in found:
@@ -49,12 +56,39 @@ def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
             if next(find_records(block, one, read), None) is not None:
                 found.append(one)
         firm = any(one.yields == 0 for one in found)
-        if firm or (found and len(head) + len(block) > LONGEST_GAP):
-            return _meant(found), chain((head, block), pieces)
-        head = (head + block)[-LONGEST_GAP:]
+        head.add(block)
+        if firm or (found and head.size > LONGEST_GAP):
+            return _meant(found), chain(head.pieces(), pieces)
     if found:
-        return _meant(found), (head,)
+        return _meant(found), head.pieces()
     raise Refused(NO_FORMAT)
+
+
+class _Head:
+    """The beginning of a log of which the format is not known yet: a file holds what is long."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._file = SpooledTemporaryFile(max_size=LONGEST_GAP)  # noqa: SIM115 - it goes with this
+        self._sizes: list[int] = []
+
+    def add(self, block: bytes) -> None:
+        """Take what follows, until it is too much to be kept."""
+        self.size += len(block)
+        if self.size <= LONGEST_HEAD:
+            self._file.write(block)
+            self._sizes.append(len(block))
+
+    def pieces(self) -> Iterator[bytes]:
+        """All of it.
+
+        Raises:
+            Refused: it was too much to be kept.
+        """
+        if self.size > LONGEST_HEAD:
+            raise Refused(f"more than {LONGEST_HEAD} bytes of other text stand before its records")
+        self._file.seek(0)
+        return map(self._file.read, self._sizes)
 
 
 def _check_text(start: bytes) -> None:

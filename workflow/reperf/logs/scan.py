@@ -6,7 +6,7 @@ last record of a block can tell that no run begins in it.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from typing import IO
 
@@ -14,10 +14,10 @@ from reperf.logs.format import Format, Read, Record
 
 SMALLEST_BLOCK = 1 << 16
 BLOCK = 1 << 20
-LONGEST_LINE = 1 << 22
+LONGEST_LINE = 1 << 20
 """Bytes: a longer line is not a log's, and is cut there."""
 LONGEST_GAP = 1 << 22
-"""How many bytes of text before a record are kept, the newest: they hold facts about the run."""
+"""How many bytes of text before a record are kept, the newest; of older ones, what they say."""
 LAST_WORDS = 1 << 14
 """How many bytes before the last record of a block are searched for the end of the run."""
 
@@ -60,56 +60,65 @@ def blocks(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
-    rest, size = b"", SMALLEST_BLOCK
+    rest: list[bytes] = []  # of a line that goes on, `length` bytes
+    length, size = 0, SMALLEST_BLOCK
     while chunk := stream.read(min(BLOCK, max(SMALLEST_BLOCK, size // 32))):
         size += len(chunk)
         cut = chunk.rfind(b"\n") + 1 or chunk.rfind(b"\r") + 1
-        if not cut and len(rest) + len(chunk) < LONGEST_LINE:
-            rest += chunk
+        if not cut and length + len(chunk) < LONGEST_LINE:
+            rest.append(chunk)
+            length += len(chunk)
             continue
         cut = cut or len(chunk)
-        yield rest + chunk[:cut]
-        rest = chunk[cut:]
-    if rest:
-        yield rest
+        yield b"".join((*rest, memoryview(chunk)[:cut]))  # copied once
+        rest, length = [chunk[cut:]], len(chunk) - cut
+    if length:
+        yield b"".join(rest)
+
+
+def is_one_long_line(piece: bytes) -> bool:
+    """Whether a piece is part of a line that is too long to be a log's."""
+    return len(piece) >= LONGEST_LINE and b"\n" not in piece and b"\r" not in piece
 
 
 def scan(
-    pieces: Iterable[bytes], log_format: Format, last: float, *, all_ranks: bool = False
+    pieces: Iterable[bytes],
+    log_format: Format,
+    last: Callable[[], float],
+    *,
+    all_ranks: bool = False,
 ) -> Iterator[tuple[bytes, Record | None]]:
-    """The records of a log, each with the text before it.
+    """The records of a log, and the text around them in pieces of whole lines.
 
     Args:
         pieces: the log, as from `blocks`.
         log_format: its format.
-        last: records after this iteration matter only as signs of another run.
+        last: says, whenever it is asked, after which iteration records matter only as signs of
+            another run.
         all_ranks: give the records of all labelled ranks, not only those of the lowest so far.
 
     Yields:
-        The text since the previous record (the newest LONGEST_GAP bytes at most) and the record; at
-        the end the text after the last record, and None. Where records were skipped, nothing is
-        known about evaluations before the next.
+        A text and the record behind it, or None where the text goes on with what comes next. Where
+        records were skipped, nothing is known about evaluations before the next.
     """
-    gap = b""
     read = log_format.reader()
     stride, before = 0, None
     for block in pieces:
         end = 0
         lowest = before.rank if before is not None and not all_ranks else None
-        if final := _only_goes_on(block, log_format, read, last, stride):
+        if final := _only_goes_on(block, log_format, read, last(), stride):
             # Nobody looked for evaluations in what was skipped.
             unsure = final[2]._replace(evaluated=inf)
-            yield gap + _before(final, block, log_format), unsure
-            gap, end = b"", final[1]
+            yield _before(final, block, log_format), unsure
+            end = final[1]
         else:
             for start, stop, record in find_records(block, log_format, read, lowest=lowest):
-                yield gap + block[end:start], record
-                gap, end = b"", stop
+                yield block[end:start], record
+                end = stop
                 if before is not None:
                     stride = max(stride, record.iteration - before.iteration)
                 before = record
-        gap = (gap + block[end:])[-LONGEST_GAP:]
-    yield gap, None
+        yield block[end:], None
 
 
 def _only_goes_on(
@@ -169,12 +178,15 @@ def find_records(
     """
     marker, pattern = log_format.marker, log_format.line
     at = block.find(marker, start)
+    line = line_end = end = 0
     while at >= 0:
-        line = block.rfind(b"\n", 0, at) + 1
+        # Nothing is searched twice for the ends of lines: a block may be one line of progress bars.
+        if line_end <= at:
+            line = end = block.rfind(b"\n", line_end, at) + 1 or line_end
+            line_end = block.find(b"\n", at) + 1 or len(block)
         # A progress bar rewrites its line: what follows a carriage return is a line of its own.
-        begin = max(line, block.rfind(b"\r", line, at) + 1)
-        end = block.find(b"\n", at) + 1 or len(block)
-        end = block.find(b"\r", at, end) + 1 or end
+        begin = block.rfind(b"\r", end, at) + 1 or end
+        end = block.find(b"\r", at, line_end) + 1 or line_end
         rank = _rank(block, line)
         if lowest is None or rank <= lowest:
             for match in pattern.finditer(block, begin, end):

@@ -7,6 +7,7 @@ from itertools import chain
 from reperf.config import Run
 from reperf.logs.facts import Facts
 from reperf.logs.formats import mllog
+from reperf.measuring.evidence import Evidence
 from reperf.measuring.likeness import SUFFIXES
 from reperf.measuring.measure import Measurement, Method, Told
 from reperf.training.record import RunRecord
@@ -30,8 +31,8 @@ class Question:
         planned: the run that must have made the log, as the record beside it must confirm;
             None: whichever run the record names, if there is one.
         plan: the digest of its plan, which the record must name; None: of any plan.
-        unread: whether to answer for files of no known format that need not be logs: those that
-            read like logs, and all of them where nothing else was found.
+        unread: whether to answer for files of no known format that need not be logs, but read like
+            logs.
     """
 
     method: Method
@@ -57,6 +58,7 @@ class Answer:
         digest: SHA-256 of the log, if it was wanted.
         doubt: None for what is a log; for a file of no known format that need not be one, whether
             it reads like a log.
+        evidence: by what the run is told from others; None if nothing was measured.
     """
 
     measured: Measurement
@@ -65,6 +67,7 @@ class Answer:
     planned: Run | None = None
     digest: str = ""
     doubt: bool | None = None
+    evidence: Evidence | None = None
 
     @property
     def run(self) -> Run | None:
@@ -86,11 +89,8 @@ def without_doubt(name: str, found: Iterable[list[Answer]], question: Question) 
         if answer.doubt is None:
             nothing = False
             yield answer
-        else:
+        elif answer.doubt and question.unread:
             doubtful.append(answer)
-    if question.unread:
-        listed = [answer for answer in doubtful if answer.doubt or nothing]
-        nothing = nothing and not listed
-        yield from listed
-    if nothing:
+    yield from doubtful
+    if nothing and not doubtful:
         yield refused(name, NO_LOG, question)

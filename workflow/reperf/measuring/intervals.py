@@ -38,6 +38,8 @@ class Interval(NamedTuple):
     """Seconds of evaluation in it; infinity if nothing says how many."""
     left_out: Evaluated = Evaluated()
     """The evaluations that lay between its ends, and whose time is none of its seconds."""
+    also: float | None = None
+    """Its seconds by the log's second clock, if it has one."""
 
     @property
     def trains(self) -> bool:
@@ -103,7 +105,11 @@ def intervals(
     """
     stamped = _stamped(records)
     if stamped:
-        return [_between(before, after, log_format) for before, after in pairwise(stamped)]
+        strides = (after.iteration - before.iteration for before, after in pairwise(stamped))
+        stride = min(strides, default=0)
+        if not log_format.mean_durations:
+            stride = 0
+        return [_between(before, after, log_format, stride) for before, after in pairwise(stamped)]
     if any(record.duration is None for record in records):
         raise Refused(log_format.untimed)
     if log_format.in_two_lines:
@@ -125,7 +131,7 @@ def intervals(
     ]
 
 
-def _between(before: Record, after: Record, log_format: Format) -> Interval:
+def _between(before: Record, after: Record, log_format: Format, stride: int) -> Interval:
     """The interval between two stamps, without the evaluations of which all is known.
 
     A printed duration may hold the evaluations before it, or not: nobody can leave them out.
@@ -135,7 +141,28 @@ def _between(before: Record, after: Record, log_format: Format) -> Interval:
     if 0 < evaluated < seconds:
         left_out = Evaluated(after.evaluations, evaluated)
         seconds, evaluated = seconds - evaluated, 0.0
-    return Interval(before.iteration, after.iteration, seconds, after.rate, evaluated, left_out)
+    also = _by_second_clock(before, after, stride)
+    if also is not None:
+        also -= left_out.seconds
+    return Interval(
+        before.iteration, after.iteration, seconds, after.rate, evaluated, left_out, also
+    )
+
+
+def _by_second_clock(before: Record, after: Record, stride: int) -> float | None:
+    """The seconds between two records with time stamps, by what else tells them.
+
+    Args:
+        before: the first record.
+        after: the second one.
+        stride: over how many iterations a printed mean is taken; where more lie between, a line is
+            lost. 0: no mean is printed.
+    """
+    if before.stamp is not None and after.stamp is not None:
+        return after.stamp - before.stamp
+    if stride == after.iteration - before.iteration and after.span and after.duration is not None:
+        return after.duration / after.span * stride
+    return None
 
 
 def _stamped(records: Sequence[Record]) -> list[Record]:

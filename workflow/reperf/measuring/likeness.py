@@ -35,6 +35,9 @@ _SIGN = re.compile(
           (?: /s | \ /\ s | \ per\ s ) )"""
 )
 
+_MLPERF = re.compile(rb":::ML(?:LOG|L|Pv\d[\d.]{0,9}) ")
+"""What nothing but a log of MLPerf's holds, in all its versions: one line is enough."""
+
 
 def by_name(path: PurePath) -> Name:
     """What the name of a file says about it."""
@@ -64,6 +67,8 @@ def is_log(head: bytes) -> bool:
 
 def reads_like_log(head: bytes) -> bool:
     """Whether a file begins as if training had written it, in whatever format."""
+    if _MLPERF.search(head) and b"\0" not in head:
+        return True
     lines = set(head.replace(b"\r", b"\n").split(b"\n"))
     signs = (line for line in lines if _SIGN.search(line))
     return b"\0" not in head and len(list(islice(signs, _FEWEST))) == _FEWEST

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePath
+from typing import Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -15,32 +16,54 @@ from reperf.layout import RUN_RECORD
 from reperf.measuring.answer import Answer, Question, refused, without_doubt
 from reperf.measuring.likeness import Name, by_name
 from reperf.measuring.one_log import beside, of_file, read_record
-from reperf.measuring.safe_archive import DAMAGE, ArchivedFile, open_archive
+from reperf.measuring.safe_archive import (
+    DAMAGE,
+    Allowance,
+    ArchivedFile,
+    is_archive,
+    open_archive,
+    open_inside,
+)
+from reperf.text import natural
 
 
 def of_archive(path: Path, question: Question) -> list[Answer]:
-    """Measure the logs of an archive.
+    """Measure the logs of an archive, and of the archives in it.
 
     Raises:
         ReperfError: it cannot be read, or it seems to be one of ours and is not.
     """
-    with open_archive(path) as files:
-        inside = {file.name for file in files}
-        names = {file.name: _name_inside(file.name, inside) for file in files}
-        logs = [file for file in files if names[file.name] != "other"]
-        recorded = {} if question.method.window else _recorded(files)
-        records = _records_beside(logs, files)
-        found = []
-        for file in logs:
-            name, record = f"{path}/{file.name}", records.get(beside(file.name))
-            likeness = names[file.name]
-            try:
+    allowance = Allowance(path.stat().st_size)
+    with open_archive(path, allowance) as files:
+        found = _of_files(path, files, question, 1, allowance)
+        return list(without_doubt(str(path), found, question))
+
+
+def _of_files(
+    path: PurePath, files: list[ArchivedFile], question: Question, depth: int, allowance: Allowance
+) -> list[list[Answer]]:
+    """What an archive's files give, in the natural order of their names."""
+    inside = {file.name for file in files}
+    names = {file.name: _name_inside(file.name, inside) for file in files}
+    recorded = {} if question.method.window else _recorded(files)
+    logs = [file for file in files if names[file.name] not in ("other", "archive")]
+    records = _records_beside(logs, files)
+    found = []
+    for file in files:
+        name, record = f"{path}/{file.name}", records.get(beside(file.name))
+        asked = _as_recorded(question, recorded, file.name)
+        try:
+            if names[file.name] == "archive":
+                members = open_inside(PurePath(name), file, depth, allowance)
+                found += _of_files(PurePath(name), members, asked, depth + 1, allowance)
+            elif names[file.name] != "other":
                 with file.open() as stream:
-                    asked = _as_recorded(question, recorded, file.name)
-                    found.append(of_file(likeness, name, stream, asked, record))
-            except (OSError, *DAMAGE) as error:
-                found.append([refused(name, f"damaged in the archive: {error}", question)])
-    return list(without_doubt(str(path), found, question))
+                    found.append(of_file(names[file.name], name, stream, asked, record))
+        except ReperfError as error:
+            found.append([refused(name, str(error), question)])
+        except (OSError, *DAMAGE) as error:
+            found.append([refused(name, f"damaged in the archive: {error}", question)])
+    return sorted(found, key=lambda some: natural(some[0].measured.log if some else ""))
 
 
 def _recorded(files: list[ArchivedFile]) -> dict[str, tuple[Window, str | None]]:
@@ -104,12 +127,13 @@ def _as_recorded(
     return question
 
 
-def _name_inside(name: str, inside: set[str]) -> Name:
+def _name_inside(name: str, inside: set[str]) -> Name | Literal["archive"]:
     """What the name of a file in an archive says."""
     path = PurePath(name)
     if path.parent.parent.name == "tries" and str(path.parents[2] / RUN_RECORD) in inside:
         return "other"
-    return by_name(path)
+    hidden = any(part.startswith(".") for part in path.parts)
+    return "archive" if is_archive(path) and not hidden else by_name(path)
 
 
 def _records_beside(logs: list[ArchivedFile], files: list[ArchivedFile]) -> Mapping[str, bytes]:

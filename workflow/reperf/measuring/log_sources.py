@@ -9,9 +9,12 @@ from reperf.archive.names import fault_of_name, shown
 from reperf.config import LogSource, Report, Run, Suite, topology_shape
 from reperf.config.words import LARGEST
 from reperf.errors import ReperfError
-from reperf.logs.facts import Fact
+from reperf.logs.configured import facts_of_format, facts_of_system, variant_said
+from reperf.logs.facts import Fact, Facts, Refused
+from reperf.logs.format import Format
 from reperf.logs.formats import format_called
 from reperf.measuring.answer import NO_LOG, Answer, Question
+from reperf.measuring.counted import Counted
 from reperf.measuring.found_logs import answers, files_of, own_run
 from reperf.measuring.measure import Measurement, Method
 from reperf.measuring.units import ANY, counts, per_second, unit_of
@@ -19,6 +22,10 @@ from reperf.systems import load_workloads
 from reperf.text import printable
 
 Row = dict[str, object]
+
+TELLER = "the configuration"
+_OF_OK = ("throughput", "waited", "also_throughput", "also_unit")
+"""The columns of a row that only a run which counts has."""
 
 
 def check_sources(report: Report) -> None:
@@ -69,39 +76,60 @@ def measure_suite(
     """
     method = Method(window=suite.window, unit=suite.unit)
     of = (plans or {}).get
-    rows = [row_of(suite, own_run(run, method, of(str(run.folder)))) for run in runs]
+    counted, rows = Counted(), []
+    for run in runs:
+        answer = own_run(run, method, of(str(run.folder)))
+        rows.append(_once(row_of(suite, answer), answer, counted))
     for source in suite.sources:
-        rows += _measure_source(suite, source)
+        rows += _measure_source(suite, source, counted)
     return rows
 
 
-def _measure_source(suite: Suite, source: LogSource) -> list[Row]:
+def _measure_source(suite: Suite, source: LogSource, counted: Counted) -> list[Row]:
+    question = Question(
+        method=Method(source.method, source.window or suite.window, suite.unit),
+        log_format=source.format,
+        told=[(TELLER, told_of(suite, source))],
+        digests=True,
+    )
+    found = [(row_of(suite, answer, source), answer) for answer in answers([source.path], question)]
+    found.sort(key=lambda one: _place(one[0]))
+    rows = [_once(row, answer, counted) for row, answer in found]
+    repeats: Counter[tuple] = Counter()
+    for row in rows:
+        repeats[_cell(row)] += 1
+        row["repeat"] = repeats[_cell(row)]
+        if not row["topology"]:
+            said = f"{row['log']}: in no cell: {row['reason']}"
+            print(printable(said), file=sys.stderr)
+    return rows
+
+
+def _once(row: Row, answer: Answer, counted: Counted) -> Row:
+    """The row of a run, refused if another row counts it already."""
+    again = counted.again(row["log"], _cell(row), answer) if row["status"] == "ok" else ""
+    return row | dict.fromkeys(_OF_OK) | {"status": "refused", "reason": again} if again else row
+
+
+def _cell(row: Row) -> tuple:
+    return row["system"], row["variant"], row["batch_size_per_device"], row["topology"]
+
+
+def told_of(suite: Suite, source: LogSource) -> list[Fact]:
+    """All that a suite says about the logs of a source; a log that says otherwise is refused."""
     nodes, devices = topology_shape(source.topology) if source.topology else (None, None)
-    told = [
+    return [
         ("workload", suite.workload),
         ("precision", suite.precision),
         ("nodes", nodes),
         ("devices_per_node", devices),
         ("batch_size", None if suite.batch_size == LARGEST else suite.batch_size),
-        *_told_of_shape(suite),
+        *suite.shape.items(),
+        ("input", suite.input),
+        ("data_set", suite.data),
+        ("proof", "off"),
+        *facts_of_system(source.system, source.variant),
     ]
-    question = Question(
-        method=Method(source.method, source.window or suite.window, suite.unit),
-        log_format=source.format,
-        told=[("the configuration", told)],
-        digests=True,
-    )
-    rows = [row_of(suite, answer, source) for answer in answers([source.path], question)]
-    rows.sort(key=_place)
-    repeats: Counter[tuple] = Counter()
-    for row in rows:
-        cell = row["system"], row["variant"], row["batch_size_per_device"], row["topology"]
-        repeats[cell] += 1
-        row["repeat"] = repeats[cell]
-        if not row["topology"]:
-            said = f"{row['log']}: in no cell: {row['reason']}"
-            print(printable(said), file=sys.stderr)
-    return rows
 
 
 def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row:
@@ -119,14 +147,17 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         nodes, devices = facts.get("nodes"), facts.get("devices_per_node")
         batch = facts.get("batch_size")
     placed = run is not None or None not in (nodes, devices, batch)
-    status, reason = _verdict(suite, answer, placed)
-    also, also_unit = _also(suite, measured) if status == "ok" else (None, "")
     log_format = format_called(measured.format) if measured.format else None
+    status, reason = _verdict(suite, answer, placed)
+    if status == "ok" and source and log_format and (why := _not_theirs(source, log_format)):
+        status, reason = "refused", why
+    also, also_unit = _also(suite, measured) if status == "ok" else (None, "")
     system = run.system if run else (log_format and log_format.system) or "unknown"
     variant = run.variant if run else None
     log = measured.log
     if source is not None:
-        system, variant = source.system or system, source.variant or variant
+        system = source.system or system
+        variant = source.variant or (variant if run else variant_said(facts, system))
         log = f"{source.id}{log.removeprefix(str(source.path))}"
     return {
         "suite": suite.name,
@@ -160,10 +191,15 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
     }
 
 
-def _told_of_shape(suite: Suite) -> Iterable[Fact]:
-    """What a suite says about the shape of others' samples: nothing, if it leaves the shape out."""
-    usual = suite.shape == load_workloads()[suite.workload].default_shape
-    return () if usual and not suite.entries else suite.shape.items()
+def _not_theirs(source: LogSource, log_format: Format) -> str:
+    """Why logs of a format are not of the system that a source says; empty if they may be."""
+    try:
+        Facts().add("the log's format", facts_of_format(log_format)).add(
+            TELLER, facts_of_system(source.system, None)
+        )
+    except Refused as refusal:
+        return str(refusal)
+    return ""
 
 
 def _unit(suite: Suite, measured: Measurement) -> str:

@@ -16,6 +16,8 @@ from reperf.logs.format import Format
 from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whole_log
 from reperf.logs.recognise import recognise
 from reperf.logs.scan import blocks
+from reperf.measuring.as_planned import check_as_planned
+from reperf.measuring.evidence import Evidence, evidence_of
 from reperf.measuring.intervals import in_order, intervals
 from reperf.measuring.printed_range import Ends, Widest, printed, widest
 from reperf.measuring.step_size import step_samples
@@ -36,7 +38,8 @@ class Method:
         unit: what to count, such as tokens; None: what an archive of ours records, else samples,
             whatever they are called.
         ends: iterations, as the log numbers them, between which to measure instead of the window.
-        widest: take the widest window that the log allows behind the warm-up, instead of those.
+        widest: take the widest window that the log allows behind the warm-up, instead of those; in
+            the first MOST_RECORDS lines, if it prints more.
     """
 
     name: Literal["window", "published"] = "window"
@@ -150,27 +153,55 @@ def measure_log(
     Yields:
         What each run gives, and what is known about it.
     """
+    for measured, facts, _ in measured_runs(
+        name, stream, method, log_format, told, told_of_runs=told_of_runs
+    ):
+        yield measured, facts
+
+
+def measured_runs(
+    name: str,
+    stream: IO[bytes],
+    method: Method,
+    log_format: Format | None = None,
+    told: Told = (),
+    *,
+    told_of_runs: Mapping[int, Told] | None = None,
+) -> Iterator[tuple[Measurement, Facts, Evidence | None]]:
+    """The same as `measure_log`, and by what each measured run is told from others."""
     pieces: Iterable[bytes] = blocks(stream)
     try:
         if log_format is None:
             log_format, pieces = recognise(iter(pieces))
     except Refused as refusal:
-        yield Measurement(name, None, "refused", str(refusal), method=method.name), Facts()
+        yield Measurement(name, None, "refused", str(refusal), method=method.name), Facts(), None
         return
     number = 0
     for number, run in enumerate(_runs(pieces, log_format, method), 1):
         known = told_of_runs.get(number) if told_of_runs else told
         if known is not None:
             measured, facts = _measure_run(name, run, log_format, method, known)
-            yield replace(measured, run=number), facts
+            evidence = _evidence(run, log_format, measured) if measured.status == "ok" else None
+            yield replace(measured, run=number), facts, evidence
     refused = Measurement(name, log_format.name, "refused", method=method.name)
     if not number:
         reason = f"no iteration as {log_format.name} prints it is in the log"
-        yield replace(refused, reason=reason), Facts()
+        yield replace(refused, reason=reason), Facts(), None
         return
     for missing in sorted(one for one in told_of_runs or () if one > number):
         reason = f"it holds no run {missing}: the last is run {number}"
-        yield replace(refused, reason=reason, run=missing), Facts()
+        yield replace(refused, reason=reason, run=missing), Facts(), None
+
+
+def _evidence(run: LoggedRun, log_format: Format, measured: Measurement) -> Evidence:
+    """What the lines in a run's window tell, of its lowest rank."""
+    rank = min(record.rank for record in run.records)
+    inside = [
+        record
+        for record in run.first_epoch
+        if record.rank == rank and measured.first <= record.iteration <= measured.last
+    ]
+    return evidence_of(inside, log_format)
 
 
 def _runs(pieces: Iterable[bytes], log_format: Format, method: Method) -> Iterable[LoggedRun]:
@@ -187,11 +218,13 @@ def _measure_run(
     found = {"method": method.name, "unit": log_format.unit, **printed(run)}
     if method.name == "window" and not method.widest:
         found["first"], found["last"] = method.ends_in(log_format)[0]
-    reason = _refusal(lambda: _gather(facts, run, told))
+    reason = _refusal(lambda: _gather(facts, run, told, method))
+    unplanned = _refusal(lambda: check_as_planned(run, facts))
     proposed = None
-    if method.name == "window":
+    if method.name == "window" and not unplanned:
         proposed = widest(run, log_format, facts, method.warmup)
         found["widest"] = proposed.ends if proposed.allowed else None
+    reason = reason or unplanned
     if not reason:
         reason = _refusal(
             lambda: found.update(_result(run, log_format, (method, proposed), facts, found))
@@ -213,8 +246,8 @@ def _refusal(step: Callable[[], None]) -> str:
     return ""
 
 
-def _gather(facts: Facts, run: LoggedRun, told: Told) -> None:
-    if run.overflow:
+def _gather(facts: Facts, run: LoggedRun, told: Told, method: Method) -> None:
+    if run.overflow and not method.widest:
         raise Refused(
             f"it prints more than {MOST_RECORDS} lines up to the window's end: "
             "--window FIRST:LAST names a nearer one"

@@ -8,13 +8,14 @@ from typing import IO
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.layout import RUN_RECORD
+from reperf.logs.configured import NO_VARIANT, facts_of_configuration, facts_of_system
 from reperf.logs.facts import Fact, Facts, facts_in_path
 from reperf.logs.formats import formats, mllog
 from reperf.logs.recognise import NOT_READ
 from reperf.logs.user_pattern import format_of
 from reperf.measuring.answer import Answer, Question, refused
 from reperf.measuring.likeness import Continued, Name, beginning, is_log, reads_like_log
-from reperf.measuring.measure import Measurement, measure_log
+from reperf.measuring.measure import Measurement, measured_runs
 from reperf.systems import load_workloads
 from reperf.training.record import LARGEST_RECORD, RunRecord
 
@@ -68,7 +69,10 @@ def _measured(
         reason = f"the run ended as {record.status}: {record.reason}"
         measured = Measurement(name, mllog.FORMAT.name, "refused", reason, method="")
         return [Answer(measured, Facts(), record, question.planned)]
-    told = [("the run record", facts_of_run(record.run))] if record else []
+    told = []
+    if record:
+        said = [*facts_of_run(record.run), ("run_span", record.span)]
+        told.append(("the run record", said))
     told.append(("the path", facts_in_path(name)))
     of_runs = {number: [*told, *facts] for number, facts in question.told_of_runs.items()}
     told += question.told
@@ -77,8 +81,8 @@ def _measured(
     if question.pattern is not None:
         log_format = format_of(question.pattern)
     return [
-        Answer(measured, facts, record, question.planned)
-        for measured, facts in measure_log(
+        Answer(measured, facts, record, question.planned, evidence=evidence)
+        for measured, facts, evidence in measured_runs(
             name, stream, question.method, log_format, told, told_of_runs=of_runs
         )
     ]
@@ -87,12 +91,9 @@ def _measured(
 def facts_of_run(run: Run) -> list[Fact]:
     """The facts that a run's configuration says about its log."""
     return [
-        ("workload", run.workload),
         ("parameters", load_workloads()[run.workload].parameters_of(run.shape)),
-        ("precision", run.precision),
-        *run.shape.items(),
-        ("batch_size", run.batch_size),
-        ("replicas", run.stages[0] if run.stages else None),
+        *facts_of_configuration(dict(run)),
+        *facts_of_system(run.system, run.variant or NO_VARIANT),
         ("nodes", run.nodes),
         ("devices_per_node", run.devices_per_node),
     ]

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import inf
 from typing import NamedTuple
 
 from reperf.logs.facts import Fact, Facts, Refused
@@ -86,10 +87,13 @@ def _widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> Wi
     stamped = records[0].time is not None
     doubtful = [step for step in steps if (step.start if stamped else step.stop) in repeated]
     told = {record.iteration: tuple(log_format.tells(record.text)) for record in records}
+    # Of a run with too many lines, the rest is there for comparison alone.
+    reach = run.last if run.overflow else inf
+    within = [step for step in steps if step.stop <= reach]
     lacking = [step for step in steps if step.left_out.count]
     found, allowed = None, False
     for barred in ([*doubtful, *lacking], doubtful):
-        stretches = list(_stretches(steps, first, barred, told))
+        stretches = list(_stretches(within, first, barred, told))
         if not stretches:
             continue
         best = max(stretches, key=lambda steps: steps[-1].stop - steps[0].start)
@@ -108,8 +112,10 @@ def _widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> Wi
             f"printed are {records[0].iteration} to {records[-1].iteration}"
         )
     if not stamped and found[1] - found[0] < (printed(run)["interval"] or 1):
-        # Its lines tell of single iterations, and not of those between them.
-        return Widest((found[0], steps[-1].stop))
+        raise Refused(
+            f"the time from iteration {records[0].iteration} to {records[-1].iteration} is not in "
+            f"the log: its lines tell of {found[1] - found[0]} at most, and not of those between"
+        )
     return Widest(found, allowed)
 
 

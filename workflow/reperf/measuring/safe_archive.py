@@ -1,7 +1,8 @@
 """Archives that anyone may have made: read in place, refused when they are hostile.
 
 Nothing is unpacked to disk. A zip file is judged by its directory, a tar file by a pass over its
-headers, before any member is handed out.
+headers, before any member is handed out. An archive inside another is held in memory, and what all
+of them unpack to is bounded by the size of the outermost one.
 """
 
 import gzip
@@ -12,10 +13,12 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO
 
 from reperf.archive.names import check_once, fault_of_name, shown
@@ -28,6 +31,10 @@ GROWTH = 200
 """How many times its size an archive may unpack to; logs seldom reach 30."""
 FREE_GROWTH = 1 << 26
 """Bytes that any archive may unpack to."""
+LARGEST_INSIDE = 1 << 28
+"""Bytes of an archive that lies in another: it is held in memory."""
+DEEPEST = 3
+"""How many archives may lie around one."""
 LONGEST_HEADER = 1 << 20
 """Bytes that a tar file's header may have read at once."""
 
@@ -58,28 +65,81 @@ class ArchivedFile:
     open: Callable[[], IO[bytes]]
 
 
-def is_archive(path: Path) -> bool:
+class Allowance:
+    """What an archive, and all that lie in it, may still unpack to."""
+
+    def __init__(self, size: int) -> None:
+        """Begin with an archive of so many bytes."""
+        self.unpacked = max(FREE_GROWTH, GROWTH * size)
+        self.members = MOST_MEMBERS
+
+    def take(self, files: list[ArchivedFile]) -> list[ArchivedFile]:
+        """Give an archive's files out, all of which count from now on."""
+        self.members -= len(files)
+        self.unpacked -= sum(file.size for file in files)
+        return files
+
+
+def is_archive(path: PurePath) -> bool:
     """Whether a path is named as an archive that open_archive reads."""
     return path.name.lower().endswith((".zip", ".tar", ".tar.gz", ".tgz"))
 
 
 @contextmanager
-def open_archive(path: Path) -> Iterator[list[ArchivedFile]]:
+def open_archive(path: Path, allowance: Allowance | None = None) -> Iterator[list[ArchivedFile]]:
     """The files of a zip or tar archive, to be read in their order and inside the block.
+
+    Args:
+        path: of the archive.
+        allowance: for it and the archives in it.
 
     Raises:
         ReperfError: it is damaged or hostile; one line says how. Damage found while a file is
             read raises one of DAMAGE, or OSError.
     """
-    opener = _open_zip if path.name.lower().endswith(".zip") else _open_tar
     with path.open("rb") as stream:
-        with damage_in(path):
-            files = opener(stream, path.stat().st_size)
-        yield files
+        size = path.stat().st_size
+        yield _files_in(path, stream, size, allowance or Allowance(size))
+
+
+def open_inside(
+    path: PurePath, file: ArchivedFile, depth: int, allowance: Allowance
+) -> list[ArchivedFile]:
+    """The files of an archive that lies in another.
+
+    Args:
+        path: of the outermost archive, with the names of those inside it.
+        file: the archive.
+        depth: how many archives lie around it.
+        allowance: of the outermost one.
+
+    Raises:
+        ReperfError: as open_archive does; or it is too large, or too deep inside others.
+    """
+    if file.size > LARGEST_INSIDE:
+        raise ReperfError(
+            f"{path}: has {file.size} bytes; allowed in another archive: up to {LARGEST_INSIDE}"
+        )
+    if depth > DEEPEST:
+        raise ReperfError(f"{path}: lies in {depth} archives; allowed: up to {DEEPEST}")
+    content = BytesIO()
+    with file.open() as stream:
+        while chunk := stream.read(1 << 20):
+            content.write(chunk)
+    content.seek(0)
+    return _files_in(path, content, file.size, allowance)
+
+
+def _files_in(
+    path: PurePath, stream: IO[bytes], size: int, allowance: Allowance
+) -> list[ArchivedFile]:
+    opener = _open_zip if path.name.lower().endswith(".zip") else _open_tar
+    with damage_in(path):
+        return allowance.take(opener(stream, size, allowance))
 
 
 @contextmanager
-def damage_in(path: Path) -> Iterator[None]:
+def damage_in(path: PurePath) -> Iterator[None]:
     """Say in one line what the block finds wrong with an archive."""
     try:
         with faults_of(path):
@@ -89,12 +149,19 @@ def damage_in(path: Path) -> Iterator[None]:
         raise ReperfError(f"{path}: is no whole archive: {why}") from None
 
 
-def check_zip(archive: zipfile.ZipFile, size: int, *, as_written: bool = False) -> None:
+def check_zip(
+    archive: zipfile.ZipFile,
+    size: int,
+    *,
+    as_written: bool = False,
+    allowance: Allowance | None = None,
+) -> None:
     """Judge a zip file by its directory: names, kinds, encryption, sizes and places.
 
     Args:
         archive: the zip file.
         size: of the whole file, bytes.
+        allowance: of the archive around it; None: its own.
         as_written: whether it must hold what reperf writes: plain files, not compressed.
 
     Raises:
@@ -110,7 +177,7 @@ def check_zip(archive: zipfile.ZipFile, size: int, *, as_written: bool = False) 
     unpacked = sum(info.file_size for info in infos)
     if as_written and unpacked > size:
         raise ReperfError(f"its members claim {unpacked} bytes; the whole file has {size}")
-    _check_growth(unpacked, size)
+    _check_growth(unpacked, size, allowance or Allowance(size))
     places = sorted((info.header_offset, info.compress_size) for info in infos)
     for (offset, length), (following, _) in pairwise([*places, (archive.start_dir, 0)]):
         if offset + _LOCAL_HEADER + length > following:
@@ -140,23 +207,27 @@ def _plain(name: str) -> str:
     return "/".join(part for part in name.removesuffix("/").split("/") if part != ".")
 
 
-def _check_growth(unpacked: int, size: int) -> None:
-    if unpacked > max(FREE_GROWTH, GROWTH * size):
+def _check_growth(unpacked: int, size: int, allowance: Allowance) -> None:
+    if unpacked > min(max(FREE_GROWTH, GROWTH * size), allowance.unpacked):
         raise ReperfError(
-            f"unpacks to more than {GROWTH} times its size; allowed: what logs may be packed to"
+            f"unpacks to more than {GROWTH} times its size, or that of the archive around it; "
+            "allowed: what logs may be packed to"
         )
 
 
-def _check_count(count: int) -> None:
-    if count > MOST_MEMBERS:
-        raise ReperfError(f"has more than {MOST_MEMBERS} members; allowed: that many or fewer")
+def _check_count(count: int, allowance: Allowance) -> None:
+    if count > allowance.members:
+        raise ReperfError(
+            f"has more than {MOST_MEMBERS} members, those of archives around it included; "
+            "allowed: that many or fewer"
+        )
 
 
-def _open_zip(stream: IO[bytes], size: int) -> list[ArchivedFile]:
-    _check_directory(stream, size)
+def _open_zip(stream: IO[bytes], size: int, allowance: Allowance) -> list[ArchivedFile]:
+    _check_directory(stream, size, allowance)
     archive = zipfile.ZipFile(stream)
-    _check_count(len(archive.infolist()))
-    check_zip(archive, size)
+    _check_count(len(archive.infolist()), allowance)
+    check_zip(archive, size, allowance=allowance)
     return [
         ArchivedFile(_plain(info.filename), info.file_size, partial(_WholeMember, archive, info))
         for info in archive.infolist()
@@ -164,7 +235,7 @@ def _open_zip(stream: IO[bytes], size: int) -> list[ArchivedFile]:
     ]
 
 
-def _check_directory(stream: IO[bytes], size: int) -> None:
+def _check_directory(stream: IO[bytes], size: int, allowance: Allowance) -> None:
     """Check what a zip file's end says about its directory, before that is read as a whole."""
     stream.seek(max(0, size - _LONGEST_END))
     tail = stream.read()
@@ -174,7 +245,7 @@ def _check_directory(stream: IO[bytes], size: int) -> None:
     count, names = struct.unpack("<10xHI6x", tail[at : at + 22])
     if at >= 76 and tail[at - 20 :].startswith(b"PK\x06\x07"):  # the 64-bit form comes before it
         count, names = struct.unpack("<32xQQ8x", tail[at - 76 : at - 20])
-    _check_count(count)
+    _check_count(count, allowance)
     if names > MOST_NAMES:
         raise ReperfError(f"its directory has {names} bytes; allowed: up to {MOST_NAMES}")
 
@@ -203,32 +274,46 @@ class _WholeMember:
 class _Guarded:
     """A stream for tarfile that limits what is read at once and in all."""
 
-    def __init__(self, stream: IO[bytes], size: int) -> None:
+    def __init__(self, stream: IO[bytes], check: Callable[[int], None]) -> None:
         self._stream = stream
-        self._size = size
+        self._check = check
+        self.furthest = 0
 
     def read(self, size: int = -1) -> bytes:
         if not 0 <= size <= LONGEST_HEADER:
             raise ReperfError(f"has a header of {size} bytes; allowed: up to {LONGEST_HEADER}")
-        _check_growth(self._stream.tell() + size, self._size)
+        self._reach(self._stream.tell() + size)
         return self._stream.read(size)
 
     def seek(self, place: int, whence: int = 0) -> int:
-        _check_growth(place, self._size)
+        self._reach(place)
         return self._stream.seek(place, whence)
 
     def tell(self) -> int:
         return self._stream.tell()
 
+    def _reach(self, place: int) -> None:
+        self._check(place)
+        self.furthest = max(self.furthest, place)
 
-def _open_tar(stream: IO[bytes], size: int) -> list[ArchivedFile]:
+
+def _open_tar(stream: IO[bytes], size: int, allowance: Allowance) -> list[ArchivedFile]:
     packed = stream.read(2) == b"\x1f\x8b"
     stream.seek(0)
-    plain = _Guarded(gzip.GzipFile(fileobj=stream) if packed else stream, size)
-    archive = tarfile.open(fileobj=plain, mode="r:")  # noqa: SIM115 - closed with the stream
+    # Its members are read when the archives in it have taken their part.
+    check = partial(_check_growth, size=size, allowance=copy(allowance))
+    plain = _Guarded(gzip.GzipFile(fileobj=stream) if packed else stream, check)
+    try:
+        return _members(tarfile.open(fileobj=plain, mode="r:"), allowance)
+    except BaseException:
+        allowance.unpacked -= plain.furthest  # a refused archive has been unpacked, too
+        raise
+
+
+def _members(archive: tarfile.TarFile, allowance: Allowance) -> list[ArchivedFile]:
     files = []
     for count, info in enumerate(archive, start=1):
-        _check_count(count)
+        _check_count(count, allowance)
         if fault := _fault_of_place(info.name):
             raise ReperfError(f"{shown(info.name)} {fault}")
         if not (info.isreg() or info.isdir()) or info.issparse():

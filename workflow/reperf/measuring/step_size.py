@@ -5,20 +5,31 @@ printed speeds say which.
 """
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from math import ceil, fsum, inf, prod
 from statistics import median
 
 from reperf.logs.facts import Facts, Refused
 from reperf.logs.format import Format
 from reperf.logs.logged_runs import LoggedRun
-from reperf.measuring.intervals import Interval, check_evaluations, first_prints, intervals
+from reperf.measuring.intervals import (
+    COARSEST,
+    Interval,
+    check_evaluations,
+    first_prints,
+    intervals,
+)
 from reperf.measuring.units import ANY, per_second, unit_of
 
 TOLERANCE = 0.05
 """How far the printed speed may be from batch x world / step time."""
+NEARER = 3.0
+"""How many times as near as any other size the one must be that the printed speeds mean."""
 
 
-def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) -> int | None:
+def step_samples(
+    steps: Sequence[Interval], log_format: Format, facts: Facts
+) -> int | Fraction | None:
     """The samples in one step of the iteration count, checked against the printed speeds.
 
     Printed speeds times their intervals give samples; divided by the steps, they give the batch of
@@ -28,15 +39,23 @@ def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) ->
         The samples, or None if nothing gives them.
 
     Raises:
-        Refused: the two differ by more than TOLERANCE.
+        Refused: the two differ by more than TOLERANCE, or several sizes are about as near.
     """
     sizes = _step_sizes(steps, log_format, facts)
     implied = _implied_samples(steps, log_format, facts)
     if not sizes or implied is None:
-        return next(iter(sizes.values()), None)
-    for size in sizes.values():
-        if abs(implied - size) <= TOLERANCE * size:
-            return size
+        return _undisputed(sizes, log_format)
+    by_distance = sorted({(abs(implied / size - 1), size) for size in sizes.values()})
+    fitting = [(off, size) for off, size in by_distance if off <= TOLERANCE]
+    if fitting:
+        nearest, meant = fitting[0]
+        others = [size for off, size in fitting if off < NEARER * nearest]
+        if rival := next((size for size in others if _differ(size, meant)), None):
+            raise Refused(
+                f"the printed speeds mean {implied:.6g} samples a step, and nothing says which "
+                f"size it has: {meant} or {rival}"
+            )
+        return meant
     if not any(step.trains for step in steps):
         check_evaluations(steps, "every stretch of the log")
     batch, world = facts.need(log_format.step_is[0]), facts.get("world_size")
@@ -48,6 +67,26 @@ def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) ->
         + (f" under a world size of {world}" if world else "")
         + _other_sizes(sizes, log_format)
     )
+
+
+def _undisputed(sizes: Mapping[str, int | Fraction], log_format: Format) -> int | Fraction | None:
+    """The first of the sizes that a step may be, where no speed is printed.
+
+    Raises:
+        Refused: it is an epoch, which may hold whole batches or not, and that matters.
+    """
+    first, *others = sizes.values() or [None]
+    if log_format.step_is[0] in _EPOCHS and any(_differ(first, other) for other in others):
+        raise Refused(
+            "the log does not say how many samples it trains in an epoch: "
+            + " or ".join(map(str, sizes.values()))
+        )
+    return first
+
+
+def _differ(one: float, other: float) -> bool:
+    """Whether two sizes are so far apart that it matters which is meant."""
+    return abs(one - other) > COARSEST * max(one, other)
 
 
 def warm_up(steps: Sequence[Interval], log_format: Format, facts: Facts, iterations: int) -> int:
@@ -83,26 +122,38 @@ def in_unit(run: LoggedRun, log_format: Format, facts: Facts) -> str:
         return ", in samples" if is_samples else ""
     sizes = _step_sizes(steps, log_format, facts)
     fact = next((fact for fact, size in sizes.items() if size == samples), None)
-    units = {"sample": "samples", "epoch_samples": "epochs", "epoch_batches": "epochs"}
+    units = {"sample": "samples", "token": "tokens", **dict.fromkeys(_EPOCHS, "epochs")}
     return f", in {units[fact]}" if fact in units else ""
 
 
-def _step_sizes(steps: Sequence[Interval], log_format: Format, facts: Facts) -> dict[str, int]:
+def _step_sizes(
+    steps: Sequence[Interval], log_format: Format, facts: Facts
+) -> dict[str, int | Fraction]:
     """The samples that a step may be, by what it then is."""
     sizes = {fact: facts.get(fact) for fact in log_format.step_is}
     if "sample" in sizes:  # samples are counted by batches, at least
         counted_by = min((step.stop - step.start for step in steps), default=0)
         sizes["sample"] = 1 if counted_by >= (sizes["global_batch"] or inf) else None
-    if "epoch_batches" in sizes and (epoch := sizes.get("epoch_samples")) and sizes["global_batch"]:
-        sizes["epoch_batches"] = ceil(epoch / sizes["global_batch"]) * sizes["global_batch"]
+    if "token" in sizes:
+        tokens = facts.get("sample_tokens")
+        sizes["token"] = Fraction(1, tokens) if tokens else None
+    batch = facts.get("global_batch")
+    if "epoch_batches" in sizes and (epoch := sizes.get("epoch_samples")) and batch:
+        sizes["epoch_batches"] = ceil(epoch / batch) * batch
+    if sizes.get("epoch_trained"):
+        sizes |= dict.fromkeys(_EPOCHS[1:])
     return {fact: size for fact, size in sizes.items() if size is not None}
 
 
-def _other_sizes(sizes: Mapping[str, int], log_format: Format) -> str:
+_EPOCHS = ("epoch_trained", "epoch_samples", "epoch_batches")
+"""What an epoch may be: the first, if the log says it, rules out the others."""
+
+
+def _other_sizes(sizes: Mapping[str, int | Fraction], log_format: Format) -> str:
     """What else a step is not, in a format that leaves it open."""
     if len(log_format.step_is) == 1:
         return ""
-    epoch = sizes.get("epoch_samples")
+    epoch = sizes.get("epoch_trained") or sizes.get("epoch_samples")
     of_epoch = f"nor an epoch of {epoch} samples" if epoch else "and no source says an epoch's size"
     return f": a step of this log is neither a batch nor a sample, {of_epoch}"
 

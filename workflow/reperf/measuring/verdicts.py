@@ -10,39 +10,87 @@ from io import StringIO
 from pathlib import PurePath
 
 from reperf.layout import RUN_RECORD
+from reperf.measuring.columns import Columns, folded
+from reperf.measuring.folders import OfFolder
 from reperf.measuring.measure import Measurement
 from reperf.text import field_of, printable
 
 HEADER = ("throughput", "unit", "window", "printed", "every", "widest", "batch", "format", "log")
 """The columns that people see; iterations are as the log numbers them."""
-_RIGHT = {"throughput", "window", "printed", "every", "widest", "batch"}
+FOLDERS = ("n", "median", "min..max", "unit", "batch", "folder")
+"""The columns of the medians."""
+_RIGHT = {"throughput", "window", "printed", "every", "widest", "batch", "n", "median", "min..max"}
+_SPARED = ("every", "printed", "format", "widest", "batch")
+"""Which columns a narrow terminal goes without, first ones first."""
+_BELOW = "    "
+"""What a line begins with that belongs to the row above it."""
 _NUMBER = re.compile(r"(?<![\w.-])[-+]?\d[\d.]*(?:e[-+]?\d+)?(?![\w.]*\w)")
 
 
-def table(found: Sequence[Measurement]) -> Iterator[str]:
-    """The lines of a table: what was measured, then what was refused, the most frequent kind first.
+def table(
+    found: Sequence[Measurement],
+    folders: Sequence[OfFolder] = (),
+    *,
+    width: int | None = None,
+    files: bool = False,
+) -> Iterator[str]:
+    """The lines of a table: what was measured, the medians, then what was refused, by its kind.
 
-    Where all runs of a group have the same reason, its heading says it once.
+    The most frequent kind of refusal comes first. Where all runs of a kind have the same reason,
+    its heading says it.
+
+    Args:
+        found: what each run gave.
+        folders: the median of each folder; shown if one of them has several runs.
+        width: how long lines may be; None: as long as they are.
+        files: whether to show every run that was refused, and not only the first of a kind.
     """
     folder = _common_folder({one.log for one in found})
     several = {one.log for one in found if one.run > 1}
     groups = _groups(found)
-    rows = {}
-    for kind, some in groups.items():
-        differ = len(_reasons(some)) > 1
-        rows[kind] = [_row(one, folder, several, of_its_own=differ) for one in some]
-    cells = [HEADER, *(row for some in rows.values() for row in some)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    shown = {kind: some if files or not kind else some[:1] for kind, some in groups.items()}
+    rows = {kind: [_row(one, folder, several) for one in some] for kind, some in shown.items()}
+    columns = Columns(
+        HEADER, (row for some in rows.values() for row in some), _RIGHT, _SPARED, width
+    )
     if folder:
-        yield printable(f"in {folder}")
+        yield from folded(printable(f"in {folder}"), width)
         yield ""
-    yield _aligned(HEADER, widths)
+    yield columns.line(HEADER)
     for kind, some in groups.items():
         yield ""
-        yield printable(f"{len(some)} {_heading(kind, some)}")
-        yield from (_aligned(row, widths) for row in rows[kind])
+        yield from folded(printable(f"{len(some)} {_heading(kind, some)}"), width)
+        differ = len(_reasons(some)) > 1
+        for one, row in zip(shown[kind], rows[kind], strict=True):
+            yield columns.line(row)
+            if differ:
+                yield from folded(printable(one.reason), width, _BELOW)
+        if more := len(some) - len(rows[kind]):
+            yield f"{_BELOW}and {more} more"
+        if not kind and any(one.n > 1 for one in folders):
+            yield ""
+            yield from _medians(folders, folder, width)
     yield ""
-    yield from map(printable, _closing(groups))
+    for line in _closing(groups, files=files):
+        yield from folded(printable(line), width)
+
+
+def _medians(folders: Sequence[OfFolder], common: str, width: int | None) -> Iterator[str]:
+    """The median and the spread of each folder."""
+    rows = [
+        (
+            str(one.n),
+            f"{one.median:.2f}",
+            f"{one.low:.2f}..{one.high:.2f}",
+            printable(one.unit),
+            "" if one.batch is None else str(one.batch),
+            printable(_inside(one.folder, common)),
+        )
+        for one in folders
+    ]
+    columns = Columns(FOLDERS, rows, _RIGHT, ("batch",), width)
+    yield columns.line(FOLDERS)
+    yield from map(columns.line, rows)
 
 
 def kind_of(measured: Measurement) -> str:
@@ -97,16 +145,22 @@ def _common_folder(logs: set[str]) -> str:
     return folder.removesuffix(os.sep)
 
 
-def _row(one: Measurement, folder: str, several: set[str], *, of_its_own: bool) -> tuple[str, ...]:
+def _inside(name: str, folder: str) -> str:
+    """A log's name, or a folder's, without the folder in which all lie."""
+    if not folder or name == folder:
+        return "." if folder else name
+    return name.removeprefix(f"{folder}/")
+
+
+def _row(one: Measurement, folder: str, several: set[str]) -> tuple[str, ...]:
     """A run as a row.
 
     Args:
         one: what it gave.
         folder: in which all logs lie.
         several: the logs that hold more than one run.
-        of_its_own: whether the reason must be said here.
     """
-    log = one.log.removeprefix(f"{folder}/") if folder else one.log
+    log = _inside(one.log, folder)
     log += f" run {one.run}" if one.log in several else ""
     printed = one.first_printed is not None
     return tuple(
@@ -121,7 +175,7 @@ def _row(one: Measurement, folder: str, several: set[str], *, of_its_own: bool) 
                 _span(*(one.widest or (None, None))),
                 "" if one.global_batch is None else str(one.global_batch),
                 one.format or "",
-                f"{log}: {one.reason}" if of_its_own else log + _left_out(one),
+                log + _left_out(one),
             ),
         )
     )
@@ -138,24 +192,22 @@ def _span(first: int | None, last: int | None) -> str:
     return "" if first is None else f"{first}:{last}"
 
 
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = (
-        text.rjust(width) if name in _RIGHT else text.ljust(width)
-        for name, text, width in zip(HEADER, row, widths, strict=True)
-    )
-    return "  ".join(cells).rstrip()
-
-
-def _closing(groups: Mapping[str, Sequence[Measurement]]) -> Iterator[str]:
-    """How many were measured, how many refused and why; and what would measure more of them."""
+def _closing(groups: Mapping[str, Sequence[Measurement]], *, files: bool) -> Iterator[str]:
+    """How many were measured, how many refused; and what would show or measure more of them."""
     refused = Counter({kind: len(some) for kind, some in groups.items() if kind})
     why = "; ".join(f"{count} {kind}" for kind, count in refused.most_common())
     said = f"{len(groups.get('', ()))} measured, {refused.total()} refused"
-    yield f"{said}: {why}" if why else said
-    others = sum(_has_another(one) for kind, some in groups.items() if kind for one in some)
-    if others:
-        allow = "run allows" if others == 1 else "runs allow"
-        yield f"{others} refused {allow} another window: --window all takes it, the column widest"
+    yield f"{said}: {why}" if why and files else said
+    if not files and refused.total() > len(refused):
+        yield "--files shows every log that was refused"
+    refusals = (one for kind, some in groups.items() if kind for one in some)
+    if others := [one for one in refusals if _has_another(one)]:
+        spans = {_span(*one.widest) for one in others}
+        such = ", such as " if len(spans) > 1 else ": "
+        yield (
+            f"--window all takes another window in {len(others)} of the refused"
+            f"{such}{_span(*others[0].widest)}"
+        )
 
 
 def _has_another(one: Measurement) -> bool:

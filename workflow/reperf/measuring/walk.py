@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from reperf.errors import ReperfError
+from reperf.text import natural
 
 MOST_ENTRIES = 100_000
 """Files and folders; looking at so many takes a second."""
@@ -12,7 +13,7 @@ DEEPEST = 50
 
 
 def files_below(folder: Path) -> list[Path]:
-    """The files below a folder, in the order of their paths; links to folders are ignored.
+    """The files below a folder, in the natural order of their paths; links to folders are ignored.
 
     Raises:
         ReperfError: it holds more files than any folder of logs, or a folder cannot be read.
@@ -43,4 +44,4 @@ def files_below(folder: Path) -> list[Path]:
             raise ReperfError(
                 f"{current}: cannot be read: {error.strerror}; allowed: a folder of logs"
             ) from None
-    return sorted(files)
+    return sorted(files, key=lambda file: natural(str(file)))

@@ -6,10 +6,10 @@ counted instead of samples, or whatever else the log counts at both ends.
 
 from collections import Counter
 from collections.abc import Sequence
-from math import fsum
+from math import fsum, inf
 from typing import Any
 
-from reperf.logs.facts import Fact, Facts, Refused
+from reperf.logs.facts import LOG, Fact, Facts, Refused
 from reperf.logs.format import Format, Record
 from reperf.logs.logged_runs import LoggedRun
 from reperf.measuring.intervals import (
@@ -25,8 +25,8 @@ from reperf.measuring.intervals import (
     trains_meanwhile,
     uncertainty,
 )
-from reperf.measuring.step_size import in_unit, step_samples
-from reperf.measuring.units import ANY
+from reperf.measuring.step_size import TOLERANCE, in_unit, step_samples
+from reperf.measuring.units import ANY, per_second
 from reperf.measuring.window_counts import (
     check_samples,
     check_skipped,
@@ -36,6 +36,10 @@ from reperf.measuring.window_counts import (
     waited_share,
 )
 
+BETWEEN_CLOCKS = 0.005
+"""Seconds that may pass between the readings of two clocks for one line, as on a busy machine."""
+BETWEEN_MACHINES = 1.0
+"""Seconds by which the wall clock of a run record may differ from that of its log."""
 SLOWEST, FASTEST = 1e-9, 1e15
 """The range of throughputs, in samples per second, outside which none is believed."""
 
@@ -81,6 +85,8 @@ def by_window(
     seconds = fsum(step.seconds for step in inside)
     if not holes:
         _check_clock(records, inside, seconds)  # before it makes a speed of too few seconds
+        _check_second_clock(inside, seconds, log_format, facts)
+        _check_span(records, ends, seconds, facts)
     reached, what = _reached(run, records)
     if holes and reached >= ends[1]:
         start, stop = holes[0]
@@ -97,7 +103,10 @@ def by_window(
         )
     check_end(run, records[0].epoch, ends[1])
     _check_whole(run, log_format, inside)
-    samples = (ends[1] - ends[0]) * (batch or facts.need(log_format.step_is[0]))
+    exact = (ends[1] - ends[0]) * (batch or facts.need(log_format.step_is[0]))
+    samples = int(exact)
+    if samples != exact:
+        raise Refused(f"the window holds {float(exact):.6g} samples, which is no whole number")
     counts = counts_at(records, ends, log_format)
     check_samples(counts, samples)
     check_skipped(counts)
@@ -227,3 +236,57 @@ def _check_clock(records: Sequence[Record], inside: Sequence[Interval], seconds:
             f"the log's times are printed in steps of {tick_of(records, inside):g} s, too coarse "
             f"for {seconds:.6g} s"
         )
+
+
+def _check_second_clock(
+    inside: Sequence[Interval], seconds: float, log_format: Format, facts: Facts
+) -> None:
+    """Check that a log's second clock measures the window as the first one does.
+
+    A printed mean leaves out what a program does between two iterations.
+    """
+    told = [step for step in inside if step.also is not None]
+    if not told:
+        return
+    if len(told) < len(inside) and not log_format.mean_durations:
+        raise Refused("only some of the lines in the window tell its second clock's time")
+    first, second = fsum(step.seconds for step in told), fsum(step.also for step in told)
+    share = TOLERANCE if log_format.mean_durations else COARSEST
+    if abs(first - second) <= max(share * max(first, second), BETWEEN_CLOCKS):
+        return
+    counted = sum(step.stop - step.start for step in told)
+    batch = facts.get(log_format.step_is[0])
+    unit = per_second(ANY) if batch else "iterations/s"
+    one, other = (
+        f"{counted * (batch or 1) / time:.6g}" if time > 0 else "no" for time in (first, second)
+    )
+    raise Refused(
+        f"the log's two clocks disagree: {one} and {other} {unit}, for the window takes "
+        f"{first:.6g} s by the one and {second:.6g} s by the other"
+    )
+
+
+def _check_span(
+    records: Sequence[Record], ends: tuple[int, int], seconds: float, facts: Facts
+) -> None:
+    """Check that a window lies within its run, by what its log and a record beside it say."""
+    tellers = facts.tellers()
+    spans = [(facts.get("run_start") or 0.0, facts.get("run_stop") or inf, 0.0, LOG)]
+    if (span := facts.get("run_span")) is not None:
+        started, ended = span
+        if seconds > ended - started + BETWEEN_MACHINES:
+            raise Refused(
+                f"the window takes {seconds:.6g} s, the run took {ended - started:.6g} s by "
+                f"{tellers['run_span']}"
+            )
+        spans.append((started, ended, BETWEEN_MACHINES, tellers["run_span"]))
+    for record in records:
+        if record.stamp is None or not ends[0] <= record.iteration <= ends[1]:
+            continue
+        for earliest, latest, slack, teller in spans:
+            outside = max(earliest - record.stamp, record.stamp - latest)
+            if outside > slack:
+                raise Refused(
+                    f"the line of iteration {record.iteration} was written {outside:.3f} s outside "
+                    f"the run, whose start and end {teller} says"
+                )

@@ -50,6 +50,7 @@ class Plans:
         self.runs: dict[str, RunPlan] = {}
         self.searches: dict[str, RunPlan] = {}
         self.sets = {data.name: data for data in report.data}
+        self._digests = {name: _digest_of(data) for name, data in self.sets.items()}
         self.suites = {suite.name: self._suite(suite) for suite in report.suites}
         self.images = {
             plan.run.system: ImagePlan(
@@ -133,7 +134,7 @@ class Plans:
         return plan_run(
             run,
             cluster=self._cluster,
-            data=data and _digest_of(data),
+            data=data and self._digests[data.name],
             batch=batch,
             window=(suite.window.first, suite.window.last),
             time_limit=suite.time_limit,

@@ -130,6 +130,13 @@ class SuiteView:
     unit: str
     conditions: str
     cells: tuple[CellView, ...]
+    unplaced: tuple[Row, ...]
+    """The logs that are in no cell: their rows of measurements.csv."""
+
+    @property
+    def shown(self) -> bool:
+        """Whether there is anything to say about it, besides what cannot run."""
+        return bool(self.tried or self.unplaced)
 
     @property
     def baseline(self) -> str | None:
@@ -316,7 +323,8 @@ class Context:
     @property
     def what_was_measured(self) -> str:
         """How many runs were trained here, and how many logs others made."""
-        others = sum(run.row.source != "" for suite in self.suites for run in suite.runs)
+        placed = sum(run.row.source != "" for suite in self.suites for run in suite.runs)
+        others = placed + sum(len(suite.unplaced) for suite in self.suites)
         told = [count(len(self.records), "training run")] if self.records or not others else []
         return " and ".join(told + ([f"{count(others, 'log')} of others"] if others else []))
 
@@ -402,6 +410,7 @@ def gather(
     for row in measurements.itertuples():
         record = known.get(_key(row, RUN_KEY))
         runs[_key(row, CELL_KEY)].append(RunView(row, record, usual.get(row.Index)))
+    nowhere = measurements[measurements["topology"] == ""]
     used = [run.record for views in runs.values() for run in views if run.record]
     by_kind = defaultdict(list)
     for discrepancy in discrepancies():
@@ -410,8 +419,12 @@ def gather(
         config=config,
         records=tuple(used),
         suites=tuple(
-            _suite(config.suite(name), cells, runs)
-            for name, cells in summary.groupby("suite", sort=False)
+            _suite(suite, cells, runs, unplaced)
+            for suite, cells, unplaced in (
+                (suite, *(table[table["suite"] == suite.name] for table in (summary, nowhere)))
+                for suite in config.suites
+            )
+            if len(cells) or len(unplaced)
         ),
         published=load_tables(),
         discrepancies=dict(by_kind),
@@ -419,12 +432,12 @@ def gather(
     )
 
 
-def _suite(suite: Suite, cells: pd.DataFrame, runs: Mapping) -> SuiteView:
+def _suite(suite: Suite, cells: pd.DataFrame, runs: Mapping, unplaced: pd.DataFrame) -> SuiteView:
     unit = unit_of(cells)
     published = _published(suite, cells, unit)
     return SuiteView(
         name=suite.name,
-        title=title_of(cells),
+        title=title_of(cells if len(cells) else unplaced),
         unit=unit,
         conditions=_conditions(suite),
         cells=tuple(
@@ -436,6 +449,7 @@ def _suite(suite: Suite, cells: pd.DataFrame, runs: Mapping) -> SuiteView:
             )
             for row, series in zip(cells.itertuples(), series_of(cells), strict=True)
         ),
+        unplaced=tuple(unplaced.itertuples()),
     )
 
 

@@ -124,6 +124,7 @@ class System(Model):
     variants: dict[
         Annotated[str, Field(pattern="^[a-z0-9][a-z0-9.-]*$", max_length=100)], Variant
     ] = Field({})
+    _code: dict[str, list[Path]] = PrivateAttr(default_factory=dict)
     _digests: dict[str, str] = PrivateAttr(default_factory=dict)
     _root: Path = PrivateAttr(ROOT)
 
@@ -165,7 +166,7 @@ class System(Model):
                 )
         return self
 
-    @property
+    @cached_property
     def folder(self) -> Path:
         return self._root / SYSTEMS.relative_to(ROOT) / self.id
 
@@ -213,9 +214,11 @@ class System(Model):
 
         That is the program and all that it imports in turn, and the launcher.
         """
-        modules = partial(_module, self._root)
-        launchers = [file for part in self.launch for file in modules(part)]
-        return sorted(closure([self.trainer(workload), *launchers], modules))
+        if workload not in self._code:
+            modules = partial(_module, self._root)
+            launchers = [file for part in self.launch for file in modules(part)]
+            self._code[workload] = sorted(closure([self.trainer(workload), *launchers], modules))
+        return self._code[workload]
 
     def code_digest(self, workload: str) -> str:
         """The SHA-256 of what these files tell Python to do, comments left out."""

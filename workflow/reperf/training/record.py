@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -267,6 +268,16 @@ class RunRecord(Sealed):
     @property
     def has_seal(self) -> bool:
         return self.record_version > 1
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """The Unix times of the run's start and end; None if it does not say both."""
+        try:
+            started, ended = map(datetime.fromisoformat, (self.started, self.ended))
+            spans = (one.replace(tzinfo=one.tzinfo or UTC).timestamp() for one in (started, ended))
+            return tuple(spans)
+        except (ValueError, OverflowError, OSError):
+            return None
 
     def why_not_of(self, planned: Run) -> str:
         """Why this is not the record of a planned run; "" if it is."""

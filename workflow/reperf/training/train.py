@@ -211,12 +211,13 @@ def _judge(
         return "failed", f"stopped from outside: {outcome.stopped}; {_last_heard(run, outcome)}"
     if outcome.timed_out:
         return "timeout", f"no end after {time_limit:g} s; {_last_heard(run, outcome)}"
-    if excuse := mllog.read_excuse(log):
+    ended = outcome.exit_code == 0 and "run_stop" in facts
+    if not ended and (excuse := mllog.read_excuse(log)):
         return excuse
     if outcome.exit_code != 0:
         return _crash(run, outcome, _tail(log))
     wrong = _wrong_model(run, facts)
-    if not wrong and "run_stop" not in facts:
+    if not wrong and not ended:
         wrong = f"the trainer exited without an end line; {_last_heard(run, outcome)}"
     return ("failed", wrong) if wrong else ("ok", "")
 

@@ -38,6 +38,11 @@ _LOADER_WARM_UP = 3
 """Batches that come before the clock starts: the first ones wait for threads to start."""
 
 
+def printed_iterations(iterations, print_every):
+    """The iterations that a run logs: the multiples of print_every, as a range."""
+    return range(print_every, iterations + 1, print_every)
+
+
 class Refused(Exception):
     """The trainer must stop: it would not measure the workload. One line says why."""
 
@@ -120,7 +125,7 @@ class StepLog:
 
     def prints(self, iteration):
         """Whether iteration (from 1) is printed, so that the device must finish it first."""
-        return iteration % self.flags.print_every == 0
+        return iteration in printed_iterations(self.flags.iterations, self.flags.print_every)
 
     def timed(self, batches, mark=None):
         """The same batches; how long training waits for each is added up, and logged.

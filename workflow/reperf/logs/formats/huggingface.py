@@ -59,12 +59,15 @@ class _Reader:
                 self._newest = total
                 if self._total is not None:  # that of an evaluation
                     self._total = _NO_TOTAL
+                else:  # perhaps the Trainer's: what it shows so far tells the bars apart
+                    self._bars[rank].time_of(0, int(match["iteration"]), match["time"].decode())
             return None
         count = int(match["iteration"])
-        time = self._bars[rank].time_of(0, count, match["time"].decode())
+        bars = self._bars[rank]
+        time = bars.time_of(0, count, match["time"].decode())
         if time is None:
             return None
-        return Record(count, rank=rank, time=time, tick=1.0, text=match[0])
+        return Record(count, rank=rank, time=time, tick=bars.tick, text=match[0])
 
 
 FORMAT = Format(

@@ -36,7 +36,7 @@ def _remembering(_format: Format) -> Read:
         time = bars[rank].time_of(*place, match["time"].decode())
         if time is None or rank in validating:
             return None
-        return Record(count, rank=rank, epoch=epoch, time=time, tick=1.0, text=match[0])
+        return Record(count, rank=rank, epoch=epoch, time=time, tick=bars[rank].tick, text=match[0])
 
     return read
 

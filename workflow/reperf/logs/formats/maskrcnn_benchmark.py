@@ -9,7 +9,7 @@ Source: github.com/facebookresearch/maskrcnn-benchmark, maskrcnn_benchmark/engin
 in github.com/mlcommons/training_results_v0.7 at 0a8a85a. No extractor was published.
 """
 
-from reperf.logs.format import Format
+from reperf.logs.format import Format, facts_by
 
 FORMAT = Format(
     name="maskrcnn-benchmark",
@@ -17,6 +17,7 @@ FORMAT = Format(
     marker=b"trainer INFO: eta: ",
     pattern=r"{DATE} maskrcnn_benchmark\.trainer INFO: eta: [^\r\n]{1,40}?  "
     r"iter: {ITERATION}  [^\r\n]{0,1000}?\btime: {NUMBER} ",
+    facts=facts_by(global_batch=r"\bSOLVER\.IMS_PER_BATCH'?,? '?(\d{1,9})\b"),
     evaluates=rb" INFO: Start evaluation on ",
     yields=2,
     unit="images/s",

@@ -3,53 +3,71 @@
     :::MLLOG {"key": "tracked_stats", "value": {"iteration": 20, "seconds": 12.3, "samples": 5120, "throughput": 410.2, "waited": 0.1, ..}, ..}
 
 Besides samples a line may hold further counts, such as "tokens". "waited" are the seconds for which
-rank 0 has waited for batches so far; a line lacks it where no one has measured that. The clock cannot jump, and the log
-ends with `run_stop`.
+rank 0 has waited for batches so far; a line lacks it where no one has measured that. The clock of
+"seconds" cannot jump; "time_ms", when the line was written, is a second one. The log ends with
+`run_stop`.
 
 Source: workflow/trainers/contract/steplog.py; github.com/mlcommons/logging.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from reperf.logs.clock import MONOTONIC
+from reperf.logs.configured import facts_of_configuration, facts_of_framework
 from reperf.logs.events import (
     EVENT_LINE,
     MARK,
     event_of,
+    events_in,
     facts_of,
+    has_begun,
     has_ended,
     is_number,
     read_event,
+    stamp_of,
     tracked_stats,
 )
+from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Record
-from reperf.logs.scan import blocks
+from reperf.logs.scan import after_labels, blocks
 from reperf.training.record import Status
 
-_EXCUSES: dict[bytes, Status] = {b":::REFUSED ": "failed", b":::OOM ": "oom"}
+_EXCUSES: dict[bytes, Status] = {b"REFUSED": "failed", b"OOM": "oom"}
+_EXCUSE = re.compile(rb":::(REFUSED|OOM) (rank \d{1,9}: [^\r\n]{0,10000})")
+_LONGEST_LABELS = 200  # bytes
 _NO_COUNTS = {"iteration", "seconds", "loss", "throughput"}
 """All other numbers of a step are counts."""
-_LONGEST_EXCUSE = 10_000  # bytes
+_LONGEST_LOSS = 40  # characters
 _KEYS = ("configuration", "parameters", "peak_memory_bytes", "precision", "run_stop")
 """The facts by which a run is judged; a log may hold any number of others."""
 
 
 def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-    _, value, _ = tracked_stats(match)
+    event, value, _ = tracked_stats(match)
     iteration, seconds = value.get("iteration"), value.get("seconds")
     if type(iteration) is not int or not is_number(iteration) or not is_number(seconds):
         return None
-    rate = value.get("throughput")
+    rate, loss = value.get("throughput"), value.get("loss", 0.0)
+    fits = type(loss) in (int, float) and abs(loss) < inf  # false for NaN, too
     return Record(
         iteration=iteration,
         rank=rank,
         time=seconds,
         rate=rate if is_number(rate) else None,
         text=match[0],
+        stamp=stamp_of(event),
+        fault="" if fits else f"the loss at iteration {iteration} is {str(loss)[:_LONGEST_LOSS]}",
     )
+
+
+def _written(text: bytes, key: str) -> list[Fact]:
+    """When the lines with a key were written, as far as they say it."""
+    events = (event for event in events_in(text) if event.get("key") == key)
+    return [(key, stamp) for event in events if (stamp := stamp_of(event)) is not None]
 
 
 def _counts(text: bytes) -> dict[str, float]:
@@ -59,6 +77,34 @@ def _counts(text: bytes) -> dict[str, float]:
     }
 
 
+_STARTED = re.compile(rb"rank \d{1,6}: started on (\S{1,255}), process \d")
+_counted = facts_of(
+    {
+        "submission_benchmark": "workload",
+        "global_batch_size": "global_batch",
+        "world_size": "world_size",
+        "parameters": "parameters",
+        "loss_without_dropout": "start_loss",
+    }
+)
+
+
+def _facts(head: bytes) -> Iterable[Fact]:
+    """What a log says about its run before it trains."""
+    yield from _counted(head)
+    yield from _written(head, "run_start")[-1:]  # runs that broke off may have begun before
+    if hosts := {host.decode(errors="replace") for host in _STARTED.findall(head)}:
+        yield "hosts", tuple(sorted(hosts))
+    for event in events_in(head):
+        key, value = event.get("key"), event.get("value")
+        if key == "configuration" and isinstance(value, dict):
+            yield from facts_of_configuration(value)
+        elif key == "framework" and isinstance(value, str):
+            yield from facts_of_framework(value)
+        elif key == "precision" and isinstance(value, dict) and "compute" in value:
+            yield "precision", "fp32" if value["compute"] == "float32" else "amp"
+
+
 FORMAT = Format(
     name="mllog",
     system="",
@@ -66,18 +112,12 @@ FORMAT = Format(
     pattern=EVENT_LINE,
     clock=MONOTONIC,
     read=_read,
-    facts=facts_of(
-        {
-            "submission_benchmark": "workload",
-            "global_batch_size": "global_batch",
-            "world_size": "world_size",
-            "parameters": "parameters",
-            "loss_without_dropout": "start_loss",
-        }
-    ),
+    facts=_facts,
     counts=_counts,
     unit=None,
+    begins=has_begun,
     ended=has_ended,
+    closes=lambda text: _written(text, "run_stop")[:1],
     timing="a clock that cannot jump",
     speed_of="all",
 )
@@ -106,12 +146,12 @@ def _events(log: Path) -> Iterator[re.Match[bytes]]:
 
 
 def read_excuse(log: Path) -> tuple[Status, str] | None:
-    """How and why a trainer of ours gave up, if it said so."""
+    """How and why a trainer of ours gave up, if a line of its own says so."""
     with log.open("rb") as stream:
         for block in blocks(stream):
-            for mark, status in _EXCUSES.items():
-                at = block.find(mark)
-                if at >= 0:
-                    line_end = block[at + len(mark) :][:_LONGEST_EXCUSE].split(b"\n", 1)[0]
-                    return status, line_end.decode(errors="replace").strip()
+            for match in _EXCUSE.finditer(block):
+                before = block[max(0, match.start() - _LONGEST_LABELS) : match.start()]
+                labels = re.split(rb"[\r\n]", before)[-1]
+                if after_labels(labels) == len(labels) < _LONGEST_LABELS:
+                    return _EXCUSES[match[1]], match[2].decode(errors="replace").strip()
     return None

@@ -54,8 +54,14 @@ FORMAT = Format(
     clock=MILLISECONDS,
     read=_read,
     runs_ahead=True,  # as MXNet's image classification on hundreds of nodes
-    step_is=("global_batch", "sample", "epoch_samples", "epoch_batches"),
-    facts=facts_of({"global_batch_size": "global_batch", "train_samples": "epoch_samples"}),
+    step_is=("global_batch", "sample", "epoch_trained", "epoch_samples", "epoch_batches"),
+    facts=facts_of(
+        {
+            "global_batch_size": "global_batch",
+            "samples_per_epoch": "epoch_trained",
+            "train_samples": "epoch_samples",
+        }
+    ),
     counts=samples_counted,
     ended=has_ended,
     yields=1,

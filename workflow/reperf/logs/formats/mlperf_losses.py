@@ -1,12 +1,12 @@
-"""Logs of MLPerf's language models since v4.0: `train_loss` events that count samples.
+"""Logs of MLPerf's language models since v4.0, and of HPC's DeepCAM: `train_loss` events that count.
 
     :::MLLOG {"time_ms": 1775725581676, "event_type": "POINT_IN_TIME", "key": "train_loss", "value": 11.846, "metadata": {"samples_count": 80, "lr": 3.125e-06}}
 
-An iteration here is a batch: so many samples divided by the global batch, which another event says
-before. Since v5.0 most submissions print other lines: see mlperf_samples.py.
+An iteration here is a batch, as DeepCAM's `step_num` counts them, or so many samples divided by the
+global batch, which another event says before. Since v5.0 most submissions print other lines: see mlperf_samples.py.
 
 Source: github.com/mlcommons/training, llama2_70b_lora and llama31; lines as in AMD's documentation of
-its trainings. No extractor was published.
+its trainings; github.com/mlcommons/hpc_results_v1.0, deepCam/driver/trainer.py. No extractor was published.
 """
 
 import re
@@ -34,14 +34,20 @@ def _remembering(_format: Format) -> Read:
             batches[:] = [value]
         if event.get("key") != "train_loss" or not isinstance(metadata, dict) or not batches:
             return None
-        samples, [batch] = metadata.get("samples_count"), batches
-        if type(samples) is not int or not is_number(samples) or not is_number(time):
+        steps, samples = metadata.get("step_num"), metadata.get("samples_count")
+        if samples is not None:
+            steps = _quotient(samples, batches[0])
+        if type(steps) is not int or not is_number(steps) or not is_number(time):
             return None
-        if samples % batch:
-            return None
-        return Record(samples // batch, rank=rank, time=time / 1000, tick=0.001, text=match[0])
+        return Record(steps, rank=rank, time=time / 1000, tick=0.001, text=match[0])
 
     return read
+
+
+def _quotient(samples: object, batch: int) -> int | None:
+    """How many batches some samples are; None if they are no whole number of batches."""
+    whole = type(samples) is int and is_number(samples) and samples % batch == 0
+    return samples // batch if whole else None
 
 
 FORMAT = Format(
@@ -54,5 +60,5 @@ FORMAT = Format(
     facts=facts_in,
     counts=samples_counted,
     ended=has_ended,
-    counting="the log's own samples, in batches",
+    counting="the log's own steps, or samples in batches",
 )

@@ -30,6 +30,7 @@ FORMAT = Format(
     pattern=r"\[rank:\d{1,6}\] iter: {ITERATION}/\d{1,12}, loss: {NUMBER}, "
     r"latency\(ms\): {DURATION} \| {DATE}{END}",
     duration_in=0.001,
+    mean_durations=True,
     facts=facts_by(
         global_batch=r"\bbatch_size = (\d{1,9})\s",
         batch_size=r"\bbatch_size_per_proc = (\d{1,9})\s",

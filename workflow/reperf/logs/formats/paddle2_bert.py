@@ -38,6 +38,7 @@ FORMAT = Format(
     r"avg_batch_cost: {DURATION} sec, avg_samples: {NUMBER}, ips: {RATE} sequences/sec\b",
     remembering=durations_since(),
     evenly=True,
+    mean_durations=True,
     rate_times=("world_size",),
     tells=_tells,
     unit="sentences/s",

@@ -1,0 +1,80 @@
+"""Progress bars that every node of a launch draws into one log, without a label."""
+
+import random
+
+import pytest
+from asking import measure
+from reperf.measuring.measure import Measurement
+
+FACTS = (("global_batch", 32), ("accumulation", 1))
+SECONDS = 4
+"""What a step takes."""
+HEAD = (
+    "  Total train batch size (w. parallel, distributed & accumulation) = 32\n"
+    "  Gradient Accumulation steps = 1\n"
+    "  Total optimization steps = 1,000\n"
+)
+
+
+def drawn(count: int, elapsed: float) -> str:
+    minutes, seconds = divmod(int(elapsed), 60)
+    left = "?" if count == 0 else "1:00:00"
+    return (
+        f"\r{count // 10:3d}%|#    | {count}/1000 [{minutes:02d}:{seconds:02d}<{left},  4.00s/it]"
+    )
+
+
+def launch(
+    nodes: int,
+    *,
+    announced: bool = True,
+    apart: float = 0.0,
+    jitter: int = 2,
+    seed: int = 1,
+    counts: int = 600,
+) -> str:
+    """The log of a launch: each node is up to `jitter` counts behind the fastest.
+
+    Args:
+        apart: by how many seconds the first node's bar began earlier than the others'.
+    """
+    rng = random.Random(seed)
+    text = HEAD * nodes if announced else ""
+    text += "".join(drawn(0, 0) for _ in range(nodes))
+    late = [0] * nodes
+    shown = [0] * nodes
+    for count in range(1, counts + jitter + 1):
+        for node in rng.sample(range(nodes), nodes):
+            late[node] = rng.randint(0, jitter)
+            while shown[node] < min(counts, count - late[node]):
+                shown[node] += 1
+                text += drawn(shown[node], shown[node] * SECONDS + (0 if node else apart))
+        if count % 50 == 0:
+            text += "\n{'loss': 6.9, 'learning_rate': 1e-05, 'epoch': 0.1}\n"
+    return text
+
+
+def measured(text: str, ends: tuple[int, int] = (60, 460)) -> list[Measurement]:
+    return measure(text.encode() + b"\n", facts=FACTS, ends=ends)
+
+
+@pytest.mark.parametrize("announced", [True, False])
+@pytest.mark.parametrize("nodes", [1, 2, 16])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bars_of_all_nodes_are_one_run(announced, nodes, seed):
+    [one] = measured(launch(nodes, announced=announced, seed=seed))
+    assert (one.status, one.throughput) == ("ok", 32 / SECONDS)
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_two_launches_are_two_runs(announced):
+    found = measured(launch(4, announced=announced) + "\n" + launch(4, announced=announced, seed=2))
+    assert [one.throughput for one in found] == [8.0, 8.0]
+
+
+def test_bars_that_began_at_several_times_are_no_finer_clock_than_that():
+    [far] = measured(launch(4, apart=30.0))
+    assert "printed in steps of 31 s, too coarse for" in far.reason
+    for seed in range(9):
+        [near] = measured(launch(4, apart=5.0, seed=seed))
+        assert near.throughput == pytest.approx(8.0, rel=0.01)

@@ -1,0 +1,207 @@
+"""What MLPerf's own logs say of batches, epochs, evaluations and their end."""
+
+import json
+from math import inf
+
+import pytest
+from asking import measure_one, measure_written
+from reperf.logs.events import evaluated_in, facts_in
+from reperf.measuring.likeness import reads_like_log
+from written import RATE, written
+
+STOP = ("run_stop", None, {"status": "success"})
+
+
+def event(key: str, value: object = None, metadata: dict | None = None, *, ms: int = 0) -> str:
+    """One line as mlperf_logging writes it."""
+    fields = {"namespace": "", "time_ms": ms, "event_type": "POINT_IN_TIME", "key": key}
+    return ":::MLLOG " + json.dumps({**fields, "value": value, "metadata": metadata or {}})
+
+
+class TestTheEpochsOfUnet3d:
+    """A batch of 16 pads an epoch of 168 samples to 176: 11 batches of 0.5 s each."""
+
+    def lines(self, *, trained: int | None, rate: float = 32.0, took: float = 5.5) -> list[str]:
+        said = [] if trained is None else [event("samples_per_epoch", trained)]
+        stats = [
+            event("tracked_stats", {"throughput": rate}, {"epoch_num": n}, ms=int(1000 * took * n))
+            for n in range(20, 161, 20)
+        ]
+        head = [event("global_batch_size", 16), event("train_samples", 168)]
+        return [*head, *said, *stats, event(*STOP)]
+
+    def test_the_nearest_size_is_meant(self):
+        measured = measure_one(self.lines(trained=None))
+        assert (measured.samples, measured.throughput) == (17600, 32.0)
+
+    def test_what_the_log_says_an_epoch_trains_rules(self):
+        measured = measure_one(self.lines(trained=176, rate=31.0))
+        assert (measured.samples, measured.throughput) == (17600, 32.0)
+        assert measured.sources["epoch_trained"] == "the log"
+
+    def test_speeds_that_deny_what_the_log_says_are_refused(self):
+        measured = measure_one(self.lines(trained=192))
+        assert measured.reason == (
+            "the printed speeds mean 176 samples a step, the global batch is 16: a step of this "
+            "log is neither a batch nor a sample, nor an epoch of 192 samples"
+        )
+
+    @pytest.mark.parametrize("rate", [31.0, 31.3, 31.6])
+    def test_a_speed_between_two_sizes_decides_nothing(self, rate):
+        measured = measure_one(self.lines(trained=None, rate=rate))
+        assert measured.reason == (
+            f"the printed speeds mean {rate * 5.5:.6g} samples a step, and nothing says which size "
+            f"it has: {'168 or 176' if rate * 5.5 < 171.9 else '176 or 168'}"
+        )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ":::MLL 1560881734.718 global_batch_size: {value}",
+        ":::MLPv0.5.0 resnet 1543785258.951 (train.py:26) global_batch_size: 1664",
+        ':::MLLOG {"key": "global_batch_size", "value": 1664}',
+    ],
+)
+def test_every_version_says_the_global_batch(line):
+    text = line.replace("{value}", '{"value": 1664, "metadata": {"lineno": 1112}}')
+    assert list(facts_in(f"{text}\n".encode())) == [("global_batch", 1664)]
+
+
+def test_every_version_says_when_it_evaluates():
+    old = b":::MLPv0.5.0 ssd 1544240748.25 (main.py:43) eval_start: 32\n"
+    old += b":::MLPv0.5.0 ssd 1544240750.75 (main.py:24) eval_stop: 32\n"
+    newer = b':::MLL 1558421033.5 eval_start: {"value": null, "metadata": {"epoch_num": 1}}\n'
+    assert evaluated_in(old) == 2.5
+    assert evaluated_in(newer) == inf
+    assert evaluated_in(newer + newer.replace(b"start", b"stop").replace(b"33.5", b"37.0")) == 3.5
+
+
+@pytest.mark.parametrize(
+    "argument", ["SOLVER.IMS_PER_BATCH 96", "['SOLVER.IMS_PER_BATCH', '96', 'TEST.IMS_PER_BATCH']"]
+)
+def test_mask_r_cnn_says_its_batch_among_its_arguments(argument):
+    lines = [f"+ python train_mlperf.py {argument} TEST.IMS_PER_BATCH 8"]
+    lines += written("maskrcnn-benchmark")
+    measured = measure_one(lines)
+    assert (measured.status, measured.global_batch) == ("ok", 96)
+
+
+@pytest.mark.parametrize("prefix", [":::MLLOG {}", ":::MLL 1.5 run_start", ":::MLPv0.5.0 ssd 1.5"])
+def test_one_line_of_mlperfs_makes_a_log(prefix):
+    assert reads_like_log(f"+ srun\n{prefix}\n".encode())
+    assert not reads_like_log(f"+ srun\n{prefix[4:]}\n".encode())
+    assert not reads_like_log(f"\0{prefix}\n".encode())
+
+
+class TestARunWhoseEndAnotherRankTells:
+    """The rank that evaluates, which is not the measured one."""
+
+    LINES = tuple(f" 0: {line}" for line in written("mlperf")[:-1])
+
+    def test_is_measured_wherever_that_end_stands(self):
+        end = f"56: {event(*STOP)}"
+        for at in (5, len(self.LINES)):
+            measured = measure_written("mlperf", [*self.LINES[:at], end, *self.LINES[at:]])
+            assert (measured.status, measured.throughput) == ("ok", RATE)
+
+    def test_is_refused_where_nobody_tells_it(self):
+        assert measure_written("mlperf", list(self.LINES)).status == "refused"
+
+    def test_is_refused_where_the_measured_rank_was_aborted(self):
+        ends = [f" 0: {event(*STOP)}".replace("success", "aborted"), f"56: {event(*STOP)}"]
+        reason = "the log says that the run stopped as aborted, without success"
+        assert measure_written("mlperf", [*self.LINES, *ends]).reason == reason
+
+
+def test_a_step_that_counts_tokens_is_found_by_how_long_a_batch_took():
+    """A batch of 16 sequences of 2048 tokens takes 0.5 s."""
+    head = [event("global_batch_size", 16), event("max_sequence_length", 2048)]
+    stats = [
+        event(
+            "tracked_stats",
+            {"train_step_timing": 0.5, "reduced_train_loss": 2.7},
+            {"step": n * 16 * 2048},
+            ms=500 * n,
+        )
+        for n in range(1, 60)
+    ]
+    measured = measure_one([*head, *stats, event(*STOP)], widest=True)
+    assert (measured.format, measured.throughput) == ("mlperf-steps", 32.0)
+    assert measured.samples == 16 * (59 - 20)
+    slower = [
+        line.replace('"train_step_timing": 0.5', '"train_step_timing": 0.7') for line in stats
+    ]
+    assert "nor" in measure_one([*head, *slower, event(*STOP)], widest=True).reason
+    mean = event("tracked_stats", {"throughput": 32.0, "train_step_time": 0.5}, {"step": 0}, ms=9)
+    lines = [*head, *stats[:9], mean, *stats[9:], event(*STOP)]
+    assert measure_one(lines, widest=True).throughput == 32.0
+
+
+def test_deepcams_losses_count_batches():
+    head = [event("global_batch_size", 128)]
+    losses = [
+        event("train_loss", 2.1, {"epoch_num": 1, "step_num": n}, ms=400 * n)
+        for n in range(10, 151, 10)
+    ]
+    measured = measure_one([*head, *losses, event(*STOP)])
+    assert (measured.format, measured.throughput) == ("mlperf-losses", 320.0)
+
+
+class TestEpochsThatAreOnlyStamped:
+    """Epochs of 168 samples, of 7 batches of 24, take 2 s; an evaluation follows every tenth."""
+
+    def lines(self, *, benchmark: str = "unet3d", batch: int = 24, first: int = 1) -> list[str]:
+        lines = [event("submission_benchmark", benchmark), event("global_batch_size", batch)]
+        lines += [event("train_samples", 168)]
+        for n in range(60):
+            if n % 10 == 0:
+                lines += [event("eval_start", ms=2000 * n - 2), event("eval_stop", ms=2000 * n - 1)]
+                lines += [event("block_start", None, {"first_epoch_num": n + first}, ms=2000 * n)]
+            lines += [event("epoch_start", None, {"epoch_num": n + first}, ms=2000 * n + 1)]
+        return [*lines, event("block_start", None, {"first_epoch_num": first}, ms=10**6)]
+
+    @pytest.mark.parametrize("first", [0, 1])
+    def test_are_measured_between_two_starts(self, first):
+        measured = measure_one([*self.lines(first=first), event(*STOP)], widest=True)
+        assert (measured.format, measured.first, measured.last) == ("mlperf-passes", 3, 59)
+        assert measured.throughput == pytest.approx(84.0, rel=0.001)
+
+    def test_are_refused_where_whole_batches_would_be_another_epoch(self):
+        measured = measure_one([*self.lines(batch=16), event(*STOP)], widest=True)
+        assert measured.reason == (
+            "the log does not say how many samples it trains in an epoch: 168 or 176"
+        )
+
+    def test_are_measured_where_a_printed_throughput_decides(self):
+        """11 batches of 16 an epoch."""
+        lines = self.lines(batch=16)
+        for at in range(len(lines) - 1, 4, -1):
+            if '"block_start"' in lines[at]:
+                lines.insert(at, event("throughput", 88.0))
+        measured = measure_one([*lines, event(*STOP)], widest=True)
+        assert measured.throughput == pytest.approx(88.0, rel=0.001)
+
+    @pytest.mark.parametrize(("benchmark", "first"), [("bert", 1), ("unet3d", 335)])
+    def test_what_may_be_no_epoch_is_not_read(self, benchmark, first):
+        lines = self.lines(benchmark=benchmark, first=first)
+        assert measure_one([*lines, event(*STOP)]).reason.startswith("no known format")
+
+
+class TestBlocksThatCountSamples:
+    """10 batches of 8 a block, each a second long."""
+
+    def lines(self, counted: int = 80) -> list[str]:
+        lines = [event("global_batch_size", 8)]
+        for n in range(20):
+            start = {"samples_count": counted * n}
+            lines += [event("block_start", None, start, ms=1000 * n)]
+            lines += [event("block_stop", None, {"samples_count": 80 * (n + 1)}, ms=1000 * n + 999)]
+        return [*lines, event(*STOP)]
+
+    def test_are_measured_between_two_starts(self):
+        measured = measure_one(self.lines(), widest=True)
+        assert (measured.format, measured.throughput) == ("mlperf-blocks", 80.0)
+
+    def test_starts_that_say_how_long_a_block_will_be_are_not_counts(self):
+        assert measure_one(self.lines(counted=16), widest=True).status == "refused"

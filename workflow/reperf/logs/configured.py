@@ -1,0 +1,148 @@
+"""What decides a run, as facts: from a trainer's own words, a run record, a format or a suite.
+
+All of them use the same names and words, so that a suite that asks for one thing and a log of another
+contradict each other.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import PurePath
+from typing import Any
+
+from reperf.logs.events import is_count
+from reperf.logs.facts import Fact, Facts
+from reperf.logs.format import Format
+from reperf.systems import load_systems
+
+NO_VARIANT = "none"
+"""What a run says that is of no variant."""
+_FRAMEWORKS = {
+    "detectron2": "torch",
+    "facebook-dlrm": "torch",
+    "fleetx": "paddle",
+    "huggingface": "torch",
+    "hugectr": "hugectr",
+    "lightning": "torch",
+    "maskrcnn-benchmark": "torch",
+    "maxtext": "jax",
+    "megatron": "torch",
+    "mindspore": "mindspore",
+    "nemo": "torch",
+    "openmmlab": "torch",
+    "pipedream": "torch",
+    "tensorflow1": "tensorflow",
+    "torchtitan": "torch",
+}
+"""What programs run on that are no systems of reperf; those that run on any are left out."""
+_SAID_AS = {"paddlepaddle": "paddle"}
+"""What a trainer calls a framework, where reperf calls it otherwise."""
+
+
+def facts_of_configuration(said: Mapping[str, Any]) -> Iterator[Fact]:
+    """What a trainer's flags say, or the fields of a run that have the same names.
+
+    Args:
+        said: a log's `configuration`, whose values may be anything.
+    """
+    for name in ("workload", "precision", "device"):
+        if isinstance(said.get(name), str):
+            yield name, said[name]
+    shape = said.get("shape")
+    # Before reperf 0.3, the shape was a number beside the others.
+    flat = {name: said[name] for name in ("image_size",) if name in said}
+    for name, size in {**flat, **(shape if isinstance(shape, dict) else {})}.items():
+        if is_count(size):
+            yield str(name), size
+    for name in ("batch_size", "devices_per_node", "iterations", "print_every"):
+        if is_count(said.get(name)):
+            yield name, said[name]
+    stages = said.get("stages")
+    if isinstance(stages, list | tuple) and stages and is_count(stages[0]):
+        yield "replicas", stages[0]
+    if isinstance(said.get("input"), str):
+        yield "input", said["input"] if said["input"] in ("folder", "synthetic") else "records"
+    if isinstance(said.get("data"), str) and (name := _data_set(PurePath(said["data"]))):
+        yield "data_set", name
+    for name in (*_switches(), "proof"):
+        if isinstance(said.get(name), bool):
+            yield name, "on" if said[name] else "off"
+    if said.get("load_only") is not None:
+        yield "load_only", str(said["load_only"])
+
+
+def _data_set(folder: PurePath) -> str | None:
+    """The name of a data set that lies where reperf puts it."""
+    return folder.parts[-2] if folder.parts[-3:-2] == ("data",) else None
+
+
+def facts_of_framework(said: str) -> Iterator[Fact]:
+    """What a trainer's framework says, such as "torch 2.13.0".
+
+    Args:
+        said: its name and version.
+    """
+    if name := said.partition(" ")[0]:
+        yield "framework", _SAID_AS.get(name, name)
+
+
+def facts_of_format(log_format: Format) -> Iterator[Fact]:
+    """What a format says: whose logs these are; of a program's, what it runs on."""
+    if log_format.system in load_systems():
+        yield "system", log_format.system
+    yield from _framework_of(log_format.system)
+
+
+def facts_of_system(system: str | None, variant: str | None) -> Iterator[Fact]:
+    """What the names of a system and its variant say; None says nothing."""
+    if system is not None:
+        yield "system", system
+        yield from _framework_of(system)
+    if variant is None:
+        return
+    yield "variant", variant
+    if variant == NO_VARIANT:
+        yield from _switched(())
+    known = (one.variants for name, one in load_systems().items() if system in (None, name))
+    flags = {variants[variant].flags for variants in known if variant in variants}
+    if len(flags) == 1:
+        yield from _switched(flags.pop())
+
+
+def variant_said(facts: Facts, system: str) -> str | None:
+    """The variant that a trainer's switches make; None if all are off.
+
+    Args:
+        facts: what is known of the run.
+        system: whose variant it is; of one that reperf does not know, the switches are its name.
+    """
+    on = {name for name in _switches() if facts.get(name) == "on"}
+    known = load_systems().get(system)
+    for name, variant in known.variants.items() if known else ():
+        if on and on == {_name_of(flag) for flag in variant.flags}:
+            return name
+    return "+".join(sorted(name.replace("_", "-") for name in on)) or None
+
+
+def _switched(flags: tuple[str, ...]) -> Iterator[Fact]:
+    """Which of the trainers' switches are on under a variant's flags, and which are off."""
+    on = {_name_of(flag) for flag in flags}
+    for name in _switches():
+        yield name, "on" if name in on else "off"
+
+
+def _framework_of(system: str) -> Iterator[Fact]:
+    known = load_systems().get(system)
+    name = known.framework if known else _FRAMEWORKS.get(system)
+    if name is not None:
+        yield "framework", name
+
+
+def _name_of(flag: str) -> str:
+    return flag.lstrip("-").replace("-", "_")
+
+
+@cache
+def _switches() -> tuple[str, ...]:
+    """The switches of all systems' variants, by the names that trainers' flags have."""
+    variants = (one for system in load_systems().values() for one in system.variants.values())
+    return tuple(sorted({_name_of(flag) for one in variants for flag in one.flags}))

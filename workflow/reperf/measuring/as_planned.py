@@ -1,0 +1,56 @@
+"""Whether a log of ours prints what its run prints: no iteration less, and none more.
+
+The plan is what the run record beside the log says, and the log's own `configuration` event.
+"""
+
+from math import inf
+
+from trainers.contract.steplog import printed_iterations
+
+from reperf.logs.facts import Facts, Refused
+from reperf.logs.logged_runs import LoggedRun
+
+
+def check_as_planned(run: LoggedRun, facts: Facts) -> None:
+    """Check the lines of a run against its plan, if both are known.
+
+    Behind the window, lines may be missing where they were not read.
+
+    Raises:
+        Refused: a line is not one that the run prints, or one is missing; or another run begins
+            between two lines.
+    """
+    for record in run.first_epoch:
+        if record.fault:
+            raise Refused(f"{record.fault}, which no run of ours prints")
+    if run.begun_again is not None:
+        raise Refused(
+            "the log says that a run starts before iteration "
+            f"{run.begun_again.iteration}; allowed: once, before iteration "
+            f"{run.first_epoch[0].iteration}"
+        )
+    iterations, every = facts.get("iterations"), facts.get("print_every")
+    if iterations and every:
+        _check_printed(run, int(iterations), int(every), facts.tellers()["print_every"])
+
+
+def _check_printed(run: LoggedRun, iterations: int, every: int, teller: str) -> None:
+    planned = printed_iterations(iterations, every)
+    allowed = f"allowed by {teller}: each {every} of {iterations} iterations, once"
+    lines = run.first_epoch
+    for record in (*lines, run.newest):
+        if record.iteration not in planned:
+            raise Refused(f"iteration {record.iteration} is printed; {allowed}")
+    before = 0
+    for place, record in enumerate(lines):
+        iteration, due = record.iteration, before + every
+        if iteration < due:
+            raise Refused(f"iteration {iteration} is printed behind {before}; {allowed}")
+        unread = record.evaluated == inf and place >= len(run.records)
+        if iteration > due and not unread:
+            raise Refused(f"iteration {due} is not printed; {allowed}")
+        before = iteration
+    if run.ends and planned and run.ends[0].iteration != planned[-1]:
+        raise Refused(
+            f"the log says that the run ended at iteration {run.ends[0].iteration}; {allowed}"
+        )

@@ -1,0 +1,72 @@
+"""Runs are counted once, so that a copy is no repeat."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from reperf.measuring.answer import Answer
+from reperf.measuring.evidence import Span
+
+_SAME = {
+    "file": "the same file",
+    "lines": "the same lines in the window",
+    "times": "the same times in the window",
+    "record": "the same run by its record",
+}
+"""By what a run is told, and what two have in common that are one."""
+
+
+class Counted:
+    """The runs that count so far."""
+
+    def __init__(self) -> None:
+        self._logs: dict[tuple[str, object], str] = {}
+        self._spans: dict[object, list[tuple[frozenset[str], Span, str]]] = defaultdict(list)
+
+    def again(self, log: str, cell: object, answer: Answer) -> str:
+        """Count a run that was measured.
+
+        Args:
+            log: the name of its log, for others that turn out to be the same run.
+            cell: what only repeats have in common.
+            answer: what was measured.
+
+        Returns:
+            Why it does not count, with the log that it repeats; empty if it does.
+        """
+        marks = dict(_marks(cell, answer))
+        for kind, mark in marks.items():
+            if other := self._logs.get((kind, mark)):
+                return f"counted already, as {other}: {_SAME[kind]}"
+        hosts, span = _hosts(answer), _span(answer)
+        if hosts and span:
+            for others, theirs, other in self._spans[cell]:
+                if hosts & others and max(span[0], theirs[0]) < min(span[1], theirs[1]):
+                    name = min(hosts & others)
+                    return f"counted already, as {other}: the same time on the same host, {name}"
+            self._spans[cell].append((hosts, span, log))
+        self._logs |= dict.fromkeys(marks.items(), log)
+        return ""
+
+
+def _marks(cell: object, answer: Answer) -> Iterator[tuple[str, object]]:
+    """All by which a run is told from others."""
+    if answer.digest:
+        yield "file", (answer.digest, answer.measured.run)
+    if answer.evidence is not None:
+        yield "lines", answer.evidence.lines
+        if answer.evidence.times is not None:
+            yield "times", (cell, answer.evidence.times)
+    if answer.record is not None and answer.record.started:
+        yield "record", (answer.record.host.hostname, answer.record.started)
+
+
+def _hosts(answer: Answer) -> frozenset[str]:
+    """The machines of a run, as far as its record or its log names them."""
+    if record := answer.record:
+        return frozenset(record.nodes or (record.host.hostname,))
+    return frozenset(answer.facts.get("hosts") or ())
+
+
+def _span(answer: Answer) -> Span | None:
+    recorded = answer.record.span if answer.record else None
+    return recorded or (answer.evidence.span if answer.evidence else None)

@@ -1,0 +1,96 @@
+"""The median and the spread of the logs in each folder: mostly repeats of one training."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import PurePath
+from statistics import median
+from typing import NamedTuple
+
+from reperf.logs.facts import called
+from reperf.measuring.answer import Answer
+from reperf.measuring.counted import Counted
+
+OF_ONE_RUN = frozenset(
+    {"start_loss", "batches_per_step", "hosts", "run_start", "run_stop", "run_span"}
+)
+"""The facts that may differ between repeats of a training."""
+
+
+class OfFolder(NamedTuple):
+    """What the runs in a folder gave, those of one configuration."""
+
+    folder: str
+    """With the facts that tell it apart from others in the folder, if there are any."""
+    n: int
+    median: float
+    low: float
+    high: float
+    unit: str
+    batch: int | None
+    """The global batch."""
+
+
+def of_folders(found: Iterable[Answer]) -> list[OfFolder]:
+    """Summarise what was measured, by folder and by what is known about the runs.
+
+    Args:
+        found: what each log gave; refused ones do not count.
+
+    Returns:
+        Each folder, in the order in which they were found. A run of ours has a folder to itself:
+        the one around it counts.
+    """
+    groups: dict[str, dict[_Known, list[Answer]]] = defaultdict(lambda: defaultdict(list))
+    for answer in found:
+        if answer.measured.status == "ok":
+            groups[_folder(answer)][_known(answer)].append(answer)
+    return [
+        _summary(folder, known, _counted_once(some), configurations)
+        for folder, configurations in groups.items()
+        for known, some in configurations.items()
+    ]
+
+
+def _counted_once(found: list[Answer]) -> list[Answer]:
+    counted = Counted()
+    return [one for one in found if not counted.again(one.measured.log, None, one)]
+
+
+_Known = tuple[tuple[str, object], ...]
+"""What must be the same for runs to be repeats of each other."""
+
+
+def _folder(answer: Answer) -> str:
+    path = PurePath(answer.measured.log)
+    return str(path.parents[1] if answer.record and len(path.parents) > 1 else path.parent)
+
+
+def _known(answer: Answer) -> _Known:
+    measured, facts = answer.measured, answer.facts
+    known = {name: facts.get(name) for name in facts.tellers() if name not in OF_ONE_RUN}
+    known |= {"unit": measured.unit, "format": measured.format}
+    known["global_batch"] = measured.global_batch
+    return tuple(sorted(known.items()))
+
+
+def _summary(
+    folder: str, known: _Known, some: list[Answer], configurations: Mapping[_Known, object]
+) -> OfFolder:
+    speeds = [one.measured.throughput for one in some]
+    first = some[0].measured
+    common = set(known).intersection(*configurations)
+    apart = [
+        f"{called(name)} {value}"
+        for name, value in known
+        if (name, value) not in common and name not in ("global_batch", "unit")
+    ]
+    name = f"{folder}: {', '.join(apart)}" if apart else folder
+    return OfFolder(
+        name,
+        len(speeds),
+        median(speeds),
+        min(speeds),
+        max(speeds),
+        first.unit or "",
+        first.global_batch,
+    )
