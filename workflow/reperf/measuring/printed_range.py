@@ -108,8 +108,10 @@ def _widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> Wi
             f"printed are {records[0].iteration} to {records[-1].iteration}"
         )
     if not stamped and found[1] - found[0] < (printed(run)["interval"] or 1):
-        # Its lines tell of single iterations, and not of those between them.
-        return Widest((found[0], steps[-1].stop))
+        raise Refused(
+            f"the time from iteration {records[0].iteration} to {records[-1].iteration} is not in "
+            f"the log: its lines tell of {found[1] - found[0]} at most, and not of those between"
+        )
     return Widest(found, allowed)
 
 
