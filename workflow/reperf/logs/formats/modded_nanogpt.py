@@ -33,7 +33,7 @@ def _remembering(_format: Format) -> Read:
         return Record(
             iteration=step,
             rank=rank,
-            time=float(match["elapsed"]) / _SECONDS_IN[match["unit"]],
+            time=float(match["time"]) / _SECONDS_IN[match["unit"]],
             tick=0.001,
             text=match[0],
         )
@@ -46,7 +46,7 @@ FORMAT = Format(
     system="modded-nanogpt",
     marker=b" train_time:",
     pattern=r"\bstep:{ITERATION}/\d{1,12} (?:(?P<validated>val_loss:){NUMBER} |train_loss:{NUMBER} )?"
-    r"train_time:(?P<elapsed>\d{1,12}(?:\.\d{1,6})?)(?P<unit>m?s) step_avg:{NUMBER}{END}",
+    r"train_time:(?P<time>\d{1,12}(?:\.\d{1,6})?)(?P<unit>m?s) step_avg:{NUMBER}{END}",
     clock=MILLISECONDS,
     remembering=_remembering,
     timing="the seconds of training so far, which it prints",
