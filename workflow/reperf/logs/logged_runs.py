@@ -92,8 +92,6 @@ class LoggedRun:
     def learn(self, text: bytes, log_format: Format) -> None:
         """Take the facts in a text behind the first record, and before the newest."""
         self.facts += facts_in(text)
-        if log_format.begins is not None and log_format.begins(text):
-            self.begun_again = self.newest
         if log_format.bar is not None and (bar := log_format.bar(text)) is not None:
             self._bars.append((self.newest.iteration, bar))
 
@@ -161,6 +159,8 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
             between = text.all()
             if run.add(following, last, _evaluated_in(between, log_format)) and between:
                 run.learn(between, log_format)
+                if log_format.begins is not None and log_format.begins(between):
+                    run.begun_again = run.newest
                 text.forget()
             continue
         if run is not None:
@@ -174,7 +174,6 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
             # Seconds that the first record tells may reach back beyond where the log begins.
             run.add(following, last, _evaluated_in(head, log_format))
             run.learn(head, log_format)
-            run.begun_again = None  # what begins this run stands before its first record
             text.forget()
 
 
