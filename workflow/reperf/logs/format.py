@@ -116,7 +116,7 @@ class Format:
             and WAITED.
         ended: whether a text between two records, or after the last, says that the run came to
             its end; None if the format has no such line.
-        closes: finds what a text that says so says about the end besides.
+        closes: finds what such a text says about its run besides.
         begins: whether a text says that a run begins; None if the format has no such line.
         mean_durations: whether, beside a time stamp, a duration is the mean time of an iteration
             since the line before: a second clock.

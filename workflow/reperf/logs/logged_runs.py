@@ -108,8 +108,6 @@ class LoggedRun:
     def learn(self, text: "_Text", log_format: Format) -> None:
         """Take what the text before the newest record says, besides facts about a run's begin."""
         self.facts += text.facts_beside()
-        if text.begins_run():
-            self.begun_again = self.newest
         if log_format.bar is not None and (bar := log_format.bar(text.newest())) is not None:
             self._bars.append((self.newest.iteration, bar))
 
@@ -235,6 +233,8 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
                 run.go_on(phase)
                 if text:
                     run.learn(text, log_format)
+                    if text.begins_run():
+                        run.begun_again = run.newest
                     text.forget()
             continue
         if run is not None:
@@ -246,7 +246,6 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
         run.add(following, evaluated)
         run.go_on(phase)
         run.learn(text, log_format)
-        run.begun_again = None  # what begins this run stands before its first record
         text.forget()
     if run is not None:
         run.facts += text.facts_beside()

@@ -12,7 +12,7 @@ from reperf.logs.logged_runs import LoggedRun
 
 
 def check_as_planned(run: LoggedRun, facts: Facts) -> None:
-    """Check the lines of a run against its plan, if both are known.
+    """Check the lines of a run against its plan, as far as somebody says it.
 
     Behind the window, lines may be missing where they were not read.
 

@@ -85,7 +85,7 @@ def by_window(
     seconds = fsum(step.seconds for step in inside)
     if not holes:
         _check_clock(records, inside, seconds)  # before it makes a speed of too few seconds
-        _check_second_clock(inside, seconds, log_format, facts)
+        _check_second_clock(inside, log_format, facts)
         _check_span(records, ends, seconds, facts)
     reached, what = _reached(run, records)
     if holes and reached >= ends[1]:
@@ -238,9 +238,7 @@ def _check_clock(records: Sequence[Record], inside: Sequence[Interval], seconds:
         )
 
 
-def _check_second_clock(
-    inside: Sequence[Interval], seconds: float, log_format: Format, facts: Facts
-) -> None:
+def _check_second_clock(inside: Sequence[Interval], log_format: Format, facts: Facts) -> None:
     """Check that a log's second clock measures the window as the first one does.
 
     A printed mean leaves out what a program does between two iterations.
