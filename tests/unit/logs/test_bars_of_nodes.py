@@ -66,6 +66,26 @@ def test_the_bars_of_all_nodes_are_one_run(announced, nodes, seed):
     assert (one.status, one.throughput) == ("ok", 32 / SECONDS)
 
 
+def held_back(nodes: int, counts: int, held: int, first: float = 0.0) -> str:
+    """The same where a launcher holds back so many of each node's lines."""
+    text = HEAD * nodes
+    for begin in range(0, counts, held):
+        for node in random.Random(begin).sample(range(nodes), nodes):
+            text += drawn(0, 0) if begin == 0 else ""
+            for count in range(begin + 1, min(counts, begin + held) + 1):
+                text += drawn(count, count * SECONDS + (0 if node else first))
+        text += "\n{'loss': 6.9, 'learning_rate': 1e-05, 'epoch': 0.1}\n"
+    return text
+
+
+@pytest.mark.parametrize("held", [40, 200, 600])
+def test_bars_that_a_launcher_holds_back_are_one_run(held):
+    [one] = measured(held_back(16, 600, held))
+    assert one.throughput == 8.0
+    two = measured(held_back(16, 600, held) + held_back(16, 600, held))
+    assert [one.throughput for one in two] == [8.0, 8.0]
+
+
 @pytest.mark.parametrize("announced", [True, False])
 def test_two_launches_are_two_runs(announced):
     found = measured(launch(4, announced=announced) + "\n" + launch(4, announced=announced, seed=2))
@@ -73,8 +93,11 @@ def test_two_launches_are_two_runs(announced):
 
 
 def test_bars_that_began_at_several_times_are_no_finer_clock_than_that():
-    [far] = measured(launch(4, apart=30.0))
-    assert "printed in steps of 31 s, too coarse for" in far.reason
+    for far in (launch(4, apart=30.0), held_back(4, 600, 40, first=30.0)):
+        [one] = measured(far)
+        assert "printed in steps of 31 s, too coarse for" in one.reason
+    [alone] = measured(held_back(4, 600, 600, first=30.0))  # one bar shows every count first
+    assert alone.throughput == 8.0
     for seed in range(9):
         [near] = measured(launch(4, apart=5.0, seed=seed))
         assert near.throughput == pytest.approx(8.0, rel=0.01)

@@ -13,8 +13,8 @@ BAR = r"(?<!\d){ITERATION}/(?P<total>\d{1,12}) \[{ELAPSED}<(?:[\d:]{1,20}|\?)[,\
 """The pattern of a bar from its counts on."""
 
 
-_REMEMBERED = 64
-"""How many counts lie between the bars of two ranks, at most."""
+_REMEMBERED = 1 << 12
+"""How many counts lie between the bars of two nodes, at most: launchers hold lines back."""
 
 
 @dataclass
@@ -29,16 +29,16 @@ class _Epoch:
     """The highest count."""
     elapsed: dict[int, float] = field(default_factory=dict)
     """Of the newest counts: the seconds that were first shown with each."""
-    redrawn: bool = False
-    """Whether a bar that counts nothing yet was drawn behind these counts."""
+    over: bool = False
+    """Whether what stands behind these counts may begin another run."""
 
 
 class DrawnBars:
     """What the bars of one rank have shown: each count is drawn again and again.
 
-    Without labels, the bars of all nodes of a launch may stand in one log: they are one run's. All
-    are drawn with a count of 0 before any of them counts, for nodes step together. A bar of a later
-    run is drawn so behind the counts of the run before it.
+    Without labels, the bars of all nodes of a launch may stand in one log: they are one run's. A run
+    announces itself, where the program does so, before any of its bars counts. Else, all its bars
+    are drawn with a count of 0 before any counts, for nodes step together.
     """
 
     def __init__(self) -> None:
@@ -47,6 +47,7 @@ class DrawnBars:
         self._shown: tuple[int, int] | None = None
         self._zeros = False
         """Whether bars are drawn before they count."""
+        self._announced = False
         self._several = False
         """Whether there is more than one bar."""
         self._apart = 0.0
@@ -55,6 +56,12 @@ class DrawnBars:
     def tick(self) -> float:
         """Within how many seconds a time is known: bars of several nodes began at several times."""
         return 1.0 + self._apart
+
+    def announce(self) -> None:
+        """Take notice that a run announces itself, or one node of a run."""
+        self._announced = True
+        for known in self._epochs.values():
+            known.over = True
 
     def time_of(self, epoch: int, count: int, elapsed: str) -> float | None:
         """When a count was shown first, in seconds on a clock that goes on through all bars.
@@ -67,13 +74,13 @@ class DrawnBars:
         if count == 0:
             self._zeros = True
             self._several = self._several or before == (epoch, 0)
-            if known is not None:
-                known.redrawn = True
+            if known is not None and not self._announced:
+                known.over = True
             return None
         seconds = ELAPSED.seconds(elapsed)
         again = known is not None and count <= known.first and before != (epoch, count)
         # A line that stands in the wrong place must not move the clock of those behind it.
-        if known is None or (again and (known.redrawn or not self._zeros)):
+        if known is None or (again and (known.over or not (self._zeros or self._announced))):
             known = self._epochs[epoch] = _Epoch(count, self._latest)
         elif count <= known.latest:
             self._compare(known, count, seconds)

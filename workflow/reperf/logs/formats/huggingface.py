@@ -40,6 +40,7 @@ class _Reader:
     def __call__(self, match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
         if match["announced"] is not None:
             self._total, self._announced = int(match["announced"].replace(b",", b"")), True
+            self._bars[rank].announce()
         elif match["evaluation"] is not None:
             self._total, self._newest = self._total and _NO_TOTAL, None
         elif match["loss"] is not None and self._total is None:
