@@ -9,7 +9,7 @@ from math import inf
 
 from reperf.logs.accumulation import Bar, batches_per_step
 from reperf.logs.clock import Clock
-from reperf.logs.events import evaluated_in, facts_in, stopped_as
+from reperf.logs.events import evaluated_in, facts_in, run_stamps, stopped_as
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Record, no_facts
 from reperf.logs.scan import LONGEST_GAP, lines_of_rank, scan
@@ -35,6 +35,8 @@ class LoggedRun:
             its end; None if the format does not say.
         ended_elsewhere: whether another rank says that the run came to its end.
         stopped_as: how the run stopped by the log, if it did not go well; else empty.
+        began: when the run began by MLPerf's `run_start`; several times, if several lines say so.
+        trained: when it ended well by MLPerf's `run_stop`, likewise.
         newest: the last record of the measured rank.
         overflow: whether there were more records than are kept.
         keeps_text: whether those behind the window keep their text.
@@ -46,6 +48,8 @@ class LoggedRun:
     later: list[Record] = field(default_factory=list)
     ended_elsewhere: bool = False
     stopped_as: str = ""
+    began: set[float] = field(default_factory=set)
+    trained: set[float] = field(default_factory=set)
     newest: Record | None = None
     overflow: bool = False
     keeps_text: bool = False
@@ -94,6 +98,22 @@ class LoggedRun:
         self.facts += facts_in(text)
         if log_format.bar is not None and (bar := log_format.bar(text)) is not None:
             self._bars.append((self.newest.iteration, bar))
+
+    def take_time(self, text: bytes) -> None:
+        """Take when the run began and ended by a text; what follows its end is of another run."""
+        for begins, seconds in run_stamps(text):
+            if begins and not self.trained:
+                self.began.add(seconds)
+            elif not begins and self.began:
+                self.trained.add(seconds)
+
+    @property
+    def time_to_train(self) -> float | None:
+        """Seconds from `run_start` to `run_stop`; None unless the log says one of each."""
+        if len(self.began) != 1 or len(self.trained) != 1:
+            return None
+        seconds = round(max(self.trained) - min(self.began), 3)
+        return seconds if seconds > 0 else None
 
     def hear_of_end(self, text: bytes, log_format: Format) -> None:
         """Take what a text behind the newest record says of how the run ended."""
@@ -162,6 +182,8 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
     for gap, record in scan(pieces, log_format, last):
         if gap and not gap.isspace():
             text.add(gap)
+        if run is not None:
+            run.take_time(gap)
         if run is not None and log_format.ended is not None:
             run.hear_of_end(gap, log_format)
         following = _unwrapped(record, run.newest if run else None, log_format.clock)
@@ -182,6 +204,7 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
         if following is not None:
             head = text.all()
             run = _begin(head, log_format)
+            run.take_time(head)
             # Seconds that the first record tells may reach back beyond where the log begins.
             run.add(following, last, _evaluated_in(head, log_format))
             run.learn(head, log_format)

@@ -98,6 +98,8 @@ class Measurement:
             what the batches hold.
         start_loss: the first batch's loss without dropout, before any training; None if the log
             does not say.
+        time_to_train: seconds from the start of an MLPerf run to its end with success, which is its
+            score, evaluations included; None if the log does not say both once.
     """
 
     log: str
@@ -122,6 +124,7 @@ class Measurement:
     waited: float | None = None
     counted: Mapping[str, float] = field(default_factory=dict)
     start_loss: float | None = None
+    time_to_train: float | None = None
 
 
 def measure_log(
@@ -190,6 +193,8 @@ def _measure_run(
         reason = _refusal(lambda: found.update(_result(run, log_format, method, facts, found)))
     found |= {fact: facts.get(fact) for fact in ("global_batch", "world_size", "start_loss")}
     found["sources"] = facts.tellers()
+    if log_format.system:  # our own runs end after so many iterations, and train to no target
+        found["time_to_train"] = run.time_to_train
     status = "refused" if reason else "ok"
     return Measurement(name, log_format.name, status, reason, **found), facts
 
