@@ -43,7 +43,7 @@ def test_objects_have_the_promised_fields_in_order(ask):
     assert list(found) == [
         "log", "format", "status", "reason", "throughput", "unit", "first", "last", "samples",
         "seconds", "method", "global_batch", "world_size", "run", "first_printed", "last_printed",
-        "interval", "widest", "sources", "waited", "counted", "start_loss",
+        "interval", "widest", "sources", "waited", "counted", "start_loss", "time_to_train",
     ]  # fmt: skip
     assert found == {
         "log": str(RESNET50),
@@ -70,6 +70,7 @@ def test_objects_have_the_promised_fields_in_order(ask):
         "waited": None,
         "counted": {"samples": 204800},
         "start_loss": None,
+        "time_to_train": None,
     }
 
 
