@@ -44,7 +44,7 @@ def test_objects_have_the_promised_fields_in_order(ask):
         "log", "format", "status", "reason", "throughput", "unit", "first", "last", "samples",
         "seconds", "method", "global_batch", "world_size", "run", "first_printed", "last_printed",
         "interval", "widest", "sources", "waited", "counted", "start_loss", "evaluations",
-            "evaluated",
+        "evaluated", "time_to_train",
     ]  # fmt: skip
     assert found == {
         "log": str(RESNET50),
@@ -73,6 +73,7 @@ def test_objects_have_the_promised_fields_in_order(ask):
         "start_loss": None,
         "evaluations": 0,
         "evaluated": 0.0,
+        "time_to_train": None,
     }
 
 

@@ -4,10 +4,10 @@ import json
 from math import inf
 
 import pytest
-from asking import measure_one, measure_written
+from asking import measure, measure_one, measure_written
 from reperf.logs.events import evaluated_in, facts_in
 from reperf.measuring.likeness import reads_like_log
-from written import RATE, written
+from written import RATE, STYLES, written
 
 STOP = ("run_stop", None, {"status": "success"})
 
@@ -205,3 +205,43 @@ class TestBlocksThatCountSamples:
 
     def test_starts_that_say_how_long_a_block_will_be_are_not_counts(self):
         assert measure_one(self.lines(counted=16), widest=True).status == "refused"
+
+
+class TestTimeToTrain:
+    BEGIN = event("run_start", ms=1_500_000_000_000)
+    END = event(*STOP, ms=1_500_000_123_456)
+
+    def of(self, *lines: str) -> float | None:
+        return measure_written("mlperf", list(lines)).time_to_train
+
+    def test_is_from_start_to_stop(self):
+        *lines, _ = written("mlperf")
+        assert self.of(self.BEGIN, *lines, self.END) == 123.456
+        assert self.of(*lines[:1], self.BEGIN, *lines[1:], self.END) == 123.456
+        begin = ':::MLL 1500000000.000 run_start: {"value": null}'
+        end = ':::MLL 1500000007.5 run_stop: {"value": null, "metadata": {"status": "success"}}'
+        assert self.of(begin, *lines, end) == 7.5
+
+    def test_is_none_unless_both_are_said_once(self):
+        *lines, _ = written("mlperf")
+        later = self.BEGIN.replace("000000", "000999", 1)
+        assert self.of(*lines, self.END) is None
+        assert self.of(self.BEGIN, *lines) is None
+        assert self.of(self.BEGIN, *lines, self.END.replace("success", "aborted")) is None
+        assert later != self.BEGIN
+        assert self.of(self.BEGIN, later, *lines, self.END) is None
+
+    def test_is_not_that_of_our_own_runs(self):
+        *lines, _ = written("mllog")
+        measured = measure_written("mllog", [self.BEGIN, *lines, self.END])
+        assert (measured.status, measured.time_to_train) == ("ok", None)
+
+    def test_each_of_two_runs_has_its_own(self):
+        *lines, _ = written("mlperf")
+        *later, _ = written("mlperf", start=3600.0)
+        again = [event("run_start", ms=1_500_003_600_000), *later]
+        again += [event(*STOP, ms=1_500_003_601_000)]
+        text = "".join(f"{line}\n" for line in [self.BEGIN, *lines, self.END, *again])
+        facts = STYLES["mlperf"].facts
+        found = measure(text.encode(), log_format="mlperf", facts=facts)
+        assert [one.time_to_train for one in found] == [123.456, 1.0]

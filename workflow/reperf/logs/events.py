@@ -42,6 +42,12 @@ _PHASE = re.compile(
     + rb"\b"
 )  # fmt: skip
 """An event that says what a program does from then on."""
+_RUN = re.compile(
+    rb'(?:"time_ms": ?(?P<ms>\d{1,15})[,}][^\r\n]{0,200}?"key": ?"|'
+    + _MLL
+    + rb"(?P<unix>\d{1,15}\.\d{1,9}) )run_(?P<event>start|stop)\b(?P<rest>[^\r\n]{0,1000})"
+)
+_WENT_WELL = re.compile(rb'"status": ?"success"')
 
 
 def read_event(match: re.Match[bytes]) -> dict[str, Any]:
@@ -131,6 +137,20 @@ def has_begun(text: bytes) -> bool:
 def has_ended(text: bytes) -> bool:
     """Whether a text holds the line that ends a run that went well."""
     return b'"run_stop"' in text and _GOOD in map(_status, events_in(text))
+
+
+def run_stamps(text: bytes) -> Iterator[tuple[bool, float]]:
+    """When runs begin, and when they end well, by a text.
+
+    Yields:
+        Whether a run begins, and the seconds on the log's clock.
+    """
+    if b"run_st" not in text:
+        return
+    for match in _RUN.finditer(text):
+        begins = match["event"] == b"start"
+        if begins or _WENT_WELL.search(match["rest"]):
+            yield begins, float(match["unix"] or 0) or int(match["ms"] or 0) / 1000
 
 
 def stopped_as(text: bytes) -> str:

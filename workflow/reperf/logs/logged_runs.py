@@ -9,7 +9,14 @@ from math import inf
 
 from reperf.logs.accumulation import Bar, batches_per_step
 from reperf.logs.clock import MILLISECONDS, UNIX, Clock
-from reperf.logs.events import Evaluated, Phase, evaluated_in, facts_in, stopped_as
+from reperf.logs.events import (
+    Evaluated,
+    Phase,
+    evaluated_in,
+    facts_in,
+    run_stamps,
+    stopped_as,
+)
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Record, no_facts
 from reperf.logs.scan import LONGEST_GAP, lines_of_rank, scan
@@ -41,6 +48,8 @@ class LoggedRun:
         ended_elsewhere: whether another rank says that the run came to its end.
         stopped_as: how the run stopped by the log, if it did not go well; else empty.
         begun_again: the record before which the log says that another run begins; None: nowhere.
+        began: when the run began by MLPerf's `run_start`; several times, if several lines say so.
+        trained: when it ended well by MLPerf's `run_stop`, likewise.
         newest: the last record of the measured rank.
         last: records after this iteration are not needed.
         overflow: whether there were more of the needed records than are kept: `last` is then
@@ -59,6 +68,8 @@ class LoggedRun:
     ended_elsewhere: bool = False
     stopped_as: str = ""
     begun_again: Record | None = None
+    began: set[float] = field(default_factory=set)
+    trained: set[float] = field(default_factory=set)
     newest: Record | None = None
     overflow: bool = False
     keeps_text: bool = False
@@ -110,6 +121,22 @@ class LoggedRun:
         self.facts += text.facts_beside()
         if log_format.bar is not None and (bar := log_format.bar(text.newest())) is not None:
             self._bars.append((self.newest.iteration, bar))
+
+    def take_time(self, text: bytes) -> None:
+        """Take when the run began and ended by a text; what follows its end is of another run."""
+        for begins, seconds in run_stamps(text):
+            if begins and not self.trained:
+                self.began.add(seconds)
+            elif not begins and self.began:
+                self.trained.add(seconds)
+
+    @property
+    def time_to_train(self) -> float | None:
+        """Seconds from `run_start` to `run_stop`; None unless the log says one of each."""
+        if len(self.began) != 1 or len(self.trained) != 1:
+            return None
+        seconds = round(max(self.trained) - min(self.began), 3)
+        return seconds if seconds > 0 else None
 
     def hear_of_end(self, text: bytes, log_format: Format) -> None:
         """Take what a text behind the newest record says of how the run ended."""
@@ -219,6 +246,8 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
     for gap, record in scan(pieces, log_format, needed):
         if gap and not gap.isspace():
             text.add(gap)
+        if run is not None:
+            run.take_time(gap)
         if run is not None and log_format.ended is not None:
             run.hear_of_end(gap, log_format)
         if record is None:
@@ -241,6 +270,7 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
             run.conclude()
             yield run
         run = _begin(text.facts(), log_format, last)
+        run.take_time(text.newest())
         # Seconds that the first record tells may reach back beyond where the log begins.
         evaluated, phase = text.evaluated(following)
         run.add(following, evaluated)

@@ -103,6 +103,8 @@ class Measurement:
         evaluated: the seconds that they took by their own stamps: none of `seconds`.
         start_loss: the first batch's loss without dropout, before any training; None if the log
             does not say.
+        time_to_train: seconds from the start of an MLPerf run to its end with success, which is its
+            score, evaluations included; None if the log does not say both once.
     """
 
     log: str
@@ -129,6 +131,7 @@ class Measurement:
     start_loss: float | None = None
     evaluations: int | None = None
     evaluated: float | None = None
+    time_to_train: float | None = None
 
 
 def measure_log(
@@ -231,6 +234,8 @@ def _measure_run(
         )
     found |= {fact: facts.get(fact) for fact in ("global_batch", "world_size", "start_loss")}
     found["sources"] = facts.tellers()
+    if log_format.system:  # our own runs end after so many iterations, and train to no target
+        found["time_to_train"] = run.time_to_train
     status = "refused" if reason else "ok"
     return Measurement(name, log_format.name, status, reason, **found), facts
 

@@ -18,18 +18,20 @@ from reperf.logs.format import Format, Read, Record
 
 
 def _remembering(_format: Format) -> Read:
-    batch = counted = 0
+    batch = 0
+    counted: dict[tuple[int, ...], int] = {}
 
     def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-        nonlocal batch, counted
+        nonlocal batch
         event = event_of(match[0])
         key, value, metadata = event.get("key"), event.get("value"), event.get("metadata")
         if key == "global_batch_size" and type(value) is int:
-            batch, counted = value, 0  # a run begins
+            batch = value
+            counted.clear()  # a run begins
         samples = metadata.get("samples_count") if isinstance(metadata, dict) else None
-        if type(samples) is not int or not is_number(samples) or samples < counted:
+        if type(samples) is not int or not is_number(samples) or samples < counted.get(rank, 0):
             return None
-        counted, time = samples, event.get("time_ms")
+        counted[rank], time = samples, event.get("time_ms")
         if key != "block_start" or batch < 1 or samples % batch or not is_number(time):
             return None
         return Record(samples // batch, rank=rank, time=time / 1000, tick=0.001, text=match[0])

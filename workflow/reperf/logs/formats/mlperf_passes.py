@@ -12,7 +12,7 @@ Graphcore and Intel. No extractor was published.
 """
 
 import re
-from math import fsum
+from math import fsum, inf
 
 from reperf.logs.clock import MILLISECONDS
 from reperf.logs.events import MARK, event_of, facts_of, has_ended, is_number
@@ -26,16 +26,18 @@ _STARTS = {"block_start": "first_epoch_num", "epoch_start": "epoch_num"}
 
 def _remembering(_format: Format) -> Read:
     benchmark: object = None
-    first: int | None = None  # the number of the first epoch
-    newest: tuple[int, object] = (0, None)  # the record before: epochs trained, and its event
+    first: dict[tuple[int, ...], int] = {}  # of each rank, the number of the first epoch
+    newest: dict[tuple[int, ...], tuple[float, object]] = {}  # epochs trained, and by which event
     rates: list[float] = []
 
     def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-        nonlocal benchmark, first, newest
+        nonlocal benchmark
         event = event_of(match[0])
         key, value, metadata = event.get("key"), event.get("value"), event.get("metadata")
         if key == "submission_benchmark":
-            benchmark, first, newest = value, None, (0, None)
+            benchmark = value
+            first.clear()
+            newest.clear()
         elif key == "throughput" and is_number(value):
             rates.append(value)
         if key not in _STARTS or not isinstance(metadata, dict) or benchmark not in _IN_PASSES:
@@ -43,14 +45,15 @@ def _remembering(_format: Format) -> Read:
         epoch, time = metadata.get(_STARTS[key]), event.get("time_ms")
         if not is_number(epoch) or epoch != int(epoch) or not is_number(time):
             return None
-        first = int(epoch) if first is None else first
-        passed = int(epoch) - first
-        if first not in (0, 1) or epoch > _MOST_EPOCHS or passed < newest[0]:
-            benchmark = None  # until another run begins
+        begin = first.setdefault(rank, int(epoch))
+        before, by = newest.get(rank, (0, None))
+        passed = int(epoch) - begin
+        if begin not in (0, 1) or epoch > _MOST_EPOCHS or passed < before:
+            newest[rank] = inf, key  # until another run begins
             return None
-        if passed == newest[0] and newest[1] not in (None, key):
+        if passed == before and by not in (None, key):
             return None  # a block and its first epoch
-        newest = passed, key
+        newest[rank] = passed, key
         rate = fsum(rates) / len(rates) if rates else None
         rates.clear()
         return Record(passed, rank=rank, time=time / 1000, tick=0.001, rate=rate, text=match[0])
