@@ -9,11 +9,12 @@ a script turns them into MLLOG lines.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Any
 
 from reperf.logs.facts import Fact
+from reperf.logs.format import Finder, marked
 
 # If no object follows, the rest of the line is skipped: it may hold thousands of beginnings.
 EVENT_LINE = r":::MLLOG (?:(\{.*\})(?=\s)|.*)"
@@ -86,13 +87,14 @@ _FITS = {"workload": lambda value: isinstance(value, str), "start_loss": is_numb
 """What the value of a fact must be that is no count."""
 
 
-def facts_of(names: Mapping[str, str]) -> Callable[[bytes], Iterator[Fact]]:
+def facts_of(names: Mapping[str, str]) -> Finder:
     """A finder of facts in such lines.
 
     Args:
         names: key of an event -> name of the fact, which is a count unless _FITS says otherwise.
     """
 
+    @marked(*(f'"{key}"'.encode() for key in names))
     def find(head: bytes) -> Iterator[Fact]:
         for event in events_in(head):
             name, value = names.get(str(event.get("key"))), event.get("value")

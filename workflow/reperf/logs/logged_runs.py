@@ -11,17 +11,15 @@ from reperf.logs.accumulation import Bar, batches_per_step
 from reperf.logs.clock import Clock
 from reperf.logs.events import evaluated_in, facts_in, stopped_as
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Record, no_facts
+from reperf.logs.format import Format, Record, literals_in, no_facts
 from reperf.logs.scan import LONGEST_GAP, lines_of_rank, scan
 
 MOST_RECORDS = 1 << 17
 """How many records of one run are kept: a window that needs more is measured nowhere."""
 
 
-_EVALUATION = b"eval_"
-"""This stands in every line from which evaluated_in learns."""
-_SEAM = 1 << 12
-"""How many bytes of a text are read again for facts in front of what follows it."""
+_MARKS = (b"eval_", b"global_batch_size")
+"""One of these is in every line from which evaluated_in and facts_in learn."""
 
 MOST_LATER = 1 << 14
 """How many records behind the window are kept."""
@@ -99,8 +97,8 @@ class LoggedRun:
 
     def learn(self, text: "_Text", log_format: Format) -> None:
         """Take what the text before the newest record says, besides facts about a run's begin."""
-        self.facts += text.facts_beside()
-        if log_format.bar is not None and (bar := log_format.bar(text.newest())) is not None:
+        self.facts += facts_in(text.all())
+        if log_format.bar is not None and (bar := log_format.bar(text.all())) is not None:
             self._bars.append((self.newest.iteration, bar))
 
     def conclude(self) -> None:
@@ -187,7 +185,7 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
         run.learn(text, log_format)
         text.forget()
     if run is not None:
-        run.facts += text.facts_beside()
+        run.facts += facts_in(text.all())
         run.conclude()
         yield run
 
@@ -205,29 +203,27 @@ def whole_log(pieces: Iterable[bytes], log_format: Format) -> LoggedRun | None:
             continue
         if run is None:
             run = _begin(text.facts(), log_format)
-            run.facts += text.facts_beside()
+            run.facts += facts_in(text.all())
         run.add_of_any_rank(_unwrapped(record, run.newest, log_format.clock))
     return run
 
 
 class _Text:
     """The text since the last record of the measured rank, however long: of what is older than the
-    newest LONGEST_GAP bytes, only what matters is kept.
+    newest LONGEST_GAP bytes, the lines that matter.
     """
 
     def __init__(self, log_format: Format) -> None:
         self._format = log_format
+        self._marks = (*_MARKS, *getattr(log_format.facts, "marks", ()))
+        self._evaluates_marks = literals_in(log_format.evaluates or b"")
         self.forget()
 
     def forget(self) -> None:
         """Begin again behind a record."""
         self._pieces: deque[bytes] = deque()
         self._size = 0
-        # Of the older text: what it says, each once and in its order; the lines that may tell of
-        # evaluations; its end, for a fact may stand in two lines.
-        self._facts: dict[Fact, None] = {}
-        self._facts_beside: dict[Fact, None] = {}
-        self._marked = self._seam = b""
+        self._older = b""
         self._evaluates = self._unsure = False
 
     def __bool__(self) -> bool:
@@ -240,43 +236,42 @@ class _Text:
         while self._size > LONGEST_GAP and len(self._pieces) > 1:
             self._condense(self._pieces.popleft())
 
-    def newest(self) -> bytes:
-        """The text, but for what is older."""
+    def all(self) -> bytes:
+        """The text, or what matters of it."""
         if len(self._pieces) > 1:
             self._pieces = deque([b"".join(self._pieces)])
-        return self._pieces[0] if self._pieces else b""
+        newest = self._pieces[0] if self._pieces else b""
+        return self._older + newest if self._older else newest
 
     def facts(self) -> list[Fact]:
         """What the text says about a run that begins behind it."""
-        return [*self._facts, *self._format.facts(self._seam + self.newest())]
-
-    def facts_beside(self) -> list[Fact]:
-        """What MLLOG lines in the text say, wherever the run begins."""
-        return [*self._facts_beside, *facts_in(self.newest())]
+        return list(self._format.facts(self.all()))
 
     def evaluated(self) -> float:
         """The seconds of evaluation in the text; infinity if nobody knows how many."""
-        newest = self.newest()
-        seconds = inf if self._unsure else evaluated_in(self._marked + newest)
-        evaluates = self._evaluates or self._has_evaluated(newest)
+        text = self.all()
+        seconds = inf if self._unsure else evaluated_in(text)
+        evaluates = self._evaluates or self._has_evaluated(text)
         return inf if evaluates and not seconds else seconds
 
     def _has_evaluated(self, text: bytes) -> bool:
         evaluates = self._format.evaluates
-        return evaluates is not None and re.search(evaluates, text) is not None
+        if evaluates is None or not any(mark in text for mark in self._evaluates_marks):
+            return False
+        return re.search(evaluates, text) is not None
 
     def _condense(self, piece: bytes) -> None:
         """Take what matters in the oldest piece, and let the rest go."""
         self._size -= len(piece)
         self._evaluates = self._evaluates or self._has_evaluated(piece)
-        self._facts |= dict.fromkeys(self._format.facts(self._seam + piece))
-        self._facts_beside |= dict.fromkeys(facts_in(piece))
-        end = piece[-_SEAM:]
-        self._seam = end[max(0, end.find(b"\n")) :]
-        if _EVALUATION in piece and not self._unsure:
-            lines = piece.splitlines(keepends=True)
-            self._marked += b"".join(line for line in lines if _EVALUATION in line)
-            self._unsure = len(self._marked) > LONGEST_GAP  # so many that nobody adds them up
+        if not any(mark in piece for mark in self._marks):
+            return
+        lines = piece.splitlines(keepends=True)
+        kept = (line for line in lines if any(mark in line for mark in self._marks))
+        older = b"".join((self._older or b"\n", *kept))  # some facts begin with a line's end
+        self._older = older[-LONGEST_GAP:]
+        # Of so many lines, nobody adds up the evaluations.
+        self._unsure = self._unsure or len(older) > LONGEST_GAP
 
 
 def _has_ended(run: LoggedRun, gap: bytes, log_format: Format) -> bool:
