@@ -10,6 +10,7 @@ a script turns them into MLLOG lines.
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from math import inf
 from typing import Any
 
@@ -24,6 +25,9 @@ EVENT = re.compile(EVENT_LINE.encode())
 MARK = b":::MLLOG "
 _GOOD = "success"
 _LONGEST_STATUS = 40
+_DECODER = json.JSONDecoder()
+_REMEMBERED = 1 << 12
+"""Bytes of the longest object that is remembered."""
 _BATCH = re.compile(rb'"key": ?"global_batch_size", ?"value": ?(\d{1,15})\b')
 _TIME = rb"(?P<time>\d{1,15}(?:\.\d{1,9})?(?:e[+-]?\d\d?)?)"
 _EVALUATION = re.compile(
@@ -66,11 +70,19 @@ def event_of(record: bytes) -> dict[str, Any]:
 
 
 def _object(text: bytes) -> dict[str, Any]:
+    return _parsed_once(text) if len(text) <= _REMEMBERED else _parsed(text)
+
+
+def _parsed(text: bytes) -> dict[str, Any]:
     try:
-        event = json.loads(text)
+        event = _DECODER.decode(text.decode(errors="surrogatepass"))
     except (ValueError, RecursionError):
         return {}
     return event if isinstance(event, dict) else {}
+
+
+_parsed_once = lru_cache(maxsize=512)(_parsed)
+"""Until the format is known, several readers look at each of the first lines."""
 
 
 def is_number(value: object) -> bool:
