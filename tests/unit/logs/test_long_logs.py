@@ -4,6 +4,7 @@ import pytest
 from asking import measure, measure_one
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from reperf.logs.format import literals_in
 from reperf.logs.formats import formats
 from reperf.logs.recognise import NO_FORMAT
 from reperf.logs.scan import LONGEST_GAP, LONGEST_LINE, find_records
@@ -52,6 +53,17 @@ def test_other_text_changes_nothing_wherever_it_stands(name, data):
     for _ in range(data.draw(st.integers(1, 3))):
         lines.insert(data.draw(st.integers(0, len(lines))), FILLER)
     assert outcome(measured(name, lines)) == whole
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_head_says_is_known_behind_other_text(name):
+    lines = written(name)
+    head = len(STYLES[name].head)
+    whole = measure_one(lines, log_format=name)
+    for behind in (head, 0):
+        long = [*lines[:behind], FILLER, *lines[behind:head], FILLER, *lines[head:]]
+        assert outcome(measure_one(long, log_format=name)) == outcome(whole)
+        assert outcome(measured(name, long)) == outcome(measured(name, lines))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -173,3 +185,10 @@ def test_lines_that_end_in_carriage_returns_are_found_as_others_are():
     mixed = "\n".join([every[-3], "bar\rbar\r" + lines[-2], every[-1], ""]).encode()
     found = list(find_records(mixed, log_format, log_format.reader()))
     assert [record.rank for *_, record in found] == [(3,), (), (3,)]
+
+
+def test_only_what_every_match_holds_is_searched_for_first():
+    assert literals_in(r"\bbatch_size = (\d{1,9})\s") == (b"batch_size = ",)
+    assert literals_in(r"(?:mp|x)[ =](\d{1,9})x?yz?") == (b"y",)
+    assert literals_in(r"one \d|\d two|\d") == (b"one ", b" two", b"")
+    assert literals_in(rb"abc*d\.e") == (b"d.e",)

@@ -11,11 +11,13 @@ a script turns them into MLLOG lines.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from math import fsum, inf
 from typing import Any, NamedTuple
 
 from reperf.logs.facts import Fact
+from reperf.logs.format import Finder, marked
 
 # If no object follows, the rest of the line is skipped: it may hold thousands of beginnings.
 EVENT_LINE = r":::MLLOG (?:(\{.*\})(?=\s)|.*)"
@@ -25,6 +27,9 @@ EVENT = re.compile(EVENT_LINE.encode())
 MARK = b":::MLLOG "
 _GOOD = "success"
 _LONGEST_STATUS = 40
+_DECODER = json.JSONDecoder()
+_REMEMBERED = 1 << 12
+"""Bytes of the longest object that is remembered."""
 _MLL = rb":::ML(?:L|Pv[\d.]{1,9} [\w.-]{1,40}) "
 """How such a line began in v0.6 and, with the benchmark's name, in v0.5: seconds follow."""
 _BATCH = re.compile(
@@ -84,11 +89,19 @@ def event_of(record: bytes) -> dict[str, Any]:
 
 
 def _object(text: bytes) -> dict[str, Any]:
+    return _parsed_once(text) if len(text) <= _REMEMBERED else _parsed(text)
+
+
+def _parsed(text: bytes) -> dict[str, Any]:
     try:
-        event = json.loads(text)
+        event = _DECODER.decode(text.decode(errors="surrogatepass"))
     except (ValueError, RecursionError):
         return {}
     return event if isinstance(event, dict) else {}
+
+
+_parsed_once = lru_cache(maxsize=512)(_parsed)
+"""Until the format is known, several readers look at each of the first lines."""
 
 
 def stamp_of(event: Mapping[str, Any]) -> float | None:
@@ -111,13 +124,14 @@ _FITS = {"workload": lambda value: isinstance(value, str), "start_loss": is_numb
 """What the value of a fact must be that is no count."""
 
 
-def facts_of(names: Mapping[str, str]) -> Callable[[bytes], Iterator[Fact]]:
+def facts_of(names: Mapping[str, str]) -> Finder:
     """A finder of facts in such lines.
 
     Args:
         names: key of an event -> name of the fact, which is a count unless _FITS says otherwise.
     """
 
+    @marked(*(f'"{key}"'.encode() for key in names))
     def find(head: bytes) -> Iterator[Fact]:
         for event in events_in(head):
             name, value = names.get(str(event.get("key"))), event.get("value")

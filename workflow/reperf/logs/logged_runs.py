@@ -18,17 +18,15 @@ from reperf.logs.events import (
     stopped_as,
 )
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Record, no_facts
+from reperf.logs.format import Format, Record, literals_in, no_facts
 from reperf.logs.scan import LONGEST_GAP, lines_of_rank, scan
 
 MOST_RECORDS = 1 << 17
 """How many records of one run are kept: a window that needs more is measured nowhere."""
 
 
-_PHASES = (b"_start", b"_stop", b"eval_accuracy")
-"""One of these stands in every line from which evaluated_in learns."""
-_SEAM = 1 << 12
-"""How many bytes of a text are read again for facts in front of what follows it."""
+_MARKS = (b"_start", b"_stop", b"eval_accuracy", b"global_batch_size")
+"""One of these is in every line from which events are learnt: evaluations, starts, ends, batches."""
 
 MOST_LATER = 1 << 14
 """How many records behind the window are kept."""
@@ -118,8 +116,8 @@ class LoggedRun:
 
     def learn(self, text: "_Text", log_format: Format) -> None:
         """Take what the text before the newest record says, besides facts about a run's begin."""
-        self.facts += text.facts_beside()
-        if log_format.bar is not None and (bar := log_format.bar(text.newest())) is not None:
+        self.facts += facts_in(text.all())
+        if log_format.bar is not None and (bar := log_format.bar(text.all())) is not None:
             self._bars.append((self.newest.iteration, bar))
 
     def take_time(self, text: bytes) -> None:
@@ -270,7 +268,7 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
             run.conclude()
             yield run
         run = _begin(text.facts(), log_format, last)
-        run.take_time(text.newest())
+        run.take_time(text.all())
         # Seconds that the first record tells may reach back beyond where the log begins.
         evaluated, phase = text.evaluated(following)
         run.add(following, evaluated)
@@ -278,7 +276,7 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
         run.learn(text, log_format)
         text.forget()
     if run is not None:
-        run.facts += text.facts_beside()
+        run.facts += facts_in(text.all())
         run.conclude()
         yield run
 
@@ -296,30 +294,28 @@ def whole_log(pieces: Iterable[bytes], log_format: Format) -> LoggedRun | None:
             continue
         if run is None:
             run = _begin(text.facts(), log_format)
-            run.facts += text.facts_beside()
+            run.facts += facts_in(text.all())
         run.add_of_any_rank(_unwrapped(record, run.newest, log_format.clock))
     return run
 
 
 class _Text:
     """The text since the last record of the measured rank, however long: of what is older than the
-    newest LONGEST_GAP bytes, only what matters is kept.
+    newest LONGEST_GAP bytes, the lines that matter.
     """
 
     def __init__(self, log_format: Format) -> None:
         self._format = log_format
+        self._marks = (*_MARKS, *getattr(log_format.facts, "marks", ()))
+        self._evaluates_marks = literals_in(log_format.evaluates or b"")
         self.forget()
 
     def forget(self) -> None:
         """Begin again behind a record."""
         self._pieces: deque[bytes] = deque()
         self._size = 0
-        # Of the older text: what it says, each once and in its order; the lines that may tell of
-        # evaluations; its end, for a fact may stand in two lines.
-        self._facts: dict[Fact, None] = {}
-        self._facts_beside: dict[Fact, None] = {}
-        self._marked = self._seam = b""
-        self._evaluates = self._unsure = self._begins = False
+        self._older = b""
+        self._evaluates = self._unsure = False
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
@@ -331,23 +327,21 @@ class _Text:
         while self._size > LONGEST_GAP and len(self._pieces) > 1:
             self._condense(self._pieces.popleft())
 
-    def newest(self) -> bytes:
-        """The text, but for what is older."""
+    def all(self) -> bytes:
+        """The text, or what matters of it."""
         if len(self._pieces) > 1:
             self._pieces = deque([b"".join(self._pieces)])
-        return self._pieces[0] if self._pieces else b""
+        newest = self._pieces[0] if self._pieces else b""
+        return self._older + newest if self._older else newest
 
     def facts(self) -> list[Fact]:
         """What the text says about a run that begins behind it."""
-        return [*self._facts, *self._format.facts(self._seam + self.newest())]
-
-    def facts_beside(self) -> list[Fact]:
-        """What MLLOG lines in the text say, wherever the run begins."""
-        return [*self._facts_beside, *facts_in(self.newest())]
+        return list(self._format.facts(self.all()))
 
     def begins_run(self) -> bool:
         """Whether the text says that a run begins."""
-        return self._begins or self._has_begun(self.newest())
+        begins = self._format.begins
+        return begins is not None and begins(self.all())
 
     def evaluated(self, record: Record, run: LoggedRun | None = None) -> tuple[Evaluated, Phase]:
         """The evaluations in the text, and what the program does behind it.
@@ -361,35 +355,31 @@ class _Text:
             stop = record.time + record.tick
             if run is not None and run.newest.time is not None:
                 start = run.newest.time - record.tick
-        newest = self.newest()
+        text = self.all()
         before = run.phase if run else Phase()
-        found, phase = evaluated_in(self._marked + newest, before, (start, stop))
-        if self._unsure or (not found.count and (self._evaluates or self._has_evaluated(newest))):
+        found, phase = evaluated_in(text, before, (start, stop))
+        if self._unsure or (not found.count and (self._evaluates or self._has_evaluated(text))):
             found = Evaluated(1, inf)
         return found, phase
 
     def _has_evaluated(self, text: bytes) -> bool:
         evaluates = self._format.evaluates
-        return evaluates is not None and re.search(evaluates, text) is not None
-
-    def _has_begun(self, text: bytes) -> bool:
-        begins = self._format.begins
-        return begins is not None and begins(text)
+        if evaluates is None or not any(mark in text for mark in self._evaluates_marks):
+            return False
+        return re.search(evaluates, text) is not None
 
     def _condense(self, piece: bytes) -> None:
         """Take what matters in the oldest piece, and let the rest go."""
         self._size -= len(piece)
         self._evaluates = self._evaluates or self._has_evaluated(piece)
-        self._begins = self._begins or self._has_begun(piece)
-        self._facts |= dict.fromkeys(self._format.facts(self._seam + piece))
-        self._facts_beside |= dict.fromkeys(facts_in(piece))
-        end = piece[-_SEAM:]
-        self._seam = end[max(0, end.find(b"\n")) :]
-        if not self._unsure and any(sign in piece for sign in _PHASES):
-            lines = piece.splitlines(keepends=True)
-            told = (line for line in lines if any(sign in line for sign in _PHASES))
-            self._marked += b"".join(told)
-            self._unsure = len(self._marked) > LONGEST_GAP  # so many that nobody adds them up
+        if not any(mark in piece for mark in self._marks):
+            return
+        lines = piece.splitlines(keepends=True)
+        kept = (line for line in lines if any(mark in line for mark in self._marks))
+        older = b"".join((self._older or b"\n", *kept))  # some facts begin with a line's end
+        self._older = older[-LONGEST_GAP:]
+        # Of so many lines, nobody adds up the evaluations.
+        self._unsure = self._unsure or len(older) > LONGEST_GAP
 
 
 def _begin(facts: list[Fact], log_format: Format, last: float = inf) -> LoggedRun:

@@ -13,7 +13,7 @@ public documentation of trainings. No extractor was published.
 from collections.abc import Iterator
 
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, facts_by
+from reperf.logs.format import Format, facts_by, marked
 
 _ARGUMENTS = facts_by(
     world_size=r"Rank of current process: \d{1,9}\. World size: (\d{1,9})\s",
@@ -22,6 +22,7 @@ _ARGUMENTS = facts_by(
 _SCALES = b"Auto-scaling the config to batch_size="
 
 
+@marked(*_ARGUMENTS.marks, _SCALES)
 def _facts(head: bytes) -> Iterator[Fact]:
     scaled = _SCALES in head
     return (one for one in _ARGUMENTS(head) if not scaled or one[0] != "global_batch")

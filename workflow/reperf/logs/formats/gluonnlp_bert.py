@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from reperf.logs.averages import durations_since
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format
+from reperf.logs.format import Format, marked
 
 # One process on one machine; of several, the arguments do not say how many there are.
 _ARGUMENTS = re.compile(
@@ -24,6 +24,7 @@ _ARGUMENTS = re.compile(
 )
 
 
+@marked(b"Namespace(accumulate=")
 def _facts(head: bytes) -> Iterator[Fact]:
     for accumulate, batch, devices in _ARGUMENTS.findall(head):
         yield "accumulation", int(accumulate) or None

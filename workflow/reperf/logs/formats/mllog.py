@@ -32,7 +32,7 @@ from reperf.logs.events import (
     tracked_stats,
 )
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Record
+from reperf.logs.format import Format, Record, marked
 from reperf.logs.scan import after_labels, blocks
 from reperf.training.record import Status
 
@@ -89,6 +89,7 @@ _counted = facts_of(
 )
 
 
+@marked(*_counted.marks, b": started on ", b'"configuration"', b'"framework"', b'"precision"')
 def _facts(head: bytes) -> Iterable[Fact]:
     """What a log says about its run before it trains."""
     yield from _counted(head)

@@ -21,7 +21,7 @@ from reperf.logs import estimators
 from reperf.logs.clock import DATE
 from reperf.logs.events import MARK
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, facts_by
+from reperf.logs.format import Format, facts_by, marked
 
 _ARGUMENTS = facts_by(
     global_batch=(
@@ -32,6 +32,7 @@ _ARGUMENTS = facts_by(
 )
 
 
+@marked(*_ARGUMENTS.marks, b" Node[", MARK)
 def _facts(head: bytes) -> Iterator[Fact]:
     """The arguments, whose batch is that of all ranks, but in MLPerf's version that of one."""
     of_rank = b" Node[" in head or MARK in head

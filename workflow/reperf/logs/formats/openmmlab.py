@@ -14,7 +14,7 @@ extractor was published.
 from collections.abc import Iterator
 
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, facts_by
+from reperf.logs.format import Format, facts_by, marked
 
 _ARGUMENTS = facts_by(
     batch_size=r"\bsamples_per_gpu ?= ?(\d{1,9})\b",
@@ -22,6 +22,7 @@ _ARGUMENTS = facts_by(
 )
 
 
+@marked(*_ARGUMENTS.marks, b"Distributed training: False", b"gpu_ids = range(0, 1)")
 def _facts(head: bytes) -> Iterator[Fact]:
     yield from _ARGUMENTS(head)
     if b"Distributed training: False" in head and b"gpu_ids = range(0, 1)" in head:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, facts_by
+from reperf.logs.format import Format, facts_by, marked
 
 _ARGUMENTS = facts_by(
     batch_size=r"\bDataLoader\.Train\.sampler\.batch_size=(\d{1,9})\b",
@@ -27,6 +27,7 @@ _LAUNCHED = re.compile(
 )
 
 
+@marked(*_ARGUMENTS.marks, b"LAUNCH INFO ")
 def _facts(head: bytes) -> Iterator[Fact]:
     for match in _LAUNCHED.finditer(head):
         if match["devices"]:
