@@ -1,5 +1,6 @@
 """Each run counts once, in whatever form its log lies there again."""
 
+import re
 import shutil
 import zipfile
 from pathlib import Path
@@ -140,9 +141,11 @@ def test_a_recorded_run_counts_once_whatever_its_log_says(tmp_path):
 
 def at(start: int, rate: float, host: str = "node1") -> str:
     """A log whose lines tell when they were printed, in seconds since 1970."""
-    lines = []
-    for number, line in enumerate(step_log(rate=rate)):
-        stamp = f'"time_ms": {1000 * (start + number)}'
+    lines, seconds = [], 1000.0
+    for line in step_log(rate=rate):
+        if found := re.search(r'"seconds": ([0-9.]+)', line):
+            seconds = float(found[1])
+        stamp = f'"time_ms": {int(1000 * (start + seconds))}'
         lines.append(line.replace('"time_ms": 0', stamp).replace("on node1", f"on {host}"))
     return "\n".join(lines) + "\n"
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reperf.logs.facts import Facts
 from reperf.measuring.answer import Answer
+from reperf.measuring.evidence import Evidence
 from reperf.measuring.folders import of_folders
 from reperf.measuring.measure import Measurement
 from reperf.measuring.verdicts import HEADER, csv_lines, kind_of, table
@@ -182,7 +183,10 @@ def test_configurations_in_one_folder_have_medians_of_their_own():
 
 
 def test_a_log_counts_once_in_the_median():
-    found = [Answer(measured(f"x/{n}.log", 10.0 + n % 2), Facts()) for n in range(6)]
+    found = [
+        Answer(measured(f"x/{n}.log", 10.0 + n % 2), Facts(), evidence=Evidence(f"{n}", None, None))
+        for n in range(6)
+    ]
     assert [one.n for one in of_folders([*found, *found])] == [6]
     found = [replace(one, digest="abcdef"[n % 2]) for n, one in enumerate(found)]
     assert [one.n for one in of_folders(found)] == [2]

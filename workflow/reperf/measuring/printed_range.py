@@ -63,7 +63,7 @@ def widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> Wid
     """The widest window that the rule allows in a run, or else the widest to ask it about.
 
     Evaluations that are left out of a window are known by their stamps only: where a window does
-    without, it is taken.
+    without, or with a trifle, it is taken.
 
     Args:
         run: what the log holds of it.
@@ -90,7 +90,7 @@ def _widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> Wi
     # Of a run with too many lines, the rest is there for comparison alone.
     reach = run.last if run.overflow else inf
     within = [step for step in steps if step.stop <= reach]
-    lacking = [step for step in steps if step.left_out.count]
+    lacking = [step for step in steps if step.left_out.seconds > COARSEST * step.seconds]
     found, allowed = None, False
     for barred in ([*doubtful, *lacking], doubtful):
         stretches = list(_stretches(within, first, barred, told))

@@ -15,12 +15,13 @@ from collections.abc import Iterator
 
 from reperf.logs.averages import Spans
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Read, Record, facts_by
+from reperf.logs.format import Format, Read, Record, facts_by, marked
 
 _ARGUMENTS = facts_by(global_batch=r"\bNamespace\([^\r\n]{0,4000}?\bbatch_size=(\d{1,9})\b")
 _LENGTH = facts_by(tokens=r"\bNamespace\([^\r\n]{0,8000}?\btgt_len=(\d{1,9})\b")
 
 
+@marked(*_ARGUMENTS.marks, *_LENGTH.marks)
 def _facts(head: bytes) -> Iterator[Fact]:
     yield from _ARGUMENTS(head)
     for _, tokens in _LENGTH(head):

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from reperf.logs.clock import UNIX
 from reperf.logs.facts import FORWARD_ONLY, Fact
-from reperf.logs.format import Format, Record, facts_by, read_groups
+from reperf.logs.format import Format, Record, facts_by, marked, read_groups
 
 _BATCH = facts_by(
     global_batch=r"\bBatch size: +(\d{1,9}) global\s",
@@ -26,6 +26,7 @@ _BATCH = facts_by(
 _FORWARD = re.compile(rb"\bMode: +(?:forward.only|evaluation)\b")
 
 
+@marked(*_BATCH.marks, b"Mode: ")
 def _facts(head: bytes) -> Iterator[Fact]:
     yield from _BATCH(head)
     if _FORWARD.search(head):
