@@ -71,3 +71,10 @@ def test_no_bytes_crash_the_readers_of_what_any_log_may_hold(noise, data):
     assert evaluated_in(cut)[0].seconds >= 0
     assert newest_bar(cut) is None or newest_bar(cut).lag >= 0
     assert all(value > 0 for _, value in facts_in(cut))
+
+
+def test_a_log_that_begins_in_the_middle_does_not_say_what_its_first_line_covers():
+    lines = written("paddleseg", 200)
+    lines = [*lines[: len(STYLES["paddleseg"].head)], *lines[-2:]]
+    [found] = measure(encode(lines), widest=True, facts=STYLES["paddleseg"].facts)
+    assert (found.first, found.last) == (190, 200)

@@ -118,6 +118,9 @@ def intervals(
         records = [record for record in records if record not in holes]
     distances = (after.iteration - before.iteration for before, after in pairwise(records))
     widest = gcd(*distances) if log_format.evenly and len(records) > 1 else inf
+    # Nobody knows what a first line covers that begins in the middle.
+    known = widest == inf or records[0].span in (widest, records[0].iteration)
+    unknown = None if known else records[0]
     return [
         Interval(
             record.iteration - record.span,
@@ -127,7 +130,7 @@ def intervals(
             record.evaluated,
         )
         for record in records
-        if 0 < record.span <= widest
+        if 0 < record.span <= widest and record is not unknown
     ]
 
 
@@ -246,7 +249,7 @@ def check_evaluations(steps: Sequence[Interval], where: str) -> None:
     """Check that evaluations take no more than a trifle of the time of some steps."""
     seconds = fsum(step.seconds for step in steps)
     evaluated = fsum(step.evaluated for step in steps)
-    if evaluated <= COARSEST * seconds:
+    if evaluated <= max(0.0, COARSEST * seconds):  # time may step back
         return
     first = next(step for step in steps if step.evaluated)
     much = "" if evaluated == inf else f" and take {evaluated:.6g} of its {seconds:.6g} s"
