@@ -36,7 +36,7 @@ from reperf.measuring.window_counts import (
     waited_share,
 )
 
-BETWEEN_CLOCKS = 0.005
+BETWEEN_CLOCKS = 0.05
 """Seconds that may pass between the readings of two clocks for one line, as on a busy machine."""
 BETWEEN_MACHINES = 1.0
 """Seconds by which the wall clock of a run record may differ from that of its log."""
