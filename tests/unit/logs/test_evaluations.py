@@ -46,7 +46,7 @@ class TestStamped:
 
     def test_the_row_says_so(self):
         measured = measure_one(evaluated(*PAIR, every=10))
-        assert any("evaluations left out: 10, 30 s" in line for line in table([measured]))
+        assert any(" 10: 30 s " in line for line in table([measured]))
 
     def test_a_window_without_them_is_proposed_first(self):
         lines = evaluated(*PAIR, every=50)

@@ -239,7 +239,11 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
     text = _Text(log_format)
 
     def needed() -> float:
-        return run.last if run else last
+        if run is None:
+            return last
+        # Where the window's end is not printed, another window is proposed: every line counts.
+        ends = run.last, run.last + log_format.counts_from - 1
+        return run.last if run.records[-1].iteration in ends else inf
 
     for gap, record in scan(pieces, log_format, needed):
         if gap and not gap.isspace():

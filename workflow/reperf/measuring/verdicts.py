@@ -19,8 +19,11 @@ HEADER = ("throughput", "unit", "window", "printed", "every", "widest", "batch",
 """The columns that people see; iterations are as the log numbers them."""
 FOLDERS = ("n", "median", "min..max", "unit", "batch", "folder")
 """The columns of the medians."""
-_RIGHT = {"throughput", "window", "printed", "every", "widest", "batch", "n", "median", "min..max"}
-_SPARED = ("every", "printed", "format", "widest", "batch")
+_LEFT = {"unit", "format", "log", "folder"}
+_SELDOM = ("left out", "to train")
+"""Further columns, before the format, where a log has anything for them: how many evaluations the
+window goes without, with their time, and the time to train."""
+_SPARED = ("every", "printed", "format", "widest", "batch", "to train")
 """Which columns a narrow terminal goes without, first ones first."""
 _BELOW = "    "
 """What a line begins with that belongs to the row above it."""
@@ -49,14 +52,20 @@ def table(
     several = {one.log for one in found if one.run > 1}
     groups = _groups(found)
     shown = {kind: some if files or not kind else some[:1] for kind, some in groups.items()}
-    rows = {kind: [_row(one, folder, several) for one in some] for kind, some in shown.items()}
+    seldom = [name for name in _SELDOM if any(_extra(name, one) for one in found)]
+    at = HEADER.index("format")
+    header = (*HEADER[:at], *seldom, *HEADER[at:])
+    rows = {
+        kind: [_row(one, folder, several, seldom) for one in some] for kind, some in shown.items()
+    }
+    spared = [name for name in _SPARED if name in header]
     columns = Columns(
-        HEADER, (row for some in rows.values() for row in some), _RIGHT, _SPARED, width
+        header, (row for some in rows.values() for row in some), set(header) - _LEFT, spared, width
     )
     if folder:
         yield from folded(printable(f"in {folder}"), width)
         yield ""
-    yield columns.line(HEADER)
+    yield columns.line(header)
     for kind, some in groups.items():
         yield ""
         yield from folded(printable(f"{len(some)} {_heading(kind, some)}"), width)
@@ -88,7 +97,7 @@ def _medians(folders: Sequence[OfFolder], common: str, width: int | None) -> Ite
         )
         for one in folders
     ]
-    columns = Columns(FOLDERS, rows, _RIGHT, ("batch",), width)
+    columns = Columns(FOLDERS, rows, set(FOLDERS) - _LEFT, ("batch",), width)
     yield columns.line(FOLDERS)
     yield from map(columns.line, rows)
 
@@ -152,13 +161,16 @@ def _inside(name: str, folder: str) -> str:
     return name.removeprefix(f"{folder}/")
 
 
-def _row(one: Measurement, folder: str, several: set[str]) -> tuple[str, ...]:
+def _row(
+    one: Measurement, folder: str, several: set[str], seldom: Iterable[str]
+) -> tuple[str, ...]:
     """A run as a row.
 
     Args:
         one: what it gave.
         folder: in which all logs lie.
         several: the logs that hold more than one run.
+        seldom: the further columns.
     """
     log = _inside(one.log, folder)
     log += f" run {one.run}" if one.log in several else ""
@@ -174,18 +186,21 @@ def _row(one: Measurement, folder: str, several: set[str]) -> tuple[str, ...]:
                 "" if one.interval is None else str(one.interval),
                 _span(*(one.widest or (None, None))),
                 "" if one.global_batch is None else str(one.global_batch),
+                *(_extra(name, one) for name in seldom),
                 one.format or "",
-                log + _left_out(one),
+                log,
             ),
         )
     )
 
 
-def _left_out(one: Measurement) -> str:
-    """What is missing in the window's time."""
-    if one.status != "ok" or not one.evaluations:
+def _extra(name: str, one: Measurement) -> str:
+    """What a run has for one of the further columns; mostly nothing."""
+    if one.status != "ok":
         return ""
-    return f" (evaluations left out: {one.evaluations}, {one.evaluated:.6g} s)"
+    if name == "to train":
+        return "" if one.time_to_train is None else f"{one.time_to_train:.1f} s"
+    return f"{one.evaluations}: {one.evaluated:.4g} s" if one.evaluations else ""
 
 
 def _span(first: int | None, last: int | None) -> str:
