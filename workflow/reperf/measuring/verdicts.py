@@ -196,8 +196,6 @@ def _row(
 
 def _extra(name: str, one: Measurement) -> str:
     """What a run has for one of the further columns; mostly nothing."""
-    if one.status != "ok":
-        return ""
     if name == "to train":
         return "" if one.time_to_train is None else f"{one.time_to_train:.1f} s"
     return f"{one.evaluations}: {one.evaluated:.4g} s" if one.evaluations else ""
