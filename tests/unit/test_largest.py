@@ -304,7 +304,8 @@ def trained() -> Callable[..., Report]:
         made = report(**changes)
         for folder, plan in Plans(made).runs.items():
             run = plan.run.with_batch(batch_size)
-            log = step_log(batch=run.global_batch, world=run.world_size)
+            rate = 100.0 + run.repeat  # equal logs would count once
+            log = step_log(batch=run.global_batch, world=run.world_size, rate=rate)
             kept_run(Path(folder), log, run=run, plan=plan.digest)
         return made
 
