@@ -9,13 +9,11 @@ Source: github.com/NVIDIA/DeepLearningExamples, PyTorch/LanguageModeling/Transfo
 train.py; logs in github.com/lambdal/deeplearning-benchmark. No extractor was published.
 """
 
-import re
-from collections import defaultdict
 from collections.abc import Iterator
 
-from reperf.logs.averages import Spans
+from reperf.logs.averages import durations_since
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Read, Record, facts_by, marked
+from reperf.logs.format import Format, facts_by, marked
 
 _ARGUMENTS = facts_by(global_batch=r"\bNamespace\([^\r\n]{0,4000}?\bbatch_size=(\d{1,9})\b")
 _LENGTH = facts_by(tokens=r"\bNamespace\([^\r\n]{0,8000}?\btgt_len=(\d{1,9})\b")
@@ -28,34 +26,14 @@ def _facts(head: bytes) -> Iterator[Fact]:
         yield "samples_per_token", 1 / tokens
 
 
-def _remembering(_format: Format) -> Read:
-    spans: defaultdict[tuple[int, ...], Spans] = defaultdict(Spans)
-
-    def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-        iteration = int(match["iteration"])
-        # Of the first line a mean tells the time of the last iteration, at least.
-        since = spans[rank].of(iteration)
-        span = 1 if since is None else since
-        return Record(
-            iteration=iteration,
-            rank=rank,
-            duration=float(match["duration"]) * span / 1000,
-            span=span,
-            tick=span * 1e-4,
-            rate=float(match["rate"]),
-            text=match[0],
-        )
-
-    return read
-
-
 FORMAT = Format(
     name="ngc-pytorch-transformerxl",
     system="ngc-pytorch",
     marker=b" | ms/batch ",
     pattern=r"\| epoch +\d{1,9} step +{ITERATION} \| batches +\d{1,12} / \d{1,12} \| lr {NUMBER} \| "
     r"ms/batch +{DURATION} \| tok/s +{RATE} \| loss +{NUMBER} \| (?:ppl|bpc) +{NUMBER}{END}",
-    remembering=_remembering,
+    duration_in=0.001,
+    remembering=durations_since(),
     facts=_facts,
     rate_times=("samples_per_token",),
     evenly=True,
