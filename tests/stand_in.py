@@ -24,7 +24,7 @@ recipe = types.SimpleNamespace(check=lambda shape: None, weight_shapes=lambda sh
 flags = parse_flags(recipe)
 log = StepLog(recipe, flags, 0, 1)
 with log.to_the_end():
-    log.configured(25557032, "none", {}, ["cpu"], Precision("float32"))
+    log.configured(25557032, framework.__name__, {}, ["cpu"], Precision("float32"))
     for iteration in range(1, flags.iterations + 1):
         log.step(iteration, 1.0)
     log.finished(["same"], [0])
@@ -45,7 +45,7 @@ def add_stand_in(benchmark: Path, name: str, package: str, python: str) -> None:
     locks = {"cpu": {"python": python, "packages": [package]}}
     described = SYSTEM | {"framework": package, "locks": locks}
     (folder / "system.yaml").write_text(yaml.safe_dump(described))
-    (folder / "resnet50.py").write_text(f"import {package}\n{PROGRAM}")
+    (folder / "resnet50.py").write_text(f"import {package} as framework\n{PROGRAM}")
 
 
 def new_stand_in_benchmark(folder: Path) -> Benchmark:
