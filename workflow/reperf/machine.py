@@ -26,7 +26,7 @@ from reperf.config.words import LARGEST
 from reperf.doctor.diagnosis import hosts_of_diagnosis
 from reperf.errors import ReperfError
 from reperf.programs import answer_of
-from reperf.systems import BuildKind, LockName, load_workloads
+from reperf.systems import BuildKind, LockName, Precision, load_systems, load_workloads
 from reperf.training.record import Gpu, Host
 
 
@@ -110,7 +110,18 @@ def resolve(report: Report) -> Report:
         report = report.model_copy(update={"container": chosen})
     if report.device == "cuda":
         report = report.model_copy(update={"hardware": _say_of_gpus(report)})
+    elif not report.cluster:
+        report = report.model_copy(update={"hardware": _say_of_processor(report)})
     return report
+
+
+def _say_of_processor(report: Report) -> Hardware:
+    """Which precisions the systems of a report cannot train in on this machine's CPUs."""
+    lacking: dict[str, dict[Precision, str]] = {}
+    for run in report.run_of_each_entry():
+        if why := load_systems()[run.system].why_not_on_processor(run.precision, cpu_flags()):
+            lacking.setdefault(run.system, {})[run.precision] = why
+    return Hardware(lacking=lacking)
 
 
 def _say_of_gpus(report: Report) -> Hardware:
@@ -301,13 +312,23 @@ def describe_host() -> Host:
 
 
 def _cpu_name() -> str:
-    """The processor as Linux names it; libraries that know more systems take a second."""
+    return _said_of_cpu("model name") or platform.processor()
+
+
+@cache
+def cpu_flags() -> frozenset[str]:
+    """What the processor can do, as Linux names it; empty where Linux does not say it."""
+    return frozenset(_said_of_cpu("flags").split())
+
+
+def _said_of_cpu(name: str) -> str:
+    """A word of Linux on the first processor; libraries that know more systems take a second."""
     try:
         listed = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
-        return platform.processor()
-    found = re.search(r"^model name\s*: (.+)$", listed, re.MULTILINE)
-    return found[1] if found else platform.processor()
+        return ""
+    found = re.search(rf"^{name}\s*: (.+)$", listed, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def _os_name() -> str:

@@ -166,6 +166,18 @@ def test_on_cpus_and_on_unknown_gpus_the_hardware_decides_nothing():
         assert resolve(load_report(asked)).hardware == Hardware()
 
 
+@pytest.mark.parametrize("flags", ["avx2", "avx2 avx512bw", ""])
+def test_a_precision_that_the_cpu_lacks_is_unsupported_there(flags, monkeypatch):
+    monkeypatch.setattr("reperf.machine.cpu_flags", lambda: frozenset(flags.split()))
+    suite = SMALL["suites"][0] | {"precision": "amp", "input": "synthetic"}
+    suite |= {"systems": ["mxnet", "ngc-mxnet", "pytorch"]}
+    report = resolve(load_report({"suites": [suite], "device": "cpu"}))
+    why = "mxnet needs a CPU with avx512bw for amp"
+    assert report.left_out() == (f"{why}: mxnet, ngc-mxnet" if flags == "avx2" else "")
+    again = load_report(report.model_dump(mode="json", by_alias=True))
+    assert list(again.cells(again.suites[0])) == list(report.cells(report.suites[0]))
+
+
 def test_a_lock_that_a_system_has_not_is_one_line():
     with refused_in_one_line("x: hardware: locks.mxnet: got volta; allowed: cuda"):
         load_report(SMALL | {"hardware": {"locks": {"mxnet": "volta"}}}, "x")

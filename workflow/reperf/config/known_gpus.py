@@ -1,21 +1,25 @@
-"""What the GPUs of a report decide, once they are known."""
+"""What the GPUs and CPUs of a report decide, once they are known."""
 
 from typing import Self
 
 from pydantic import Field, model_validator
 
 from reperf.config.words import Model, SystemId, Text
-from reperf.systems import BuildKind, LockName, load_systems
+from reperf.systems import BuildKind, LockName, Precision, load_systems
 
 
 class Hardware(Model):
-    """What the GPUs decide: which builds run there."""
+    """What the hardware decides: which builds run there, and in which precisions."""
 
     locks: dict[SystemId, LockName] = Field(
         {}, description="the lock that a system uses, where its first does not run there"
     )
     unfit: dict[SystemId, dict[BuildKind, Text]] = Field(
         {}, description="systems that do not run there: from a lock or an image, and why"
+    )
+
+    lacking: dict[SystemId, dict[Precision, Text]] = Field(
+        {}, description="precisions in which a system cannot train on the CPUs there, and why"
     )
 
     @model_validator(mode="after")

@@ -275,7 +275,11 @@ class Report(Model):
             stages=entry.stages,
             build=build,
         )
-        return why or self.hardware.unfit.get(entry.system, {}).get(build)
+        return (
+            why
+            or self.hardware.unfit.get(entry.system, {}).get(build)
+            or self.hardware.lacking.get(entry.system, {}).get(suite.precision)
+        )
 
     def _build_of(self, entry: Entry) -> BuildKind:
         """How an entry gets its framework."""

@@ -5,7 +5,7 @@ workloads for which the folder holds a program. No rule and no library module na
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache, cached_property, partial
 from itertools import combinations
 from pathlib import Path
@@ -121,6 +121,11 @@ class System(Model):
         "{placeholders} as in docs/add-a-system.md",
     )
     workloads: dict[str, Capability] = Field({})
+    processors: dict[Precision, tuple[str, ...]] = Field(
+        {},
+        description="what a precision needs of a CPU, as /proc/cpuinfo names it, such as "
+        "avx512bw; left out: as the system that it shares with, else nothing",
+    )
     variants: dict[
         Annotated[str, Field(pattern="^[a-z0-9][a-z0-9.-]*$", max_length=100)], Variant
     ] = Field({})
@@ -250,6 +255,19 @@ class System(Model):
             allowed = " or ".join(self.ways(device)) or "none"
             return f"{self.title} has no {build} for {device}; allowed: {allowed}"
         return None
+
+    def why_not_on_processor(self, precision: str, flags: Collection[str]) -> str | None:
+        """Why a CPU cannot train in a precision, or None if it can, or if nothing is known of it.
+
+        Args:
+            precision: one that the system trains in on CPUs.
+            flags: the CPU's, as /proc/cpuinfo names them; none where they are not known.
+        """
+        needed = (self.processors or self.host.processors).get(precision, ())
+        lacking = ", ".join(flag for flag in needed if flag not in flags)
+        if not flags or not lacking:
+            return None
+        return f"{self.framework} needs a CPU with {lacking} for {precision}"
 
 
 def load_systems(root: Path = ROOT) -> dict[str, System]:

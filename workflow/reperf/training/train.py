@@ -17,13 +17,13 @@ from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
 from reperf.layout import RUN_LOG, RUN_RECORD
 from reperf.logs.formats import mllog
-from reperf.machine import describe_host
+from reperf.machine import cpu_flags, describe_host
 from reperf.plans.run_plan import RunPlan
-from reperf.systems import ROOT, load_workloads
+from reperf.systems import ROOT, load_systems, load_workloads
 from reperf.training.commit import checked_out_commit
 from reperf.training.launch import STEP_MARK, Outcome
 from reperf.training.places import Place
-from reperf.training.record import FINAL, ComputedIn, LargestBatch, RunRecord, Status
+from reperf.training.record import FINAL, ComputedIn, Host, LargestBatch, RunRecord, Status
 from reperf.training.start import start_of
 from reperf.training.telemetry import gpu_meter, power_of_window, used_gpus
 from reperf.training.tries import ended_try, keep, new_try, this_call
@@ -166,7 +166,7 @@ def try_once(
         log_sha256=sha256(log),
     )
     record.write(folder / RUN_RECORD)
-    if run.device == "cuda" and (why := why_unfit(build_of(run), [record.host])):
+    if why := _why_unfit(run, record.host):
         record = record.model_copy(update={"status": "unsupported", "reason": why})
         record.write(folder / RUN_RECORD)
         return False, record
@@ -194,6 +194,13 @@ def try_once(
     )
     record.write(folder / RUN_RECORD)
     return bool(outcome.stopped), record
+
+
+def _why_unfit(run: Run, host: Host) -> str | None:
+    """Why a run's framework does not compute on this machine, or None if it does."""
+    if run.device == "cuda":
+        return why_unfit(build_of(run), [host])
+    return load_systems()[run.system].why_not_on_processor(run.precision, cpu_flags())
 
 
 def judge(
