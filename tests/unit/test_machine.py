@@ -106,7 +106,7 @@ def test_gpus_that_are_hidden_from_cuda_are_none_of_a_reports(monkeypatch, named
         return
     place = "suite small: topology 1n2g" if seen else "device: got cuda"
     with refused_in_one_line(place) as refusal:
-        machine.check_fits(machine.resolve(report(device="cuda")))
+        machine.check_fits(machine.resolve(report(device="cuda", topologies=["1n2g"])))
     assert f"of its 4, as CUDA_VISIBLE_DEVICES={named!r} says; allowed" in str(refusal.value)
 
 
@@ -219,9 +219,9 @@ def test_the_largest_batch_is_searched_below_a_limit_or_on_gpus():
     ("changes", "topology", "allowed"),
     [
         ({"device": "cpu", "topologies": ["1n8g"]}, "1n8g", "1n4g"),
-        ({"device": "cpu", "threads_per_device": 3}, "1n2g", "1n1g"),
-        ({"device": "cpu", "topologies": ["1n1g", "2n1g"]}, "2n1g", "1n4g"),
-        ({"device": "cuda"}, "1n2g", "1n1g"),
+        ({"device": "cpu", "threads_per_device": 3, "topologies": ["1n2g"]}, "1n2g", "1n1g"),
+        ({"device": "cpu", "topologies": ["2n1g", "1n8g"]}, "2n1g", "1n4g"),
+        ({"device": "cuda", "topologies": ["1n2g"]}, "1n2g", "1n1g"),
         (
             {"topologies": ["2n8g", "8n8g"], "cluster": {"nodes": 4, "devices_per_node": 8}},
             "8n8g",
@@ -237,6 +237,29 @@ def test_a_topology_that_is_too_large_is_one_line(monkeypatch, changes, topology
     message = str(refusal.value)
     assert message.startswith(f"suite small: topology {topology} is too large: ")
     assert message.endswith(f"; allowed: at most {allowed}")
+
+
+def test_a_machine_that_is_too_small_for_some_topologies_leaves_them_out(monkeypatch):
+    monkeypatch.setattr(machine, "gpus", lambda: (GPU, GPU))
+    host = Host(**describe())
+    monkeypatch.setattr(machine, "describe_host", lambda: host)
+    largest = SUITE | {"batch_size": "largest", "topologies": ["1n8g", "1n1g", "1n2g"]}
+    suites = [largest, SUITE | {"name": "wide", "topologies": ["1n8g"]}]
+    asked = machine.resolve(report(device="cuda", suites=suites, build="lock"))
+    machine.check_fits(asked)
+    why = "1n8g is too large: this machine has 2 GPUs"
+    assert asked.left_out() == why
+    first, wide = asked.suites
+    reasons = [(cell.runs[0].topology, cell.unsupported) for cell in asked.cells(first)]
+    assert reasons == [("1n8g", why), ("1n1g", None), ("1n2g", None)]
+    assert asked.runs(wide) == []
+    assert asked.widest_topology(first) == "1n2g"
+    assert asked.largest_shape == (1, 2)
+    again = load_report(asked.model_dump(mode="json", by_alias=True))
+    assert list(again.cells(again.suites[0])) == list(asked.cells(first))
+    # What another machine has decided says nothing of this one.
+    monkeypatch.setattr(machine, "gpus", lambda: (GPU,) * 8)
+    assert machine.resolve(again).left_out() == ""
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,14 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ({"repeats": 0}, ["repeats", "0", "greater than or equal to 1"]),
         ({"topologies": ["1n1g", "two"]}, ["topologies", "two", "2n8g"]),
         (
-            {"topologies": ["1n512g"], "data": {"name": "embedded", "parts": 512}},
+            {
+                "topologies": ["1n512g"],
+                "suites": [SUITE],
+                "data": {"name": "embedded", "parts": 512},
+            },
             ["local/report.yaml: ", "1n512g", "too large", "this machine has"],
         ),
-        ({"topologies": ["2n1g"]}, ["2n1g", "too large", "this machine has"]),
+        ({"topologies": ["2n1g"], "suites": [SUITE]}, ["2n1g", "too large", "this machine has"]),
         ({"window": {"warmup": 2, "measured": 9}}, ["window", "11", "4 iterations"]),
         ({"repeats": 1_000_000_000}, ["repeats", "1000000000", "less than or equal to"]),
         ({"seed": float("inf")}, ["seed", "inf", "a whole number"]),

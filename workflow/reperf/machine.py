@@ -102,29 +102,48 @@ def resolve(report: Report) -> Report:
     report never mixes devices, because its cells could not be compared. An engine is looked for
     only if it is needed: a report without images stays the same, whatever is installed.
     """
+    report = report.model_copy(update={"hardware": Hardware()})
     if report.device == "auto":
         report = report.model_copy(update={"device": _best_device(report)})
-    report = report.model_copy(update={"hardware": Hardware()})
+    if not report.cluster:
+        known = Hardware(topologies=_too_large(report))
+        report = report.model_copy(update={"hardware": known})
     if report.container.engine is None and any(run.container for run in report.run_of_each_entry()):
         chosen = report.container.model_copy(update={"engine": engine_here()})
         report = report.model_copy(update={"container": chosen})
     if report.device == "cuda":
-        report = report.model_copy(update={"hardware": _say_of_gpus(report)})
+        known = _say_of_gpus(report)
     elif not report.cluster:
-        report = report.model_copy(update={"hardware": _say_of_processor(report)})
-    return report
+        known = {"lacking": _say_of_processor(report)}
+    else:
+        return report
+    return report.model_copy(update={"hardware": report.hardware.model_copy(update=known)})
 
 
-def _say_of_processor(report: Report) -> Hardware:
+def _too_large(report: Report) -> dict[str, str]:
+    """The topologies of a report that this machine is too small for, and why.
+
+    Where it is too small for all of them, `check_fits` refuses the report.
+    """
+    nodes, devices, there = _room(report)
+    return {
+        topology: f"{topology} is too large: {there}"
+        for suite in report.suites
+        for topology in suite.topologies_of_runs
+        if topology_shape(topology)[0] > nodes or topology_shape(topology)[1] > devices
+    }
+
+
+def _say_of_processor(report: Report) -> dict[str, dict[Precision, str]]:
     """Which precisions the systems of a report cannot train in on this machine's CPUs."""
     lacking: dict[str, dict[Precision, str]] = {}
     for run in report.run_of_each_entry():
         if why := load_systems()[run.system].why_not_on_processor(run.precision, cpu_flags()):
             lacking.setdefault(run.system, {})[run.precision] = why
-    return Hardware(lacking=lacking)
+    return lacking
 
 
-def _say_of_gpus(report: Report) -> Hardware:
+def _say_of_gpus(report: Report) -> dict[str, Any]:
     """Which builds run on the GPUs that a report is for; nothing where these are not known.
 
     Of a system's locks it takes the first that runs there. A cluster's GPUs are known once
@@ -136,7 +155,7 @@ def _say_of_gpus(report: Report) -> Hardware:
     else:
         hosts = [describe_host().model_copy(update={"gpus": visible_gpus(os.environ)})]
     if not any(host.gpus for host in hosts):
-        return Hardware()
+        return {}
     locks: dict[str, LockName] = {}
     unfit: dict[str, dict[BuildKind, str]] = {}
     for build in {build_of(run): None for run in report.run_of_each_entry()}:
@@ -147,7 +166,7 @@ def _say_of_gpus(report: Report) -> Hardware:
             locks[system] = other
         else:
             unfit.setdefault(system, {})["lock" if is_lock else "image"] = why
-    return Hardware(locks=locks, unfit=unfit)
+    return {"locks": locks, "unfit": unfit}
 
 
 def _best_device(report: Report) -> Literal["cpu", "cuda"]:
@@ -157,33 +176,40 @@ def _best_device(report: Report) -> Literal["cpu", "cuda"]:
 
 
 def check_fits(report: Report) -> None:
-    """Refuse a report with a topology that is too large; its device must be decided.
+    """Refuse a report that this machine, or the cluster that it describes, is too small for.
+
+    A machine may be too small for some of the topologies, but not for all of them.
 
     Raises:
         ReperfError: names the suite, the topology and what is there.
     """
-    device = report.resolved_device
+    asked = [(suite, one) for suite in report.suites for one in suite.topologies_of_runs]
+    if not report.cluster and any(report.topologies_of(suite) for suite in report.suites):
+        return
+    nodes, devices, there = _room(report)
+    if asked and not devices:
+        raise ReperfError(_no_device(report))
+    for suite, topology in asked:
+        wanted = topology_shape(topology)
+        if wanted[0] > nodes or wanted[1] > devices:
+            raise ReperfError(
+                f"suite {suite.name}: topology {topology} is too large: {there}; "
+                f"allowed: at most {nodes}n{devices}g"
+            )
+
+
+def _room(report: Report) -> tuple[int, int, str]:
+    """The most nodes of a run, the most devices of a node, and both in words."""
     if report.cluster is not None:
         nodes, devices = report.cluster.nodes, report.cluster.devices_per_node
-        there = f"cluster has {nodes} nodes with {devices} devices each"
-    else:
-        if device == "cuda":
-            slots, what = len(visible_gpus(os.environ)), f"GPUs{_hidden()}"
-        else:
-            threads = report.threads_per_device
-            slots, what = cores() // threads, f"times {threads} CPU threads"
-        nodes, devices = 1, slots
-        there = f"this machine has {slots} {what}"
-    for suite in report.suites:
-        for topology in suite.topologies_of_runs:
-            wanted = topology_shape(topology)
-            if not devices:
-                raise ReperfError(_no_device(report))
-            if wanted[0] > nodes or wanted[1] > devices:
-                raise ReperfError(
-                    f"suite {suite.name}: topology {topology} is too large: {there}; "
-                    f"allowed: at most {nodes}n{devices}g"
-                )
+        return nodes, devices, f"cluster has {nodes} nodes with {devices} devices each"
+    if report.resolved_device == "cuda":
+        slots = len(visible_gpus(os.environ))
+        return 1, slots, f"this machine has {slots} GPUs{_hidden()}"
+    threads = report.threads_per_device
+    slots = cores() // threads
+    each = f" of {threads} threads" if threads > 1 else ""
+    return 1, slots, f"this machine has CPUs for {slots} devices{each}"
 
 
 def _no_device(report: Report) -> str:

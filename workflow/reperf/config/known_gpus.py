@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from reperf.config.words import Model, SystemId, Text
+from reperf.config.words import Model, SystemId, Text, Topology
 from reperf.systems import BuildKind, LockName, Precision, load_systems
 
 
@@ -20,6 +20,10 @@ class Hardware(Model):
 
     lacking: dict[SystemId, dict[Precision, Text]] = Field(
         {}, description="precisions in which a system cannot train on the CPUs there, and why"
+    )
+
+    topologies: dict[Topology, Text] = Field(
+        {}, description="topologies that this machine is too small for, and why"
     )
 
     @model_validator(mode="after")

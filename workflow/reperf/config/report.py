@@ -121,7 +121,7 @@ class Report(Model):
     )
     hardware: Hardware = Field(
         Hardware(),
-        description="what the GPUs decide; reperf writes it, and replaces what is written here",
+        description="what the machine decides; reperf writes it, and replaces what is written here",
     )
 
     @model_validator(mode="before")
@@ -228,7 +228,7 @@ class Report(Model):
     @property
     def largest_shape(self) -> tuple[int, int]:
         """The most nodes of any run, and the most devices per node of any run."""
-        topologies = [name for suite in self.suites for name in suite.topologies_of_runs]
+        topologies = [name for suite in self.suites for name in self.topologies_of(suite)]
         nodes, devices = zip((1, 1), *map(topology_shape, topologies), strict=True)
         return max(nodes), max(devices)
 
@@ -238,12 +238,25 @@ class Report(Model):
         asked = self.cluster.cpus_per_device if self.cluster else 1
         return max(asked, self.threads_per_device, self.loader_threads or 1)
 
+    def topologies_of(self, suite: Suite) -> tuple[str, ...]:
+        """The topologies on which a suite's runs are made: those that there is room for."""
+        return tuple(one for one in suite.topologies_of_runs if one not in self.hardware.topologies)
+
+    def widest_topology(self, suite: Suite) -> str:
+        """The topology of a suite's runs with the most devices, of these with the most nodes."""
+        return max(
+            self.topologies_of(suite),
+            key=lambda one: (prod(topology_shape(one)), topology_shape(one)),
+        )
+
     def cells(self, suite: Suite) -> Iterator[Cell]:
         """The cells of a suite, in the order of its table."""
         for entry, topology in product(suite.entries, suite.topologies_of_runs):
             first = self._run(suite, entry, topology)
             repeats = (first.again(repeat) for repeat in range(2, suite.repeats + 1))
-            yield Cell(runs=(first, *repeats), unsupported=self._why_not(suite, entry))
+            too_large = self.hardware.topologies.get(topology)
+            why = too_large or self._why_not(suite, entry)
+            yield Cell(runs=(first, *repeats), unsupported=why)
 
     def runs(self, suite: Suite) -> list[Run]:
         """A suite's runs, without those of unsupported cells."""
@@ -252,18 +265,19 @@ class Report(Model):
     def run_of_each_entry(self) -> Iterator[Run]:
         """The first run of each entry that can train: all runs of one have the same build."""
         for suite in self.suites:
-            for entry in suite.entries:
+            for topology, entry in product(self.topologies_of(suite)[:1], suite.entries):
                 if not self._why_not(suite, entry):
-                    yield self._run(suite, entry, suite.topologies_of_runs[0])
+                    yield self._run(suite, entry, topology)
 
     def left_out(self) -> str:
-        """One line that names what the report asks for but no system can train; "" if all can."""
+        """One line that names what the report asks for but cannot be trained; "" if all can."""
         why: dict[str, set[str]] = {}
         for suite in self.suites:
             for entry in suite.entries:
                 if reason := self._why_not(suite, entry):
                     why.setdefault(reason, set()).add(entry.system)
-        return "; ".join(f"{reason}: {', '.join(sorted(ids))}" for reason, ids in why.items())
+        reasons = [f"{reason}: {', '.join(sorted(ids))}" for reason, ids in why.items()]
+        return "; ".join([*self.hardware.topologies.values(), *reasons])
 
     def _why_not(self, suite: Suite, entry: Entry) -> str | None:
         build = self._build_of(entry)

@@ -204,13 +204,6 @@ class Suite(Model):
         """The topologies on which the suite runs; none if it only measures logs."""
         return self.topologies if self.entries else ()
 
-    @property
-    def widest_topology(self) -> str:
-        """The topology of its runs with the most devices, and of these with the most nodes."""
-        return max(
-            self.topologies, key=lambda one: (prod(topology_shape(one)), topology_shape(one))
-        )
-
     @field_validator("shape")
     @classmethod
     def _shape_is_whole(cls, shape: dict[str, int], info: ValidationInfo) -> dict[str, int]:

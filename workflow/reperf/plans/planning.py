@@ -121,7 +121,7 @@ class Plans:
         Returns:
             The file that it writes.
         """
-        run = run_of_search(cell.runs[0], suite.widest_topology)
+        run = run_of_search(cell.runs[0], self._report.widest_topology(suite))
         plan = self._plan(suite, run)
         path = f"{BATCH_FOLDER}/{BATCH_RECORD}".format(entry=run.entry, digest=plan.digest[:16])
         shared = self.searches.setdefault(path, plan)
