@@ -1,5 +1,6 @@
 """The configuration: what it resolves to, and one line for each way to get it wrong."""
 
+import re
 from pathlib import Path
 
 import jsonschema
@@ -387,13 +388,25 @@ def test_beside_each_suite_that_reads_is_its_twin_without_a_loader(path):
 def test_the_report_for_todays_gpus_has_both_16_bit_types_and_compiled_models():
     modern = load_report(read("reports/modern.yaml"))
     assert {suite.batch_size for suite in modern.suites} == {256, "largest"}
-    assert {suite.iterations for suite in modern.suites} == {500}
+    assert {(suite.iterations, suite.repeats) for suite in modern.suites} == {(600, 3)}
     assert modern.topologies == ("1n1g", "1n8g", "2n8g", "4n8g")
     for suite in modern.suites:
         able = {name for name, one in load_systems().items() if suite.workload in one.workloads}
         assert {entry.system for entry in suite.entries} == able
         assert {entry.variant for entry in suite.entries} >= {None, "xla", "bf16", "compile"}
     assert modern.model_copy(update={"device": "cuda"}).left_out() == ""
+
+
+def test_the_report_for_one_node_reads_the_users_images_once_they_are_named():
+    text = (ROOT / "reports/one-node.yaml").read_text(encoding="utf-8")
+    named = re.sub(r"^( *)# ( *(?:- )?\w+: ?)", r"\1\2", text, flags=re.MULTILINE)
+    plain, whole = (load_report(yaml.safe_load(one)) for one in (text, named))
+    assert [suite.input for suite in plain.suites] == ["synthetic", "synthetic"]
+    assert [suite.input for suite in whole.suites] == ["synthetic", "synthetic", "records"]
+    first, _, own = whole.suites
+    kept = {"name", "input"}
+    assert own.model_dump(exclude=kept) == first.model_dump(exclude=kept)
+    assert whole.data_of(own).images == "/datasets/imagenet"
 
 
 @pytest.mark.parametrize(

@@ -205,11 +205,11 @@ def _room(report: Report) -> tuple[int, int, str]:
         return nodes, devices, f"cluster has {nodes} nodes with {devices} devices each"
     if report.resolved_device == "cuda":
         slots = len(visible_gpus(os.environ))
-        return 1, slots, f"this machine has {slots} GPUs{_hidden()}"
+        return 1, slots, f"this machine has {slots} GPU{'s' * (slots != 1)}{_hidden()}"
     threads = report.threads_per_device
     slots = cores() // threads
     each = f" of {threads} threads" if threads > 1 else ""
-    return 1, slots, f"this machine has CPUs for {slots} devices{each}"
+    return 1, slots, f"this machine has CPUs for {slots} device{'s' * (slots != 1)}{each}"
 
 
 def _no_device(report: Report) -> str:
