@@ -406,7 +406,7 @@ def test_the_report_for_one_node_reads_the_users_images_once_they_are_named():
     first, _, own = whole.suites
     kept = {"name", "input"}
     assert own.model_dump(exclude=kept) == first.model_dump(exclude=kept)
-    assert whole.data_of(own).images == "/datasets/imagenet"
+    assert whole.data_of(own).images == Path("/datasets/imagenet")
 
 
 @pytest.mark.parametrize(
