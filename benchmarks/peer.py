@@ -3,14 +3,18 @@
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from types import ModuleType
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import nn
 from trainers.contract.flags import parse_flags
 from trainers.contract.precision import precision_of
 from trainers.contract.recipe import dropout_of, optimizer_of
 from trainers.contract.steplog import StepLog
+from trainers.contract.weights import synthetic_batch, with_start
+from trainers.inputs import images
 
 MIXED = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
 
@@ -31,6 +35,22 @@ class Model(NamedTuple):
     optimizer: torch.optim.Optimizer
     framework: str
     compiled: bool
+
+
+def start_from_ours(network: nn.Module, recipe: ModuleType, flags) -> None:
+    """Give a model our start weights; both have them in the order in which an image passes them."""
+    with torch.no_grad():
+        for weight, name, value in with_start(network.parameters(), recipe, flags):
+            if weight.shape != value.shape:
+                raise ValueError(f"{name} is {tuple(weight.shape)}, ours is {value.shape}")
+            weight.copy_(torch.from_numpy(value))
+
+
+def images_and_labels(recipe: ModuleType, flags) -> tuple[torch.Tensor, torch.Tensor]:
+    """Our synthetic batch: normalised images [N, 3, H, W] and labels [N]."""
+    pixels, labels = synthetic_batch(recipe, flags, 0)
+    normal = (pixels - np.float32(images.MEAN)) / np.float32(images.STD)
+    return torch.from_numpy(normal).permute(0, 3, 1, 2), torch.from_numpy(labels)
 
 
 def run(recipe, make: Callable[..., Model], arguments: Iterable[str] = sys.argv[1:]) -> None:

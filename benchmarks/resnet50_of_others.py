@@ -9,26 +9,15 @@ normalised already.
 import sys
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import version
 from typing import NamedTuple
 
-import numpy as np
-import torch
-from peer import Model, run
-from torch import nn
-from trainers.contract.recipe import decay_groups, optimizer_of
-from trainers.contract.weights import synthetic_batch, with_start
-from trainers.inputs import images
-from trainers.recipes import resnet50
-
-if torch.version.cuda is None and "+cpu" not in version("torchvision"):
-    # It is built for a torch with GPUs. Beside another it lacks its own operators, of which
-    # ResNet-50 needs none, but it cannot be imported before these two have a name.
-    for name in ("nms", "qnms"):
-        torch.library.define(f"torchvision::{name}", "(Tensor a, Tensor b, float c) -> Tensor")
-
 import timm
-import torchvision
+import torch
+from peer import Model, images_and_labels, run, start_from_ours
+from torch import nn
+from torchvision_here import torchvision
+from trainers.contract.recipe import decay_groups, optimizer_of
+from trainers.recipes import resnet50
 
 
 class Peer(NamedTuple):
@@ -63,7 +52,7 @@ PEERS = {
 def make(peer: Peer, flags, computed_in: torch.dtype) -> Model:
     order = torch.channels_last if peer.channels_last else torch.contiguous_format
     network = peer.make()
-    start_from_ours(network, flags)
+    start_from_ours(network, resnet50, flags)
     network.to(flags.device, memory_format=order)
     optimizer = torch.optim.SGD(
         decay_groups(resnet50, flags, network.parameters()),
@@ -72,7 +61,7 @@ def make(peer: Peer, flags, computed_in: torch.dtype) -> Model:
         fused=True,
     )
     loss_of = nn.CrossEntropyLoss(label_smoothing=resnet50.LABEL_SMOOTHING)
-    pixels, labels = make_batch(flags)
+    pixels, labels = images_and_labels(resnet50, flags)
     kind = computed_in if peer.cast else torch.float32
     pixels = pixels.to(flags.device, kind, memory_format=order)
     labels = labels.to(flags.device)
@@ -83,22 +72,6 @@ def make(peer: Peer, flags, computed_in: torch.dtype) -> Model:
         peer.framework,
         peer.compiled or flags.compile,
     )
-
-
-def start_from_ours(network: nn.Module, flags) -> None:
-    """Give a model our start weights; both have them in the order in which an image passes them."""
-    with torch.no_grad():
-        for weight, name, value in with_start(network.parameters(), resnet50, flags):
-            if weight.shape != value.shape:
-                raise ValueError(f"{name} is {tuple(weight.shape)}, ours is {value.shape}")
-            weight.copy_(torch.from_numpy(value))
-
-
-def make_batch(flags) -> tuple[torch.Tensor, torch.Tensor]:
-    """Our synthetic batch: normalised images [N, 3, H, W] and labels [N]."""
-    pixels, labels = synthetic_batch(resnet50, flags, 0)
-    normal = (pixels - np.float32(images.MEAN)) / np.float32(images.STD)
-    return torch.from_numpy(normal).permute(0, 3, 1, 2), torch.from_numpy(labels)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,157 @@
+"""torchvision's and transformers' models, trained by hand: the losses that our trainers must have.
+
+They start from our weights and train our synthetic batch, in float32 and without dropout; rate,
+decay and the like are the recipe's numbers. Models, backward passes, steps and clipping are none of
+ours. It needs torch, torchvision and transformers. It takes the flags of trainers, a JSON list
+each, and prints the losses of all iterations of each as a JSON list.
+"""
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from peer import images_and_labels, start_from_ours
+from torch import nn
+from torchvision_here import torchvision
+from trainers.contract.flags import parse_flags
+from trainers.contract.recipe import AdamW
+from trainers.recipes import alexnet as alexnets
+from trainers.recipes import bert as berts
+from trainers.recipes import resnet50 as resnets
+from trainers.recipes import vgg16 as vggs
+
+
+class Model(NamedTuple):
+    """What is trained.
+
+    Attributes:
+        weights: all of them.
+        decayed: whether each decays.
+        loss: gives the loss of the batch.
+    """
+
+    weights: list[torch.Tensor]
+    decayed: list[bool]
+    loss: Callable[[], torch.Tensor]
+
+
+def bert(recipe, flags) -> Model:
+    import huggingface_bert  # noqa: PLC0415 - it imports torchvision, which must be made ready
+
+    network, batch = huggingface_bert.make_model(flags), huggingface_bert.make_batch(flags)
+    decayed = {
+        target: recipe.decays(name)
+        for name, size in recipe.weight_shapes(flags.shape).items()
+        for target, _ in huggingface_bert.renamed(name, np.empty(size))
+    }
+    names, weights = zip(*network.named_parameters(), strict=True)
+    return Model([*weights], [decayed[name] for name in names], lambda: network(**batch).loss)
+
+
+def of_images(network: nn.Module, recipe, flags) -> Model:
+    start_from_ours(network, recipe, flags)
+    pixels, labels = images_and_labels(recipe, flags)
+    smoothing = getattr(recipe, "LABEL_SMOOTHING", 0.0)
+    cross_entropy = nn.CrossEntropyLoss(label_smoothing=smoothing)
+    return Model(
+        [*network.parameters()],
+        [*map(recipe.decays, recipe.weight_shapes(flags.shape))],
+        lambda: cross_entropy(network(pixels), labels),
+    )
+
+
+def resnet50(recipe, flags) -> Model:
+    return of_images(torchvision.models.resnet50(), recipe, flags)
+
+
+def vgg16(recipe, flags) -> Model:
+    network = torchvision.models.vgg16(dropout=0.0)
+    return of_images(unpooled(network, 0, recipe, flags), recipe, flags)
+
+
+def alexnet(recipe, flags) -> Model:
+    network = torchvision.models.alexnet(dropout=0.0)
+    return of_images(unpooled(network, 1, recipe, flags), recipe, flags)
+
+
+def unpooled(network: nn.Module, first: int, recipe, flags) -> nn.Module:
+    """A model for small images: torchvision's scales what is small up to what 224 pixels leave.
+
+    Args:
+        first: where its first linear layer stands.
+    """
+    outputs = network.classifier[first].out_features
+    network.classifier[first] = nn.Linear(math.prod(recipe.features(flags.shape)), outputs)
+    network.avgpool = nn.Identity()
+    return network
+
+
+def train(model: Model, recipe, flags) -> list[float]:
+    """The loss of each iteration, before its step."""
+    rate = recipe.learning_rate(flags.batch_size)
+    taken = AdamWByHand if isinstance(recipe.OPTIMIZER, AdamW) else SgdByHand
+    optimizer, losses = taken(recipe.OPTIMIZER, model), []
+    for _ in range(flags.iterations):
+        loss = model.loss()
+        losses.append(loss.item())
+        gradients = torch.autograd.grad(loss, model.weights)
+        with torch.no_grad():
+            for weight, step in zip(model.weights, optimizer.steps(gradients), strict=True):
+                weight.sub_(rate * step)
+    return losses
+
+
+class SgdByHand:
+    def __init__(self, asked, model: Model) -> None:
+        self.asked, self.model = asked, model
+        self.velocities = [torch.zeros_like(weight) for weight in model.weights]
+
+    def steps(self, gradients: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
+        parts = zip(self.velocities, gradients, *self.model[:2], strict=True)
+        for velocity, gradient, weight, decayed in parts:
+            decay = self.asked.weight_decay * decayed
+            yield velocity.mul_(self.asked.momentum).add_(gradient + decay * weight)
+
+
+class AdamWByHand:
+    def __init__(self, asked, model: Model) -> None:
+        self.asked, self.model, self.taken = asked, model, 0
+        self.moments = [(torch.zeros_like(one), torch.zeros_like(one)) for one in model.weights]
+
+    def steps(self, gradients: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
+        asked = self.asked
+        self.taken += 1
+        norm = math.sqrt(sum(gradient.double().square().sum().item() for gradient in gradients))
+        share = min(1.0, asked.clip / norm)
+        parts = zip(self.moments, gradients, *self.model[:2], strict=True)
+        for (mean, square), gradient, weight, decayed in parts:
+            mean.mul_(asked.beta1).add_((1 - asked.beta1) * share * gradient)
+            square.mul_(asked.beta2).add_((1 - asked.beta2) * (share * gradient).square())
+            first = mean / (1 - asked.beta1**self.taken)
+            second = square / (1 - asked.beta2**self.taken)
+            decay = asked.weight_decay * decayed
+            yield first / (second.sqrt() + asked.epsilon) + decay * weight
+
+
+MODELS = {
+    "alexnet": (alexnet, alexnets),
+    "bert-base": (bert, berts),
+    "resnet50": (resnet50, resnets),
+    "vgg16": (vgg16, vggs),
+}
+
+
+def losses_of(arguments: list[str]) -> list[float]:
+    make, recipe = MODELS[arguments[arguments.index("--workload") + 1]]
+    recipe.DROPOUT = 0.0
+    flags = parse_flags(recipe, arguments)
+    torch.set_num_threads(flags.threads)
+    return train(make(recipe, flags), recipe, flags)
+
+
+if __name__ == "__main__":
+    print(json.dumps([losses_of(json.loads(asked)) for asked in sys.argv[1:]]))

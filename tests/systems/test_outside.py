@@ -1,0 +1,85 @@
+"""What others have written trains as ours does: torchvision's and transformers' models.
+
+PyTorch's trainers are held to them here, and all other systems to PyTorch's in test_training.py.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from reperf.config import Run
+from reperf.plans.run_plan import trainer_flags
+from reperf.systems import ROOT, TRAINERS, load_systems, load_workloads
+from trainer import recipe_of, small, step_log
+
+sys.path.append(str(ROOT / "benchmarks"))
+
+from training import FIELDS, make_environment
+
+TOLERANCE = {"alexnet": 5e-5}
+"""By what part of it a loss may differ; 1e-5 for what is not here. AlexNet's few large maxima
+magnify rounding errors: its first seven losses would do with 1e-5, too."""
+CASES = {
+    "resnet50": {},
+    "vgg16": {"shape": {"image_size": 32}, "batch_size": 4},
+    "alexnet": {},
+    "bert-base": {},
+    "bert-base at its own size": {"shape": {}, "batch_size": 2, "iterations": 4},
+}
+
+pytestmark = pytest.mark.xdist_group("outside")
+
+
+@pytest.fixture(scope="module")
+def of_others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[float]]:
+    """The losses of each case, in an environment with torch, torchvision and transformers."""
+    packages = [package for field in FIELDS.values() for package in field.packages]
+    wanted = tuple(one for one in packages if one.startswith(("torchvision==", "transformers==")))
+    folder = tmp_path_factory.mktemp("outside") / "environment"
+    said = subprocess.run(
+        [
+            make_environment(folder, "cpu", wanted),
+            str(Path(__file__).with_name("outside.py")),
+            *(json.dumps(flags_of(case)) for case in CASES),
+        ],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=480,
+        env=os.environ | {"PYTHONPATH": f"{TRAINERS.parent}:{ROOT / 'benchmarks'}"},
+    )
+    return dict(zip(CASES, json.loads(said.stdout.splitlines()[-1]), strict=True))
+
+
+def workload_of(case: str) -> str:
+    return case.split(" ", maxsplit=1)[0]
+
+
+def flags_of(case: str) -> list[str]:
+    changes = {"topology": "1n1g", "iterations": 8, "workload": workload_of(case)} | CASES[case]
+    asked = small("pytorch", **changes)
+    shape = load_workloads()[workload_of(case)].shape_of(asked["shape"])
+    run = Run.model_validate(asked | {"shape": shape})
+    return trainer_flags(run, load_systems()["pytorch"])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_model_of_others_trained_by_hand_has_the_same_losses(case, of_others, trainer_of):
+    trainer = trainer_of("pytorch")
+    program = trainer.system.trainer(workload_of(case))
+    ours = trainer.python(
+        "-c",
+        f"""
+import importlib, runpy, sys
+importlib.import_module({recipe_of(workload_of(case)).__name__!r}).DROPOUT = 0.0
+sys.argv = {[str(program), *flags_of(case)]}
+runpy.run_path(sys.argv[0], run_name="__main__")""",
+    )
+    assert ours.returncode == 0, ours.stdout
+    losses = [step["loss"] for step in step_log(ours.stdout)[1]]
+    assert losses == pytest.approx(of_others[case], rel=TOLERANCE.get(case, 1e-5))
+    assert len(losses) == CASES[case].get("iterations", 8)
+    assert losses[-1] < losses[0] - 0.2
