@@ -36,7 +36,6 @@ MIXED = {"cuda": ("float16",)}
 # What is set already stays.
 # Source: NVIDIA DeepLearningExamples, TensorFlow/Classification/ConvNets/runtime/runner.py.
 GPU_SETTINGS = {
-    "NVIDIA_TF32_OVERRIDE": "0",  # fp32 means fp32, not TF32
     "TF_GPU_THREAD_MODE": "gpu_private",
     "TF_SYNC_ON_FINISH": "0",
     "TF_USE_CUDNN_BATCHNORM_SPATIAL_PERSISTENT": "1",

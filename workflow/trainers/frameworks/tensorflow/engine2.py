@@ -128,7 +128,7 @@ def prepare_device(flags):
             " build for GPUs, such as the image of envs/tensorflow2.image.yaml, on GPUs"
         )
     tf.config.set_visible_devices(gpus[LOCAL_RANK], "GPU")
-    tf.config.experimental.enable_tensor_float_32_execution(False)  # fp32 means fp32, not TF32
+    tf.config.experimental.enable_tensor_float_32_execution(False)  # by XLA neither
     return "GPU:0"
 
 

@@ -184,7 +184,8 @@ def prepare_device(flags):
         device = torch.device("cuda", LOCAL_RANK)
         torch.cuda.set_device(device)
         torch.backends.cudnn.benchmark = True
-        torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32; for matmul it is already off
+        # fp32 means fp32, also in kernels that torch compiles and NVIDIA's libraries know nothing of.
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     torch.manual_seed(flags.seed + RANK)  # for dropout
     if WORLD_SIZE > 1:
         if flags.device == "cpu":

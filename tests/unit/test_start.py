@@ -1,0 +1,37 @@
+"""How a launcher is started, by the command and the variables that the run's record holds."""
+
+from collections.abc import Mapping
+
+import pytest
+from reperf.config import load_report
+from reperf.plans.run_plan import plan_run
+from reperf.training.places import ThisMachine
+from reperf.training.start import Start, start_of
+from small_benchmark import SMALL
+
+
+def started(device: str, **variables: str) -> Start:
+    """The start of a small run at a place that adds these variables."""
+    run = (
+        load_report(SMALL).run("small", "pytorch", "1n2g", 1).model_copy(update={"device": device})
+    )
+    place = ThisMachine(run.model_copy(update={"device": "cpu"}))
+    place.variables |= variables
+    return start_of(plan_run(run, window=(1, 2), time_limit=60), place, ["resnet50.py"])
+
+
+NO_TF32: Mapping[str, str] = {
+    "NVIDIA_TF32_OVERRIDE": "0",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "0",
+}
+
+
+@pytest.mark.parametrize("users", [{}, dict.fromkeys(NO_TF32, "1")])
+def test_on_gpus_nothing_turns_float32_into_tf32_and_the_record_says_so(users):
+    start = started("cuda", **users)
+    assert NO_TF32.items() <= start.variables.items()
+    assert NO_TF32.items() <= start.environment.items()
+
+
+def test_on_cpus_nothing_is_said_of_tf32():
+    assert not NO_TF32.keys() & started("cpu").variables.keys()
