@@ -1,12 +1,14 @@
 """What the doctor asks of frameworks, asked of numpy."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.signal import correlate
 from trainers.contract.steplog import Refused
 from trainers.contract.trial import MARK, convolved, try_out
+from trainers.frameworks.horovod import check_horovod
 
 
 class Numpy:
@@ -68,3 +70,17 @@ def test_wrong_numbers_are_refused(changes, what):
     vars(devices).update(changes)
     with pytest.raises(Refused, match=what):
         try_out(devices, [4000])
+
+
+@pytest.mark.parametrize(
+    ("gloo", "nccl", "device", "why"),
+    [
+        (False, 22105, "cuda", "Horovod is built without gloo; allowed: a build with it"),
+        (False, 0, "cpu", "Horovod is built without gloo"),
+        (True, 0, "cuda", "Horovod is built without NCCL"),
+    ],
+)
+def test_a_horovod_whose_ranks_cannot_meet_is_refused(gloo, nccl, device, why):
+    build = SimpleNamespace(gloo_built=lambda: gloo, nccl_built=lambda: nccl)
+    with pytest.raises(Refused, match=why):
+        check_horovod(build, SimpleNamespace(device=device), world_size=2)

@@ -136,6 +136,7 @@ def prepare_device(flags):
         for name, value in GPU_SETTINGS.items():
             os.environ.setdefault(name, value)
         settings.gpu_options.visible_device_list = str(LOCAL_RANK)
+        settings.gpu_options.allow_growth = flags.dali  # else nothing is left for DALI's buffers
         device = gpu_name(settings)
     if flags.compile:
         optimizer_options = settings.graph_options.optimizer_options
