@@ -1,10 +1,14 @@
 """How a launcher is started, by the command and the variables that the run's record holds."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 
 import pytest
 from reperf.config import load_report
 from reperf.plans.run_plan import plan_run
+from reperf.systems import TRAINERS
 from reperf.training.places import ThisMachine
 from reperf.training.start import Start, start_of
 from small_benchmark import SMALL
@@ -20,6 +24,7 @@ def started(device: str, **variables: str) -> Start:
     return start_of(plan_run(run, window=(1, 2), time_limit=60), place, ["resnet50.py"])
 
 
+MODULE = TRAINERS / "module.py"
 NO_TF32: Mapping[str, str] = {
     "NVIDIA_TF32_OVERRIDE": "0",
     "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "0",
@@ -35,3 +40,19 @@ def test_on_gpus_nothing_turns_float32_into_tf32_and_the_record_says_so(users):
 
 def test_on_cpus_nothing_is_said_of_tf32():
     assert not NO_TF32.keys() & started("cpu").variables.keys()
+
+
+def test_a_file_in_the_work_folder_stands_for_no_module_of_the_standard_library(tmp_path):
+    (tmp_path / "timeit.py").write_text("raise SystemExit('the work folder came first')")
+    command = started("cpu").command
+    at = command.index("torch.distributed.run")
+    assert command[at - 1] == os.path.relpath(MODULE)
+    said = subprocess.run(
+        [sys.executable, MODULE, "timeit", "-n1", "-r1"],
+        check=False,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert (said.returncode, said.stderr) == (0, "")
+    assert "1 loop" in said.stdout

@@ -132,7 +132,11 @@ def launcher(plan: RunPlan, place: Place) -> list[str]:
         "head": place.head,
         "port": place.port,
     }
-    return [part.format(**places) for part in plan.launch]
+    words = [part.format(**places) for part in plan.launch]
+    if "-m" not in words:
+        return words
+    at = words.index("-m")
+    return [*words[:at], os.path.relpath(TRAINERS / "module.py"), *words[at + 1 :]]
 
 
 def _path_into(programs: Path) -> str:

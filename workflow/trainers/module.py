@@ -1,0 +1,15 @@
+"""Run a module as `python -m` does, but see no module in the working folder.
+
+A file there with the name of one of the standard library's, such as timeit.py, would stand for it.
+Python's own ways to avoid that, -P and PYTHONSAFEPATH, came with 3.11.
+
+    python workflow/trainers/module.py torch.distributed.run ...
+"""
+
+import sys
+
+if __name__ == "__main__":
+    del sys.path[0], sys.argv[0]  # this file's folder, before any other import, and its name
+    import runpy
+
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
