@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 
 import pytest
+from reperf.builds.starting import inside, variables_inside
 from reperf.config import load_report
 from reperf.plans.run_plan import plan_run
 from reperf.systems import TRAINERS
@@ -56,3 +57,18 @@ def test_a_file_in_the_work_folder_stands_for_no_module_of_the_standard_library(
     )
     assert (said.returncode, said.stderr) == (0, "")
     assert "1 loop" in said.stdout
+
+
+@pytest.mark.parametrize(
+    ("own", "found"), [({"PYTHONPATH": "/own:/mx"}, ["/own", "/mx"]), ({}, [])]
+)
+def test_in_a_container_trainers_come_before_what_the_image_itself_finds(own, found):
+    said = subprocess.run(
+        inside(["sh", "-c", 'echo "$PYTHONPATH"; exit 3']),
+        check=False,
+        env={"PATH": os.defpath, **own, **variables_inside({"PYTHONPATH": str(TRAINERS.parent)})},
+        capture_output=True,
+        text=True,
+    )
+    assert said.stdout.strip().split(":") == [str(TRAINERS.parent), *found]
+    assert said.returncode == 3
