@@ -204,9 +204,9 @@ def test_each_weight_changes_as_much_in_every_framework(system, workload, proofs
 def test_a_weight_of_real_size_changes_nothing(system, clipping, proofs):
     """A norm of 23 million numbers, added up one by one in float32, is up to 2.5 % too small.
 
-    With such a norm the third loss is 1.4e-4 away, and a weight's change 9e-4; else 3e-5 and 3e-5.
+    With such a norm the second loss is 1e-4 away, and a weight's change 9e-4; else 2e-5 and 3e-5.
     """
-    large = {"shape": LARGE_EMBEDDING, "batch_size": 2, "topology": "1n1g", "iterations": 3}
+    large = {"shape": LARGE_EMBEDDING, "batch_size": 2, "topology": "1n1g", "iterations": 2}
     ours, pytorchs = (proofs(one, clipping, **large) for one in (system, "pytorch"))
     assert ours[0].status == "ok", ours[1][-5000:]
     hold_together(clipping, *(losses(log, 0) for _, log in (ours, pytorchs)))
