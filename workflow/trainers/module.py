@@ -9,7 +9,9 @@ Python's own ways to avoid that, -P and PYTHONSAFEPATH, came with 3.11.
 import sys
 
 if __name__ == "__main__":
-    del sys.path[0], sys.argv[0]  # this file's folder, before any other import, and its name
+    if not getattr(sys.flags, "safe_path", False):
+        del sys.path[0]  # this file's folder, before anything there is taken for another module
+    del sys.argv[0]
     import runpy
 
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
