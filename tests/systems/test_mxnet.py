@@ -55,3 +55,17 @@ print(json.dumps({{n: t.__name__ for n, t in zip(graph.list_outputs(), types)}})
     assert {types[name] for name in products if "dropout" not in name} == {"float16"}
     assert len([name for name in products if "matmul" in name]) == 2 * TINY_BERT["layers"]
     assert types[list(types)[-1]] == "float32"
+
+
+def test_horovods_ranks_take_the_users_interface_for_nccl_if_there_is_one(mxnet):
+    said = mxnet.answer("""
+import json, os
+from trainers.launchers.horovod import meeting_at
+found = []
+os.environ.pop("NCCL_SOCKET_IFNAME", None)
+found.append(meeting_at("127.0.0.1", 4000))
+os.environ["NCCL_SOCKET_IFNAME"] = "eth7"
+found.append(meeting_at("127.0.0.1", 4000))
+names = ("NCCL_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE")
+print(json.dumps([[one.get(name) for name in names] for one in found]))""")
+    assert said == [["lo", "lo"], [None, "lo"]]

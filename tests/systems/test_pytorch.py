@@ -309,3 +309,14 @@ def test_every_package_of_the_environment_is_pinned(pytorch):
     built = Built.model_validate_json((pytorch.environment / RECORD).read_bytes())
     for name, version in built.packages.items():
         assert version.partition("+")[0] == pins[name]
+
+
+def test_ranks_do_not_copy_each_others_batch_norm(pytorch):
+    assert not pytorch.answer("""
+import json, torch
+import torch.distributed as dist
+from trainers.frameworks.torch import engine
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+engine.WORLD_SIZE = 2
+model = engine.distribute(torch.nn.BatchNorm2d(3), torch.device("cpu"))
+print(json.dumps(model.will_sync_module_buffers()))""")

@@ -18,7 +18,7 @@ from reperf.printed import batch_size, trials
 from reperf.steps import measure, summarise
 from reperf.training.largest import ITERATIONS, find, found_by
 from reperf.training.record import BatchTrial, LargestBatch, RunRecord
-from step_logs import step_log
+from step_logs import event, step_log
 from test_measure import kept_run
 
 MEMORY = 10**9
@@ -163,6 +163,7 @@ def ending(monkeypatch) -> Callable[..., LargestBatch | None]:
         limit: int | None = MEMORY,
         with_more: str = "ok",
         retries: int = 0,
+        logs: Callable[[int], list[str]] = lambda batch: [],
     ) -> LargestBatch:
         times: Counter[int] = Counter()
         path, asked = search(more={"memory_limit": limit})
@@ -177,7 +178,7 @@ def ending(monkeypatch) -> Callable[..., LargestBatch | None]:
             reason = "" if status == "ok" else f"it ended as {status}"
             peak = (10**7 * run.batch_size,) if status == "ok" else ()
             folder.rmdir()
-            log = [] if status == "ok" else ["it", "crashed", "without", "a word"]
+            log = logs(run.batch_size) if status == "ok" else ["it", "crashed", "without", "a word"]
             kept_run(folder, log, run=run, status=status, reason=reason, peak_memory_bytes=peak)
             return False, RunRecord.read(folder / "run.json")
 
@@ -251,6 +252,18 @@ def test_what_trains_only_by_chance_is_not_the_largest(ending):
     found = ending(lambda batch, time: "ok" if batch == 8 and time == 1 else "oom")
     assert (found.status, found.batch_size) == ("oom", 8)
     assert found.reason.startswith("not even 8 samples per device fit: ")
+
+
+def test_what_trains_while_memory_is_full_again_and_again_is_too_large(ending):
+    found = ending(
+        lambda batch, _: "ok" if batch <= 96 else "oom",
+        limit=None,
+        logs=lambda batch: [event("allocation_retries", [0, 3 if batch > 48 else 0])],
+    )
+    assert (found.status, found.batch_size) == ("ok", 48)
+    full = [trial for trial in found.trials if trial.batch_size == 56]
+    assert [trial.status for trial in full] == ["oom"]
+    assert "memory was full 3 times" in full[0].reason
 
 
 def test_a_trial_looks_at_the_loss_no_more_often_than_runs_do():

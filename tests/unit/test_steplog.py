@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from reperf.systems.system import TRAINERS
 from trainers.contract import steplog
 from trainers.contract.flags import parse_flags
 from trainers.contract.precision import DYNAMIC, Precision, precision_of
+from trainers.contract.process import gpus_of_node
 from trainers.recipes import resnet50
 
 FLAGS = [
@@ -57,7 +59,30 @@ def test_a_gpus_loader_has_its_share_of_the_cores_but_no_more_than_sixteen(
     flags: list[str], threads: int, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("trainers.contract.flags.usable_cores", lambda: 40)
+    monkeypatch.setattr("trainers.contract.flags.os.cpu_count", lambda: 40)
+    monkeypatch.setattr("trainers.contract.flags.gpus_of_node", lambda: 0)
     assert parse_flags(resnet50, [*FLAGS, *flags]).loader_threads == threads
+
+
+@pytest.mark.parametrize(
+    ("usable", "devices", "threads"),
+    [(80, 1, 10), (80, 4, 10), (80, 8, 10), (10, 1, 10), (40, 8, 5)],
+)
+def test_one_gpu_of_a_node_has_no_more_loader_threads_than_each_of_all(
+    usable: int, devices: int, threads: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("trainers.contract.flags.usable_cores", lambda: usable)
+    monkeypatch.setattr("trainers.contract.flags.os.cpu_count", lambda: 80)
+    monkeypatch.setattr("trainers.contract.flags.gpus_of_node", lambda: 8)
+    flags = [*FLAGS, "--device", "cuda", "--devices-per-node", str(devices)]
+    assert parse_flags(resnet50, flags).loader_threads == threads
+
+
+def test_a_nodes_gpus_are_those_of_its_driver(tmp_path: Path):
+    assert gpus_of_node(tmp_path) == 0
+    for address in ("0000:3b:00.0", "0000:af:00.0"):
+        (tmp_path / "proc/driver/nvidia/gpus" / address).mkdir(parents=True)
+    assert gpus_of_node(tmp_path) == 2
 
 
 @pytest.mark.parametrize(
@@ -352,6 +377,10 @@ def test_a_refusal_is_one_marked_line_that_names_the_rank():
         "RuntimeError('OOM when allocating tensor with shape[256,64,112,112]')",
         "RuntimeError('Failed to allocate 12 bytes')",
         "RuntimeError('std::bad_alloc')",
+        "RuntimeError('cuDNN error: CUDNN_STATUS_ALLOC_FAILED')",
+        "RuntimeError('CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate')",
+        "RuntimeError('No algorithm worked!')",
+        "RuntimeError('GET was unable to find an engine to execute this computation')",
     ],
 )
 def test_full_memory_has_a_mark_of_its_own_in_every_framework(error):

@@ -1,22 +1,27 @@
 """What the doctor asks of frameworks, asked of numpy."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.signal import correlate
 from trainers.contract.steplog import Refused
 from trainers.contract.trial import MARK, convolved, try_out
+from trainers.frameworks.horovod import check_horovod
 
 
 class Numpy:
     """numpy as a framework on two devices of one process."""
 
     ranks, world_size, names, library = range(2), 2, ["cpu", "cpu"], "numpy"
-    wrong_filters, wrong_sum = 1.0, 0.0
+    wrong_filters, wrong_product, wrong_sum = 1.0, 1.0, 0.0
 
     def convolve(self, images, filters):
         return [convolved(images, filters), convolved(images, filters * self.wrong_filters)]
+
+    def multiply(self, left, right):
+        return [(left @ right) * share for share in (1.0, self.wrong_product)]
 
     def ones(self, count):
         return [np.ones(count, np.float32)] * 2
@@ -53,7 +58,9 @@ def test_every_rank_says_what_it_found(capsys):
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"wrong_filters": 1.1}, "a convolution is 0.1 off numpy's; allowed: up to 0.01"),
+        ({"wrong_filters": 1.1}, "a convolution is 0.1 off numpy's; allowed: up to 0.0001"),
+        ({"wrong_filters": 1.0003}, "a convolution is 0.0003 off numpy's"),  # TF32
+        ({"wrong_product": 1.0003}, "a matrix product is 0.0003 off numpy's"),
         ({"wrong_filters": np.nan}, "a convolution is nan off numpy's"),
         ({"wrong_sum": 1.0}, "an all-reduce of 4000 bytes gave a wrong sum"),
     ],
@@ -63,3 +70,17 @@ def test_wrong_numbers_are_refused(changes, what):
     vars(devices).update(changes)
     with pytest.raises(Refused, match=what):
         try_out(devices, [4000])
+
+
+@pytest.mark.parametrize(
+    ("gloo", "nccl", "device", "why"),
+    [
+        (False, 22105, "cuda", "Horovod is built without gloo; allowed: a build with it"),
+        (False, 0, "cpu", "Horovod is built without gloo"),
+        (True, 0, "cuda", "Horovod is built without NCCL"),
+    ],
+)
+def test_a_horovod_whose_ranks_cannot_meet_is_refused(gloo, nccl, device, why):
+    build = SimpleNamespace(gloo_built=lambda: gloo, nccl_built=lambda: nccl)
+    with pytest.raises(Refused, match=why):
+        check_horovod(build, SimpleNamespace(device=device), world_size=2)

@@ -28,7 +28,7 @@ from reperf.builds.engines import (
     readable_folders,
 )
 from reperf.builds.inside import Contents, start_trainers
-from reperf.builds.starting import variables_inside
+from reperf.builds.starting import inside, variables_inside
 from reperf.builds.steps import do, environment_of_engines
 from reperf.config import Container
 from reperf.errors import ReperfError
@@ -175,7 +175,7 @@ class _Opened:
             name=f"reperf-build-{secrets.token_hex(4)}",
             options=self.build.container.options,
         )
-        start = engine_called(self.build.container.engine).start(box, command)
+        start = engine_called(self.build.container.engine).start(box, inside(command))
         return replace(
             start,
             command=[*self.run, *start.srun_options, *start.command],

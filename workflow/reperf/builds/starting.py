@@ -9,6 +9,8 @@ from reperf.builds.built import read_built
 from reperf.builds.engines import Box, Start, engine_called, readable_folders
 from reperf.systems import TRAINERS
 
+_TRAINERS_FIRST = 'PYTHONPATH="$1${PYTHONPATH:+:$PYTHONPATH}"; export PYTHONPATH; shift; exec "$@"'
+
 
 def start_in(
     build: Build,
@@ -43,16 +45,24 @@ def start_in(
         name=f"reperf-{secrets.token_hex(6)}-{{node_rank}}",
         options=container.options,
     )
-    return engine_called(container.engine).start(box, [str(build.python), *arguments])
+    return engine_called(container.engine).start(box, inside([str(build.python), *arguments]))
+
+
+def inside(command: Sequence[str]) -> list[str]:
+    """A command in a container: its Python finds the trainers, then what the image's own finds.
+
+    An image's PYTHONPATH, where its framework may lie, is known in the container alone.
+    """
+    return ["sh", "-c", _TRAINERS_FIRST, "sh", str(TRAINERS.parent), *command]
 
 
 def variables_inside(variables: Mapping[str, str]) -> dict[str, str]:
-    """The environment variables of a command in a container; it sees no others but the image's."""
+    """The environment variables of a command `inside`; it sees no others but the image's."""
+    trainers = ("PYTHONPATH", str(TRAINERS.parent))
     return {
         # The user's own folder is not there, and often not even a name for the user's number.
         "HOME": "/tmp",
         "LOGNAME": "reperf",
         "PYTHONNOUSERSITE": "1",
-        "PYTHONPATH": str(TRAINERS.parent),
-        **variables,
+        **{name: value for name, value in variables.items() if (name, value) != trainers},
     }

@@ -28,7 +28,8 @@ from reperf.builds.built import digest_now
 from reperf.config import Run
 from reperf.config.words import MOST_SAMPLES
 from reperf.errors import ReperfError, one_line_errors
-from reperf.layout import BATCH_RECORD, RUN_LOG
+from reperf.layout import BATCH_RECORD, RUN_LOG, RUN_RECORD
+from reperf.logs.formats import mllog
 from reperf.machine import gpus
 from reperf.plans.run_plan import RunPlan, plan_run
 from reperf.printed import gibibytes
@@ -255,9 +256,24 @@ class _Trials:
         )
         if stopped:
             raise ReperfError(f"{folder}/{RUN_LOG}: {record.status}: {record.reason}")
+        if record.status == "ok" and (why := _memory_was_full(folder / RUN_LOG)):
+            record = record.model_copy(update={"status": "oom", "reason": why})
+            record.write(folder / RUN_RECORD)
         self.records.append(record)
         self.folders.append(folder)
         return record
+
+
+def _memory_was_full(log: Path) -> str:
+    """Why a batch that trained is too large all the same; "" if it is not, as far as its log says.
+
+    A GPU whose memory is full in each iteration trains more slowly than with a smaller batch.
+    """
+    said = mllog.read_facts(log).get("allocation_retries")
+    retries = max(filter(mllog.is_number, said if isinstance(said, list) else ()), default=0)
+    if not retries:
+        return ""
+    return f"it trains, but a device's memory was full {retries:g} times, and was taken anew"
 
 
 def memory_of(record: RunRecord) -> int | None:

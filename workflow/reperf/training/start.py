@@ -19,6 +19,10 @@ from reperf.training.places import Place
 
 # What srun itself needs; the image must see no more of this machine's environment.
 _OF_SRUN = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "USER")
+# float32 is float32, not TF32, also what mixed precision leaves in it. NVIDIA's libraries read the
+# first when they are loaded, whatever a program asks of them; the second undoes what NVIDIA's image
+# of PyTorch sets.
+_NO_TF32 = {"NVIDIA_TF32_OVERRIDE": "0", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "0"}
 _SECONDS_TO_REMOVE = 20.0
 """How long an engine may take to end and remove a container."""
 
@@ -85,6 +89,8 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
     if inside and (why := why_build(build)):
         raise ReperfError(f"{why}; the same call again gets it")
     variables = {"PYTHONPATH": str(TRAINERS.parent), **plan.variables, **place.variables}
+    if run.device == "cuda":
+        variables |= _NO_TF32
     start = start_in(
         build,
         [*launcher(plan, place), *program],
@@ -126,7 +132,11 @@ def launcher(plan: RunPlan, place: Place) -> list[str]:
         "head": place.head,
         "port": place.port,
     }
-    return [part.format(**places) for part in plan.launch]
+    words = [part.format(**places) for part in plan.launch]
+    if "-m" not in words:
+        return words
+    at = words.index("-m")
+    return [*words[:at], os.path.relpath(TRAINERS / "module.py"), *words[at + 1 :]]
 
 
 def _path_into(programs: Path) -> str:

@@ -36,7 +36,12 @@ _GAVE_UP = re.compile(
 )
 
 # What C++ and Python say at a process's end.
-_NO_MEMORY = re.compile(r"std::bad_alloc|^MemoryError\b", re.MULTILINE)
+# "Allocator (GPU_0_bfc) ran out of memory trying to allocate" is no end: TensorFlow goes on.
+_NO_MEMORY = re.compile(
+    r"std::bad_alloc|^MemoryError\b|(?:[Ee]rror|what\(\)|[Ff]ailed)\b.*\b[Oo]ut of memory"
+    r"|\b(?:CUDNN|CUBLAS)_STATUS_ALLOC_FAILED|\bcudaErrorMemoryAllocation\b",
+    re.MULTILINE,
+)
 # What the loader of libraries says, too, where their code may not be run.
 _NO_PLACE = "failed to map segment from shared object"
 

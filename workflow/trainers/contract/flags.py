@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from trainers.contract.process import limit_memory, usable_cores
+from trainers.contract.process import gpus_of_node, limit_memory, usable_cores
 from trainers.contract.recipe import clips
 
 MOST_LOADER_THREADS = 16
@@ -42,7 +42,7 @@ def parse_flags(recipe, argv=None):
         "--loader-threads",
         type=int,
         help="of --threads or besides them, read and decode; left out: on a CPU as many as them, "
-        f"on a GPU the CPUs of the node over its devices, up to {MOST_LOADER_THREADS}",
+        f"on a GPU the CPUs of the node over its GPUs, up to {MOST_LOADER_THREADS}",
     )
     parser.add_argument(
         "--devices-per-node", type=int, default=1, help="among which a node's CPUs are shared"
@@ -94,7 +94,11 @@ def parse_flags(recipe, argv=None):
 def _usual_loader_threads(flags):
     if flags.device == "cpu":
         return flags.threads
-    return max(1, min(MOST_LOADER_THREADS, usable_cores() // flags.devices_per_node))
+    # As many with one of a node's GPUs as with all of them: else a loader would bend the speedup. A
+    # job may have no more of the CPUs than are its GPUs' share, or fewer.
+    share = (os.cpu_count() or 1) // max(1, gpus_of_node(), flags.devices_per_node)
+    most = min(MOST_LOADER_THREADS, share, usable_cores() // flags.devices_per_node)
+    return max(1, most)
 
 
 def _pair(text):

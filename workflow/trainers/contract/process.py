@@ -12,6 +12,16 @@ def usable_cores():
     return os.cpu_count() or 1
 
 
+def gpus_of_node(root="/"):
+    """The number of GPUs that NVIDIA's driver has on this node, whoever uses them; 0 without it.
+
+    Args:
+        root: the folder in which the kernel's `proc` lies.
+    """
+    folder = os.path.join(root, "proc/driver/nvidia/gpus")
+    return len(os.listdir(folder)) if os.path.isdir(folder) else 0
+
+
 def keep_to_own_cores(rank, threads):
     """Confine a CPU rank, its data loader included, to as many cores as it may use threads.
 

@@ -26,7 +26,8 @@ OUT_OF_MEMORY = ":::OOM "
 # What frameworks say when memory is full; not all have an exception for it.
 _MEMORY_IS_FULL = re.compile(
     "out of memory|not enough memory|(can't|cannot|failed to|when) allocat(e|ing)|allocate failed"
-    "|bad_alloc",
+    # What cuDNN and cuBLAS say, by way of torch and TensorFlow.
+    "|bad_alloc|alloc_failed|no algorithm worked|unable to find an engine",
     re.IGNORECASE,
 )
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")  # in OneFlow's messages
@@ -206,19 +207,25 @@ class StepLog:
         self._last = seconds, samples
         self._event("tracked_stats", value, samples_count=samples)
 
-    def finished(self, weight_digests, peak_memory_bytes, weight_changes=None):
+    def finished(
+        self, weight_digests, peak_memory_bytes, weight_changes=None, allocation_retries=None
+    ):
         """Say that all iterations are done, and refuse ranks that have drifted apart.
 
         Args:
             weight_digests: one digest of the weights per rank.
             peak_memory_bytes: highest device memory in use, one number per rank.
             weight_changes: of a proof, how far each weight has come, in the recipe's order.
+            allocation_retries: how often the device's memory was full, and was given back and taken
+                anew, once the first iterations were over, one number per rank.
 
         Raises:
             Refused: two ranks that hold the same part of the model have different weights.
         """
         self._event("weight_digests", weight_digests)
         self._event("peak_memory_bytes", peak_memory_bytes)
+        if allocation_retries is not None:
+            self._event("allocation_retries", allocation_retries)
         if weight_changes is not None:
             # Short, for a pipe takes 4096 bytes in one piece.
             self._event("weight_changes", [float("%.6g" % change) for change in weight_changes])

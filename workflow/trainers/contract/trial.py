@@ -1,4 +1,4 @@
-"""Try a framework on its devices: does it convolve as numpy does, and how fast does it add up?
+"""Try a framework on its devices: does it compute as numpy does, and how fast does it add up?
 
 Each framework has a module `trial` with a class `Devices`, made from the flags:
 
@@ -7,6 +7,7 @@ Each framework has a module `trial` with a class `Devices`, made from the flags:
     names        of the devices, one for each of `ranks`
     library      what adds up numbers of different ranks, such as "gloo"
     convolve     images and filters to the result of each device, all as numpy arrays
+    multiply     two matrices to their product of each device, all as numpy arrays
     ones         a count to that many float32 ones on each device
     all_reduce   such numbers to their sums over all ranks, once those are there
     arrays       such numbers to numpy arrays, one for each device
@@ -25,10 +26,12 @@ from trainers.contract.steplog import Refused
 
 MARK = ":::TRIAL "
 WARM_UP, TIMED = 2, 5
-TOLERANCE = 1e-2
-"""Of the largest number: far above TF32's rounding, far below what a wrong kernel would give."""
+TOLERANCE = 1e-4
+"""Of the largest number: far above float32's rounding, 1e-6, and below TF32's, 3e-4."""
 IMAGES, FILTERS = (2, 8, 16, 16), (32, 8, 3, 3)
 """Of the convolution: [n, in, height, width] and [out, in, height, width]."""
+LEFT, RIGHT = (64, 128), (128, 32)
+"""Of the matrix product."""
 
 
 def parse_trial_flags(argv=None):
@@ -43,7 +46,7 @@ def parse_trial_flags(argv=None):
 
 
 def try_out(devices, sizes):
-    """Convolve on each device, add up over all, and print a line `:::TRIAL {...}` for each rank.
+    """Compute on each device, add up over all, and print a line `:::TRIAL {...}` for each rank.
 
     Args:
         devices: as described above.
@@ -52,7 +55,7 @@ def try_out(devices, sizes):
     Raises:
         Refused: a device gives wrong numbers.
     """
-    errors = convolution_errors(devices)
+    errors, _ = convolution_errors(devices), product_errors(devices)
     transfers = []
     if devices.world_size > 1:
         transfers = [{"bytes": size, "seconds": time_all_reduce(devices, size)} for size in sizes]
@@ -77,18 +80,35 @@ def convolution_errors(devices):
     Raises:
         Refused: it is too far.
     """
-    random = np.random.RandomState(1)
-    images, filters = (random.randn(*shape).astype(np.float32) for shape in (IMAGES, FILTERS))
+    images, filters = _normal(IMAGES, FILTERS)
     right = convolved(images, filters)
+    return _errors("a convolution", devices.convolve(images, filters), right)
+
+
+def product_errors(devices):
+    """How far each device's product of matrices is from numpy's, as a part of the largest number.
+
+    Raises:
+        Refused: it is too far.
+    """
+    left, right = _normal(LEFT, RIGHT)
+    product = left.astype(np.float64) @ right.astype(np.float64)
+    return _errors("a matrix product", devices.multiply(left, right), product)
+
+
+def _normal(*shapes):
+    random = np.random.RandomState(1)
+    return [random.randn(*shape).astype(np.float32) for shape in shapes]
+
+
+def _errors(what, made, right):
     errors = []
-    for found in devices.convolve(images, filters):
+    for found in made:
         if found.shape != right.shape:
-            raise Refused(f"a convolution gave {found.shape}; allowed: {right.shape}")
+            raise Refused(f"{what} gave {found.shape}; allowed: {right.shape}")
         errors.append(float(np.abs(found - right).max() / np.abs(right).max()))
         if not errors[-1] <= TOLERANCE:  # neither is NaN
-            raise Refused(
-                f"a convolution is {errors[-1]:.2g} off numpy's; allowed: up to {TOLERANCE:g}"
-            )
+            raise Refused(f"{what} is {errors[-1]:.2g} off numpy's; allowed: up to {TOLERANCE:g}")
     return errors
 
 

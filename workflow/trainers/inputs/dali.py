@@ -7,6 +7,12 @@ from nvidia.dali import fn, pipeline_def, tfrecord, types
 from trainers.contract.steplog import Refused
 from trainers.inputs.images import AREA, ASPECT, IMAGE, LABEL
 
+PADDING = {"device_memory_padding": 211025920, "host_memory_padding": 140544512}
+"""Bytes of a GPU decoder's buffers, enough for ImageNet's largest image. They grow with the largest
+so far otherwise: what trains for a few iterations may run out of memory later.
+
+Source: NVIDIA DeepLearningExamples, MxNet/Classification/RN50v1.5/dali.py."""
+
 
 def build_pipeline(flags, rank, world_size, gpu=None):
     """An endless pipeline of one rank's batches.
@@ -42,6 +48,7 @@ def build_pipeline(flags, rank, world_size, gpu=None):
             output_type=types.RGB,
             random_area=AREA,
             random_aspect_ratio=ASPECT,
+            **({} if gpu is None else PADDING),
         )
         images = fn.resize(
             images,

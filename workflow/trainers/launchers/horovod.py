@@ -6,6 +6,7 @@ Horovod's on the first node.
 """
 
 import argparse
+import os
 import socket
 import threading
 
@@ -25,13 +26,20 @@ def main():
         server = RendezvousHTTPServer(("", flags.port), RendezvousHandler, False)
         server.init(slots)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-    meeting = create_run_env_vars(
-        flags.head, [interface_towards(flags.head, flags.port)], str(flags.port)
-    )
-    # A rank may take long to start, and the run's own time limit ends one that hangs.
-    meeting["HOROVOD_GLOO_TIMEOUT_SECONDS"] = str(24 * 3600)
+    meeting = meeting_at(flags.head, flags.port)
     here = (slot for slot in slots if slot.hostname == str(flags.node_rank))
     run_ranks(flags.command, [dict(meeting, **create_slot_env_vars(slot)) for slot in here])
+
+
+def meeting_at(head, port):
+    """The environment variables by which ranks find the server, and how they talk to each other."""
+    variables = create_run_env_vars(head, [interface_towards(head, port)], str(port))
+    # Horovod would have NCCL take this interface, too; what the user says of NCCL counts more.
+    if "NCCL_SOCKET_IFNAME" in os.environ:
+        variables.pop("NCCL_SOCKET_IFNAME", None)
+    # A rank may take long to start, and the run's own time limit ends one that hangs.
+    variables["HOROVOD_GLOO_TIMEOUT_SECONDS"] = str(24 * 3600)
+    return variables
 
 
 def parse_flags():

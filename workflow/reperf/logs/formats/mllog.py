@@ -42,7 +42,14 @@ _LONGEST_LABELS = 200  # bytes
 _NO_COUNTS = {"iteration", "seconds", "loss", "throughput"}
 """All other numbers of a step are counts."""
 _LONGEST_LOSS = 40  # characters
-_KEYS = ("configuration", "parameters", "peak_memory_bytes", "precision", "run_stop")
+_KEYS = (
+    "allocation_retries",
+    "configuration",
+    "parameters",
+    "peak_memory_bytes",
+    "precision",
+    "run_stop",
+)
 """The facts by which a run is judged; a log may hold any number of others."""
 
 

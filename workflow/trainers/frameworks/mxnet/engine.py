@@ -130,8 +130,7 @@ def prepare_device(flags, settings):
         mx.base.check_call(mx.base._LIB.MXSetNumOMPThreads(flags.threads))
         device = mx.cpu()
     else:
-        # CUDA, MXNet and Horovod read these when they start, further down.
-        os.environ.setdefault("NVIDIA_TF32_OVERRIDE", "0")  # fp32 means fp32, not TF32
+        # MXNet and Horovod read these when they start, further down.
         for name, value in settings.gpu_environment.items():
             os.environ.setdefault(name, value)
         if mx.context.num_gpus() <= LOCAL_RANK:

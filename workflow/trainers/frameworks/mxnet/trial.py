@@ -21,6 +21,10 @@ class Devices:
         made = mx.nd.Convolution(images, filters, kernel=kernel, num_filter=output, no_bias=True)
         return [made.asnumpy()]
 
+    def multiply(self, left, right):
+        left, right = (mx.nd.array(one, ctx=self._device) for one in (left, right))
+        return [mx.nd.dot(left, right).asnumpy()]
+
     def ones(self, count):
         numbers = mx.nd.ones(count, ctx=self._device)
         numbers.wait_to_read()

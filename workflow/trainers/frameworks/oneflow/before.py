@@ -36,9 +36,7 @@ def prepare(flags):
     os.environ.setdefault("GLOG_log_dir", LOGS)
     if flags.device == "cpu":
         process.keep_to_own_cores(RANK, flags.threads)
-    elif flags.precision == "fp32":
-        os.environ["ONEFLOW_EP_CUDA_ENABLE_TF32_EXECUTION"] = "0"  # fp32 means fp32, not TF32
-    else:
+    elif flags.precision != "fp32":
         os.environ["ONEFLOW_ENABLE_NHWC"] = "1"  # as a GPU's float16 units want it
     if RANK > 0:
         _wait_for_head()

@@ -54,7 +54,9 @@ def train(recipe, flags, log, *, make_model, make_batches):
     # This rank's own copy of all weights.
     watched = Watched(log, lambda: (one.to_local().numpy() for one in model.parameters()))
     optimizer = make_optimizer(model, recipe, flags, log.global_batch)
-    iterate = Training(precision, model, batches, optimizer, getattr(recipe, "counts", None))
+    counts = getattr(recipe, "counts", None)
+    clip = getattr(optimizer_of(recipe, flags), "clip", None) if clips_itself(flags) else None
+    iterate = Training(precision, model, batches, optimizer, counts, clip=clip)
     log.configured(
         parameters=sum(weight.numel() for weight in model.parameters()),
         framework=f"oneflow {flow.__version__}",
@@ -127,11 +129,17 @@ class Training(Losses):
 
     It returns the model's losses and, by their units, what the recipe's `counts`, if it has them,
     counts in the batch of all ranks.
+
+    Args:
+        clip: the norm to which all gradients together are scaled down if theirs is larger, where
+            no loss is scaled; None: they are not, or the optimizer does it.
     """
 
-    def __init__(self, precision, model, batches, optimizer, counts):
+    def __init__(self, precision, model, batches, optimizer, counts, *, clip):
         super().__init__(precision, model, batches)
         self.counts = counts
+        self._weights = list(model.parameters())
+        self._clip = clip
         self.add_optimizer(optimizer)
         self.config.allow_fuse_model_update_ops(True)
         if precision.loss_scale is not None:
@@ -141,8 +149,34 @@ class Training(Losses):
         batch = self.batches()
         losses = self.model(*batch)
         losses.mean().backward()
+        if self._clip is not None:
+            clip_together(self._weights, self._clip)
         counted = self.counts(batch) if self.counts else {}
         return losses, {unit: count.to(flow.int64) for unit, count in counted.items()}
+
+
+def clips_itself(flags):
+    """Whether gradients are clipped here, and not by OneFlow's optimizer.
+
+    On a CPU that adds up square by square in float32: of 23 million numbers, as many as BERT-base's
+    embedding has, its norm is up to 2.5 % too small. That of `flow.dot` is within 2e-6, and faster.
+    """
+    return flags.device == "cpu"
+
+
+def clip_together(weights, most):
+    """Within a graph, scale all gradients down so that their norm together is within a limit.
+
+    Args:
+        weights: global tensors, with the lazy gradients of this rank's part of the loss.
+        most: the norm.
+    """
+    gradients = [weight.grad.to_global(sbp=flow.sbp.broadcast) for weight in weights]
+    flat = [gradient.reshape(-1) for gradient in gradients]
+    norm = flow.stack([flow.dot(one, one) for one in flat]).sum().sqrt()
+    share = (most / (norm + 1e-6)).clamp(max=1.0)
+    for weight, gradient in zip(weights, gradients):
+        weight.grad = gradient * share
 
 
 def own_mean(losses):
@@ -169,6 +203,8 @@ def make_optimizer(model, recipe, flags, global_batch):
     rate = recipe.learning_rate(global_batch)
     groups = decay_groups(recipe, flags, model.parameters())
     if isinstance(asked, AdamW):
+        if clips_itself(flags):
+            asked = asked._replace(clip=None)
         return AdamWOfOneGroup(groups, rate, asked)
     return flow.optim.SGD(groups, lr=rate, momentum=asked.momentum)
 

@@ -12,6 +12,8 @@ from trainers.inputs.sentences import NAMES
 from trainers.recipes import bert
 
 SPLIT = flow.sbp.split(0)
+GPU_DECODERS = 4
+"""The most threads of the decoder on a GPU, each of which takes 201 MB of its memory."""
 
 
 class FixedBatch(nn.Module):
@@ -76,7 +78,7 @@ class RecordImages(nn.Module):
                 seed=seed,
                 random_area=AREA,
                 random_aspect_ratio=ASPECT,
-                num_workers=flags.loader_threads,
+                num_workers=min(flags.loader_threads, GPU_DECODERS),
             )
 
     def forward(self):

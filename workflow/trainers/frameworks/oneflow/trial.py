@@ -21,6 +21,10 @@ class Devices:
         images, filters = (self._flow.tensor(one).to(self._device) for one in (images, filters))
         return [self._flow.nn.functional.conv2d(images, filters).numpy()]
 
+    def multiply(self, left, right):
+        left, right = (self._flow.tensor(one).to(self._device) for one in (left, right))
+        return [self._flow.matmul(left, right).numpy()]
+
     def ones(self, count):
         numbers = self._flow.ones(count, device=self._device)
         self._wait()

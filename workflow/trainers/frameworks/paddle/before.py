@@ -40,5 +40,3 @@ def prepare(flags):
     if flags.device == "cpu":
         process.keep_to_own_cores(RANK, flags.threads)
         os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
-    elif flags.precision == "fp32":
-        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # fp32 means fp32, not TF32

@@ -21,6 +21,9 @@ class Devices:
         images, filters = map(self._paddle.to_tensor, (images, filters))
         return [self._paddle.nn.functional.conv2d(images, filters).numpy()]
 
+    def multiply(self, left, right):
+        return [self._paddle.matmul(*map(self._paddle.to_tensor, (left, right))).numpy()]
+
     def ones(self, count):
         return self._paddle.ones([count], "float32")
 

@@ -36,7 +36,6 @@ MIXED = {"cuda": ("float16",)}
 # What is set already stays.
 # Source: NVIDIA DeepLearningExamples, TensorFlow/Classification/ConvNets/runtime/runner.py.
 GPU_SETTINGS = {
-    "NVIDIA_TF32_OVERRIDE": "0",  # fp32 means fp32, not TF32
     "TF_GPU_THREAD_MODE": "gpu_private",
     "TF_SYNC_ON_FINISH": "0",
     "TF_USE_CUDNN_BATCHNORM_SPATIAL_PERSISTENT": "1",
@@ -137,6 +136,7 @@ def prepare_device(flags):
         for name, value in GPU_SETTINGS.items():
             os.environ.setdefault(name, value)
         settings.gpu_options.visible_device_list = str(LOCAL_RANK)
+        settings.gpu_options.allow_growth = flags.dali  # else nothing is left for DALI's buffers
         device = gpu_name(settings)
     if flags.compile:
         optimizer_options = settings.graph_options.optimizer_options

@@ -127,8 +127,11 @@ def prepare_device(flags):
             f"TensorFlow sees {len(gpus)} GPUs, local rank {LOCAL_RANK} needs another; allowed: a"
             " build for GPUs, such as the image of envs/tensorflow2.image.yaml, on GPUs"
         )
+    # TensorFlow keeps all but that of a GPU's memory to itself; its own number leaves too little to
+    # NCCL and cuDNN. Source: tensorflow/tensorflow#44810.
+    os.environ.setdefault("TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "4096")
     tf.config.set_visible_devices(gpus[LOCAL_RANK], "GPU")
-    tf.config.experimental.enable_tensor_float_32_execution(False)  # fp32 means fp32, not TF32
+    tf.config.experimental.enable_tensor_float_32_execution(False)  # by XLA neither
     return "GPU:0"
 
 

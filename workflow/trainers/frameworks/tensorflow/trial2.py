@@ -25,6 +25,10 @@ class Devices:
         with tf.device(self._device):
             return [convolved_by(tf, images, filters)]
 
+    def multiply(self, left, right):
+        with tf.device(self._device):
+            return [tf.matmul(left, right).numpy()]
+
     def ones(self, count):
         return self._strategy.run(_ones, args=(tf.constant(count),))
 

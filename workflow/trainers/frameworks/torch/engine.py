@@ -29,6 +29,9 @@ TORCH = tuple(map(int, torch.__version__.split(".")[:2]))
 MIXED = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
 """The data types in which torch mixes precisions, by device."""
 
+SETTLING = 2
+"""Iterations in which cuDNN may ask for more memory than there is, to see what is fastest."""
+
 
 def torch_optimizer(groups, rate, asked):
     """torch's own optimizer, in one kernel; before torch 2.4, which has none for CPUs, in a few.
@@ -108,7 +111,7 @@ def train(recipe, flags, log, *, make_model, make_batches, make_optimizer):
             log.without_dropout(loss_without_dropout(network, first))
         data = itertools.chain([first], data)
     clip = getattr(asked, "clip", None)
-    for iteration in range(1, flags.iterations + 1):
+    for iteration in iterations_of(flags, device):
         batch = next(data)
         with mixed:
             loss = model(*batch)
@@ -124,7 +127,7 @@ def train(recipe, flags, log, *, make_model, make_batches, make_optimizer):
             # Fetching the loss waits for all that was queued before: the whole iteration.
             log.step(iteration, loss.item(), **of_all_together(counts.after(iteration), device))
     digests, peaks = of_all_ranks(watched.digest()), of_all_ranks(peak_memory(device))
-    log.finished(digests, peaks, watched.changes())
+    log.finished(digests, peaks, watched.changes(), allocation_retries(device))
     if dist.is_initialized():
         dist.barrier()
 
@@ -184,7 +187,8 @@ def prepare_device(flags):
         device = torch.device("cuda", LOCAL_RANK)
         torch.cuda.set_device(device)
         torch.backends.cudnn.benchmark = True
-        torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32; for matmul it is already off
+        # fp32 means fp32, also in kernels that torch compiles: no library of NVIDIA's is in those.
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     torch.manual_seed(flags.seed + RANK)  # for dropout
     if WORLD_SIZE > 1:
         if flags.device == "cpu":
@@ -235,6 +239,25 @@ def peak_memory(device):
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     return process.peak_memory()
+
+
+def iterations_of(flags, device):
+    """The numbers of all iterations; those that settle are no part of `allocation_retries`."""
+    for iteration in range(1, flags.iterations + 1):
+        yield iteration
+        if iteration == SETTLING and device.type == "cuda":
+            torch.cuda.reset_accumulated_memory_stats(device)
+
+
+def allocation_retries(device):
+    """How often each rank's GPU was full, so that torch gave back what it kept, and asked again.
+
+    Returns:
+        One number per rank; None on CPUs.
+    """
+    if device.type == "cpu":
+        return None
+    return of_all_ranks(torch.cuda.memory_stats(device).get("num_alloc_retries", 0))
 
 
 def name_of(optimizer):

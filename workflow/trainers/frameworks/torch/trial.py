@@ -20,6 +20,10 @@ class Devices:
         images, filters = (torch.from_numpy(one).to(self._device) for one in (images, filters))
         return [torch.conv2d(images, filters).cpu().numpy()]
 
+    def multiply(self, left, right):
+        left, right = (torch.from_numpy(one).to(self._device) for one in (left, right))
+        return [(left @ right).cpu().numpy()]
+
     def ones(self, count):
         return torch.ones(count, device=self._device)
 

@@ -1,0 +1,76 @@
+"""How a launcher is started, by the command and the variables that the run's record holds."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import pytest
+from reperf.builds.starting import inside, variables_inside
+from reperf.config import load_report
+from reperf.plans.run_plan import plan_run
+from reperf.systems import TRAINERS
+from reperf.training.places import ThisMachine
+from reperf.training.start import Start, start_of
+from small_benchmark import SMALL
+
+
+def started(device: str, **variables: str) -> Start:
+    """The start of a small run at a place that adds these variables."""
+    run = (
+        load_report(SMALL).run("small", "pytorch", "1n2g", 1).model_copy(update={"device": device})
+    )
+    place = ThisMachine(run.model_copy(update={"device": "cpu"}))
+    place.variables |= variables
+    return start_of(plan_run(run, window=(1, 2), time_limit=60), place, ["resnet50.py"])
+
+
+MODULE = TRAINERS / "module.py"
+NO_TF32: Mapping[str, str] = {
+    "NVIDIA_TF32_OVERRIDE": "0",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "0",
+}
+
+
+@pytest.mark.parametrize("users", [{}, dict.fromkeys(NO_TF32, "1")])
+def test_on_gpus_nothing_turns_float32_into_tf32_and_the_record_says_so(users):
+    start = started("cuda", **users)
+    assert NO_TF32.items() <= start.variables.items()
+    assert NO_TF32.items() <= start.environment.items()
+
+
+def test_on_cpus_nothing_is_said_of_tf32():
+    assert not NO_TF32.keys() & started("cpu").variables.keys()
+
+
+@pytest.mark.parametrize("safe", [{}, {"PYTHONSAFEPATH": "1"}])
+def test_a_file_in_the_work_folder_stands_for_no_module_of_the_standard_library(tmp_path, safe):
+    (tmp_path / "timeit.py").write_text("raise SystemExit('the work folder came first')")
+    command = started("cpu").command
+    at = command.index("torch.distributed.run")
+    assert command[at - 1] == os.path.relpath(MODULE)
+    said = subprocess.run(
+        [sys.executable, MODULE, "timeit", "-n1", "-r1", "import trainers.contract"],
+        check=False,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(TRAINERS.parent), **safe},
+        capture_output=True,
+        text=True,
+    )
+    assert (said.returncode, said.stderr) == (0, "")
+    assert "1 loop" in said.stdout
+
+
+@pytest.mark.parametrize(
+    ("own", "found"), [({"PYTHONPATH": "/own:/mx"}, ["/own", "/mx"]), ({}, [])]
+)
+def test_in_a_container_trainers_come_before_what_the_image_itself_finds(own, found):
+    said = subprocess.run(
+        inside(["sh", "-c", 'echo "$PYTHONPATH"; exit 3']),
+        check=False,
+        env={"PATH": os.defpath, **own, **variables_inside({"PYTHONPATH": str(TRAINERS.parent)})},
+        capture_output=True,
+        text=True,
+    )
+    assert said.stdout.strip().split(":") == [str(TRAINERS.parent), *found]
+    assert said.returncode == 3
