@@ -72,7 +72,7 @@ class Report(Model):
         ge=1,
         le=MOST_PROCESSES,
         description="CPU threads per device that read and decode; left out: on the CPU "
-        "`threads_per_device`, on GPUs a node's CPUs over its devices, at most 16",
+        "`threads_per_device`, on GPUs a node's CPUs over its GPUs, at most 16",
     )
     time_limit: Number = TIME_LIMIT
     memory_limit: Number | None = Field(
