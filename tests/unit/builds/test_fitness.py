@@ -148,6 +148,33 @@ def test_what_does_not_run_on_the_gpus_is_unsupported_before_anything_starts(mon
     assert report.alone(report.suites[0].name).left_out() == report.left_out()
 
 
+@pytest.mark.parametrize(
+    ("capability", "engine", "asked", "container"),
+    [
+        ("8.0", "podman", {}, False),
+        ("9.0", "podman", {}, True),
+        ("9.0", None, {}, None),  # nothing is here to run it
+        ("9.0", "podman", {"build": "lock"}, None),
+        ("10.0", "podman", {}, None),  # the image has no code for it either
+    ],
+)
+def test_an_image_is_taken_where_no_lock_runs_on_the_gpus(
+    monkeypatch, capability: str, engine: str | None, asked: dict, container: bool | None
+):
+    monkeypatch.setattr("reperf.machine.hosts_of_diagnosis", lambda partition: [host(capability)])
+    monkeypatch.setattr("reperf.machine.engine_here", lambda: engine)
+    suite = SMALL["suites"][0] | {"input": "synthetic", "systems": ["oneflow"]}
+    asked |= {"suites": [suite], "device": "cuda"}
+    report = resolve(load_report(asked | {"cluster": {"nodes": 1, "devices_per_node": 8}}))
+    assert {bool(run.container) for run in report.runs(report.suites[0])} == (
+        set() if container is None else {container}
+    )
+    assert bool(report.left_out()) == (container is None)
+    assert report.container.engine == ("podman" if container else None)
+    again = load_report(report.model_dump(mode="json", by_alias=True))
+    assert list(again.cells(again.suites[0])) == list(report.cells(report.suites[0]))
+
+
 def test_what_the_gpus_decide_comes_back_with_a_report_that_was_written_down(monkeypatch):
     monkeypatch.setattr("reperf.machine.hosts_of_diagnosis", lambda partition: [host("7.0")])
     suite = SMALL["suites"][0] | {"input": "synthetic", "systems": ["pytorch", "ngc-mxnet"]}
