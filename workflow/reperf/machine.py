@@ -134,8 +134,8 @@ def _say_of_processor(report: Report) -> Hardware:
 def _say_of_gpus(report: Report) -> Hardware:
     """Which builds run on the GPUs that a report is for; nothing where these are not known.
 
-    Of a system's locks it takes the first that runs there, and its image where none does. A cluster's GPUs are known once
-    `reperf doctor` has looked at its nodes.
+    Of a system's locks it takes the first that runs there, and its image where none does. A
+    cluster's GPUs are known once `reperf doctor` has looked at its nodes.
     """
     cluster = report.cluster
     if cluster:
