@@ -18,7 +18,7 @@ def test_the_report_of_all_systems_comes_from_one_command(benchmark, every_envir
     assert set(fp32["status"]) == {"ok"}
     amp = summary[summary["precision"] == "amp"].set_index("system")
     assert amp.loc["oneflow", "status"] == "unsupported"
-    assert amp.loc["oneflow", "reason"] == "oneflow has no amp training on cpu"
+    assert amp.loc["oneflow", "reason"] == "OneFlow has no amp training on cpu"
     page = (benchmark.folder / "results/report.html").read_text(encoding="utf-8")
     for system in load_systems().values():
         assert system.title in page

@@ -98,12 +98,12 @@ def test_why_a_system_cannot_train_is_said_in_words(folder: Path):
         "{title: A, framework: torch, about: x, workloads: {resnet50: {precisions: {cpu: [fp32]}}}}"
     )
     system = load_from(folder, text)["mine"]
-    assert system.why_not("resnet50", "fp32", "cpu") == "resnet50 is not built yet"
+    assert system.why_not("resnet50", "fp32", "cpu") == "A has no program for resnet50"
     (folder / "mine" / "resnet50.py").touch()
     assert system.why_not("resnet50", "fp32", "cpu") is None
-    assert system.why_not("bert-base", "fp32", "cpu") == "bert-base is not built yet"
-    assert system.why_not("resnet50", "amp", "cpu") == "torch has no amp training on cpu"
-    assert system.why_not("resnet50", "fp32", "cuda") == "torch has no fp32 training on cuda"
+    assert system.why_not("bert-base", "fp32", "cpu") == "A has no program for bert-base"
+    assert system.why_not("resnet50", "amp", "cpu") == "A has no amp training on cpu"
+    assert system.why_not("resnet50", "fp32", "cuda") == "A has no fp32 training on cuda"
     stages = system.why_not("resnet50", "fp32", "cpu", stages=(7, 1))
     assert stages == "A has no pipeline stages for resnet50"
 

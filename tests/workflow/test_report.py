@@ -40,7 +40,7 @@ def test_one_call_gives_the_whole_report(finished_benchmark: Benchmark):
     assert (measured["throughput_median"] > 0).all()
     assert measured.loc["1n1g", "speedup"] == 1
     cannot = cells.loc[("small-synthetic", "oneflow", "1n1g")]
-    reason = "oneflow has no amp training on cpu"
+    reason = "OneFlow has no amp training on cpu"
     assert (cannot["status"], cannot["reason"]) == ("unsupported", reason)
 
 

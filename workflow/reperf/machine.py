@@ -16,17 +16,18 @@ import psutil
 import pynvml
 
 from reperf.builds import LockBuild, build_of
+from reperf.builds.build import ImageBuild
 from reperf.builds.engines import engine_called, engine_here
 from reperf.builds.fitness import fit_lock, why_unfit
 from reperf.builds.image_build import check_image
-from reperf.config import Report, topology_shape
+from reperf.config import Container, Report, topology_shape
 from reperf.config.engine import ENGINES
 from reperf.config.known_gpus import Hardware
 from reperf.config.words import LARGEST
 from reperf.doctor.diagnosis import hosts_of_diagnosis
 from reperf.errors import ReperfError
 from reperf.programs import answer_of
-from reperf.systems import BuildKind, LockName, Precision, load_systems, load_workloads
+from reperf.systems import BuildKind, LockName, Precision, System, load_systems, load_workloads
 from reperf.training.record import Gpu, Host
 
 
@@ -106,18 +107,15 @@ def resolve(report: Report) -> Report:
     if report.device == "auto":
         report = report.model_copy(update={"device": _best_device(report)})
     if not report.cluster:
-        known = Hardware(topologies=_too_large(report))
-        report = report.model_copy(update={"hardware": known})
-    if report.container.engine is None and any(run.container for run in report.run_of_each_entry()):
-        chosen = report.container.model_copy(update={"engine": engine_here()})
-        report = report.model_copy(update={"container": chosen})
+        report = report.model_copy(update={"hardware": Hardware(topologies=_too_large(report))})
+    report = _with_engine(report)
+    known: dict[str, Any] = {}
     if report.device == "cuda":
         known = _say_of_gpus(report)
     elif not report.cluster:
         known = {"lacking": _say_of_processor(report)}
-    else:
-        return report
-    return report.model_copy(update={"hardware": report.hardware.model_copy(update=known)})
+    hardware = report.hardware.model_copy(update=known)
+    return _with_engine(report.model_copy(update={"hardware": hardware}))
 
 
 def _too_large(report: Report) -> dict[str, str]:
@@ -134,6 +132,14 @@ def _too_large(report: Report) -> dict[str, str]:
     }
 
 
+def _with_engine(report: Report) -> Report:
+    """The same report, with the engine that is here if it needs one and names none."""
+    if report.container.engine or not any(run.container for run in report.run_of_each_entry()):
+        return report
+    chosen = report.container.model_copy(update={"engine": engine_here()})
+    return report.model_copy(update={"container": chosen})
+
+
 def _say_of_processor(report: Report) -> dict[str, dict[Precision, str]]:
     """Which precisions the systems of a report cannot train in on this machine's CPUs."""
     lacking: dict[str, dict[Precision, str]] = {}
@@ -146,8 +152,8 @@ def _say_of_processor(report: Report) -> dict[str, dict[Precision, str]]:
 def _say_of_gpus(report: Report) -> dict[str, Any]:
     """Which builds run on the GPUs that a report is for; nothing where these are not known.
 
-    Of a system's locks it takes the first that runs there. A cluster's GPUs are known once
-    `reperf doctor` has looked at its nodes.
+    Of a system's locks it takes the first that runs there, and its image where none does. A
+    cluster's GPUs are known once `reperf doctor` has looked at its nodes.
     """
     cluster = report.cluster
     if cluster:
@@ -157,6 +163,7 @@ def _say_of_gpus(report: Report) -> dict[str, Any]:
     if not any(host.gpus for host in hosts):
         return {}
     locks: dict[str, LockName] = {}
+    ways: dict[str, BuildKind] = {}
     unfit: dict[str, dict[BuildKind, str]] = {}
     for build in {build_of(run): None for run in report.run_of_each_entry()}:
         system, is_lock = build.system.id, isinstance(build, LockBuild)
@@ -166,7 +173,18 @@ def _say_of_gpus(report: Report) -> dict[str, Any]:
             locks[system] = other
         else:
             unfit.setdefault(system, {})["lock" if is_lock else "image"] = why
-    return {"locks": locks, "unfit": unfit}
+            if is_lock and _image_runs(report, build.system, hosts):
+                ways[system] = "image"
+    return {"locks": locks, "ways": ways, "unfit": unfit}
+
+
+def _image_runs(report: Report, system: System, hosts: Sequence[Host]) -> bool:
+    """Whether a system's image declares code for all GPUs, and an engine is here to run it."""
+    engine, image = report.container.engine or engine_here(), system.image
+    if not engine or not image or not image.architectures or "image" not in system.ways("cuda"):
+        return False
+    build = ImageBuild(system, Container(engine=engine, image=image.reference))
+    return why_unfit(build, hosts) is None
 
 
 def _best_device(report: Report) -> Literal["cpu", "cuda"]:

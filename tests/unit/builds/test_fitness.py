@@ -63,7 +63,12 @@ def in_image(system: str, reference: str | None = None) -> ImageBuild:
     [
         (in_image("mxnet"), (), host("8.0"), None),
         (in_image("mxnet"), ("sm_100",), host("10.0"), "9.0 and no PTX; the GPU's is 10.0"),
-        (in_image("mxnet"), (), host("8.0", "460.1"), "is 460.1; its CUDA needs 470.57 or later"),
+        (in_image("mxnet"), (), host("8.0", "470.57"), "470.57; its CUDA needs 525.60.13 or later"),
+        (in_image("ngc-mxnet"), (), host("8.0", "525.60.13"), None),
+        (in_image("ngc-pytorch"), (), host("9.0", "550.54"), "its CUDA needs 580.65.06 or later"),
+        (in_image("ngc-tensorflow1"), (), host("8.0", "470.1"), "CUDA needs 525.60.13 or later"),
+        (in_image("oneflow"), (), host("9.0"), None),
+        (in_image("oneflow"), (), host("10.0"), "9.0 and no PTX; the GPU's is 10.0"),
         (in_image("mxnet", "me/mxnet:1"), (), host("10.0", "460.1"), None),
         (in_image("pytorch"), (), host("7.0"), None),
         (in_image("pytorch"), ("sm_75", "sm_80"), host("7.0"), "8.0 and no PTX; the GPU's is 7.0"),
@@ -141,6 +146,33 @@ def test_what_does_not_run_on_the_gpus_is_unsupported_before_anything_starts(mon
     assert "the GPU's is 9.0: oneflow" in report.left_out()
     assert isinstance(report.alone(report.suites[0].name), Report)
     assert report.alone(report.suites[0].name).left_out() == report.left_out()
+
+
+@pytest.mark.parametrize(
+    ("capability", "engine", "asked", "container"),
+    [
+        ("8.0", "podman", {}, False),
+        ("9.0", "podman", {}, True),
+        ("9.0", None, {}, None),  # nothing is here to run it
+        ("9.0", "podman", {"build": "lock"}, None),
+        ("10.0", "podman", {}, None),  # the image has no code for it either
+    ],
+)
+def test_an_image_is_taken_where_no_lock_runs_on_the_gpus(
+    monkeypatch, capability: str, engine: str | None, asked: dict, container: bool | None
+):
+    monkeypatch.setattr("reperf.machine.hosts_of_diagnosis", lambda partition: [host(capability)])
+    monkeypatch.setattr("reperf.machine.engine_here", lambda: engine)
+    suite = SMALL["suites"][0] | {"input": "synthetic", "systems": ["oneflow"]}
+    asked |= {"suites": [suite], "device": "cuda"}
+    report = resolve(load_report(asked | {"cluster": {"nodes": 1, "devices_per_node": 8}}))
+    assert {bool(run.container) for run in report.runs(report.suites[0])} == (
+        set() if container is None else {container}
+    )
+    assert bool(report.left_out()) == (container is None)
+    assert report.container.engine == ("podman" if container else None)
+    again = load_report(report.model_dump(mode="json", by_alias=True))
+    assert list(again.cells(again.suites[0])) == list(report.cells(report.suites[0]))
 
 
 def test_what_the_gpus_decide_comes_back_with_a_report_that_was_written_down(monkeypatch):

@@ -187,3 +187,17 @@ def test_a_package_is_compiled_as_uv_toml_says_with_tools_of_the_locks_versions(
     ask = [mine.python, "-c", "import engine; print(engine.made_with)"]
     answer = subprocess.run(ask, check=True, capture_output=True, text=True)
     assert answer.stdout == "gloo 1.0 by hand\n"
+
+
+def test_builds_wait_long_for_each_other_unless_someone_says_how_long(monkeypatch):
+    said = []
+    for value in (None, "7"):
+        if value:
+            monkeypatch.setenv("UV_LOCK_TIMEOUT", value)
+        else:
+            monkeypatch.delenv("UV_LOCK_TIMEOUT", raising=False)
+        steps.uv_settings.cache_clear()
+        said.append(steps.uv_settings(links_of_pip=False)["UV_LOCK_TIMEOUT"])
+    steps.uv_settings.cache_clear()
+    assert said == [steps.LOCK_SECONDS, "7"]
+    assert int(steps.LOCK_SECONDS) > 300  # uv's own, which one of Horovod outlasts

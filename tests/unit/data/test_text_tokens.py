@@ -100,3 +100,13 @@ def test_the_embedded_text_has_the_tokens_of_the_rules(embedded_text, embedded_v
     plain = plain_bert.Tokenizer(embedded_vocabulary)
     for line, ids in zip(lines, pieces, strict=True):
         assert [embedded_vocabulary[number] for number in ids] == plain.tokens(line)
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+@pytest.mark.parametrize("character", "\u061d\u2e52\x01\u0890\ue000\x0b\u2028\ufffd.·")
+def test_characters_are_those_of_the_original_whatever_the_library_knows(character, lowercase):
+    sentence = f"\u0391\u03a3{character}B \u0391\u03a3{character}"
+    words = plain_bert.Tokenizer([], lowercase).words(sentence)
+    vocabulary = ["[UNK]", *dict.fromkeys(words)]
+    found = WordPieces(vocabulary, lowercase=lowercase).ids([sentence])[0]
+    assert [vocabulary[number] for number in found] == words

@@ -15,6 +15,8 @@ from reperf.systems import TRAINERS
 
 _EXACT = re.compile(r"[A-Za-z0-9][\w.-]*==[\w.!+-]*\w")
 _TAIL_LINES = 6
+LOCK_SECONDS = "3600"
+"""How long a build waits for another one that holds uv's lock."""
 
 
 def do(
@@ -79,7 +81,8 @@ def uv_settings(links_of_pip: bool = True) -> dict[str, str]:
     Args:
         links_of_pip: whether to look for wheels where pip is set to.
     """
-    settings = {}
+    # Builds share uv's lock, and one of Horovod holds it for longer than uv's 300 s.
+    settings = {"UV_LOCK_TIMEOUT": os.environ.get("UV_LOCK_TIMEOUT", LOCK_SECONDS)}
     if links_of_pip and (links := _find_links_of_pip()):
         settings["UV_FIND_LINKS"] = ",".join(links)
     # pyenv's commands work only for the chosen versions, and uv stops at one that does not.

@@ -14,6 +14,9 @@ class Hardware(Model):
     locks: dict[SystemId, LockName] = Field(
         {}, description="the lock that a system uses, where its first does not run there"
     )
+    ways: dict[SystemId, BuildKind] = Field(
+        {}, description="how a system is had, where its preferred way does not run there"
+    )
     unfit: dict[SystemId, dict[BuildKind, Text]] = Field(
         {}, description="systems that do not run there: from a lock or an image, and why"
     )

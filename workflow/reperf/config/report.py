@@ -299,7 +299,8 @@ class Report(Model):
         """How an entry gets its framework."""
         named = "image" if entry.system in self.images else None
         preferred = load_systems()[entry.system].ways(self.resolved_device)
-        return entry.build or self.build or named or next(iter(preferred), "lock")
+        fit = named or self.hardware.ways.get(entry.system)
+        return entry.build or self.build or fit or next(iter(preferred), "lock")
 
     def _container_of(self, entry: Entry) -> Container | None:
         """What an entry's runs train in; None where they use a lock."""

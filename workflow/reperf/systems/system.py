@@ -186,7 +186,7 @@ class System(Model):
         return self.folder / "system.yaml"
 
     def trainer(self, workload: str) -> Path:
-        """The program that trains a workload; without one, the workload is not built yet."""
+        """The program that trains a workload; without one, the system does not train it."""
         return self.folder / f"{workload}.py"
 
     def ways(self, device: Device) -> tuple[BuildKind, ...]:
@@ -243,12 +243,12 @@ class System(Model):
     ) -> str | None:
         """Why the system cannot train this at all, or None if it can."""
         if workload not in self.workloads or not self.trainer(workload).exists():
-            return f"{workload} is not built yet"
+            return f"{self.title} has no program for {workload}"
         can = self.workloads[workload]
         if stages and not can.stages:
             return f"{self.title} has no pipeline stages for {workload}"
         if precision not in can.precisions.get(device, ()):
-            return f"{self.framework} has no {precision} training on {device}"
+            return f"{self.title} has no {precision} training on {device}"
         if variant is not None and device not in self.variants[variant].devices:
             return f"{self.title} has no {variant} on {device}"
         if build is not None and build not in self.ways(device):

@@ -2,7 +2,10 @@
 
 import os
 import re
+import sys
+import unicodedata
 from collections.abc import Sequence
+from functools import cache
 from itertools import chain
 
 from tokenizers import Tokenizer
@@ -73,15 +76,29 @@ class WordPieces:
 def around_words(tokenizer: Tokenizer, *, lowercase: bool) -> Tokenizer:
     """The tokenizer itself, which from now on cuts text into words as the original does."""
     tokenizer.normalizer = BertNormalizer(
-        clean_text=True, handle_chinese_chars=True, strip_accents=lowercase, lowercase=lowercase
+        clean_text=False, handle_chinese_chars=True, strip_accents=lowercase, lowercase=lowercase
     )
     tokenizer.pre_tokenizer = BertPreTokenizer()
     return tokenizer
 
 
 def normalised(sentence: str, *, lowercase: bool) -> str:
-    """A sentence as the tokenizer is to get it.
+    """A sentence as the tokenizer is to get it: cleaned, then lowered, its marks set apart.
 
-    The library lowers letters one by one, Python, and so the original, a sigma by its place.
+    The library lowers letters one by one, Python, and so the original, a sigma by its place. Its
+    Unicode is older, and it drops characters of private use, which the original keeps.
     """
-    return sentence.lower() if lowercase else sentence
+    if sentence.isascii() and sentence.isprintable():
+        return sentence.lower() if lowercase else sentence
+    dropped, apart = _tables()
+    cleaned = sentence.translate(dropped)
+    return (cleaned.lower() if lowercase else cleaned).translate(apart)
+
+
+@cache
+def _tables() -> tuple[dict[int, None], dict[int, str]]:
+    """What the original drops, and the marks beyond ASCII that are words of their own."""
+    kinds = {code: unicodedata.category(chr(code)) for code in range(sys.maxunicode + 1)}
+    dropped = {code for code, kind in kinds.items() if kind in ("Cc", "Cf")} - {*b"\t\n\r"}
+    marks = (code for code, kind in kinds.items() if code > 127 and kind.startswith("P"))
+    return dict.fromkeys({*dropped, 0xFFFD}), {code: f" {chr(code)} " for code in marks}
