@@ -74,14 +74,17 @@ def step_samples(
 
 
 def _uneven(steps: Sequence[Interval]) -> str:
-    """Which step is of far fewer samples than most, by the printed speeds: a last epoch that is cut."""
+    """Which step is of far fewer samples than most, by the printed speeds, as an epoch that is cut."""
     told = [step for step in steps if step.rate and step.seconds >= 0]
     made = [step.seconds * step.rate / (step.stop - step.start) for step in told]
     usual = median(made)
     least, step = min(zip(made, told, strict=True), key=lambda one: one[0])
     if least > usual / UNEVEN:
         return ""
-    return f"; its steps are not of one size: {step.start} to {step.stop} means {least:.6g}, most mean {usual:.6g}"
+    return (
+        f"; its steps are not of one size: {step.start} to {step.stop} means {least:.6g}, "
+        f"most mean {usual:.6g}"
+    )
 
 
 def _undisputed(sizes: Mapping[str, int | Fraction], log_format: Format) -> int | Fraction | None:
