@@ -74,7 +74,7 @@ def step_samples(
 
 
 def _uneven(steps: Sequence[Interval]) -> str:
-    """Which step is of far fewer samples than most, by the printed speeds, as an epoch that is cut."""
+    """Which step means far fewer samples than most, as a last epoch that is cut."""
     told = [step for step in steps if step.rate and step.seconds >= 0]
     made = [step.seconds * step.rate / (step.stop - step.start) for step in told]
     usual = median(made)
