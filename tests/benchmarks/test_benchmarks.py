@@ -53,7 +53,7 @@ BRIEF = [
     Brief(
         "logs.py",
         "--gigabytes=0.0003 --megabytes-each=0.1 --short=2 --records=500",
-        rf"(?s)reperf, 1 process [^\n]* {NUMBER} x the plain.* measured 20:500\n.*line ends: ",
+        rf"--window all, 500 records, .* {NUMBER} s, .* measured 20:500",
     ),
     Brief("overhead.py", "--only plan --rounds=1 --repeats=1", rf"nothing there: .* {NUMBER}"),
     Brief("overhead.py", "--only again --rounds=1 --runs=1", rf", finished: .* {NUMBER}"),
