@@ -1,12 +1,14 @@
 """How fast logs are measured, beside a loop of the kind that the published extractors use.
 
-    python benchmarks/logs.py [--gigabytes 2] [--megabytes-each 32] [--short 1000] [--folder FOLDER]
+    python benchmarks/logs.py [--gigabytes 2] [--megabytes-each 32] [--short 1000]
+        [--records 8600000] [--folder FOLDER]
 
 Builds logs in three formats, long runs that print every iteration: OneFlow's lines alone; NGC
 MXNet's of eight labelled ranks that take turns; reperf's own among progress bars and warnings.
 Then the same files are measured by `reperf.measuring.found_logs` with one and two processes, and
 by a plain loop: readlines, a regular expression on every line, the speed between two iterations.
 All read from the page cache, a few logs each in turn; the numbers they find are compared.
+Then one log of many records is measured by `--window all`, and one file without line ends.
 """
 
 import argparse
@@ -182,11 +184,44 @@ def peak_memory(kind: str, folder: Path, size: int) -> float:
     return int(answer.stdout.splitlines()[-1]) / 1024
 
 
+def widest_window(folder: Path, records: int) -> None:
+    """Measure a log of so many records from its warm-up to its end, as `--window all` does."""
+    path = folder / "widest.log"
+    with path.open("w") as stream:
+        stream.write(HEADS["oneflow"])
+        stream.writelines(map(oneflow_lines, range(1, records + 1)))
+    question = Question(Method(widest=True))
+    seconds, [answer] = timed(lambda: answers([path], question, 1))
+    measured, size = answer.measured, path.stat().st_size / 1e6
+    if measured.throughput is None:
+        raise SystemExit(f"{path}: {measured.reason}")
+    print(
+        f"--window all, {records} records, {size:.0f} MB: {seconds:.2f} s, "
+        f"{size / seconds:.0f} MB/s, measured {measured.first}:{measured.last}"
+    )
+    path.unlink()
+
+
+def no_line_ends(folder: Path, size: int) -> None:
+    """Look for records in a file that holds no line end."""
+    path = folder / "no-line-ends.log"
+    piece = b"train: epoch 0, iter 20, loss: 6.9 and more of it / " * (1 << 14)
+    with path.open("wb") as stream:
+        while stream.tell() < size:
+            stream.write(piece)
+    seconds, [answer] = timed(lambda: answers([path], Question(Method()), 1))
+    if answer.measured.throughput is not None:
+        raise SystemExit(f"{path}: measured where nothing is")
+    print(f"a file without line ends: {path.stat().st_size / seconds / 1e6:.0f} MB/s")
+    path.unlink()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gigabytes", type=float, default=2.0, help="of logs, in all")
     parser.add_argument("--megabytes-each", type=float, default=32, help="of one log")
     parser.add_argument("--short", type=int, default=1000, help="logs that are short")
+    parser.add_argument("--records", type=int, default=8_600_000, help="of one --window all")
     parser.add_argument("--folder", type=Path, help="where the logs are built; left out, in /tmp")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
@@ -204,6 +239,8 @@ def main() -> None:
             write_log("oneflow", folder / f"{number}.log", 1 << 14)
         seconds, found = timed(lambda: by_reperf({"": [folder]}, 1))
         print(f"{len(found)} logs of 16 kB in one process: {seconds:.2f} s")
+        widest_window(folder, options.records)
+        no_line_ends(folder, 20 * each)
         for kind in LINES:
             small, large = (peak_memory(kind, folder, size) for size in (each, 20 * each))
             print(

@@ -52,8 +52,8 @@ BRIEF = [
     Brief("convert_text.py", TEXT, rf"reperf tfrecord, 2 workers .* {NUMBER}"),
     Brief(
         "logs.py",
-        "--gigabytes=0.0003 --megabytes-each=0.1 --short=2",
-        rf"reperf, 2 processes .* {NUMBER} x the plain loop",
+        "--gigabytes=0.0003 --megabytes-each=0.1 --short=2 --records=500",
+        rf"--window all, 500 records, .* {NUMBER} s, .* measured 20:500",
     ),
     Brief("overhead.py", "--only plan --rounds=1 --repeats=1", rf"nothing there: .* {NUMBER}"),
     Brief("overhead.py", "--only again --rounds=1 --runs=1", rf", finished: .* {NUMBER}"),

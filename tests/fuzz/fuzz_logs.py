@@ -32,7 +32,7 @@ def ask(data: bytes) -> None:
     log_format = FORMATS[data[0] % len(FORMATS)]
     published = data[1] % 4 == 0
     method = Method("published") if published else Method(ends=(data[2], data[2] + 1 + data[3]))
-    for measured, _ in measure_log("log", io.BytesIO(data[4:]), method, log_format, FACTS):
+    for measured, *_ in measure_log("log", io.BytesIO(data[4:]), method, log_format, FACTS):
         assert (measured.throughput is None) == (measured.status == "refused")
         assert measured.throughput is None or 0 < measured.throughput < float("inf")
         assert bool(measured.reason) == (measured.status == "refused")

@@ -30,7 +30,7 @@ def measured(lines: list[str], window: Window = WINDOW, **facts: object) -> list
     text = "".join(line + "\n" for line in lines).encode()
     known = [("the run record", facts.items())]
     return [
-        one for one, _ in measure_log("log", io.BytesIO(text), Method(window=window), told=known)
+        one for one, *_ in measure_log("log", io.BytesIO(text), Method(window=window), told=known)
     ]
 
 
@@ -201,7 +201,7 @@ def test_two_runs_of_ours_in_one_log_may_be_of_two_machines(every, seconds):
 def test_a_cut_log_never_gives_another_number():
     text = "".join(line + "\n" for line in step_log()).encode()
     for cut in range(0, text.index(b"run_stop"), 7):
-        for result, _ in measure_log("log", io.BytesIO(text[:cut]), Method()):
+        for result, *_ in measure_log("log", io.BytesIO(text[:cut]), Method()):
             assert result.status == "refused"
 
 
@@ -245,12 +245,12 @@ log.finished(["a", "a"], [1, 1])
         [sys.executable, "-c", program], cwd=TRAINERS.parent, check=True, capture_output=True
     )
     window = Window(warmup=2, measured=10)
-    [(result, _)] = measure_log("log", io.BytesIO(answer.stdout), Method(window=window))
+    [(result, *_)] = measure_log("log", io.BytesIO(answer.stdout), Method(window=window))
     assert result.reason == ""
     assert result.samples == 80
     assert 0 < result.throughput < 4000
     method = Method(window=window, unit="tokens")
-    [(tokens, _)] = measure_log("log", io.BytesIO(answer.stdout), method)
+    [(tokens, *_)] = measure_log("log", io.BytesIO(answer.stdout), method)
     assert (tokens.samples, tokens.unit, tokens.seconds) == (10_000, "tokens/s", result.seconds)
     log = tmp_path / "train.log"
     log.write_bytes(answer.stdout)

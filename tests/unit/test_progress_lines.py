@@ -125,7 +125,7 @@ def test_names_cannot_steer_a_terminal():
 def test_a_run_says_the_throughput_that_the_report_will_show(tmp_path: Path):
     run = write_run(tmp_path / "run")
     with (run / "train.log").open("rb") as stream:
-        ((measured, _),) = measure_log("log", stream, Method(window=WINDOW))
+        ((measured, *_),) = measure_log("log", stream, Method(window=WINDOW))
     assert measured.throughput == 16
     good, said = of_run(run / "run.json", run / "train.log", SUITES)
     assert (good, said) == (True, "16.00 images/s (12 s)")

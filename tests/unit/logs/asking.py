@@ -26,7 +26,7 @@ def measure(
     known = [("the command line", facts)]
     stream = io.BytesIO(content)
     asked = Method(method, unit=unit, ends=ends, widest=widest)
-    return [one for one, _ in measure_log("log", stream, asked, chosen, known)]
+    return [one for one, *_ in measure_log("log", stream, asked, chosen, known)]
 
 
 def measure_one(lines: list[str] | bytes, **how: object) -> Measurement:

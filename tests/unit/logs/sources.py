@@ -66,7 +66,7 @@ class Source:
         chosen = formats()[self.log_format] if self.log_format else None
         told = [("the command line", self.told)]
         stream = io.BytesIO(content)
-        return [one for one, _ in measure_log(self.name, stream, self.method, chosen, told)]
+        return [one for one, *_ in measure_log(self.name, stream, self.method, chosen, told)]
 
     def measured(self, content: bytes) -> list[Measurement]:
         """The runs in another log that give a number."""

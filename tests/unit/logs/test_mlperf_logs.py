@@ -46,6 +46,17 @@ class TestTheEpochsOfUnet3d:
             "log is neither a batch nor a sample, nor an epoch of 192 samples"
         )
 
+    def test_a_last_epoch_that_is_cut_is_named(self):
+        """As in SSD of v2.1, where train_samples counts batches and speeds are of one device."""
+        epochs = [(5.5 * 20 * n, n) for n in range(1, 7)] + [(5.5 * 120 + 1, 7)]
+        stats = [
+            event("tracked_stats", {"throughput": 32}, {"step": n}, ms=int(1000 * at))
+            for at, n in epochs
+        ]
+        head = [event("global_batch_size", 16), event("train_samples", 11)]
+        measured = measure_one([*head, *stats, event(*STOP)])
+        assert "its steps are not of one size: 6 to 7 means 32, most mean 3520" in measured.reason
+
     @pytest.mark.parametrize("rate", [31.0, 31.3, 31.6])
     def test_a_speed_between_two_sizes_decides_nothing(self, rate):
         measured = measure_one(self.lines(trained=None, rate=rate))

@@ -36,7 +36,7 @@ def counting(lines: list[str], **found: list) -> list[str]:
 def asked_for(unit: str | None, lines: list[str]) -> Measurement:
     text = "".join(f"{line}\n" for line in lines).encode()
     method = Method(window=Window(), unit=unit)
-    [(result, _)] = measure_log("log", io.BytesIO(text), method)
+    [(result, *_)] = measure_log("log", io.BytesIO(text), method)
     return result
 
 

@@ -19,7 +19,7 @@ BATCH = (("global_batch", 64),)
 def measured(pattern: str, lines: list[str], facts: tuple = (), **how: object) -> Measurement:
     stream = io.BytesIO("".join(f"{line}\n" for line in lines).encode())
     told = [("the command line", facts)]
-    [[found, _]] = measure_log("log", stream, Method(**how), format_of(pattern), told)
+    [[found, *_]] = measure_log("log", stream, Method(**how), format_of(pattern), told)
     return found
 
 
@@ -72,7 +72,7 @@ class TestRefused:
 
     def test_a_number_that_is_cut_off_is_none(self):
         log = "".join(f"it {i} took 250.0 ms\n" for i in range(1, 120)) + "it 120 took 2500 ms"
-        [[found, _]] = measure_log("log", io.BytesIO(log.encode()), Method(), format_of(TIMED))
+        [[found, *_]] = measure_log("log", io.BytesIO(log.encode()), Method(), format_of(TIMED))
         assert found.last_printed == 119
 
     @pytest.mark.parametrize("text", ["nan", "inf", "x", "9" * 50])

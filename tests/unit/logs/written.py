@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 START = datetime(2020, 9, 15, 14, 29, 13, tzinfo=UTC)
 STEP = 0.25
@@ -88,6 +89,24 @@ def _event(key: str, value: str, time_ms: int = 0, metadata: str = "{}") -> str:
         f':::MLLOG {{"namespace": "", "time_ms": {time_ms}, "event_type": "POINT_IN_TIME", '
         f'"key": "{key}", "value": {value}, "metadata": {metadata}}}'
     )
+
+
+_GLOBAL_BATCH_SIZE = _event("global_batch_size", str(GLOBAL_BATCH))
+_RUN_STOP = _event("run_stop", "null", metadata='{"status": "success"}')
+
+
+def _of_mlperf(
+    event: Callable[[int, float, float], tuple[str, str, str]],
+    head: tuple[str, ...] = (_GLOBAL_BATCH_SIZE,),
+    **more: Any,
+) -> Style:
+    """How MLPerf's submissions write: `event` makes an event's key, value and metadata."""
+
+    def line(iteration: int, seconds: float, rate: float) -> str:
+        key, value, metadata = event(iteration, seconds, rate)
+        return _event(key, value, int(START.timestamp() * 1000 + seconds * 1000), metadata)
+
+    return Style(line, head, tail=(_RUN_STOP,), **more)
 
 
 def _took(rate: float) -> float:
@@ -321,97 +340,73 @@ STYLES = {
         every=20,
         first=20,
         facts=(),
-        tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
+        tail=(_RUN_STOP,),
     ),
-    "mlperf": Style(
-        line=lambda i, t, r: _event(
+    "mlperf": _of_mlperf(
+        lambda i, t, r: (
             "tracked_stats",
             f'{{"throughput": {r!r}}}',
-            int(START.timestamp() * 1000 + t * 1000),
             f'{{"file": "train.py", "lineno": 87, "step_num": {i}}}',
         ),
-        head=(_event("global_batch_size", str(GLOBAL_BATCH)),),
         every=20,
         first=20,
-        tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
     ),
-    "mlperf-samples": Style(
-        line=lambda i, t, r: _event(
+    "mlperf-samples": _of_mlperf(
+        lambda i, t, r: (
             "tracked_stats",
             f'{{"train_loss": {_loss(t)}}}',
-            int(START.timestamp() * 1000 + t * 1000),
             f'{{"file": "custom_callbacks.py", "samples_count": {i * GLOBAL_BATCH}, "step": {i}}}',
         ),
-        head=(_event("global_batch_size", str(GLOBAL_BATCH)),),
         every=10,
         first=10,
-        tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
     ),
-    "mlperf-losses": Style(
-        line=lambda i, t, r: _event(
+    "mlperf-losses": _of_mlperf(
+        lambda i, t, r: (
             "train_loss",
             _loss(t),
-            int(START.timestamp() * 1000 + t * 1000),
             f'{{"samples_count": {i * GLOBAL_BATCH}, "lr": 3.125e-06}}',
         ),
-        head=(_event("global_batch_size", str(GLOBAL_BATCH)),),
         every=10,
         first=10,
         facts=(),
-        tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
         says_batch=True,
     ),
-    "mlperf-epochs": Style(
-        line=lambda i, t, r: _event(
+    "mlperf-epochs": _of_mlperf(
+        lambda i, t, r: (
             "tracked_stats",
             f'{{"throughput": {r!r}}}',
-            int(START.timestamp() * 1000 + t * 1000),
             f'{{"file": "callbacks.py", "lineno": 81, "step": {i / 1000:.4f}1}}',
         ),
-        head=(_event("global_batch_size", str(GLOBAL_BATCH)),),
-        tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
         has_time=False,
         facts=(),
     ),
-    "mlperf-steps": Style(
-        line=lambda i, t, r: _event(
+    "mlperf-steps": _of_mlperf(
+        lambda i, t, r: (
             "tracked_stats",
             f'{{"train_step_time": {_took(r)!r}, "reduced_train_loss": {_loss(t)}}}',
-            int(START.timestamp() * 1000 + t * 1000),
             f'{{"file": "custom_callbacks.py", "lineno": 312, "step": {i}}}',
         ),
-        head=(_event("global_batch_size", str(GLOBAL_BATCH)),),
-        tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
     ),
-    "mlperf-blocks": Style(
-        line=lambda i, t, r: _event(
+    "mlperf-blocks": _of_mlperf(
+        lambda i, t, r: (
             "block_start",
             '"training_step"',
-            int(START.timestamp() * 1000 + t * 1000),
             f'{{"file": "train.py", "samples_count": {i * GLOBAL_BATCH}}}',
         ),
-        head=(_event("global_batch_size", str(GLOBAL_BATCH)),),
         every=20,
         first=20,
         facts=(),
-        tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
         says_batch=True,
     ),
-    "mlperf-passes": Style(
-        line=lambda i, t, r: _event(
-            "epoch_start",
-            "null",
-            int(START.timestamp() * 1000 + t * 1000),
-            f'{{"file": "train.py", "epoch_num": {i}}}',
-        ),
+    "mlperf-passes": _of_mlperf(
+        lambda i, t, r: ("epoch_start", "null", f'{{"file": "train.py", "epoch_num": {i}}}'),
         head=(
             _event("submission_benchmark", '"rnnt"'),
-            _event("global_batch_size", str(GLOBAL_BATCH)),
+            _GLOBAL_BATCH_SIZE,
             _event("train_samples", str(GLOBAL_BATCH)),
         ),
         first=0,
         facts=(),
-        tail=(_event("run_stop", "null", metadata='{"status": "success"}'),),
         says_batch=True,
     ),
     "ngc-pytorch-mlperf-bert": Style(

@@ -49,13 +49,16 @@ def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
             head.add(block)
             continue
         asleep = [one for one in asleep if not any(sign in block for sign in one.signs)]
-        for one in formats().values():
+        firm = False
+        for one in sorted(formats().values(), key=lambda one: one.yields):
+            if firm and one.yields:
+                break  # what yields is not meant
             if one.marker not in block or one in asleep or one in found:
                 continue
             read = readers.setdefault(one.name, one.reader())
             if next(find_records(block, one, read), None) is not None:
                 found.append(one)
-        firm = any(one.yields == 0 for one in found)
+                firm = firm or not one.yields
         head.add(block)
         if firm or (found and head.size > LONGEST_GAP):
             return _meant(found), chain(head.pieces(), pieces)

@@ -142,7 +142,7 @@ def measure_log(
     told: Told = (),
     *,
     told_of_runs: Mapping[int, Told] | None = None,
-) -> Iterator[tuple[Measurement, Facts]]:
+) -> Iterator[tuple[Measurement, Facts, Evidence | None]]:
     """Measure every training run that a log holds.
 
     Args:
@@ -154,24 +154,8 @@ def measure_log(
         told_of_runs: the same about single runs, by their number, from 1: only these are measured.
 
     Yields:
-        What each run gives, and what is known about it.
+        What each run gives, what is known about it, and by what a measured one is told from others.
     """
-    for measured, facts, _ in measured_runs(
-        name, stream, method, log_format, told, told_of_runs=told_of_runs
-    ):
-        yield measured, facts
-
-
-def measured_runs(
-    name: str,
-    stream: IO[bytes],
-    method: Method,
-    log_format: Format | None = None,
-    told: Told = (),
-    *,
-    told_of_runs: Mapping[int, Told] | None = None,
-) -> Iterator[tuple[Measurement, Facts, Evidence | None]]:
-    """The same as `measure_log`, and by what each measured run is told from others."""
     pieces: Iterable[bytes] = blocks(stream)
     try:
         if log_format is None:

@@ -15,7 +15,7 @@ from reperf.logs.recognise import NOT_READ
 from reperf.logs.user_pattern import format_of
 from reperf.measuring.answer import Answer, Question, refused
 from reperf.measuring.likeness import Continued, Name, beginning, is_log, reads_like_log
-from reperf.measuring.measure import Measurement, measured_runs
+from reperf.measuring.measure import Measurement, measure_log
 from reperf.systems import load_workloads
 from reperf.training.record import LARGEST_RECORD, RunRecord
 
@@ -82,7 +82,7 @@ def _measured(
         log_format = format_of(question.pattern)
     return [
         Answer(measured, facts, record, question.planned, evidence=evidence)
-        for measured, facts, evidence in measured_runs(
+        for measured, facts, evidence in measure_log(
             name, stream, question.method, log_format, told, told_of_runs=of_runs
         )
     ]

@@ -26,6 +26,9 @@ TOLERANCE = 0.05
 NEARER = 3.0
 """How many times as near as any other size the one must be that the printed speeds mean."""
 
+UNEVEN = 2.0
+"""How many times as many samples most steps have as one that is not of their size."""
+
 
 def step_samples(
     steps: Sequence[Interval], log_format: Format, facts: Facts
@@ -66,6 +69,21 @@ def step_samples(
         f"the global batch is {batch}"
         + (f" under a world size of {world}" if world else "")
         + _other_sizes(sizes, log_format)
+        + _uneven(steps)
+    )
+
+
+def _uneven(steps: Sequence[Interval]) -> str:
+    """Which step means far fewer samples than most, as a last epoch that is cut."""
+    told = [step for step in steps if step.rate and step.seconds >= 0]
+    made = [step.seconds * step.rate / (step.stop - step.start) for step in told]
+    usual = median(made)
+    least, step = min(zip(made, told, strict=True), key=lambda one: one[0])
+    if least > usual / UNEVEN:
+        return ""
+    return (
+        f"; its steps are not of one size: {step.start} to {step.stop} means {least:.6g}, "
+        f"most mean {usual:.6g}"
     )
 
 

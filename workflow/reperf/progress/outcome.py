@@ -43,7 +43,7 @@ def of_run(record: Path, log: Path, suites: Mapping[str, Suite]) -> tuple[bool, 
 def _throughput(log: Path, suite: Suite | None) -> tuple[str, bool]:
     method = Method(window=suite.window, unit=suite.unit) if suite else Method()
     with log.open("rb") as stream:
-        found = [one for one, _ in measure_log(str(log), stream, method, mllog.FORMAT)]
+        found = [one for one, *_ in measure_log(str(log), stream, method, mllog.FORMAT)]
     if len(found) != 1:
         return f"no throughput: {len(found)} runs are in its log", False
     (one,) = found
