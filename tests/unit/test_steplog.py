@@ -239,6 +239,27 @@ def test_the_first_loss_without_dropout_is_said_once_and_must_be_finite(capfd):
         make_log(rank=1).without_dropout(math.inf)
 
 
+@pytest.mark.parametrize(
+    ("more", "printed", "first"),
+    [
+        ((), [1, 5, 10], [7.5]),
+        (("--print-every", "1"), [*range(1, 11)], [7.5]),
+        # Frameworks crop and flip what is read at random, each in its own way.
+        (("--input", "tfrecord", "--data", "d"), [5, 10], []),
+        (("--proof",), [5, 10], []),
+    ],
+)
+def test_the_first_loss_is_said_where_all_have_one_batch(more, printed, first, capfd):
+    log = make_log(more=more)
+    assert [one for one in range(1, 11) if log.prints(one)] == printed
+    for iteration in printed:
+        log.step(iteration, 8.5 - iteration / 2 - 0.5)
+    said = events(capfd.readouterr().out)
+    assert [one["value"] for one in said if one["key"] == "loss_without_dropout"] == first
+    steps = [one["value"]["iteration"] for one in said if one["key"] == "tracked_stats"]
+    assert steps == [one for one in printed if one > 1 or len(printed) == 10]
+
+
 def test_changes_of_weights_are_told_in_one_short_line(capfd):
     make_log().finished(["aa", "aa"], [1, 1])
     assert "weight_changes" not in capfd.readouterr().out
@@ -298,11 +319,6 @@ def test_synthetic_input_waits_for_nothing_and_a_wait_that_nobody_measures_is_no
     make_log(more=RECORDS).step(5, 6.9)
     make_log(more=RECORDS).step(5, 6.9, waited=1.5)
     assert waits_said(capfd) == [0.0, None, 1.5]
-
-
-def test_only_printed_iterations_wait_for_the_device():
-    log = make_log()
-    assert [n for n in range(1, 11) if log.prints(n)] == [5, 10]
 
 
 def test_other_ranks_only_give_their_losses_as_signs_of_life(capfd):

@@ -66,6 +66,46 @@ class TestTheEpochsOfUnet3d:
         )
 
 
+class TestTheBatchesOfRetinanet:
+    """Its `train_samples` are batches: 9,143 of 128 are the 1,170,301 images, filled up."""
+
+    def lines(self, *, devices: str = "", speed: float = 115.0, batches: int = 9143) -> list[str]:
+        took = 9143 * 128 / 460.0
+        stats = [
+            event("tracked_stats", {"throughput": speed}, {"step": n}, ms=int(1000 * took * n))
+            for n in range(1, 7)
+        ]
+        # An evaluation beside training ends the last epoch within seconds.
+        stats.append(
+            event(
+                "tracked_stats", {"throughput": speed}, {"step": 7}, ms=int(1000 * (took * 6 + 6))
+            )
+        )
+        said = [("submission_benchmark", "ssd"), ("global_batch_size", 128)]
+        head = [event(*one) for one in (*said, ("train_samples", batches))]
+        return [devices, *head, *stats, event(*STOP)]
+
+    def test_the_speed_of_one_device_fits_all_of_them(self):
+        lines = self.lines(devices="Namespace(amp=True, world_size=4, seed=1)")
+        measured = measure_one(lines, widest=True)
+        assert measured.status == "ok"
+        assert measured.throughput == pytest.approx(460.0, rel=1e-4)
+        assert measured.sources["epoch_trained"] == "the log"
+
+    def test_without_a_number_of_devices_the_speed_fits_nothing(self):
+        measured = measure_one(self.lines(), widest=True)
+        assert measured.status == "refused"
+        assert measured.reason.startswith("the printed speeds mean 292608 samples a step")
+
+    def test_whoever_measures_may_say_how_many_devices_there_were(self):
+        measured = measure_one(self.lines(), widest=True, facts=(("world_size", 4),))
+        assert measured.throughput == pytest.approx(460.0, rel=1e-4)
+
+    def test_batches_of_another_data_set_are_no_images(self):
+        measured = measure_one(self.lines(speed=460.0, batches=4000), widest=True)
+        assert measured.status == "refused"
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -21,7 +21,7 @@ from reperf.measuring.intervals import (
     trains_meanwhile,
     uncertainty,
 )
-from reperf.measuring.step_size import step_samples, warm_up
+from reperf.measuring.step_size import cut_short, step_samples, warm_up
 from reperf.measuring.window_rule import check_end
 
 Ends = tuple[int, int]
@@ -86,6 +86,8 @@ def _widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> Wi
     first = warm_up(steps, log_format, facts, warmup) - (1 - log_format.counts_from)
     stamped = records[0].time is not None
     doubtful = [step for step in steps if (step.start if stamped else step.stop) in repeated]
+    if short := cut_short(steps, log_format):
+        doubtful.append(short)
     told = {record.iteration: tuple(log_format.tells(record.text)) for record in records}
     # Of a run with too many lines, the rest is there for comparison alone.
     reach = run.last if run.overflow else inf

@@ -48,7 +48,11 @@ def step_samples(
     implied = _implied_samples(steps, log_format, facts)
     if not sizes or implied is None:
         return _undisputed(sizes, log_format)
-    by_distance = sorted({(abs(implied / size - 1), size) for size in sizes.values()})
+    sized = [(implied, size) for size in sizes.values()]
+    trained, world = sizes.get("epoch_trained"), facts.get("world_size")
+    if trained and world:  # the speeds may be those of one device
+        sized.append((implied * world, trained))
+    by_distance = sorted({(abs(speed / size - 1), size) for speed, size in sized})
     fitting = [(off, size) for off, size in by_distance if off <= TOLERANCE]
     if fitting:
         nearest, meant = fitting[0]
@@ -61,7 +65,7 @@ def step_samples(
         return meant
     if not any(step.trains for step in steps):
         check_evaluations(steps, "every stretch of the log")
-    batch, world = facts.need(log_format.step_is[0]), facts.get("world_size")
+    batch = facts.need(log_format.step_is[0])
     samples = _whole(implied, facts.get("batch_size") or batch)
     unit = log_format.unit or unit_of(facts.get("workload")) or per_second(ANY)
     raise Refused(
@@ -85,6 +89,29 @@ def _uneven(steps: Sequence[Interval]) -> str:
         f"; its steps are not of one size: {step.start} to {step.stop} means {least:.6g}, "
         f"most mean {usual:.6g}"
     )
+
+
+def cut_short(steps: Sequence[Interval], log_format: Format) -> Interval | None:
+    """The last interval, if its step was not trained to its end, by the time and speed of others.
+
+    An evaluation that runs beside training may end it within an epoch.
+    """
+    told = [step for step in steps if step.rate and step.seconds >= 0]
+    if len(log_format.step_is) == 1 or len(told) < 2:
+        return None
+    *others, last = told
+    usual, typical = median(map(_made, others)), median(map(_step_time, others))
+    share = 1 - TOLERANCE
+    return last if _made(last) < share * usual and _step_time(last) < share * typical else None
+
+
+def _step_time(step: Interval) -> float:
+    return step.seconds / (step.stop - step.start)
+
+
+def _made(step: Interval) -> float:
+    """What an interval trained for each step, by its speed."""
+    return step.seconds * step.rate / (step.stop - step.start)
 
 
 def _undisputed(sizes: Mapping[str, int | Fraction], log_format: Format) -> int | Fraction | None:
@@ -186,7 +213,8 @@ def _whole(samples: float, batch: int) -> str:
 def _implied_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) -> float | None:
     factors = [facts.get(fact) for fact in log_format.rate_times]
     told = [step for step in steps if step.rate and step.seconds >= 0]
-    told = [step for step in told if step.trains] or told
+    short = cut_short(told, log_format)
+    told = [step for step in told if step.trains and step is not short] or told
     if None in factors or not told:
         return None
     samples = fsum(step.seconds * rate for step, rate in zip(told, _rates(told), strict=True))
@@ -199,7 +227,7 @@ def _rates(steps: Sequence[Interval]) -> list[float]:
     Some programs print spikes among them. The time of such an interval counts all the same: nobody
     can make it up by a speed that is as wrong.
     """
-    made = [step.seconds * step.rate / (step.stop - step.start) for step in steps]
+    made = list(map(_made, steps))
     usual, typical = median(made), median(step.rate for step in steps)
     return [
         step.rate if abs(one - usual) <= TOLERANCE * usual else typical

@@ -25,7 +25,7 @@ from reperf.measuring.intervals import (
     trains_meanwhile,
     uncertainty,
 )
-from reperf.measuring.step_size import TOLERANCE, in_unit, step_samples
+from reperf.measuring.step_size import TOLERANCE, cut_short, in_unit, step_samples
 from reperf.measuring.units import ANY, per_second
 from reperf.measuring.window_counts import (
     check_samples,
@@ -102,6 +102,11 @@ def by_window(
             + in_unit(run, log_format, facts)
         )
     check_end(run, records[0].epoch, ends[1])
+    if (short := cut_short(steps, log_format)) in inside:
+        raise Refused(
+            f"the step from {short.start} to {short.stop} was not trained to its end, by the speed "
+            "that is printed for it"
+        )
     _check_whole(run, log_format, inside)
     exact = (ends[1] - ends[0]) * (batch or facts.need(log_format.step_is[0]))
     samples = int(exact)

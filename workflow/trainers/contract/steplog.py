@@ -17,6 +17,7 @@ import time
 import traceback
 from contextlib import contextmanager
 
+from trainers.contract.recipe import dropout_of
 from trainers.contract.recipe import parameters as parameters_of
 
 # A trainer that gives up says why in a line with one of these marks; the run record quotes it.
@@ -71,11 +72,15 @@ class StepLog:
             raise ValueError(f"{world_size} ranks for stages {flags.stages}")
         self.global_batch = flags.batch_size * self._replicas[0]
         self._expected = parameters_of(recipe, flags.shape)
+        # Where nothing drops out and all systems get the same batch, its loss is asked for, too.
+        same = flags.input == "synthetic" and not flags.proof
+        self._asks_for_first = same and not dropout_of(recipe, flags)
         # Seconds spent waiting for batches; None as long as nobody has measured them.
         self._waited = 0.0 if flags.input == "synthetic" else None
         # The wall clock is read only once; from here on, time comes from a clock that cannot jump.
         self._wall = time.time() - time.perf_counter()
         self._last = None
+        self._printed = printed_iterations(flags.iterations, flags.print_every)
         self._say_plainly(f"started on {socket.gethostname()}, process {os.getpid()}")
         self._event("init_start", None, "INTERVAL_START")
         self._event("submission_benchmark", flags.workload)
@@ -126,7 +131,8 @@ class StepLog:
 
     def prints(self, iteration):
         """Whether iteration (from 1) is printed, so that the device must finish it first."""
-        return iteration in printed_iterations(self.flags.iterations, self.flags.print_every)
+        first = iteration == 1 and self._asks_for_first
+        return first or iteration in self._printed
 
     def timed(self, batches, mark=None):
         """The same batches; how long training waits for each is added up, and logged.
@@ -176,7 +182,7 @@ class StepLog:
         raise _OnlyLoaded
 
     def step(self, iteration, loss, waited=None, **counts):
-        """Log a printed iteration, after the device has finished it.
+        """Log a printed iteration, after the device has finished it; of the first its loss, too.
 
         Args:
             iteration: from 1.
@@ -192,6 +198,10 @@ class StepLog:
         samples = iteration * self.global_batch
         if not math.isfinite(loss):
             raise Refused(f"the loss at iteration {iteration} is {loss}")
+        if iteration == 1 and self._asks_for_first:
+            self.without_dropout(loss)
+            if iteration not in self._printed:
+                return
         if self.rank != 0:
             self._say_plainly(f"iteration {iteration}, loss {loss}")
             return

@@ -9,6 +9,7 @@ Source: github.com/mlcommons/logging, mlperf_logging/mllog. No extractor was pub
 """
 
 import re
+from collections.abc import Iterable
 
 from reperf.logs.clock import MILLISECONDS
 from reperf.logs.events import (
@@ -19,8 +20,15 @@ from reperf.logs.events import (
     samples_counted,
     tracked_stats,
 )
-from reperf.logs.format import Format, Record
+from reperf.logs.facts import Fact
+from reperf.logs.format import Format, Record, facts_by, marked
 
+_IMAGES = 1_170_301
+"""What RetinaNet is trained on, MLPerf's ssd since v2.0: its part of OpenImages.
+
+Source: github.com/mlcommons/training, single_stage_detector/README.md, "The MLPerf Subset".
+"""
+_RETINANET = re.compile(rb'"submission_benchmark", ?"value": ?"(?:ssd|retinanet)"')
 _COUNTS = ("samples_count", "step_num", "step", "epoch_num")
 
 
@@ -46,6 +54,35 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
     )
 
 
+_said = facts_of(
+    {
+        "global_batch_size": "global_batch",
+        "samples_per_epoch": "epoch_trained",
+        "train_samples": "epoch_samples",
+    }
+)
+_devices = facts_by(world_size=r"[( ]world_size=(\d{1,6})[,)]")
+
+
+@marked(*_said.marks, *_devices.marks, b'"submission_benchmark"')
+def facts_of_epochs(head: bytes) -> Iterable[Fact]:
+    """What an epoch and a batch hold, and how many devices there are.
+
+    Where RetinaNet's `train_samples` are its images only if they are counted in batches, within a
+    batch or two that fill the last one up, they are batches.
+    """
+    yield from _devices(head)
+    told = list(_said(head))
+    batches = {value for name, value in told if name == "global_batch"}
+    retinanet = _RETINANET.search(head)
+    for name, value in told:
+        trained = {value * batch for batch in batches if abs(value * batch - _IMAGES) <= 2 * batch}
+        if name == "epoch_samples" and retinanet and trained:
+            yield from (("epoch_trained", samples) for samples in sorted(trained))
+        else:
+            yield name, value
+
+
 FORMAT = Format(
     name="mlperf",
     system="mlperf",
@@ -55,13 +92,7 @@ FORMAT = Format(
     read=_read,
     runs_ahead=True,  # as MXNet's image classification on hundreds of nodes
     step_is=("global_batch", "sample", "epoch_trained", "epoch_samples", "epoch_batches"),
-    facts=facts_of(
-        {
-            "global_batch_size": "global_batch",
-            "samples_per_epoch": "epoch_trained",
-            "train_samples": "epoch_samples",
-        }
-    ),
+    facts=facts_of_epochs,
     counts=samples_counted,
     ended=has_ended,
     yields=1,

@@ -15,8 +15,9 @@ import re
 from math import fsum, inf
 
 from reperf.logs.clock import MILLISECONDS
-from reperf.logs.events import MARK, event_of, facts_of, has_ended, is_number
+from reperf.logs.events import MARK, event_of, has_ended, is_number
 from reperf.logs.format import Format, Read, Record
+from reperf.logs.formats.mlperf import facts_of_epochs
 
 _IN_PASSES = ("resnet", "ssd", "unet3d", "maskrcnn", "rnnt")
 _MOST_EPOCHS = 10_000
@@ -72,13 +73,7 @@ FORMAT = Format(
     runs_ahead=True,
     evaluates=rb'"key": ?"eval_accuracy"',
     step_is=("epoch_samples", "epoch_trained", "epoch_batches"),
-    facts=facts_of(
-        {
-            "global_batch_size": "global_batch",
-            "samples_per_epoch": "epoch_trained",
-            "train_samples": "epoch_samples",
-        }
-    ),
+    facts=facts_of_epochs,
     ended=has_ended,
     yields=4,
     counting="1: an iteration is an epoch",
