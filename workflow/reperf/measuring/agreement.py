@@ -1,7 +1,7 @@
 """Whether the systems of a suite started from the same model and saw the same first batch.
 
-Where all systems are given the same batch, trainers log its loss before they train, without dropout.
-These losses must agree.
+Where all systems are given the same batch, trainers log its loss before they train, without
+dropout. These losses must agree.
 """
 
 import pandas as pd

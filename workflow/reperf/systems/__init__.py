@@ -5,6 +5,7 @@
 
 from reperf.systems.system import (
     ENVIRONMENTS,
+    MODULE_STARTER,
     ROOT,
     SYSTEMS,
     TRAINERS,
@@ -22,6 +23,7 @@ from reperf.systems.workloads import Workload, load_workloads
 
 __all__ = [
     "ENVIRONMENTS",
+    "MODULE_STARTER",
     "ROOT",
     "SYSTEMS",
     "TRAINERS",

@@ -30,6 +30,8 @@ ROOT = Path(__file__).resolve().parents[3]
 SYSTEMS = ROOT / "workflow" / "systems"
 TRAINERS = ROOT / "workflow" / "trainers"
 ENVIRONMENTS = ROOT / "envs"
+MODULE_STARTER = TRAINERS / "module.py"
+"""What runs a launcher that is named by `-m`."""
 
 
 class Variant(Model):
@@ -217,11 +219,14 @@ class System(Model):
     def code(self, workload: str) -> list[Path]:
         """The files of the trainers that decide how the system trains a workload.
 
-        That is the program and all that it imports in turn, and the launcher.
+        That is the program and all that it imports in turn, and the launcher with what starts it.
         """
         if workload not in self._code:
             modules = partial(_module, self._root)
             launchers = [file for part in self.launch for file in modules(part)]
+            starter = self._root / MODULE_STARTER.relative_to(ROOT)
+            if "-m" in self.launch and starter.exists():  # archives of earlier versions have none
+                launchers.append(starter)
             self._code[workload] = sorted(closure([self.trainer(workload), *launchers], modules))
         return self._code[workload]
 

@@ -13,7 +13,7 @@ from reperf.builds.starting import start_in, variables_inside
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.plans.run_plan import RunPlan
-from reperf.systems import TRAINERS
+from reperf.systems import MODULE_STARTER, TRAINERS
 from reperf.training.launch import Outcome, launch
 from reperf.training.places import Place
 
@@ -136,7 +136,7 @@ def launcher(plan: RunPlan, place: Place) -> list[str]:
     if "-m" not in words:
         return words
     at = words.index("-m")
-    return [*words[:at], os.path.relpath(TRAINERS / "module.py"), *words[at + 1 :]]
+    return [*words[:at], os.path.relpath(MODULE_STARTER), *words[at + 1 :]]
 
 
 def _path_into(programs: Path) -> str:
