@@ -75,12 +75,12 @@ def records_of(benchmark: Benchmark) -> list[Path]:
 
 
 def readme_calls() -> list[str]:
-    """The Snakemake calls of the README."""
+    """The Snakemake calls of the README that need no GPU."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     return [
         line.partition("#")[0].strip()
         for line in readme.splitlines()
-        if line.startswith("snakemake --profile local")
+        if line.startswith("snakemake --profile local") and "reports/" not in line
     ]
 
 
@@ -103,6 +103,16 @@ def test_each_call_of_the_readme_works(call: str, finished_benchmark: Benchmark)
     assert answer.returncode == 0, answer.stdout
     for target in targets:
         assert (finished_benchmark.folder / target).exists()
+
+
+def test_the_report_for_one_node_says_that_it_needs_gpus(finished_benchmark: Benchmark):
+    report = ROOT / "reports/one-node.yaml"
+    answer = finished_benchmark.call(
+        "bash", "-c", f"CUDA_VISIBLE_DEVICES= snakemake --profile local --configfile {report} -n"
+    )
+    assert answer.returncode != 0
+    why = "device: got cuda, and no GPU is seen here"
+    assert f"reperf: {report}: {why}" in answer.stdout
 
 
 @pytest.mark.parametrize(
