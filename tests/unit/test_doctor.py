@@ -8,11 +8,13 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from reperf.cli import main
+from reperf.config import load_report
 from reperf.doctor import hardware
 from reperf.doctor.build_table import BuildRow, build_rows
 from reperf.doctor.checks import find
@@ -20,6 +22,7 @@ from reperf.doctor.diagnosis import Diagnosis, Finding, Probe, Request, Transfer
 from reperf.doctor.need import needed_by
 from reperf.doctor.probe import look
 from reperf.doctor.screen import show
+from reperf.machine import resolve
 from reperf.measuring.tables import SUMMARY
 from rich.console import Console
 from written_probes import (
@@ -126,6 +129,21 @@ def test_what_may_spoil_runs_is_a_warning_that_names_the_node(ill, check, what):
     (found,) = wrong(case(ill))
     assert (found.check, found.level, found.nodes) == (check, "warning", ("node3",))
     assert what in found.what
+
+
+def test_a_node_without_a_compiler_cannot_train_what_compiles():
+    compilers = [{"cuda": "/usr/bin/gcc"}] * 3 + [{"cuda": None}]
+    one = case()
+    visits = [
+        visit.model_copy(update={"probe": PROBE.model_copy(update={"compilers": there})})
+        for visit, there in zip(one.visits, compilers, strict=True)
+    ]
+    asked = one.report.model_dump(mode="json", by_alias=True)
+    asked["suites"][0]["systems"] = [{"system": "pytorch", "variant": "compile"}]
+    compiling = replace(one, report=resolve(load_report(asked)), visits=tuple(visits))
+    good, bad = (found for found in find(compiling) if found.check == "compiler")
+    assert (good.level, good.nodes, good.what) == ("ok", NODES[:3], "/usr/bin/gcc")
+    assert (bad.level, bad.nodes, bad.what) == ("error", NODES[3:], "none, which compile needs")
 
 
 def test_a_silent_node_is_an_error_and_one_out_of_service_only_if_it_is_missed():

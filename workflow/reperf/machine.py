@@ -17,6 +17,7 @@ import pynvml
 
 from reperf.builds import LockBuild, build_of
 from reperf.builds.build import ImageBuild
+from reperf.builds.compiler import why_not_compiled
 from reperf.builds.engines import engine_called, engine_here
 from reperf.builds.fitness import fit_lock, why_unfit
 from reperf.builds.image_build import check_image
@@ -297,6 +298,18 @@ def check_containers(report: Report) -> None:
         f"for the images of {', '.join(sorted(systems.values()))}; allowed: one that the {there}, "
         f"of {', '.join(known)}; or `build: lock`"
     )
+
+
+def check_compiler(report: Report) -> None:
+    """Refuse what compiles while it trains, where this machine trains it and has no compiler.
+
+    Raises:
+        ReperfError: names the system, and the compilers that it would take.
+    """
+    for run in () if report.cluster else report.run_of_each_entry():
+        system = load_systems()[run.system]
+        if not run.container and (why := why_not_compiled(system, run.variant, run.device)):
+            raise ReperfError(f"suite {run.suite}: {why}")
 
 
 REAL_DATA = {

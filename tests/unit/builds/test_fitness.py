@@ -7,11 +7,12 @@ from refusal import refused_in_one_line
 from reperf.builds import LockBuild, build_of
 from reperf.builds.build import ImageBuild
 from reperf.builds.built import Built
+from reperf.builds.compiler import compiler_for
 from reperf.builds.fitness import why_unfit
 from reperf.config import Container, Report, load_report
 from reperf.config.known_gpus import Hardware
 from reperf.doctor.diagnosis import DIAGNOSIS, hosts_of_diagnosis
-from reperf.machine import describe_host, resolve
+from reperf.machine import check_compiler, describe_host, resolve
 from reperf.systems import load_systems
 from reperf.training.record import Gpu, Host
 from small_benchmark import SMALL
@@ -213,3 +214,41 @@ def test_a_precision_that_the_cpu_lacks_is_unsupported_there(flags, monkeypatch)
 def test_a_lock_that_a_system_has_not_is_one_line():
     with refused_in_one_line("x: hardware: locks.mxnet: got volta; allowed: cuda"):
         load_report(SMALL | {"hardware": {"locks": {"mxnet": "volta"}}}, "x")
+
+
+@pytest.mark.parametrize(
+    ("device", "there", "found"),
+    [
+        ("cpu", "g++", "g++"),
+        ("cpu", "gcc", None),
+        ("cpu", "g++ mine CXX=mine", "mine"),
+        ("cpu", "g++ CXX=nowhere", None),
+        ("cuda", "clang", "clang"),
+        ("cuda", "g++", None),
+        ("cuda", "mine CC=mine", "mine"),
+    ],
+)
+def test_what_compiles_while_it_trains_needs_a_compiler(
+    device, there, found, tmp_path, monkeypatch
+):
+    for name in ("CC", "CXX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name, _, value in (one.partition("=") for one in there.split()):
+        if value:
+            monkeypatch.setenv(name, value)
+        else:
+            (tmp_path / name).touch(mode=0o755)
+    assert compiler_for(device) == (found and str(tmp_path / found))
+    suite = SMALL["suites"][0] | {"input": "synthetic"}
+    suite |= {"systems": [{"system": "pytorch", "variant": "compile"}]}
+    report = load_report({"suites": [suite], "device": device, "build": "lock"})
+    check_compiler(load_report({"suites": [suite | {"systems": ["pytorch"]}], "device": device}))
+    if found:
+        check_compiler(report)
+        return
+    kind = {"cpu": "C++", "cuda": "C"}[device]
+    with refused_in_one_line(
+        f"suite {suite['name']}: PyTorch with compile needs a {kind} compiler, and none is here: "
+    ):
+        check_compiler(report)

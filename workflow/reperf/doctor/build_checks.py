@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
+from reperf.config import Run
 from reperf.doctor.case import NOT_THERE, Case, Verdict, each, finding, span, usual
 from reperf.doctor.diagnosis import Finding, Probe, Trial
 from reperf.printed import count
+from reperf.systems import Device, Variant, load_systems
 
 Kind = TypeVar("Kind")
 
@@ -28,6 +30,26 @@ def environments(case: Case) -> Iterator[Finding]:
         most = usual(case, lambda probe, build=build: _installed(probe, build))
         judge = partial(_judge_build, build=build, recipe=recipe, most=most)
         yield from each(case, check, judge)
+
+
+def compilers(case: Case) -> Iterator[Finding]:
+    """What compiles while it trains finds a compiler."""
+    runs = [run for run in case.report.run_of_each_entry() if not run.container]
+    variants = {run.variant for run in runs if run.variant and _variant_of(run).compiles}
+    if variants:
+        device = case.report.resolved_device
+        yield from each(case, "compiler", partial(_judge_compiler, device=device, of=variants))
+
+
+def _variant_of(run: Run) -> Variant:
+    return load_systems()[run.system].variants[run.variant]
+
+
+def _judge_compiler(probe: Probe, device: Device, of: set[str]) -> Verdict:
+    if found := probe.compilers.get(device):
+        return Verdict("ok", found)
+    what = f"none, which {' and '.join(sorted(of))} needs"
+    return Verdict("error", what, "install gcc and g++, or name others by CC and CXX")
 
 
 def _judge_build(probe: Probe, build: str, recipe: str, most: set[str] | None) -> Verdict:

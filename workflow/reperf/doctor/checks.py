@@ -5,7 +5,7 @@ Here are those of whether the nodes can work together: folder, clocks, and what 
 
 from collections.abc import Callable, Iterator
 
-from reperf.doctor.build_checks import environments, trials
+from reperf.doctor.build_checks import compilers, environments, trials
 from reperf.doctor.case import Case, Verdict, finding, same
 from reperf.doctor.diagnosis import Finding, Probe
 from reperf.doctor.gpu_checks import gpus
@@ -84,6 +84,7 @@ CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     work_folder,
     clock,
     environments,
+    compilers,
     processors,
     space,
     gpus,

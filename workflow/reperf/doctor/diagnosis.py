@@ -8,6 +8,7 @@ from pydantic import Field, ValidationError
 from reperf.config import Run
 from reperf.faults import Model
 from reperf.files import whole_file
+from reperf.systems import Device
 from reperf.training.record import Host
 
 DIAGNOSIS = Path("results/doctor.json")
@@ -116,6 +117,9 @@ class Probe(Model):
     space: Space
     gpus: tuple[GpuState, ...]
     fabric: tuple[FabricPort, ...]
+    compilers: dict[Device, str | None] = Field(
+        {}, description="what compiles for a device while a run trains; None: nothing"
+    )
     environments: dict[str, EnvironmentState]
 
 

@@ -6,7 +6,7 @@ from reperf.config import Report
 from reperf.data.kinds import KINDS
 from reperf.errors import ReperfError, faults_of
 from reperf.layout import PUBLISHED_FILES
-from reperf.machine import check_containers, check_data, check_fits, check_memory
+from reperf.machine import check_compiler, check_containers, check_data, check_fits, check_memory
 from reperf.measuring.log_sources import check_sources
 
 
@@ -25,6 +25,7 @@ def check_report(report: Report, configfile: str) -> None:
         check_memory(report)
         check_data(report)
         check_containers(report)
+        check_compiler(report)
     check_sources(report)
     for data in report.data:
         # Once it is converted, the user's own input is no longer needed.

@@ -17,6 +17,7 @@ from reperf.systems.system import (
     Needs,
     Precision,
     System,
+    Variant,
     load_systems,
 )
 from reperf.systems.workloads import Workload, load_workloads
@@ -35,6 +36,7 @@ __all__ = [
     "Needs",
     "Precision",
     "System",
+    "Variant",
     "Workload",
     "load_systems",
     "load_workloads",

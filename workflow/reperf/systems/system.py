@@ -45,6 +45,9 @@ class Variant(Model):
         get_args(Precision), description="in which it changes something; left out: all"
     )
     inputs: tuple[Input, ...] = Field(get_args(Input), description="likewise")
+    compiles: bool = Field(
+        False, description="whether it compiles where it trains, by the machine's compiler"
+    )
 
     def why_idle(self, precision: Precision, read: Input) -> str | None:
         """Why a run with the variant would equal one without, or None if it would not."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from reperf.builds import build_of, read_environment
+from reperf.builds.compiler import why_not_compiled
 from reperf.builds.fitness import why_unfit
 from reperf.config import Run
 from reperf.data.manifest import digest_of_set
@@ -203,9 +204,13 @@ def try_once(
 
 def _why_unfit(run: Run, host: Host) -> str | None:
     """Why a run's framework does not compute on this machine, or None if it does."""
+    system = load_systems()[run.system]
     if run.device == "cuda":
-        return why_unfit(build_of(run), [host])
-    return load_systems()[run.system].why_not_on_processor(run.precision, cpu_flags())
+        why = why_unfit(build_of(run), [host])
+    else:
+        why = system.why_not_on_processor(run.precision, cpu_flags())
+    # What an image holds, only the image knows.
+    return why or (None if run.container else why_not_compiled(system, run.variant, run.device))
 
 
 def judge(
