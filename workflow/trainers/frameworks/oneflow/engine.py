@@ -131,15 +131,16 @@ class Training(Losses):
     counts in the batch of all ranks.
 
     Args:
-        clip: the norm to which all gradients together are scaled down if theirs is larger, where
-            no loss is scaled; None: they are not, or the optimizer does it.
+        clip: the norm to which all gradients together are scaled down if theirs is larger; None:
+            they are not, or the optimizer does it.
     """
 
     def __init__(self, precision, model, batches, optimizer, counts, *, clip):
         super().__init__(precision, model, batches)
         self.counts = counts
         self._weights = list(model.parameters())
-        self._clip = clip
+        # Gradients still have the loss's scale when they are clipped here.
+        self._clip = clip and clip * (precision.loss_scale or 1.0)
         self.add_optimizer(optimizer)
         self.config.allow_fuse_model_update_ops(True)
         if precision.loss_scale is not None:
