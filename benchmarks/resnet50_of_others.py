@@ -9,9 +9,9 @@ normalised already.
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import version
 from typing import NamedTuple
 
-import timm
 import torch
 from peer import Model, images_and_labels, run, start_from_ours
 from torch import nn
@@ -38,8 +38,14 @@ class Peer(NamedTuple):
     compiled: bool = False
 
 
+def timms_resnet50() -> nn.Module:
+    import timm  # noqa: PLC0415 - it imports torchvision, which must be made ready
+
+    return timm.create_model("resnet50")
+
+
 TORCHVISION = torchvision.models.resnet50, f"torchvision {torchvision.__version__}"
-TIMM = (lambda: timm.create_model("resnet50")), f"timm {timm.__version__}"
+TIMM = timms_resnet50, f"timm {version('timm')}"
 PEERS = {
     "torchvision": Peer(*TORCHVISION),
     "torchvision-compiled": Peer(*TORCHVISION, compiled=True),
