@@ -120,9 +120,9 @@ def resolve(report: Report) -> Report:
 
 
 def _too_large(report: Report) -> dict[str, str]:
-    """The topologies of a report that this machine is too small for, and why.
+    """The topologies of a report that its machine or cluster is too small for, and why.
 
-    Where it is too small for all of them, `check_fits` refuses the report.
+    Where a machine is too small for all of them, `check_fits` refuses the report.
     """
     nodes, devices, there = _room(report)
     return {
@@ -202,17 +202,17 @@ def check_fits(report: Report) -> None:
     Raises:
         ReperfError: names the suite, the topology and what is there.
     """
+    large = _too_large(report)
     asked = [(suite, one) for suite in report.suites for one in suite.topologies_of_runs]
-    if not report.cluster and any(report.topologies_of(suite) for suite in report.suites):
+    if not report.cluster and any(topology not in large for _, topology in asked):
         return
-    nodes, devices, there = _room(report)
-    if asked and not devices:
-        raise ReperfError(_no_device(report))
+    nodes, devices, _ = _room(report)
     for suite, topology in asked:
-        wanted = topology_shape(topology)
-        if wanted[0] > nodes or wanted[1] > devices:
+        if not devices:
+            raise ReperfError(_no_device(report))
+        if topology in large:
             raise ReperfError(
-                f"suite {suite.name}: topology {topology} is too large: {there}; "
+                f"suite {suite.name}: topology {large[topology]}; "
                 f"allowed: at most {nodes}n{devices}g"
             )
 

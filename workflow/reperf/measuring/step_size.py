@@ -80,7 +80,7 @@ def step_samples(
 def _uneven(steps: Sequence[Interval]) -> str:
     """Which step means far fewer samples than most, as a last epoch that is cut."""
     told = [step for step in steps if step.rate and step.seconds >= 0]
-    made = [step.seconds * step.rate / (step.stop - step.start) for step in told]
+    made = list(map(_made, told))
     usual = median(made)
     least, step = min(zip(made, told, strict=True), key=lambda one: one[0])
     if least > usual / UNEVEN:
