@@ -10,7 +10,7 @@ from reperf.builds.built import Built
 from reperf.builds.compiler import compiler_for
 from reperf.builds.fitness import why_unfit
 from reperf.config import Container, Report, load_report
-from reperf.config.known_gpus import Hardware
+from reperf.config.hardware import Hardware
 from reperf.doctor.diagnosis import DIAGNOSIS, hosts_of_diagnosis
 from reperf.machine import check_compiler, describe_host, resolve
 from reperf.systems import load_systems
@@ -191,7 +191,7 @@ def test_what_the_gpus_decide_comes_back_with_a_report_that_was_written_down(mon
     assert again.left_out() == report.left_out() != ""
 
 
-def test_on_cpus_and_on_unknown_gpus_the_hardware_decides_nothing():
+def test_on_cpus_and_on_unhardware_the_hardware_decides_nothing():
     mine = {"locks": {"pytorch": "volta"}, "unfit": {"oneflow": {"lock": "I say so"}}}
     for device in ("cpu", "cuda"):
         asked = SMALL | {"device": device, "hardware": mine}

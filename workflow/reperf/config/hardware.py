@@ -1,4 +1,4 @@
-"""What the GPUs and CPUs of a report decide, once they are known."""
+"""What a report's hardware decides, once it is known."""
 
 from typing import Self
 
@@ -15,7 +15,7 @@ class Hardware(Model):
         {}, description="the lock that a system uses, where its first does not run there"
     )
     ways: dict[SystemId, BuildKind] = Field(
-        {}, description="how a system is had, where its preferred way does not run there"
+        {}, description="where a system gets its framework, if its preferred way does not run there"
     )
     unfit: dict[SystemId, dict[BuildKind, Text]] = Field(
         {}, description="systems that do not run there: from a lock or an image, and why"
@@ -24,7 +24,6 @@ class Hardware(Model):
     lacking: dict[SystemId, dict[Precision, Text]] = Field(
         {}, description="precisions in which a system cannot train on the CPUs there, and why"
     )
-
     topologies: dict[Topology, Text] = Field(
         {}, description="topologies that this machine is too small for, and why"
     )
