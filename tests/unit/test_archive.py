@@ -26,7 +26,7 @@ from reperf.archive.rebuild import make_results, rebuild
 from reperf.builds import build_of
 from reperf.cli import main
 from reperf.config import Report, load_report
-from reperf.config.hardware import Hardware
+from reperf.config.known_hardware import Hardware
 from reperf.errors import ReperfError
 from reperf.files import sha256
 from reperf.layout import figures_of, tables_of

@@ -23,7 +23,7 @@ from reperf.builds.fitness import fit_lock, why_unfit
 from reperf.builds.image_build import check_image
 from reperf.config import Container, Report, topology_shape
 from reperf.config.engine import ENGINES
-from reperf.config.hardware import Hardware
+from reperf.config.known_hardware import Hardware
 from reperf.config.words import LARGEST
 from reperf.doctor.diagnosis import hosts_of_diagnosis
 from reperf.errors import ReperfError

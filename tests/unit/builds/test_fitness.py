@@ -10,7 +10,7 @@ from reperf.builds.built import Built
 from reperf.builds.compiler import compiler_for
 from reperf.builds.fitness import why_unfit
 from reperf.config import Container, Report, load_report
-from reperf.config.hardware import Hardware
+from reperf.config.known_hardware import Hardware
 from reperf.doctor.diagnosis import DIAGNOSIS, hosts_of_diagnosis
 from reperf.machine import check_compiler, describe_host, resolve
 from reperf.systems import load_systems

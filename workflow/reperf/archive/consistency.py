@@ -14,7 +14,7 @@ from reperf.archive.contents import CELL_LIST, files_of_suite, files_of_systems
 from reperf.archive.names import CELLS, CONFIG, METADATA, REPERF
 from reperf.builds import LockBuild, build_of
 from reperf.config import Cell, Report, Run
-from reperf.config.hardware import Hardware
+from reperf.config.known_hardware import Hardware
 from reperf.errors import ReperfError
 from reperf.faults import LONGEST
 from reperf.files import sha256

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from reperf.config import Cluster, Data, Engine, Entry, LogSource, Report, Suite, Window
-from reperf.config.hardware import Hardware
+from reperf.config.known_hardware import Hardware
 from reperf.config.suite import SHARED
 
 HEAD = """\

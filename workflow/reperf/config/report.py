@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from reperf.config.cluster import Cluster
 from reperf.config.data import EMBEDDED, Data
 from reperf.config.engine import ENGINES, Container, Engine
-from reperf.config.hardware import Hardware
+from reperf.config.known_hardware import Hardware
 from reperf.config.run import Cell, Run, runs_of
 from reperf.config.suite import (
     ITERATIONS,
