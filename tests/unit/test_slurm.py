@@ -1,11 +1,14 @@
 """What is asked of Slurm, and what is made of its answers."""
 
+import os
+import subprocess
 from collections.abc import Sequence
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reperf.builds.starting import VISIBLE_GPUS, inside
 from reperf.config import Report, load_report
 from reperf.errors import ReperfError
 from reperf.machine import resolve
@@ -97,6 +100,18 @@ def test_the_order_of_variables_trains_nothing_again():
 def test_each_node_puts_its_number_into_the_command():
     line = "exec torchrun --node-rank=\"$SLURM_NODEID\" train.py --data 'my images' '' 2>&1"
     assert _on_its_node(LAUNCHER) == line
+
+
+def test_a_container_on_a_node_sees_the_gpus_that_slurm_gives_its_job_there():
+    command = inside(["printenv", "CUDA_VISIBLE_DEVICES"], VISIBLE_GPUS)
+    cleared = ["env", "--unset=CUDA_VISIBLE_DEVICES", *command]  # as engines clear all of it
+    for names in ("2,3", "GPU-8f2"):
+        said = subprocess.check_output(
+            ["sh", "-c", _on_its_node(cleared)],
+            env={"PATH": os.defpath, "CUDA_VISIBLE_DEVICES": names},
+            text=True,
+        )
+        assert said == f"{names}\n"
 
 
 def as_srun_labels(node: int, text: bytes) -> list[bytes]:

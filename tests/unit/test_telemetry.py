@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from pathlib import Path
 
 import pynvml
@@ -9,17 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reperf.logs.formats import mllog
+from reperf.training import telemetry
 from reperf.training.record import Power
-from reperf.training.telemetry import GpuMeter, Reading, power_of_window, used_gpus
+from reperf.training.telemetry import (
+    GpuMeter,
+    Reading,
+    keep_readings,
+    power_of_window,
+    readings,
+    used_gpus,
+)
 
 
 def metered(samples: list[tuple[float, float, float]]) -> GpuMeter:
     """A meter that has taken samples: seconds, joules since some moment, percent."""
     times = iter([seconds for seconds, *_ in samples])
-    readings = iter([Reading(joules, percent) for _, joules, percent in samples])
-    meter = GpuMeter(lambda: next(readings), lambda: next(times))
-    for _ in samples:
-        meter.sample()
+    meter = GpuMeter(lambda: next(times))
+    for _, joules, percent in samples:
+        meter.add(Reading(joules, percent))
     return meter
 
 
@@ -29,7 +37,7 @@ def test_energy_of_start_up_and_of_the_end_does_not_count():
         [(0, 1000, 0), (10, 1100, 0), (10.001, 1100, 90), (20, 4100, 90), (30, 4200, 0)]
     )
     ends = {2: 10.001, 4: 20.0}
-    power = power_of_window(meter, (2, 4), ends, "node1")
+    power = power_of_window({"node1": meter}, (2, 4), ends)
     assert power.energy_joules == pytest.approx(3000)
     assert power.mean_watts == pytest.approx(300, rel=1e-3)
     assert power.mean_utilisation_percent == pytest.approx(90)
@@ -64,22 +72,53 @@ def test_a_steady_power_is_found_whatever_the_window(watts, begin, length, every
     ],
 )
 def test_without_samples_of_the_whole_window_there_is_no_power(samples, ends):
-    assert power_of_window(metered(samples), (2, 4), ends, "node1") is None
+    assert power_of_window({"node1": metered(samples)}, (2, 4), ends) is None
 
 
-def test_a_gpu_that_stops_to_answer_ends_the_samples_and_not_the_run():
+def test_the_power_of_nodes_is_their_sum_and_those_without_it_are_not_named():
+    meters = {
+        "node1": metered([(0, 0, 80), (10, 3000, 80)]),
+        "node2": metered([(0, 50, 40), (10, 1050, 40)]),
+        "lost": metered([(0, 0, 0), (3, 900, 0)]),
+        "silent": GpuMeter(),
+    }
+    power = power_of_window(meters, (2, 4), {2: 1.0, 4: 9.0})
+    assert power.nodes == ("node1", "node2")
+    assert power.mean_watts == pytest.approx(400)
+    assert power.energy_joules == pytest.approx(3200)
+    assert power.mean_utilisation_percent == pytest.approx(60)
+
+
+def test_lines_of_other_nodes_are_readings_at_the_moment_when_they_arrive():
+    meters = {}
+    arrived = [
+        b"node2 10.5 40.0\n",
+        b"srun: error: node3\n",
+        b"node2\n",
+        b"\n",
+        b"node2 20.5 60.0\n",
+    ]
+    before = time.perf_counter()
+    keep_readings(arrived, meters)
+    ((node, meter),) = meters.items()
+    (first, *one), (last, *two) = meter._samples
+    assert node == "node2"
+    assert before <= first <= last <= time.perf_counter()
+    assert (one, two) == ([10.5, 40.0], [20.5, 60.0])
+
+
+def test_a_gpu_that_stops_to_answer_ends_the_readings_and_not_the_run(monkeypatch):
     answers = iter([Reading(1, 1)])
 
-    def read() -> Reading:
+    def read(used: tuple[str, ...]) -> Reading:
         for answer in answers:
             return answer
         raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
 
-    meter = GpuMeter(read)
+    monkeypatch.setattr(telemetry, "_read", read)
     stop = threading.Event()
     stop.set()
-    meter.sample_until(stop)
-    assert meter.power_between(0, 1e9) is None
+    assert list(readings(("0",), stop)) == [Reading(1, 1)]
 
 
 def test_the_ends_of_the_window_are_those_that_the_trainer_printed(tmp_path: Path):

@@ -9,7 +9,13 @@ from reperf.builds.built import read_built
 from reperf.builds.engines import Box, Start, engine_called, readable_folders
 from reperf.systems import TRAINERS
 
-_TRAINERS_FIRST = 'PYTHONPATH="$1${PYTHONPATH:+:$PYTHONPATH}"; export PYTHONPATH; shift; exec "$@"'
+VISIBLE_GPUS = "{visible_gpus}"
+"""What stands in a command for the value of CUDA_VISIBLE_DEVICES that its node sets."""
+_TRAINERS_FIRST = """\
+PYTHONPATH="$1${PYTHONPATH:+:$PYTHONPATH}"; export PYTHONPATH
+if [ "$2" ]; then CUDA_VISIBLE_DEVICES=$2; export CUDA_VISIBLE_DEVICES; fi
+shift 2; exec "$@"
+"""
 
 
 def start_in(
@@ -19,7 +25,7 @@ def start_in(
     folder: Path,
     variables: Mapping[str, str],
     mounts: Iterable[Path] = (),
-    gpus: bool = False,
+    gpus: str | None = None,
 ) -> Start:
     """How to start the Python of a build.
 
@@ -28,7 +34,8 @@ def start_in(
         folder: the working folder, absolute.
         variables: environment variables to set.
         mounts: folders outside the working folder that the program reads.
-        gpus: whether it uses GPUs.
+        gpus: those that it uses, as CUDA_VISIBLE_DEVICES has them; empty: as the container has it;
+            None: it uses none.
 
     Raises:
         ReperfError: the build is not made.
@@ -41,19 +48,24 @@ def start_in(
         folder=folder,
         mounts=(*readable_folders(folder), *mounts),
         variables=variables_inside(variables),
-        gpus=gpus,
+        gpus=gpus is not None,
         name=f"reperf-{secrets.token_hex(6)}-{{node_rank}}",
         options=container.options,
     )
-    return engine_called(container.engine).start(box, inside([str(build.python), *arguments]))
+    command = inside([str(build.python), *arguments], gpus or "")
+    return engine_called(container.engine).start(box, command)
 
 
-def inside(command: Sequence[str]) -> list[str]:
+def inside(command: Sequence[str], gpus: str = "") -> list[str]:
     """A command in a container: its Python finds the trainers, then what the image's own finds.
 
-    An image's PYTHONPATH, where its framework may lie, is known in the container alone.
+    An image's PYTHONPATH, where its framework may lie, is known in the container alone; and a Slurm
+    job's GPUs are known on each node alone, where they differ if jobs share nodes.
+
+    Args:
+        gpus: those that it sees, as CUDA_VISIBLE_DEVICES has them; empty: as the container has it.
     """
-    return ["sh", "-c", _TRAINERS_FIRST, "sh", str(TRAINERS.parent), *command]
+    return ["sh", "-c", _TRAINERS_FIRST, "sh", str(TRAINERS.parent), gpus, *command]
 
 
 def variables_inside(variables: Mapping[str, str]) -> dict[str, str]:

@@ -75,7 +75,8 @@ def _environment(folder: Path, run: Run) -> EnvironmentState:
             return EnvironmentState(trouble=why)
         variables = {"PYTHONPATH": str(TRAINERS.parent)}
         # With its GPUs: some frameworks cannot be imported without a driver.
-        start = start_in(build, [], folder=Path.cwd(), variables=variables, gpus=gpus)
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "") if gpus else None
+        start = start_in(build, [], folder=Path.cwd(), variables=variables, gpus=visible)
         python = [word.replace("{node_rank}", "0") for word in start.command]
         asked = {
             "place": str(build.folder),

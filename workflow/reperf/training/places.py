@@ -5,6 +5,7 @@ import socket
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from reperf.builds.starting import VISIBLE_GPUS
 from reperf.config import Run
 from reperf.training.slurm_job import SlurmJob
 from reperf.training.telemetry import used_gpus
@@ -25,6 +26,8 @@ class Place(Protocol):
     """The environment variables that the place adds."""
     cluster: dict[str, Any] | None
     """The cluster's settings that decide how fast a run is; None on this machine."""
+    meters: Sequence[str]
+    """The command that prints what the GPUs of the other nodes report; empty without others."""
     seconds_to_end: float
     """How long the started command needs, after SIGTERM, to end all that it has started."""
 
@@ -32,7 +35,8 @@ class Place(Protocol):
         """The command that starts a launcher on every node.
 
         Args:
-            launcher: its command; `{node_rank}` in it stands for the node's number, from 0.
+            launcher: its command; `{node_rank}` in it stands for the node's number, from 0, and
+                `{visible_gpus}` for the GPUs that the node gives it.
             srun_options: further options, where srun starts it.
         """
 
@@ -48,6 +52,7 @@ class ThisMachine:
     """This machine as the only node."""
 
     cluster = None
+    meters = ()
     seconds_to_end = 0.0
 
     def __init__(self, run: Run) -> None:
@@ -60,7 +65,10 @@ class ThisMachine:
         self.variables = {"CUDA_VISIBLE_DEVICES": ",".join(used), **as_nvml_counts}
 
     def start(self, launcher: Sequence[str], srun_options: Sequence[str] = ()) -> list[str]:
-        return [part.replace("{node_rank}", "0") for part in launcher]
+        gpus = self.variables["CUDA_VISIBLE_DEVICES"]
+        return [
+            gpus if part == VISIBLE_GPUS else part.replace("{node_rank}", "0") for part in launcher
+        ]
 
     def lines(self, pieces: Iterable[bytes]) -> Iterable[bytes]:
         return pieces

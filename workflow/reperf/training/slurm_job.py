@@ -3,12 +3,15 @@
 import os
 import re
 import shlex
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from reperf.builds.starting import VISIBLE_GPUS
 from reperf.config import Run
 from reperf.training.slurm import ask
 
 _LABEL = re.compile(rb" *\d+: ")
+_OF_A_NODE = {"{node_rank}": '"$SLURM_NODEID"', VISIBLE_GPUS: '"$CUDA_VISIBLE_DEVICES"'}
 _LONGEST_PART = 1024
 """Bytes that srun passes on at once of a line (SLURM_IO_MAX_MSG_LEN in its source)."""
 _LONGEST_LINE = 1 << 20
@@ -32,7 +35,10 @@ class SlurmJob:
         self.head = _address(self.nodes[0])
         self.port = 20_000 + int(job) % 10_000
         self._cpus = int(cpus) // len(self.nodes)
-        self._run = run
+        self._gpus = [f"--gpus-per-node={run.devices_per_node}"] * (run.device == "cuda")
+        self.meters = self._on_others(
+            [sys.executable, "-m", "reperf.training.telemetry", str(run.devices_per_node)]
+        )
         self.cluster = {"variables": dict(variables)}
         # Slurm itself tells each node's processes which GPUs they have.
         self.variables = {
@@ -51,11 +57,20 @@ class SlurmJob:
         options = [
             *(f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1"),
             f"--cpus-per-task={self._cpus}",
-            *([f"--gpus-per-node={self._run.devices_per_node}"] * (self._run.device == "cuda")),
+            *self._gpus,
             "--kill-on-bad-exit=1",
             "--label",
         ]
         return ["srun", *options, *srun_options, "sh", "-c", _on_its_node(launcher)]
+
+    def _on_others(self, command: Sequence[str]) -> list[str]:
+        """How to run a command beside the run on each of the other nodes, on the job's own GPUs."""
+        others = self.nodes[1:]
+        if not others:
+            return []
+        count = len(others)
+        options = [f"--nodelist={','.join(others)}", f"--nodes={count}", f"--ntasks={count}"]
+        return ["srun", "--overlap", *options, "--cpus-per-task=1", *self._gpus, *command]
 
     def lines(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         return whole_lines(pieces)
@@ -68,11 +83,11 @@ def _address(node: str) -> str:
 
 
 def _on_its_node(command: Sequence[str]) -> str:
-    """A shell line that puts the node's number into a command."""
+    """A shell line that puts the node's number and GPUs, as Slurm gives them, into a command."""
     words = []
     for word in command:
-        around = (shlex.quote(piece) if piece else "" for piece in word.split("{node_rank}"))
-        words.append('"$SLURM_NODEID"'.join(around) if word else "''")
+        pieces = (piece for piece in re.split(f"({'|'.join(_OF_A_NODE)})", word) if piece)
+        words.append("".join(_OF_A_NODE.get(one) or shlex.quote(one) for one in pieces) or "''")
     # Both streams in one, or srun would mix them within lines.
     return f"exec {' '.join(words)} 2>&1"
 

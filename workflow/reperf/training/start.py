@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reperf.builds import ImageBuild, build_of
 from reperf.builds.built import why_build
-from reperf.builds.starting import start_in, variables_inside
+from reperf.builds.starting import VISIBLE_GPUS, start_in, variables_inside
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.plans.run_plan import RunPlan
@@ -97,7 +97,7 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
         folder=Path.cwd(),
         variables=variables,
         mounts=_data_outside(run),
-        gpus=run.device == "cuda",
+        gpus=VISIBLE_GPUS if run.device == "cuda" else None,
     )
     outside = place.environment
     if start.srun_options:

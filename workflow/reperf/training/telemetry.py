@@ -1,13 +1,18 @@
 """Power and utilisation of the GPUs while a run trains, through NVML.
 
-It meters the GPUs of this machine, which is the run's first node. A meter knows nothing about
-iterations: it keeps samples, and afterwards those between the ends of the window count.
+The run's first node meters its own GPUs. On every other node this module is a program that prints
+what its GPUs report. The first node notes when each line arrives, so the nodes' clocks need not
+agree. A meter knows nothing about iterations: it keeps samples, and afterwards those between the
+ends of the window count.
 """
 
+import os
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
 
 import pynvml
@@ -16,6 +21,8 @@ from reperf.machine import gpus, visible_names
 from reperf.training.record import Power
 
 _SAMPLE_SECONDS = 0.5
+_SECONDS_TO_END = 5.0
+_FIELDS = ("mean_watts", "energy_joules", "mean_utilisation_percent")
 
 
 class Reading(NamedTuple):
@@ -28,33 +35,19 @@ class Reading(NamedTuple):
 
 
 class GpuMeter:
-    """Samples GPUs from a thread of its own.
+    """The samples of one node's GPUs.
 
     Args:
-        read: asks the GPUs; raises NVMLError when one does not answer.
         clock: in seconds, the one that the step log uses.
     """
 
-    def __init__(
-        self, read: Callable[[], Reading], clock: Callable[[], float] = time.perf_counter
-    ) -> None:
-        self._read = read
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._samples: list[tuple[float, float, float]] = []
 
-    def sample(self) -> None:
-        """Take one sample."""
-        self._samples.append((self._clock(), *self._read()))
-
-    def sample_until(self, stop: threading.Event) -> None:
-        """Take samples until told to stop, or until a GPU does not answer."""
-        try:
-            self.sample()
-            while not stop.wait(_SAMPLE_SECONDS):
-                self.sample()
-            self.sample()
-        except pynvml.NVMLError:
-            return  # the samples end here: a window that ends later has no power
+    def add(self, reading: Reading) -> None:
+        """Keep what the GPUs report now."""
+        self._samples.append((self._clock(), *reading))
 
     def power_between(self, begin: float, end: float) -> dict[str, float] | None:
         """The mean power, the energy and the mean utilisation between two times.
@@ -73,34 +66,106 @@ class GpuMeter:
         inside = times[(begin < times) & (times < end)]
         at = np.array([begin, *inside, end])
         busy = np.trapezoid(np.interp(at, times, percent), at) / (end - begin)
-        return {
-            "mean_watts": float(energy / (end - begin)),
-            "energy_joules": float(energy),
-            "mean_utilisation_percent": float(busy),
-        }
+        return dict(zip(_FIELDS, map(float, (energy / (end - begin), energy, busy)), strict=True))
 
 
 @contextmanager
-def gpu_meter(used: Sequence[str]) -> Iterator[GpuMeter | None]:
-    """Meter GPUs of this machine while the block runs; yield None if there are none.
+def gpu_meters(
+    nodes: Sequence[str],
+    used: Sequence[str],
+    on_others: Sequence[str],
+    environment: Mapping[str, str],
+) -> Iterator[dict[str, GpuMeter]]:
+    """Meter the GPUs of a run's nodes while the block runs.
 
     Args:
-        used: their numbers or UUIDs.
+        nodes: their names, that of this machine first.
+        used: the numbers or UUIDs of this machine's GPUs; none: nothing is metered.
+        on_others: the command that prints the other nodes' readings; empty where there are none.
+        environment: of that command.
+
+    Yields:
+        Node -> its meter; a node that is never heard of has none. Whatever becomes of a meter, the
+        run goes on.
     """
+    meters: dict[str, GpuMeter] = {}
     if not used or not gpus():
-        yield None
+        yield meters
         return
+    with ExitStack() as stack:
+        meters[nodes[0]] = stack.enter_context(_metered_here(used))
+        if on_others:
+            stack.enter_context(_metered_there(on_others, environment, meters))
+        yield meters
+
+
+@contextmanager
+def _metered_here(used: Sequence[str]) -> Iterator[GpuMeter]:
     pynvml.nvmlInit()
-    stop = threading.Event()
-    meter = GpuMeter(lambda: _read(used))
-    thread = threading.Thread(target=meter.sample_until, args=(stop,), daemon=True)
+    stop, meter = threading.Event(), GpuMeter()
+
+    def sample() -> None:
+        for reading in readings(used, stop):
+            meter.add(reading)
+
+    thread = threading.Thread(target=sample, daemon=True)
     thread.start()
     try:
         yield meter
     finally:
         stop.set()
-        thread.join(timeout=5)
+        thread.join(timeout=_SECONDS_TO_END)
         pynvml.nvmlShutdown()
+
+
+@contextmanager
+def _metered_there(
+    command: Sequence[str], environment: Mapping[str, str], meters: dict[str, GpuMeter]
+) -> Iterator[None]:
+    with subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        arguments = (process.stdout, meters)
+        thread = threading.Thread(target=keep_readings, args=arguments, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_SECONDS_TO_END)
+            process.kill()
+            thread.join(timeout=_SECONDS_TO_END)
+
+
+def readings(used: Sequence[str], stop: threading.Event) -> Iterator[Reading]:
+    """What GPUs report, every half a second until told to stop, and once more then.
+
+    It ends where a GPU does not answer: a window that ends later has no power.
+    """
+    with suppress(pynvml.NVMLError):
+        yield _read(used)
+        while not stop.wait(_SAMPLE_SECONDS):
+            yield _read(used)
+        yield _read(used)
+
+
+def keep_readings(lines: Iterable[bytes], meters: dict[str, GpuMeter]) -> None:
+    """Give each line of the program below to the meter of its node, as it arrives.
+
+    Args:
+        meters: node -> its meter; a node's first line makes one.
+    """
+    for line in lines:
+        with suppress(ValueError, TypeError):
+            node, *numbers = line.decode(errors="replace").split()
+            reading = Reading(*map(float, numbers))
+            meters.setdefault(node, GpuMeter()).add(reading)
 
 
 def used_gpus(environment: Mapping[str, str], count: int) -> tuple[str, ...]:
@@ -114,23 +179,28 @@ def used_gpus(environment: Mapping[str, str], count: int) -> tuple[str, ...]:
 
 
 def power_of_window(
-    meter: GpuMeter, window: tuple[int, int], ends: Mapping[int, float], node: str
+    meters: Mapping[str, GpuMeter], window: tuple[int, int], ends: Mapping[int, float]
 ) -> Power | None:
-    """What was metered in the window.
+    """What was metered in the window, on all nodes whose meters cover it.
 
     Args:
+        meters: node -> its meter; all have equally many GPUs.
         window: the iterations whose ends begin and end it.
-        ends: iteration -> its end in seconds, by the meter's clock.
-        node: where the meter was.
+        ends: iteration -> its end in seconds, by the meters' clock.
 
     Returns:
-        None if the run or its meter did not cover the window.
+        None if the run did not cover the window, or no meter did.
     """
     first, last = window
     if first not in ends or last not in ends:
         return None
-    power: dict[str, Any] | None = meter.power_between(ends[first], ends[last])
-    return power and Power(**power, nodes=(node,), first=first, last=last)
+    found = {node: one.power_between(ends[first], ends[last]) for node, one in meters.items()}
+    covered = {node: power for node, power in found.items() if power}
+    if not covered:
+        return None
+    total = {name: sum(power[name] for power in covered.values()) for name in _FIELDS}
+    total["mean_utilisation_percent"] /= len(covered)
+    return Power(**total, nodes=tuple(covered), first=first, last=last)
 
 
 def _read(used: Sequence[str]) -> Reading:
@@ -144,3 +214,15 @@ def _handle(name: str) -> Any:  # noqa: ANN401 - NVML's own
     if name.isdigit():
         return pynvml.nvmlDeviceGetHandleByIndex(int(name))
     return pynvml.nvmlDeviceGetHandleByUUID(name)
+
+
+def main() -> None:
+    """Print this node's readings: its name, joules, per cent; COUNT GPUs of those it may use."""
+    pynvml.nvmlInit()
+    node = os.environ["SLURMD_NODENAME"]
+    for reading in readings(used_gpus(os.environ, int(sys.argv[1])), threading.Event()):
+        print(node, *reading, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -26,7 +26,7 @@ from reperf.training.launch import STEP_MARK, Outcome
 from reperf.training.places import Place
 from reperf.training.record import FINAL, ComputedIn, Host, LargestBatch, RunRecord, Status
 from reperf.training.start import start_of
-from reperf.training.telemetry import gpu_meter, power_of_window, used_gpus
+from reperf.training.telemetry import gpu_meters, power_of_window, used_gpus
 from reperf.training.tries import ended_try, keep, new_try, this_call
 
 # Collectives have time limits of their own: gloo's are 30 s or more, NCCL's in torch ten minutes;
@@ -178,7 +178,7 @@ def try_once(
         return False, record
     seen = {**start.environment, **start.variables}
     metered = used_gpus(seen, run.devices_per_node) if run.device == "cuda" else ()
-    with gpu_meter(metered) as meter:
+    with gpu_meters(place.nodes, metered, place.meters, place.environment) as meters:
         outcome = start.launched(place, run, log=log, time_limit=time_limit)
     facts = mllog.read_facts(log)
     status, reason = judge(run, outcome, log, facts, time_limit)
@@ -193,8 +193,7 @@ def try_once(
             "peak_memory_bytes": peak_memory(run, facts),
             "computed_in": computed_in(facts),
             "loader_threads": loader_threads(facts),
-            "power": meter
-            and power_of_window(meter, window, mllog.read_ends(log, window), place.nodes[0]),
+            "power": power_of_window(meters, window, mllog.read_ends(log, window)),
             "log_sha256": sha256(log),
         }
     )
