@@ -135,13 +135,13 @@ def test_a_node_without_a_compiler_cannot_train_what_compiles():
     compilers = [{"cuda": "/usr/bin/gcc"}] * 3 + [{"cuda": None}]
     one = case()
     visits = [
-        visit.model_copy(update={"probe": PROBE.model_copy(update={"compilers": there})})
+        visit.model_copy(update={"probe": environment(compilers=there)})
         for visit, there in zip(one.visits, compilers, strict=True)
     ]
     asked = one.report.model_dump(mode="json", by_alias=True)
     asked["suites"][0]["systems"] = [{"system": "pytorch", "variant": "compile"}]
     compiling = replace(one, report=resolve(load_report(asked)), visits=tuple(visits))
-    good, bad = (found for found in find(compiling) if found.check == "compiler")
+    good, bad = (found for found in find(compiling) if found.check == f"compiler of {BUILD}")
     assert (good.level, good.nodes, good.what) == ("ok", NODES[:3], "/usr/bin/gcc")
     assert (bad.level, bad.nodes, bad.what) == ("error", NODES[3:], "none, which compile needs")
 

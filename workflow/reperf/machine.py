@@ -307,8 +307,7 @@ def check_compiler(report: Report) -> None:
         ReperfError: names the system, and the compilers that it would take.
     """
     for run in () if report.cluster else report.run_of_each_entry():
-        system = load_systems()[run.system]
-        if not run.container and (why := why_not_compiled(system, run.variant, run.device)):
+        if why := why_not_compiled(run):
             raise ReperfError(f"suite {run.suite}: {why}")
 
 

@@ -19,6 +19,7 @@ except ImportError:  # Python 3.7
     distributions = None
 
 from trainers.contract.build import Build, folder_of, said_by
+from trainers.contract.compilers import COMPILERS, compiler_for
 
 FRAMEWORKS = ("mxnet", "oneflow", "paddle", "tensorflow", "torch")
 
@@ -30,7 +31,8 @@ def inside(framework):
         framework: the package that is imported; how one of FRAMEWORKS was built is known, too.
 
     Returns:
-        python, executable, os, machine, libc; packages, name -> version, and overlay, those of them
+        python, executable, os, machine, libc; compilers, device -> the path of the compiler that is
+        found for it, or None; packages, name -> version, and overlay, those of them
         that a virtual environment adds to what lies beneath it; framework, with its name, version,
         cuda and nccl, the versions that it was built for, which are None in a build for CPUs,
         architectures, what the framework itself says that it is compiled for, empty if it does not
@@ -39,6 +41,7 @@ def inside(framework):
     packages, overlay = _packages()
     return {
         "python": platform.python_version(),
+        "compilers": {device: compiler_for(device) for device in COMPILERS},
         "executable": sys.executable,
         "os": _os_release().get("PRETTY_NAME"),
         "machine": platform.machine(),

@@ -7,7 +7,6 @@ from refusal import refused_in_one_line
 from reperf.builds import LockBuild, build_of
 from reperf.builds.build import ImageBuild
 from reperf.builds.built import Built
-from reperf.builds.compiler import compiler_for
 from reperf.builds.fitness import why_unfit
 from reperf.config import Container, Report, load_report
 from reperf.config.known_hardware import Hardware
@@ -16,6 +15,7 @@ from reperf.machine import check_compiler, describe_host, resolve
 from reperf.systems import load_systems
 from reperf.training.record import Gpu, Host
 from small_benchmark import SMALL
+from trainers.contract.compilers import compiler_for
 from written_probes import PROBE, diagnosis
 
 

@@ -5,8 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
-from reperf.builds import build_of
+from reperf.builds import ImageBuild, build_of
 from reperf.builds.built import Built
+from reperf.builds.compiler import why_not_compiled
 from reperf.config import load_report
 from reperf.doctor.diagnosis import Request
 from reperf.doctor.probe import look
@@ -53,7 +54,28 @@ def test_an_image_is_looked_into_with_the_gpus_that_its_runs_use(
     assert all(("--device=nvidia.com/gpu=all" in line) == with_gpus for line in started)
 
 
-def make_build(build) -> None:
+@pytest.mark.parametrize(
+    ("compilers", "why"),
+    [
+        ({"cpu": "/usr/bin/g++", "cuda": "/usr/bin/gcc"}, None),
+        ({"cpu": "/usr/bin/g++", "cuda": None}, "needs a C compiler, and none is in me/torch: gcc"),
+        ({}, None),  # as an earlier version left it
+    ],
+)
+def test_what_compiles_in_an_image_needs_a_compiler_there(tmp_path, monkeypatch, compilers, why):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    image = {"images": {"pytorch": "me/torch"}, "container": {"engine": "podman"}}
+    suite = SMALL["suites"][0] | {"systems": [{"system": "pytorch", "variant": "compile"}]}
+    report = load_report(SMALL | image | {"device": "cuda", "suites": [suite]})
+    run = report.runs(report.suites[0])[0]
+    assert why_not_compiled(run) is None, "nobody has looked into the image yet"
+    make_build(build_of(run), compilers=compilers)
+    said = why_not_compiled(run)
+    assert said == why if why is None else why in said
+
+
+def make_build(build: ImageBuild, **more: object) -> None:
     """What the workflow leaves behind once it has pulled an image."""
     build.folder.mkdir(parents=True)
     Built(
@@ -63,4 +85,5 @@ def make_build(build) -> None:
         image=Image(reference="me/torch", digest="sha256:0", engine="podman", engine_version="4.3"),
         python="3.12.1",
         packages={},
+        **more,
     ).write(build.folder)

@@ -9,6 +9,7 @@ from reperf.builds.build import Build, ImageBuild
 from reperf.builds.digest import digest_of, fingerprint_of
 from reperf.errors import ReperfError
 from reperf.files import whole_file
+from reperf.systems import Device
 from reperf.training.record import Environment
 
 RECORD = "environment.json"
@@ -19,6 +20,9 @@ class Built(Environment):
 
     recipe_sha256: str | None = Field(None, description="of all that it was made from")
     built_in: str | None = Field(None, description="the folder that its programs name")
+    compilers: dict[Device, str | None] = Field(
+        {}, description="in an image: what compiles for a device while a run trains; None: nothing"
+    )
     local_image: str | None = Field(None, description="what the engine is told to run")
     fingerprint: str | None = Field(
         None, description="of the local image's names, sizes and times: unchanged, unchanged image"

@@ -1,30 +1,33 @@
-"""The compiler of this machine, for what compiles while it trains.
+"""Whether what compiles while it trains has a compiler, on this machine or in its image."""
 
-Source: torch/_inductor/config.py (cpp.cxx) and Triton's runtime/build.py: these look for g++ to
-compile for a CPU, and for gcc or clang for a GPU, unless CXX or CC names another.
-"""
+from trainers.contract.compilers import COMPILERS, compiler_for
 
-import os
-import shutil
-
-from reperf.systems import Device, System
-
-_COMPILERS = {"cpu": ("C++", "CXX", ("g++",)), "cuda": ("C", "CC", ("gcc", "clang"))}
+from reperf.builds import ImageBuild, build_of
+from reperf.builds.built import RECORD, read_built
+from reperf.config import Run
+from reperf.systems import load_systems
 
 
-def compiler_for(device: Device) -> str | None:
-    """The path of the compiler that is found here; None without one."""
-    _, variable, usual = _COMPILERS[device]
-    names = (os.environ[variable],) if os.environ.get(variable) else usual
-    return next(filter(None, map(shutil.which, names)), None)
+def why_not_compiled(run: Run) -> str | None:
+    """Why a run cannot compile where it would start now, or None if it can or need not.
 
-
-def why_not_compiled(system: System, variant: str | None, device: Device) -> str | None:
-    """Why a variant cannot compile on this machine, or None if it can or need not."""
-    if variant is None or not system.variants[variant].compiles or compiler_for(device):
+    Of an image, that is known once reperf has looked into it.
+    """
+    system = load_systems()[run.system]
+    if run.variant is None or not system.variants[run.variant].compiles:
         return None
-    kind, variable, usual = _COMPILERS[device]
+    build = build_of(run)
+    if not isinstance(build, ImageBuild):
+        found, where = compiler_for(run.device), "here"
+    elif (build.folder / RECORD).exists():
+        # Builds of earlier versions do not say it.
+        found, where = read_built(build).compilers.get(run.device, ""), f"in {run.container.image}"
+    else:
+        return None
+    if found is not None:
+        return None
+    kind, variable, usual = COMPILERS[run.device]
     return (
-        f"{system.title} with {variant} needs a {kind} compiler, and none is here: "
+        f"{system.title} with {run.variant} needs a {kind} compiler, and none is {where}: "
         f"{' or '.join(usual)}, or what {variable} names"
     )

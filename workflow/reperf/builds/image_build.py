@@ -92,6 +92,7 @@ def build_image(build: ImageBuild, run: Sequence[str] = ()) -> None:
         recipe_sha256=build.recipe_digest,
         built_in=str(folder.resolve()),
         local_image=local,
+        compilers=contents.compilers,
         fingerprint=fingerprint_of(Path(local)) if local.startswith("/") else None,
         image=Image(
             reference=container.image,

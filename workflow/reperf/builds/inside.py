@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from reperf.builds.steps import do
 from reperf.errors import ReperfError
-from reperf.systems import ROOT, System
+from reperf.systems import ROOT, Device, System
 
 LEAST_PYTHON = (3, 7)
 """What trainers run on."""
@@ -50,6 +50,7 @@ class Contents(_Found):
     libc: str
     packages: dict[str, str]
     overlay: dict[str, str]
+    compilers: dict[Device, str | None] = {}
     framework: Framework
 
     @classmethod

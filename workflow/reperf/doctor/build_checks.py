@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
-from reperf.config import Run
+from reperf.builds import build_of
 from reperf.doctor.case import NOT_THERE, Case, Verdict, each, finding, span, usual
 from reperf.doctor.diagnosis import Finding, Probe, Trial
 from reperf.printed import count
-from reperf.systems import Device, Variant, load_systems
+from reperf.systems import Device, load_systems
 
 Kind = TypeVar("Kind")
 
@@ -34,22 +34,25 @@ def environments(case: Case) -> Iterator[Finding]:
 
 def compilers(case: Case) -> Iterator[Finding]:
     """What compiles while it trains finds a compiler."""
-    runs = [run for run in case.report.run_of_each_entry() if not run.container]
-    variants = {run.variant for run in runs if run.variant and _variant_of(run).compiles}
-    if variants:
-        device = case.report.resolved_device
-        yield from each(case, "compiler", partial(_judge_compiler, device=device, of=variants))
+    needed: dict[str, set[str]] = defaultdict(set)
+    for run in case.report.run_of_each_entry():
+        if run.variant and load_systems()[run.system].variants[run.variant].compiles:
+            needed[build_of(run).id].add(run.variant)
+    device = case.report.resolved_device
+    for build, variants in needed.items():
+        judge = partial(_judge_compiler, build=build, device=device, of=variants)
+        yield from each(case, f"compiler of {build}", judge)
 
 
-def _variant_of(run: Run) -> Variant:
-    return load_systems()[run.system].variants[run.variant]
-
-
-def _judge_compiler(probe: Probe, device: Device, of: set[str]) -> Verdict:
-    if found := probe.compilers.get(device):
+def _judge_compiler(probe: Probe, build: str, device: Device, of: set[str]) -> Verdict:
+    state = probe.environments[build]
+    if state.trouble:
+        return Verdict(NOT_THERE, "the build does not start")
+    if found := state.compilers.get(device):
         return Verdict("ok", found)
     what = f"none, which {' and '.join(sorted(of))} needs"
-    return Verdict("error", what, "install gcc and g++, or name others by CC and CXX")
+    advice = "install gcc and g++, or name others by CC and CXX; or take an image that has them"
+    return Verdict("error", what, advice)
 
 
 def _judge_build(probe: Probe, build: str, recipe: str, most: set[str] | None) -> Verdict:

@@ -105,6 +105,9 @@ class EnvironmentState(Model):
     python: str | None = None
     framework: str = Field("", description="its package and version")
     packages: dict[str, str] = Field({})
+    compilers: dict[Device, str | None] = Field(
+        {}, description="what compiles for a device while a run trains; None: nothing"
+    )
     unfit: str | None = Field(None, description="why its code does not run on the node's GPUs")
 
 
@@ -117,9 +120,6 @@ class Probe(Model):
     space: Space
     gpus: tuple[GpuState, ...]
     fabric: tuple[FabricPort, ...]
-    compilers: dict[Device, str | None] = Field(
-        {}, description="what compiles for a device while a run trains; None: nothing"
-    )
     environments: dict[str, EnvironmentState]
 
 

@@ -10,10 +10,8 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import get_args
 
 from reperf.builds import build_of, why_build
-from reperf.builds.compiler import compiler_for
 from reperf.builds.fitness import why_unfit
 from reperf.builds.inside import Contents, start_trainers
 from reperf.builds.starting import start_in
@@ -23,7 +21,7 @@ from reperf.doctor.gpus import gpu_states
 from reperf.doctor.hardware import fabric_ports, processor, space
 from reperf.errors import ReperfError
 from reperf.machine import describe_host
-from reperf.systems import TRAINERS, Device, load_systems
+from reperf.systems import TRAINERS, load_systems
 
 START_SECONDS = 120
 """How long a trainer may take to list its flags."""
@@ -46,7 +44,6 @@ def look(request: Request) -> Probe:
         space=space(request.folder),
         gpus=gpu_states(),
         fabric=fabric_ports(),
-        compilers={device: compiler_for(device) for device in get_args(Device)},
         environments={build_of(run).id: _environment(request.folder, run) for run in request.runs},
     )
 
@@ -95,6 +92,7 @@ def _environment(folder: Path, run: Run) -> EnvironmentState:
         python=contents.python,
         framework=f"{system.framework} {contents.framework.version}",
         packages=contents.packages,
+        compilers=contents.compilers,
         unfit=why_unfit(build, [describe_host()]) if gpus else None,
     )
 

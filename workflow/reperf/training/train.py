@@ -208,8 +208,7 @@ def _why_unfit(run: Run, host: Host) -> str | None:
         why = why_unfit(build_of(run), [host])
     else:
         why = system.why_not_on_processor(run.precision, cpu_flags())
-    # What an image holds, only the image knows.
-    return why or (None if run.container else why_not_compiled(system, run.variant, run.device))
+    return why or why_not_compiled(run)
 
 
 def judge(
