@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from refusal import cannot_run, refused_in_one_line
 from reperf.builds import RECORD, ImageBuild, read_environment
 from reperf.builds.digest import digest_of, fingerprint_of
 from reperf.builds.engines import engine_called
-from reperf.builds.image_build import build_image, check_starts
+from reperf.builds.image_build import _LOOK, build_image, check_starts
 from reperf.config import Container, load_report
 from reperf.errors import ReperfError
 from reperf.machine import check_containers, resolve
@@ -223,3 +224,16 @@ def test_docker_runs_no_folder(image: Path):
     docker = ImageBuild(load_systems()["pytorch"], Container(engine="docker", image=str(image)))
     with pytest.raises(ReperfError, match=r"docker: does not start|Docker runs no files"):
         build_image(docker)
+
+
+def test_a_package_inside_another_is_missed_without_running_the_other(tmp_path: Path):
+    for name in ("one/nvidia/cudnn", "two/nvidia/dali", "three"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "three/other.py").write_text("raise SystemExit('was run')")
+    asked = ["nvidia.dali", "nvidia.cudnn", "nvidia.no", "other", "other.inside", "no.such.thing"]
+    path = os.pathsep.join(str(tmp_path / name) for name in ("one", "two", "three"))
+    for shown, missing in ((path, [2, 4, 5]), ("", range(6))):
+        said = subprocess.check_output(
+            [sys.executable, "-c", _LOOK, *asked], env={"PYTHONPATH": shown}, text=True
+        )
+        assert said.split() == [asked[place] for place in missing]

@@ -47,7 +47,13 @@ def make_wheel(root: Path, name: str, version: str, requires: str = "") -> None:
             wheel.writestr(path, text)
 
 
-def make_build(root: Path, *lock: str, python: str = HERE, imports: str = "engine") -> LockBuild:
+def make_build(
+    root: Path,
+    *lock: str,
+    python: str = HERE,
+    imports: str = "engine",
+    launch: tuple[str, ...] = (),
+) -> LockBuild:
     """The build of a system that trains with the package `engine`."""
     (root / "envs/mine.txt").write_text("\n".join(lock) + "\n")
     (root / "workflow/systems/mine/resnet50.py").write_text(f"import {imports}\n")
@@ -59,6 +65,7 @@ def make_build(root: Path, *lock: str, python: str = HERE, imports: str = "engin
         builds={"cpu": ("lock",)},
         locks={"cpu": Lock(python=python, packages=("engine",))},
         workloads={"resnet50": {}},
+        launch=launch,
     )
     mine._root = root
     return LockBuild(mine, "cpu")
@@ -112,6 +119,14 @@ def test_an_environment_in_which_the_trainer_does_not_start_does_not_count(root)
     make_wheel(root, "engine", "1.0")
     mine = make_build(root, "engine==1.0", imports="engine.missing")
     with pytest.raises(ReperfError, match=r"resnet50.py: does not start in .*ModuleNotFound"):
+        build_lock(mine)
+    assert why_build(mine)
+
+
+def test_an_environment_in_which_the_launcher_does_not_start_does_not_count(root):
+    make_wheel(root, "engine", "1.0")
+    mine = make_build(root, "engine==1.0", launch=("-m", "engine.run", "--nodes={nodes}"))
+    with pytest.raises(ReperfError, match=r"^engine.run: does not start in .*No module named"):
         build_lock(mine)
     assert why_build(mine)
 

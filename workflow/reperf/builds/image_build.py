@@ -41,13 +41,17 @@ done
 echo 'neither python3 nor python is in it' >&2
 exit 1
 """
-REQUIREMENT = re.compile(r"(?P<package>[\w.-]+)==\S+(?:\s*;[^#]*)?\s*#\s*(?P<module>\w+)\s*")
+REQUIREMENT = re.compile(r"(?P<package>[\w.-]+)==\S+(?:\s*;[^#]*)?\s*#\s*(?P<module>[\w.]+)\s*")
 _PATHS = ("/", "./", "../", "~")
 _SUFFIXES = (".sif", ".simg", ".sqfs", ".sqsh", ".squashfs")
 """Of images in files, which no registry's image has."""
+# A parent's code is not run: NVIDIA's packages share a parent that has none.
 _LOOK = """\
-import importlib.util, sys
-print(*(name for name in sys.argv[1:] if importlib.util.find_spec(name) is None))
+import importlib.machinery, sys
+def is_there(path, name, *inside):
+    found = importlib.machinery.PathFinder.find_spec(name, path)
+    return bool(found) and (not inside or is_there(found.submodule_search_locations, *inside))
+print(*(name for name in sys.argv[1:] if not is_there(None, *name.split("."))))
 """
 
 

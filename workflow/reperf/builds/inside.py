@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -118,20 +119,26 @@ def start_trainers(
     environment: Mapping[str, str] | None = None,
     time_limit: float | None = None,
 ) -> None:
-    """Start each of a system's programs once, as far as this machine allows.
+    """Import a system's launcher, and start each of its programs once, if this machine allows it.
 
     Where the framework needs a driver to be imported and this machine has none, the first run
     or `reperf doctor` is the first to start them.
 
     Raises:
-        ReperfError: the framework cannot be imported, or a program does not start.
+        ReperfError: the framework or the launcher cannot be imported, or a program does not start.
     """
     if contents.framework.lacks_driver:
         return
-    for program in system.programs:
+    started = {
+        str(one.relative_to(ROOT)): [os.path.relpath(one), "--help"] for one in system.programs
+    }
+    # Not with --help, to which Paddle's launcher answers with an error; and not the work folder's.
+    launchers = [word for before, word in pairwise(system.launch) if before == "-m"]
+    started |= {one: ["-c", f"import sys; del sys.path[0]; import {one}"] for one in launchers}
+    for what, arguments in started.items():
         do(
-            [*start, os.path.relpath(program), "--help"],
-            trouble=f"{program.relative_to(ROOT)}: does not start in {place}",
+            [*start, *arguments],
+            trouble=f"{what}: does not start in {place}",
             environment=environment,
             time_limit=time_limit,
         )
