@@ -275,7 +275,7 @@ class TestHostileArchives:
         assert "beside its members" in fault_of(path)
 
 
-GPUS_ONLY = {"system": "ngc-tensorflow1", "variant": "xla"}
+GPUS_ONLY = {"system": "ngc-tensorflow1", "variants": "xla"}
 """What no CPU can train."""
 
 SUITE = {

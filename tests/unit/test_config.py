@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusal import refused_in_one_line
 from reperf.cli import main
-from reperf.config import Report, load_report, topology_shape
+from reperf.config import Entry, Report, load_report, topology_shape
 from reperf.config.page import SECTIONS, configuration_page
 from reperf.errors import ReperfError
 from reperf.machine import resolve
@@ -24,7 +24,7 @@ SUITE = {
     "batch_size": 4,
     "systems": ["pytorch"],
 }
-SCALED = {"system": "mxnet", "variant": "dynamic-loss-scale"}
+SCALED = {"system": "mxnet", "variants": "dynamic-loss-scale"}
 SYSTEMS = ", ".join(load_systems())
 SHIPPED = (
     "config.yaml",
@@ -64,8 +64,21 @@ FAULTS = [
         f"suites.small.systems.pytorhc.system: got 'pytorhc'; allowed: {SYSTEMS}",
     ),
     (
-        suite(systems=[{"system": "oneflow", "variant": "xla"}]),
-        "suites.small.systems.oneflow.variant: got 'xla'; allowed: ",
+        suite(systems=[{"system": "oneflow", "variants": "xla"}]),
+        "suites.small.systems.oneflow.variants: got 'xla'; xla is no variant of oneflow; allowed: ",
+    ),
+    (
+        suite(systems=[{"system": "pytorch", "variants": ["compile", "compile"]}]),
+        "suites.small.systems.pytorch.variants: compile is named twice; allowed: each variant once",
+    ),
+    (
+        suite(systems=[{"system": "pytorch", "variants": ["dynamic-loss-scale", "bf16"]}]),
+        "suites.small.systems.pytorch.variants: bf16 and dynamic-loss-scale exclude each other; "
+        "allowed: one of them",
+    ),
+    (
+        suite(systems=[{"system": "pytorch", "variants": ["compile", "bf16"]}]),
+        "suites.small: systems.pytorch+compile+bf16: bf16 changes nothing here: it is for amp, not",
     ),
     (report(systems="pytorhc"), f"systems.pytorhc.system: got 'pytorhc'; allowed: {SYSTEMS}"),
     (report(systems=3), "systems: got 3; allowed: a list"),
@@ -247,23 +260,23 @@ FAULTS = [
     ),
     # What would be one run under two names.
     (
-        suite(systems=[{"system": "oneflow", "variant": "no-clip"}]),
+        suite(systems=[{"system": "oneflow", "variants": "no-clip"}]),
         "suites.small: systems.oneflow+no-clip: no-clip is no variant for resnet50; "
         "allowed: dynamic-loss-scale",
     ),
     (
-        report(systems=[{"system": "oneflow", "variant": "no-clip"}]),
+        report(systems=[{"system": "oneflow", "variants": "no-clip"}]),
         "suites.small: systems.oneflow+no-clip: no-clip is no variant for resnet50; ",
     ),
     (
-        suite(systems=[{"system": "pytorch", "variant": "dynamic-loss-scale"}]),
-        "suites.small: systems.pytorch+dynamic-loss-scale: the variant changes nothing here: it "
-        "is for amp, not for fp32; allowed: no variant",
+        suite(systems=[{"system": "pytorch", "variants": "dynamic-loss-scale"}]),
+        "suites.small: systems.pytorch+dynamic-loss-scale: dynamic-loss-scale changes nothing here: "
+        "it is for amp, not for fp32; allowed: without dynamic-loss-scale",
     ),
     (
-        suite(systems=[{"system": "paddlepaddle", "variant": "dali"}], input="synthetic"),
-        "suites.small: systems.paddlepaddle+dali: the variant changes nothing here: it is for "
-        "records, not for synthetic; allowed: no variant",
+        suite(systems=[{"system": "paddlepaddle", "variants": "dali"}], input="synthetic"),
+        "suites.small: systems.paddlepaddle+dali: dali changes nothing here: it is for records, not "
+        "for synthetic; allowed: without dali",
     ),
     # What does not fit together.
     (
@@ -308,10 +321,10 @@ def test_each_fault_is_one_line_with_the_key_the_value_and_what_is_allowed(confi
 @pytest.mark.parametrize(
     "changes",
     [
-        {"workload": "bert-base", "systems": [{"system": "oneflow", "variant": "no-clip"}]},
+        {"workload": "bert-base", "systems": [{"system": "oneflow", "variants": "no-clip"}]},
         {"precision": "amp", "systems": [SCALED]},
         {"precision": "amp", "systems": ["mxnet", SCALED]},
-        {"systems": [{"system": "paddlepaddle", "variant": "dali"}]},
+        {"systems": [{"system": "paddlepaddle", "variants": "dali"}]},
         {"from": {"path": "run_12:30:01.log", "variant": "$\\frac{$ of 2019"}},
     ],
 )
@@ -319,7 +332,7 @@ def test_a_variant_stands_where_it_changes_something_and_any_may_name_the_logs_o
     load_report(suite(**changes))
 
 
-KEYS = st.sampled_from([*Report.model_fields, *SUITE, "variant", "warmup", "x\ny"]) | st.integers()
+KEYS = st.sampled_from([*Report.model_fields, *SUITE, "variants", "warmup", "x\ny"]) | st.integers()
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 99) | st.floats() | st.text("1ng x\n", max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
@@ -397,6 +410,18 @@ def test_the_report_for_todays_gpus_has_both_16_bit_types_and_compiled_models():
     assert modern.model_copy(update={"device": "cuda"}).left_out() == ""
 
 
+def test_variants_are_part_of_a_name_which_their_order_does_not_change():
+    names = [["no-clip", "compile"], ("compile", "no-clip"), ["compile"], "compile", [], None]
+    entries = [Entry(system="pytorch", **({"variants": one} if one else {})) for one in names]
+    assert [entry.id for entry in entries] == [
+        *["pytorch+compile+no-clip"] * 2,
+        *["pytorch+compile"] * 2,
+        *["pytorch"] * 2,
+    ]
+    assert Entry(system="pytorch", variant="compile") == entries[2], "as reperf 0.2 wrote it"
+    assert Entry(system="pytorch", variant=None) == entries[-1]
+
+
 def test_the_report_for_one_node_reads_the_users_images_once_they_are_named():
     text = (ROOT / "reports/one-node.yaml").read_text(encoding="utf-8")
     named = re.sub(r"^( *)# ( *(?:- )?\w+: ?)", r"\1\2", text, flags=re.MULTILINE)
@@ -414,7 +439,7 @@ def test_the_report_for_one_node_reads_the_users_images_once_they_are_named():
     [
         ("all", list(load_systems())),
         ("oneflow", ["oneflow"]),
-        (["mxnet", {"system": "pytorch", "variant": "compile"}], ["mxnet", "pytorch+compile"]),
+        (["mxnet", {"system": "pytorch", "variants": "compile"}], ["mxnet", "pytorch+compile"]),
     ],
 )
 def test_systems_of_the_report_run_in_every_suite_that_runs_any(systems, entries):
@@ -459,7 +484,7 @@ def test_a_run_resolves_what_its_suite_and_entry_say():
         threads_per_device=3,
         loader_threads=5,
         suites=[
-            SUITE | {"systems": [{"system": "pytorch", "variant": "compile", "batch_size": 8}]}
+            SUITE | {"systems": [{"system": "pytorch", "variants": "compile", "batch_size": 8}]}
         ],
     )
     run = load_report(config).run("small", "pytorch+compile", "1n1g", 2)

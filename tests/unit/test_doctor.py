@@ -139,7 +139,7 @@ def test_a_node_without_a_compiler_cannot_train_what_compiles():
         for visit, there in zip(one.visits, compilers, strict=True)
     ]
     asked = one.report.model_dump(mode="json", by_alias=True)
-    asked["suites"][0]["systems"] = [{"system": "pytorch", "variant": "compile"}]
+    asked["suites"][0]["systems"] = [{"system": "pytorch", "variants": "compile"}]
     compiling = replace(one, report=resolve(load_report(asked)), visits=tuple(visits))
     good, bad = (found for found in find(compiling) if found.check == f"compiler of {BUILD}")
     assert (good.level, good.nodes, good.what) == ("ok", NODES[:3], "/usr/bin/gcc")

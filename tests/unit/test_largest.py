@@ -81,7 +81,7 @@ def test_what_decides_nothing_shares_the_search(changes):
         {"topologies": ["1n1g"]},
         {"input": "records"},
         {"systems": ["ngc-pytorch"]},
-        {"systems": [{"system": "pytorch", "variant": "compile"}]},
+        {"systems": [{"system": "pytorch", "variants": "compile"}]},
         {"more": {"memory_limit": 2 * 10**9}},
         {"more": {"threads_per_device": 2}},
         {"more": {"cluster": CLUSTER}},

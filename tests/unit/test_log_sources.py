@@ -240,10 +240,19 @@ def test_a_log_of_ours_in_mixed_precision_is_told_by_its_data_types_too(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("system", "variant"), [("pytorch", "compile"), ("tensorflow2", "xla"), (None, "compile")]
+    ("system", "variant", "switches"),
+    [
+        ("pytorch", "compile", {}),
+        ("tensorflow2", "xla", {}),
+        (None, "compile", {}),
+        ("pytorch", "compile+no-clip", {"no_clip": True}),
+    ],
 )
-def test_a_variant_that_nobody_names_is_the_one_that_the_log_says(tmp_path, system, variant):
-    said_by_trainer(tmp_path, "tensorflow 2.0" if variant == "xla" else "torch 2.0", compile=True)
+def test_variants_that_nobody_names_are_those_that_the_log_says(
+    tmp_path, system, variant, switches
+):
+    framework = "tensorflow 2.0" if variant == "xla" else "torch 2.0"
+    said_by_trainer(tmp_path, framework, compile=True, **switches)
     [row] = rows_of({"path": str(tmp_path), "system": system})
     assert (row["status"], row["variant"]) == ("ok", variant)
 

@@ -194,7 +194,7 @@ def planned_in(copied: Path) -> Callable[..., dict[str, str]]:
     return planned
 
 
-SYSTEMS = ["pytorch", {"system": "pytorch", "variant": "compile"}]
+SYSTEMS = ["pytorch", {"system": "pytorch", "variants": "compile"}]
 REST = {key: value for key, value in SMALL.items() if key != "suites"}
 
 

@@ -119,7 +119,9 @@ def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path
     (folder / "mine" / "resnet50.py").touch()
     assert system.why_not("resnet50", "fp32", "cpu", "quick") is None
     assert system.why_not("resnet50", "fp32", "cuda", "fused") is None
-    assert system.why_not("resnet50", "fp32", "cpu", "fused") == "A has no fused on cpu"
+    for named in ("fused", "quick+fused"):
+        assert system.why_not("resnet50", "fp32", "cpu", named) == "A has no fused on cpu"
+    assert [one.flags for one in system.varied("quick+fused")] == [("--quick",), ("--fused",)]
 
 
 @pytest.mark.parametrize(
@@ -135,6 +137,11 @@ def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path
             "{title: A, framework: t, about: x, workloads: {resnet50: {variants: [a, b]}}, "
             "variants: {a: {about: x, flags: [-x]}, b: {about: y, flags: [-x]}}}",
             "variants.b: has the flags and environment of a; allowed: each variant once",
+        ),
+        (
+            "{title: A, framework: t, about: x, workloads: {resnet50: {variants: [a]}}, "
+            "variants: {a: {about: x, flags: [-x], excludes: [b]}}}",
+            "variants.a.excludes: got 'b'; allowed: none",
         ),
         (
             "{title: A, framework: t, about: x, workloads: {bert: {}}}",

@@ -36,7 +36,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ({"time_limit": 10**18}, ["time_limit", "less than or equal to"]),
         ({"suites": [SUITE | {"name": "a" * 300}]}, ["aaa", "up to 100 characters"]),
         (
-            {"suites": [SUITE | {"systems": [{"system": "oneflow", "variant": "no-clip"}]}]},
+            {"suites": [SUITE | {"systems": [{"system": "oneflow", "variants": "no-clip"}]}]},
             ["oneflow+no-clip", "no variant for resnet50", "dynamic-loss-scale"],
         ),
         ({"suites": [SUITE | {"from": "/"}]}, ["from", "'/'", "name of a file or folder"]),

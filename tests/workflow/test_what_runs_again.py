@@ -30,7 +30,10 @@ SUITES = [
     }
     for workload, systems in SYSTEMS.items()
 ]
-VARIANT = SUITES[-1] | {"name": "variant", "systems": [{"system": "pytorch", "variant": "compile"}]}
+VARIANT = SUITES[-1] | {
+    "name": "variant",
+    "systems": [{"system": "pytorch", "variants": "compile"}],
+}
 EVERY = {f"{workload} {system}" for workload, systems in SYSTEMS.items() for system in systems}
 EVERY |= {"variant pytorch+compile"}
 

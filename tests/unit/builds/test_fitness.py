@@ -241,7 +241,7 @@ def test_what_compiles_while_it_trains_needs_a_compiler(
             (tmp_path / name).touch(mode=0o755)
     assert compiler_for(device) == (found and str(tmp_path / found))
     suite = SMALL["suites"][0] | {"input": "synthetic"}
-    suite |= {"systems": [{"system": "pytorch", "variant": "compile"}]}
+    suite |= {"systems": [{"system": "pytorch", "variants": "compile"}]}
     report = load_report({"suites": [suite], "device": device, "build": "lock"})
     check_compiler(load_report({"suites": [suite | {"systems": ["pytorch"]}], "device": device}))
     if found:

@@ -66,7 +66,7 @@ def test_what_compiles_in_an_image_needs_a_compiler_there(tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     image = {"images": {"pytorch": "me/torch"}, "container": {"engine": "podman"}}
-    suite = SMALL["suites"][0] | {"systems": [{"system": "pytorch", "variant": "compile"}]}
+    suite = SMALL["suites"][0] | {"systems": [{"system": "pytorch", "variants": "compile"}]}
     report = load_report(SMALL | image | {"device": "cuda", "suites": [suite]})
     run = report.runs(report.suites[0])[0]
     assert why_not_compiled(run) is None, "nobody has looked into the image yet"

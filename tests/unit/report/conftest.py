@@ -42,8 +42,8 @@ CONFIG = {
             "batch_size": 256,
             "systems": [
                 "pytorch",
-                {"system": "pytorch", "variant": "dynamic-loss-scale"},
-                {"system": "ngc-tensorflow1", "variant": "xla", "batch_size": 224},
+                {"system": "pytorch", "variants": "dynamic-loss-scale"},
+                {"system": "ngc-tensorflow1", "variants": "xla", "batch_size": 224},
             ],
         },
     ],

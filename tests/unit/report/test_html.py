@@ -107,11 +107,11 @@ def test_power_names_its_nodes_and_its_iterations(big_benchmark, tmp_path):
     changed = replace(big_benchmark, records=records + big_benchmark.records[2:])
     text = Page(changed.write(tmp_path)[0]).text
     assert re.search(
-        r"GPUs of node1, one of 2 nodes: 250\S* W on average, \S+ J, 98\S* % busy, "
+        r"GPUs of node1, 1 of 2 nodes: 250\S* W on average, \S+ J, 98\S* % busy, "
         r"iterations 20 to 120",
         text,
     )
-    assert "GPUs of the first node, one of 2 nodes: " in text
+    assert "GPUs of the first node, 1 of 2 nodes: " in text
     assert "over the whole run, its start included" in text
 
 

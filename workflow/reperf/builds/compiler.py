@@ -14,7 +14,7 @@ def why_not_compiled(run: Run) -> str | None:
     Of an image, that is known once reperf has looked into it.
     """
     system = load_systems()[run.system]
-    if run.variant is None or not system.variants[run.variant].compiles:
+    if not any(variant.compiles for variant in system.varied(run.variant)):
         return None
     build = build_of(run)
     if not isinstance(build, ImageBuild):

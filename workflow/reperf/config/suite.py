@@ -61,11 +61,20 @@ def _ends_with_a_name(path: Path) -> Path:
     return path
 
 
+def _from_one(variants: Any) -> Any:  # noqa: ANN401 - raw YAML
+    return (variants,) if isinstance(variants, str) else variants
+
+
+Variants = Annotated[
+    tuple[str, ...], BeforeValidator(_from_one, json_schema_input_type=str | tuple[str, ...])
+]
+
+
 class Entry(Model):
     """One system in a suite, and what it does differently there."""
 
     system: SystemId = Field(description="folder name under workflow/systems/")
-    variant: str | None = Field(None, description="one of the system's variants")
+    variants: Variants = Field((), description="some of the system's variants, or the name of one")
     batch_size: BatchSize | None = Field(None, description="per device, instead of the suite's")
     build: BuildKind | None = Field(
         None, description="how it gets its framework; left out: as the report says"
@@ -74,14 +83,36 @@ class Entry(Model):
         (), description="replicas of each pipeline stage, such as [7, 1]; left out: data parallel"
     )
 
-    @field_validator("variant")
+    @model_validator(mode="before")
     @classmethod
-    def _known_variant(cls, variant: str | None, info: ValidationInfo) -> str | None:
+    def _of_earlier_versions(cls, entry: Any) -> Any:  # noqa: ANN401 - raw YAML
+        """Read an entry of reperf 0.2 and before, which knew one variant."""
+        if isinstance(entry, Mapping) and "variant" in entry and "variants" not in entry:
+            entry = {"variants" if key == "variant" else key: entry[key] for key in entry}
+            entry["variants"] = entry["variants"] or ()
+        return entry
+
+    @field_validator("variants")
+    @classmethod
+    def _known_variants(cls, variants: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        """Take them in the order of system.yaml, so that an entry has one name."""
         system = load_systems().get(info.data.get("system"))
-        if variant is not None and system and variant not in system.variants:
-            allowed = ", ".join(system.variants) or "none"
-            raise ValueError(f"allowed: {allowed}")
-        return variant
+        if system is None:
+            return variants
+        for name in variants:
+            if name not in system.variants:
+                allowed = ", ".join(system.variants) or "none"
+                raise ValueError(f"{name} is no variant of {system.id}; allowed: {allowed}")
+            if variants.count(name) > 1:
+                raise ValueError(f"{name} is named twice; allowed: each variant once")
+        if why := system.why_not_together(variants):
+            raise ValueError(f"{why}; allowed: one of them")
+        return tuple(name for name in system.variants if name in variants)
+
+    @property
+    def variant(self) -> str | None:
+        """All of its variants in one name, such as "compile+no-clip"; None without one."""
+        return "+".join(self.variants) or None
 
     @property
     def id(self) -> str:
@@ -269,20 +300,20 @@ class Suite(Model):
         """Check that each variant applies, so that no run is asked for under two names."""
         for entry in self.entries:
             system = load_systems()[entry.system]
-            if entry.variant is None or self.workload not in system.workloads:
+            if self.workload not in system.workloads:
                 continue
-            variants = system.workloads[self.workload].variants
-            if entry.variant not in variants:
-                raise ValueError(
-                    f"systems.{entry.id}: {entry.variant} is no variant for {self.workload}; "
-                    f"allowed: {', '.join(variants) or 'none'}"
-                )
-            variant = system.variants[entry.variant]
-            if why := variant.why_idle(self.precision, self.input):
-                raise ValueError(
-                    f"systems.{entry.id}: the variant changes nothing here: {why}; "
-                    "allowed: no variant"
-                )
+            of_workload = system.workloads[self.workload].variants
+            for name in entry.variants:
+                if name not in of_workload:
+                    raise ValueError(
+                        f"systems.{entry.id}: {name} is no variant for {self.workload}; "
+                        f"allowed: {', '.join(of_workload) or 'none'}"
+                    )
+                if why := system.variants[name].why_idle(self.precision, self.input):
+                    raise ValueError(
+                        f"systems.{entry.id}: {name} changes nothing here: {why}; "
+                        f"allowed: without {name}"
+                    )
         return self
 
     @model_validator(mode="after")

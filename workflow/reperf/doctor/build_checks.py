@@ -36,7 +36,7 @@ def compilers(case: Case) -> Iterator[Finding]:
     """What compiles while it trains finds a compiler."""
     needed: dict[str, set[str]] = defaultdict(set)
     for run in case.report.run_of_each_entry():
-        if run.variant and load_systems()[run.system].variants[run.variant].compiles:
+        if any(variant.compiles for variant in load_systems()[run.system].varied(run.variant)):
             needed[build_of(run).id].add(run.variant)
     device = case.report.resolved_device
     for build, variants in needed.items():

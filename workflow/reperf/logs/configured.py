@@ -102,14 +102,19 @@ def facts_of_system(system: str | None, variant: str | None) -> Iterator[Fact]:
     yield "variant", variant
     if variant == NO_VARIANT:
         yield from _switched(())
+    names = variant.split("+")
     known = (one.variants for name, one in load_systems().items() if system in (None, name))
-    flags = {variants[variant].flags for variants in known if variant in variants}
+    flags = {
+        tuple(sorted(flag for name in names for flag in variants[name].flags))
+        for variants in known
+        if set(names) <= set(variants)
+    }
     if len(flags) == 1:
         yield from _switched(flags.pop())
 
 
 def variant_said(facts: Facts, system: str) -> str | None:
-    """The variant that a trainer's switches make; None if all are off.
+    """The variants that a trainer's switches make, as an entry names them; None if all are off.
 
     Args:
         facts: what is known of the run.
@@ -117,9 +122,13 @@ def variant_said(facts: Facts, system: str) -> str | None:
     """
     on = {name for name in _switches() if facts.get(name) == "on"}
     known = load_systems().get(system)
+    made = {}
     for name, variant in known.variants.items() if known else ():
-        if on and on == {_name_of(flag) for flag in variant.flags}:
-            return name
+        flags = {_name_of(flag) for flag in variant.flags}
+        if flags and flags <= on:
+            made[name] = flags
+    if on and on == set().union(*made.values()):
+        return "+".join(made)
     return "+".join(sorted(name.replace("_", "-") for name in on)) or None
 
 

@@ -140,7 +140,7 @@ def plan_run(
 
 
 def trainer_flags(run: Run, system: System) -> list[str]:
-    """The flags that every trainer takes, and those of the run's variant."""
+    """The flags that every trainer takes, and those of the run's variants."""
     flags = {
         "workload": run.workload,
         "precision": run.precision,
@@ -156,7 +156,7 @@ def trainer_flags(run: Run, system: System) -> list[str]:
         "data": run.data,
         "memory-limit": run.memory_limit,
     }
-    variant = system.variants[run.variant].flags if run.variant else ()
+    varied = [flag for variant in system.varied(run.variant) for flag in variant.flags]
     named = [
         part
         for key, value in flags.items()
@@ -165,11 +165,12 @@ def trainer_flags(run: Run, system: System) -> list[str]:
     ]
     shape = ["--shape", *(f"{name}={value}" for name, value in run.shape.items())]
     stages = ["--stages", *map(str, run.stages)] if run.stages else []
-    return [*named, *shape, *stages, *variant]
+    return [*named, *shape, *stages, *varied]
 
 
 def variables_of(run: Run, system: System) -> dict[str, str]:
     """The environment variables that decide a run, wherever it starts."""
-    variant = system.variants[run.variant].environment if run.variant else {}
-    given = {"PYTHONUNBUFFERED": "1", **dict.fromkeys(_THREADS, str(run.threads)), **variant}
+    given = {"PYTHONUNBUFFERED": "1", **dict.fromkeys(_THREADS, str(run.threads))}
+    for variant in system.varied(run.variant):
+        given |= variant.environment
     return dict(sorted(given.items()))  # their order decides nothing

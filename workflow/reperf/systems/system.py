@@ -5,9 +5,9 @@ workloads for which the folder holds a program. No rule and no library module na
 """
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache, cached_property, partial
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
@@ -47,6 +47,9 @@ class Variant(Model):
     inputs: tuple[Input, ...] = Field(get_args(Input), description="likewise")
     compiles: bool = Field(
         False, description="whether it compiles where it trains, by the machine's compiler"
+    )
+    excludes: tuple[str, ...] = Field(
+        (), description="variants that do not go with it; said by one of the two"
     )
 
     def why_idle(self, precision: Precision, read: Input) -> str | None:
@@ -154,6 +157,15 @@ class System(Model):
         return self
 
     @model_validator(mode="after")
+    def _variants_exclude_others(self) -> Self:
+        for name, variant in self.variants.items():
+            for other in variant.excludes:
+                if other not in self.variants or other == name:
+                    allowed = ", ".join(one for one in self.variants if one != name) or "none"
+                    raise ValueError(f"variants.{name}.excludes: got {other!r}; allowed: {allowed}")
+        return self
+
+    @model_validator(mode="after")
     def _variants_differ(self) -> Self:
         for name, variant in self.variants.items():
             of = [one for one, can in self.workloads.items() if name in can.variants]
@@ -239,6 +251,17 @@ class System(Model):
             self._digests[workload] = digest_of_code(self.code(workload), self._root)
         return self._digests[workload]
 
+    def varied(self, variant: str | None) -> tuple[Variant, ...]:
+        """The variants of an entry, which names several as "compile+no-clip"."""
+        return tuple(self.variants[name] for name in variant.split("+")) if variant else ()
+
+    def why_not_together(self, names: Sequence[str]) -> str | None:
+        """Why an entry cannot have several variants, or None if it can."""
+        for one, other in permutations(names, 2):
+            if other in self.variants[one].excludes:
+                return f"{one} and {other} exclude each other"
+        return None
+
     def why_not(
         self,
         workload: str,
@@ -257,8 +280,9 @@ class System(Model):
             return f"{self.title} has no pipeline stages for {workload}"
         if precision not in can.precisions.get(device, ()):
             return f"{self.title} has no {precision} training on {device}"
-        if variant is not None and device not in self.variants[variant].devices:
-            return f"{self.title} has no {variant} on {device}"
+        for name in variant.split("+") if variant else ():
+            if device not in self.variants[name].devices:
+                return f"{self.title} has no {name} on {device}"
         if build is not None and build not in self.ways(device):
             allowed = " or ".join(self.ways(device)) or "none"
             return f"{self.title} has no {build} for {device}; allowed: {allowed}"
