@@ -270,13 +270,13 @@ FAULTS = [
     ),
     (
         suite(systems=[{"system": "pytorch", "variants": "dynamic-loss-scale"}]),
-        "suites.small: systems.pytorch+dynamic-loss-scale: dynamic-loss-scale changes nothing here: "
-        "it is for amp, not for fp32; allowed: without dynamic-loss-scale",
+        "suites.small: systems.pytorch+dynamic-loss-scale: dynamic-loss-scale changes nothing "
+        "here: it is for amp, not for fp32; allowed: without dynamic-loss-scale",
     ),
     (
         suite(systems=[{"system": "paddlepaddle", "variants": "dali"}], input="synthetic"),
-        "suites.small: systems.paddlepaddle+dali: dali changes nothing here: it is for records, not "
-        "for synthetic; allowed: without dali",
+        "suites.small: systems.paddlepaddle+dali: dali changes nothing here: it is for records, "
+        "not for synthetic; allowed: without dali",
     ),
     # What does not fit together.
     (
