@@ -115,6 +115,20 @@ def test_launcher_labels_are_no_part_of_a_record(label):
     assert only(noise).status == "ok"
 
 
+@pytest.mark.parametrize("before", ["a warning without a line's end", "INFO: ", "0: [I] "])
+@pytest.mark.parametrize("behind", ["", " ", " and more"])
+def test_an_event_in_the_middle_of_a_line_is_read(before, behind, tmp_path):
+    """Another process, or a logger, may write on the same line."""
+    lines = [f"{before}{line}{behind}" for line in step_log()]
+    whole = only(step_log())
+    assert only(lines) == whole
+    assert (whole.status, whole.global_batch, whole.last) == ("ok", 16, 120)
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"{line}\n" for line in lines))
+    assert mllog.read_facts(log) == {"parameters": 25557032, "run_stop": None}
+    assert mllog.read_ends(log, [20, 120]) == {20: 1006.2, 120: 1022.2}
+
+
 def test_progress_bars_and_carriage_returns_are_survived():
     lines = [f" 10%|#   | 1/9\r 20%|##  | 2/9\r{line}\r" for line in step_log()]
     assert only(lines).throughput == only(step_log()).throughput

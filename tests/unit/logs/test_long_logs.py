@@ -165,6 +165,27 @@ def test_a_gap_of_true_size_hides_nothing(monkeypatch):
     assert (found.status, found.evaluations, found.evaluated) == ("ok", 1, 0.02)
 
 
+@pytest.mark.parametrize("ranks", [1, 8, 32])
+@pytest.mark.parametrize("name", ["mllog", "oneflow-resnet50"])
+def test_what_is_skipped_of_a_long_log_changes_nothing(name, ranks, monkeypatch):
+    """The last line of the measured rank is found among those of the others."""
+    monkeypatch.undo()
+    lines = written(name, 3_000)
+    every = [f"[1,{rank}]<stdout>:{line}" for line in lines for rank in range(ranks)]
+    found, whole = measured(name, every), measured(name, lines[:200] + lines[-1:])
+    assert (found.status, found.throughput) == ("ok", whole.throughput)
+    assert (found.samples, found.last_printed) == (whole.samples, 3_000)
+
+
+@pytest.mark.parametrize("at", [500, 2_000, 2_990])
+def test_another_run_in_what_could_be_skipped_is_measured(at):
+    lines = written("oneflow-resnet50", 3_000)
+    other = written("oneflow-resnet50", 200, start=1e6)
+    content = "".join(f"{line}\n" for line in [*lines[:at], *other]).encode()
+    found = measure(content, log_format="oneflow-resnet50")
+    assert [(one.status, one.run) for one in found] == [("ok", 1), ("ok", 2)]
+
+
 def test_a_line_that_is_too_long_is_no_record_and_hides_none():
     lines = written("oneflow-resnet50", 200)
     long = "x" * (3 * LONGEST_LINE)

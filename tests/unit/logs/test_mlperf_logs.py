@@ -239,6 +239,67 @@ class TestEpochsThatAreOnlyStamped:
         assert measure_one([*lines, event(*STOP)]).reason.startswith("no known format")
 
 
+class TestEvaluationsThatCount:
+    """As tinycorp's BERT: 10 batches of 8 take 5 s, the evaluation behind them 3 s."""
+
+    def lines(self, *, samples: int = 80, batch: int = 8) -> list[str]:
+        lines = [event("global_batch_size", batch)]
+        for n in range(1, 20):
+            done, at = {"epoch_num": samples * n}, 8000 * n
+            lines += [event("eval_start", None, {**done, "step_num": 10 * n}, ms=at)]
+            lines += [event("eval_stop", None, {"epoch_count": samples * n}, ms=at + 3000)]
+            lines += [event("eval_accuracy", 0.4, done, ms=at + 3000)]
+        return [*lines, event(*STOP)]
+
+    def test_are_measured_without_their_time(self):
+        measured = measure_one(self.lines(), widest=True)
+        assert (measured.format, measured.first, measured.last) == ("mlperf-evaluations", 20, 190)
+        assert (measured.throughput, measured.evaluations) == (16.0, 17)
+        assert measured.evaluated == 51.0
+
+    @pytest.mark.parametrize("said", [{"samples": 88}, {"samples": 1}, {"batch": 16}])
+    def test_what_counts_no_batches_is_not_read(self, said):
+        assert measure_one(self.lines(**said)).reason.startswith("no known format")
+
+    def test_one_that_does_not_end_is_refused(self):
+        lines = [line for line in self.lines() if '"epoch_count": 800' not in line]
+        lines = [line for line in lines if '"epoch_num": 800}' not in line]
+        measured = measure_one(lines, ends=(80, 120))
+        assert measured.reason.startswith("evaluations lie in the window: the first between ")
+
+
+@pytest.mark.parametrize("program", ["mask_rcnn/mask_rcnn", "ssd/ssd"])
+def test_blocks_in_which_devices_train_and_evaluate_are_refused(program):
+    """As Google's: what is stamped as an evaluation is the host's part of it."""
+    lines = [event("global_batch_size", 256), event("train_samples", 118287)]
+    for n in range(12):
+        block = {"first_epoch_num": n, "epoch_count": 1, "file": f"models/{program}_main.py"}
+        lines += [event("block_start", None, block, ms=50_000 * n)]
+        lines += [event("block_stop", None, block, ms=50_000 * n + 40_000)]
+        lines += [event("eval_start", ms=50_000 * n + 45_000)]
+        lines += [event("eval_stop", ms=50_000 * n + 49_000)]
+    measured = measure_one([*lines, event(*STOP)], widest=True)
+    assert (measured.format, measured.reason) == (
+        "mlperf-loops",
+        "its devices train and evaluate between the start and the stop of a block, and no line "
+        "says for how long they train",
+    )
+
+
+def test_tinycorps_retinanet_is_measured_between_two_epochs():
+    """12,191 batches of 96 an epoch, in 6,500 s, and an evaluation of 5,000 s."""
+    lines = [event("submission_benchmark", "retinanet"), event("global_batch_size", 96)]
+    lines += [event("train_samples", 12191)]
+    for n in range(1, 5):
+        at = 11_500_000 * n
+        lines += [event("epoch_start", n, {"epoch_num": n}, ms=at)]
+        lines += [event("eval_start", n, {"epoch_num": n}, ms=at + 6_500_000)]
+        lines += [event("eval_stop", n, {"epoch_num": n}, ms=at + 11_500_000)]
+    measured = measure_one([*lines, event(*STOP)], widest=True)
+    assert (measured.format, measured.first, measured.last) == ("mlperf-passes", 1, 3)
+    assert measured.throughput == pytest.approx(12191 * 96 / 6500)
+
+
 class TestBlocksThatCountSamples:
     """10 batches of 8 a block, each a second long."""
 

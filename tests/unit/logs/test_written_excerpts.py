@@ -54,6 +54,9 @@ COLUMNS = {
     "mlperf-blocks": Columns(
         '"samples_count": ', '"time_ms": ', MILLISECONDS, counted=GLOBAL_BATCH
     ),
+    "mlperf-evaluations": Columns(
+        '1160, "epoch_num": ', '"time_ms": ', MILLISECONDS, counted=GLOBAL_BATCH
+    ),
     "mlperf-passes": Columns('"epoch_num": ', '"time_ms": ', MILLISECONDS),
     "mlperf-steps": Columns('"step": ', '"time_ms": ', MILLISECONDS),
     "mlperf-losses": Columns(

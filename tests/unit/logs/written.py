@@ -398,6 +398,38 @@ STYLES = {
         facts=(),
         says_batch=True,
     ),
+    "mlperf-evaluations": Style(
+        line=lambda i, t, r: "\n".join(
+            _event(key, "0.41", int(START.timestamp() * 1000 + t * 1000), metadata)
+            for key, metadata in (
+                (
+                    "eval_start",
+                    f'{{"lineno": 1106, "epoch_num": {i * GLOBAL_BATCH}, "step_num": {i}}}',
+                ),
+                (
+                    "eval_stop",
+                    f'{{"lineno": 1159, "epoch_count": {i * GLOBAL_BATCH}, "step_num": {i}}}',
+                ),
+                ("eval_accuracy", f'{{"lineno": 1160, "epoch_num": {i * GLOBAL_BATCH}}}'),
+            )
+        ),
+        head=(_GLOBAL_BATCH_SIZE,),
+        tail=(_RUN_STOP,),
+        every=20,
+        first=20,
+        facts=(),
+        says_batch=True,
+    ),
+    "mlperf-loops": _of_mlperf(
+        lambda i, t, r: (
+            "block_start",
+            "null",
+            f'{{"first_epoch_num": {i}, "epoch_count": 1, "file": "models/ssd/ssd_main.py"}}',
+        ),
+        has_time=False,
+        first=0,
+        facts=(),
+    ),
     "mlperf-passes": _of_mlperf(
         lambda i, t, r: ("epoch_start", "null", f'{{"file": "train.py", "epoch_num": {i}}}'),
         head=(

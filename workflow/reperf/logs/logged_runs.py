@@ -312,6 +312,7 @@ class _Text:
         self._format = log_format
         self._marks = (*_MARKS, *getattr(log_format.facts, "marks", ()))
         self._evaluates_marks = literals_in(log_format.evaluates or b"")
+        self._bounded = log_format.clock in (MILLISECONDS, UNIX)  # MLLOG lines have that clock
         self.forget()
 
     def forget(self) -> None:
@@ -355,7 +356,7 @@ class _Text:
             run: to which it belongs; None if it is the first one.
         """
         start, stop = -inf, inf
-        if self._format.clock in (MILLISECONDS, UNIX) and record.time is not None:
+        if self._bounded and record.time is not None:
             stop = record.time + record.tick
             if run is not None and run.newest.time is not None:
                 start = run.newest.time - record.tick

@@ -14,13 +14,18 @@ from reperf.logs.format import Format, Read, Record
 
 SMALLEST_BLOCK = 1 << 16
 BLOCK = 1 << 20
+SMALLEST_PART = 1 << 15
+"""Bytes: of a smaller part of a block, no half is skipped without the other."""
 LONGEST_LINE = 1 << 20
 """Bytes: a longer line is not a log's, and is cut there."""
 LONGEST_GAP = 1 << 22
 """How many bytes of text before a record are kept, the newest; of older ones, what they say."""
 LAST_WORDS = 1 << 14
-"""How many bytes before the last record of a block are searched for the end of the run."""
+"""How many bytes before the last record of a block are searched for the measured rank's, and for the
+end of the run."""
 
+_OF_RUN = b"run_st"
+"""What is in every line that says that a run starts or stops."""
 _ESCAPE = b"\x1b"
 _COLOUR = re.compile(rb"\x1b\[[\d;]{0,30}m")
 """What a terminal shows as a colour, around a line or any part of it."""
@@ -46,7 +51,7 @@ def blocks(stream: IO[bytes]) -> Iterator[bytes]:
     """The stream in pieces that end where a line ends, small ones first, without colours.
 
     Each piece is a small part of what came before it, so that a run that began in it would visibly
-    count lower than one that goes on; see _only_goes_on.
+    count lower than one that goes on; see _only_goes_on. Where eight ranks print, half of it is.
     """
     coloured, size = False, 0
     for piece in _pieces(stream):
@@ -62,7 +67,7 @@ def blocks(stream: IO[bytes]) -> Iterator[bytes]:
 def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
     rest: list[bytes] = []  # of a line that goes on, `length` bytes
     length, size = 0, SMALLEST_BLOCK
-    while chunk := stream.read(min(BLOCK, max(SMALLEST_BLOCK, size // 32))):
+    while chunk := stream.read(min(BLOCK, max(SMALLEST_BLOCK, size // 8))):
         size += len(chunk)
         cut = chunk.rfind(b"\n") + 1 or chunk.rfind(b"\r") + 1
         if not cut and length + len(chunk) < LONGEST_LINE:
@@ -102,39 +107,64 @@ def scan(
         records were skipped, nothing is known about evaluations before the next.
     """
     read = log_format.reader()
-    stride, before = 0, None
-    for block in pieces:
-        end = 0
-        lowest = before.rank if before is not None and not all_ranks else None
-        if final := _only_goes_on(block, log_format, read, last(), stride):
+    stride, before = 0, None  # of the lowest rank so far
+    waiting, pieces = [], iter(pieces)
+    while block := waiting.pop() if waiting else next(pieces, b""):
+        final, end = None, 0
+        if stride and before.iteration > last() and log_format.remembering is None:
+            final = _only_goes_on(block, log_format, read, last(), stride, before=before)
+            if final is None and (halves := _halves(block, log_format.marker)):
+                waiting += reversed(halves)
+                continue
+        if final is not None:
             # Nobody looked for evaluations in what was skipped.
-            unsure = final[2]._replace(evaluated=inf)
-            yield _before(final, block, log_format), unsure
+            before = final[2]._replace(evaluated=inf)
+            yield _before(final, block, log_format), before
             end = final[1]
         else:
+            lowest = before.rank if before is not None and not all_ranks else None
             for start, stop, record in find_records(block, log_format, read, lowest=lowest):
                 yield block[end:start], record
                 end = stop
-                if before is not None:
+                if before is None or record.rank < before.rank:
+                    before = record
+                elif record.rank == before.rank:
                     stride = max(stride, record.iteration - before.iteration)
-                before = record
+                    before = record
         yield block[end:], None
 
 
 def _only_goes_on(
-    block: bytes, log_format: Format, read: Read, last: float, stride: int
+    block: bytes,
+    log_format: Format,
+    read: Read,
+    last: float,
+    stride: int,
+    *,
+    before: Record,
 ) -> Found | None:
     """The last record of a block after the window, if no other run can have begun in the block.
 
     A run that began in the block could have counted, by the block's end, no further than to the
     window's end plus, for each record, the widest step seen so far.
+
+    Args:
+        block: whole lines.
+        log_format: the log's format.
+        read: the format's reader for this log.
+        last: the iteration after which records matter only as signs of another run.
+        stride: the widest step seen so far.
+        before: the measured rank's record before the block.
     """
-    at = block.rfind(log_format.marker)
-    if at < 0 or stride == 0 or log_format.remembering is not None:
+    at = last_of_any = block.rfind(log_format.marker)
+    if at < 0:
         return None
-    start = _line_start(block, at)
+    farthest = max(0, at - LAST_WORDS)
+    while at >= 0 and _rank(block, block.rfind(b"\n", 0, at) + 1) > before.rank:
+        at = block.rfind(log_format.marker, farthest, at)
+    start = _line_start(block, at if at >= 0 else last_of_any)
     final = next(find_records(block, log_format, read, start=start), None)
-    if final is None:
+    if final is None or final[2].epoch != before.epoch:
         return None
     climbed = final[2].iteration - last
     # An upper bound comes first, for counting is as slow as reading: no record is less than half as
@@ -142,21 +172,30 @@ def _only_goes_on(
     most_records = 2 * len(block) // len(final[2].text)
     if climbed <= stride * most_records and climbed <= stride * block.count(log_format.marker):
         return None
-    first = next(find_records(block, log_format, read), final)[2]
-    goes_on = last < first.iteration <= final[2].iteration and first.epoch == final[2].epoch
-    return final if goes_on else None
+    return final
+
+
+def _halves(block: bytes, marker: bytes) -> tuple[bytes, bytes] | None:
+    """The halves of a block, in whole lines, if it is large and may hold records."""
+    cut = block.find(b"\n", len(block) // 2) + 1
+    if len(block) < SMALLEST_PART or cut in (0, len(block)) or marker not in block:
+        return None
+    return block[:cut], block[cut:]
 
 
 def _before(final: Found, block: bytes, log_format: Format) -> bytes:
     """The text before the last record of a block in which others are skipped.
 
-    A run that has ended may print one more record, or a few; all else was said before the window.
+    A run that has ended may print one more record, or a few: what says so is searched for farther
+    back. All else was said before the window.
     """
     if log_format.ended is None:
         return b""
     line = _line_start(block, final[0])
-    another = block.rfind(log_format.marker, 0, line)
-    return block[max(0, min(another, line - LAST_WORDS)) : final[0]]
+    nearest = max(0, block.rfind(log_format.marker, 0, line))
+    farthest = max(0, min(nearest, line - LAST_WORDS))
+    start = nearest if block.find(_OF_RUN, farthest, line) < 0 else farthest
+    return block[start : final[0]]
 
 
 def find_records(
