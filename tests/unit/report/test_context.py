@@ -82,6 +82,24 @@ def test_the_shape_is_said_in_the_words_of_the_workload(big_benchmark):
     assert suite.conditions == "Logs from theirs.zip, image size 64"
 
 
+def test_crops_are_said_to_differ_where_tensorflow_stands_beside_others(big_benchmark):
+    def differ(**changes):
+        records = [
+            record.model_copy(update={"run": record.run.model_copy(update=changes)})
+            if record.run.system == "oneflow"
+            else record
+            for record in big_benchmark.records
+        ]
+        tables = (big_benchmark.measurements, big_benchmark.summary)
+        tables = (table.replace({"system": {"oneflow": changes["system"]}}) for table in tables)
+        suite = gather(big_benchmark.report, records, *tables).suites[0]
+        return any(said.startswith("Crops differ") for said in suite.cautions)
+
+    assert differ(system="tensorflow2")
+    assert not differ(system="tensorflow2", input="synthetic")
+    assert not differ(system="mxnet")
+
+
 def test_suites_of_different_windows_are_told_apart(big_benchmark):
     report = big_benchmark.report
     names = tuple(suite.name for suite in report.suites)

@@ -34,6 +34,20 @@ def keep_to_own_cores(rank, threads):
         os.sched_setaffinity(0, own)
 
 
+def is_amd_with_avx2(root="/"):
+    """Whether AMD has made this machine's processor, and it has AVX2.
+
+    Args:
+        root: the folder in which the kernel's `proc` lies.
+    """
+    try:
+        with open(os.path.join(root, "proc/cpuinfo")) as stream:
+            words = set(stream.read().split())
+    except OSError:  # not Linux
+        return False
+    return {"AuthenticAMD", "avx2"} <= words
+
+
 def limit_memory(size):
     """Let this process, and those that it starts, take so many bytes of address space, no more.
 

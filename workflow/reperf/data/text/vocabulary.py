@@ -1,24 +1,21 @@
 """WordPiece vocabularies that are trained on the text that they are for."""
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
+from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizers.trainers import WordPieceTrainer
 
 from reperf.data.text.corpus import Corpus
 from reperf.data.text.vocab_file import SPECIAL, UNKNOWN
-from reperf.data.text.wordpiece import LONGEST_WORD, around_words, normalised
+from reperf.data.text.wordpiece import LONGEST_WORD, words_of
 from reperf.errors import ReperfError
 
 LEAST_FREQUENCY = 2
 SAMPLE = 16
 """Chunks of the text from which a vocabulary is trained, evenly spread; the rest is not read."""
-
-_LONG = re.compile(rf"[A-Za-z0-9]{{{LONGEST_WORD + 1},}}")
-"""For one of a megabyte, such as DNA, the library would take minutes."""
 
 
 def train_vocabulary(corpus: Corpus, *, size: int, lowercase: bool) -> list[str]:
@@ -38,11 +35,12 @@ def train_vocabulary(corpus: Corpus, *, size: int, lowercase: bool) -> list[str]
         ReperfError: the text cannot be read, or has more different characters than the vocabulary
             can hold.
     """
-    tokenizer = around_words(Tokenizer(WordPiece(unk_token=UNKNOWN)), lowercase=lowercase)
+    tokenizer = Tokenizer(WordPiece(unk_token=UNKNOWN))
+    tokenizer.pre_tokenizer = WhitespaceSplit()
     characters: set[str] = set()
     for sentences in _sample(corpus, lowercase):
-        characters.update(*map(tokenizer.normalizer.normalize_str, sentences))
-    alphabet = sorted(one for one in characters if not one.isspace())
+        characters.update(*sentences)
+    alphabet = sorted(characters - {" "})
     # Left to itself, the trainer numbers the pieces "##c" in a random order, and then merges
     # others: https://github.com/huggingface/tokenizers/issues/1794.
     first = [*SPECIAL, *("##" + one for one in alphabet)]
@@ -64,11 +62,14 @@ def train_vocabulary(corpus: Corpus, *, size: int, lowercase: bool) -> list[str]
 
 
 def _sample(corpus: Corpus, lowercase: bool) -> Iterator[Sequence[str]]:
-    """Documents of a few chunks, normalised, without words that are unknown at any rate."""
+    """Documents of a few chunks, words apart, without words that are unknown at any rate.
+
+    For one of a megabyte, such as DNA, the library would take minutes.
+    """
     edges = corpus.chunks(1)
     chunks = len(edges) - 1
     for number in range(min(chunks, SAMPLE)):
         at = number * chunks // min(chunks, SAMPLE)
         for document in corpus.documents(edges[at], edges[at + 1]):
-            given = (normalised(sentence, lowercase=lowercase) for sentence in document)
-            yield [_LONG.sub("", sentence) for sentence in given]
+            given = (words_of(sentence, lowercase=lowercase) for sentence in document)
+            yield [" ".join(one for one in words if len(one) <= LONGEST_WORD) for words in given]

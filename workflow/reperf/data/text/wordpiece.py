@@ -10,8 +10,6 @@ from itertools import chain
 
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
-from tokenizers.normalizers import BertNormalizer
-from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from reperf.data.text.vocab_file import UNKNOWN
 
@@ -23,6 +21,10 @@ UNKNOWN_WORD = "a" * (LONGEST_WORD + 1)
 MOST_WORDS = 1 << 18
 """Words whose tokens are kept until the next sentences: some 50 MB."""
 _WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~]")
+_IDEOGRAPH = re.compile(
+    "[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff"
+    "\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f]"
+)
 
 # Conversions fork, and the library's threads would not survive that. Workers are enough.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -39,66 +41,51 @@ class WordPieces:
     def __init__(self, tokens: Sequence[str], *, lowercase: bool) -> None:
         ids = {token: number for number, token in enumerate(tokens)}
         model = WordPiece(ids, unk_token=UNKNOWN, max_input_chars_per_word=LONGEST_WORD)
-        self._tokenizer = around_words(Tokenizer(model), lowercase=lowercase)
+        self._tokenizer = Tokenizer(model)
         self._lowercase = lowercase
         self._known: dict[str, list[int]] = {}
 
     def ids(self, sentences: Sequence[str]) -> list[list[int]]:
         """The ids of each sentence's tokens; none for a sentence without a word."""
-        given = [normalised(sentence, lowercase=self._lowercase) for sentence in sentences]
-        # In printable ASCII it is plain what a word is, and each has the same tokens wherever it
-        # stands: with the library alone, a conversion takes twice as long.
-        words = {
-            number: _WORD.findall(sentence)
-            for number, sentence in enumerate(given)
-            if sentence.isascii() and sentence.isprintable()
-        }
+        given = [words_of(sentence, lowercase=self._lowercase) for sentence in sentences]
+        # A word has the same tokens wherever it stands.
         if len(self._known) > MOST_WORDS:
             self._known.clear()
-        new = list(set().union(*words.values()) - self._known.keys())
+        new = list(set().union(*given) - self._known.keys())
         short = [word if len(word) <= LONGEST_WORD else UNKNOWN_WORD for word in new]
-        self._known.update(zip(new, self._encoded(short), strict=True))
-        others = iter(
-            self._encoded([one for number, one in enumerate(given) if number not in words])
-        )
-        return [
-            list(chain.from_iterable(map(self._known.__getitem__, words[number])))
-            if number in words
-            else next(others)
-            for number in range(len(given))
-        ]
-
-    def _encoded(self, texts: Sequence[str]) -> list[list[int]]:
-        encoded = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        return [encoding.ids for encoding in encoded]
+        encoded = self._tokenizer.encode_batch_fast(short, add_special_tokens=False)
+        self._known.update(zip(new, (one.ids for one in encoded), strict=True))
+        return [list(chain.from_iterable(map(self._known.__getitem__, words))) for words in given]
 
 
-def around_words(tokenizer: Tokenizer, *, lowercase: bool) -> Tokenizer:
-    """The tokenizer itself, which from now on cuts text into words as the original does."""
-    tokenizer.normalizer = BertNormalizer(
-        clean_text=False, handle_chinese_chars=True, strip_accents=lowercase, lowercase=lowercase
-    )
-    tokenizer.pre_tokenizer = BertPreTokenizer()
-    return tokenizer
+def words_of(sentence: str, *, lowercase: bool) -> list[str]:
+    """The words and marks of a sentence, each of which is cut into tokens by itself.
 
+    The library would cut words, too, but by tables of an older Unicode, with 256 ideographs less,
+    and it lowers letters one by one: Python, and so the original, lowers a sigma by its place.
 
-def normalised(sentence: str, *, lowercase: bool) -> str:
-    """A sentence as the tokenizer is to get it: cleaned, then lowered, its marks set apart.
-
-    The library lowers letters one by one, Python, and so the original, a sigma by its place. Its
-    Unicode is older, and it drops characters of private use, which the original keeps.
+    Args:
+        sentence: any text.
+        lowercase: whether case and accents are dropped.
     """
     if sentence.isascii() and sentence.isprintable():
-        return sentence.lower() if lowercase else sentence
-    dropped, apart = _tables()
+        return _WORD.findall(sentence.lower() if lowercase else sentence)
+    dropped, accents, apart = _tables()
     cleaned = sentence.translate(dropped)
-    return (cleaned.lower() if lowercase else cleaned).translate(apart)
+    if lowercase:
+        cleaned = unicodedata.normalize("NFD", cleaned.lower()).translate(accents)
+    return _IDEOGRAPH.sub(r" \g<0> ", cleaned).translate(apart).split()
 
 
 @cache
-def _tables() -> tuple[dict[int, None], dict[int, str]]:
-    """What the original drops, and the marks beyond ASCII that are words of their own."""
+def _tables() -> tuple[dict[int, None], dict[int, None], dict[int, str]]:
+    """What the original drops, accents, and the marks that are words of their own."""
     kinds = {code: unicodedata.category(chr(code)) for code in range(sys.maxunicode + 1)}
     dropped = {code for code, kind in kinds.items() if kind in ("Cc", "Cf")} - {*b"\t\n\r"}
-    marks = (code for code, kind in kinds.items() if code > 127 and kind.startswith("P"))
-    return dict.fromkeys({*dropped, 0xFFFD}), {code: f" {chr(code)} " for code in marks}
+    accents = (code for code, kind in kinds.items() if kind == "Mn")
+    marks = {code for code, kind in kinds.items() if kind.startswith("P")} | {*b"$+<=>^`|~"}
+    return (
+        dict.fromkeys({*dropped, 0xFFFD}),
+        dict.fromkeys(accents),
+        {code: f" {chr(code)} " for code in marks},
+    )
