@@ -1,13 +1,15 @@
 """What matters is found wherever it stands: behind gigabytes of other text, or before them."""
 
+import io
+
 import pytest
-from asking import measure, measure_one
+from asking import measure, measure_one, measure_written
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reperf.logs.format import literals_in
 from reperf.logs.formats import formats
 from reperf.logs.recognise import NO_FORMAT
-from reperf.logs.scan import LONGEST_GAP, LONGEST_LINE, find_records
+from reperf.logs.scan import LONGEST_GAP, LONGEST_LINE, blocks, find_records
 from reperf.measuring.measure import Measurement
 from written import STYLES, written
 
@@ -192,6 +194,18 @@ def test_a_line_that_is_too_long_is_no_record_and_hides_none():
     whole = outcome(measured("oneflow-resnet50", lines))
     assert outcome(measured("oneflow-resnet50", [long, *lines[:6], long, *lines[6:]])) == whole
     assert measure_one([long]).reason == NO_FORMAT
+
+
+def test_a_piece_of_nothing_but_colours_hides_nothing_behind_it(monkeypatch):
+    monkeypatch.undo()
+    size = len(next(blocks(io.BytesIO(b"x" * (2 * LONGEST_LINE)))))
+    short = 3 * size % 4  # so many of three bytes, and the rest of four
+    colours = b"\x1b[m" * short + b"\x1b[0m" * ((size - 3 * short) // 4)
+    lines = "".join(f"\n{line}" for line in written("oneflow-resnet50", 200)).encode()
+    assert next(blocks(io.BytesIO(colours + lines))) == b""
+    whole = measure_written("oneflow-resnet50", lines)
+    assert outcome(measure_written("oneflow-resnet50", colours + lines)) == outcome(whole)
+    assert whole.status == "ok"
 
 
 def test_lines_that_end_in_carriage_returns_are_found_as_others_are():

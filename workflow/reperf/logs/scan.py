@@ -109,7 +109,8 @@ def scan(
     read = log_format.reader()
     stride, before = 0, None  # of the lowest rank so far
     waiting, pieces = [], iter(pieces)
-    while block := waiting.pop() if waiting else next(pieces, b""):
+    # A piece that is nothing but colours is empty, and others follow.
+    while (block := waiting.pop() if waiting else next(pieces, None)) is not None:
         final, end = None, 0
         if stride and before.iteration > last() and log_format.remembering is None:
             final = _only_goes_on(block, log_format, read, last(), stride, before=before)
