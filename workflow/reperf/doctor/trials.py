@@ -43,17 +43,17 @@ def name_of(run: Run) -> str:
 def runs_to_try(report: Report) -> dict[str, Run]:
     """A run for each system and each of its builds in a report, by its name.
 
-    Systems whose framework has no trial are left out.
+    Systems without a backend, which train by programs of their own, are left out.
     """
     runs = [run for suite in report.suites for run in report.runs(suite)]
     # Those that read come last, because the last one of each name is the one.
     runs.sort(key=lambda run: run.data is not None)
-    return {name_of(run): run for run in runs if _trial_of(run).exists()}
+    return {name_of(run): run for run in runs if _backend_of(run)}
 
 
-def _trial_of(run: Run) -> Path:
-    """What tries a run's framework, see trainers/contract/trial.py."""
-    return TRAINERS / "frameworks" / load_systems()[run.system].framework / "trial.py"
+def _backend_of(run: Run) -> str | None:
+    """What a run's framework is tried by, as trainers/trial.py is told of it."""
+    return load_systems()[run.system].named(run.workload).get("backend")
 
 
 def on_nodes(report: Report, run: Run, nodes: int) -> Run:
@@ -116,7 +116,7 @@ def _trial(run: Run) -> list[str]:
     """What a launcher starts to try the framework of a run."""
     return [
         os.path.relpath(_PROGRAM),
-        load_systems()[run.system].framework,
+        f"--backend={_backend_of(run)}",
         f"--device={run.device}",
         f"--threads={run.threads}",
         "--bytes",

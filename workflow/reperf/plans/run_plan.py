@@ -13,7 +13,7 @@ from reperf.builds import build_of
 from reperf.config import Run
 from reperf.config.words import Model
 from reperf.plans.plan import Plan
-from reperf.systems import System, load_systems
+from reperf.systems import System, load_systems, load_workloads
 
 BATCH = "{batch_size}"
 """What stands in a plan's flags for a batch size that a search finds."""
@@ -141,8 +141,11 @@ def plan_run(
 
 def trainer_flags(run: Run, system: System) -> list[str]:
     """The flags that every trainer takes, and those of the run's variants."""
+    named = system.named(run.workload)
     flags = {
+        **{key: named.pop(key) for key in ("backend", "model", "batches") if key in named},
         "workload": run.workload,
+        "recipe": load_workloads()[run.workload].recipe_file.stem,
         "precision": run.precision,
         "batch-size": run.batch_size if isinstance(run.batch_size, int) else BATCH,
         "iterations": run.iterations,
@@ -157,15 +160,16 @@ def trainer_flags(run: Run, system: System) -> list[str]:
         "memory-limit": run.memory_limit,
     }
     varied = [flag for variant in system.varied(run.variant) for flag in variant.flags]
-    named = [
-        part
+    said = [
+        word
         for key, value in flags.items()
         if value is not None
-        for part in (f"--{key}", str(value))
+        for word in (f"--{key}", str(value))
     ]
+    parts = ["--part", *(f"{key}={name}" for key, name in named.items())] if named else []
     shape = ["--shape", *(f"{name}={value}" for name, value in run.shape.items())]
     stages = ["--stages", *map(str, run.stages)] if run.stages else []
-    return [*named, *shape, *stages, *varied]
+    return [*said, *parts, *shape, *stages, *varied]
 
 
 def variables_of(run: Run, system: System) -> dict[str, str]:

@@ -1,11 +1,11 @@
 """The systems under test, one folder each.
 
-The system.yaml in its folder under workflow/systems/ describes a system, and it trains the
-workloads for which the folder holds a program. No rule and no library module names a system.
+The system.yaml in its folder under workflow/systems/ describes a system, and names the models that
+it trains. No rule and no library module names a system.
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, cached_property, partial
 from itertools import combinations, permutations
 from pathlib import Path
@@ -30,6 +30,8 @@ ROOT = Path(__file__).resolve().parents[3]
 SYSTEMS = ROOT / "workflow" / "systems"
 TRAINERS = ROOT / "workflow" / "trainers"
 ENVIRONMENTS = ROOT / "envs"
+PROGRAM = TRAINERS / "train.py"
+"""What trains by a system's model and its framework's backend."""
 MODULE_STARTER = TRAINERS / "module.py"
 """What runs a launcher that is named by `-m`."""
 
@@ -60,9 +62,23 @@ class Variant(Model):
         return None
 
 
+NAME = "^[a-z0-9_.]+\\.[A-Za-z0-9_]+$"
+"""Of what trainers/frameworks/<framework> holds: module.Name."""
+
+
 class Capability(Model):
     """What a system can do for one workload."""
 
+    model: str | None = Field(
+        None,
+        pattern=NAME,
+        description="what makes the model, in the framework's folder of trainers, such as "
+        "resnet50.ResNet50; left out: the system does not train it yet, or by a program of its own",
+    )
+    batches: str | None = Field(None, pattern=NAME, description="what reads its data, likewise")
+    parts: dict[str, Annotated[str, Field(pattern=NAME)]] = Field(
+        {}, description="what it brings in place of what the framework's backend has, likewise"
+    )
     precisions: dict[Device, tuple[Precision, ...]] = Field({})
     reads: tuple[str, ...] = Field((), description="record formats, the preferred one first")
     variants: tuple[str, ...] = Field((), description="the system's variants that apply to it")
@@ -108,6 +124,9 @@ class System(Model):
     id: str
     title: str
     framework: str = Field(description="the framework's package")
+    backend: str = Field(
+        "backend", description="module of the framework's folder of trainers that trains"
+    )
     about: str
     colour: str | None = Field(
         None, pattern="^#[0-9a-f]{6}$", description="in figures; left out, the id decides"
@@ -157,6 +176,14 @@ class System(Model):
         return self
 
     @model_validator(mode="after")
+    def _models_have_readers(self) -> Self:
+        for workload, can in self.workloads.items():
+            for one, other in permutations(("model", "batches"), 2):
+                if getattr(can, one) and not getattr(can, other):
+                    raise ValueError(f"workloads.{workload}.{other}: missing beside {one}")
+        return self
+
+    @model_validator(mode="after")
     def _variants_exclude_others(self) -> Self:
         for name, variant in self.variants.items():
             for other in variant.excludes:
@@ -203,8 +230,25 @@ class System(Model):
         return self.folder / "system.yaml"
 
     def trainer(self, workload: str) -> Path:
-        """The program that trains a workload; without one, the system does not train it."""
-        return self.folder / f"{workload}.py"
+        """The program that trains a workload: the system's own, or the one of all systems."""
+        own = self.folder / f"{workload}.py"
+        return own if own.exists() else self._root / PROGRAM.relative_to(ROOT)
+
+    def trains(self, workload: str) -> bool:
+        """Whether there is a program that trains a workload."""
+        can = self.workloads.get(workload)
+        return can is not None and bool(can.model or (self.folder / f"{workload}.py").exists())
+
+    def named(self, workload: str) -> dict[str, str]:
+        """What the program of all systems is told of this one, by its flags' names.
+
+        Those of modules and of what they hold, within trainers/frameworks.
+        """
+        can = self.workloads[workload]
+        if can.model is None:
+            return {}
+        names = {"model": can.model, "batches": can.batches}
+        return {"backend": f"{self.framework}.{self.backend}"} | names | can.parts
 
     def ways(self, device: Device) -> tuple[BuildKind, ...]:
         """How the framework is had on a device, the preferred way first."""
@@ -226,15 +270,11 @@ class System(Model):
         path = self.environments / f"{self.id}.image.yaml"
         return checked(Image, read_written(path), path) if path.exists() else None
 
-    @property
-    def programs(self) -> list[Path]:
-        """The system's programs, one per workload that it trains."""
-        return [path for path in map(self.trainer, self.workloads) if path.exists()]
-
     def code(self, workload: str) -> list[Path]:
         """The files of the trainers that decide how the system trains a workload.
 
-        That is the program and all that it imports in turn, and the launcher with what starts it.
+        That is the program with what it is told of, all that they import in turn, and the launcher
+        with what starts it.
         """
         if workload not in self._code:
             modules = partial(_module, self._root)
@@ -242,8 +282,20 @@ class System(Model):
             starter = self._root / MODULE_STARTER.relative_to(ROOT)
             if "-m" in self.launch and starter.exists():  # archives of earlier versions have none
                 launchers.append(starter)
-            self._code[workload] = sorted(closure([self.trainer(workload), *launchers], modules))
+            begun = [self.trainer(workload), *self._told(workload, modules), *launchers]
+            self._code[workload] = sorted(closure(begun, modules))
         return self._code[workload]
+
+    def _told(self, workload: str, files: Callable[[str], list[Path]]) -> list[Path]:
+        """The files of what the program of all systems is told of: names that no import shows."""
+        told = self.named(workload)
+        if not told:
+            return []
+        folder = f"{TRAINERS.name}.frameworks.{self.framework}"
+        modules = {name.rpartition(".")[0] for key, name in told.items() if key != "backend"}
+        recipe = f"{TRAINERS.name}.recipes.{load_workloads()[workload].recipe_file.stem}"
+        names = [f"{folder}.{one}" for one in {"before", self.backend, *modules}]
+        return [file for name in [*names, recipe] for file in files(name)]
 
     def code_digest(self, workload: str) -> str:
         """The SHA-256 of what these files tell Python to do, comments left out."""
@@ -273,7 +325,7 @@ class System(Model):
         build: BuildKind | None = None,
     ) -> str | None:
         """Why the system cannot train this at all, or None if it can."""
-        if workload not in self.workloads or not self.trainer(workload).exists():
+        if not self.trains(workload):
             return f"{self.title} has no program for {workload}"
         can = self.workloads[workload]
         if stages and not can.stages:

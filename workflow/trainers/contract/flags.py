@@ -2,7 +2,7 @@
 
 import argparse
 import os
-import sys
+from importlib import import_module
 
 from trainers.contract.process import gpus_of_node, limit_memory, usable_cores
 from trainers.contract.recipe import clips
@@ -11,19 +11,25 @@ MOST_LOADER_THREADS = 16
 """More are not started for a device unless they are asked for."""
 
 
-def parse_flags(recipe, argv=None):
+def parse_flags(argv=None):
     """Read the flags that all trainers have.
 
     Args:
-        recipe: the workload's numbers, a module of trainers.recipes.
-        argv: the flags; by default those of this process, whose program must be the workload's.
+        argv: the flags; by default those of this process.
 
     Returns:
-        Their values; `shape` is a dictionary, `stages` a tuple, which is empty if training is data
-        parallel.
+        Their values; `shape` and `part` are dictionaries, `stages` a tuple, which is empty if
+        training is data parallel.
     """
     parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--backend", required=True, help="in trainers/frameworks: torch.backend")
+    parser.add_argument("--model", required=True, help="in its folder: resnet50.ResNet50")
+    parser.add_argument("--batches", required=True, help="what reads data, likewise")
+    parser.add_argument(
+        "--part", nargs="*", type=_named, default=[], help="what else the system brings, likewise"
+    )
     parser.add_argument("--workload", required=True)
+    parser.add_argument("--recipe", required=True, help="the workload's, in trainers/recipes")
     parser.add_argument(
         "--shape", nargs="*", type=_pair, default=[], help="the workload's, such as image_size=224"
     )
@@ -73,11 +79,10 @@ def parse_flags(recipe, argv=None):
     )
     flags = parser.parse_args(argv)
     flags.shape, flags.stages = dict(flags.shape), tuple(flags.stages)
+    flags.part = dict(flags.part)
+    recipe = recipe_of(flags)
     if flags.loader_threads is None:
         flags.loader_threads = _usual_loader_threads(flags)
-    program = os.path.splitext(os.path.basename(sys.argv[0]))[0]
-    if argv is None and flags.workload != program:
-        parser.error(f"--workload {flags.workload}: this program trains {program}")
     if flags.input != "synthetic" and not flags.data:
         parser.error("--data is needed unless --input is synthetic")
     if flags.no_clip and not clips(recipe):
@@ -91,6 +96,11 @@ def parse_flags(recipe, argv=None):
     return flags
 
 
+def recipe_of(flags):
+    """The workload's numbers, a module of trainers.recipes."""
+    return import_module(f"trainers.recipes.{flags.recipe}")
+
+
 def _usual_loader_threads(flags):
     if flags.device == "cpu":
         return flags.threads
@@ -102,5 +112,10 @@ def _usual_loader_threads(flags):
 
 
 def _pair(text):
-    name, _, value = text.partition("=")
+    name, value = _named(text)
     return name, int(value)
+
+
+def _named(text):
+    name, _, value = text.partition("=")
+    return name, value

@@ -85,29 +85,6 @@ def dropout_of(recipe, flags):
     return 0.0 if flags.proof else getattr(recipe, "DROPOUT", 0.0)
 
 
-def decay_groups(recipe, flags, weights):
-    """Weights in groups of equal decay, as optimizers take them.
-
-    Args:
-        recipe: the workload's numbers.
-        flags: what parse_flags returned.
-        weights: the framework's own, in the recipe's order.
-
-    Returns:
-        A dictionary of "params" and "weight_decay" for each group that has a weight.
-    """
-    groups = {True: [], False: []}
-    # A model with more weights than names is refused when it says how many parameters it has.
-    for name, weight in zip(recipe.weight_shapes(flags.shape), weights):
-        groups[recipe.decays(name)].append(weight)
-    decay = optimizer_of(recipe, flags).weight_decay
-    return [
-        {"params": members, "weight_decay": decay if decayed else 0.0}
-        for decayed, members in groups.items()
-        if members
-    ]
-
-
 def parameters(recipe, shape):
     """The number of trainable parameters of a recipe's model at a shape."""
     total = 0

@@ -72,11 +72,10 @@ class StepLog:
             raise ValueError(f"{world_size} ranks for stages {flags.stages}")
         self.global_batch = flags.batch_size * self._replicas[0]
         self._expected = parameters_of(recipe, flags.shape)
+        self.names = list(recipe.weight_shapes(flags.shape))
         # Where nothing drops out and all systems get the same batch, its loss is asked for, too.
         same = flags.input == "synthetic" and not flags.proof
         self._asks_for_first = same and not dropout_of(recipe, flags)
-        # Seconds spent waiting for batches; None as long as nobody has measured them.
-        self._waited = 0.0 if flags.input == "synthetic" else None
         # The wall clock is read only once; from here on, time comes from a clock that cannot jump.
         self._wall = time.time() - time.perf_counter()
         self._last = None
@@ -134,37 +133,8 @@ class StepLog:
         first = iteration == 1 and self._asks_for_first
         return first or iteration in self._printed
 
-    def timed(self, batches, mark=None):
-        """The same batches; how long training waits for each is added up, and logged.
-
-        Args:
-            batches: an endless iterator.
-            mark: of devices that compute while this process goes on. Called before a batch is
-                asked for, it returns a function that is called when the batch has come: it gives
-                the time, on time.perf_counter's clock, at which the device had finished all that
-                it was given before the mark; infinity if it still has not. Left out: the device
-                has always finished when a batch is asked for.
-
-        Yields:
-            What `batches` does.
-        """
-        if self.flags.load_only is not None:
-            self.load(lambda: next(batches))
-        self._waited = 0.0
-        while True:
-            idle_since = mark() if mark else None
-            begun = time.perf_counter()
-            batch = next(batches)
-            come = time.perf_counter()
-            if idle_since is not None:
-                begun = max(begun, idle_since())
-            self._waited += max(0.0, come - begun)
-            yield batch
-
     def load(self, take):
         """Do what `--load-only` asks for: take batches for so long, say how many samples came, end.
-
-        Engines that take their batches from `timed` need not call this.
 
         Args:
             take: takes a batch, and returns when it is there.
@@ -181,14 +151,13 @@ class StepLog:
         self._write(LOADED + json.dumps(said))
         raise _OnlyLoaded
 
-    def step(self, iteration, loss, waited=None, **counts):
+    def step(self, iteration, loss, waited, **counts):
         """Log a printed iteration, after the device has finished it; of the first its loss, too.
 
         Args:
             iteration: from 1.
-            loss: this rank's training loss.
-            waited: how many seconds this rank has waited for batches so far, of engines that do not
-                take them from `timed`.
+            loss: this rank's training loss; None: it has none, and is not rank 0.
+            waited: how many seconds this rank has waited for batches so far; None: nobody knows.
             counts: what else all ranks together have trained on so far, such as tokens=4096.
 
         Raises:
@@ -196,18 +165,16 @@ class StepLog:
         """
         seconds = time.perf_counter()
         samples = iteration * self.global_batch
-        if not math.isfinite(loss):
+        if loss is not None and not math.isfinite(loss):
             raise Refused(f"the loss at iteration {iteration} is {loss}")
         if iteration == 1 and self._asks_for_first:
             self.without_dropout(loss)
             if iteration not in self._printed:
                 return
         if self.rank != 0:
-            self._say_plainly(f"iteration {iteration}, loss {loss}")
+            self._say_plainly(f"iteration {iteration}" + ("" if loss is None else f", loss {loss}"))
             return
         value = {"iteration": iteration, "seconds": seconds, "samples": samples, "loss": loss}
-        if waited is None:
-            waited = self._waited
         if waited is not None:
             value["waited"] = waited
         value.update(counts)
@@ -217,13 +184,11 @@ class StepLog:
         self._last = seconds, samples
         self._event("tracked_stats", value, samples_count=samples)
 
-    def finished(
-        self, weight_digests, peak_memory_bytes, weight_changes=None, allocation_retries=None
-    ):
+    def finished(self, ends, peak_memory_bytes, weight_changes=None, allocation_retries=None):
         """Say that all iterations are done, and refuse ranks that have drifted apart.
 
         Args:
-            weight_digests: one digest of the weights per rank.
+            ends: of each rank, which part of the model it holds, and its weights' digest.
             peak_memory_bytes: highest device memory in use, one number per rank.
             weight_changes: of a proof, how far each weight has come, in the recipe's order.
             allocation_retries: how often the device's memory was full, and was given back and taken
@@ -232,21 +197,20 @@ class StepLog:
         Raises:
             Refused: two ranks that hold the same part of the model have different weights.
         """
-        self._event("weight_digests", weight_digests)
+        self._event("weight_digests", [digest for _, digest in ends])
         self._event("peak_memory_bytes", peak_memory_bytes)
         if allocation_retries is not None:
             self._event("allocation_retries", allocation_retries)
         if weight_changes is not None:
             # Short, for a pipe takes 4096 bytes in one piece.
             self._event("weight_changes", [float("%.6g" % change) for change in weight_changes])
-        first = 0
-        for replicas in self._replicas:
-            for rank in range(first, first + replicas):
-                if weight_digests[rank] != weight_digests[first]:
-                    raise Refused(
-                        f"the weights of rank {rank} differ from rank {first}'s at the end"
-                    )
-            first += replicas
+        first = {}
+        for rank, (part, digest) in enumerate(ends):
+            holder, expected = first.setdefault(part, (rank, digest))
+            if digest != expected:
+                raise Refused(
+                    f"the weights of rank {rank} differ from rank {holder}'s at the end"
+                )
         self._event("run_stop", None, "INTERVAL_END", status="success")
         self._say_plainly("done")
 

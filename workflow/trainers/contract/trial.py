@@ -1,18 +1,4 @@
-"""Try a framework on its devices: does it compute as numpy does, and how fast does it add up?
-
-Each framework has a module `trial` with a class `Devices`, made from the flags:
-
-    ranks        the numbers of this process's ranks, each with a device
-    world_size   the number of all ranks
-    names        of the devices, one for each of `ranks`
-    library      what adds up numbers of different ranks, such as "gloo"
-    convolve     images and filters to the result of each device, all as numpy arrays
-    multiply     two matrices to their product of each device, all as numpy arrays
-    ones         a count to that many float32 ones on each device
-    all_reduce   such numbers to their sums over all ranks, once those are there
-    arrays       such numbers to numpy arrays, one for each device
-    leave        nothing to nothing: part from the other ranks
-"""
+"""Try a framework on its device: does it compute as numpy does, and how fast does it add up?"""
 
 import argparse
 import json
@@ -35,9 +21,9 @@ LEFT, RIGHT = (64, 128), (128, 32)
 
 
 def parse_trial_flags(argv=None):
-    """Read the flags of a trial; engines find in them what they ask of a run's flags, too."""
+    """Read the flags of a trial; backends find in them what they ask of a run's flags, too."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("framework", help="a folder of trainers/frameworks")
+    parser.add_argument("--backend", required=True, help="in trainers/frameworks: torch.backend")
     parser.add_argument("--device", required=True, choices=("cpu", "cuda"))
     parser.add_argument("--threads", required=True, type=int, help="of a device")
     parser.add_argument("--bytes", required=True, type=int, nargs="+", help="to add up")
@@ -45,55 +31,57 @@ def parse_trial_flags(argv=None):
     return parser.parse_args(argv)
 
 
-def try_out(devices, sizes):
-    """Compute on each device, add up over all, and print a line `:::TRIAL {...}` for each rank.
+def try_out(backend, sizes):
+    """Compute on the device, add up over all ranks, and print a line `:::TRIAL {...}`.
 
     Args:
-        devices: as described above.
+        backend: a trainers.contract.backend.Backend.
         sizes: bytes to add up; nothing is where there is only one rank.
 
     Raises:
-        Refused: a device gives wrong numbers.
+        Refused: the device gives wrong numbers.
     """
-    errors, _ = convolution_errors(devices), product_errors(devices)
-    transfers = []
-    if devices.world_size > 1:
-        transfers = [{"bytes": size, "seconds": time_all_reduce(devices, size)} for size in sizes]
-    for rank, name, error in zip(devices.ranks, devices.names, errors):
-        said = {
-            "rank": rank,
-            "world_size": devices.world_size,
-            "device": name,
-            "convolution_error": error,
-            "library": devices.library,
-            "transfers": transfers,
-        }
-        # In one piece: other ranks write, too.
-        sys.stdout.write("\n" + MARK + json.dumps(said) + "\n")
-        sys.stdout.flush()
-    devices.leave()
+    error = convolution_error(backend)
+    product_error(backend)
+    said = {
+        "rank": backend.place.rank,
+        "world_size": backend.place.world_size,
+        "device": backend.device_name,
+        "convolution_error": error,
+        "library": backend.library,
+        "transfers": [],
+    }
+    if backend.place.world_size > 1:
+        said["transfers"] = [
+            {"bytes": size, "seconds": time_all_reduce(backend, size)} for size in sizes
+        ]
+    # In one piece: other ranks write, too.
+    sys.stdout.write("\n" + MARK + json.dumps(said) + "\n")
+    sys.stdout.flush()
+    backend.leave()
 
 
-def convolution_errors(devices):
-    """How far each device's convolution is from numpy's, as a part of the largest number.
+def convolution_error(backend):
+    """How far the device's convolution is from numpy's, as a part of the largest number.
 
     Raises:
         Refused: it is too far.
     """
     images, filters = _normal(IMAGES, FILTERS)
-    right = convolved(images, filters)
-    return _errors("a convolution", devices.convolve(images, filters), right)
+    made = backend.convolve(backend.numbers(images), backend.numbers(filters))
+    return _error("a convolution", backend.array(made), convolved(images, filters))
 
 
-def product_errors(devices):
-    """How far each device's product of matrices is from numpy's, as a part of the largest number.
+def product_error(backend):
+    """How far the device's product of matrices is from numpy's, as a part of the largest number.
 
     Raises:
         Refused: it is too far.
     """
     left, right = _normal(LEFT, RIGHT)
+    made = backend.multiply(backend.numbers(left), backend.numbers(right))
     product = left.astype(np.float64) @ right.astype(np.float64)
-    return _errors("a matrix product", devices.multiply(left, right), product)
+    return _error("a matrix product", backend.array(made), product)
 
 
 def _normal(*shapes):
@@ -101,15 +89,13 @@ def _normal(*shapes):
     return [random.randn(*shape).astype(np.float32) for shape in shapes]
 
 
-def _errors(what, made, right):
-    errors = []
-    for found in made:
-        if found.shape != right.shape:
-            raise Refused(f"{what} gave {found.shape}; allowed: {right.shape}")
-        errors.append(float(np.abs(found - right).max() / np.abs(right).max()))
-        if not errors[-1] <= TOLERANCE:  # neither is NaN
-            raise Refused(f"{what} is {errors[-1]:.2g} off numpy's; allowed: up to {TOLERANCE:g}")
-    return errors
+def _error(what, made, right):
+    if made.shape != right.shape:
+        raise Refused(f"{what} gave {made.shape}; allowed: {right.shape}")
+    error = float(np.abs(made - right).max() / np.abs(right).max())
+    if not error <= TOLERANCE:  # neither is NaN
+        raise Refused(f"{what} is {error:.2g} off numpy's; allowed: up to {TOLERANCE:g}")
+    return error
 
 
 def convolved(images, filters):
@@ -135,7 +121,7 @@ def convolved(images, filters):
     )
 
 
-def time_all_reduce(devices, size):
+def time_all_reduce(backend, size):
     """Median seconds of an all-reduce of float32 numbers that fill `size` bytes.
 
     Raises:
@@ -143,11 +129,11 @@ def time_all_reduce(devices, size):
     """
     seconds = []
     for _ in range(WARM_UP + TIMED):
-        numbers = devices.ones(size // 4)
-        devices.all_reduce(devices.ones(1))  # so that all ranks begin together
+        numbers = backend.numbers(np.ones(size // 4, np.float32))
+        backend.all_reduce(backend.numbers(np.ones(1, np.float32)))  # all ranks begin together
         start = time.perf_counter()
-        summed = devices.all_reduce(numbers)
+        summed = backend.all_reduce(numbers)
         seconds.append(time.perf_counter() - start)
-        if not all((array == devices.world_size).all() for array in devices.arrays(summed)):
+        if not (backend.array(summed) == backend.place.world_size).all():
             raise Refused(f"an all-reduce of {size} bytes gave a wrong sum")
     return statistics.median(seconds[WARM_UP:])

@@ -7,40 +7,12 @@ import zlib
 
 import numpy as np
 
-from trainers.contract.steplog import Refused
-
-
-def initial_weights(recipe, flags):
-    """The weights that training starts from, the same in every framework to the bit.
-
-    Each has its own seed, so that a process that holds some of them makes only those.
-
-    Yields:
-        Name and float32 array, in the recipe's order.
-    """
-    for name, size in recipe.weight_shapes(flags.shape).items():
-        yield name, initial_weight(recipe, flags, name, size)
-
-
-def with_start(weights, recipe, flags):
-    """A framework's weights, in the recipe's order, each beside where it starts.
-
-    Yields:
-        The weight, its name and its float32 array.
-
-    Raises:
-        Refused: there are more of them than the recipe has, or fewer.
-    """
-    weights = list(weights)
-    sizes = recipe.weight_shapes(flags.shape)
-    if len(weights) != len(sizes):
-        raise Refused(f"the model has {len(weights)} weights, {flags.workload} has {len(sizes)}")
-    for weight, (name, value) in zip(weights, initial_weights(recipe, flags)):
-        yield weight, name, value
-
 
 def initial_weight(recipe, flags, name, size):
-    """One of initial_weights."""
+    """The array from which a weight starts, the same in every framework to the bit.
+
+    Each has its own seed, so that a process that holds some of them makes only those.
+    """
     # numpy's one generator whose numbers are the same in every version.
     random = np.random.RandomState([flags.seed, zlib.crc32(name.encode())])
     return recipe.start(name, size, random, flags.proof)
@@ -84,32 +56,39 @@ def _quantiles():
 
 
 class Watched:
-    """A framework's weights from their start to their end.
+    """A rank's weights from their start to their end.
 
-    A proof keeps the start, on rank 0, to say how far each has come: decay of a single bias hardly
-    shows in a loss, but many times over in the change of that bias.
+    A proof keeps the start to say how far each weight has come: decay of a single bias hardly shows
+    in a loss, but many times over in the change of that bias.
 
     Args:
         log: the run's StepLog.
-        read: gives the weights as arrays, in the recipe's order, each time that it is called. They
-            may be transposed, as frameworks have them, which changes no length.
+        read: gives name and array of each weight of this rank. They may be transposed, as
+            frameworks have them, which changes no length.
     """
 
     def __init__(self, log, read):
-        self._read = read
+        self._read, self._names = read, log.names
         # Some frameworks' arrays are the weights themselves, which will change.
-        proves = log.flags.proof and log.rank == 0
-        self._start = [np.array(weight, np.float32) for weight in read()] if proves else None
+        self._start = log.flags.proof and {n: np.array(one, np.float32) for n, one in read()}
 
     def digest(self):
         """A short digest of the weights as they are."""
-        return digest(self._read())
+        return digest(weight for _, weight in self._read())
 
-    def changes(self):
-        """How far each weight has come since the start, as an L2 norm; None but for a proof."""
-        if self._start is None:
+    def changes(self, backend, part):
+        """How far each weight has come since the start, as an L2 norm; None but for a proof.
+
+        Squares add up: over the parts of a model, and over the shares of a weight.
+        """
+        if not self._start:
             return None
-        return [length(weight - start) for weight, start in zip(self._read(), self._start)]
+        own = [[name, length(weight - self._start[name])] for name, weight in self._read()]
+        squares = dict.fromkeys(self._names, 0.0)
+        for changes in dict(backend.gather([part, own])).values():
+            for name, change in changes:
+                squares[name] += change**2
+        return [square**0.5 for square in squares.values()]
 
 
 def length(array):

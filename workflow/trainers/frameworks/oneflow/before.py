@@ -3,31 +3,14 @@
 import os
 import socket
 import time
-from contextlib import contextmanager
 
 from trainers.contract import process
 from trainers.contract.aborts import abort_late
-from trainers.contract.rank import training
+from trainers.contract.backend import Place
 from trainers.launchers.oneflow import LOGS
 
-RANK = int(os.environ.get("RANK", "0"))
-LOCAL_RANK = int(os.environ.get("LOCAL_RANK", "0"))
-WORLD_SIZE = int(os.environ.get("WORLD_SIZE", "1"))
-
-
-@contextmanager
-def prepared(recipe):
-    """Import OneFlow and train inside this block; the process ends with it.
-
-    Args:
-        recipe: the workload's numbers, a module of trainers.recipes.
-
-    Yields:
-        The flags and the step log.
-    """
-    with training(recipe, RANK, WORLD_SIZE, LOCAL_RANK) as (flags, log):
-        prepare(flags)
-        yield flags, log
+_NAMES = ("RANK", 0), ("LOCAL_RANK", 0), ("WORLD_SIZE", 1)
+PLACE = Place(*(int(os.environ.get(name, default)) for name, default in _NAMES))
 
 
 def prepare(flags):
@@ -35,10 +18,10 @@ def prepare(flags):
     abort_late()
     os.environ.setdefault("GLOG_log_dir", LOGS)
     if flags.device == "cpu":
-        process.keep_to_own_cores(RANK, flags.threads)
+        process.keep_to_own_cores(PLACE.rank, flags.threads)
     elif flags.precision != "fp32":
         os.environ["ONEFLOW_ENABLE_NHWC"] = "1"  # as a GPU's float16 units want it
-    if RANK > 0:
+    if PLACE.rank > 0:
         _wait_for_head()
 
 

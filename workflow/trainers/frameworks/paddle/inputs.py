@@ -9,11 +9,6 @@ from paddle.utils import dlpack
 from trainers.contract.steplog import Refused
 
 
-def again_and_again(batch):
-    """One batch of numpy's arrays, endlessly: a list of tensors on the device."""
-    return itertools.repeat(list(map(paddle.to_tensor, batch)))
-
-
 def on_device(batches):
     """The batches as tensors on the device; a thread of Paddle's copies there what is not yet."""
     first = next(batches)

@@ -4,22 +4,6 @@ import numpy as np
 import tensorflow as tf
 
 from trainers.contract.steplog import Refused
-from trainers.contract.weights import initial_weights
-
-
-def start_weights(recipe, flags):
-    """The recipe's weights, as trainers.frameworks.tensorflow.layers needs them.
-
-    Yields:
-        Name and float32 array, in the recipe's order; convolutions are [height, width, in, out].
-    """
-    for name, value in initial_weights(recipe, flags):
-        yield name, np.ascontiguousarray(value.transpose(2, 3, 1, 0)) if value.ndim == 4 else value
-
-
-def count(weights):
-    """The number of parameters in variables."""
-    return sum(weight.shape.num_elements() for weight in weights.values())
 
 
 def dense(weights, gradients):
@@ -38,13 +22,14 @@ def dense(weights, gradients):
     return [tf.convert_to_tensor(gradient) for gradient in gradients]
 
 
-def convolved_by(tf, images, filters):
+def convolved_by(tf, images, filters, run=lambda made: made.numpy()):
     """TensorFlow's convolution without padding, on the device that is chosen.
 
     Args:
-        tf: the TensorFlow whose eager execution is on.
+        tf: the TensorFlow.
         images: float32 array [n, in, height, width].
         filters: float32 array [out, in, height, width].
+        run: makes an array of a tensor, where execution is not eager.
 
     Returns:
         A float32 array [n, out, height, width].
@@ -52,4 +37,9 @@ def convolved_by(tf, images, filters):
     images = tf.constant(images.transpose(0, 2, 3, 1))  # as CPUs have them
     filters = tf.constant(filters.transpose(2, 3, 1, 0))
     made = tf.nn.conv2d(images, filters, strides=1, padding="VALID")
-    return made.numpy().transpose(0, 3, 1, 2)
+    return run(made).transpose(0, 3, 1, 2)
+
+
+def arranged(value):
+    """A start weight as trainers.frameworks.tensorflow.layers needs it."""
+    return np.ascontiguousarray(value.transpose(2, 3, 1, 0)) if value.ndim == 4 else value

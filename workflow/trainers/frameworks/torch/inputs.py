@@ -1,25 +1,22 @@
 """Batches for PyTorch, on the device that trains."""
 
-import itertools
-
+import numpy as np
 import torch
 
 
-def again_and_again(batch, network, device):
-    """One batch of numpy's arrays, endlessly, as a model takes it: tensors on the device."""
-    batches = iter([[torch.from_numpy(array) for array in batch]])
-    (batch,) = prepared(batches, network, device)
-    return itertools.repeat([tensor.to(device) for tensor in batch])
-
-
 def prepared(batches, network, device):
-    """Batches on the host as a model takes them, if it says how to prepare them."""
+    """Batches on the host, as tensors, as a model takes them, if it says how to prepare them."""
+    batches = map(_tensors, batches)
     if not hasattr(network, "prepared"):
         return batches
     made = map(network.prepared, batches)
     if device.type == "cpu":
         return made
     return ([tensor.pin_memory() for tensor in batch] for batch in made)
+
+
+def _tensors(batch):
+    return [torch.from_numpy(one) if isinstance(one, np.ndarray) else one for one in batch]
 
 
 def on_device(batches, device):

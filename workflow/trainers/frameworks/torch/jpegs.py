@@ -14,8 +14,7 @@ def decoded_jpegs(flags, rank, world_size, device):
     """
     if device.type == "cpu":
         # numpy asks for large pages, torch does not: a tenth of the page faults.
-        decoded = jpegs.batches(flags, rank, world_size)
-        return (tuple(map(torch.from_numpy, batch)) for batch in decoded)
+        return jpegs.batches(flags, rank, world_size)
     size = flags.shape["image_size"]
 
     def new_batch():

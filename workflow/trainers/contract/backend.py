@@ -1,0 +1,253 @@
+"""What a framework gives the driver: a Backend, one a process, and a Step, which trains.
+
+A framework is a folder of trainers.frameworks with two modules. `before`, which imports nothing of
+the framework, has PLACE, this process's Place, and prepare(flags), which sets what the framework
+reads on import. `backend`, or the one that a system.yaml names, has the class Backend.
+
+What may not wait for the device: Step.__call__, Backend.placed's iterator, a mark.
+"""
+
+import itertools
+import json
+import os
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from trainers.contract import process
+from trainers.contract.counts import Counts
+from trainers.contract.weights import synthetic_batch
+
+
+class Place(NamedTuple):
+    """Where a process stands among all that train."""
+
+    rank: int
+    local_rank: int
+    world_size: int
+
+
+def place_in(rank, local_rank, world_size):
+    """The Place that variables of these names say; a process alone where they are not set."""
+    names = (rank, 0), (local_rank, 0), (world_size, 1)
+    return Place(*(int(os.environ.get(name, alone)) for name, alone in names))
+
+
+class Backend:
+    """A framework on this process's device.
+
+    The driver makes it first: the device is ready then, and the ranks are connected.
+
+    Args:
+        flags: what parse_flags, or parse_trial_flags, returned.
+        place: this process's.
+
+    Raises:
+        Refused: there is no such device.
+    """
+
+    mixed = {}
+    """Device -> the data types in which the framework mixes precisions there, the usual one first."""
+    library = ""
+    """What adds up numbers of different ranks, such as "gloo"."""
+    device_name = "cpu"
+
+    def __init__(self, flags, place):
+        self.flags, self.place = flags, place
+
+    # Of numbers: trials, counts and messages are made of these. They may wait.
+    def numbers(self, array):
+        """A numpy array, float32 or int64, on the device, once it is there."""
+        raise NotImplementedError
+
+    def array(self, numbers):
+        """Such numbers as a numpy array."""
+        raise NotImplementedError
+
+    def all_reduce(self, numbers):
+        """Their sums over all ranks, once those are there. `numbers` may be overwritten."""
+        raise NotImplementedError
+
+    def convolve(self, images, filters):
+        """Such numbers, [n, in, height, width], convolved with [out, in, h, w], unpadded."""
+        raise NotImplementedError
+
+    def multiply(self, left, right):
+        """Such numbers, [n, m], times [m, k]."""
+        raise NotImplementedError
+
+    # Of the process.
+    def versions(self):
+        """The framework, such as "torch 2.13.0", and library versions, name -> version."""
+        raise NotImplementedError
+
+    def peak_memory(self):
+        """Bytes of the device."""
+        return process.peak_memory()
+
+    def settled(self):
+        """The first iterations are over: what they alone asked for counts no more."""
+
+    def allocation_retries(self):
+        """How often the device was full since then, so that memory was given back and taken anew.
+
+        None: nobody counts.
+        """
+        return None
+
+    def mark(self):
+        """Mark the end of the device's work; see Feed. None: it has always finished."""
+        return None
+
+    def leave(self):
+        """Part from the other ranks, when all have come so far."""
+
+    # Of training.
+    reader_device = None
+    """What a function that reads data is given as its device."""
+
+    def put(self, batch):
+        """A batch on the device: of numpy's arrays, or what the framework's readers give."""
+        raise NotImplementedError
+
+    def placed(self, batches):
+        """An iterator of batches as one of batches on the device; it may put the next one ahead."""
+        return map(self.put, batches)
+
+    def step(self, work):
+        """The Step of data-parallel training; a system may bring another."""
+        raise NotImplementedError
+
+    # The same for all.
+    def total(self, counts):
+        """The sums of all ranks' counts, by their units."""
+        if self.place.world_size == 1 or not counts:
+            return counts
+        sums = self._sum_of_all(np.array(list(counts.values()), np.int64))
+        return dict(zip(counts, sums.tolist()))
+
+    def gather(self, value):
+        """The value of each rank, in their order: anything that JSON can say."""
+        rank, _, world_size = self.place
+        if world_size == 1:
+            return [value]
+        said = np.frombuffer(json.dumps(value).encode(), np.uint8)
+        lengths = np.zeros(world_size, np.int64)
+        lengths[rank] = len(said)
+        lengths = self._sum_of_all(lengths)
+        rows = np.zeros((world_size, int(lengths.max())), np.int64)
+        rows[rank, : len(said)] = said
+        rows = self._sum_of_all(rows)
+        return [json.loads(bytes(row[:end].tolist())) for row, end in zip(rows, lengths)]
+
+    def _sum_of_all(self, array):
+        return self.array(self.all_reduce(self.numbers(array)))
+
+
+class Step:
+    """One iteration of training: of the whole model, of a stage or of a shard.
+
+    Made ready to train: weights at their start, optimizer, batches.
+
+    Args:
+        backend: the framework's.
+        work: what is to be trained, a trainers.contract.driver.Work.
+    """
+
+    part = "all"
+    """Which part of the model this rank holds; ranks of equal parts must end with equal weights."""
+    optimizer = ""
+    """Where the optimizer comes from, for the record."""
+    feed = None
+    """Where its batches come from: a Feed, or what has its take, waited and counted."""
+
+    def sizes(self):
+        """Name -> number of elements of each weight that this rank holds, or of its share of it."""
+        raise NotImplementedError
+
+    def weights(self):
+        """Name and array of each, as it is. It waits."""
+        raise NotImplementedError
+
+    def without_dropout(self):
+        """The loss of the batch on which the first iteration will train, nothing dropped out."""
+        raise NotImplementedError
+
+    def begin(self):
+        """Compile what iterations need, after the loss without dropout, before the first one."""
+
+    def __call__(self, wanted):
+        """Train one iteration, waiting for nothing but batches.
+
+        Args:
+            wanted: whether the loss will be fetched.
+
+        Returns:
+            What fetch takes.
+        """
+        raise NotImplementedError
+
+    def fetch(self, loss):
+        """This rank's loss, after the device has done all that it was given; None: it has none."""
+        raise NotImplementedError
+
+
+class Feed:
+    """Batches that Python takes: timed, counted, on the device.
+
+    How long training waits for them: from the time at which the device had done all that it was
+    given, which Backend.mark's answer says, to the time at which the batch has come.
+
+    Args:
+        backend: the framework's.
+        work: what is to be trained.
+        share: which of how many readers this rank is; left out: each rank reads.
+        prepared: makes, of batches on the host, what the model takes.
+    """
+
+    def __init__(self, backend, work, share=None, prepared=iter):
+        flags, (rank, _, world_size) = work.flags, backend.place
+        share = share or (rank, world_size)
+        self._backend, self._counts, self._first = backend, Counts(work.recipe), None
+        self._waited = 0.0
+        self._reads = flags.input != "synthetic"
+        if self._reads:
+            read = self._counts.of(work.batches(flags, *share, backend.reader_device))
+            self._batches = backend.placed(prepared(read))
+        else:
+            batch = synthetic_batch(work.recipe, flags, share[0])
+            self._counts.always(batch)
+            self._batches = itertools.repeat(backend.put(next(prepared(iter([batch])))))
+
+    def peek(self):
+        """The first batch, which comes again."""
+        self._first = next(self)
+        return self._first
+
+    def __next__(self):
+        if self._first is not None:
+            batch, self._first = self._first, None
+            return batch
+        if not self._reads:
+            return next(self._batches)
+        idle_since = self._backend.mark()
+        begun = time.perf_counter()
+        batch = next(self._batches)
+        come = time.perf_counter()
+        if idle_since is not None:
+            begun = max(begun, idle_since())
+        self._waited += max(0.0, come - begun)
+        return batch
+
+    def take(self):
+        """Take a batch, and return when it is there: of --load-only."""
+        next(self._batches)
+
+    def waited(self):
+        """Seconds that training has waited for batches; None: nobody knows."""
+        return self._waited
+
+    def counted(self, batches):
+        """What all ranks have trained on in so many batches each, such as {"tokens": 4096}."""
+        return self._backend.total(self._counts.after(batches))

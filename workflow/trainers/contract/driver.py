@@ -1,0 +1,161 @@
+"""The training loop, of every framework and every way of training."""
+
+from importlib import import_module
+
+from trainers.contract.affinity import keep_near_gpu
+from trainers.contract.flags import parse_flags, recipe_of
+from trainers.contract.precision import precision_of
+from trainers.contract.recipe import dropout_of, optimizer_of
+from trainers.contract.steplog import Refused, StepLog
+from trainers.contract.weights import Watched, initial_weight
+
+SETTLING = 2
+"""Iterations in which a framework may ask for more memory than there is, to see what is fastest."""
+
+
+class Work:
+    """What is to be trained: the recipe's numbers as the flags want them.
+
+    Args:
+        recipe: a module of trainers.recipes.
+        flags: what parse_flags returned.
+        global_batch: samples of all ranks in an iteration.
+        mixed: device -> the data types in which the framework mixes precisions there.
+
+    Raises:
+        Refused: the framework has no such precision.
+    """
+
+    def __init__(self, recipe, flags, global_batch, mixed):
+        self.recipe, self.flags = recipe, flags
+        self.shapes = recipe.weight_shapes(flags.shape)
+        self.optimizer = optimizer_of(recipe, flags)
+        self.dropout = dropout_of(recipe, flags)
+        self.precision = precision_of(recipe, flags, mixed)
+        self.rate = recipe.learning_rate(global_batch)
+
+    @property
+    def model(self):
+        """What makes the model; the framework's backend says what it takes and returns."""
+        return self._found(self.flags.model)
+
+    @property
+    def batches(self):
+        """What reads data: it returns, for flags, reader, readers and device, endless batches."""
+        return self._found(self.flags.batches)
+
+    def part(self, name, default):
+        """What the system brings in place of what the framework has, by its name in system.yaml."""
+        return self._found(self.flags.part[name]) if name in self.flags.part else default
+
+    def named(self, weights):
+        """A whole model's weights, which have the recipe's order, by the recipe's names.
+
+        Raises:
+            Refused: there are more of them than the recipe has, or fewer.
+        """
+        weights = list(weights)
+        if len(weights) != len(self.shapes):
+            has = f"the model has {len(weights)} weights, {self.flags.workload}"
+            raise Refused(f"{has} has {len(self.shapes)}")
+        return dict(zip(self.shapes, weights))
+
+    def start(self, name):
+        """The float32 array from which a weight starts."""
+        return initial_weight(self.recipe, self.flags, name, self.shapes[name])
+
+    def decay(self, name):
+        """A weight's decay."""
+        return self.optimizer.weight_decay if self.recipe.decays(name) else 0.0
+
+    def groups(self, weights):
+        """Weights by name as optimizers take them: dictionaries of "params" and "weight_decay"."""
+        groups = {}
+        for name, weight in weights.items():
+            groups.setdefault(self.decay(name), []).append(weight)
+        return [{"params": own, "weight_decay": decay} for decay, own in groups.items()]
+
+    def _found(self, name):
+        """What a name such as resnet50.ResNet50 says in the framework's folder; imported now.
+
+        A reader may need what nothing else does.
+        """
+        module, _, name = name.rpartition(".")
+        folder = self.flags.backend.split(".")[0]
+        return getattr(import_module(f"trainers.frameworks.{folder}.{module}"), name)
+
+
+def run(argv=None):
+    """Train as flags say; the process ends with this.
+
+    Args:
+        argv: the flags; by default those of this process.
+    """
+    flags = parse_flags(argv)
+    recipe, place = recipe_of(flags), _before(flags).PLACE
+    flags.cpus = keep_near_gpu(place.local_rank) if flags.device == "cuda" else None
+    log = StepLog(recipe, flags, place.rank, place.world_size)
+    with log.to_the_end():
+        backend = made(flags)
+        train(backend, Work(recipe, flags, log.global_batch, backend.mixed), log)
+
+
+def made(flags):
+    """The flags' backend, for which the framework is only now imported."""
+    before = _before(flags)
+    before.prepare(flags)
+    module = import_module(f"trainers.frameworks.{flags.backend}")
+    return module.Backend(flags, before.PLACE)
+
+
+def _before(flags):
+    """What a framework has to know and to do before it is imported."""
+    return import_module(f"trainers.frameworks.{flags.backend.split('.')[0]}.before")
+
+
+def train(backend, work, log):
+    """Train, and log it.
+
+    Args:
+        backend: a trainers.contract.backend.Backend.
+        work: what is to be trained.
+        log: this rank's StepLog.
+
+    Raises:
+        Refused: the run would not measure the workload.
+    """
+    flags = work.flags
+    step = work.part("step", type(backend).step)(backend, work)
+    if flags.load_only is not None:
+        log.load(step.feed.take)
+    watched = Watched(log, step.weights)
+    framework, versions = backend.versions()
+    parts = dict(backend.gather([step.part, sum(step.sizes().values())]))
+    log.configured(
+        parameters=sum(parts.values()),
+        framework=framework,
+        versions={**versions, **({"optimizer": step.optimizer} if step.optimizer else {})},
+        devices=backend.gather(backend.device_name),
+        precision=work.precision,
+    )
+    if work.dropout:
+        log.without_dropout(step.without_dropout())
+    step.begin()
+    for iteration in range(1, flags.iterations + 1):
+        wanted = log.prints(iteration)
+        loss = step(wanted)
+        if wanted:
+            # Fetching the loss waits for all that was queued before: the whole iteration.
+            loss = step.fetch(loss)
+            log.step(iteration, loss, step.feed.waited(), **step.feed.counted(iteration))
+        if iteration == SETTLING:
+            backend.settled()
+    ends = backend.gather([step.part, watched.digest()])
+    retries = backend.allocation_retries()
+    log.finished(
+        ends,
+        backend.gather(backend.peak_memory()),
+        watched.changes(backend, step.part),
+        None if retries is None else backend.gather(retries),
+    )
+    backend.leave()

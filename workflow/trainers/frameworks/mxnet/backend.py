@@ -1,0 +1,182 @@
+"""MXNet for trainers.contract.driver, not run: one process per device, Horovod between them.
+
+A model is a HybridBlock, made from flags and device, that takes a batch and returns its mean loss,
+[1]; its trainable parameters have the order of the recipe's weight_shapes. If it holds some in
+another layout, its `arranged` makes, of a weight's name and start, the array that it holds.
+"""
+
+import ctypes
+
+import horovod
+import horovod.mxnet as hvd
+import mxnet as mx
+from mxnet import autograd
+from mxnet.contrib import amp
+
+from trainers.contract import backend, process
+from trainers.contract.precision import DYNAMIC
+from trainers.contract.steplog import Refused
+from trainers.frameworks.horovod import check_horovod, library_of
+from trainers.frameworks.mxnet.inputs import placed
+from trainers.frameworks.mxnet.marks import Marks
+from trainers.frameworks.mxnet.optimizers import Trainer, make_optimizer
+
+LACKS_BFLOAT16 = tuple(f"_contrib_interleaved_matmul_selfatt_{part}" for part in ("qk", "valatt"))
+"""What CPUs compute in float32 alone, and MXNet's own list of that lacks."""
+
+
+class Backend(backend.Backend):
+    mixed = {"cpu": ("bfloat16",), "cuda": ("float16",)}
+    marks = None
+
+    def __init__(self, flags, place):
+        super().__init__(flags, place)
+        if flags.device == "cpu":
+            mx.base.check_call(mx.base._LIB.MXSetNumOMPThreads(flags.threads))
+            device = mx.cpu()
+        elif mx.context.num_gpus() <= place.local_rank:
+            raise Refused(
+                f"mxnet sees {mx.context.num_gpus()} GPUs, local rank {place.local_rank} needs"
+                " another; allowed: a build for GPUs, such as the image of envs/mxnet.image.yaml,"
+                " on GPUs"
+            )
+        else:
+            device = mx.gpu(place.local_rank)
+            self.device_name = device_name(device)
+        self.device = self.reader_device = device
+        mx.random.seed(flags.seed + place.rank)  # for dropout
+        check_horovod(hvd, flags, place.world_size)
+        hvd.init()
+        self.library = library_of(hvd, flags.device)
+
+    def numbers(self, array):
+        made = mx.nd.array(array, self.device, array.dtype)
+        made.wait_to_read()
+        return made
+
+    def array(self, numbers):
+        return numbers.asnumpy()
+
+    def all_reduce(self, numbers):
+        summed = hvd.allreduce(numbers, average=False)
+        summed.wait_to_read()
+        return summed
+
+    def convolve(self, images, filters):
+        output, _, *kernel = filters.shape
+        settings = {"kernel": kernel, "num_filter": output, "no_bias": True}
+        return mx.nd.Convolution(images, filters, **settings)
+
+    def versions(self):
+        found = {"mxnet": mx.__version__, "horovod": horovod.__version__}
+        # DOUBT: Settings.versions (NVIDIA's DALI) want a place: the reader's, or options.
+        return f"mxnet {mx.__version__}", {"python": process.python_version(), **found}
+
+    def peak_memory(self):
+        """MXNet returns no GPU memory before it ends, so what is in use now is the peak."""
+        if self.device.device_type == "gpu":
+            free, total = mx.context.gpu_memory_info(self.device.device_id)
+            return total - free
+        return process.peak_memory()
+
+    def mark(self):
+        return self.marks.mark()
+
+    def put(self, batch):
+        return placed(batch, self.device)
+
+    def step(self, work):
+        return DataParallel(self, work)
+
+    def leave(self):
+        hvd.shutdown()
+
+
+class DataParallel(backend.Step):
+    """The whole model on each rank; Horovod averages gradients before the weights' update."""
+
+    def __init__(self, made, work):
+        precision, device = work.precision, made.device
+        if precision.compute != "float32":
+            mix_in(precision.compute)  # before a model is made
+        # MXNet itself applies a dynamic scale.
+        dynamic = precision.loss_scale == DYNAMIC
+        scale = 1.0 if dynamic else precision.loss_scale or 1.0
+        self._network = network = work.model(work.flags, device)
+        network.initialize(mx.init.Zero(), ctx=device)
+        trained = [one for one in network.collect_params().values() if one.grad_req != "null"]
+        self.named = work.named(trained)
+        arranged = getattr(network, "arranged", lambda name, start: start)
+        for name, weight in self.named.items():
+            weight.set_data(mx.nd.array(arranged(name, work.start(name))))
+            weight.wd_mult = float(work.recipe.decays(name))
+        made.marks = Marks(weight.data() for weight in trained)
+        self.feed = backend.Feed(made, work)
+        optimizer = make_optimizer(
+            work.optimizer, device, learning_rate=work.rate, rescale_grad=1 / scale
+        )
+        groups = work.options.get("gpu_groups", 0) if work.flags.device == "cuda" else 0
+        clip = getattr(work.optimizer, "clip", None)
+        self._trainer = Trainer(network.collect_params(), optimizer, clip=clip, groups=groups)
+        self._backward = make_backward(self._trainer, scale, device, dynamic=dynamic)
+
+    def sizes(self):
+        return {name: weight.data().size for name, weight in self.named.items()}
+
+    def weights(self):
+        for name, weight in self.named.items():
+            yield name, weight.data().asnumpy()
+
+    def without_dropout(self):
+        # Its graph is compiled for this alone, and gives back what memory it took.
+        self._network.hybridize()
+        return self._network(*self.feed.peek()).asscalar().item()
+
+    def begin(self):
+        self._network.hybridize(static_alloc=True, static_shape=True)
+
+    def __call__(self, wanted):
+        batch = next(self.feed)
+        with autograd.record():
+            loss = self._network(*batch)
+            self._backward(loss)
+        self._trainer.step(1)
+        return loss
+
+    def fetch(self, loss):
+        # The loss is ready before the gradients: fetching it would not wait for everything.
+        mx.nd.waitall()
+        return loss.asscalar().item()
+
+
+def mix_in(compute):
+    """Let MXNet compute what it can in float16 or bfloat16."""
+    only_float32 = None
+    if compute == "bfloat16":
+        only_float32 = [*amp.lists.symbol_bf16.FP32_FUNCS, *LACKS_BFLOAT16]
+    amp.init(compute, fp32_ops=only_float32)
+
+
+def make_backward(trainer, scale, device, *, dynamic):
+    """A function that computes the gradients of a loss, scaled by a fixed number or by MXNet."""
+    if dynamic:
+        amp.init_trainer(trainer)
+
+        def backward(loss):
+            with amp.scale_loss(loss, trainer) as scaled:
+                scaled.backward()
+    else:
+        factor = mx.nd.full(1, scale, ctx=device)
+
+        def backward(loss):
+            loss.backward(factor)
+
+    return backward
+
+
+def device_name(device):
+    cuda = ctypes.CDLL("libcuda.so.1")
+    number, name = ctypes.c_int(), ctypes.create_string_buffer(100)
+    cuda.cuDeviceGet(ctypes.byref(number), device.device_id)
+    cuda.cuDeviceGetName(name, len(name), number)
+    return name.value.decode()

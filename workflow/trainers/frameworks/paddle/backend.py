@@ -1,0 +1,190 @@
+"""PaddlePaddle for trainers.contract.driver: one process per device, started by its own launcher.
+
+A model is a layer, made from the flags and a layout, "NCHW" or "NHWC", that takes a batch and
+returns its mean loss; its trained parameters have the order and the sizes of the recipe's
+weight_shapes, except that nn.Linear's are transposed.
+"""
+
+import math
+
+import paddle
+import paddle.distributed as dist
+from paddle import nn
+from paddle.distributed import fleet
+
+from trainers.contract import backend, process
+from trainers.contract.aborts import abort_late
+from trainers.contract.precision import DYNAMIC
+from trainers.contract.recipe import AdamW
+from trainers.contract.steplog import Refused
+from trainers.frameworks.paddle.inputs import on_device
+
+
+class Backend(backend.Backend):
+    # On a CPU its AMP changes nothing.
+    mixed = {"cuda": ("float16", "bfloat16")}
+
+    def __init__(self, flags, place):
+        super().__init__(flags, place)
+        paddle.disable_signal_handler()  # it gets in the way of others
+        abort_late()
+        self.reader_device = None
+        if flags.device == "cpu":
+            paddle.set_device("cpu")
+            paddle.base.core.set_num_threads(flags.threads)
+        elif not paddle.is_compiled_with_cuda() or not paddle.device.cuda.device_count():
+            raise Refused(
+                "paddlepaddle sees no GPU; allowed: a build for GPUs, such as the image of "
+                "envs/paddlepaddle.image.yaml, on GPUs"
+            )
+        else:
+            paddle.set_device("gpu")  # the one that the launcher chose
+            paddle.set_flags({"FLAGS_cudnn_exhaustive_search": True})
+            self.reader_device = dist.ParallelEnv().device_id
+            self.device_name = paddle.device.cuda.get_device_name()
+        if place.world_size > 1:
+            fleet.init(is_collective=True)
+            self.library = "gloo" if self.reader_device is None else "NCCL"
+        paddle.seed(flags.seed + place.rank)  # for dropout
+
+    def numbers(self, array):
+        return paddle.to_tensor(array)
+
+    def array(self, numbers):
+        return numbers.numpy()
+
+    def all_reduce(self, numbers):
+        dist.all_reduce(numbers)
+        if self.reader_device is not None:
+            paddle.device.cuda.synchronize()
+        return numbers
+
+    def convolve(self, images, filters):
+        return nn.functional.conv2d(images, filters)
+
+    def versions(self):
+        found = {"python": process.python_version(), "paddlepaddle": paddle.__version__}
+        if paddle.is_compiled_with_cuda():
+            found["cuda"] = paddle.version.cuda()
+            found["cudnn"] = paddle.version.cudnn()
+        return f"paddlepaddle {paddle.__version__}", found
+
+    def peak_memory(self):
+        if self.reader_device is not None:
+            return paddle.device.cuda.max_memory_allocated()
+        return process.peak_memory()
+
+    def mark(self):
+        if self.reader_device is None:
+            return None
+        end = paddle.device.cuda.Event()
+        end.record()
+        # A GPU that has finished may have been idle for as long as anybody waited.
+        return lambda: -math.inf if end.query() else math.inf
+
+    def put(self, batch):
+        return list(map(paddle.to_tensor, batch))
+
+    def placed(self, batches):
+        return on_device(batches)
+
+    def step(self, work):
+        return DataParallel(self, work)
+
+    def leave(self):
+        if self.place.world_size > 1:
+            dist.barrier()
+
+
+class DataParallel(backend.Step):
+    """The whole model on each rank, gradients averaged while they are computed."""
+
+    def __init__(self, made, work):
+        precision, self._made = work.precision, made
+        fp32 = precision.compute == "float32"
+        self._mixed = {"enable": False} if fp32 else {"dtype": precision.compute}
+        dynamic = precision.loss_scale == DYNAMIC
+        # With a fixed scale Paddle's own scaler, too, would look for overflows: the CPU would wait
+        # for each step.
+        self._scaler = paddle.amp.GradScaler(enable=dynamic)
+        self._scale = 1.0 if dynamic else precision.loss_scale or 1.0
+        self.feed = backend.Feed(made, work)
+        # A GPU's 16-bit units want channels last.
+        self._network = network = work.model(work.flags, "NCHW" if fp32 else "NHWC")
+        # Paddle's own list holds running averages, too.
+        trained = [weight for weight in network.parameters() if not weight.stop_gradient]
+        self.named = work.named(trained)
+        # Paddle's linear layers are [features, classes].
+        turned = {id(one.weight) for one in network.sublayers() if isinstance(one, nn.Linear)}
+        for name, weight in self.named.items():
+            value = work.start(name)
+            weight.set_value(value.T if id(weight) in turned else value)
+        self._optimizer = make_optimizer(work, self.named, self._scale)
+
+    def sizes(self):
+        return {name: weight.size for name, weight in self.named.items()}
+
+    def weights(self):
+        for name, weight in self.named.items():
+            yield name, weight.numpy()
+
+    def without_dropout(self):
+        self._network.eval()
+        with paddle.amp.auto_cast(**self._mixed), paddle.no_grad():
+            loss = self._network(*self.feed.peek()).item()
+        self._network.train()
+        return loss
+
+    def begin(self):
+        # As one static graph, as PaddleClas trains, with the same parameters: on a GPU Python would
+        # launch each kernel; on a CPU the graph was no faster.
+        if self._made.reader_device is not None:
+            paddle.jit.to_static(self._network, full_graph=True)
+        several = self._made.place.world_size > 1
+        self._model = fleet.distributed_model(self._network) if several else self._network
+
+    def __call__(self, wanted):
+        batch = next(self.feed)
+        with paddle.amp.auto_cast(**self._mixed):
+            loss = self._model(*batch)
+        self._scaler.scale(loss if self._scale == 1.0 else loss * self._scale).backward()
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+        self._optimizer.clear_grad()
+        return loss
+
+    def fetch(self, loss):
+        return loss.item()
+
+
+def make_optimizer(work, weights, scale):
+    """The recipe's optimizer, on the gradients of a loss that was multiplied by `scale`.
+
+    A power of two, it takes no kernel more, and gives the same weights to the bit: SGD's decay and
+    momentum are multiplied by it, too, and its learning rate is divided by it; Adam's steps are the
+    same at any scale if what is added to their denominator grows with it, and the norm to clip to.
+    """
+    asked = work.optimizer
+    if isinstance(asked, AdamW):
+        # Paddle clips each group by a norm of its own: all weights are in one.
+        decayed = {weight.name for name, weight in weights.items() if work.decay(name)}
+        clip = None if asked.clip is None else nn.ClipGradByGlobalNorm(asked.clip * scale)
+        return paddle.optimizer.AdamW(
+            learning_rate=work.rate,
+            beta1=asked.beta1,
+            beta2=asked.beta2,
+            epsilon=asked.epsilon * scale,
+            parameters=list(weights.values()),
+            weight_decay=asked.weight_decay,
+            apply_decay_param_fun=decayed.__contains__,
+            grad_clip=clip,
+        )
+    groups = work.groups(weights)
+    for group in groups:
+        group["weight_decay"] *= scale
+    return paddle.optimizer.Momentum(
+        learning_rate=work.rate / scale,
+        momentum=asked.momentum,
+        parameters=groups,
+        use_multi_tensor=True,
+    )

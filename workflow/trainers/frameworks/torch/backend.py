@@ -1,0 +1,214 @@
+"""PyTorch for trainers.contract.driver: one process per device, started by torchrun.
+
+A model is a module, made from the flags, that takes a batch and returns its mean loss; its
+parameters have the order and the sizes of the recipe's weight_shapes. It may have a function
+`prepared`, of a batch on the host: what it returns is what the module takes.
+"""
+
+import inspect
+import math
+from contextlib import nullcontext
+from functools import partial
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from trainers.contract import backend, process
+from trainers.contract.recipe import AdamW
+from trainers.contract.steplog import Refused
+from trainers.frameworks.torch.inputs import on_device, prepared
+from trainers.frameworks.torch.scaling import make_scaler
+
+TORCH = tuple(map(int, torch.__version__.split(".")[:2]))
+
+
+class Backend(backend.Backend):
+    mixed = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
+
+    def __init__(self, flags, place):
+        super().__init__(flags, place)
+        torch.set_num_threads(flags.threads)
+        if flags.device == "cpu":
+            device = torch.device("cpu")
+        elif torch.cuda.device_count() <= place.local_rank:
+            raise Refused(
+                f"torch sees {torch.cuda.device_count()} GPUs, local rank {place.local_rank} needs"
+                " another; allowed: a build for GPUs, such as the image of"
+                " envs/pytorch.image.yaml, on GPUs"
+            )
+        else:
+            device = torch.device("cuda", place.local_rank)
+            torch.cuda.set_device(device)
+            torch.backends.cudnn.benchmark = True
+            # fp32 means fp32, also in kernels that torch compiles: no library of NVIDIA's is in those.
+            torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+            self.device_name = torch.cuda.get_device_name(device)
+        self.device = self.reader_device = device
+        torch.manual_seed(flags.seed + place.rank)  # for dropout
+        if place.world_size > 1:
+            self.library = self._connect()
+
+    def _connect(self):
+        if self.device.type == "cpu":
+            dist.init_process_group("gloo")
+            return "gloo"
+        # Older ones, before 2.3, take the current device, which is the same.
+        asks = "device_id" in inspect.signature(dist.init_process_group).parameters
+        dist.init_process_group("nccl", **({"device_id": self.device} if asks else {}))
+        return "NCCL " + ".".join(map(str, torch.cuda.nccl.version()))
+
+    def numbers(self, array):
+        return torch.from_numpy(array).to(self.device)
+
+    def array(self, numbers):
+        return numbers.cpu().numpy()
+
+    def all_reduce(self, numbers):
+        dist.all_reduce(numbers)
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        return numbers
+
+    def convolve(self, images, filters):
+        return torch.conv2d(images, filters)
+
+    def multiply(self, left, right):
+        return left @ right
+
+    def versions(self):
+        found = {"python": process.python_version(), "torch": torch.__version__}
+        if torch.version.cuda:
+            found["cuda"] = torch.version.cuda
+            found["cudnn"] = str(torch.backends.cudnn.version())
+            found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
+        return f"torch {torch.__version__}", found
+
+    def peak_memory(self):
+        if self.device.type == "cuda":
+            return torch.cuda.max_memory_allocated(self.device)
+        return process.peak_memory()
+
+    def settled(self):
+        if self.device.type == "cuda":
+            torch.cuda.reset_accumulated_memory_stats(self.device)
+
+    def allocation_retries(self):
+        if self.device.type == "cpu":
+            return None
+        return torch.cuda.memory_stats(self.device).get("num_alloc_retries", 0)
+
+    def mark(self):
+        if self.device.type == "cpu":
+            return None
+        end = torch.cuda.Event()
+        end.record()
+        # A GPU that has finished may have been idle for as long as anybody waited.
+        return lambda: -math.inf if end.query() else math.inf
+
+    def put(self, batch):
+        return [tensor.to(self.device) for tensor in batch]
+
+    def placed(self, batches):
+        return on_device(batches, self.device)
+
+    def step(self, work):
+        return DataParallel(self, work)
+
+    def leave(self):
+        if dist.is_initialized():
+            dist.barrier()
+
+
+class DataParallel(backend.Step):
+    """The whole model on each rank, gradients averaged while they are computed."""
+
+    def __init__(self, made, work):
+        flags, device = work.flags, made.device
+        self._network = network = work.model(flags)
+        self._named = work.named(network.parameters())
+        with torch.no_grad():
+            for name, weight in self._named.items():
+                weight.copy_(torch.from_numpy(work.start(name)))
+        network.to(device, memory_format=torch.channels_last)  # which matters to convolutions alone
+        ready = partial(prepared, network=network, device=device)
+        self.feed = backend.Feed(made, work, prepared=ready)
+        make = work.part("optimizer", torch_optimizer)
+        self._optimizer = make(work.groups(self._named), work.rate, work.optimizer)
+        kind = type(self._optimizer)
+        self.optimizer = f"{kind.__module__.rpartition('.')[0]}.{kind.__name__}"
+        self._scaler = make_scaler(work.precision)
+        self._mixed = mixed_by(work.precision, flags)
+        self._clip = getattr(work.optimizer, "clip", None)
+        self._model = network if made.place.world_size == 1 else distributed(network, device)
+        if flags.compile:
+            self._model = torch.compile(self._model)
+
+    def sizes(self):
+        return {name: weight.numel() for name, weight in self._named.items()}
+
+    def weights(self):
+        for name, weight in self._named.items():
+            yield name, weight.detach().cpu().numpy()
+
+    def without_dropout(self):
+        self._network.eval()
+        with torch.no_grad(), self._mixed:
+            loss = self._network(*self.feed.peek()).item()
+        self._network.train()
+        return loss
+
+    def __call__(self, wanted):
+        optimizer, scaler = self._optimizer, self._scaler
+        batch = next(self.feed)
+        with self._mixed:
+            loss = self._model(*batch)
+        optimizer.zero_grad()  # to None, by torch's default and by apex's
+        scaler.scale(loss).backward()
+        loss = loss.detach()  # or what it was computed from would lie beside the next one's
+        if self._clip is not None:
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(list(self._named.values()), self._clip)
+        scaler.step(optimizer)
+        scaler.update()
+        return loss
+
+    def fetch(self, loss):
+        return loss.item()
+
+
+def torch_optimizer(groups, rate, asked):
+    """torch's own optimizer, in one kernel; before torch 2.4, which has none for CPUs, in a few.
+
+    Args:
+        groups: dictionaries of "params" and "weight_decay".
+        rate: the learning rate.
+        asked: an Sgd or an AdamW.
+    """
+    fused = {"fused": True} if TORCH >= (2, 4) else {}
+    if isinstance(asked, AdamW):
+        betas = asked.beta1, asked.beta2
+        return torch.optim.AdamW(groups, lr=rate, betas=betas, eps=asked.epsilon, **fused)
+    return torch.optim.SGD(groups, lr=rate, momentum=asked.momentum, **fused)
+
+
+def mixed_by(precision, flags):
+    """A context, to be entered for each batch, in which a model computes in that precision."""
+    if precision.compute == "float32":
+        return nullcontext()
+    return torch.autocast(flags.device, getattr(torch, precision.compute))
+
+
+def distributed(network, device):
+    """The model, with gradients averaged over the ranks."""
+    model = DistributedDataParallel(
+        network,
+        device_ids=[device] if device.type == "cuda" else None,
+        gradient_as_bucket_view=True,
+        static_graph=True,
+    )
+    # Each rank's batch norm sees its own batches. As an argument it has other names in other
+    # versions of torch.
+    model.broadcast_buffers = False
+    return model
