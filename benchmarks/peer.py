@@ -13,7 +13,7 @@ from trainers.contract.flags import parse_flags
 from trainers.contract.precision import precision_of
 from trainers.contract.recipe import dropout_of, optimizer_of
 from trainers.contract.steplog import StepLog
-from trainers.contract.weights import synthetic_batch, with_start
+from trainers.contract.weights import initial_weights, synthetic_batch
 from trainers.inputs import images
 
 MIXED = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
@@ -40,7 +40,8 @@ class Model(NamedTuple):
 def start_from_ours(network: nn.Module, recipe: ModuleType, flags) -> None:
     """Give a model our start weights; both have them in the order in which an image passes them."""
     with torch.no_grad():
-        for weight, name, value in with_start(network.parameters(), recipe, flags):
+        starts = initial_weights(recipe, flags)
+        for weight, (name, value) in zip(network.parameters(), starts, strict=True):
             if weight.shape != value.shape:
                 raise ValueError(f"{name} is {tuple(weight.shape)}, ours is {value.shape}")
             weight.copy_(torch.from_numpy(value))
@@ -102,4 +103,4 @@ def _train(recipe, flags, log: StepLog, make: Callable[..., Model]) -> None:
         scaler.step(optimizer)
         scaler.update()
         if log.prints(iteration):
-            log.step(iteration, loss.item())
+            log.step(iteration, loss.item(), 0.0)

@@ -13,10 +13,10 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 import torch
-from peer import Model, images_and_labels, run, start_from_ours
+from peer import MIXED, Model, images_and_labels, run, start_from_ours
 from torch import nn
 from torchvision_here import torchvision
-from trainers.contract.recipe import decay_groups, optimizer_of
+from trainers.contract.driver import Work
 from trainers.recipes import resnet50
 
 
@@ -60,10 +60,11 @@ def make(peer: Peer, flags, computed_in: torch.dtype) -> Model:
     network = peer.make()
     start_from_ours(network, resnet50, flags)
     network.to(flags.device, memory_format=order)
+    work = Work(resnet50, flags, flags.batch_size, MIXED)
     optimizer = torch.optim.SGD(
-        decay_groups(resnet50, flags, network.parameters()),
-        lr=resnet50.learning_rate(flags.batch_size),
-        momentum=optimizer_of(resnet50, flags).momentum,
+        work.groups(work.named(network.parameters())),
+        lr=work.rate,
+        momentum=work.optimizer.momentum,
         fused=True,
     )
     loss_of = nn.CrossEntropyLoss(label_smoothing=resnet50.LABEL_SMOOTHING)

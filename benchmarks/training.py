@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import psutil
 from reperf.builds.steps import do, uv_settings
+from reperf.plans.run_plan import naming_flags
 from reperf.systems import ENVIRONMENTS, TRAINERS, load_systems, load_workloads
 from uv import find_uv_bin
 
@@ -119,7 +120,8 @@ def train(python: str, name: str, options: argparse.Namespace) -> dict[str, obje
     pairs = dict(pair.split("=") for pair in options.shape)
     shape = load_workloads()[workload].shape_of({key: int(one) for key, one in pairs.items()})
     if name == OURS:
-        program = [str(load_systems()["pytorch"].trainer(workload))]
+        system = load_systems()["pytorch"]
+        program = [str(system.trainer(workload)), *naming_flags(system, workload)]
     else:
         file, *arguments = FIELDS[workload].others[name]
         program = [str(ROOT / "benchmarks" / file), *arguments]

@@ -26,8 +26,8 @@ log = StepLog(recipe, flags, 0, 1)
 with log.to_the_end():
     log.configured(25557032, framework.__name__, {}, ["cpu"], Precision("float32"))
     for iteration in range(1, flags.iterations + 1):
-        log.step(iteration, 1.0)
-    log.finished(["same"], [0])
+        log.step(iteration, 1.0, None)
+    log.finished([["all", "same"]], [0])
 """
 
 

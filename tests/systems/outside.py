@@ -17,7 +17,7 @@ import torch
 from peer import images_and_labels, start_from_ours
 from torch import nn
 from torchvision_here import torchvision
-from trainers.contract.flags import parse_flags
+from trainers.contract.flags import parse_flags, parse_names
 from trainers.contract.recipe import AdamW
 from trainers.recipes import alexnet as alexnets
 from trainers.recipes import bert as berts
@@ -148,7 +148,7 @@ MODELS = {
 def losses_of(arguments: list[str]) -> list[float]:
     make, recipe = MODELS[arguments[arguments.index("--workload") + 1]]
     recipe.DROPOUT = 0.0
-    flags = parse_flags(recipe, arguments)
+    flags = parse_flags(recipe, parse_names(arguments)[1])
     torch.set_num_threads(flags.threads)
     return train(make(recipe, flags), recipe, flags)
 

@@ -23,35 +23,40 @@ SHARED = {
 # One rank, from its flags to the end of its log, without a framework.
 RANK = """
 import json, os, sys
-from trainers.contract import counts, precision, process, rank, recipe, weights
+from trainers.contract import driver, process, weights
+from trainers.contract.backend import Backend, place_in
+from trainers.contract.flags import parse_flags
+from trainers.contract.steplog import StepLog
 from trainers.inputs.tfrecord import Records
 from trainers.recipes import {recipe} as trained
 def say(said):  # in one write: an unbuffered print makes several, and the ranks share a pipe
     os.write(1, ("said " + json.dumps(said) + "\\n").encode())
-number, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-with rank.training(trained, number, count, number) as (flags, log):
+place = place_in("RANK", "LOCAL_RANK", "WORLD_SIZE")
+number, count = place.rank, place.world_size
+flags = parse_flags(trained)
+log = StepLog(trained, flags, number, count)
+with log.to_the_end():
     process.keep_to_own_cores(number, flags.threads)
-    asked = precision.precision_of(trained, flags, {{"cpu": ("bfloat16",)}})
-    own = [None for _ in trained.weight_shapes(flags.shape)]
-    arrays = [value for _, _, value in weights.with_start(own, trained, flags)]
-    groups = recipe.decay_groups(trained, flags, arrays)
+    backend = Backend(flags, place._replace(world_size=1))
+    work = driver.Work(trained, flags, log.global_batch, {{"cpu": ("bfloat16",)}})
+    arrays = {{name: work.start(name) for name in work.shapes}}
+    groups = work.groups(work.named(arrays.values()))
     batch = weights.synthetic_batch(trained, flags, number)
     records = Records(flags.data, number, count)
     read = [records.read(index)[1] for index in range(len(records))]
-    digests = [weights.digest(arrays), weights.digest(batch)]
+    digests = [weights.digest(arrays.values()), weights.digest(batch)]
     say([number, digests, read])
-    counted = counts.Counts(trained)
-    counted.always(batch)
     parameters = sum(array.size for group in groups for array in group["params"])
-    log.configured(parameters, "none", {{}}, ["cpu"] * count, asked)
+    log.configured(parameters, "none", {{}}, ["cpu"] * count, work.precision)
+    watched = weights.Watched(log, arrays.items)
     for iteration in range(1, flags.iterations + 1):
         if log.prints(iteration):
-            log.step(iteration, 1.0, **counted.after(iteration))
-    watched = weights.Watched(log, lambda: arrays)
-    arrays[0] += 0.5
-    said = watched.digest(), ["%.5g" % change for change in watched.changes() or ()]
-    say([number, said])
-    log.finished([watched.digest()] * count, [process.peak_memory()] * count, watched.changes())
+            log.step(iteration, 1.0, None)
+    next(iter(arrays.values()))[...] += 0.5
+    changes = watched.changes(backend, "all")
+    digest = watched.digest()
+    say([number, digest, ["%.5g" % change for change in changes]])
+    log.finished([["all", digest]] * count, [process.peak_memory()] * count, changes)
 """
 
 

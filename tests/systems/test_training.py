@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 from loaders import COLOURS, LOADERS
 from reperf.config import Run
-from reperf.plans.run_plan import trainer_flags
+from reperf.plans.run_plan import naming_flags, trainer_flags
 from reperf.report.context import BOUND_BY_LOADER
 from reperf.systems import load_workloads
 from shapes import TINY_BERT
@@ -350,7 +350,8 @@ def test_a_gpu_that_is_not_there_is_refused(system, trainers):
     trainer = trainers(system)
     program = str(trainer.system.trainer("resnet50"))
     said = trainer.python(
-        *(program, "--workload=resnet50", "--precision=amp", "--batch-size=2", "--iterations=1"),
+        *(program, *naming_flags(trainer.system, "resnet50"), "--workload=resnet50"),
+        *("--precision=amp", "--batch-size=2", "--iterations=1"),
         *("--print-every=1", "--input=synthetic", "--shape", "image_size=32"),
         *("--device=cuda", "--threads=1", "--seed=1"),
     )

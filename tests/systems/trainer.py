@@ -147,7 +147,7 @@ def trained_by(system: System, data: str | None = None) -> list[str]:
     return [
         workload
         for workload, can in system.workloads.items()
-        if "cpu" in can.precisions and system.trainer(workload).exists()
+        if "cpu" in can.precisions and system.trains(workload)
         if data in (None, load_workloads()[workload].data)
     ]
 

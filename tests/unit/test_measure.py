@@ -252,8 +252,8 @@ log.configured(25557032, "none", {}, ["cpu"], Precision("float32"))
 for iteration in range(1, 13):
     time.sleep(0.002)
     if log.prints(iteration):
-        log.step(iteration, 1.0, tokens=iteration * 1000)
-log.finished(["a", "a"], [1, 1])
+        log.step(iteration, 1.0, None, tokens=iteration * 1000)
+log.finished([["all", "a"], ["all", "a"]], [1, 1])
 """
     answer = subprocess.run(
         [sys.executable, "-c", program], cwd=TRAINERS.parent, check=True, capture_output=True

@@ -23,7 +23,7 @@ from small_benchmark import SMALL
 
 BUILT = shutil.ignore_patterns("__pycache__", "*.egg-info")
 SYSTEM = "workflow/systems/pytorch/system.yaml"
-ENGINE = "workflow/trainers/frameworks/torch/engine.py"
+ENGINE = "workflow/trainers/frameworks/torch/backend.py"
 PRINT_DIGESTS = """
 import json, sys
 from reperf.config import load_report

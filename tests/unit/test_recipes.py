@@ -10,6 +10,7 @@ from reperf.systems import load_workloads
 from shapes import TINY_BERT
 from trainers.contract import recipe as contract
 from trainers.contract import weights
+from trainers.contract.driver import Work
 from trainers.recipes import alexnet, resnet50, vgg16
 
 BUILT = [workload for workload in load_workloads().values() if workload.recipe_file.exists()]
@@ -36,6 +37,7 @@ def module_of(name: str):
 
 def flags_of(name: str, **changes: object) -> Namespace:
     flags = {"shape": SMALL[name], "batch_size": 2, "seed": 1, "proof": False, "no_clip": False}
+    flags |= {"precision": "fp32", "device": "cpu", "bf16": False, "dynamic_loss_scale": False}
     return Namespace(**(flags | changes))
 
 
@@ -172,7 +174,8 @@ def test_where_there_is_no_batch_norm_every_weight_decays(recipe):
 def test_weights_are_parted_by_their_decay_and_keep_their_order(recipe):
     flags = flags_of(recipe.__name__.rpartition(".")[2])
     names = list(recipe.weight_shapes(flags.shape))
-    groups = contract.decay_groups(recipe, flags, names)
+    work = Work(recipe, flags, 8, {})
+    groups = work.groups(work.named(names))
     parted = {group["weight_decay"]: group["params"] for group in groups}
     decayed = list(filter(recipe.decays, names))
     kept = [key for key in names if not recipe.decays(key)]

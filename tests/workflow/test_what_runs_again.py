@@ -125,11 +125,11 @@ def test_nothing_runs_again_where_nothing_has_changed(again):
     ("file", "runs"),
     [
         ("trainers/frameworks/torch/vgg16.py", of("pytorch", "ngc-pytorch", workload="vgg16")),
-        ("trainers/frameworks/torch/engine.py", of("pytorch", "ngc-pytorch")),
+        ("trainers/frameworks/torch/backend.py", of("pytorch", "ngc-pytorch")),
         ("trainers/recipes/vgg16.py", {run for run in EVERY if run.startswith("vgg16")}),
         ("trainers/frameworks/tensorflow/vgg16.py", of(*SYSTEMS["vgg16"][2:4], workload="vgg16")),
         ("trainers/launchers/horovod.py", of("ngc-tensorflow1", "mxnet")),
-        ("systems/oneflow/resnet50.py", of("oneflow")),
+        ("trainers/frameworks/oneflow/backend.py", of("oneflow")),
         ("trainers/contract/steplog.py", EVERY),
     ],
 )

@@ -139,13 +139,21 @@ def plan_run(
     )
 
 
+def naming_flags(system: System, workload: str) -> list[str]:
+    """The flags that name what trains; none for a program of the system's own."""
+    names = system.named(workload)
+    if not names:
+        return []
+    recipe = load_workloads()[workload].recipe_file.stem
+    named = [f"--{key}={names.pop(key)}" for key in ("backend", "model", "batches")]
+    parts = ["--part", *(f"{key}={name}" for key, name in names.items())] if names else []
+    return [f"--recipe={recipe}", *named, *parts]
+
+
 def trainer_flags(run: Run, system: System) -> list[str]:
     """The flags that every trainer takes, and those of the run's variants."""
-    named = system.named(run.workload)
     flags = {
-        **{key: named.pop(key) for key in ("backend", "model", "batches") if key in named},
         "workload": run.workload,
-        "recipe": load_workloads()[run.workload].recipe_file.stem,
         "precision": run.precision,
         "batch-size": run.batch_size if isinstance(run.batch_size, int) else BATCH,
         "iterations": run.iterations,
@@ -166,10 +174,9 @@ def trainer_flags(run: Run, system: System) -> list[str]:
         if value is not None
         for word in (f"--{key}", str(value))
     ]
-    parts = ["--part", *(f"{key}={name}" for key, name in named.items())] if named else []
     shape = ["--shape", *(f"{name}={value}" for name, value in run.shape.items())]
     stages = ["--stages", *map(str, run.stages)] if run.stages else []
-    return [*said, *parts, *shape, *stages, *varied]
+    return [*naming_flags(system, run.workload), *said, *shape, *stages, *varied]
 
 
 def variables_of(run: Run, system: System) -> dict[str, str]:

@@ -48,7 +48,7 @@ class Backend:
     """
 
     mixed = {}
-    """Device -> the data types in which the framework mixes precisions there, the usual one first."""
+    """Device -> the data types in which it mixes precisions there, the usual one first."""
     library = ""
     """What adds up numbers of different ranks, such as "gloo"."""
     device_name = "cpu"

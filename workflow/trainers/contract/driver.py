@@ -3,7 +3,7 @@
 from importlib import import_module
 
 from trainers.contract.affinity import keep_near_gpu
-from trainers.contract.flags import parse_flags, recipe_of
+from trainers.contract.flags import parse_flags, parse_names
 from trainers.contract.precision import precision_of
 from trainers.contract.recipe import dropout_of, optimizer_of
 from trainers.contract.steplog import Refused, StepLog
@@ -91,8 +91,11 @@ def run(argv=None):
     Args:
         argv: the flags; by default those of this process.
     """
-    flags = parse_flags(argv)
-    recipe, place = recipe_of(flags), _before(flags).PLACE
+    names, others = parse_names(argv)
+    recipe = import_module(f"trainers.recipes.{names.recipe}")
+    flags = parse_flags(recipe, others)
+    vars(flags).update(vars(names))
+    place = _before(flags).PLACE
     flags.cpus = keep_near_gpu(place.local_rank) if flags.device == "cuda" else None
     log = StepLog(recipe, flags, place.rank, place.world_size)
     with log.to_the_end():

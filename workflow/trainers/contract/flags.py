@@ -2,7 +2,6 @@
 
 import argparse
 import os
-from importlib import import_module
 
 from trainers.contract.process import gpus_of_node, limit_memory, usable_cores
 from trainers.contract.recipe import clips
@@ -11,25 +10,41 @@ MOST_LOADER_THREADS = 16
 """More are not started for a device unless they are asked for."""
 
 
-def parse_flags(argv=None):
-    """Read the flags that all trainers have.
+def parse_names(argv=None):
+    """Read the flags that name what trains.
 
     Args:
-        argv: the flags; by default those of this process.
+        argv: flags; by default those of this process.
 
     Returns:
-        Their values; `shape` and `part` are dictionaries, `stages` a tuple, which is empty if
-        training is data parallel.
+        Their values, of which `part` is a dictionary; and the other flags.
     """
     parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--recipe", required=True, help="in trainers/recipes: resnet50")
     parser.add_argument("--backend", required=True, help="in trainers/frameworks: torch.backend")
     parser.add_argument("--model", required=True, help="in its folder: resnet50.ResNet50")
     parser.add_argument("--batches", required=True, help="what reads data, likewise")
     parser.add_argument(
         "--part", nargs="*", type=_named, default=[], help="what else the system brings, likewise"
     )
+    names, others = parser.parse_known_args(argv)
+    names.part = dict(names.part)
+    return names, others
+
+
+def parse_flags(recipe, argv=None):
+    """Read the flags that all trainers have.
+
+    Args:
+        recipe: the workload's numbers, a module of trainers.recipes.
+        argv: the flags; by default those of this process.
+
+    Returns:
+        Their values; `shape` is a dictionary, `stages` a tuple, which is empty if training is data
+        parallel.
+    """
+    parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--workload", required=True)
-    parser.add_argument("--recipe", required=True, help="the workload's, in trainers/recipes")
     parser.add_argument(
         "--shape", nargs="*", type=_pair, default=[], help="the workload's, such as image_size=224"
     )
@@ -69,8 +84,8 @@ def parse_flags(argv=None):
         "--load-only",
         type=float,
         metavar="SECONDS",
-        help="do not train, but say how many samples can be had in that time; of engines that take "
-        "their batches in Python",
+        help="do not train, but say how many samples can be had in that time; where "
+        "Python takes the batches",
     )
     parser.add_argument(
         "--proof",
@@ -79,8 +94,6 @@ def parse_flags(argv=None):
     )
     flags = parser.parse_args(argv)
     flags.shape, flags.stages = dict(flags.shape), tuple(flags.stages)
-    flags.part = dict(flags.part)
-    recipe = recipe_of(flags)
     if flags.loader_threads is None:
         flags.loader_threads = _usual_loader_threads(flags)
     if flags.input != "synthetic" and not flags.data:
@@ -94,11 +107,6 @@ def parse_flags(argv=None):
     if flags.memory_limit is not None:
         limit_memory(flags.memory_limit)
     return flags
-
-
-def recipe_of(flags):
-    """The workload's numbers, a module of trainers.recipes."""
-    return import_module(f"trainers.recipes.{flags.recipe}")
 
 
 def _usual_loader_threads(flags):

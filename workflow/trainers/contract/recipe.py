@@ -1,4 +1,4 @@
-"""What a recipe must have, and what engines get from it.
+"""What a recipe must have, and what the training loop gets from it.
 
 A recipe is a module of trainers.recipes that needs numpy alone and has
 

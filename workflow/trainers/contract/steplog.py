@@ -208,9 +208,7 @@ class StepLog:
         for rank, (part, digest) in enumerate(ends):
             holder, expected = first.setdefault(part, (rank, digest))
             if digest != expected:
-                raise Refused(
-                    f"the weights of rank {rank} differ from rank {holder}'s at the end"
-                )
+                raise Refused(f"the weights of rank {rank} differ from rank {holder}'s at the end")
         self._event("run_stop", None, "INTERVAL_END", status="success")
         self._say_plainly("done")
 

@@ -8,6 +8,12 @@ import zlib
 import numpy as np
 
 
+def initial_weights(recipe, flags):
+    """The weights from which training starts: name and float32 array, in the recipe's order."""
+    for name, size in recipe.weight_shapes(flags.shape).items():
+        yield name, initial_weight(recipe, flags, name, size)
+
+
 def initial_weight(recipe, flags, name, size):
     """The array from which a weight starts, the same in every framework to the bit.
 

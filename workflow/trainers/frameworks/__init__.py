@@ -1,1 +1,1 @@
-"""One folder per framework: engine.py trains any model; inputs.py, and one module per model."""
+"""One folder per framework: backend.py trains any model; readers, and one module per model."""

@@ -42,7 +42,7 @@ class Backend(backend.Backend):
             device = torch.device("cuda", place.local_rank)
             torch.cuda.set_device(device)
             torch.backends.cudnn.benchmark = True
-            # fp32 means fp32, also in kernels that torch compiles: no library of NVIDIA's is in those.
+            # fp32 means fp32, also in kernels that torch compiles, where no library of NVIDIA's is.
             torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
             self.device_name = torch.cuda.get_device_name(device)
         self.device = self.reader_device = device
