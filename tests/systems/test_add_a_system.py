@@ -6,12 +6,12 @@ import pandas as pd
 from small_benchmark import ROOT
 
 PAGE = ROOT / "docs/add-a-system.md"
-FILE = re.compile(r"^`(workflow/systems/\S+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"^`(workflow/\S+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def test_a_ninth_system_is_a_folder_and_nothing_else(benchmark):
+def test_a_system_is_what_it_says_and_what_it_brings(benchmark):
     files = FILE.findall(PAGE.read_text(encoding="utf-8"))
-    assert [path.rpartition("/")[2] for path, _ in files] == ["system.yaml", "resnet50.py"]
+    assert [path.rpartition("/")[2] for path, _ in files] == ["system.yaml", "foreach.py"]
     for path, content in files:
         file = benchmark.folder / path
         file.parent.mkdir(exist_ok=True)

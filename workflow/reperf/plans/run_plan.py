@@ -145,9 +145,9 @@ def naming_flags(system: System, workload: str) -> list[str]:
     if not names:
         return []
     recipe = load_workloads()[workload].recipe_file.stem
-    named = [f"--{key}={names.pop(key)}" for key in ("backend", "model", "batches")]
-    parts = ["--part", *(f"{key}={name}" for key, name in names.items())] if names else []
-    return [f"--recipe={recipe}", *named, *parts]
+    parts = {key: names.pop(key) for key in system.workloads[workload].parts}
+    more = ["--part", *(f"{key}={name}" for key, name in parts.items())] if parts else []
+    return [f"--recipe={recipe}", *(f"--{key}={name}" for key, name in names.items()), *more]
 
 
 def trainer_flags(run: Run, system: System) -> list[str]:

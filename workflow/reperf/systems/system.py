@@ -75,7 +75,9 @@ class Capability(Model):
         description="what makes the model, in the framework's folder of trainers, such as "
         "resnet50.ResNet50; left out: the system does not train it yet, or by a program of its own",
     )
-    batches: str | None = Field(None, pattern=NAME, description="what reads its data, likewise")
+    batches: str | None = Field(
+        None, pattern=NAME, description="what reads its data, likewise; left out: it reads none"
+    )
     parts: dict[str, Annotated[str, Field(pattern=NAME)]] = Field(
         {}, description="what it brings in place of what the framework's backend has, likewise"
     )
@@ -176,14 +178,6 @@ class System(Model):
         return self
 
     @model_validator(mode="after")
-    def _models_have_readers(self) -> Self:
-        for workload, can in self.workloads.items():
-            for one, other in permutations(("model", "batches"), 2):
-                if getattr(can, one) and not getattr(can, other):
-                    raise ValueError(f"workloads.{workload}.{other}: missing beside {one}")
-        return self
-
-    @model_validator(mode="after")
     def _variants_exclude_others(self) -> Self:
         for name, variant in self.variants.items():
             for other in variant.excludes:
@@ -247,8 +241,8 @@ class System(Model):
         can = self.workloads[workload]
         if can.model is None:
             return {}
-        names = {"model": can.model, "batches": can.batches}
-        return {"backend": f"{self.framework}.{self.backend}"} | names | can.parts
+        names = {"backend": f"{self.framework}.{self.backend}", "model": can.model}
+        return names | ({"batches": can.batches} if can.batches else {}) | can.parts
 
     def ways(self, device: Device) -> tuple[BuildKind, ...]:
         """How the framework is had on a device, the preferred way first."""

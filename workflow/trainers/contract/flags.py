@@ -23,7 +23,7 @@ def parse_names(argv=None):
     parser.add_argument("--recipe", required=True, help="in trainers/recipes: resnet50")
     parser.add_argument("--backend", required=True, help="in trainers/frameworks: torch.backend")
     parser.add_argument("--model", required=True, help="in its folder: resnet50.ResNet50")
-    parser.add_argument("--batches", required=True, help="what reads data, likewise")
+    parser.add_argument("--batches", help="what reads data, likewise")
     parser.add_argument(
         "--part", nargs="*", type=_named, default=[], help="what else the system brings, likewise"
     )
