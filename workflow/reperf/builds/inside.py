@@ -129,7 +129,7 @@ def start_trainers(
     """
     if contents.framework.lacks_driver:
         return
-    programs = {path for path in map(system.trainer, system.workloads) if path.exists()}
+    programs = [path for path in map(system.trainer, system.workloads) if path.exists()]
     started = {str(one.relative_to(ROOT)): [os.path.relpath(one), "--help"] for one in programs}
     # Not with --help, to which Paddle's launcher answers with an error; and not the work folder's.
     modules = {word: word for before, word in pairwise(system.launch) if before == "-m"}
