@@ -55,6 +55,11 @@ def batches(flags, rank, world_size):
         with np.load(f"{{folder}}/{{rank}}.npz") as read:
             return list(zip(read["images"], read["labels"]))
 """,
+    "jax": """
+from trainers.frameworks.jax.jpegs import decoded_jpegs
+def batches(flags, rank, world_size):
+    return decoded_jpegs(flags, rank, world_size, None)
+""",
     "paddlepaddle": """
 from trainers.frameworks.paddle.inputs import images, on_device
 def batches(flags, rank, world_size):

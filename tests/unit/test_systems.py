@@ -37,15 +37,18 @@ def test_what_is_built_is_complete(system: System):
         assert all(lock.exists() for lock in locks)
         assert "image" not in ways or system.image
     assert system.launch[0] == "-m"
-    assert {path.stem for path in system.folder.glob("*.py")} == {
-        workload for workload, can in system.workloads.items() if can.precisions
-    }
-    for program in system.programs:
-        workload = load_workloads()[program.stem]
-        code = system.code(workload.id)
-        assert {program, workload.recipe_file, TRAINERS / "contract/steplog.py"} <= set(code)
+    trained = [name for name, can in system.workloads.items() if can.precisions]
+    assert all(map(system.trains, trained))
+    own = list(system.folder.glob("*.py"))
+    assert {program.stem for program in own} <= set(trained)
+    assert all(len(program.read_text().splitlines()) < 20 for program in own)
+    for name in trained:
+        needed = {load_workloads()[name].recipe_file, TRAINERS / "contract/steplog.py"}
+        code = system.code(name)
+        assert {system.trainer(name), *needed} <= set(code)
         assert all(file.is_relative_to(ROOT) for file in code)
-        assert len(program.read_text().splitlines()) < 20
+        written = [TRAINERS.joinpath(*module.split(".")[1:]) for module in system.modules(name)]
+        assert {module.with_suffix(".py") for module in written} <= set(code)
 
 
 @pytest.mark.parametrize("system", load_systems().values(), ids=lambda system: system.id)

@@ -21,7 +21,7 @@ except ImportError:  # Python 3.7
 from trainers.contract.build import Build, folder_of, said_by
 from trainers.contract.compilers import COMPILERS, compiler_for
 
-FRAMEWORKS = ("mxnet", "oneflow", "paddle", "tensorflow", "torch")
+FRAMEWORKS = ("jax", "mxnet", "oneflow", "paddle", "tensorflow", "torch")
 
 
 def inside(framework):

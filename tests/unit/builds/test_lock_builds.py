@@ -53,6 +53,7 @@ def make_build(
     python: str = HERE,
     imports: str = "engine",
     launch: tuple[str, ...] = (),
+    told: dict[str, str] | None = None,
 ) -> LockBuild:
     """The build of a system that trains with the package `engine`."""
     (root / "envs/mine.txt").write_text("\n".join(lock) + "\n")
@@ -64,7 +65,7 @@ def make_build(
         about="",
         builds={"cpu": ("lock",)},
         locks={"cpu": Lock(python=python, packages=("engine",))},
-        workloads={"resnet50": {}},
+        workloads={"resnet50": told or {}},
         launch=launch,
     )
     mine._root = root
@@ -119,6 +120,16 @@ def test_an_environment_in_which_the_trainer_does_not_start_does_not_count(root)
     make_wheel(root, "engine", "1.0")
     mine = make_build(root, "engine==1.0", imports="engine.missing")
     with pytest.raises(ReperfError, match=r"resnet50.py: does not start in .*ModuleNotFound"):
+        build_lock(mine)
+    assert why_build(mine)
+
+
+def test_an_environment_in_which_what_a_trainer_is_told_of_does_not_start_does_not_count(root):
+    make_wheel(root, "engine", "1.0")
+    told = {"model": "resnet50.ResNet50", "batches": "jpegs.decoded_jpegs"}
+    mine = make_build(root, "engine==1.0", told=told)
+    why = r"^resnet50: does not start in .*No module named 'trainers.frameworks.engine'"
+    with pytest.raises(ReperfError, match=why):
         build_lock(mine)
     assert why_build(mine)
 

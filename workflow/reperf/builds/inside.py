@@ -119,22 +119,24 @@ def start_trainers(
     environment: Mapping[str, str] | None = None,
     time_limit: float | None = None,
 ) -> None:
-    """Import a system's launcher, and start each of its programs once, if this machine allows it.
+    """Import a system's launcher and what trains its workloads, if this machine allows it.
 
     Where the framework needs a driver to be imported and this machine has none, the first run
-    or `reperf doctor` is the first to start them.
+    or `reperf doctor` is the first to do so.
 
     Raises:
         ReperfError: the framework or the launcher cannot be imported, or a program does not start.
     """
     if contents.framework.lacks_driver:
         return
-    started = {
-        str(one.relative_to(ROOT)): [os.path.relpath(one), "--help"] for one in system.programs
-    }
+    programs = [path for path in map(system.trainer, system.workloads) if path.exists()]
+    started = {str(one.relative_to(ROOT)): [os.path.relpath(one), "--help"] for one in programs}
     # Not with --help, to which Paddle's launcher answers with an error; and not the work folder's.
-    launchers = [word for before, word in pairwise(system.launch) if before == "-m"]
-    started |= {one: ["-c", f"import sys; del sys.path[0]; import {one}"] for one in launchers}
+    modules = {word: word for before, word in pairwise(system.launch) if before == "-m"}
+    modules |= {name: ", ".join(system.modules(name)) for name in system.workloads}
+    for what, names in modules.items():
+        if names:
+            started[what] = ["-c", f"import sys; del sys.path[0]; import {names}"]
     for what, arguments in started.items():
         do(
             [*start, *arguments],

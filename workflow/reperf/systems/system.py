@@ -282,14 +282,20 @@ class System(Model):
 
     def _told(self, workload: str, files: Callable[[str], list[Path]]) -> list[Path]:
         """The files of what the program of all systems is told of: names that no import shows."""
+        modules = self.modules(workload)
+        if not modules:
+            return []
+        recipe = f"{TRAINERS.name}.recipes.{load_workloads()[workload].recipe_file.stem}"
+        return [file for name in [*modules, recipe] for file in files(name)]
+
+    def modules(self, workload: str) -> list[str]:
+        """The framework's modules that the program of all systems imports by what it is told."""
         told = self.named(workload)
         if not told:
             return []
         folder = f"{TRAINERS.name}.frameworks.{self.framework}"
         modules = {name.rpartition(".")[0] for key, name in told.items() if key != "backend"}
-        recipe = f"{TRAINERS.name}.recipes.{load_workloads()[workload].recipe_file.stem}"
-        names = [f"{folder}.{one}" for one in {"before", self.backend, *modules}]
-        return [file for name in [*names, recipe] for file in files(name)]
+        return [f"{folder}.{one}" for one in sorted({"before", self.backend, *modules})]
 
     def code_digest(self, workload: str) -> str:
         """The SHA-256 of what these files tell Python to do, comments left out."""

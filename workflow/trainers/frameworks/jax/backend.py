@@ -1,0 +1,246 @@
+"""JAX for trainers.contract.driver: one process per device, started by trainers.launchers.jax.
+
+A model is made from the flags and the data type in which it computes. Called with weights and
+arrays that are this rank's own, such as batch norms' averages, both by name, a key of random
+numbers (None: nothing drops out) and a batch, it returns its mean loss and the new arrays. If it
+has such arrays, start_state() gives them as they begin.
+
+Weights have the recipe's sizes, but for convolutions, [height, width, in, out], as XLA wants them.
+"""
+
+import math
+import socket
+from functools import partial
+
+import jax
+import jaxlib
+import numpy as np
+from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from trainers.contract import backend, process
+from trainers.contract.recipe import AdamW
+from trainers.contract.steplog import Refused
+from trainers.frameworks.jax.before import HEAD
+from trainers.frameworks.jax.optimizers import adamw, sgd
+
+RANKS = "ranks"
+OWN, ALL = PartitionSpec(RANKS), PartitionSpec()
+"""How an array lies on the devices: each has a part of its own, or all have the same."""
+
+
+class Backend(backend.Backend):
+    # On a CPU bfloat16 gains nothing, but XLA has it.
+    mixed = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
+
+    def __init__(self, flags, place):
+        super().__init__(flags, place)
+        jax.config.update("jax_platforms", flags.device)
+        # fp32 means fp32: else a GPU computes in TF32.
+        jax.config.update("jax_default_matmul_precision", "highest")
+        if flags.device == "cuda":
+            jax.config.update("jax_cuda_visible_devices", str(place.local_rank))
+        if place.world_size > 1:
+            self.library = self._connect()
+        self.device, devices = self._devices()
+        if flags.device == "cuda":
+            self.device_name = self.device.device_kind
+        self._mesh = Mesh(np.array(devices), (RANKS,))
+        self._newest = None
+        self._add_up = self.mapped(lambda own: lax.psum(own, RANKS), OWN, ALL)
+        # Gloo connects in the first collective: a rank that compiles for longer would be late.
+        self.gather(place.rank)
+
+    def _connect(self):
+        """Meet the other ranks, within JAX's five minutes.
+
+        One that is silent for 100 seconds, by JAX's own clock, ends all of them.
+        """
+        on_cpu = self.flags.device == "cpu"
+        if on_cpu:
+            _listen_towards(HEAD)
+        jax.distributed.initialize(
+            HEAD,
+            self.place.world_size,
+            self.place.rank,
+            local_device_ids=None if on_cpu else [self.place.local_rank],
+            cluster_detection_method="deactivate",  # Slurm's variables are of another launch
+        )
+        return "gloo" if on_cpu else "NCCL"
+
+    def _devices(self):
+        try:
+            (own,), devices = jax.local_devices(), jax.devices()
+        except RuntimeError as error:
+            if self.flags.device == "cpu":
+                raise
+            said = str(error).strip().splitlines()[0]
+            raise Refused(
+                f"jax sees no GPU {self.place.local_rank} ({said}); allowed: a build for GPUs, such"
+                " as the lock envs/jax.cuda.txt, on GPUs"
+            ) from None
+        return own, devices
+
+    def mapped(self, function, ins, outs, **settings):
+        """A function of what each rank has, compiled.
+
+        Args:
+            ins: OWN or ALL for each argument.
+            outs: likewise for what it returns.
+            settings: of jax.jit.
+        """
+        # Its default, check_vma, would add up the gradients of what ranks share before we do.
+        each = jax.shard_map(
+            function, mesh=self._mesh, in_specs=ins, out_specs=outs, check_vma=False
+        )
+        return jax.jit(each, **settings)
+
+    def spread(self, array, how=OWN):
+        """This rank's array on its device, as a part of one of all ranks, or as what all have."""
+        return jax.make_array_from_process_local_data(NamedSharding(self._mesh, how), array)
+
+    # Of each such array there is a row for each rank. JAX has no int64 unless it is asked for.
+    def numbers(self, array):
+        with jax.enable_x64(array.dtype == np.int64):
+            return self.spread(array[None]).block_until_ready()
+
+    def array(self, numbers):
+        return np.asarray(numbers.addressable_data(0))[0]
+
+    def all_reduce(self, numbers):
+        with jax.enable_x64(numbers.dtype == np.int64):
+            return self._add_up(numbers).block_until_ready()
+
+    def convolve(self, images, filters):
+        def of_one(images, filters):
+            return lax.conv_general_dilated(images[0], filters[0], (1, 1), "VALID")[None]
+
+        return self.mapped(of_one, OWN, OWN)(images, filters)
+
+    def multiply(self, left, right):
+        return self.mapped(lambda left, right: left @ right, OWN, OWN)(left, right)
+
+    def versions(self):
+        found = {"python": process.python_version(), "jax": jax.__version__}
+        return f"jax {jax.__version__}", {**found, "jaxlib": jaxlib.__version__}
+
+    def peak_memory(self):
+        stats = self.device.memory_stats()  # None of a CPU
+        return stats["peak_bytes_in_use"] if stats else process.peak_memory()
+
+    def mark(self):
+        newest = self._newest
+        # A device that has finished may have been idle for as long as anybody waited.
+        return lambda: -math.inf if newest is None or newest.is_ready() else math.inf
+
+    def queued(self, array):
+        """The same array, remembered as the newest that the device will have made."""
+        self._newest = array
+        return array
+
+    def put(self, batch):
+        return [self.spread(_short(np.asarray(array))) for array in batch]
+
+    def step(self, work):
+        return DataParallel(self, work)
+
+    def leave(self):
+        if self.place.world_size > 1:
+            jax.distributed.shutdown()  # which waits for all ranks
+
+
+class DataParallel(backend.Step):
+    """The whole model on each rank, gradients averaged, all in one program for the device."""
+
+    def __init__(self, made, work):
+        self._made, self._flags = made, work.flags
+        self._model = work.model(work.flags, np.dtype(work.precision.compute))
+        self._scale = work.precision.loss_scale or 1.0
+        self.feed = backend.Feed(made, work)
+        own = getattr(self._model, "start_state", dict)()
+        self._state = {name: made.spread(array[None]) for name, array in own.items()}
+        self._weights = {n: made.spread(_turned(work.start(n)), ALL) for n in work.shapes}
+        self._update, moments = (adamw if isinstance(work.optimizer, AdamW) else sgd)(work)
+        self._moments = [self._zeros() for _ in range(moments)]
+        self._iteration = 0
+        # Weights, moments and state are overwritten where they lie.
+        self._iterate = made.mapped(
+            self._one, (ALL, ALL, OWN, ALL, OWN), (ALL, ALL, OWN, OWN), donate_argnums=(0, 1, 2)
+        )
+
+    def _zeros(self):
+        zeros = ((n, np.zeros(weight.shape, np.float32)) for n, weight in self._weights.items())
+        return {name: self._made.spread(zero, ALL) for name, zero in zeros}
+
+    def _one(self, weights, moments, state, iteration, batch):
+        key = jax.random.fold_in(jax.random.key(self._flags.seed), lax.axis_index(RANKS))
+        key = jax.random.fold_in(key, iteration)
+
+        def scaled(weights):
+            loss, after = self._model(weights, _own(state), key, *batch)
+            return loss * self._scale, (loss, after)
+
+        gradients, (loss, after) = jax.grad(scaled, has_aux=True)(weights)
+        # A power of two: no digit is lost.
+        gradients = {n: lax.pmean(one, RANKS) / self._scale for n, one in gradients.items()}
+        weights, moments = self._update(weights, moments, gradients, iteration)
+        return weights, moments, {name: one[None] for name, one in after.items()}, loss[None]
+
+    def sizes(self):
+        return {name: weight.size for name, weight in self._weights.items()}
+
+    def weights(self):
+        for name, weight in self._weights.items():
+            yield name, np.asarray(weight.addressable_data(0))
+
+    def without_dropout(self):
+        def judged(weights, state, batch):
+            return self._model(weights, _own(state), None, *batch)[0][None]
+
+        judge = self._made.mapped(judged, (ALL, OWN, OWN), OWN)
+        return self.fetch(judge(self._weights, self._state, self.feed.peek()))
+
+    def begin(self):
+        batch = self.feed.peek()
+        given = self._weights, self._moments, self._state, np.int32(1), batch
+        self._iterate = self._iterate.lower(*given).compile()
+
+    def __call__(self, wanted):
+        self._iteration += 1
+        self._weights, self._moments, self._state, loss = self._iterate(
+            self._weights, self._moments, self._state, np.int32(self._iteration), next(self.feed)
+        )
+        return self._made.queued(loss)
+
+    def fetch(self, loss):
+        jax.block_until_ready(self._weights)
+        return float(loss.addressable_data(0)[0])
+
+
+def _own(state):
+    return {name: one[0] for name, one in state.items()}
+
+
+def _turned(array):
+    """A convolution's weight, [out, in, height, width], as the models here take it."""
+    return array.transpose(2, 3, 1, 0) if array.ndim == 4 else array
+
+
+def _short(array):
+    """Labels and the like as JAX has them."""
+    return array.astype(np.int32) if array.dtype == np.int64 else array
+
+
+def _listen_towards(head):
+    """Let gloo listen where the first rank is reached from.
+
+    It listens at the address of the host's own name, which may be one that no other node reaches,
+    and JAX has no setting for it.
+    """
+    from jax._src.lib import _jax  # noqa: PLC0415
+
+    host, _, port = head.rpartition(":")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((host, int(port)))  # which sends nothing
+        address = probe.getsockname()[0]
+    _jax.make_gloo_tcp_collectives = partial(_jax.make_gloo_tcp_collectives, hostname=address)

@@ -1,0 +1,26 @@
+"""What to know and to do before importing JAX."""
+
+import os
+
+from trainers.contract import process
+from trainers.contract.aborts import abort_late
+from trainers.contract.backend import place_in
+
+PLACE = place_in("RANK", "LOCAL_RANK", "WORLD_SIZE")
+HEAD = os.environ.get("HEAD")
+"""Where the first rank connects all of them; None for a process alone."""
+
+_MEMORY = {
+    # Of a GPU's: what NCCL and cuDNN take for themselves is left. Else JAX stops at 75 %.
+    "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.92",
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+}
+
+
+def prepare(flags):
+    """Keep to this rank's cores before XLA starts its threads, and set what it reads on import."""
+    abort_late()
+    if flags.device == "cpu":
+        process.keep_to_own_cores(PLACE.rank, flags.threads)
+    for name, value in _MEMORY.items():
+        os.environ.setdefault(name, value)

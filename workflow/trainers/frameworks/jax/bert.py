@@ -1,0 +1,86 @@
+"""BERT for JAX; trainers/recipes/bert.py says what it is."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from trainers.contract.recipe import dropout_of
+from trainers.frameworks.jax.layers import cross_entropy, dropped, linear
+from trainers.recipes import bert
+
+
+class Bert:
+    """Takes a batch as the recipe makes it, returns the mean loss of both predictions."""
+
+    def __init__(self, flags, compute):
+        self._shape, self._compute = flags.shape, compute
+        self._dropout = dropout_of(bert, flags)
+
+    def __call__(self, weights, state, key, *batch):
+        tokens, real, segments, positions, masked, counted, following = batch
+        made = _Layers(weights, self._dropout, key)
+        embedded = (
+            made.rows("embeddings.word", tokens)
+            + weights["embeddings.position.weight"][: tokens.shape[1]]
+            + made.rows("embeddings.segment", segments)
+        )
+        x = made.dropped(made.norm("embeddings", embedded).astype(self._compute))
+        # [N, 1, 1, S]: the same for all heads and all queries.
+        mask = ((1 - real) * bert.MASKED)[:, None, None, :]
+        for number in range(self._shape["layers"]):
+            x = self._layer(made, f"layer{number}.", x, mask)
+        x_masked = jnp.take_along_axis(x, positions[:, :, None], 1)
+        words = made.norm("mlm", _gelu(made.linear("mlm.transform", x_masked)))
+        logits = linear(words, weights["embeddings.word.weight"], weights["mlm.bias"])
+        losses = cross_entropy(logits.reshape(-1, logits.shape[-1]), masked.flatten())
+        total = (losses * counted.flatten()).sum()
+        pooled = jnp.tanh(made.linear("pooler", x[:, 0]))
+        nsp = cross_entropy(made.linear("nsp", pooled), following).mean()
+        return total / (counted.sum() + bert.PREDICTIONS_EPSILON) + nsp, state
+
+    def _layer(self, made, name, x, mask):
+        """Attention, then two linear layers, each beside a shortcut and before a layer norm."""
+        attended = made.linear(name + "attention.out", self._attend(made, name, x, mask))
+        x = made.norm(name + "attention", x + made.dropped(attended))
+        inside = _gelu(made.linear(name + "ffn.in", x))
+        return made.norm(name + "ffn", x + made.dropped(made.linear(name + "ffn.out", inside)))
+
+    def _attend(self, made, name, x, mask):
+        count, length, hidden = x.shape
+        heads = self._shape["heads"]
+        # [N, S, 3 H] -> three of [N, S, heads, H / heads]
+        qkv = made.linear(name + "attention.qkv", x).reshape(count, length, 3, heads, -1)
+        query, key, value = (qkv[:, :, part] for part in range(3))
+        scores = jnp.einsum("nqhf,nkhf->nhqk", query * (hidden // heads) ** -0.5, key)
+        shares = jax.nn.softmax(scores.astype(jnp.float32) + mask).astype(x.dtype)
+        attended = jnp.einsum("nhqk,nkhf->nqhf", made.dropped(shares), value)
+        return attended.reshape(x.shape)
+
+
+class _Layers:
+    """Layers by the names of their weights, and what drops out of each in turn."""
+
+    def __init__(self, weights, dropout, key):
+        self._weights, self._dropout, self._key, self._drops = weights, dropout, key, 0
+
+    def rows(self, name, numbers):
+        return jnp.take(self._weights[name + ".weight"], numbers, 0, mode="clip")
+
+    def linear(self, name, x):
+        return linear(x, self._weights[name + ".weight"], self._weights[name + ".bias"])
+
+    def norm(self, name, x):
+        """A layer norm, in float32 whatever the data type of its features."""
+        whole = x.astype(jnp.float32)
+        whole -= whole.mean(-1, keepdims=True)
+        spread = jnp.square(whole).mean(-1, keepdims=True) + bert.NORM_EPSILON
+        weight, bias = (self._weights[f"{name}.norm.{part}"] for part in ("weight", "bias"))
+        return (whole * lax.rsqrt(spread) * weight + bias).astype(x.dtype)
+
+    def dropped(self, x):
+        self._drops += 1
+        return dropped(x, self._dropout, self._key, self._drops)
+
+
+def _gelu(x):
+    return jax.nn.gelu(x, approximate=False)
