@@ -432,7 +432,7 @@ class TestSuites:
             assert names >= {f"{run}/{name}" for run in runs for name in ("train.log", "run.json")}
             assert names >= {"envs/pytorch.txt", "workflow/workloads/resnet50.yaml"}
             systems, trainers = "workflow/systems/pytorch", "workflow/trainers"
-            assert names >= {f"{systems}/resnet50.py", f"{systems}/system.yaml"}
+            assert names >= {f"{trainers}/train.py", f"{systems}/system.yaml"}
             assert names >= {f"{trainers}/contract/steplog.py", f"{trainers}/recipes/resnet50.py"}
             assert not any("vgg16" in name for name in names)
             assert load_report(json.loads(opened.read("config.json"))).suites[0].name == "resnet50"
@@ -519,7 +519,7 @@ class TestSuites:
         failed = entities["#results/runs/resnet50/pytorch/1n2g/2"]
         assert failed["actionStatus"] == "http://schema.org/FailedActionStatus"
         assert failed["error"] == "no end after 1800 s"
-        trainer = entities["workflow/systems/pytorch/resnet50.py"]
+        trainer = entities["workflow/trainers/train.py"]
         assert failed["instrument"]["@id"] == trainer["@id"]
         assert trainer["@type"] == ["File", "SoftwareSourceCode"]
 
@@ -635,8 +635,8 @@ FORGERIES = {
         r"workflow/trainers/more\.py: belongs to no run or log that config\.json asks for",
     ),
     "without a part of the trainer": (
-        lambda folder: (folder / "workflow/systems/pytorch/resnet50.py").unlink(),
-        r"workflow/systems/pytorch/resnet50\.py is not in it; its runs need it",
+        lambda folder: (folder / "workflow/trainers/frameworks/torch/resnet50.py").unlink(),
+        r"workflow/trainers/frameworks/torch/resnet50\.py is not in it; its runs need it",
     ),
     "a trainer that nothing can read": (
         lambda folder: (folder / "workflow/trainers/recipes/resnet50.py").write_bytes(b"\xff"),

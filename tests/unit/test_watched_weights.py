@@ -4,36 +4,55 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from trainers.contract.backend import Backend, Place
 from trainers.contract.weights import Watched, digest, length
 
 
-def watched(read, *, proof: bool = True, rank: int = 0) -> Watched:
-    return Watched(SimpleNamespace(flags=SimpleNamespace(proof=proof), rank=rank), read)
+class Parts(Backend):
+    """A rank among others, of which this says what they gather."""
+
+    def __init__(self, *others: list):
+        super().__init__(None, Place(0, 0, 1 + len(others)))
+        self.others = others
+
+    def gather(self, value):
+        return [value, *self.others]
+
+
+def watched(read, *, proof: bool = True, names: str = "ab") -> Watched:
+    return Watched(SimpleNamespace(flags=SimpleNamespace(proof=proof), names=[*names]), read)
 
 
 def test_a_change_is_that_of_arrays_which_a_framework_overwrites():
-    held = [np.zeros((2, 2), np.float32), np.ones(3, np.float32)]
-    weights = watched(lambda: iter(held))
-    held[0] += np.float32([[3, 0], [0, 4]])
-    assert weights.changes() == [5.0, 0.0]
-    assert weights.digest() == digest(held)
+    held = {"a": np.zeros((2, 2), np.float32), "b": np.ones(3, np.float32)}
+    weights = watched(held.items)
+    held["a"] += np.float32([[3, 0], [0, 4]])
+    assert weights.changes(Parts(), "all") == [5.0, 0.0]
+    assert weights.digest() == digest(held.values())
 
 
 def test_a_transposed_weight_has_the_same_change():
     start, end = np.random.RandomState(1).random_sample((2, 30, 20)).astype(np.float32)
     told = []
     for turned in (np.transpose, np.asarray):
-        held = [turned(start).copy()]
-        weights = watched(lambda held=held: held)
-        held[0] = turned(end)
-        told += weights.changes()
+        held = {"a": turned(start).copy()}
+        weights = watched(held.items, names="a")
+        held["a"] = turned(end)
+        told += weights.changes(Parts(), "all")
     assert told[0] == pytest.approx(told[1], rel=1e-12)
 
 
-@pytest.mark.parametrize("so", [{"proof": False}, {"rank": 1}])
-def test_only_the_first_rank_of_a_proof_tells_changes(so):
-    weights = watched(lambda: [np.ones(2, np.float32)], **so)
-    assert weights.changes() is None
+def test_changes_are_added_up_over_the_parts_of_a_model_and_not_over_their_replicas():
+    held = {"a": np.zeros(1, np.float32)}
+    weights = watched(held.items)
+    held["a"] += 3
+    others = ["first", [["a", 3.0]]], ["second", [["a", 4.0], ["b", 1.0]]]
+    assert weights.changes(Parts(*others), "first") == [5.0, 1.0]
+
+
+def test_only_a_proof_tells_changes():
+    weights = watched({"a": np.ones(2, np.float32)}.items, proof=False)
+    assert weights.changes(Parts(), "all") is None
     assert weights.digest() == digest([np.ones(2)])
 
 

@@ -76,7 +76,7 @@ def _add_file(crate: ROCrate, name: str, is_trainer: bool) -> File:
     }
     if is_trainer:
         properties["@type"] = ["File", "SoftwareSourceCode"]
-        properties["name"] = f"{path.parent.name}'s trainer of {path.stem}"
+        properties["name"] = "the program that trains"
     return crate.add_file(dest_path=name, properties=properties)
 
 

@@ -281,12 +281,19 @@ class System(Model):
         return self._code[workload]
 
     def _told(self, workload: str, files: Callable[[str], list[Path]]) -> list[Path]:
-        """The files of what the program of all systems is told of: names that no import shows."""
+        """The files of what the program of all systems is told of: names that no import shows.
+
+        One that is not there is named, too, so that whoever reads it finds it missing.
+        """
         modules = self.modules(workload)
         if not modules:
             return []
         recipe = f"{TRAINERS.name}.recipes.{load_workloads()[workload].recipe_file.stem}"
-        return [file for name in [*modules, recipe] for file in files(name)]
+        below = self._root / TRAINERS.parent.relative_to(ROOT)
+        told = []
+        for name in [*modules, recipe]:
+            told += files(name) or [below.joinpath(*name.split(".")).with_suffix(".py")]
+        return told
 
     def modules(self, workload: str) -> list[str]:
         """The framework's modules that the program of all systems imports by what it is told."""
