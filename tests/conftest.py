@@ -49,6 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "every_system: trains in every framework; make test-all")
     config.addinivalue_line("markers", "each_launcher: of systems started alike, one is enough")
+    config.addinivalue_line("markers", "each_backend: of systems with one backend, one is enough")
     # Started in a script's background, it would ignore Ctrl-C, and so would all that tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

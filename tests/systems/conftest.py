@@ -21,6 +21,11 @@ ASKED = {
     "scaling": lambda workload: workload == "resnet50" or clips(recipe_of(workload)),
     "clipping": lambda workload: clips(recipe_of(workload)),
 }
+# A marker of a test -> what systems may have in common, of which the test needs one.
+ALIKE = {
+    "each_launcher": lambda system: system.launch,
+    "each_backend": lambda system: (system.framework, system.backend),
+}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -29,9 +34,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     every = metafunc.config.getoption("systems") == "all"
     systems = {name: one for name, one in load_systems().items() if every or name == "pytorch"}
-    if metafunc.definition.get_closest_marker("each_launcher"):
-        systems = {one.launch: (name, one) for name, one in systems.items()}
-        systems = dict(systems.values())
+    for marker, alike in ALIKE.items():
+        if metafunc.definition.get_closest_marker(marker):
+            # Of those that are alike, the last one: pytorch, and not ngc-pytorch.
+            systems = dict({alike(one): (name, one) for name, one in systems.items()}.values())
     names, cases = ("system",), [(name,) for name, one in systems.items() if trained_by(one)]
     for wanted, fits in ASKED.items():
         if wanted in metafunc.fixturenames:

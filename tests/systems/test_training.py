@@ -172,6 +172,7 @@ def test_the_same_start_and_the_same_steps_give_the_same_losses_in_every_framewo
         hold_together(workload, ours, pytorchs)
 
 
+@pytest.mark.each_backend
 def test_one_process_that_does_not_clip_trains_the_same_in_every_framework(
     system, clipping, proofs
 ):
@@ -201,6 +202,7 @@ def test_each_weight_changes_as_much_in_every_framework(system, workload, proofs
     change_together(workload, proofs(system, workload), proofs("pytorch", workload))
 
 
+@pytest.mark.each_backend
 def test_a_weight_of_real_size_changes_nothing(system, clipping, proofs):
     """A norm of 23 million numbers, added up one by one in float32, is up to 2.5 % too small.
 
@@ -213,6 +215,7 @@ def test_a_weight_of_real_size_changes_nothing(system, clipping, proofs):
     change_together(clipping, ours, pytorchs)
 
 
+@pytest.mark.each_backend
 def test_without_clipping_too_each_weight_changes_as_much(system, clipping, proofs):
     alone = {"topology": "1n1g"}
     ours, pytorchs = (proofs(one, clipping, "--no-clip", **alone) for one in (system, "pytorch"))
@@ -251,6 +254,7 @@ def test_what_training_waits_for_its_loader_is_logged(system, trainers, slow_rec
     assert BOUND_BY_LOADER < share < 1
 
 
+@pytest.mark.each_launcher
 def test_a_rank_that_dies_ends_a_run_on_records_whose_ranks_read_different_images(
     system, trainers, records
 ):
@@ -292,6 +296,7 @@ def test_a_rank_that_hangs_ends_a_run_on_records_at_its_time_limit(
     assert "last heard of at iteration" in record.reason
 
 
+@pytest.mark.each_backend
 def test_a_batch_that_memory_cannot_hold_is_said_to_be_so(system, trainers):
     batch_size = TOO_MANY_FOR.get(system, TOO_MANY)
     with limited_memory(6):
@@ -332,12 +337,14 @@ print(json.dumps([
     assert not seen[0] & seen[1]
 
 
+@pytest.mark.each_backend
 def test_what_drops_out_is_drawn_anew_in_each_step_but_for_a_proof(system, dropping, draws):
     """With a rate of zero nothing else changes the loss on one batch."""
     for more, different in (((), 3), (("--proof",), 1)):
         assert len(set(losses(draws(system, dropping, *more), 0))) == different
 
 
+@pytest.mark.each_backend
 def test_the_first_loss_is_said_without_dropout_and_is_that_of_every_framework(
     system, dropping, draws
 ):
@@ -346,6 +353,7 @@ def test_the_first_loss_is_said_without_dropout_and_is_that_of_every_framework(
     assert "loss_without_dropout" not in step_log(draws(system, dropping, "--proof"))[0]
 
 
+@pytest.mark.each_backend
 def test_a_gpu_that_is_not_there_is_refused(system, trainers):
     trainer = trainers(system)
     program = str(trainer.system.trainer("resnet50"))
@@ -391,6 +399,7 @@ start, compile = engine.start_from, engine.compile_once
     assert given[1] == pytest.approx(given[0], abs=1e-4)
 
 
+@pytest.mark.each_backend
 def test_a_fixed_loss_scale_changes_the_gradients_and_no_step(system, scaling, trainers):
     """Asked for in float32, in which CPUs can train: no digit is lost that shows."""
     trainer = trainers(system)

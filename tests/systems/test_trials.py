@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from reperf.builds import LockBuild
 from reperf.config import Run, load_report
 from reperf.doctor.diagnosis import Trial
@@ -64,6 +65,7 @@ def test_two_devices_compute_add_up_and_read(system, trainer_of, records):
     assert trial.bandwidth > 0
 
 
+@pytest.mark.each_backend
 def test_one_device_is_tried_too(system, trainer_of):
     trial = tried(trainer_of(system).folder, system, topology="1n1g")
     assert (trial.trouble, trial.devices, trial.transfers) == ("", ("cpu",), ())
