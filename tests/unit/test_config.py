@@ -311,6 +311,52 @@ FAULTS = [
 ]
 
 
+MEANT = [
+    # A key that is mistyped, or stands elsewhere, or beside one that is missing.
+    (report(repeat=3), "; did you mean repeats?"),
+    (report(thread_per_device=3), "; did you mean threads_per_device?"),
+    (suite(precison="fp32"), "; did you mean precision?"),
+    (report(embedded_on_gpus=True), "; embedded_on_gpus stands under data"),
+    (report(partition="gpu"), "; partition stands under cluster"),
+    (report(batch_size=3), "; batch_size stands under systems or under suites"),
+    (suite(device="cpu"), "; device stands at the top of the file"),
+    (suite(variants=["compile"]), "; variants stands under suites.systems"),
+    (report(cluster={"nodes": 1, "devices_per_node": 8, "image": "x"}), ""),
+    (
+        report(cluster={"nodes": 4, "gpus_per_node": 8}),
+        "cluster.gpus_per_node: unknown key; devices_per_node is missing; allowed: account, ",
+    ),
+    (report(cluster={"nodes": 4, "gpus_per_node": 8}), "; did you mean devices_per_node?"),
+    (
+        {"suites": [{key: SUITE[key] for key in SUITE if key != "precision"} | {"prec": "fp32"}]},
+        "; did you mean precision?",
+    ),
+    (suite(shape={"imagesize": 64}), "; did you mean image_size?"),
+    # A value.
+    (suite(systems=["pytorhc"]), "; did you mean pytorch?"),
+    (suite(systems=["torch"]), "; did you mean pytorch?"),
+    (suite(systems=["PyTorch"]), "; did you mean pytorch?"),
+    (suite(workload="bert"), "; did you mean bert-base?"),
+    (suite(workload="resnet-50"), "; did you mean resnet50?"),
+    (suite(input="record"), "; did you mean records?"),
+    (suite(precision="fp16"), "allowed: 'fp32' or 'amp'"),
+    (suite(systems=[{"system": "pytorch", "variants": "no_clip"}]), "; did you mean no-clip?"),
+    (suite(systems=[{"system": "pytorch", "variants": "dali"}]), ", no-clip (bert-base)"),
+    (suite(topologies=["1n8"]), "; did you mean 1n8g?"),
+    (report(topologies=["2x8"]), "; did you mean 2n8g?"),
+    (suite(data="imbedded"), "allowed: embedded; did you mean embedded?"),
+    (suite(unit="image"), "; did you mean images?"),
+]
+
+
+@pytest.mark.parametrize(("config", "words"), MEANT)
+def test_a_mistake_is_answered_with_what_was_probably_meant(config, words):
+    with refused_in_one_line("my.yaml: ") as refusal:
+        load_report(config, "my.yaml")
+    assert words in str(refusal.value)
+    assert words or "did you mean" not in str(refusal.value)
+
+
 @pytest.mark.parametrize(("config", "message"), FAULTS)
 def test_each_fault_is_one_line_with_the_key_the_value_and_what_is_allowed(config, message):
     with refused_in_one_line(printable(f"my.yaml: {message}")) as refusal:

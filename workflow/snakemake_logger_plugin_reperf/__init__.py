@@ -151,12 +151,15 @@ class LogHandler(LogHandlerBase):
         is_one = getattr(record, "exception", "") == "MissingRuleException"
         if not (is_one and (found := _NO_RULE.search(record.getMessage()))):
             return ""
+        from reperf.targets import meant_target  # noqa: PLC0415
         from reperf.text import printable  # noqa: PLC0415
 
+        meant = meant_target(found[1].strip(), self.suites or {})
         profile = f" --profile {self.place}" if self.place else ""
         return (
             f"reperf: {printable(found[1])}: no rule makes it; allowed: the name of a rule, or a "
             f"file that snakemake{profile} -n -F lists"
+            f"{f'; did you mean {meant}?' if meant else ''}"
         )
 
     def _keep(self, record: LogRecord) -> None:
