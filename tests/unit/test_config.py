@@ -456,6 +456,14 @@ def test_the_report_for_todays_gpus_has_both_16_bit_types_and_compiled_models():
     assert modern.model_copy(update={"device": "cuda"}).left_out() == ""
 
 
+def test_only_systems_that_read_image_folders_are_planned_with_them():
+    config = suite(systems=sorted(load_systems()), input="folder") | {"device": "cpu"}
+    read = load_report(config)
+    cells = {cell.runs[0].system: cell.unsupported for cell in read.cells(read.suites[0])}
+    assert {name for name, why in cells.items() if why is None} == {"pytorch", "paddlepaddle"}
+    assert cells["mxnet"] == "MXNet has no reader of image folders"
+
+
 def test_variants_are_part_of_a_name_which_their_order_does_not_change():
     names = [["no-clip", "compile"], ("compile", "no-clip"), ["compile"], "compile", [], None]
     entries = [Entry(system="pytorch", **({"variants": one} if one else {})) for one in names]

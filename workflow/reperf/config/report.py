@@ -290,6 +290,7 @@ class Report(Model):
             entry.variant,
             stages=entry.stages,
             build=build,
+            read=suite.input,
         )
         return (
             why

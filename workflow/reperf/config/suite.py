@@ -221,7 +221,11 @@ class Suite(Model):
         validate_default=True,
         description="what to run: a system's name is enough; only suites with `from` may run none",
     )
-    input: Input = Field("records", description="where the samples come from")
+    input: Input = Field(
+        "records",
+        description="where the samples come from: converted records; folder, the images as they "
+        "lie, which few systems read; or synthetic, made once and not read at all",
+    )
     data: Name | None = Field(
         None, description="one of the data sets; left out: the first of the workload's kind"
     )
