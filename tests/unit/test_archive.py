@@ -23,6 +23,7 @@ from reperf import __version__
 from reperf.archive.container import MANIFEST, Member, unpack, verified, write
 from reperf.archive.contents import CELL_LIST, files_of_systems, write_archive
 from reperf.archive.names import PAGE, README
+from reperf.archive.pages import pages
 from reperf.archive.rebuild import make_results, rebuild
 from reperf.builds import build_of
 from reperf.cli import main
@@ -492,6 +493,26 @@ class TestSuites:
         assert "<h1>two repeats</h1>" in page
         assert "results/suites/resnet50/summary.csv" in page
         assert "Published" not in page
+
+    def test_the_readme_names_the_commits_of_its_runs(self, report, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        leave_suite(report)
+        runs = report.runs(report.suites[0])
+        records = [RunRecord.read(run.record) for run in runs]
+        told = {"git_commit": "5f" * 20, "git_dirty": True}
+        records[0] = records[0].model_copy(update=told)
+        assert (
+            f"made it, its runs at commit {'5f' * 20}+.\n"
+            in pages(report, records)[README].decode()
+        )
+
+    def test_an_installation_without_workloads_says_what_it_lacks(
+        self, archived, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr("reperf.archive.rebuild.load_workloads", dict)
+        with refused_in_one_line("") as refusal:
+            rebuild(archived, tmp_path / "new")
+        assert "allowed: reperf as installed in a clone" in str(refusal.value)
 
     def test_pages_of_another_version_are_made_anew_and_named(self, archived, tmp_path, capsys):
         with verified(archived) as opened:

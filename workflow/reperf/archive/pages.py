@@ -36,10 +36,12 @@ def pages(report: Report, records: Sequence[RunRecord]) -> dict[str, bytes]:
         published=False,
         tables=tables,
     )
+    commits = context.commits
     told = {
         "title": printable(f"{report.title}: {suite.name}"),
         "suite": suite.name,
         "version": __version__,
+        "commits": f", its runs at commit {' and '.join(commits)}" if commits else "",
     }
     return {
         README: Template(_README.read_text(encoding="utf-8")).substitute(told).encode(),

@@ -21,6 +21,8 @@ from reperf.errors import ReperfError, faults_of
 from reperf.files import whole_file
 from reperf.layout import FIGURES, figures_of, tables_of
 from reperf.measuring.again import measured_tables
+from reperf.systems import load_workloads
+from reperf.systems.workloads import WORKLOADS
 from reperf.training.record import records_of, with_found_batch
 
 Content = TypeVar("Content")
@@ -53,6 +55,10 @@ def rebuild(path: Path, folder: Path) -> Rebuilt:
             something comes out different; the message names all that does. Nothing is written
             outside `folder`.
     """
+    if not load_workloads():
+        raise ReperfError(
+            f"{WORKLOADS}: not there; allowed: reperf as installed in a clone of its repository"
+        )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ReperfError(f"{folder}: exists already; allowed: a new or empty folder")
     with verified(path) as archive:
