@@ -24,6 +24,8 @@ RUN = "results/runs/resnet50-fp32/pytorch/1n2g/3/run.json"
         ("PaddlePaddle", "paddlepaddle"),
         ("ngc_mxnet", "ngc-mxnet"),
         ("tensorflow", "tensorflow2"),
+        ("pytorch+compile", "pytorch"),
+        ("pax", None),
         ("caffe", None),
         ("", None),
         (3, None),

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from reperf.errors import ReperfError
-from reperf.nearest import did_you_mean, nearest
+from reperf.nearest import CLOSE, did_you_mean, nearest
 
 Checked = TypeVar("Checked", bound=BaseModel)
 
@@ -18,6 +18,8 @@ LONGEST = 120
 
 LIKE_A_MISSING_KEY = 0.4
 """How alike an unknown key must be to one that is missing beside it, of 1."""
+LIKE_AN_ALLOWED_KEY = 0.9
+"""The same for one that is allowed beside it, if the unknown key is allowed elsewhere."""
 
 # pydantic speaks Python, but users write YAML.
 PLAIN_WORDS = {
@@ -124,6 +126,8 @@ def _complaint(fault: ErrorDetails, model: type[BaseModel], missing: list[str]) 
     message = fault["msg"].removeprefix("Value error, ").replace("Input should be", "allowed:")
     if kind in PLAIN_WORDS:
         message = f"allowed: {PLAIN_WORDS[kind]}"
+    if kind == "model_type" and fault["loc"]:
+        message += f", of {', '.join(_keys_at(model, fault['loc']))}"
     if kind in ("string_too_long", "too_long"):
         what = "characters" if kind == "string_too_long" else "items"
         message = f"allowed: up to {fault['ctx']['max_length']} {what}"
@@ -141,15 +145,19 @@ def _of_unknown_key(
     allowed = _keys_at(model, tuple(around))
     lacks = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
     said = f"unknown key; {f'{lacks}; ' if missing else ''}allowed: {', '.join(allowed)}"
-    if meant := nearest(key, missing, close=LIKE_A_MISSING_KEY):
-        return f"{said}; did you mean {meant}?"
     here = [step for step in around if isinstance(step, str)]
-    if elsewhere := [place for place in _places_of(str(key), model) if [*place] != here]:
+    elsewhere = [place for place in _places_of(str(key), model) if [*place] != here]
+    meant = nearest(key, missing, close=LIKE_A_MISSING_KEY)
+    if len(missing) == 1 and not elsewhere:  # one for the other
+        meant = missing[0]
+    if meant := meant or nearest(key, allowed, close=LIKE_AN_ALLOWED_KEY if elsewhere else CLOSE):
+        return f"{said}; did you mean {meant}?"
+    if elsewhere:
         # The fewest steps up and down from where it stands.
         fewest = min(_steps(here, place) for place in elsewhere)
         names = (_named(place) for place in elsewhere if _steps(here, place) == fewest)
         return f"{said}; {key} stands {' or '.join(dict.fromkeys(names))}"
-    return said + did_you_mean(key, allowed)
+    return said
 
 
 def _places_of(

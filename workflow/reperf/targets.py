@@ -1,6 +1,7 @@
 """What somebody probably asked for who named a target that no rule makes."""
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ def meant_target(target: str, suites: "Mapping[str, Suite]") -> str | None:
     made = [*PAGES, ALL_MEASUREMENTS, ALL_SUMMARY, COMPLETE]
     for name in suites:
         made += [ARCHIVE.format(suite=name), *tables_of(name), *figures_of(name)]
-    return nearest(target, made, close=CLOSE)
+    return next(iter(get_close_matches(target[: 4 * LONGEST], made, n=1, cutoff=CLOSE)), None)
 
 
 def _meant_run(parts: tuple[str, ...], suites: "Mapping[str, Suite]") -> str | None:

@@ -152,7 +152,7 @@ EntryOrName = Annotated[Entry, BeforeValidator(_from_name, json_schema_input_typ
 
 def chosen_systems(systems: Any) -> Any:  # noqa: ANN401 - raw YAML
     """A list of entries, for `all` and for one name too."""
-    if systems == "all":
+    if systems in ("all", ["all"]):
         return list(load_systems())
     return [systems] if isinstance(systems, str) else systems
 

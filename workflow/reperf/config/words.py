@@ -97,7 +97,8 @@ def _path(path: Path) -> Path:
 def _number_or_largest(size: Any) -> Any:  # noqa: ANN401 - raw YAML
     if size == LARGEST or (type(size) is int and 1 <= size <= MOST_SAMPLES):
         return size
-    raise ValueError(f"allowed: a whole number, 1 to {MOST_SAMPLES:,}, or {LARGEST}")
+    meant = did_you_mean(size, [LARGEST])
+    raise ValueError(f"allowed: a whole number, 1 to {MOST_SAMPLES:,}, or {LARGEST}{meant}")
 
 
 def distinct(names: tuple[str, ...]) -> tuple[str, ...]:
