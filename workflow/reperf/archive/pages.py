@@ -39,7 +39,7 @@ def pages(report: Report, records: Sequence[RunRecord]) -> dict[str, bytes]:
     commits = context.commits
     told = {
         "title": printable(f"{report.title}: {suite.name}"),
-        "suite": suite.name,
+        "profile": "slurm" if report.cluster else "local",
         "version": __version__,
         "commits": f", its runs at commit {' and '.join(commits)}" if commits else "",
     }
