@@ -21,7 +21,7 @@ from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, RUN_RECORD
 from reperf.logs.facts import called
 from reperf.measuring.agreement import strays
 from reperf.measuring.statistics import Verdict, compare
-from reperf.printed import count
+from reperf.printed import ABSENT, count
 from reperf.published import PublishedTable, load_tables, published_for
 from reperf.published.discrepancies import Discrepancy, discrepancies
 from reperf.systems import load_systems, load_workloads
@@ -80,11 +80,11 @@ class CellView:
         return next((run for run in self.runs if run.usual_start is not None), None)
 
     @property
-    def computed_in(self) -> str | None:
-        """The data types of the runs that were recorded here."""
+    def computed_in(self) -> str:
+        """The data types of the runs that were recorded here; logs of others do not tell."""
         records = [run.record for run in self.runs if run.record]
         said = [str(record.computed_in) for record in records if record.computed_in]
-        return "; ".join(dict.fromkeys(said)) or None
+        return "; ".join(dict.fromkeys(said)) or ABSENT
 
     @property
     def least(self) -> float | None:
