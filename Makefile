@@ -29,7 +29,7 @@ test test-all: $(VENV)/tests-installed
 
 # pip fetches uv, which installs the pinned packages in seconds.
 $(VENV)/reperf-installed: requirements.txt pyproject.toml $(STALE)
-	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("reperf needs Python 3.11 or later, $(PYTHON) is " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12")'
+	$(PYTHON) -c 'import sys; (3, 11) <= sys.version_info < (3, 14) or sys.exit("reperf needs Python 3.11, 3.12 or 3.13; $(PYTHON) is " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $$(grep '^uv==' requirements.txt)
 	VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet -r requirements.txt

@@ -22,6 +22,8 @@ from refusal import refused_in_one_line
 from reperf import __version__
 from reperf.archive.container import MANIFEST, Member, unpack, verified, write
 from reperf.archive.contents import CELL_LIST, files_of_systems, write_archive
+from reperf.archive.names import PAGE, README
+from reperf.archive.pages import pages
 from reperf.archive.rebuild import make_results, rebuild
 from reperf.builds import build_of
 from reperf.cli import main
@@ -414,8 +416,9 @@ class TestSuites:
             raise AssertionError("a rebuild must not ask the network")
 
         monkeypatch.setattr(socket, "socket", refuse)
-        results = rebuild(archived, tmp_path / "new" / "folder")
-        assert results == [*tables_of("resnet50"), *figures_of("resnet50")]
+        made = rebuild(archived, tmp_path / "new" / "folder")
+        assert made.same == [*tables_of("resnet50"), *figures_of("resnet50"), README, PAGE]
+        assert not made.by_another
         with verified(archived) as opened:
             for name in opened.namelist():
                 assert (tmp_path / "new/folder" / name).read_bytes() == opened.read(name), name
@@ -456,22 +459,101 @@ class TestSuites:
         write_archive(report, report.runs(report.suites[0]), Path("a.zip"))
         assert rebuild(Path("a.zip"), Path("new"))
 
-    def test_the_first_file_that_differs_is_named(self, archived, tmp_path):
-        summary = tables_of("resnet50")[1]
+    def test_every_file_that_differs_is_named(self, archived, tmp_path):
+        summary, figure = tables_of("resnet50")[1], figures_of("resnet50")[0]
         with verified(archived) as opened:
             forged_table = opened.read(summary).replace(b",ok,", b",OK,")
-        path = rewritten(archived, **{summary: forged_table})
-        with pytest.raises(
-            ReperfError, match=r"new/results.*/summary\.csv: differs from the one in"
-        ):
+            forged_page = opened.read(PAGE).replace(b"</h1>", b"!</h1>")
+        changes = {summary: forged_table, figure: b"<svg/>", PAGE: forged_page}
+        path = rewritten(archived, **changes)
+        with refused_in_one_line(f"{path}: 3 of 8 files differ") as refusal:
             rebuild(path, tmp_path / "new")
+        places = [str(refusal.value).index(name) for name in changes]
+        assert places == sorted(places)
+        assert f"{summary} from line 2 on: " in str(refusal.value)
+
+    def test_logs_of_others_are_on_the_page_that_rebuilds(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        Path("theirs").mkdir()
+        Path("theirs/one.log").write_text("\n".join(step_log()))
+        suite = SUITE["suites"][0] | {"systems": [], "from": "theirs"}
+        report = load_report(SUITE | {"suites": [suite]})
+        leave_suite(report)
+        write_archive(report, [], Path("a.zip"))
+        assert PAGE in rebuild(Path("a.zip"), Path("new")).same
+        page = Path("new", PAGE).read_text()
+        assert "from theirs" in page
+        assert ">None<" not in page
+
+    def test_it_explains_itself(self, archived):
+        with verified(archived) as opened:
+            readme, page = opened.read(README).decode(), opened.read(PAGE).decode()
+        assert readme.startswith("two repeats: resnet50\n")
+        assert f"reperf {__version__} made it" in readme
+        for command in ("sha256sum --check", "reperf archive verify", "reperf archive rebuild"):
+            assert command in readme
+        assert "<h1>two repeats</h1>" in page
+        assert "results/suites/resnet50/summary.csv" in page
+        assert "Published" not in page
+
+    def test_the_readme_names_the_commits_of_its_runs(self, report, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        leave_suite(report)
+        runs = report.runs(report.suites[0])
+        records = [RunRecord.read(run.record) for run in runs]
+        told = {"git_commit": "5f" * 20, "git_dirty": True}
+        records[0] = records[0].model_copy(update=told)
+        assert (
+            f"made it, its runs at commit {'5f' * 20}+.\n"
+            in pages(report, records)[README].decode()
+        )
+
+    def test_an_installation_without_workloads_says_what_it_lacks(
+        self, archived, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr("reperf.archive.rebuild.load_workloads", dict)
+        with refused_in_one_line("") as refusal:
+            rebuild(archived, tmp_path / "new")
+        assert "allowed: reperf as installed in a clone" in str(refusal.value)
+
+    def test_pages_of_another_version_are_made_anew_and_named(self, archived, tmp_path, capsys):
+        with verified(archived) as opened:
+            crate, page = opened.read("ro-crate-metadata.json"), opened.read(PAGE)
+        crate = crate.replace(f'"version": "{__version__}"'.encode(), b'"version": "9.9"')
+        changes = {"ro-crate-metadata.json": crate, PAGE: b"<script>alert(1)</script>"}
+        path = rewritten(archived, **changes)
+        assert main(["archive", "rebuild", str(path), "--to", str(tmp_path / "new")]) == 0
+        said = f"{tmp_path / 'new' / PAGE}: not as in {path}, which reperf 9.9 wrote"
+        assert said in capsys.readouterr().out.splitlines()
+        assert (tmp_path / "new" / PAGE).read_bytes() == page
+
+    def test_an_archive_without_pages_is_one_of_earlier_versions(self, archived, tmp_path):
+        def drop(graph: dict) -> None:
+            graph["@graph"] = [one for one in graph["@graph"] if one["@id"] not in (README, PAGE)]
+            parts = entity(graph, "./")["hasPart"]
+            entity(graph, "./")["hasPart"] = [p for p in parts if p["@id"] not in (README, PAGE)]
+
+        def without_pages(folder: Path) -> None:
+            edited(CRATE, drop)(folder)
+            (folder / README).unlink()
+            (folder / PAGE).unlink()
+
+        earlier = forge(archived, without_pages)
+        made = rebuild(earlier, tmp_path / "new")
+        assert made.same == [*tables_of("resnet50"), *figures_of("resnet50")]
+        assert (tmp_path / "new" / PAGE).exists()
+
+    def test_measuring_it_takes_no_page_for_a_log(self, archived, capsys):
+        assert main(["measure", "--json", str(archived)]) == 3
+        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert {Path(one["log"]).name for one in found} == {"train.log"}
 
     def test_a_changed_log_shows_even_with_a_manifest_that_fits(self, archived, tmp_path):
         log = "results/runs/resnet50/pytorch/1n1g/1/train.log"
         with verified(archived) as opened:
             faster = opened.read(log).replace(b'"seconds": 1', b'"seconds": 0.1')
         path = rewritten(archived, **{log: faster})
-        with pytest.raises(ReperfError, match=r"measurements\.csv: differs"):
+        with pytest.raises(ReperfError, match=r"measurements\.csv from line 2 on: "):
             rebuild(path, tmp_path / "new")
 
     @pytest.mark.parametrize(
@@ -733,7 +815,16 @@ class TestCommand:
         assert main(["archive", "verify", str(archived)]) == 0
         assert "all as they were archived" in capsys.readouterr().out
         assert main(["archive", "rebuild", str(archived), "--to", str(tmp_path / "new")]) == 0
-        assert len(capsys.readouterr().out.splitlines()) == 6
+        assert len(capsys.readouterr().out.splitlines()) == 8
+
+    def test_several_are_verified_and_each_fault_is_told(self, archived, tmp_path, capsys):
+        broken = tmp_path / "broken.zip"
+        broken.write_bytes(archived.read_bytes()[:-1])
+        assert main(["archive", "verify", str(archived), str(broken), str(archived)]) == 1
+        said = capsys.readouterr()
+        assert said.out.count("all as they were archived") == 2
+        assert said.err.startswith(f"reperf: {broken}: ")
+        assert said.err.count("\n") == 1
 
     def test_a_changed_archive_is_refused_by_both(self, archived, tmp_path, capsys):
         content = bytearray(archived.read_bytes())

@@ -13,7 +13,7 @@ from reperf.systems.system import Image
 
 GPUS = {"V100": "7.0", "T4": "7.5", "A100": "8.0", "H100": "9.0", "B200": "10.0", "B300": "10.3"}
 COLUMNS = ("V100", "A100", "H100", "B200")
-PAGE = Path(__file__).parents[2] / "docs/systems.md"
+PAGES = [Path(__file__).parents[2] / "docs" / name for name in ("systems.md", "gpu-builds.md")]
 TORCH = "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120"
 TENSORFLOW = "sm_60 sm_70 sm_80 sm_89 sm_90 compute_90"
 ONEFLOW = "sm_60 sm_61 sm_70 sm_75 sm_80 sm_86"
@@ -105,13 +105,14 @@ def test_what_is_declared_in_another_way_is_one_line(key, value):
 
 
 def rows_of_page(header: str) -> list[list[str]]:
-    """The cells of a table of the page's section on GPUs, without its head."""
-    section = PAGE.read_text(encoding="utf-8").partition("## Which GPUs")[2]
+    """The cells of a table of the section on GPUs and of their page, without its head."""
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    section = text.partition("## Which GPUs")[2]
     table = section.partition(f"\n| {header} |")[2].partition("\n\n")[0]
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
 
 
-def test_the_page_says_what_each_lock_declares_and_on_which_gpus_it_runs():
+def test_the_pages_say_what_each_lock_declares_and_on_which_gpus_it_runs():
     locks = {build.id: build.settings for build in every_lock().values() if build.name != "cpu"}
     told = {}
     for names, _, driver, code in rows_of_page("lock"):

@@ -15,15 +15,23 @@ import pytest
 from reperf.archive.container import Member, write
 from reperf.cli import INTERRUPTED, NOBODY_READS
 from reperf.commands.measure import _object
+from reperf.config import load_report
 from reperf.doctor.diagnosis import Finding
 from reperf.doctor.screen import show
 from reperf.measuring.measure import Measurement
-from reperf.measuring.tables import MEASUREMENTS, write_table
+from reperf.plans.report_plan import ReportPlan
 from rich.console import Console
 from written_probes import diagnosis
 
 LOG = Path(__file__).parents[1] / "data" / "logs" / "oneflow_resnet50_2n8g_b128_fp32.log"
 REPERF = Path(sys.executable).with_name("reperf")
+SUITE = {
+    "name": "one",
+    "workload": "resnet50",
+    "precision": "fp32",
+    "batch_size": 4,
+    "systems": ["pytorch"],
+}
 HOSTILE = "\x1b[31mred\r\n\u202e [bold]x[/bold]"
 
 
@@ -32,8 +40,10 @@ def folder(tmp_path: Path) -> Path:
     """Something for every command to print: a log, an archive, a table of runs that failed."""
     shutil.copy(LOG, tmp_path / "train.log")
     write(tmp_path / "x.zip", [Member.of_bytes("a", b"a")])
-    row = dict.fromkeys(MEASUREMENTS) | {"repeat": 1, "status": "failed", "log": "a/b/train.log"}
-    write_table(tmp_path / "results/measurements.csv", [row] * 3, MEASUREMENTS)
+    report = load_report({"device": "cpu", "suites": [SUITE]})
+    told = report.model_dump(mode="json", by_alias=True)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/plan.json").write_text(ReportPlan(profile="local", report=told).text)
     return tmp_path
 
 
@@ -57,7 +67,7 @@ COMMANDS = [
     "measure train.log",
     "measure --json train.log",
     "archive verify x.zip",
-    "runs --failed",
+    "runs --suite one",
 ]
 
 
@@ -107,10 +117,9 @@ def test_names_of_files_cannot_write_to_the_terminal_or_forge_a_line(folder):
     name = HOSTILE.replace("/", "_")
     shutil.copy(LOG, folder / f"{name}.log")
     shutil.copy(folder / "x.zip", folder / f"{name}.zip")
-    row = dict.fromkeys(MEASUREMENTS) | {"repeat": 1, "log": f"{name}/train.log"}
-    write_table(folder / "results/measurements.csv", [row], MEASUREMENTS)
-    lines = ("measure *red*.log", "archive verify *red*.zip", "archive verify *red*.log", "runs")
-    for line in (*lines, r"measure $'\e[31mred\r\n'", "config *red*.log"):
+    word = r"$'\e[31mred\r\n'"
+    lines = ("measure *red*.log", "archive verify *red*.zip", "archive verify *red*.log")
+    for line in (*lines, f"measure {word}", "config *red*.log", f"runs --suite {word}"):
         answer = call(folder, f"reperf {line}")
         said = answer.stdout + answer.stderr
         assert r"\x1b[31mred\r\n" in said, line

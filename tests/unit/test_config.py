@@ -311,6 +311,62 @@ FAULTS = [
 ]
 
 
+MEANT = [
+    # A key that is mistyped, or stands elsewhere, or beside one that is missing.
+    (report(repeat=3), "; did you mean repeats?"),
+    (report(thread_per_device=3), "; did you mean threads_per_device?"),
+    (suite(precison="fp32"), "; did you mean precision?"),
+    (report(embedded_on_gpus=True), "; embedded_on_gpus stands under data"),
+    (report(partition="gpu"), "; partition stands under cluster"),
+    (report(batch_size=3), "; batch_size stands under systems or under suites"),
+    (suite(device="cpu"), "; device stands at the top of the file"),
+    (suite(variants=["compile"]), "; variants stands under suites.systems"),
+    (report(cluster={"nodes": 1, "devices_per_node": 8, "image": "x"}), ", variables"),
+    (
+        report(cluster={"nodes": 4, "gpus_per_node": 8}),
+        "cluster.gpus_per_node: unknown key; devices_per_node is missing; allowed: account, ",
+    ),
+    (report(cluster={"nodes": 4, "gpus_per_node": 8}), "; did you mean devices_per_node?"),
+    (
+        {"suites": [{key: SUITE[key] for key in SUITE if key != "precision"} | {"prec": "fp32"}]},
+        "; did you mean precision?",
+    ),
+    (suite(shape={"imagesize": 64}), "; did you mean image_size?"),
+    (report(timeout=3), "; did you mean time_limit?"),
+    (suite(image_size=64), "; did you mean shape?"),
+    (suite(system="pytorch"), "; did you mean systems?"),
+    (suite(systems=[{"name": "pytorch"}]), "; did you mean system?"),
+    (suite(**{"from": {"file": "x"}}), "; did you mean path?"),
+    (report(window=[20, 100]), "window: allowed: a mapping of keys to values, of measured, warmup"),
+    # A value.
+    (report(device="gpu"), "; did you mean cuda?"),
+    (report(build="docker"), "got 'docker'; allowed: 'lock' or 'image'"),
+    (suite(batch_size="max"), "or largest; did you mean largest?"),
+    (suite(systems=["pytorch+compile"]), "; did you mean pytorch?"),
+    (suite(systems=["pytorhc"]), "; did you mean pytorch?"),
+    (suite(systems=["torch"]), "; did you mean pytorch?"),
+    (suite(systems=["PyTorch"]), "; did you mean pytorch?"),
+    (suite(workload="bert"), "; did you mean bert-base?"),
+    (suite(workload="resnet-50"), "; did you mean resnet50?"),
+    (suite(input="record"), "; did you mean records?"),
+    (suite(precision="fp16"), "; did you mean amp?"),
+    (suite(systems=[{"system": "pytorch", "variants": "no_clip"}]), "; did you mean no-clip?"),
+    (suite(systems=[{"system": "pytorch", "variants": "dali"}]), ", no-clip (bert-base)"),
+    (suite(topologies=["1n8"]), "; did you mean 1n8g?"),
+    (report(topologies=["2x8"]), "; did you mean 2n8g?"),
+    (suite(data="imbedded"), "allowed: embedded; did you mean embedded?"),
+    (suite(unit="image"), "; did you mean images?"),
+]
+
+
+@pytest.mark.parametrize(("config", "words"), MEANT)
+def test_a_mistake_is_answered_with_what_was_probably_meant(config, words):
+    with refused_in_one_line("my.yaml: ") as refusal:
+        load_report(config, "my.yaml")
+    said = str(refusal.value)
+    assert said.endswith(words) if words.startswith("; ") else words in said
+
+
 @pytest.mark.parametrize(("config", "message"), FAULTS)
 def test_each_fault_is_one_line_with_the_key_the_value_and_what_is_allowed(config, message):
     with refused_in_one_line(printable(f"my.yaml: {message}")) as refusal:
@@ -408,6 +464,14 @@ def test_the_report_for_todays_gpus_has_both_16_bit_types_and_compiled_models():
         assert {entry.system for entry in suite.entries} == able
         assert {entry.variant for entry in suite.entries} >= {None, "xla", "bf16", "compile"}
     assert modern.model_copy(update={"device": "cuda"}).left_out() == ""
+
+
+def test_only_systems_that_read_image_folders_are_planned_with_them():
+    config = suite(systems=sorted(load_systems()), input="folder") | {"device": "cpu"}
+    read = load_report(config)
+    cells = {cell.runs[0].system: cell.unsupported for cell in read.cells(read.suites[0])}
+    assert {name for name, why in cells.items() if why is None} == {"pytorch", "paddlepaddle"}
+    assert cells["mxnet"] == "MXNet has no reader of image folders"
 
 
 def test_variants_are_part_of_a_name_which_their_order_does_not_change():

@@ -159,7 +159,7 @@ def test_gpus_are_not_trained_on_a_few_hundred_images_unless_that_is_asked_for()
         assert str(refusal.value) == (
             "data.set: no images, so that suite small would train GPUs on the few hundred of the "
             "embedded set; allowed: images: a folder that holds train/<synset>/*.JPEG, or "
-            "embedded_on_gpus: true"
+            "embedded_on_gpus: true, in that data set"
         )
 
 
@@ -174,7 +174,7 @@ def test_gpus_are_not_trained_on_the_embedded_text_unless_that_is_asked_for():
     assert str(refusal.value) == (
         "data.embedded-text: no text, so that suite small would train GPUs on the thousand of the "
         "embedded set; allowed: text: a file or a folder with a sentence a line, or "
-        "embedded_on_gpus: true"
+        "embedded_on_gpus: true, in that data set"
     )
 
 

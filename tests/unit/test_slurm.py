@@ -167,11 +167,16 @@ def test_accounts_are_asked_only_where_a_database_keeps_them(monkeypatch, settin
     assert slurm.status_command() == command
 
 
-NODES = [("short", "16", "(null)"), *[("gpu*", "16", "gpu:v100:8")] * 3, ("gpu*", "16", "gpu:4")]
+NODES = [
+    ("short", "16", "(null)", "login", "idle"),
+    *[("gpu*", "16", "gpu:v100:8", f"node{n}", "mixed") for n in (1, 2, 3)],
+    ("gpu*", "16", "gpu:4", "node4", "allocated"),
+]
 
 
-def check(monkeypatch, of: Report) -> None:
-    monkeypatch.setattr(slurm, "ask", lambda *_: NODES)
+def check(monkeypatch, of: Report, **states: str) -> None:
+    nodes = [(*node[:4], states.get(node[3], node[4])) for node in NODES]
+    monkeypatch.setattr(slurm, "ask", lambda *_: nodes)
     monkeypatch.setattr(slurm.shutil, "which", lambda command: f"/usr/bin/{command}")
     slurm.check_cluster(of)
 
@@ -181,6 +186,21 @@ def test_a_topology_needs_enough_nodes_with_enough_gpus(monkeypatch):
     line = "topology 4n8g is too large: 3 of 4 nodes of partition gpu have 8 devices or more; "
     with pytest.raises(ReperfError, match=f"{line}allowed: at most 3n8g"):
         check(monkeypatch, report())
+
+
+@pytest.mark.parametrize("state", ["down*", "drained", "draining", "fail"])
+def test_runs_that_no_usable_nodes_can_hold_are_told_to_wait(monkeypatch, capsys, state):
+    check(monkeypatch, report(topologies=["2n8g", "3n8g", "4n4g"]), node2=state)
+    assert capsys.readouterr().err == (
+        "reperf: runs on 3n8g, 4n4g wait until nodes are back that Slurm cannot use: "
+        f"node2 ({state})\n"
+    )
+
+
+@pytest.mark.parametrize("state", ["idle~", "completing", "reserved", "powered_down"])
+def test_nodes_that_start_jobs_sooner_or_later_are_no_news(monkeypatch, capsys, state):
+    check(monkeypatch, report(topologies=["3n8g"]), node2=state)
+    assert capsys.readouterr().err == ""
 
 
 def test_an_unknown_partition_is_refused_with_those_that_there_are(monkeypatch):

@@ -100,6 +100,23 @@ def test_in_a_pipe_there_is_a_plain_line_a_run_and_the_full_text_is_in_a_log(ben
     )
 
 
+def test_a_dry_run_is_a_table_of_runs_and_all_of_it_if_asked(benchmark: Benchmark):
+    answer = benchmark.snakemake("-n")
+    assert answer.returncode == 0, answer.stdout
+    lines = answer.stdout.splitlines()
+    assert lines.count("Job stats:") == 1
+    assert not [line for line in lines if line.startswith(("rule ", "localrule ", "SNAKEMAKE"))]
+    *_, head, small, synthetic, every, _, advice = lines
+    assert head.split()[:5] == ["suite", "systems", "1n1g", "1n2g", "runs"]
+    assert small.split()[0] == "small"
+    assert synthetic.split()[0] == "small-synthetic"
+    assert every.split()[0] == "all"
+    assert advice.startswith("reperf plan tells ")
+    told = benchmark.snakemake("-n", "--printshellcmds").stdout
+    assert "results/runs/small/pytorch/1n1g/1/run.json" in told
+    assert not (benchmark.folder / "results").exists()
+
+
 def test_a_plan_whose_reader_goes_away_ends_without_a_word(benchmark: Benchmark):
     answer = benchmark.call("bash", "-c", "set -o pipefail; snakemake --profile local -n | head -1")
     assert answer.returncode == 0, answer.stdout

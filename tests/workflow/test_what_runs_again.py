@@ -101,7 +101,7 @@ def again(recorded: Benchmark) -> Callable[..., set[str]]:
             else:
                 assert change[0] in before[path]
                 path.write_text(before[path].replace(*change))
-        answer = recorded.snakemake("--dry-run")
+        answer = recorded.snakemake("--dry-run", "--printshellcmds")
         assert answer.returncode == 0, answer.stdout
         found = re.findall(r"train (\S+): (\S+) on 1n1g, repeat 1$", answer.stdout, re.MULTILINE)
         return {" ".join(run) for run in found}

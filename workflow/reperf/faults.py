@@ -1,6 +1,7 @@
 """What is wrong with a file that people write, in one line and in their words."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -8,11 +9,17 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from reperf.errors import ReperfError
+from reperf.nearest import CLOSE, did_you_mean, nearest
 
 Checked = TypeVar("Checked", bound=BaseModel)
 
 LONGEST = 120
 """Characters shown of a value, or of its place."""
+
+LIKE_A_MISSING_KEY = 0.4
+"""How alike an unknown key must be to one that is missing beside it, of 1."""
+LIKE_AN_ALLOWED_KEY = 0.9
+"""The same for one that is allowed beside it, if the unknown key is allowed elsewhere."""
 
 # pydantic speaks Python, but users write YAML.
 PLAIN_WORDS = {
@@ -59,9 +66,25 @@ def first_fault(error: ValidationError, model: type[BaseModel], content: Any) ->
         model: what `content` was checked against.
         content: the parsed YAML or JSON.
     """
-    fault = error.errors(include_url=False)[0]
+    faults = error.errors(include_url=False)
+    fault, missing = _instead_of_missing(faults)
     place = _place(content, fault["loc"])
-    return ": ".join(filter(None, [_cut(place), _complaint(fault, model)]))
+    return ": ".join(filter(None, [_cut(place), _complaint(fault, model, missing)]))
+
+
+def _instead_of_missing(faults: Sequence[ErrorDetails]) -> tuple[ErrorDetails, list[str]]:
+    """The first fault; if it is a missing key, the unknown one beside it, which says more.
+
+    Returns:
+        The fault, and the keys that are missing beside it.
+    """
+    first, around = faults[0], faults[0]["loc"][:-1]
+    beside = [fault for fault in faults if fault["loc"][:-1] == around]
+    missing = [str(fault["loc"][-1]) for fault in beside if fault["type"] == "missing"]
+    unknown = (fault for fault in beside if fault["type"] == "extra_forbidden")
+    if first["type"] == "missing" and (found := next(unknown, None)):
+        return found, missing
+    return first, missing if first["type"] == "extra_forbidden" else []
 
 
 def _place(content: Any, location: tuple[int | str, ...]) -> str:  # noqa: ANN401
@@ -87,21 +110,79 @@ def _name_of(item: Any, position: int) -> str:  # noqa: ANN401
     return item if isinstance(item, str) else str(position + 1)
 
 
-def _complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
-    """What is wrong with a value, and what is allowed instead."""
+def _complaint(fault: ErrorDetails, model: type[BaseModel], missing: list[str]) -> str:
+    """What is wrong with a value, and what is allowed instead.
+
+    Args:
+        fault: what pydantic says.
+        model: of the whole file.
+        missing: the keys that are missing beside an unknown one.
+    """
     kind, value = fault["type"], fault["input"]
     if kind == "missing":
         return "is missing"
     if kind == "extra_forbidden":
-        return f"unknown key; allowed: {', '.join(_keys_at(model, fault['loc'][:-1]))}"
+        return _of_unknown_key(fault["loc"], model, missing)
     message = fault["msg"].removeprefix("Value error, ").replace("Input should be", "allowed:")
     if kind in PLAIN_WORDS:
         message = f"allowed: {PLAIN_WORDS[kind]}"
+    if kind == "model_type" and fault["loc"]:
+        message += f", of {', '.join(_keys_at(model, fault['loc']))}"
     if kind in ("string_too_long", "too_long"):
         what = "characters" if kind == "string_too_long" else "items"
         message = f"allowed: up to {fault['ctx']['max_length']} {what}"
+    if kind == "literal_error":
+        message += did_you_mean(value, re.findall(r"'([^']*)'", fault["ctx"]["expected"]))
     # A list or a mapping is not shown: its place says enough.
     return message if isinstance(value, dict | list) else f"got {_cut(_written(value))}; {message}"
+
+
+def _of_unknown_key(
+    location: tuple[int | str, ...], model: type[BaseModel], missing: list[str]
+) -> str:
+    """What to say of a key that is not allowed where it stands."""
+    *around, key = location
+    allowed = _keys_at(model, tuple(around))
+    lacks = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+    said = f"unknown key; {f'{lacks}; ' if missing else ''}allowed: {', '.join(allowed)}"
+    here = [step for step in around if isinstance(step, str)]
+    elsewhere = [place for place in _places_of(str(key), model) if [*place] != here]
+    meant = nearest(key, missing, close=LIKE_A_MISSING_KEY)
+    if len(missing) == 1 and not elsewhere:  # one for the other
+        meant = missing[0]
+    if meant := meant or nearest(key, allowed, close=LIKE_AN_ALLOWED_KEY if elsewhere else CLOSE):
+        return f"{said}; did you mean {meant}?"
+    if elsewhere:
+        # The fewest steps up and down from where it stands.
+        fewest = min(_steps(here, place) for place in elsewhere)
+        names = (_named(place) for place in elsewhere if _steps(here, place) == fewest)
+        return f"{said}; {key} stands {' or '.join(dict.fromkeys(names))}"
+    return said
+
+
+def _places_of(
+    key: str, model: type[BaseModel], place: tuple[str, ...] = ()
+) -> Iterator[tuple[str, ...]]:
+    """The keys under which a key is allowed: () for the top of the file."""
+    fields = _fields(model)
+    if key in fields:
+        yield place
+    for name, field in fields.items():
+        if inner := _model_in(field.annotation):
+            yield from _places_of(key, inner, (*place, name))
+
+
+def _steps(start: Sequence[str], end: Sequence[str]) -> int:
+    """How many keys lie on the way from one place to another."""
+    shared = next(
+        (n for n, (one, other) in enumerate(zip(start, end, strict=False)) if one != other),
+        min(len(start), len(end)),
+    )
+    return len(start) + len(end) - 2 * shared
+
+
+def _named(place: Sequence[str]) -> str:
+    return f"under {'.'.join(place)}" if place else "at the top of the file"
 
 
 def _cut(text: str) -> str:

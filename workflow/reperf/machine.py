@@ -343,7 +343,7 @@ def check_data(report: Report) -> None:
             raise ReperfError(
                 f"data.{data.name}: no {data.kind}, so that suite {suite.name} would train GPUs on "
                 f"the {few} of the embedded set; allowed: {data.kind}: {real}, "
-                "or embedded_on_gpus: true"
+                "or embedded_on_gpus: true, in that data set"
             )
 
 

@@ -1,55 +1,78 @@
 """Which runs can be run again, how to do so, and whether a report is complete without them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
+from reperf.config import Run, load_report
 from reperf.errors import ReperfError
 from reperf.files import whole_file
+from reperf.layout import REPORT_PLAN, tables_of
+from reperf.machine import resolve
 from reperf.measuring.tables import IDENTITY, read_measurements, read_summary
-from reperf.training.ends import rerun_command
+from reperf.plans.report_plan import ReportPlan
+from reperf.training.ends import fault_of_runs
 from reperf.training.record import FINAL
+from reperf.written import read_written
 
 
-def own_runs(measurements: pd.DataFrame) -> pd.DataFrame:
-    """The runs that reperf trained; logs that others made cannot be run again."""
-    return measurements[measurements["source"] == ""]
+def planned_runs(configfile: Path | None) -> list[Run]:
+    """The runs of a report, trained or not; logs that others made are none.
+
+    Args:
+        configfile: the report's; None: the report that Snakemake was last called for here.
+
+    Raises:
+        ReperfError: the file is no report, or there was no call.
+    """
+    if configfile is not None:
+        report = resolve(load_report(read_written(configfile), str(configfile)))
+    elif Path(REPORT_PLAN).exists():
+        report = load_report(ReportPlan.read(REPORT_PLAN).report, REPORT_PLAN)
+    else:
+        raise ReperfError(f"{REPORT_PLAN}: not there; allowed: --configfile FILE, or a first call")
+    return [run for suite in report.suites for run in report.runs(suite)]
 
 
-def failed_runs(measurements: pd.DataFrame) -> pd.DataFrame:
-    """The runs that another try might still measure."""
-    runs = own_runs(measurements)
-    return runs[~runs["status"].isin(FINAL)]
+def failed_runs(runs: Iterable[Run]) -> list[Run]:
+    """Those of a report's runs that have ended, and that another try might still measure."""
+    runs = list(runs)
+    tables = [Path(tables_of(suite)[0]) for suite in dict.fromkeys(run.suite for run in runs)]
+    measured = [read_measurements(table) for table in tables if table.exists()]
+    logs = {log: status for table in measured for log, status in _statuses(table)}
+
+    def has_failed(run: Run) -> bool:
+        status = logs.get(str(run.log))
+        return bool(fault_of_runs([str(run.folder)])) if status is None else status not in FINAL
+
+    return [run for run in runs if has_failed(run)]
 
 
-def runs_that_fit(runs: pd.DataFrame, wanted: Mapping[str, str | int | None]) -> pd.DataFrame:
-    """The runs with these values in these columns; None fits any."""
-    for column, value in wanted.items():
-        if value is not None:
-            runs = runs[runs[column] == value]
-    return runs
-
-
-def complete(summary: Path, measurements: Path, output: Path, profile: str) -> None:
+def complete(summary: Path, measurements: Path, output: Path) -> None:
     """Write the closing line of a report, if it is complete.
 
     A report is complete if every run has ended for good, measured or not: none of them failed.
 
     Raises:
-        ReperfError: some cells failed; the message names them and the command that reruns them.
+        ReperfError: some cells failed; the message names them.
     """
     cells = read_summary(summary)
-    names = [*IDENTITY, "source"]
-    failed = cells.merge(failed_runs(read_measurements(measurements))[names].drop_duplicates())
+    runs = read_measurements(measurements)
+    ended_badly = runs[(runs["source"] == "") & ~runs["status"].isin(FINAL)]
+    failed = cells.merge(ended_badly[[*IDENTITY, "source"]].drop_duplicates())
     if len(failed):
         told = ", ".join(
             f"{cell.suite}/{cell.system}/{cell.topology} ({cell.status}: {cell.reason})"
             for cell in failed.itertuples()
         )
         raise ReperfError(
-            f"{len(failed)} of {len(cells)} cells failed: {told}; "
-            f"the report shows them; run them again: {rerun_command(profile)}"
+            f"{len(failed)} of {len(cells)} cells failed: {told}; the report shows them"
         )
     with whole_file(output) as stream:
         stream.write(f"{len(cells)} cells, each measured or explained\n")
+
+
+def _statuses(measurements: pd.DataFrame) -> Iterable[tuple[str, str]]:
+    own = measurements[measurements["source"] == ""]
+    return zip(own["log"], own["status"], strict=True)

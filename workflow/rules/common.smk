@@ -167,12 +167,15 @@ onerror:
             "reperf: runs were lost; repeat the command to put them into the report"
         )
     elif COMPLETE in failed:
-        say_last(f"run the failed cells again: {rerun_command(PLANS.profile)}")
+        say_last(
+            f"run the failed cells again: {rerun_command(CALL.options, PLANS.profile)}"
+        )
 
 
 onsuccess:
     # A call that makes the whole report ends otherwise if a run has failed, see `complete`.
     if fault := fault_of_runs(PLANS.runs, of_this_call=True):
-        sys.exit(f"reperf: {fault}; run it again: {rerun_command(PLANS.profile)}")
+        again = rerun_command(CALL.options, PLANS.profile)
+        sys.exit(f"reperf: {fault}; run it again: {again}")
     if Path(PAGES[0]).exists() and Path(PAGES[0]).stat().st_mtime > BEGUN:
         say_last("The report is in {0} and {1}".format(*PAGES))

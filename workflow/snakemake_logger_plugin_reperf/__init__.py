@@ -59,6 +59,9 @@ _REPEATED = (
     "Exiting because a job execution failed",
     "WorkflowError:\nAt least one job did not complete successfully",
 )
+RUN = "train"
+"""The rule that makes runs."""
+_REASONS = "Reasons:"  # why jobs run, by their rules
 # What it says of a file that somebody mistyped, see `MissingRuleException`.
 _NO_RULE = re.compile(r"No rule to produce (.+) \(if you use input functions ", re.DOTALL)
 
@@ -110,6 +113,10 @@ class LogHandler(LogHandlerBase):
                     settings.printshellcmds,
                 ),
             )
+        # What a dry run would do is a table, unless somebody asks for all of it.
+        loud = settings.verbose or settings.printshellcmds or settings.debug_dag or settings.quiet
+        self._counts_runs = settings.dryrun and not loud
+        self._runs_to_come: list[tuple[str, str, str]] = []
         self._progress = Progress()
         self._screen = PlainLines(sys.stderr)
         self._begun = False
@@ -126,19 +133,20 @@ class LogHandler(LogHandlerBase):
                 self._say_always(line, bad=True)
                 return
             if self._snakemakes_own is not None:
-                self._snakemakes_own.handle(record)
+                if not (self._counts_runs and self._is_counted(record)):
+                    self._snakemakes_own.handle(record)
                 return
             self._keep(record)
             self._tell(record)
         except BrokenPipeError:  # the reader has gone: snakemake -n | head
-            gone = self._snakemakes_own.stream
-            os.dup2(os.open(os.devnull, os.O_WRONLY), gone.fileno())
+            self._write_no_more()
         except Exception:
             self.handleError(record)
 
     def close(self) -> None:
         """End the display, and name the log if anything failed. Snakemake may call it twice."""
         log, self._log = self._log, None
+        self._tell_runs_to_come()
         self._screen.close()
         if log is not None:
             if self._failed:
@@ -146,17 +154,49 @@ class LogHandler(LogHandlerBase):
             log.close()
         super().close()
 
+    def _write_no_more(self) -> None:
+        """Python would write the rest of the buffer at its end, and complain."""
+        gone = self._snakemakes_own.stream
+        os.dup2(os.open(os.devnull, os.O_WRONLY), gone.fileno())
+
+    def _is_counted(self, record: LogRecord) -> bool:
+        """Whether the tables of a dry run say what a record does, or nobody needs it."""
+        event = getattr(record, "event", None)
+        if event == LogEvent.JOB_INFO and record.rule_name == RUN:
+            found = record.wildcards
+            self._runs_to_come.append((found["suite"], found["entry"], found["topology"]))
+        if event == LogEvent.RUN_INFO:  # it comes before the jobs, and again behind them
+            again, self._begun = self._begun, True
+            return again
+        about_jobs = event in (LogEvent.JOB_INFO, LogEvent.WORKFLOW_STARTED)
+        return about_jobs or record.getMessage().startswith((*_NOISE, _REASONS))
+
+    def _tell_runs_to_come(self) -> None:
+        """The table of a dry run, below all else."""
+        runs, self._runs_to_come = self._runs_to_come, []
+        if runs and self.suites is not None:
+            from reperf.plans.costs import AS_A_WHOLE, table_of_runs  # noqa: PLC0415
+
+            lines = ["", *table_of_runs(runs, self.suites), "", AS_A_WHOLE]
+            try:
+                print("\n".join(lines), file=self._snakemakes_own.stream, flush=True)
+            except BrokenPipeError:
+                self._write_no_more()
+
     def _of_mistyped(self, record: LogRecord) -> str:
         """What to say if somebody asked for a file that no rule makes; "" otherwise."""
         is_one = getattr(record, "exception", "") == "MissingRuleException"
         if not (is_one and (found := _NO_RULE.search(record.getMessage()))):
             return ""
+        from reperf.targets import meant_target  # noqa: PLC0415
         from reperf.text import printable  # noqa: PLC0415
 
+        meant = meant_target(found[1].strip(), self.suites or {})
         profile = f" --profile {self.place}" if self.place else ""
         return (
             f"reperf: {printable(found[1])}: no rule makes it; allowed: the name of a rule, or a "
-            f"file that snakemake{profile} -n -F lists"
+            f"file that snakemake{profile} -n -p -F lists"
+            f"{f'; did you mean {meant}?' if meant else ''}"
         )
 
     def _keep(self, record: LogRecord) -> None:

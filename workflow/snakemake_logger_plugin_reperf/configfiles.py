@@ -6,8 +6,10 @@ last of two equal keys win, and waits forever for `*name` of `*name` of ... This
 that touches its reader.
 """
 
+import sys
 from pathlib import Path
 
+from reperf.building.call import check_options, options_of
 from reperf.errors import ReperfError, one_line_errors
 from reperf.written import read_written
 
@@ -21,6 +23,7 @@ def read_them_as_reperf_does() -> None:
 
 def _read(path: Path | str, filetype: str = "Config") -> dict:
     with one_line_errors():
+        check_options(options_of(sys.argv[1:]))
         content = read_written(path)
         if not isinstance(content, dict):
             raise ReperfError(f"{path}: allowed: a mapping of keys to values")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from reperf.archive.contents import CELL_LIST, files_of_suite, files_of_systems
-from reperf.archive.names import CELLS, CONFIG, METADATA, REPERF
+from reperf.archive.names import CELLS, CONFIG, METADATA, PAGE, README, REPERF
 from reperf.builds import LockBuild, build_of
 from reperf.config import Cell, Report, Run
 from reperf.config.known_hardware import Hardware
@@ -135,7 +135,7 @@ def _check_members(
 ) -> None:
     """Check that the members are those that such an archive has."""
     suite = report.suites[0]
-    known = files_of_suite(suite, runs, records).keys() | {CONFIG, CELLS}
+    known = files_of_suite(suite, runs, records).keys() | {CONFIG, CELLS, README, PAGE}
     if all(record.record_version == NEWEST for record in records):
         known |= files_of_systems(runs, Path.cwd()).keys()
     else:  # earlier versions had other files

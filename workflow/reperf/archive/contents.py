@@ -9,6 +9,7 @@ Files keep their paths in the working folder, so that an unpacked archive is a w
     from/                         the archives, folders and logs that were measured beside its runs
     workflow/, envs/              the trainers that ran, the workloads' descriptions, and the locks
                                   of the environments
+    README.txt, report.html       see reperf.archive.pages
     config.json                   a configuration that asks for this suite alone
     cells.json                    the cells that it asks for, and why some cannot run
     ro-crate-metadata.json        see reperf.archive.crate
@@ -44,15 +45,17 @@ def write_archive(report: Report, runs: list[Run], path: Path) -> None:
     Raises:
         ReperfError: the archive cannot be written.
     """
-    from reperf.archive.crate import describe  # noqa: PLC0415 - a quarter of a second
+    from reperf.archive.crate import describe  # noqa: PLC0415 - a second of libraries
+    from reperf.archive.pages import pages  # noqa: PLC0415
 
     (suite,) = report.suites
     records = list(records_of(runs))
     files = files_of_suite(suite, runs, records) | files_of_systems(runs, ROOT)
+    inside = _with_sources_inside(report)
     texts = {
-        CONFIG: _json(_with_sources_inside(report).model_dump(mode="json", by_alias=True)),
+        CONFIG: _json(inside.model_dump(mode="json", by_alias=True)),
         CELLS: _json(CELL_LIST.dump_python(tuple(report.cells(suite)), mode="json")),
-    }
+    } | pages(inside, records)
     texts[METADATA] = _json(describe(report, [*files, *texts], records))
     members = [Member.of_file(name, file) for name, file in files.items()]
     write(path, members + [Member.of_bytes(name, text) for name, text in texts.items()])

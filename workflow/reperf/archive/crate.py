@@ -21,6 +21,7 @@ _PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 # Stated here, because each operating system has its own table of types.
 _FORMATS = {
     ".csv": "text/csv",
+    ".html": "text/html",
     ".json": "application/json",
     ".log": "text/plain",
     ".png": "image/png",

@@ -13,6 +13,8 @@ from reperf.errors import ReperfError
 CONFIG = "config.json"
 CELLS = "cells.json"
 METADATA = "ro-crate-metadata.json"
+README = "README.txt"
+PAGE = "report.html"
 REPERF = "#reperf"
 """The entity of the metadata that says which version of reperf made the archive."""
 SOURCES = Path("from")

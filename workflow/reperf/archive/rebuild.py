@@ -1,8 +1,9 @@
-"""The tables and figures of an archive, made again from its logs and compared with its own."""
+"""Tables, figures and pages of an archive, made again from its logs and compared with its own."""
 
 import json
 from collections.abc import Callable
 from contextlib import chdir
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
@@ -12,40 +13,59 @@ from reperf import __version__
 from reperf.archive.consistency import check_cells, check_records, hardware_in
 from reperf.archive.container import MANIFEST, unpack, verified
 from reperf.archive.contents import CELL_LIST
-from reperf.archive.names import CELLS, CONFIG, METADATA, REPERF, SOURCES
+from reperf.archive.names import CELLS, CONFIG, METADATA, PAGE, README, REPERF, SOURCES
+from reperf.archive.pages import pages
 from reperf.config import Cell, Report, Run, load_report, runs_of
 from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError, faults_of
 from reperf.files import whole_file
 from reperf.layout import FIGURES, figures_of, tables_of
 from reperf.measuring.again import measured_tables
-from reperf.training.record import with_found_batch
+from reperf.systems import load_workloads
+from reperf.systems.workloads import WORKLOADS
+from reperf.training.record import records_of, with_found_batch
 
 Content = TypeVar("Content")
 
 
-def rebuild(path: Path, folder: Path) -> list[str]:
-    """Unpack an archive's logs and make its tables and figures again, from them alone.
+@dataclass(frozen=True)
+class Rebuilt:
+    """What was made again."""
+
+    same: list[str]
+    """The same bytes as in the archive."""
+    by_another: list[str]
+    """Pages that differ, in an archive that another version of reperf made."""
+    maker: str
+    """That version; "" if the archive does not say."""
+
+
+def rebuild(path: Path, folder: Path) -> Rebuilt:
+    """Unpack an archive's logs and make its tables, figures and pages again, from them alone.
+
+    Another version of reperf words its pages otherwise, which says nothing about the numbers: only
+    tables and figures must be the same then. No page out of an archive is written to the folder.
 
     Args:
         path: the archive.
         folder: new or empty; afterwards it holds what was unpacked and what was made.
 
-    Returns:
-        The tables and figures, which are those of the archive byte for byte.
-
     Raises:
-        ReperfError: the archive is not what its manifest says, it is not that of a suite, or a
-            table or figure comes out different; the message names the first. Nothing is written
+        ReperfError: the archive is not what its manifest says, it is not that of a suite, or
+            something comes out different; the message names all that does. Nothing is written
             outside `folder`.
     """
+    if not load_workloads():
+        raise ReperfError(
+            f"{WORKLOADS}: not there; allowed: reperf as installed in a clone of its repository"
+        )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ReperfError(f"{folder}: exists already; allowed: a new or empty folder")
     with verified(path) as archive:
+        maker = _made_by(archive)
         try:
-            return _rebuild(archive, path, folder)
+            return _rebuild(archive, path, folder, maker)
         except ReperfError as fault:
-            maker = _made_by(archive)
             if maker in ("", __version__):
                 raise
             raise ReperfError(
@@ -53,7 +73,7 @@ def rebuild(path: Path, folder: Path) -> list[str]:
             ) from None
 
 
-def _rebuild(archive: ZipFile, path: Path, folder: Path) -> list[str]:
+def _rebuild(archive: ZipFile, path: Path, folder: Path, maker: str) -> Rebuilt:
     report, cells = _read_plan(archive, path)
     runs = report.runs(report.suites[0])
     results = [*tables_of(report.suites[0].name), *figures_of(report.suites[0].name)]
@@ -61,8 +81,9 @@ def _rebuild(archive: ZipFile, path: Path, folder: Path) -> list[str]:
     for name in [*_files_to_measure(runs), *results]:
         if name not in held:
             raise ReperfError(f"{path}: is not the archive of a suite: {name} is not in it")
+    explained = [name for name in (README, PAGE) if name in held]  # earlier versions had none
     for name in sorted(archive.namelist()):
-        if name not in results:
+        if name not in (*results, *explained):
             unpack(archive, name, folder)
     graph = _read(archive, path, METADATA, json.loads)
     with chdir(folder):
@@ -70,12 +91,23 @@ def _rebuild(archive: ZipFile, path: Path, folder: Path) -> list[str]:
         with faults_of(path):
             check_records(report, runs_of(cells), held, graph)
         make_results(report, cells)
-    for name in results:
-        made, archived = (folder / name).read_bytes(), archive.read(name)
-        if made != archived:
-            where = _first_difference(made, archived) if name.endswith(".csv") else ""
-            raise ReperfError(f"{folder / name}: differs from the one in {path}{where}")
-    return results
+        made = pages(report, list(records_of(runs_of(cells))))
+        for name, content in made.items():
+            with whole_file(name, "wb") as stream:
+                stream.write(content)
+    all_made = [*results, *explained]
+    differ = {
+        name: _where(name, new, old)
+        for name in all_made
+        if (new := (folder / name).read_bytes()) != (old := archive.read(name))
+    }
+    forgiven = [name for name in differ if name in made and maker not in ("", __version__)]
+    if wrong := [f"{name}{where}" for name, where in differ.items() if name not in forgiven]:
+        raise ReperfError(
+            f"{path}: {len(wrong)} of {len(all_made)} files differ from those made again in "
+            f"{folder}: {'; '.join(wrong)}"
+        )
+    return Rebuilt([name for name in all_made if name not in differ], forgiven, maker)
 
 
 def _read_plan(archive: ZipFile, path: Path) -> tuple[Report, tuple[Cell, ...]]:
@@ -100,13 +132,15 @@ def _read_plan(archive: ZipFile, path: Path) -> tuple[Report, tuple[Cell, ...]]:
     return report, cells
 
 
-def _first_difference(made: bytes, archived: bytes) -> str:
-    """Where two tables begin to differ, and what the new one has there."""
+def _where(name: str, made: bytes, archived: bytes) -> str:
+    """Where two tables begin to differ, and what the new one has there; "" for other files."""
+    if not name.endswith(".csv"):
+        return ""
     pairs = zip_longest(made.splitlines(), archived.splitlines(), fillvalue=b"")
     number, line = next(
         (number, mine) for number, (mine, theirs) in enumerate(pairs, 1) if mine != theirs
     )
-    return f" from line {number} on: {line.decode()[:500]}"
+    return f" from line {number} on: {line.decode()[:200]}"
 
 
 def _read(archive: ZipFile, path: Path, name: str, parse: Callable[[bytes], Content]) -> Content:

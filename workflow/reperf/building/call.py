@@ -4,7 +4,23 @@ Snakemake's public interface ends at rules and plugins. The parts of its `workfl
 here may be renamed in its next version, so pyproject.toml allows only the versions that CI tests.
 """
 
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
+
+from reperf.errors import ReperfError
+
+_NAMES = {
+    "--profile": "--profile",
+    "--configfile": "--configfile",
+    "--configfiles": "--configfile",
+    "--config": "--config",
+    "-C": "--config",
+}
+"""The options that say which report a call is of: as they may be written, and one name for each."""
+_OF_ONE_VALUE = ("--profile",)
+_CONFIGURATIONS = (".yaml", ".yml")
 
 
 class Call:
@@ -24,6 +40,11 @@ class Call:
         Private, because Snakemake gives rules what the file says, but not its name.
         """
         return str(next(reversed(self._workflow.configfiles), ""))
+
+    @property
+    def options(self) -> dict[str, list[str]]:
+        """The options of the command line that say which report it is of, with their values."""
+        return options_of(sys.argv[1:])
 
     @property
     def retries(self) -> int:
@@ -56,3 +77,38 @@ class Call:
         if scheduler._user_kill:
             return set()
         return {str(file) for job in scheduler.failed for file in job.output}
+
+
+def check_options(options: Mapping[str, Sequence[str]]) -> None:
+    """Refuse a target that Snakemake takes for one more configuration.
+
+    Raises:
+        ReperfError: names it.
+    """
+    _, *more = options.get("--configfile", ()) or [""]
+    for name in more:
+        if PurePath(name).suffix not in _CONFIGURATIONS:
+            raise ReperfError(
+                f"{name}: behind --configfile, it is one more configuration; "
+                "allowed: targets before --configfile, or behind --"
+            )
+
+
+def options_of(arguments: Sequence[str]) -> dict[str, list[str]]:
+    """The options among Snakemake's arguments that say which report a call is of.
+
+    Of an option that is given twice the last counts, as it does for Snakemake.
+    """
+    found: dict[str, list[str]] = {}
+    taking = None
+    for word in arguments:
+        if word == "--":
+            break
+        if word.startswith("-"):
+            name, _, value = word.partition("=")
+            taking = _NAMES.get(name)
+            if taking:
+                found[taking] = [value] if value else []
+        elif taking and not (taking in _OF_ONE_VALUE and found[taking]):
+            found[taking].append(word)
+    return found

@@ -1,22 +1,25 @@
-"""`reperf archive`: check an archive, or make its tables and figures again."""
+"""`reperf archive`: check archives, or make the tables, figures and page of one again."""
 
 import argparse
+import sys
 from pathlib import Path
 
+from reperf.errors import ReperfError
 from reperf.text import printable
 
 
 def add(commands: argparse._SubParsersAction) -> None:
     """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser("archive", help="check an archive of a suite, or rebuild from it")
+    parser = commands.add_parser("archive", help="check archives of suites, or rebuild from one")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
 
     verify = actions.add_parser("verify", help="find any changed, missing or added byte")
-    verify.add_argument("file", type=Path)
+    verify.add_argument("files", type=Path, nargs="+", metavar="FILE")
     verify.set_defaults(run=run_verify)
 
     rebuild = actions.add_parser(
-        "rebuild", help="make the tables and figures again from the logs, and compare the bytes"
+        "rebuild",
+        help="make tables, figures and page again from the logs, and compare the bytes",
     )
     rebuild.add_argument("file", type=Path)
     rebuild.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="new or empty")
@@ -24,19 +27,29 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def run_verify(options: argparse.Namespace) -> int:
-    """Print how many files were found unchanged."""
+    """Say of each archive how many files were found unchanged, or what is wrong with it."""
     from reperf.archive.container import verified  # noqa: PLC0415
 
-    with verified(options.file) as archive:
-        said = f"{options.file}: {len(archive.namelist())} files, all as they were archived"
-        print(printable(said))
-    return 0
+    status = 0
+    for file in options.files:
+        try:
+            with verified(file) as archive:
+                said = f"{file}: {len(archive.namelist())} files, all as they were archived"
+                print(printable(said))
+        except ReperfError as fault:
+            print(f"reperf: {fault}", file=sys.stderr)
+            status = 1
+    return status
 
 
 def run_rebuild(options: argparse.Namespace) -> int:
-    """Name the tables and figures that came out the same."""
+    """Name what came out the same, and pages that another version wrote otherwise."""
     from reperf.archive.rebuild import rebuild  # noqa: PLC0415 - matplotlib takes a second
 
-    for name in rebuild(options.file, options.to):
+    made = rebuild(options.file, options.to)
+    for name in made.same:
         print(printable(f"{options.to / name}: the same bytes as in {options.file}"))
+    for name in made.by_another:
+        said = f"{options.to / name}: not as in {options.file}, which reperf {made.maker} wrote"
+        print(printable(said))
     return 0

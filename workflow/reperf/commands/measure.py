@@ -143,13 +143,17 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     from reperf.measuring.measure import Method  # noqa: PLC0415
     from reperf.measuring.units import counts  # noqa: PLC0415
     from reperf.measuring.verdicts import csv_lines, table  # noqa: PLC0415
+    from reperf.nearest import did_you_mean  # noqa: PLC0415
 
     if options.format not in (None, *formats()):
-        parser.error(f"argument --format: {options.format!r}; allowed: {', '.join(formats())}")
+        meant = did_you_mean(options.format, formats())
+        allowed = f"{', '.join(formats())}, as docs/log-formats.md shows them{meant}"
+        parser.error(f"argument --format: {options.format!r}; allowed: {allowed}")
     if options.pattern is not None:
         _check_pattern(parser, options)
     if options.unit not in (None, *counts()):
-        parser.error(f"argument --unit: {options.unit!r}; allowed: {', '.join(counts())}")
+        meant = did_you_mean(options.unit, counts())
+        parser.error(f"argument --unit: {options.unit!r}; allowed: {', '.join(counts())}{meant}")
     if options.method == "published" and options.window:
         parser.error("argument --window: --method published has a window of its own")
     told = {number: options.facts | facts for number, facts in options.facts_of_runs.items()}

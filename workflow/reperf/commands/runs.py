@@ -1,10 +1,21 @@
 """`reperf runs`: name runs, so that Snakemake can be told to run just those again."""
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reperf.errors import ReperfError
+from reperf.nearest import did_you_mean
 from reperf.text import printable
+
+if TYPE_CHECKING:
+    from reperf.config import Run
+
+WITHOUT = "none"
+"""The variant of runs that have none."""
+SHOWN = 12
+"""Values that a refusal lists."""
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -15,8 +26,15 @@ def add(commands: argparse._SubParsersAction) -> None:
         description="Print the record files of the runs that fit every option given, for "
         "`snakemake --profile local --forcerun $(reperf runs --failed)`.",
     )
+    parser.add_argument(
+        "--configfile",
+        type=Path,
+        metavar="FILE",
+        help="the report; left out: the one that snakemake was last called for in this folder",
+    )
     parser.add_argument("--suite")
     parser.add_argument("--system", help="all of its variants")
+    parser.add_argument("--variant", help=f"such as compile; {WITHOUT}: runs without any")
     parser.add_argument("--topology", help="such as 1n8g")
     parser.add_argument("--repeat", type=int)
     parser.add_argument(
@@ -26,17 +44,51 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print one path per line; status 1 if no run fits."""
-    from reperf.layout import ALL_MEASUREMENTS, RUN_RECORD  # noqa: PLC0415
-    from reperf.measuring.tables import read_measurements  # noqa: PLC0415
-    from reperf.reruns import failed_runs, own_runs, runs_that_fit  # noqa: PLC0415 - pandas: 0.5 s
+    """Print one path per line.
 
-    if not Path(ALL_MEASUREMENTS).exists():
-        raise ReperfError(f"{ALL_MEASUREMENTS}: not there; run the report first")
-    measured = read_measurements(ALL_MEASUREMENTS)
-    runs = failed_runs(measured) if options.failed else own_runs(measured)
-    wanted = {name: getattr(options, name) for name in ("suite", "system", "topology", "repeat")}
-    chosen = runs_that_fit(runs, wanted)
-    for log in chosen["log"]:
-        print(printable(str(Path(log).with_name(RUN_RECORD))))
-    return 0 if len(chosen) else 1
+    Raises:
+        ReperfError: no run fits; Snakemake would take an empty list for no wish at all.
+    """
+    from reperf.reruns import failed_runs, planned_runs  # noqa: PLC0415 - pandas: 0.5 s
+
+    chosen = planned_runs(options.configfile)
+    if not chosen:
+        raise ReperfError("the report has no runs")
+    for name in ("suite", "system", "variant", "topology", "repeat"):
+        wanted = getattr(options, name)
+        if wanted is not None:
+            chosen = _that_fit(chosen, name, wanted)
+    if options.failed and not (chosen := failed_runs(chosen)):
+        raise ReperfError("none of these runs has failed")
+    for one in chosen:
+        print(printable(str(one.record)))
+    return 0
+
+
+def _that_fit(runs: "list[Run]", name: str, wanted: str | int) -> "list[Run]":
+    """Those of some runs that have a value.
+
+    Raises:
+        ReperfError: there are none; the message says which values there are.
+    """
+    fitting = [run for run in runs if wanted in _values(run, name)]
+    if not fitting:
+        there = list(dict.fromkeys(value for run in runs for value in _values(run, name)))
+        raise ReperfError(
+            f"--{name} {wanted}: no run fits; allowed: {_listed(there)}"
+            f"{did_you_mean(wanted, map(str, there))}"
+        )
+    return fitting
+
+
+def _values(run: "Run", name: str) -> list[str | int]:
+    """What a run may be called by: several variants, each by its name and all by theirs."""
+    if name != "variant":
+        return [getattr(run, name)]
+    return [run.variant, *run.variant.split("+")] if run.variant else [WITHOUT]
+
+
+def _listed(values: Iterable[str | int]) -> str:
+    words = list(map(str, values))
+    more = len(words) - SHOWN
+    return ", ".join(words[:SHOWN]) + (f" and {more} more" if more > 0 else "")

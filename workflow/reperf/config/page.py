@@ -15,9 +15,9 @@ HEAD = """\
 <!-- Made from workflow/reperf/config/: reperf config docs > docs/configuration.md -->
 
 A report is one YAML file: `config.yaml` is the full DLPerf v1.0 matrix, `local/report.yaml` is what
-`make report` runs, and `snakemake --configfile FILE` runs any other. Wrong keys and values are
-refused in one line before anything starts. For help while typing, give your editor the JSON Schema
-that `reperf config schema` prints.
+`make report` runs, and `snakemake --profile local --configfile FILE` runs any other. Wrong keys and
+values are refused in one line before anything starts. For help while typing, give your editor the
+JSON Schema that `reperf config schema` prints.
 """
 
 SECTIONS: dict[str, type[BaseModel]] = {

@@ -44,6 +44,7 @@ from reperf.config.words import (
     topology_shape,
 )
 from reperf.faults import checked
+from reperf.nearest import did_you_mean
 from reperf.systems import BuildKind, load_systems, load_workloads
 
 
@@ -169,6 +170,7 @@ class Report(Model):
                 what = f"holds {known}, {suite.workload} needs {kind}" if known else "is not there"
                 raise ValueError(
                     f"suites.{suite.name}.data: {suite.data} {what}; allowed: {allowed}"
+                    f"{did_you_mean(suite.data, of_kind)}"
                 )
             data = self.data_of(suite)
             if kind != "images" and suite.input == "folder":
@@ -288,6 +290,7 @@ class Report(Model):
             entry.variant,
             stages=entry.stages,
             build=build,
+            read=suite.input,
         )
         return (
             why

@@ -40,7 +40,8 @@ from reperf.config.words import (
     distinct,
     topology_shape,
 )
-from reperf.systems import BuildKind, Input, Precision, load_systems, load_workloads
+from reperf.nearest import did_you_mean
+from reperf.systems import BuildKind, Input, Precision, System, load_systems, load_workloads
 
 # What a report sets for all of its suites, and a suite may override.
 TOPOLOGIES = Field(("1n1g",), description="nodes x devices per node")
@@ -101,8 +102,10 @@ class Entry(Model):
             return variants
         for name in variants:
             if name not in system.variants:
-                allowed = ", ".join(system.variants) or "none"
-                raise ValueError(f"{name} is no variant of {system.id}; allowed: {allowed}")
+                raise ValueError(
+                    f"{name} is no variant of {system.id}; allowed: {_variants_of(system)}"
+                    f"{did_you_mean(name, system.variants)}"
+                )
             if variants.count(name) > 1:
                 raise ValueError(f"{name} is named twice; allowed: each variant once")
         if why := system.why_not_together(variants):
@@ -120,6 +123,21 @@ class Entry(Model):
         return entry_id(self.system, self.variant)
 
 
+def _variants_of(system: System) -> str:
+    """The names of its variants, those of some of its workloads with these in brackets."""
+    of_workloads = {
+        name: [one for one, can in system.workloads.items() if name in can.variants]
+        for name in system.variants
+    }
+    return (
+        ", ".join(
+            name if len(found) == len(system.workloads) else f"{name} ({', '.join(found)})"
+            for name, found in of_workloads.items()
+        )
+        or "none"
+    )
+
+
 def entry_id(system: str, variant: str | None) -> str:
     """What names an entry in paths and tables: "system" or "system+variant"."""
     return system + (f"+{variant}" if variant else "")
@@ -134,7 +152,7 @@ EntryOrName = Annotated[Entry, BeforeValidator(_from_name, json_schema_input_typ
 
 def chosen_systems(systems: Any) -> Any:  # noqa: ANN401 - raw YAML
     """A list of entries, for `all` and for one name too."""
-    if systems == "all":
+    if systems in ("all", ["all"]):
         return list(load_systems())
     return [systems] if isinstance(systems, str) else systems
 
@@ -203,7 +221,11 @@ class Suite(Model):
         validate_default=True,
         description="what to run: a system's name is enough; only suites with `from` may run none",
     )
-    input: Input = Field("records", description="where the samples come from")
+    input: Input = Field(
+        "records",
+        description="where the samples come from: converted records; folder, the images as they "
+        "lie, which few systems read; or synthetic, made once and not read at all",
+    )
     data: Name | None = Field(
         None, description="one of the data sets; left out: the first of the workload's kind"
     )
@@ -249,7 +271,8 @@ class Suite(Model):
         if workload is None:
             return unit
         if unit is not None and unit not in workload.units:
-            raise ValueError(f"allowed: {', '.join(workload.units)}")
+            meant = did_you_mean(unit, workload.units)
+            raise ValueError(f"allowed: {', '.join(workload.units)}{meant}")
         return unit or workload.units[0]
 
     @field_validator("sources")

@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from reperf.faults import Model  # noqa: F401 - all values here go into one
+from reperf.nearest import did_you_mean, of_topology
 from reperf.systems import load_systems, load_workloads
 
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
@@ -55,10 +56,12 @@ MONTH_IN_SECONDS = 30 * 24 * 3600
 _UNPRINTED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
-def _like(pattern: re.Pattern, allowed: str) -> AfterValidator:
+def _like(
+    pattern: re.Pattern, allowed: str, meant: Callable[[str], str] = lambda _: ""
+) -> AfterValidator:
     def check(text: str) -> str:
         if not pattern.fullmatch(text):
-            raise ValueError(f"allowed: {allowed}")
+            raise ValueError(f"allowed: {allowed}{meant(text)}")
         return text
 
     return AfterValidator(check)
@@ -67,7 +70,7 @@ def _like(pattern: re.Pattern, allowed: str) -> AfterValidator:
 def _one_of(known: Callable[[], Collection[str]]) -> AfterValidator:
     def check(name: str) -> str:
         if name not in known():
-            raise ValueError(f"allowed: {', '.join(known())}")
+            raise ValueError(f"allowed: {', '.join(known())}{did_you_mean(name, known())}")
         return name
 
     return AfterValidator(check)
@@ -94,7 +97,8 @@ def _path(path: Path) -> Path:
 def _number_or_largest(size: Any) -> Any:  # noqa: ANN401 - raw YAML
     if size == LARGEST or (type(size) is int and 1 <= size <= MOST_SAMPLES):
         return size
-    raise ValueError(f"allowed: a whole number, 1 to {MOST_SAMPLES:,}, or {LARGEST}")
+    meant = did_you_mean(size, [LARGEST])
+    raise ValueError(f"allowed: a whole number, 1 to {MOST_SAMPLES:,}, or {LARGEST}{meant}")
 
 
 def distinct(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -114,6 +118,7 @@ Topology = Annotated[
     _like(
         TOPOLOGY,
         f"<nodes>n<devices per node>g, such as 2n8g, up to {MOST_NODES}n{MOST_DEVICES}g",
+        of_topology,
     ),
     WithJsonSchema({"type": "string", "pattern": f"^{TOPOLOGY.pattern}$"}),
 ]

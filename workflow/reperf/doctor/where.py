@@ -91,13 +91,7 @@ def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]
     Raises:
         ReperfError: no such profile, a bad configuration, no Slurm where the profile needs it.
     """
-    settings = _settings_of(profile)
-    named = settings.get("configfile", "config.yaml")
-    chosen = configfile or Path(named[-1] if isinstance(named, list) else named)
-    if not chosen.exists():
-        advice = "" if configfile else "; run it in reperf's folder, or name one: --configfile FILE"
-        raise ReperfError(f"{chosen}: No such file or directory{advice}")
-    report = resolve(load_report(read_written(chosen), str(chosen)))
+    report, chosen, settings = report_of(profile, configfile)
     check_profile(report, settings.get("logger-reperf-place"), str(chosen))
     if report.cluster:
         check_cluster(report)
@@ -108,6 +102,21 @@ def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]
         check_fits(report)
         check_memory(report)
     return Where(), report, chosen
+
+
+def report_of(profile: str, configfile: Path | None) -> tuple[Report, Path, dict[str, Any]]:
+    """The report that a profile runs, its file, and the profile's settings.
+
+    Raises:
+        ReperfError: no such profile, no such file, or a bad configuration.
+    """
+    settings = _settings_of(profile)
+    named = settings.get("configfile", "config.yaml")
+    chosen = configfile or Path(named[-1] if isinstance(named, list) else named)
+    if not chosen.exists():
+        advice = "" if configfile else "; run it in reperf's folder, or name one: --configfile FILE"
+        raise ReperfError(f"{chosen}: No such file or directory{advice}")
+    return resolve(load_report(read_written(chosen), str(chosen))), chosen, settings
 
 
 def _settings_of(profile: str) -> dict[str, Any]:

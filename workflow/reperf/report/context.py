@@ -5,7 +5,7 @@ Neither the clock nor this machine has a say: equal inputs give equal reports.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -17,11 +17,11 @@ from reperf.config.words import LARGEST
 from reperf.doctor.build_table import HEADINGS, BuildRow, build_rows
 from reperf.doctor.diagnosis import Diagnosis
 from reperf.drawing.labels import series_of, system_title, title_of, unit_of
-from reperf.layout import RUN_RECORD
+from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, RUN_RECORD
 from reperf.logs.facts import called
 from reperf.measuring.agreement import strays
 from reperf.measuring.statistics import Verdict, compare
-from reperf.printed import count
+from reperf.printed import ABSENT, count
 from reperf.published import PublishedTable, load_tables, published_for
 from reperf.published.discrepancies import Discrepancy, discrepancies
 from reperf.systems import load_systems, load_workloads
@@ -80,11 +80,11 @@ class CellView:
         return next((run for run in self.runs if run.usual_start is not None), None)
 
     @property
-    def computed_in(self) -> str | None:
-        """The data types of the runs that were recorded here."""
+    def computed_in(self) -> str:
+        """The data types of the runs that were recorded here; logs of others do not tell."""
         records = [run.record for run in self.runs if run.record]
         said = [str(record.computed_in) for record in records if record.computed_in]
-        return "; ".join(dict.fromkeys(said)) or None
+        return "; ".join(dict.fromkeys(said)) or ABSENT
 
     @property
     def least(self) -> float | None:
@@ -281,6 +281,8 @@ class Context:
     published: tuple[PublishedTable, ...]
     discrepancies: Mapping[str, list[Discrepancy]]
     diagnosis: Diagnosis | None
+    tables: tuple[str, ...]
+    """The files that hold the numbers."""
     build_headings = HEADINGS
 
     @property
@@ -406,6 +408,9 @@ def gather(
     measurements: pd.DataFrame,
     summary: pd.DataFrame,
     diagnosis: Diagnosis | None = None,
+    *,
+    published: bool = True,
+    tables: Sequence[str] = (ALL_MEASUREMENTS, ALL_SUMMARY),
 ) -> Context:
     """Bring together what the report says.
 
@@ -415,6 +420,8 @@ def gather(
         measurements: as read_measurements gives them.
         summary: as read_summary gives it.
         diagnosis: what `reperf doctor` found, if it was run.
+        published: whether the numbers of published reports stand beside the measured.
+        tables: the files that hold the numbers, for the reader.
     """
     known = {_key_of(record): record for record in records}
     shared = [suite.name for suite in config.suites if not _reads_images(suite)]
@@ -426,28 +433,36 @@ def gather(
     nowhere = measurements[measurements["topology"] == ""]
     used = [run.record for views in runs.values() for run in views if run.record]
     by_kind = defaultdict(list)
-    for discrepancy in discrepancies():
+    for discrepancy in discrepancies() if published else ():
         by_kind[discrepancy.kind].append(discrepancy)
     return Context(
         config=config,
         records=tuple(used),
         suites=tuple(
-            _suite(suite, cells, runs, unplaced)
+            _suite(suite, cells, runs, unplaced, published=published)
             for suite, cells, unplaced in (
                 (suite, *(table[table["suite"] == suite.name] for table in (summary, nowhere)))
                 for suite in config.suites
             )
             if len(cells) or len(unplaced)
         ),
-        published=load_tables(),
+        published=load_tables() if published else (),
         discrepancies=dict(by_kind),
         diagnosis=diagnosis,
+        tables=tuple(tables),
     )
 
 
-def _suite(suite: Suite, cells: pd.DataFrame, runs: Mapping, unplaced: pd.DataFrame) -> SuiteView:
+def _suite(
+    suite: Suite,
+    cells: pd.DataFrame,
+    runs: Mapping,
+    unplaced: pd.DataFrame,
+    *,
+    published: bool,
+) -> SuiteView:
     unit = unit_of(cells)
-    published = _published(suite, cells, unit)
+    others = _published(suite, cells, unit) if published else {}
     return SuiteView(
         name=suite.name,
         title=title_of(cells if len(cells) else unplaced),
@@ -458,7 +473,7 @@ def _suite(suite: Suite, cells: pd.DataFrame, runs: Mapping, unplaced: pd.DataFr
                 row=row,
                 series=series,
                 runs=tuple(runs[_key(row, CELL_KEY)]),
-                published=tuple(published[_published_key(row)]),
+                published=tuple(others.get(_published_key(row), ())),
             )
             for row, series in zip(cells.itertuples(), series_of(cells), strict=True)
         ),

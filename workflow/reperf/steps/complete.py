@@ -13,4 +13,4 @@ def run() -> None:
     archives = [ARCHIVE.format(suite=suite) for suite in plan.suites]
     inputs = [REPORT_PLAN, ALL_MEASUREMENTS, ALL_SUMMARY, *PAGES, *archives]
     with making("complete", [COMPLETE], inputs):
-        complete(Path(ALL_SUMMARY), Path(ALL_MEASUREMENTS), Path(COMPLETE), plan.profile)
+        complete(Path(ALL_SUMMARY), Path(ALL_MEASUREMENTS), Path(COMPLETE))

@@ -25,6 +25,8 @@ BuildKind = Literal["lock", "image"]
 LockName = Literal["cpu", "cuda", "volta"]
 Precision = Literal["fp32", "amp"]
 Input = Literal["records", "folder", "synthetic"]
+FOLDER = "folder"
+"""The input of images as they lie, not converted to records."""
 
 ROOT = Path(__file__).resolve().parents[3]
 SYSTEMS = ROOT / "workflow" / "systems"
@@ -82,7 +84,10 @@ class Capability(Model):
         {}, description="what it brings in place of what the framework's backend has, likewise"
     )
     precisions: dict[Device, tuple[Precision, ...]] = Field({})
-    reads: tuple[str, ...] = Field((), description="record formats, the preferred one first")
+    reads: tuple[str, ...] = Field(
+        (),
+        description="record formats, the preferred one first; folder: images as they lie there",
+    )
     variants: tuple[str, ...] = Field((), description="the system's variants that apply to it")
     stages: bool = Field(False, description="whether it can be split into pipeline stages")
 
@@ -330,18 +335,20 @@ class System(Model):
         *,
         stages: tuple[int, ...] = (),
         build: BuildKind | None = None,
+        read: Input = "synthetic",
     ) -> str | None:
         """Why the system cannot train this at all, or None if it can."""
         if not self.trains(workload):
             return f"{self.title} has no program for {workload}"
         can = self.workloads[workload]
-        if stages and not can.stages:
-            return f"{self.title} has no pipeline stages for {workload}"
-        if precision not in can.precisions.get(device, ()):
-            return f"{self.title} has no {precision} training on {device}"
-        for name in variant.split("+") if variant else ():
-            if device not in self.variants[name].devices:
-                return f"{self.title} has no {name} on {device}"
+        named = variant.split("+") if variant else ()
+        lacks = {
+            f"pipeline stages for {workload}": stages and not can.stages,
+            f"{precision} training on {device}": precision not in can.precisions.get(device, ()),
+            "reader of image folders": read == FOLDER and FOLDER not in can.reads,
+        } | {f"{name} on {device}": device not in self.variants[name].devices for name in named}
+        if lacking := next((what for what, is_so in lacks.items() if is_so), None):
+            return f"{self.title} has no {lacking}"
         if build is not None and build not in self.ways(device):
             allowed = " or ".join(self.ways(device)) or "none"
             return f"{self.title} has no {build} for {device}; allowed: {allowed}"

@@ -15,6 +15,7 @@ from trainers.contract import recipe as contract
 
 from reperf.errors import ReperfError
 from reperf.faults import Model, checked
+from reperf.nearest import did_you_mean
 from reperf.written import read_written
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
@@ -80,6 +81,7 @@ class Workload(Model):
             if name not in self.shape:
                 raise ValueError(
                     f"{name}: unknown key for {self.id}; allowed: {', '.join(self.shape)}"
+                    f"{did_you_mean(name, self.shape)}"
                 )
             dimension = self.shape[name]
             if not dimension.least <= value <= dimension.most:

@@ -1,7 +1,8 @@
 """How the runs of a report have ended, and how to run again what has not ended well."""
 
 import json
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,9 +11,19 @@ from reperf.training.record import FINAL
 from reperf.training.tries import keep_lost, this_call
 
 
-def rerun_command(profile: str) -> str:
-    """The command that runs again what failed, and nothing else."""
-    return f"snakemake --profile {profile} --forcerun $(reperf runs --failed)"
+def rerun_command(options: Mapping[str, Sequence[str]], profile: str) -> str:
+    """The command that runs again what failed, and nothing else.
+
+    Args:
+        options: of this call, those that say which report it is of, with their values.
+        profile: by which the report is made, if the call names none.
+    """
+    told = options if "--profile" in options else {"--profile": [profile], **options}
+    call = shlex.join(["snakemake", *(word for name in told for word in (name, *told[name]))])
+    # With --config a report is not what its file says, but what this call has planned.
+    named = () if "--config" in options else options.get("--configfile", ())[-1:]
+    runs = shlex.join(["reperf", "runs", "--failed", *(("--configfile", *named) if named else ())])
+    return f"{call} --forcerun $({runs})"
 
 
 def keep_lost_runs(runs: Iterable[str]) -> bool:

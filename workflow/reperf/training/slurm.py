@@ -9,12 +9,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 
 from reperf.config import Report, topology_shape
 from reperf.errors import ReperfError
+from reperf.text import printable
 
 JOB_NAME = "reperf"
 """How the names of our jobs start: slurm-shell-jobname-prefix in slurm/config.yaml."""
@@ -22,6 +23,8 @@ JOB_NAME = "reperf"
 _COMMANDS = ("sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun")
 _MEMORY_FILE_SYSTEMS = ("devtmpfs", "ramfs", "tmpfs")
 _ANSWER_SECONDS = 60
+_OUT_OF_USE = re.compile("down|drain|error|fail")
+"""How the states of nodes begin that start no job, until somebody or something mends them."""
 
 
 def ask(*command: str) -> list[tuple[str, ...]]:
@@ -128,7 +131,7 @@ def check_commands() -> None:
 
 
 def check_cluster(report: Report) -> None:
-    """Refuse to submit what cannot run.
+    """Refuse to submit what cannot run, and say what must wait for nodes that are out of use.
 
     Raises:
         ReperfError: no Slurm, an unknown partition, a topology that its nodes cannot hold, or a
@@ -136,9 +139,9 @@ def check_cluster(report: Report) -> None:
     """
     check_commands()
     _check_folder(Path.cwd())
-    nodes = ask("sinfo", "--Node", "--format=%P|%c|%G")
-    partitions = list(dict.fromkeys(name.rstrip("*") for name, _, _ in nodes))
-    default = next((name.rstrip("*") for name, _, _ in nodes if name.endswith("*")), None)
+    nodes = ask("sinfo", "--Node", "--format=%P|%c|%G|%N|%T")
+    partitions = list(dict.fromkeys(name.rstrip("*") for name, *_ in nodes))
+    default = next((name.rstrip("*") for name, *_ in nodes if name.endswith("*")), None)
     partition = report.cluster.partition or default
     if partition not in partitions:
         raise ReperfError(
@@ -146,12 +149,47 @@ def check_cluster(report: Report) -> None:
             f"allowed: {', '.join(partitions)}"
         )
     wants_gpus = report.resolved_device == "cuda"
-    sizes = [
-        gpus_of(resources) if wants_gpus else int(cpus.rstrip("+")) // report.threads_per_device
-        for name, cpus, resources in nodes
-        if name.rstrip("*") == partition
+    there = [
+        _Node(
+            name,
+            state,
+            gpus_of(resources)
+            if wants_gpus
+            else int(cpus.rstrip("+")) // report.threads_per_device,
+        )
+        for of, cpus, resources, name, state in nodes
+        if of.rstrip("*") == partition
     ]
-    _check_topologies(report, partition, sizes)
+    _check_topologies(report, partition, [node.devices for node in there])
+    if waiting := _must_wait(report, there):
+        print(printable(f"reperf: {waiting}"), file=sys.stderr)
+
+
+class _Node(NamedTuple):
+    name: str
+    state: str
+    devices: int
+
+
+def _must_wait(report: Report, nodes: list[_Node]) -> str:
+    """Which topologies cannot start now, and for which nodes they wait, in one line; "" if all can.
+
+    They are not refused: nodes come back, and their runs may have ended.
+    """
+    out = [node for node in nodes if _OUT_OF_USE.match(node.state)]
+    usable = [node.devices for node in nodes if node not in out]
+    asked = dict.fromkeys(one for suite in report.suites for one in suite.topologies_of_runs)
+    too_large = [
+        one
+        for one in asked
+        if sum(size >= topology_shape(one)[1] for size in usable) < topology_shape(one)[0]
+    ]
+    if not too_large:
+        return ""
+    states = ", ".join(f"{node.name} ({node.state})" for node in out)
+    return (
+        f"runs on {', '.join(too_large)} wait until nodes are back that Slurm cannot use: {states}"
+    )
 
 
 def gpus_of(resources: str) -> int:

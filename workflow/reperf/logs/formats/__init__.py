@@ -6,6 +6,7 @@ from importlib import import_module
 
 from reperf.errors import ReperfError
 from reperf.logs.format import Format
+from reperf.nearest import did_you_mean
 
 
 @cache
@@ -25,5 +26,9 @@ def format_called(name: str) -> Format:
         ReperfError: there is none.
     """
     if name not in formats():
-        raise ReperfError(f"unknown log format {name!r}; allowed: {', '.join(formats())}")
+        meant = did_you_mean(name, formats())
+        raise ReperfError(
+            f"unknown log format {name!r}; allowed: {', '.join(formats())}, as "
+            f"docs/log-formats.md shows them{meant}"
+        )
     return formats()[name]

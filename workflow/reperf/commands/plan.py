@@ -1,0 +1,35 @@
+"""`reperf plan`: what a report will cost, before it starts."""
+
+import argparse
+from pathlib import Path
+
+from reperf.text import printable
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Add the command to the parser of `reperf`."""
+    parser = commands.add_parser(
+        "plan",
+        help="tell what a report will cost: runs, device hours, downloads, disk",
+        description="Tell what a report asks for: its runs and the device hours that they take at "
+        "most, what is downloaded, disk, memory, and what cannot be run, and why. Nothing is "
+        "started or written.",
+    )
+    parser.add_argument(
+        "--profile", default="local", help="as for snakemake; it names a report if no file is given"
+    )
+    parser.add_argument(
+        "--configfile", type=Path, metavar="FILE", help="instead of the profile's own report"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the lines."""
+    from reperf.doctor.where import report_of  # noqa: PLC0415 - a second of libraries
+    from reperf.plans.costs import what_it_costs  # noqa: PLC0415
+
+    report, configfile, _ = report_of(options.profile, options.configfile)
+    for line in what_it_costs(report, str(configfile)):
+        print(printable(line))
+    return 0

@@ -1,0 +1,68 @@
+"""What somebody probably meant who wrote a word that is not allowed."""
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+LONGEST = 100
+"""Characters of a word that is compared; no key or name has more."""
+
+CLOSE = 0.7
+"""How alike two words must be, of 1: `gpu` is not meant for `cpu`, nor `docker` for `lock`."""
+_SHORTEST = 3
+"""Characters with which a word must begin as another does."""
+_ALSO_CALLED = {
+    "batch": "batch_size",
+    "dtype": "precision",
+    "framework": "systems",
+    "frameworks": "systems",
+    "fp16": "amp",
+    "gpu": "cuda",
+    "gpus_per_node": "devices_per_node",
+    "image_size": "shape",
+    "max": "largest",
+    "mixed": "amp",
+    "model": "workload",
+    "name": "system",
+    "real": "records",
+    "runs": "repeats",
+    "singularity": "apptainer",
+    "steps": "iterations",
+    "timeout": "time_limit",
+}
+"""Words of other programs, and reperf's for the same."""
+
+
+def nearest(word: object, known: Iterable[str], *, close: float = CLOSE) -> str | None:
+    """The known word that is most like another one; None if none is like it."""
+    if not isinstance(word, str) or len(word) > LONGEST:
+        return None
+    plain = _plain(word)
+    of_plain = {_plain(one): one for one in known}
+    if found := of_plain.get(plain) or of_plain.get(_ALSO_CALLED.get(plain, "")):
+        return found
+    if found := get_close_matches(plain, of_plain, n=1, cutoff=close):
+        return of_plain[found[0]]
+    begins = [
+        one
+        for one in of_plain
+        if min(len(one), len(plain)) >= _SHORTEST
+        and (one.startswith(plain) or plain.startswith(one))
+    ]
+    return of_plain[min(begins, key=len)] if begins else None
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """The end of a refusal: "; did you mean pytorch?", or nothing if no known word is like it."""
+    found = nearest(word, known)
+    return f"; did you mean {found}?" if found else ""
+
+
+def of_topology(word: str) -> str:
+    """The same for a topology, such as 2x8 for 2n8g."""
+    numbers = re.findall(r"[1-9]\d*", word)
+    return f"; did you mean {numbers[0]}n{numbers[1]}g?" if len(numbers) == 2 else ""
+
+
+def _plain(word: str) -> str:
+    return word.strip().lower().replace("-", "_")
