@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reperf.building import code
 from reperf.building.code import PACKAGE, STEPS, closure, code_files, digest_of_code
 
 # A program's lines, and what may stand between and behind them without changing what it does.
@@ -25,10 +26,52 @@ NOTHING = st.lists(st.sampled_from(["", "   ", "# a comment", "    # name = 'oth
 BEHIND = st.sampled_from(["", "  # a comment", '  # """\''])
 
 
+JOBS_ALONE = {
+    "matplotlib",
+    "numpy",
+    "reperf.doctor.diagnosis",
+    "reperf.drawing",
+    "reperf.report",
+    "reperf.training.largest",
+    "reperf.training.train",
+}
+"""Modules that no call needs before a job starts."""
+
+
 def names(step: str) -> set[str]:
     root = PACKAGE.parent
     files = code_files(f"reperf.steps.{step}")
     return {Path(path).resolve().relative_to(root).as_posix() for path in files}
+
+
+def test_a_call_imports_nothing_that_only_its_jobs_need():
+    root = PACKAGE.parent
+    rules = [root.parent / "Snakefile", *(root / "rules").iterdir()]
+    imports = {
+        line
+        for path in rules
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.startswith(("from reperf.", "import reperf."))
+    }
+    program = "\n".join([*sorted(imports), "import sys", "print(*sys.modules)"])
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert not JOBS_ALONE & set(answer.stdout.split())
+
+
+def test_the_files_of_several_steps_are_read_once(monkeypatch):
+    read = []
+    monkeypatch.setattr(code, "sha256", lambda path: read.append(path) or "")
+    for one in (code.code_of, code._name_and_digest):
+        one.cache_clear()
+    try:
+        code.code_of("measure")
+        code.code_of("summarise")
+    finally:
+        for one in (code.code_of, code._name_and_digest):
+            one.cache_clear()
+    assert len(read) == len(set(read))
 
 
 def test_a_step_stands_for_all_that_it_imports():

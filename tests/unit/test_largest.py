@@ -16,7 +16,8 @@ from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
 from reperf.printed import batch_size, trials
 from reperf.steps import measure, summarise
-from reperf.training.largest import ITERATIONS, find, found_by
+from reperf.training.batch_search import ITERATIONS, found_by
+from reperf.training.largest import find
 from reperf.training.record import BatchTrial, LargestBatch, RunRecord
 from step_logs import event, step_log
 from test_measure import kept_run

@@ -38,6 +38,8 @@ ALL_SUMMARY = "results/summary.csv"
 PAGES = ("results/report.html", "results/report.md")
 """The report, as people read it."""
 COMPLETE = "results/complete.txt"
+DIAGNOSIS = Path("results/doctor.json")
+"""What `reperf doctor` found."""
 
 FIGURE_KINDS = ("throughput", "speedup")
 FIGURE_SUFFIXES = ("svg", "png")

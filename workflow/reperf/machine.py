@@ -25,7 +25,7 @@ from reperf.config import Container, Report, topology_shape
 from reperf.config.engine import ENGINES
 from reperf.config.known_hardware import Hardware
 from reperf.config.words import LARGEST
-from reperf.doctor.diagnosis import hosts_of_diagnosis
+from reperf.doctor.seen import hosts_of_diagnosis
 from reperf.errors import ReperfError
 from reperf.programs import answer_of
 from reperf.systems import BuildKind, LockName, Precision, System, load_systems, load_workloads

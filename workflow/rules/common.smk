@@ -9,6 +9,10 @@ import time
 from functools import cache
 from pathlib import Path
 
+# A graph is millions of objects, none of them garbage: looking for some takes a tenth of planning,
+# and a twentieth of a call with nothing to do, as soon as modules are imported.
+gc.set_threshold(100_000)
+
 from reperf.building.code import check_library, code_files, seen_from_here
 from reperf.building.hold import check_folder, hold_folder
 from reperf.building.made import List
@@ -24,9 +28,6 @@ from reperf.training.ends import fault_of_runs, keep_lost_runs, rerun_command
 from reperf.training.slurm import cancel_left_over, check_cluster, check_profile
 from reperf.written import read_written
 from snakemake_logger_plugin_reperf import LogHandler
-
-# A graph is millions of objects, none of them garbage: looking for some takes a tenth of planning.
-gc.set_threshold(100_000)
 
 PYTHON = sys.executable
 BEGUN = time.time()

@@ -1,7 +1,6 @@
 # What people read: one HTML file and one Markdown file; and the last word on the whole report.
 
-from reperf.doctor.diagnosis import DIAGNOSIS
-from reperf.layout import figures_of, tables_of
+from reperf.layout import DIAGNOSIS, figures_of, tables_of
 
 
 def diagnosis_if_made(wildcards):

@@ -2,7 +2,7 @@
 
 from reperf.data.manifest import digest_of_set
 from reperf.plans.current import why_not_current
-from reperf.training.largest import TIME_LIMITS, found_by
+from reperf.training.batch_search import TIME_LIMITS, found_by
 from reperf.training.slurm import resources_of_job
 
 RUN = "results/runs/{suite}/{entry}/{topology}/{repeat}"

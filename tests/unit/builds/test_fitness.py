@@ -10,7 +10,8 @@ from reperf.builds.built import Built
 from reperf.builds.fitness import why_unfit
 from reperf.config import Container, Report, load_report
 from reperf.config.known_hardware import Hardware
-from reperf.doctor.diagnosis import DIAGNOSIS, hosts_of_diagnosis
+from reperf.doctor.seen import hosts_of_diagnosis
+from reperf.layout import DIAGNOSIS
 from reperf.machine import check_compiler, describe_host, resolve
 from reperf.systems import load_systems
 from reperf.training.record import Gpu, Host

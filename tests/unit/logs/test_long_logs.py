@@ -1,11 +1,13 @@
 """What matters is found wherever it stands: behind gigabytes of other text, or before them."""
 
 import io
+from random import Random
 
 import pytest
 from asking import measure, measure_one, measure_written
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from reperf.logs import scan
 from reperf.logs.format import literals_in
 from reperf.logs.formats import formats
 from reperf.logs.recognise import NO_FORMAT
@@ -206,6 +208,30 @@ def test_a_piece_of_nothing_but_colours_hides_nothing_behind_it(monkeypatch):
     whole = measure_written("oneflow-resnet50", lines)
     assert outcome(measure_written("oneflow-resnet50", colours + lines)) == outcome(whole)
     assert whole.status == "ok"
+
+
+class Drip(io.BytesIO):
+    """A stream that often gives less than it is asked for."""
+
+    def __init__(self, content: bytes, random: Random) -> None:
+        super().__init__(content)
+        self._random = random
+
+    def readinto(self, buffer: memoryview) -> int:
+        return super().readinto(buffer[: self._random.randint(1, len(buffer))])
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.text("ab\n\r", max_size=400), random=st.randoms(use_true_random=False))
+def test_pieces_end_where_lines_end_and_hold_all_that_was_read(content, random, monkeypatch):
+    for name, size in {"SMALLEST_BLOCK": 4, "BLOCK": 16, "LONGEST_LINE": 24}.items():
+        monkeypatch.setattr(scan, name, size)
+    pieces = list(scan.blocks(Drip(content.encode(), random)))
+    assert b"".join(pieces) == content.encode()
+    assert all(0 < len(piece) < 24 + 16 for piece in pieces)
+    for piece in pieces[:-1]:
+        assert piece.endswith(b"\n") or b"\n" not in piece
+        assert piece.endswith((b"\n", b"\r")) or len(piece) >= 24
 
 
 def test_lines_that_end_in_carriage_returns_are_found_as_others_are():

@@ -4,6 +4,7 @@ import pytest
 from asking import measure_one
 
 BATCH = (("global_batch", 64),)
+LAUNCHER = "python -m torch.distributed.launch"
 
 
 class TestTfCnnBenchmarks:
@@ -78,3 +79,49 @@ class TestTransformerXl:
         lines = self.lines()
         del lines[8]
         assert "is not in the log" in measure_one(lines).reason
+
+
+class TestSquad:
+    def lines(self, steps: int = 174, launcher: str = LAUNCHER, accumulation: int = 1) -> list[str]:
+        head = f"{launcher} --nproc_per_node=4 run_squad.py --train_batch_size=32  --fp16"
+        config = f"Namespace(gradient_accumulation_steps={accumulation}, train_batch_size=32)"
+        return [head, f'DLL 2021-12-02 07:13:09.451544 - PARAMETER Config : ["{config}"] ', *(
+            f"Iteration:  29%|##8       | {step - 1}/{steps} [00:22<00:42,  2.94it/s]"
+            f"DLL 2021-12-02 07:{13 + step // 100:02}:{step % 100 * 0.6:09.6f} - Training Epoch: 0 "
+            f"Training Iteration: {step}  step_loss : 5.89  learning_rate : 0.0 "
+            for step in range(1, steps + 1, 50)
+        )]  # fmt: skip
+
+    @pytest.mark.parametrize("launcher", [LAUNCHER, "torchrun"])
+    def test_every_fiftieth_step_tells_the_time(self, launcher):
+        measured = measure_one(self.lines(launcher=launcher), ends=(51, 151))
+        assert (measured.seconds, measured.throughput) == (60, 128 / 0.6)
+
+    def test_the_last_step_of_an_epoch_may_be_a_smaller_batch(self):
+        measured = measure_one(self.lines(steps=151), ends=(51, 151))
+        assert measured.reason.startswith("too short: it ends at iteration 101")
+
+    def test_a_batch_is_divided_by_the_accumulation_only_later(self):
+        measured = measure_one(self.lines(accumulation=4), ends=(51, 151))
+        assert measured.global_batch == 128
+
+    def test_how_many_nodes_there_are_is_said_by_the_command(self):
+        two = [line.replace(" --nproc", " --nnodes=2 --nproc") for line in self.lines()]
+        assert measure_one(two, ends=(51, 151)).global_batch == 256
+        none = self.lines()[1:]
+        assert measure_one(none, ends=(51, 151)).reason.startswith("the global batch is not known")
+
+
+class TestTacotron2:
+    def test_a_count_that_begins_again_is_that_of_another_epoch(self):
+        args = '{"batch_size": 4, "world_size": 2}'
+        head = f":::NVLOGv0.2.2 Tacotron2_PyT 1583224677.5 (x.py:1) args: {args}"
+        lines = [head, *(
+            f":::NVLOGv0.2.2 Tacotron2_PyT {1583224680 + 100 * epoch + step}.5 (x.py:1) {said}"
+            for epoch in range(2)
+            for step in range(52)
+            for said in ([f"train_epoch_start: {epoch}"] if not step else [])
+            + [f"train_iter_start: {step}", f"train_iter_stop: {step}"]
+        )]  # fmt: skip
+        measured = measure_one(lines, ends=(20, 51))
+        assert (measured.status, measured.seconds, measured.throughput) == ("ok", 31, 8)

@@ -70,6 +70,11 @@ def _unix(seconds: float) -> str:
     return f"{START.timestamp() + seconds:.7f}"
 
 
+def _nvlog(seconds: float) -> str:
+    stamp = START.timestamp() + seconds
+    return f":::NVLOGv0.2.2 Tacotron2_PyT {stamp:.9f} (dllogger/logger.py:251)"
+
+
 def _absl(seconds: float, where: str) -> str:
     return f"I{_at(seconds):%m%d %H:%M:%S.%f} 139725706671936 {where}]"
 
@@ -625,6 +630,36 @@ STYLES = {
         facts=(),
         covers=10,
         says_batch=True,
+    ),
+    "ngc-pytorch-squad": Style(
+        line=lambda i, t, r: (
+            f"{_dll(t)} Training Epoch: 0 Training Iteration: {i}  step_loss : {_loss(t)}  "
+            "learning_rate : 0.0 "
+        ),
+        head=(
+            "python -m torch.distributed.launch --nnodes=2 --nproc_per_node=2 run_squad.py",
+            f'{_dll(0)} PARAMETER Config : ["Namespace(fp16=True, gradient_accumulation_steps=1, '
+            'log_freq=1, train_batch_size=8, use_env=False)"] ',
+        ),
+        facts=(),
+    ),
+    "ngc-pytorch-tacotron2": Style(
+        line=lambda i, t, r: f"{_dll(t)} (0, {i}) train_iter_time : {_took(r)!r} ",
+        head=(
+            f"{_dll(0)} PARAMETER batch_size : 8 ",
+            f"{_dll(0)} PARAMETER world_size : 4 ",
+        ),
+        first=0,
+        facts=(),
+    ),
+    "ngc-pytorch-tacotron2-nvlog": Style(
+        line=lambda i, t, r: f"{_nvlog(t)} train_iter_stop: {i}",
+        head=(
+            f'{_nvlog(0)} args: {{"model_name": "WaveGlow", "batch_size": 8, "world_size": 4}}',
+            f"{_nvlog(0)} train_epoch_start: 0",
+        ),
+        first=0,
+        facts=(),
     ),
     "paddle2-transformer": Style(
         line=lambda i, t, r: (

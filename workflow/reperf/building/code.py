@@ -47,8 +47,13 @@ def code_of(step: str) -> str:
     """
     found = hashlib.sha256()
     for file in sorted(closure([STEPS / f"{step}.py"], _files_of)):
-        found.update(f"{file.relative_to(PACKAGE)} {sha256(file)}\n".encode())
+        found.update(_name_and_digest(file))
     return found.hexdigest()
+
+
+@cache  # most files are behind several steps
+def _name_and_digest(file: Path) -> bytes:
+    return f"{file.relative_to(PACKAGE)} {sha256(file)}\n".encode()
 
 
 def code_files(*modules: str) -> list[str]:

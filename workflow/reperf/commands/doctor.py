@@ -27,10 +27,10 @@ def run(options: argparse.Namespace) -> int:
     """Show what was found, and keep it where the report looks for it."""
     from rich.console import Console  # noqa: PLC0415 - a second of libraries
 
-    from reperf.doctor.diagnosis import DIAGNOSIS  # noqa: PLC0415
     from reperf.doctor.examine import examine  # noqa: PLC0415
     from reperf.doctor.screen import show  # noqa: PLC0415
     from reperf.doctor.where import prepare  # noqa: PLC0415
+    from reperf.layout import DIAGNOSIS  # noqa: PLC0415
     from reperf.printed import count  # noqa: PLC0415
 
     where, report, configfile = prepare(options.profile, options.configfile)

@@ -11,8 +11,6 @@ from reperf.files import whole_file
 from reperf.systems import Device
 from reperf.training.record import Host
 
-DIAGNOSIS = Path("results/doctor.json")
-
 NAMED_NODES = 4
 """The table names up to this many sound nodes; of more, it gives the number."""
 
@@ -229,15 +227,3 @@ class Diagnosis(Model):
             return cls.model_validate_json(Path(path).read_bytes())
         except (OSError, ValidationError):
             return None
-
-
-def hosts_of_diagnosis(partition: str | None) -> list[Host]:
-    """The nodes of a cluster that the doctor saw last; none if it last looked elsewhere.
-
-    Args:
-        partition: whose nodes; None: the default one's.
-    """
-    diagnosis = Diagnosis.read(DIAGNOSIS)
-    if diagnosis is None or not diagnosis.on_cluster or diagnosis.partition != partition:
-        return []
-    return [visit.probe.host for visit in diagnosis.visits if visit.probe]

@@ -7,8 +7,8 @@ last record of a block can tell that no run begins in it.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from io import BufferedIOBase
 from math import inf
-from typing import IO
 
 from reperf.logs.format import Format, Read, Record
 
@@ -47,7 +47,7 @@ Found = tuple[int, int, Record]
 """Where a record starts and stops in its block, and the record itself."""
 
 
-def blocks(stream: IO[bytes]) -> Iterator[bytes]:
+def blocks(stream: BufferedIOBase) -> Iterator[bytes]:
     """The stream in pieces that end where a line ends, small ones first, without colours.
 
     Each piece is a small part of what came before it, so that a run that began in it would visibly
@@ -62,23 +62,33 @@ def blocks(stream: IO[bytes]) -> Iterator[bytes]:
             yield _COLOUR.sub(b"", piece)
         else:
             yield piece
+        del piece  # its memory is the next one's
 
 
-def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
-    rest: list[bytes] = []  # of a line that goes on, `length` bytes
-    length, size = 0, SMALLEST_BLOCK
-    while chunk := stream.read(min(BLOCK, max(SMALLEST_BLOCK, size // 8))):
-        size += len(chunk)
-        cut = chunk.rfind(b"\n") + 1 or chunk.rfind(b"\r") + 1
-        if not cut and length + len(chunk) < LONGEST_LINE:
-            rest.append(chunk)
-            length += len(chunk)
+def _pieces(stream: BufferedIOBase) -> Iterator[bytes]:
+    # All is read into one buffer: memory that is new to a process takes as long as reading does.
+    buffer, size = bytearray(2 * SMALLEST_BLOCK), SMALLEST_BLOCK
+    held = 0  # bytes of a line that goes on
+    while True:
+        wanted = min(BLOCK, max(SMALLEST_BLOCK, size // 8))
+        if held + wanted > len(buffer):
+            buffer = buffer[:held].ljust(held + 2 * wanted, b"\0")
+        with memoryview(buffer) as whole, whole[held : held + wanted] as free:
+            read = stream.readinto(free)
+        if not read:
+            break
+        size, end = size + read, held + read
+        cut = buffer.rfind(b"\n", held, end) + 1 or buffer.rfind(b"\r", held, end) + 1
+        if not cut and end < LONGEST_LINE:
+            held = end
             continue
-        cut = cut or len(chunk)
-        yield b"".join((*rest, memoryview(chunk)[:cut]))  # copied once
-        rest, length = [chunk[cut:]], len(chunk) - cut
-    if length:
-        yield b"".join(rest)
+        cut = cut or end
+        with memoryview(buffer) as whole:
+            yield bytes(whole[:cut])
+        held = end - cut
+        buffer[:held] = buffer[cut:end]
+    if held:
+        yield bytes(buffer[:held])
 
 
 def is_one_long_line(piece: bytes) -> bool:
@@ -133,6 +143,7 @@ def scan(
                     stride = max(stride, record.iteration - before.iteration)
                     before = record
         yield block[end:], None
+        del block
 
 
 def _only_goes_on(

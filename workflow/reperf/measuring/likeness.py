@@ -88,6 +88,6 @@ class Continued:
     def __init__(self, head: bytes, rest: IO[bytes]) -> None:
         self._head, self._rest = BytesIO(head), rest
 
-    def read(self, size: int) -> bytes:
-        """The next bytes, none at the end."""
-        return self._head.read(size) or self._rest.read(size)
+    def readinto(self, buffer: memoryview) -> int:
+        """Read the next bytes, and say how many; none at the end."""
+        return self._head.readinto(buffer) or self._rest.readinto(buffer)

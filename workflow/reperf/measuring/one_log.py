@@ -128,14 +128,16 @@ class _Hashing:
         self._stream = stream
         self._digest = sha256()
 
-    def read(self, size: int) -> bytes:
-        chunk = self._stream.read(size)
-        self._digest.update(chunk)
-        return chunk
+    def readinto(self, buffer: memoryview) -> int:
+        """Read the next bytes, and say how many; none at the end."""
+        read = self._stream.readinto(buffer)
+        self._digest.update(buffer[:read])
+        return read
 
     def digest(self) -> str:
         """The digest of the whole stream; reads the rest first."""
-        while self.read(1 << 20):
+        buffer = memoryview(bytearray(1 << 16))
+        while self.readinto(buffer):
             pass
         return self._digest.hexdigest()
 

@@ -265,10 +265,18 @@ class _WholeMember:
 
     def read(self, size: int) -> bytes:
         chunk = self._stream.read(size)
-        self._left -= len(chunk)
-        if not chunk and self._left:
-            raise zipfile.BadZipFile("a member is shorter than the archive says")
+        self._take(len(chunk))
         return chunk
+
+    def readinto(self, buffer: memoryview) -> int:
+        read = self._stream.readinto(buffer)
+        self._take(read)
+        return read
+
+    def _take(self, read: int) -> None:
+        self._left -= read
+        if not read and self._left:
+            raise zipfile.BadZipFile("a member is shorter than the archive says")
 
 
 class _Guarded:

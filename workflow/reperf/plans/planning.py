@@ -23,7 +23,7 @@ from reperf.plans.report_plan import ReportPlan
 from reperf.plans.run_plan import RunPlan, plan_run
 from reperf.plans.set_plan import SetPlan
 from reperf.plans.suite_plan import SuitePlan
-from reperf.training.largest import run_of_search
+from reperf.training.batch_search import run_of_search
 
 
 class Plans:

@@ -5,10 +5,11 @@ from pathlib import Path
 from reperf.building.code import seen_from_here
 from reperf.building.made import making
 from reperf.config import load_report
-from reperf.doctor.diagnosis import DIAGNOSIS, Diagnosis
+from reperf.doctor.diagnosis import Diagnosis
 from reperf.layout import (
     ALL_MEASUREMENTS,
     ALL_SUMMARY,
+    DIAGNOSIS,
     PAGES,
     PUBLISHED_FIGURES,
     PUBLISHED_FILES,

@@ -23,82 +23,26 @@ from pathlib import Path
 import psutil
 
 from reperf.building.script import script
-from reperf.builds import build_of
-from reperf.builds.built import digest_now
 from reperf.config import Run
 from reperf.config.words import MOST_SAMPLES
 from reperf.errors import ReperfError, one_line_errors
 from reperf.layout import BATCH_RECORD, RUN_LOG, RUN_RECORD
 from reperf.logs.formats import mllog
-from reperf.machine import gpus
 from reperf.plans.run_plan import RunPlan, plan_run
 from reperf.printed import gibibytes
+from reperf.training.batch_search import TIME_LIMITS, models_of
 from reperf.training.places import Place, place_of
 from reperf.training.record import FINAL, BatchTrial, LargestBatch, RunRecord
 from reperf.training.search import Tried, largest
 from reperf.training.train import last_lines, try_once
 
 TRIALS = "trials"
-ITERATIONS = 8
-"""Of a trial: optimizers and collectives have taken their memory after two or three."""
 CONFIRMATIONS = 2
 """Trials of the number that was found, beyond the one that found it: close to the limit chance has
 its part, in where a process's memory lies or in what kernels a library picks."""
-SHARE = 97
-"""Percent of a memory limit that trials may take. How much address space the same program takes
-differs by up to 2.5 % from run to run: what trained within the whole limit may not do so again."""
-TIME_LIMITS = 4
-"""How long a search may take, in time limits of a run; a trial may take one."""
 MORE_MEMORY = 4
 """Times the memory limit, for a batch that crashes within it. No batch is tried that is larger than
 four times one that trains, unless it is predicted to fit: it needs no more, if it lacks memory."""
-
-
-def run_of_search(run: Run, topology: str) -> Run:
-    """What is tried to find a run's batch size.
-
-    Args:
-        run: as configured.
-        topology: the one of its suite with the most devices.
-    """
-    limit = run.memory_limit
-    return run.model_copy(
-        update={
-            "suite": "largest",
-            "memory_limit": limit if limit is None else limit * SHARE // 100,
-            "topology": topology,
-            "repeat": 1,
-            "seed": 1,
-            "iterations": ITERATIONS,
-            # Runs, too, go on for some time without a look at the loss, which frees memory.
-            "print_every": ITERATIONS,
-        }
-    )
-
-
-def found_by(path: Path, plan: RunPlan) -> tuple[LargestBatch | None, str]:
-    """What a search has found; None if it must be made, and why it must be made again, if so.
-
-    Args:
-        path: what the search writes.
-        plan: the search's.
-    """
-    if not path.exists():
-        return None, ""
-    try:
-        found = LargestBatch.read(path)
-    except ReperfError as error:
-        return None, str(error)
-    image = digest_now(build_of(plan.run))
-    here = _models(gpus()) if plan.run.device == "cuda" and plan.cluster is None else ()
-    why = {
-        f"{found.status}: {found.reason}": found.status not in ("ok", "oom"),
-        "is of another plan": found.plan != plan.digest,
-        "the image has changed since": image and found.image != image,
-        "was found on other GPUs": here and found.gpus != here,
-    }
-    said = next((reason for reason, is_so in why.items() if is_so), "")
-    return (None, f"{path}: {said}") if said else (found, "")
 
 
 class _NotFound(Exception):
@@ -158,7 +102,7 @@ def find(plan: RunPlan, folder: Path, place: Callable[[Run], Place], *, retries:
         plan=plan.digest,
         trainer=plan.trainer,
         image=first.environment.image and first.environment.image.digest,
-        gpus=_models(first.host.gpus) if run.device == "cuda" else (),
+        gpus=models_of(first.host.gpus) if run.device == "cuda" else (),
     ).write(folder / BATCH_RECORD)
 
 
@@ -282,11 +226,6 @@ def memory_of(record: RunRecord) -> int | None:
         return record.run.memory_limit
     sizes = [gpu.memory_bytes for gpu in record.host.gpus] if record.run.device == "cuda" else []
     return min(sizes, default=None)
-
-
-def _models(found: tuple) -> tuple[str, ...]:
-    """GPUs by their models and memory, in their order."""
-    return tuple(f"{gpu.name}, {gpu.memory_bytes} bytes" for gpu in found)
 
 
 def _told(asked: Run, record: RunRecord, folder: Path) -> BatchTrial:
