@@ -1,23 +1,20 @@
-"""What to know and to do before importing TensorFlow 1.15 or 2."""
+"""What to know and to do before importing TensorFlow, 1.15 or 2."""
 
 import json
 import os
 
 from trainers.contract import process
-from trainers.contract.backend import Place
+from trainers.contract.backend import Place, place_in
 
-CLUSTER = json.loads(os.environ.get("TF_CONFIG", "null"))
+PLACE = place_in("HOROVOD_RANK", "HOROVOD_LOCAL_RANK", "HOROVOD_SIZE")
 
-
-def _place():
-    if CLUSTER:
-        local = int(os.environ["LOCAL_RANK"])
-        return Place(CLUSTER["task"]["index"], local, len(CLUSTER["cluster"]["worker"]))
-    names = ("HOROVOD_RANK", 0), ("HOROVOD_LOCAL_RANK", 0), ("HOROVOD_SIZE", 1)
-    return Place(*(int(os.environ.get(name, default)) for name, default in names))
-
-
-PLACE = _place()
+if "TF_CONFIG" in os.environ:  # of several workers of TensorFlow 2
+    _CLUSTER = json.loads(os.environ["TF_CONFIG"])
+    PLACE = Place(
+        rank=_CLUSTER["task"]["index"],
+        local_rank=int(os.environ["LOCAL_RANK"]),
+        world_size=len(_CLUSTER["cluster"]["worker"]),
+    )
 
 
 def prepare(flags):

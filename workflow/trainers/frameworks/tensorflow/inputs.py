@@ -2,7 +2,6 @@
 
 import tensorflow as tf
 
-from trainers.contract.recipe import dropout_of
 from trainers.inputs.images import AREA, ASPECT, IMAGE, LABEL
 from trainers.inputs.parts import even_parts
 
@@ -65,24 +64,23 @@ def random_crop(jpeg, size, seed):
     return tf.cast(image + 0.5, tf.uint8)  # rounded
 
 
-def batches_read(recipe, flags, counter, dataset):
-    """Batches of a dataset as engines take them.
+def batches_read(work, counter, dataset):
+    """Batches of a dataset as backends take them.
 
     Where something drops out the first batch comes twice, for its loss is computed without that
     before it is trained on.
 
     Args:
-        recipe: the workload's numbers.
-        flags: what parse_flags returned.
+        work: what is to be trained.
         counter: a trainers.frameworks.tensorflow.counts.Counter.
         dataset: an endless tf.data.Dataset of batches.
 
     Returns:
         A tf.data.Dataset of batches and their counts, confined to the loader's threads.
     """
-    if dropout_of(recipe, flags):
+    if work.dropout:
         dataset = dataset.take(1).concatenate(dataset)
-    return on_threads(counter.with_counts_of_each(dataset), flags.loader_threads)
+    return on_threads(counter.with_counts_of_each(dataset), work.flags.loader_threads)
 
 
 def on_threads(dataset, threads):

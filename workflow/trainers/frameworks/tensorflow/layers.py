@@ -20,7 +20,7 @@ class Layers:
     def __init__(self, weights, dtype=tf.float32):
         self.weights = weights
         self.dtype = dtype
-        # Two int32 numbers, the seed of this rank and iteration, which the engine sets; None: what
+        # Two int32 numbers, the seed of this rank and iteration, which the backend sets; None: what
         # is made of these layers drops nothing out.
         self.seed = None
 

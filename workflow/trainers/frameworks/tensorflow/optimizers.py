@@ -6,41 +6,38 @@ another epsilon than the paper's.
 
 import tensorflow as tf
 
-from trainers.contract.recipe import AdamW, optimizer_of
+from trainers.contract.recipe import AdamW
 
 
-def make_update(recipe, flags, weights, rate):
+def make_update(work, weights):
     """What updates the weights, with the variables that it needs.
 
     Args:
-        recipe: the workload's numbers.
-        flags: what parse_flags returned.
+        work: what is to be trained.
         weights: variables by name.
-        rate: the learning rate.
 
     Returns:
         A function. It takes gradients, averaged over the ranks and in the order of the weights, and
         returns the operation.
     """
-    optimizer = optimizer_of(recipe, flags)
-    make = _make_adamw if isinstance(optimizer, AdamW) else _make_sgd
-    return make(recipe.decays, optimizer, weights, rate)
+    make = _make_adamw if isinstance(work.optimizer, AdamW) else _make_sgd
+    return make(work, weights)
 
 
-def _make_sgd(decays, optimizer, weights, rate):
+def _make_sgd(work, weights):
     velocities = _zeros_like(weights)
 
     def update(gradients):
         applied = []
         for (name, weight), velocity, gradient in zip(weights.items(), velocities, gradients):
-            decay = optimizer.weight_decay if decays(name) else None
+            decay = work.decay(name)
             applied.append(
                 tf.raw_ops.ResourceApplyMomentum(
                     var=weight.handle,
                     accum=velocity.handle,
-                    lr=rate,
-                    grad=gradient if decay is None else gradient + decay * weight,
-                    momentum=optimizer.momentum,
+                    lr=work.rate,
+                    grad=gradient + decay * weight if decay else gradient,
+                    momentum=work.optimizer.momentum,
                 )
             )
         return tf.group(*applied)
@@ -48,7 +45,8 @@ def _make_sgd(decays, optimizer, weights, rate):
     return update
 
 
-def _make_adamw(decays, optimizer, weights, rate):
+def _make_adamw(work, weights):
+    optimizer = work.optimizer
     first, second = _zeros_like(weights), _zeros_like(weights)
     betas = optimizer.beta1, optimizer.beta2
     powers = [tf.Variable(beta, trainable=False) for beta in betas]
@@ -62,8 +60,8 @@ def _make_adamw(decays, optimizer, weights, rate):
         applied = []
         for (name, weight), m, v, gradient in zip(weights.items(), first, second, gradients):
             before = []
-            if decays(name):
-                taken = rate * optimizer.weight_decay * weight
+            if work.decay(name):
+                taken = work.rate * work.decay(name) * weight
                 before = [tf.raw_ops.AssignSubVariableOp(resource=weight.handle, value=taken)]
             with tf.control_dependencies(before):
                 applied.append(
@@ -73,7 +71,7 @@ def _make_adamw(decays, optimizer, weights, rate):
                         v=v.handle,
                         beta1_power=power1,
                         beta2_power=power2,
-                        lr=rate,
+                        lr=work.rate,
                         beta1=optimizer.beta1,
                         beta2=optimizer.beta2,
                         epsilon=epsilon,

@@ -7,7 +7,7 @@ from trainers.frameworks.tensorflow.layers import own_variable
 
 
 def make_scale(precision):
-    """The loss scale of a precision: `value`, by which the engine multiplies the loss and divides
+    """The loss scale of a precision: `value`, by which a backend multiplies the loss and divides
     its gradients, and guard(update, gradients).
     """
     if precision.loss_scale == DYNAMIC:

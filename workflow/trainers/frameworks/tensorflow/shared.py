@@ -1,4 +1,4 @@
-"""What training with TensorFlow 1.15 and with TensorFlow 2 have in common."""
+"""What TensorFlow 1.15 and TensorFlow 2 have in common."""
 
 import numpy as np
 import tensorflow as tf
@@ -22,24 +22,17 @@ def dense(weights, gradients):
     return [tf.convert_to_tensor(gradient) for gradient in gradients]
 
 
-def convolved_by(tf, images, filters, run=lambda made: made.numpy()):
-    """TensorFlow's convolution without padding, on the device that is chosen.
-
-    Args:
-        tf: the TensorFlow.
-        images: float32 array [n, in, height, width].
-        filters: float32 array [out, in, height, width].
-        run: makes an array of a tensor, where execution is not eager.
-
-    Returns:
-        A float32 array [n, out, height, width].
-    """
-    images = tf.constant(images.transpose(0, 2, 3, 1))  # as CPUs have them
-    filters = tf.constant(filters.transpose(2, 3, 1, 0))
-    made = tf.nn.conv2d(images, filters, strides=1, padding="VALID")
-    return run(made).transpose(0, 3, 1, 2)
+def convolved(images, filters):
+    """Images [n, in, height, width] and filters [out, in, h, w], convolved without padding."""
+    images = tf.transpose(images, [0, 2, 3, 1])  # as CPUs have them
+    made = tf.nn.conv2d(images, tf.transpose(filters, [2, 3, 1, 0]), 1, "VALID")
+    return tf.transpose(made, [0, 3, 1, 2])
 
 
-def arranged(value):
-    """A start weight as trainers.frameworks.tensorflow.layers needs it."""
-    return np.ascontiguousarray(value.transpose(2, 3, 1, 0)) if value.ndim == 4 else value
+def start_weights(work):
+    """The arrays from which weights start, by name; convolutions are [height, width, in, out]."""
+    starts = {name: work.start(name) for name in work.shapes}
+    return {
+        name: np.ascontiguousarray(one.transpose(2, 3, 1, 0)) if one.ndim == 4 else one
+        for name, one in starts.items()
+    }
