@@ -15,7 +15,7 @@ from reperf.plans.current import why_not_current
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
 from reperf.printed import count, gibibytes
-from reperf.training.largest import TIME_LIMITS, found_by
+from reperf.training.batch_search import TIME_LIMITS, found_by
 
 AT_MOST = "device hours, at most"
 AS_A_WHOLE = "reperf plan tells what is downloaded, the room on disk, and what cannot be run."
