@@ -434,7 +434,9 @@ def test_the_default_report_is_the_matrix_of_dlperf_v1():
     full = load_report(read("config.yaml"))
     assert {suite.workload for suite in full.suites} == {"resnet50", "bert-base"}
     assert sum(suite.input == "records" for suite in full.suites) == 6
-    assert {entry.system for suite in full.suites for entry in suite.entries} == set(load_systems())
+    later = {"jax"}  # than the report
+    asked = {entry.system for suite in full.suites for entry in suite.entries}
+    assert asked == set(load_systems()) - later
     assert full.topologies == ("1n1g", "1n8g", "2n8g", "4n8g")
     assert full.repeats == 7
     assert (full.window.first, full.window.last) == (20, 120)
