@@ -21,14 +21,11 @@ from trainers.frameworks.paddle.inputs import on_device
 
 
 class Backend(backend.Backend):
-    # On a CPU its AMP changes nothing.
-    mixed = {"cuda": ("float16", "bfloat16")}
-
     def __init__(self, flags, place):
         super().__init__(flags, place)
+        self.mixed = {"cuda": ("float16", "bfloat16")}  # on a CPU its AMP changes nothing
         paddle.disable_signal_handler()  # it gets in the way of others
         abort_late()
-        self.reader_device = None
         if flags.device == "cpu":
             paddle.set_device("cpu")
             paddle.base.core.set_num_threads(flags.threads)
@@ -44,7 +41,7 @@ class Backend(backend.Backend):
             self.device_name = paddle.device.cuda.get_device_name()
         if place.world_size > 1:
             fleet.init(is_collective=True)
-            self.library = "gloo" if self.reader_device is None else "NCCL"
+            self.library = "gloo" if flags.device == "cpu" else "NCCL"
         paddle.seed(flags.seed + place.rank)  # for dropout
 
     def numbers(self, array):
@@ -55,12 +52,15 @@ class Backend(backend.Backend):
 
     def all_reduce(self, numbers):
         dist.all_reduce(numbers)
-        if self.reader_device is not None:
+        if self.flags.device == "cuda":
             paddle.device.cuda.synchronize()
         return numbers
 
     def convolve(self, images, filters):
         return nn.functional.conv2d(images, filters)
+
+    def multiply(self, left, right):
+        return paddle.matmul(left, right)
 
     def versions(self):
         found = {"python": process.python_version(), "paddlepaddle": paddle.__version__}
@@ -70,12 +70,12 @@ class Backend(backend.Backend):
         return f"paddlepaddle {paddle.__version__}", found
 
     def peak_memory(self):
-        if self.reader_device is not None:
+        if self.flags.device == "cuda":
             return paddle.device.cuda.max_memory_allocated()
         return process.peak_memory()
 
     def mark(self):
-        if self.reader_device is None:
+        if self.flags.device == "cpu":
             return None
         end = paddle.device.cuda.Event()
         end.record()
@@ -110,38 +110,36 @@ class DataParallel(backend.Step):
         self._scale = 1.0 if dynamic else precision.loss_scale or 1.0
         self.feed = backend.Feed(made, work)
         # A GPU's 16-bit units want channels last.
-        self._network = network = work.model(work.flags, "NCHW" if fp32 else "NHWC")
+        self.network = network = work.model(work.flags, "NCHW" if fp32 else "NHWC")
         # Paddle's own list holds running averages, too.
         trained = [weight for weight in network.parameters() if not weight.stop_gradient]
-        self.named = work.named(trained)
+        self._named = work.named(trained)
         # Paddle's linear layers are [features, classes].
         turned = {id(one.weight) for one in network.sublayers() if isinstance(one, nn.Linear)}
-        for name, weight in self.named.items():
+        for name, weight in self._named.items():
             value = work.start(name)
             weight.set_value(value.T if id(weight) in turned else value)
-        self._optimizer = make_optimizer(work, self.named, self._scale)
+        self._optimizer = make_optimizer(work, self._named, self._scale)
 
     def sizes(self):
-        return {name: weight.size for name, weight in self.named.items()}
+        return {name: weight.size for name, weight in self._named.items()}
 
     def weights(self):
-        for name, weight in self.named.items():
+        for name, weight in self._named.items():
             yield name, weight.numpy()
 
     def without_dropout(self):
-        self._network.eval()
+        self.network.eval()
         with paddle.amp.auto_cast(**self._mixed), paddle.no_grad():
-            loss = self._network(*self.feed.peek()).item()
-        self._network.train()
+            loss = self.network(*self.feed.peek()).item()
+        self.network.train()
         return loss
 
     def begin(self):
-        # As one static graph, as PaddleClas trains, with the same parameters: on a GPU Python would
-        # launch each kernel; on a CPU the graph was no faster.
-        if self._made.reader_device is not None:
-            paddle.jit.to_static(self._network, full_graph=True)
+        if self._made.flags.device == "cuda":
+            compile_once(self.network)
         several = self._made.place.world_size > 1
-        self._model = fleet.distributed_model(self._network) if several else self._network
+        self._model = fleet.distributed_model(self.network) if several else self.network
 
     def __call__(self, wanted):
         batch = next(self.feed)
@@ -155,6 +153,14 @@ class DataParallel(backend.Step):
 
     def fetch(self, loss):
         return loss.item()
+
+
+def compile_once(network):
+    """Have a model run as one static graph, as PaddleClas trains, with the same parameters.
+
+    On a GPU Python would launch each kernel; on a CPU the graph was no faster.
+    """
+    paddle.jit.to_static(network, full_graph=True)
 
 
 def make_optimizer(work, weights, scale):

@@ -3,12 +3,9 @@
 import os
 
 from trainers.contract import process
-from trainers.contract.aborts import abort_late
-from trainers.contract.backend import Place
+from trainers.contract.backend import place_in
 
-PLACE = Place(
-    *(int(os.environ.get(f"PADDLE_{n}", d)) for n, d in (("TRAINER_ID", 0), ("LOCAL_RANK", 0), ("TRAINERS_NUM", 1)))
-)
+PLACE = place_in("PADDLE_TRAINER_ID", "PADDLE_LOCAL_RANK", "PADDLE_TRAINERS_NUM")
 
 # Write where the launcher writes: it gives each rank a file, and shows only rank 0's.
 if "PADDLE_LOG_DIR" in os.environ:
@@ -19,7 +16,6 @@ if "PADDLE_LOG_DIR" in os.environ:
 
 def prepare(flags):
     """Set what Paddle reads from the environment, some of it on import."""
-    abort_late()
     if flags.device == "cpu":
         process.keep_to_own_cores(PLACE.rank, flags.threads)
         os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
