@@ -383,7 +383,7 @@ def test_paddles_static_graph_trains_the_same(workload, changes, trainers):
     """GPUs run it; a CPU can."""
     run = {"workload": workload, "batch_size": 2, "iterations": 4, "topology": "1n1g"}
     asked = small("paddlepaddle", **run, **changes)
-    compiled = "engine.start_from = lambda network, *of: start(network, *of) or compile(network)"
+    compiled = "DataParallel.begin = lambda step: begin(step) or compile_once(step.network)"
     given = []
     for how in ("", compiled):
         said = run_program(
@@ -391,8 +391,8 @@ def test_paddles_static_graph_trains_the_same(workload, changes, trainers):
             asked,
             "--proof",
             before=f"""
-from trainers.frameworks.paddle import engine
-start, compile = engine.start_from, engine.compile_once
+from trainers.frameworks.paddle.backend import DataParallel, compile_once
+begin = DataParallel.begin
 {how}""",
         )
         given.append(losses(said, 0))
