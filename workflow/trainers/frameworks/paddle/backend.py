@@ -21,9 +21,10 @@ from trainers.frameworks.paddle.inputs import on_device
 
 
 class Backend(backend.Backend):
+    mixed = {"cuda": ("float16", "bfloat16")}  # on a CPU its AMP changes nothing
+
     def __init__(self, flags, place):
         super().__init__(flags, place)
-        self.mixed = {"cuda": ("float16", "bfloat16")}  # on a CPU its AMP changes nothing
         paddle.disable_signal_handler()  # it gets in the way of others
         abort_late()
         if flags.device == "cpu":
@@ -100,7 +101,7 @@ class DataParallel(backend.Step):
     """The whole model on each rank, gradients averaged while they are computed."""
 
     def __init__(self, made, work):
-        precision, self._made = work.precision, made
+        self._made, precision = made, work.precision
         fp32 = precision.compute == "float32"
         self._mixed = {"enable": False} if fp32 else {"dtype": precision.compute}
         dynamic = precision.loss_scale == DYNAMIC
