@@ -43,9 +43,9 @@ def test_on_gpus_all_products_of_a_layer_are_float16(mxnet):
     types = mxnet.answer(f"""
 import json, mxnet as mx
 from argparse import Namespace
-from trainers.frameworks.mxnet import engine
+from trainers.frameworks.mxnet import backend
 from trainers.frameworks.mxnet.bert import Bert
-engine.mix_in("float16")
+backend.mix_in("float16")
 flags = Namespace(shape={TINY_BERT}, proof=False)
 names = "tokens real segments positions masked weights following".split()
 graph = Bert(flags, mx.gpu())(*map(mx.sym.var, names)).get_internals()

@@ -1,4 +1,4 @@
-"""MXNet for trainers.contract.driver, not run: one process per device, Horovod between them.
+"""MXNet for trainers.contract.driver: one process per device, Horovod between them.
 
 A model is a HybridBlock, made from flags and device, that takes a batch and returns its mean loss,
 [1]; its trainable parameters have the order of the recipe's weight_shapes. If it holds some in
@@ -17,7 +17,7 @@ from trainers.contract import backend, process
 from trainers.contract.precision import DYNAMIC
 from trainers.contract.steplog import Refused
 from trainers.frameworks.horovod import check_horovod, library_of
-from trainers.frameworks.mxnet.inputs import placed
+from trainers.frameworks.mxnet.images import axes_from
 from trainers.frameworks.mxnet.marks import Marks
 from trainers.frameworks.mxnet.optimizers import Trainer, make_optimizer
 
@@ -27,7 +27,8 @@ LACKS_BFLOAT16 = tuple(f"_contrib_interleaved_matmul_selfatt_{part}" for part in
 
 class Backend(backend.Backend):
     mixed = {"cpu": ("bfloat16",), "cuda": ("float16",)}
-    marks = None
+    gpu_groups = 0
+    """The number of groups in which GPUs' gradients are averaged; 0 leaves it to Horovod."""
 
     def __init__(self, flags, place):
         super().__init__(flags, place)
@@ -67,9 +68,11 @@ class Backend(backend.Backend):
         settings = {"kernel": kernel, "num_filter": output, "no_bias": True}
         return mx.nd.Convolution(images, filters, **settings)
 
+    def multiply(self, left, right):
+        return mx.nd.dot(left, right)
+
     def versions(self):
         found = {"mxnet": mx.__version__, "horovod": horovod.__version__}
-        # DOUBT: Settings.versions (NVIDIA's DALI) want a place: the reader's, or options.
         return f"mxnet {mx.__version__}", {"python": process.python_version(), **found}
 
     def peak_memory(self):
@@ -79,11 +82,19 @@ class Backend(backend.Backend):
             return total - free
         return process.peak_memory()
 
-    def mark(self):
-        return self.marks.mark()
-
     def put(self, batch):
-        return placed(batch, self.device)
+        """Images have the device's layout, labels and the like are float32.
+
+        So MXNet's own reader gives them, and on a CPU, AMP accepts no int64.
+        """
+        return [self._put(array) for array in batch]
+
+    def _put(self, array):
+        if isinstance(array, mx.nd.NDArray):
+            return array.as_in_context(self.device)
+        if array.ndim == 4:  # of all arrays images alone: [N, H, W, 3]
+            array = array.transpose(axes_from("NHWC", self.device))
+        return mx.nd.array(array, self.device, "float32" if array.dtype == "int64" else array.dtype)
 
     def step(self, work):
         return DataParallel(self, work)
@@ -105,26 +116,26 @@ class DataParallel(backend.Step):
         self._network = network = work.model(work.flags, device)
         network.initialize(mx.init.Zero(), ctx=device)
         trained = [one for one in network.collect_params().values() if one.grad_req != "null"]
-        self.named = work.named(trained)
+        self._named = work.named(trained)
         arranged = getattr(network, "arranged", lambda name, start: start)
-        for name, weight in self.named.items():
+        for name, weight in self._named.items():
             weight.set_data(mx.nd.array(arranged(name, work.start(name))))
             weight.wd_mult = float(work.recipe.decays(name))
-        made.marks = Marks(weight.data() for weight in trained)
+        made.mark = Marks(weight.data() for weight in trained).mark
         self.feed = backend.Feed(made, work)
         optimizer = make_optimizer(
             work.optimizer, device, learning_rate=work.rate, rescale_grad=1 / scale
         )
-        groups = work.options.get("gpu_groups", 0) if work.flags.device == "cuda" else 0
+        groups = made.gpu_groups if work.flags.device == "cuda" else 0
         clip = getattr(work.optimizer, "clip", None)
         self._trainer = Trainer(network.collect_params(), optimizer, clip=clip, groups=groups)
         self._backward = make_backward(self._trainer, scale, device, dynamic=dynamic)
 
     def sizes(self):
-        return {name: weight.data().size for name, weight in self.named.items()}
+        return {name: weight.data().size for name, weight in self._named.items()}
 
     def weights(self):
-        for name, weight in self.named.items():
+        for name, weight in self._named.items():
             yield name, weight.data().asnumpy()
 
     def without_dropout(self):

@@ -36,7 +36,7 @@ class Marks:
         self._called = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(self._pass)
 
     def mark(self):
-        """Mark the end of all that the engine has been given; see StepLog.timed."""
+        """Mark the end of all that the engine has been given; see contract.backend.Feed."""
         self._newest += 1
         check_call(
             _LIB.MXEnginePushSyncND(

@@ -1,25 +1,37 @@
-"""How NVIDIA's container trains with MXNet on GPUs; its reader is DALI.
+"""How NVIDIA's container trains with MXNet; its reader is DALI.
 
 Source: NVIDIA's DeepLearningExamples at e470c215, MxNet/Classification/RN50v1.5, runner.
 """
 
+import os
+
 from nvidia import dali
 
-from trainers.frameworks.mxnet.engine import Settings
+from trainers.frameworks.mxnet import backend
 
-SETTINGS = Settings(
-    versions={"dali": dali.__version__},
-    gpu_environment={
-        "MXNET_UPDATE_ON_KVSTORE": "0",
-        "MXNET_EXEC_ENABLE_ADDTO": "1",
-        "MXNET_GPU_WORKER_NTHREADS": "2",
-        "MXNET_GPU_COPY_NTHREADS": "1",
-        "MXNET_OPTIMIZER_AGGREGATION_SIZE": "54",
-        "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN_FWD": "999",
-        "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN_BWD": "25",
-        "HOROVOD_CYCLE_TIME": "0.1",
-        "HOROVOD_FUSION_THRESHOLD": "67108864",
-        "HOROVOD_NUM_NCCL_STREAMS": "2",
-    },
-    gpu_groups=16,
-)
+GPU_ENVIRONMENT = {
+    "MXNET_UPDATE_ON_KVSTORE": "0",
+    "MXNET_EXEC_ENABLE_ADDTO": "1",
+    "MXNET_GPU_WORKER_NTHREADS": "2",
+    "MXNET_GPU_COPY_NTHREADS": "1",
+    "MXNET_OPTIMIZER_AGGREGATION_SIZE": "54",
+    "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN_FWD": "999",
+    "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN_BWD": "25",
+    "HOROVOD_CYCLE_TIME": "0.1",
+    "HOROVOD_FUSION_THRESHOLD": "67108864",
+    "HOROVOD_NUM_NCCL_STREAMS": "2",
+}
+"""MXNet and Horovod read these when they start on a GPU; those already set stay."""
+
+
+class Backend(backend.Backend):
+    gpu_groups = 16
+
+    def __init__(self, flags, place):
+        if flags.device == "cuda":
+            os.environ.update({**GPU_ENVIRONMENT, **os.environ})
+        super().__init__(flags, place)
+
+    def versions(self):
+        framework, found = super().versions()
+        return framework, {**found, "dali": dali.__version__}
