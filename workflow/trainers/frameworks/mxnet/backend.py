@@ -121,6 +121,7 @@ class DataParallel(backend.Step):
         for name, weight in self._named.items():
             weight.set_data(mx.nd.array(arranged(name, work.start(name))))
             weight.wd_mult = float(work.recipe.decays(name))
+        # Now there is what each iteration writes last, behind which to mark.
         made.mark = Marks(weight.data() for weight in trained).mark
         self.feed = backend.Feed(made, work)
         optimizer = make_optimizer(
