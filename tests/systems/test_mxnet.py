@@ -69,3 +69,20 @@ found.append(meeting_at("127.0.0.1", 4000))
 names = ("NCCL_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE")
 print(json.dumps([[one.get(name) for name in names] for one in found]))""")
     assert said == [["lo", "lo"], [None, "lo"]]
+
+
+def test_nvidias_settings_for_gpus_stand_before_one_is_used_and_the_users_count_more(mxnet):
+    said = mxnet.answer("""
+import json, os
+from argparse import Namespace
+from trainers.contract.backend import Place
+from trainers.contract.steplog import Refused
+from trainers.frameworks.mxnet import nvidia
+names = "HOROVOD_CYCLE_TIME", "HOROVOD_NUM_NCCL_STREAMS"
+os.environ.pop(names[1], None)
+os.environ[names[0]] = "7"
+try:
+    nvidia.Backend(Namespace(device="cuda", seed=1, threads=1), Place(0, 0, 1))
+except Refused as error:
+    print(json.dumps([str(error)[:17], *map(os.environ.get, names)]))""")
+    assert said == ["mxnet sees 0 GPUs", "7", "2"]
