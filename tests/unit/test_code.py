@@ -186,6 +186,18 @@ def test_comments_and_empty_lines_tell_python_nothing(program, tmp_path_factory)
     assert digest_of_text(folder, plain) == digest_of_text(folder, commented)
 
 
+@pytest.mark.parametrize(
+    "remark",
+    ['"""One."""', "'''One\n\n  and more.\n'''", "r'one'", "b'one'", '"one"  # and more'],
+)
+def test_a_docstring_tells_python_nothing(tmp_path: Path, remark: str):
+    plain = "a = 1\nclass B:\n    c = 'd'\n    def e(self):\n        return 'f'\n"
+    told = plain.replace("class B:\n", f"{remark}\nclass B:\n    {remark}\n")
+    told = f"{remark}\n" + told.replace("self):\n", f"self):\n        {remark}\n")
+    ast.parse(told)
+    assert digest_of_text(tmp_path, plain) == digest_of_text(tmp_path, told)
+
+
 @given(one=st.lists(STATEMENTS, max_size=4), other=st.lists(STATEMENTS, max_size=4))
 def test_programs_that_differ_have_digests_that_differ(one, other, tmp_path_factory):
     folder = tmp_path_factory.getbasetemp()
@@ -201,6 +213,9 @@ def test_programs_that_differ_have_digests_that_differ(one, other, tmp_path_fact
         ('a = """\n# b\n"""\n', 'a = """\n"""\n'),
         ('a = """\n\nb"""\n', 'a = """\nb"""\n'),
         ("if a:\n    b\n", "if a:\n     b\n"),
+        ("a = (\n'b'\n)\n", "a = (\n'c'\n)\n"),
+        ("'b'.join(a)\n", "'c'.join(a)\n"),
+        ("if a: 'b'\n", "if c: 'b'\n"),
         ('a = """\n# one\n', 'a = """\n# other\n'),  # no program: all of it counts
     ],
 )

@@ -472,7 +472,11 @@ def test_only_systems_that_read_image_folders_are_planned_with_them():
     config = suite(systems=sorted(load_systems()), input="folder") | {"device": "cpu"}
     read = load_report(config)
     cells = {cell.runs[0].system: cell.unsupported for cell in read.cells(read.suites[0])}
-    assert {name for name, why in cells.items() if why is None} == {"jax", "pytorch", "paddlepaddle"}
+    assert {name for name, why in cells.items() if why is None} == {
+        "jax",
+        "pytorch",
+        "paddlepaddle",
+    }
     assert cells["mxnet"] == "MXNet has no reader of image folders"
 
 

@@ -67,7 +67,9 @@ def code_files(*modules: str) -> list[str]:
 
 
 def digest_of_code(files: Iterable[Path], root: Path) -> str:
-    """The SHA-256 of what some files tell Python to do: comments and empty lines are left out.
+    """The SHA-256 of what some files tell Python to do.
+
+    Comments, docstrings, other strings that stand alone, and empty lines are left out.
 
     Args:
         root: a folder above the files; what lies above it does not count.
@@ -75,16 +77,17 @@ def digest_of_code(files: Iterable[Path], root: Path) -> str:
     found = hashlib.sha256()
     for file in files:
         source = file.read_text(encoding="utf-8")
-        text = _without_comments(source) if file.suffix == ".py" else source
+        text = _without_remarks(source) if file.suffix == ".py" else source
         found.update(f"{file.relative_to(root).as_posix()} {len(text)}\n{text}".encode())
     return found.hexdigest()
 
 
 @cache
-def _without_comments(source: str) -> str:
-    """A program without its comments, and without the empty lines outside its strings."""
+def _without_remarks(source: str) -> str:
+    """A program without comments and strings that stand alone, and without empty lines."""
     lines = io.StringIO(source).readlines()
     ends = set()
+    begins, alone = True, None  # whether a statement begins here; the string that is all of it
     try:
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
             row, column = token.start
@@ -92,6 +95,16 @@ def _without_comments(source: str) -> str:
                 lines[row - 1] = lines[row - 1][:column].rstrip() + "\n"
             elif token.type == tokenize.NL:
                 ends.add(row)
+            elif token.type == tokenize.NEWLINE:
+                if alone:
+                    first, last = alone
+                    lines[first - 1 : last] = [""] * (last - first + 1)
+                    ends.update(range(first, last + 1))
+                begins, alone = True, None
+            elif token.type not in (tokenize.INDENT, tokenize.DEDENT):
+                whole = token.type == tokenize.STRING and not token.line[:column].strip()
+                alone = (row, token.end[0]) if begins and whole else None
+                begins = False
     except (tokenize.TokenError, SyntaxError):
         return source  # it does not run, so all of it counts
     return "".join(

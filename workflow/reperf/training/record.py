@@ -221,11 +221,11 @@ class RunRecord(Sealed):
 
     KIND = "a run record"
 
-    record_version: Literal[1, 2, 3, 4, 5] = Field(
-        5,
+    record_version: Literal[1, 2, 3, 4, 5, 6] = Field(
+        6,
         description="1: no trainer, cluster or seal; 2: runs had an image size, not a shape; "
         "3: a cluster's container stood with the cluster, and held the lock's environment; "
-        "4: no plan, and `trainer` covered the build, too",
+        "4: no plan, and `trainer` covered the build, too; 5: `trainer` covered docstrings, too",
     )
     status: Status
     reason: str = Field("", description="why the status is not ok, one line")
@@ -236,7 +236,9 @@ class RunRecord(Sealed):
     command: tuple[str, ...]
     variables: dict[str, str] = Field(description="environment variables that the launch set")
     environment: Environment
-    trainer: str = Field("", description="SHA-256 of the trainer's code, without comments")
+    trainer: str = Field(
+        "", description="SHA-256 of the trainer's code, without comments and docstrings"
+    )
     cluster: dict[str, Any] | None = Field(
         None, description="the cluster's variables; null on this machine"
     )
