@@ -133,6 +133,7 @@ def test_two_processes_train_the_agreed_model_and_end_with_equal_weights(
     assert said["global_batch_size"] == batch
     assert len(said["weight_digests"]) == len(said["devices"]) == WORLD_SIZE
     assert len(set(said["weight_digests"])) == 1
+    assert record.peak_memory_is == "resident"
     assert min(said["peak_memory_bytes"]) > 4 * 3 * parameters  # weights, gradients, momentum
     assert [step["iteration"] for step in steps] == list(range(1, 7))
     assert [step["samples"] for step in steps] == [batch * number for number in range(1, 7)]

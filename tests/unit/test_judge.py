@@ -12,7 +12,7 @@ from reperf.machine import describe_host
 from reperf.systems import load_workloads
 from reperf.training.launch import Outcome
 from reperf.training.record import Environment, LastHeard, RunRecord
-from reperf.training.train import computed_in, judge, loader_threads, peak_memory
+from reperf.training.train import computed_in, judge, loader_threads, peak_memory, peak_memory_is
 from small_benchmark import SMALL
 
 RUN = load_report(SMALL).run("small", "pytorch", "1n2g", 1)
@@ -132,6 +132,7 @@ def test_a_lost_rank_is_the_one_that_is_behind(tmp_path: Path):
                 [
                     "parameters",
                     "peak_memory_bytes",
+                    "peak_memory_is",
                     "run_stop",
                     "configuration",
                     "precision",
@@ -165,6 +166,7 @@ def test_whatever_the_log_says_its_record_can_be_written_and_read(
         "status": status,
         "reason": reason,
         "peak_memory_bytes": peak_memory(RUN, facts),
+        "peak_memory_is": peak_memory_is(facts),
         "computed_in": computed_in(facts),
         "loader_threads": loader_threads(facts),
     }

@@ -216,6 +216,11 @@ class LargestBatch(Sealed):
         return [trial for trial in self.trials if trial.memory_limit is None][-1]
 
 
+PeakMemory = Literal["allocated", "in use", "resident", "address space"]
+"""What a peak tells: what the framework has allocated on a GPU, or, where it does not say, all that
+is in use there; on a CPU what the process holds in memory or, under a limit, its address space."""
+
+
 class RunRecord(Sealed):
     """run.json: written at the end of every run, however it ended."""
 
@@ -255,6 +260,9 @@ class RunRecord(Sealed):
     exit_code: int | None
     last_heard: tuple[LastHeard, ...] = ()
     peak_memory_bytes: tuple[int, ...] = Field((), description="per device, as the trainer said")
+    peak_memory_is: PeakMemory | None = Field(
+        None, description="what these bytes are; null: nobody said"
+    )
     computed_in: ComputedIn | None = None
     loader_threads: int | None = Field(
         None,

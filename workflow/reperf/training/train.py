@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 from pydantic import ValidationError
 
@@ -24,7 +25,15 @@ from reperf.systems import ROOT, load_systems, load_workloads
 from reperf.training.commit import checked_out_commit
 from reperf.training.launch import STEP_MARK, Outcome
 from reperf.training.places import Place
-from reperf.training.record import FINAL, ComputedIn, Host, LargestBatch, RunRecord, Status
+from reperf.training.record import (
+    FINAL,
+    ComputedIn,
+    Host,
+    LargestBatch,
+    PeakMemory,
+    RunRecord,
+    Status,
+)
 from reperf.training.start import start_of
 from reperf.training.telemetry import gpu_meters, power_of_window, used_gpus
 from reperf.training.tries import ended_try, keep, new_try, this_call
@@ -191,6 +200,7 @@ def try_once(
             "exit_code": outcome.exit_code,
             "last_heard": outcome.last_heard,
             "peak_memory_bytes": peak_memory(run, facts),
+            "peak_memory_is": peak_memory_is(facts),
             "computed_in": computed_in(facts),
             "loader_threads": loader_threads(facts),
             "power": power_of_window(meters, window, mllog.read_ends(log, window)),
@@ -253,6 +263,12 @@ def peak_memory(run: Run, facts: dict) -> tuple[int, ...]:
     if not isinstance(said, list) or len(said) > run.world_size:
         return ()
     return tuple(map(int, said)) if all(map(mllog.is_number, said)) else ()
+
+
+def peak_memory_is(facts: dict) -> PeakMemory | None:
+    """What these bytes are, as the trainer said; None if it said nothing like it."""
+    said = facts.get("peak_memory_is")
+    return said if said in get_args(PeakMemory) else None
 
 
 def computed_in(facts: dict) -> ComputedIn | None:

@@ -52,6 +52,8 @@ class Backend:
     library = ""
     """What adds up numbers of different ranks, such as "gloo"."""
     device_name = "cpu"
+    gpu_memory_is = "allocated"
+    """What peak_memory tells of a GPU: what is "allocated" by the framework, or all "in use"."""
 
     def __init__(self, flags, place):
         self.flags, self.place = flags, place
@@ -81,6 +83,13 @@ class Backend:
     def versions(self):
         """The framework, such as "torch 2.13.0", and library versions, name -> version."""
         raise NotImplementedError
+
+    @property
+    def peak_memory_is(self):
+        """What peak_memory tells: on a CPU it is "resident" memory, or "address space"."""
+        if self.flags.device == "cuda":
+            return self.gpu_memory_is
+        return "address space" if process.is_limited() else "resident"
 
     def peak_memory(self):
         """Bytes of the device."""

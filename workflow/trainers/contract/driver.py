@@ -160,5 +160,6 @@ def train(backend, work, log):
         backend.gather(backend.peak_memory()),
         watched.changes(backend, step.part),
         None if retries is None else backend.gather(retries),
+        backend.peak_memory_is,
     )
     backend.leave()

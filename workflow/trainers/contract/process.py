@@ -59,12 +59,17 @@ def limit_memory(size):
     resource.setrlimit(resource.RLIMIT_AS, (size, most))
 
 
+def is_limited():
+    """Whether this process may take only so much address space."""
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
 def peak_memory():
     """The most memory of the machine that this process has used so far, in bytes.
 
     Under a limit, it is what the limit counts: address space.
     """
-    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+    if is_limited():
         with open("/proc/self/status") as stream:
             for line in stream:
                 if line.startswith("VmPeak:"):

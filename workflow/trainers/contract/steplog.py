@@ -184,20 +184,30 @@ class StepLog:
         self._last = seconds, samples
         self._event("tracked_stats", value, samples_count=samples)
 
-    def finished(self, ends, peak_memory_bytes, weight_changes=None, allocation_retries=None):
+    def finished(
+        self,
+        ends,
+        peak_memory_bytes,
+        weight_changes=None,
+        allocation_retries=None,
+        peak_memory_is=None,
+    ):
         """Say that all iterations are done, and refuse ranks that have drifted apart.
 
         Args:
             ends: of each rank, which part of the model it holds, and its weights' digest.
-            peak_memory_bytes: highest device memory in use, one number per rank.
+            peak_memory_bytes: the most memory of the device, one number per rank.
             weight_changes: of a proof, how far each weight has come, in the recipe's order.
             allocation_retries: how often the device's memory was full, and was given back and taken
                 anew, once the first iterations were over, one number per rank.
+            peak_memory_is: what peak_memory_bytes tells, as Backend.peak_memory_is says.
 
         Raises:
             Refused: two ranks that hold the same part of the model have different weights.
         """
         self._event("weight_digests", [digest for _, digest in ends])
+        if peak_memory_is is not None:
+            self._event("peak_memory_is", peak_memory_is)
         self._event("peak_memory_bytes", peak_memory_bytes)
         if allocation_retries is not None:
             self._event("allocation_retries", allocation_retries)

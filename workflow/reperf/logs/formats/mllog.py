@@ -47,6 +47,7 @@ _KEYS = (
     "configuration",
     "parameters",
     "peak_memory_bytes",
+    "peak_memory_is",
     "precision",
     "run_stop",
 )

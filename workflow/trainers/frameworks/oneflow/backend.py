@@ -21,6 +21,8 @@ from trainers.frameworks.oneflow.inputs import FixedBatch
 
 
 class Backend(backend.Backend):
+    gpu_memory_is = "in use"
+
     def __init__(self, flags, place):
         super().__init__(flags, place)
         self.mixed = {"cuda": ("float16",)}  # on a CPU its AMP changes nothing
