@@ -6,11 +6,10 @@ import time
 
 from trainers.contract import process
 from trainers.contract.aborts import abort_late
-from trainers.contract.backend import Place
+from trainers.contract.backend import place_in
 from trainers.launchers.oneflow import LOGS
 
-_NAMES = ("RANK", 0), ("LOCAL_RANK", 0), ("WORLD_SIZE", 1)
-PLACE = Place(*(int(os.environ.get(name, default)) for name, default in _NAMES))
+PLACE = place_in("RANK", "LOCAL_RANK", "WORLD_SIZE")
 
 
 def prepare(flags):
