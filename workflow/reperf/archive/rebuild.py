@@ -14,7 +14,7 @@ from reperf.archive.consistency import check_cells, check_records, hardware_in
 from reperf.archive.container import MANIFEST, unpack, verified
 from reperf.archive.contents import CELL_LIST
 from reperf.archive.names import CELLS, CONFIG, METADATA, PAGE, README, REPERF, SOURCES
-from reperf.archive.pages import pages
+from reperf.archive.suite_pages import pages
 from reperf.config import Cell, Report, Run, load_report, runs_of
 from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError, faults_of
