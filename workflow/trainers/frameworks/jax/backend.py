@@ -173,8 +173,9 @@ class DataParallel(backend.Step):
         return {name: self._made.spread(zero, ALL) for name, zero in zeros}
 
     def _one(self, weights, moments, state, iteration, batch):
-        key = jax.random.fold_in(jax.random.key(self._flags.seed), lax.axis_index(RANKS))
-        key = jax.random.fold_in(key, iteration)
+        # The device's own generator: JAX's usual one takes longer, to compile, too.
+        key = jax.random.key(self._flags.seed, impl="rbg")
+        key = jax.random.fold_in(jax.random.fold_in(key, lax.axis_index(RANKS)), iteration)
 
         def scaled(weights):
             loss, after = self._model(weights, _own(state), key, *batch)
