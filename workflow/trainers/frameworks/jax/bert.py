@@ -83,4 +83,5 @@ class _Layers:
 
 
 def _gelu(x):
-    return jax.nn.gelu(x, approximate=False)
+    """The exact gelu, in float32 whatever the data type of its features."""
+    return jax.nn.gelu(x.astype(jnp.float32), approximate=False).astype(x.dtype)
