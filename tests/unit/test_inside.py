@@ -127,6 +127,23 @@ def test_mxnet_is_for_the_cuda_whose_compiler_it_loads(tmp_path):
     assert (said["cuda"], said["nccl"]) == (None, None)
 
 
+def test_jax_is_for_the_cuda_of_the_plugin_beside_it(tmp_path):
+    nccl = tmp_path / "nvidia/nccl/lib/libnccl.so.2"
+    for folder in (tmp_path / "jax", tmp_path / "jax_cuda13_plugin", nccl.parent):
+        folder.mkdir(parents=True)
+    (tmp_path / "jax/__init__.py").write_text("__version__ = '9.1'\n")
+    versions = tmp_path / "jax_cuda13_plugin/_versions.py"
+    versions.write_text("def cuda_runtime_build_version(): return 13000\n")
+    version = "int ncclGetVersion(int *number) { *number = 22907; return 0; }"
+    compiler = ["cc", "-shared", "-fPIC", "-xc", "-", "-o", str(nccl)]
+    subprocess.run(compiler, input=version, text=True, check=True)
+    said = asked(sys.executable, "jax", tmp_path)["framework"]
+    assert (said["version"], said["cuda"], said["nccl"]) == ("9.1", "13.0", "2.29.7")
+    versions.parent.rename(tmp_path / "elsewhere")
+    said = asked(sys.executable, "jax", tmp_path)["framework"]
+    assert (said["version"], said["cuda"], said["nccl"]) == ("9.1", None, None)
+
+
 def test_tensorflow_says_its_architectures_in_a_file(tmp_path):
     (tmp_path / "tensorflow/python/platform").mkdir(parents=True)
     (tmp_path / "tensorflow/__init__.py").write_text("import ctypes; ctypes.CDLL('libcuda.so.0')")
@@ -138,7 +155,7 @@ def test_tensorflow_says_its_architectures_in_a_file(tmp_path):
     assert (said["cuda"], said["architectures"]) == ("12.5.1", ["sm_60", "compute_90"])
 
 
-def test_of_a_framework_that_is_none_of_the_five_only_the_version_is_known():
+def test_of_a_framework_that_is_none_of_ours_only_the_version_is_known():
     said = asked(sys.executable, "pytest")["framework"]
     assert said["version"] == pytest.__version__
     assert (said["cuda"], said["architectures"]) == (None, [])
