@@ -83,6 +83,7 @@ def test_an_engine_that_does_not_start_a_container_has_the_last_word(tmp_path: P
         (1, "instance of 'gloo::TimeoutException'\nSIGABRT", "timeout", "rank gave up waiting for"),
         (1, "gloo::TimeoutException\nexit code -9", "failed", "ended by SIGKILL"),
         (1, "unhealthy (stopped sending heartbeats)", "timeout", "rank gave up waiting for"),
+        (1, "Status: DEADLINE_EXCEEDED: Deadline\nSIGABRT", "timeout", "rank gave up waiting for"),
         (3, "", "failed", "no error was printed"),
         (0, "", "failed", "the trainer reported no number of parameters"),
     ],

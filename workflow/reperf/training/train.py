@@ -30,10 +30,10 @@ from reperf.training.telemetry import gpu_meters, power_of_window, used_gpus
 from reperf.training.tries import ended_try, keep, new_try, this_call
 
 # Collectives have time limits of their own: gloo's are 30 s or more, NCCL's in torch ten minutes;
-# TensorFlow waits for a sign of life for ten seconds.
+# TensorFlow waits for a sign of life for ten seconds, JAX for a hundred, and to meet for 300.
 _GAVE_UP = re.compile(
     r"gloo::TimeoutException|Timed out waiting \d+ms|collective operation timeout"
-    r"|stopped sending heartbeats"
+    r"|stopped sending heartbeats|\bDEADLINE_EXCEEDED\b"
 )
 
 # What C++ and Python say at a process's end.
