@@ -71,13 +71,13 @@ class Backend(backend.Backend):
     def _devices(self):
         try:
             (own,), devices = jax.local_devices(), jax.devices()
-        except RuntimeError as error:
+        except (RuntimeError, AssertionError) as error:  # without any GPU JAX only asserts
             if self.flags.device == "cpu":
                 raise
-            said = str(error).strip().splitlines()[0]
+            why = f": {error}".splitlines()[0] if str(error) else ""
             raise Refused(
-                f"jax sees no GPU {self.place.local_rank} ({said}); allowed: a build for GPUs, such"
-                " as the lock envs/jax.cuda.txt, on GPUs"
+                f"jax finds no GPU for local rank {self.place.local_rank}; allowed: a build for"
+                f" GPUs, such as the lock envs/jax.cuda.txt, on GPUs{why}"
             ) from None
         return own, devices
 
