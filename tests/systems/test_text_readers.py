@@ -61,6 +61,7 @@ print(json.dumps(found))
 """
 READERS = {
     "pytorch": ("tfrecord", OURS),
+    "jax": ("tfrecord", OURS),
     "mxnet": ("tfrecord", OURS),
     "tensorflow2": ("tfrecord", TENSORFLOW),
     "ngc-tensorflow1": ("tfrecord", TENSORFLOW),
