@@ -23,8 +23,8 @@ from reperf import __version__
 from reperf.archive.container import MANIFEST, Member, unpack, verified, write
 from reperf.archive.contents import CELL_LIST, files_of_systems, write_archive
 from reperf.archive.names import PAGE, README
-from reperf.archive.suite_pages import pages
 from reperf.archive.rebuild import make_results, rebuild
+from reperf.archive.suite_pages import pages
 from reperf.builds import build_of
 from reperf.cli import main
 from reperf.config import Report, load_report
