@@ -120,7 +120,7 @@ def test_nothing_is_searched_again_until_something_that_decides_it_changes(searc
 
     assert planned(time_limit=90, title="Another") == {}
     assert planned(memory_limit=LIMIT + 1000) == {"largest": 2, "train": 3}
-    trainer = searched.folder / "workflow/systems/pytorch/resnet50.py"
+    trainer = searched.folder / "workflow/trainers/frameworks/torch/resnet50.py"
     before = trainer.read_text()
     trainer.write_text(before + "\nEDITED = True\n")
     assert planned() == {"largest": 2, "train": 3}

@@ -121,7 +121,7 @@ def test_the_report_for_one_node_says_that_it_needs_gpus(finished_benchmark: Ben
         ("workflow/reperf/drawing/figures.py", {"draw_figures"}, {"train", "measure", "summarise"}),
         ("workflow/reperf/measuring/statistics.py", {"summarise"}, {"train", "measure"}),
         ("workflow/reperf/measuring/measure.py", {"measure"}, {"train", "convert"}),
-        ("workflow/systems/pytorch/resnet50.py", {"train"}, {"environment", "convert"}),
+        ("workflow/trainers/frameworks/torch/resnet50.py", {"train"}, {"environment", "convert"}),
         ("workflow/reperf/training/launch.py", set(), {"train", "measure", "summarise", "report"}),
     ],
 )

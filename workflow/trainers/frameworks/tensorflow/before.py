@@ -8,7 +8,7 @@ from trainers.contract.backend import Place, place_in
 
 PLACE = place_in("HOROVOD_RANK", "HOROVOD_LOCAL_RANK", "HOROVOD_SIZE")
 
-if "TF_CONFIG" in os.environ:  # of several workers of TensorFlow 2
+if "TF_CONFIG" in os.environ and "HOROVOD_RANK" not in os.environ:  # workers of TensorFlow 2
     _CLUSTER = json.loads(os.environ["TF_CONFIG"])
     PLACE = Place(
         rank=_CLUSTER["task"]["index"],
