@@ -23,7 +23,7 @@ from reperf.drawing.figures import (
     draw_throughput,
     save,
 )
-from reperf.drawing.labels import series_of, title_of
+from reperf.drawing.labels import repeats_of, series_of, title_of
 from reperf.drawing.palette import SPARE, colour_of
 from reperf.measuring.tables import SUMMARY, write_table
 from reperf.systems import load_systems
@@ -261,6 +261,9 @@ def test_titles_and_series_come_from_the_summary_alone():
         "workload": "resnet50",
         "precision": "amp",
         "source": ["", "", "logs.zip"],
+        "input": "records",
+        "shape": "image_size=224",
+        "device": ["cuda", "cuda", ""],
     }
     same = pd.DataFrame(rows | {"batch_size_per_device": 256})
     assert title_of(same) == "ResNet-50 v1.5, AMP, batch size 256"
@@ -272,6 +275,46 @@ def test_titles_and_series_come_from_the_summary_alone():
     mixed = pd.DataFrame(rows | {"batch_size_per_device": [256, 224, 256]})
     assert title_of(mixed) == "ResNet-50 v1.5, AMP, batch sizes 224 to 256"
     assert series_of(mixed)[1] == "PyTorch, compile, batch 224"
+
+
+@pytest.mark.parametrize(
+    ("changes", "title"),
+    [
+        ({}, "ResNet-50 v1.5, FP32, batch size 8"),
+        ({"shape": "image_size=64"}, "ResNet-50 v1.5 (64 px), FP32, batch size 8"),
+        (
+            {"input": "synthetic", "device": "cpu"},
+            "ResNet-50 v1.5, FP32, batch size 8, synthetic, on CPUs",
+        ),
+        (
+            {"workload": "bert-base", "shape": "sequence_length=64 layers=2 hidden=128 heads=2"},
+            "BERT pretraining (sequences of 64, 2 layers, hidden 128), FP32, batch size 8",
+        ),
+        (
+            {"workload": "bert-base", "shape": "vocabulary=2000"},
+            "BERT pretraining (vocabulary 2000), FP32, batch size 8",
+        ),
+        ({"workload": "bert-base", "shape": ""}, "BERT-base pretraining, FP32, batch size 8"),
+    ],
+)
+def test_a_title_says_what_was_trained(changes, title):
+    cells = {
+        "workload": "resnet50",
+        "shape": "image_size=224",
+        "input": "records",
+        "device": "cuda",
+        "precision": "fp32",
+        "batch_size_per_device": 8,
+        "source": "",
+    }
+    assert title_of(pd.DataFrame([cells | changes])) == title
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"), [([3, 3, 0], "n = 3"), ([2, 7], "n = 2 to 7"), ([0], ""), ([], "")]
+)
+def test_a_figure_says_how_many_repeats_its_medians_are_of(counts, said):
+    assert repeats_of(pd.DataFrame({"n": pd.Series(counts, dtype="Int64")})) == said
 
 
 @pytest.mark.filterwarnings("error")

@@ -378,5 +378,5 @@ def test_where_nothing_has_run_the_number_stays_open():
     make_results(made, tuple(cells))
     table = read_summary("results/suites/small/summary.csv")
     assert table["batch_size_per_device"].isna().all()
-    assert title_of(table) == "ResNet-50 v1.5, AMP, largest batch"
+    assert title_of(table) == "ResNet-50 v1.5 (64 px), AMP, largest batch, synthetic, on CPUs"
     assert batch_size(table["batch_size_per_device"][0]) == "largest"

@@ -10,7 +10,7 @@ from reperf.config.engine import Container
 from reperf.config.suite import entry_id
 from reperf.config.words import LARGEST, BatchSize, Model, Topology, Whole, Workload, topology_shape
 from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
-from reperf.systems import LockName, Precision
+from reperf.systems import LockName, Precision, written_shape
 
 
 class Run(Model):
@@ -105,6 +105,12 @@ class Run(Model):
             "num_nodes": self.nodes,
             "devices_per_node": self.devices_per_node,
         }
+
+    @property
+    def setting(self) -> dict[str, str]:
+        """What else was asked of the run, see reperf.measuring.tables.SETTING."""
+        read = self.input if self.input in ("folder", "synthetic") else "records"
+        return {"input": read, "shape": written_shape(self.shape), "device": self.device}
 
     @property
     def folder(self) -> Path:

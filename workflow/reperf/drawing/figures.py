@@ -32,7 +32,7 @@ from matplotlib.ticker import MaxNLocator
 from scipy.optimize import isotonic_regression
 
 from reperf.config import topology_shape
-from reperf.drawing.labels import series_of, title_of, unit_of
+from reperf.drawing.labels import repeats_of, series_of, title_of, unit_of
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
 from reperf.files import whole_file
 from reperf.layout import FIGURE_KINDS, FIGURE_SUFFIXES
@@ -93,7 +93,7 @@ def draw_suite(summary: Path | str, stem: Path | str) -> None:
     _save_pair(
         cells.assign(series=series_of(cells)),
         title_of(cells),
-        f"suite {cells['suite'].iloc[0]}",
+        ", ".join(filter(None, (f"suite {cells['suite'].iloc[0]}", repeats_of(cells)))),
         unit_of(cells),
         stem,
     )

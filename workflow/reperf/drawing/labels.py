@@ -2,18 +2,20 @@
 
 import pandas as pd
 
-from reperf.systems import load_systems, load_workloads
+from reperf.systems import load_systems, load_workloads, read_shape
 
 
 def title_of(cells: pd.DataFrame) -> str:
-    """A suite's title, such as "ResNet-50 v1.5, FP32, batch size 128".
+    """A suite's title, such as "ResNet-50 v1.5 (64 px), FP32, batch size 128, on CPUs".
+
+    It names the shape where that is not the workload's own, synthetic input, and CPUs.
 
     Args:
         cells: the suite's rows of summary.csv; or, if it has none, of measurements.csv.
     """
     first = cells.iloc[0]
     known = load_workloads().get(first["workload"])
-    workload = known.title if known else first["workload"]
+    workload = known.title_at(read_shape(first["shape"])) if known else first["workload"]
     sizes = sorted(cells["batch_size_per_device"].dropna().unique())
     if not sizes and cells["source"].all():  # logs of others that do not say it
         batch = "batch size unknown"
@@ -23,7 +25,22 @@ def title_of(cells: pd.DataFrame) -> str:
         batch = f"batch size {sizes[0]}"
     else:
         batch = f"batch sizes {sizes[0]} to {sizes[-1]}"
-    return f"{workload}, {first['precision'].upper()}, {batch}"
+    parts = [workload, first["precision"].upper(), batch]
+    if first["input"] == "synthetic":
+        parts.append("synthetic")
+    if set(cells["device"]) & {"cpu"}:
+        parts.append("on CPUs")
+    return ", ".join(parts)
+
+
+def repeats_of(cells: pd.DataFrame) -> str:
+    """How many repeats a cell's median is of, such as "n = 3"; empty if nothing was measured.
+
+    Args:
+        cells: the suite's rows of summary.csv.
+    """
+    counts = sorted(set(cells.loc[cells["n"] > 0, "n"]))
+    return f"n = {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))}" if counts else ""
 
 
 def unit_of(cells: pd.DataFrame) -> str:

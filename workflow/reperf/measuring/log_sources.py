@@ -18,7 +18,7 @@ from reperf.measuring.counted import Counted
 from reperf.measuring.found_logs import answers, files_of, own_run
 from reperf.measuring.measure import Measurement, Method
 from reperf.measuring.units import ANY, counts, per_second, unit_of
-from reperf.systems import load_workloads
+from reperf.systems import load_workloads, written_shape
 from reperf.text import printable
 
 Row = dict[str, object]
@@ -154,7 +154,7 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
     also, also_unit = _also(suite, measured) if status == "ok" else (None, "")
     system = run.system if run else (log_format and log_format.system) or "unknown"
     variant = run.variant if run else None
-    log = measured.log
+    log, shape = measured.log, written_shape(suite.shape)
     if source is not None:
         system = source.system or system
         variant = source.variant or (variant if run else variant_said(facts, system))
@@ -188,6 +188,7 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         "also_throughput": also,
         "also_unit": also_unit,
         "start_loss": measured.start_loss,
+        **(run.setting if run else {"input": suite.input, "shape": shape, "device": ""}),
     }
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from reperf.config import Cell
 from reperf.errors import ReperfError
 from reperf.measuring.statistics import efficiency, speedup, spread
-from reperf.measuring.tables import IDENTITY, SUMMARY
+from reperf.measuring.tables import IDENTITY, SETTING, SUMMARY
 from reperf.measuring.units import per_second, unit_of
 
 CELL = [*IDENTITY, "source"]
@@ -73,14 +73,15 @@ def _identity(cell: Cell) -> dict:
 def _unsupported(cell: Cell, unit: str | None) -> dict:
     counted = per_second(unit) if unit else unit_of(cell.runs[0].workload)
     why = {"status": "unsupported", "reason": cell.unsupported}
-    return dict.fromkeys(SUMMARY) | _identity(cell) | why | {"n": 0, "unit": counted}
+    asked = _identity(cell) | cell.runs[0].setting
+    return dict.fromkeys(SUMMARY) | asked | why | {"n": 0, "unit": counted}
 
 
 def _measured(runs: pd.DataFrame) -> dict:
     good = runs[runs["status"] == "ok"]
     first = (good if len(good) else runs).iloc[0]
     status, reason = _verdict(runs)
-    row = dict.fromkeys(SUMMARY) | {column: first[column] for column in (*CELL, "unit")}
+    row = dict.fromkeys(SUMMARY) | {name: first[name] for name in (*CELL, *SETTING, "unit")}
     row |= {"status": status, "reason": reason, "n": len(good)}
     if len(good):
         row |= spread([float(value) for value in good["throughput"]])

@@ -29,6 +29,9 @@ IDENTITY = {
 }
 """The first columns that name a cell, with the type of their values; `source` is one more."""
 
+SETTING = {"input": str, "shape": str, "device": str}
+"""What else was asked of a cell, so that tables of several reports can be joined."""
+
 MEASUREMENTS = IDENTITY | {
     "repeat": int,
     "status": str,
@@ -49,6 +52,7 @@ MEASUREMENTS = IDENTITY | {
     "also_throughput": float,
     "also_unit": str,
     "start_loss": float,
+    **SETTING,
 }
 """The columns of measurements.csv, one row per run; docs/measuring.md explains each."""
 
@@ -72,6 +76,7 @@ SUMMARY = IDENTITY | {
     "waited": float,
     "also_median": float,
     "also_unit": str,
+    **SETTING,
 }
 """The columns of summary.csv, one row per cell; docs/measuring.md explains each."""
 

@@ -20,7 +20,7 @@ from reperf.systems.system import (
     Variant,
     load_systems,
 )
-from reperf.systems.workloads import Workload, load_workloads
+from reperf.systems.workloads import Workload, load_workloads, read_shape, written_shape
 
 __all__ = [
     "ENVIRONMENTS",
@@ -40,4 +40,6 @@ __all__ = [
     "Workload",
     "load_systems",
     "load_workloads",
+    "read_shape",
+    "written_shape",
 ]

@@ -25,10 +25,28 @@ Shape = dict[str, int]
 """Of a workload's samples and model, such as {"image_size": 224}."""
 
 
+def written_shape(shape: Shape) -> str:
+    """A shape as tables say it: "layers=2 hidden=128"."""
+    return " ".join(f"{name}={value}" for name, value in shape.items())
+
+
+def read_shape(text: str) -> Shape:
+    """The shape that `written_shape` has written.
+
+    Raises:
+        ValueError: it has not.
+    """
+    pairs = (word.partition("=") for word in text.split())
+    return {name: int(value) for name, _, value in pairs}
+
+
 class Dimension(Model):
     """One number of a workload's shape."""
 
     about: str
+    label: str | None = Field(
+        None, description='how titles say a value that is not the default, such as "{} layers"'
+    )
     default: int
     least: int = Field(1, ge=1)
     most: int = Field(1_000_000, le=10**9)
@@ -44,7 +62,10 @@ class Workload(Model):
     """One workload: its YAML file."""
 
     id: str
-    title: str
+    title: str = Field(description="of the default shape")
+    family: str | None = Field(
+        None, description="title of what other shapes make; left out: they make the same model"
+    )
     data: Kind = Field(description="what its samples are made from")
     units: tuple[str, ...] = Field(
         min_length=1,
@@ -69,6 +90,23 @@ class Workload(Model):
     @property
     def default_shape(self) -> Shape:
         return {name: dimension.default for name, dimension in self.shape.items()}
+
+    def title_at(self, shape: Shape) -> str:
+        """The title of what is trained at a shape, such as "BERT pretraining (2 layers)".
+
+        Args:
+            shape: values that are not the default are named by their labels, or else, if
+                none of them has one, by their keys.
+        """
+        whole = self.default_shape | shape
+        others = {key: whole[key] for key, one in self.shape.items() if whole[key] != one.default}
+        if not others:
+            return self.title
+        labels = [
+            label.format(value) for key, value in others.items() if (label := self.shape[key].label)
+        ]
+        said = labels or [f"{key.replace('_', ' ')} {value}" for key, value in others.items()]
+        return f"{self.family or self.title} ({', '.join(said)})"
 
     def shape_of(self, given: Shape) -> Shape:
         """A whole shape: the given values, and defaults for the rest.
