@@ -55,7 +55,7 @@ with log.to_the_end():
     next(iter(arrays.values()))[...] += 0.5
     changes = watched.changes(backend, "all")
     digest = watched.digest()
-    say([number, digest, ["%.5g" % change for change in changes]])
+    say([number, [digest], ["%.5g" % change for change in changes]])
     log.finished([["all", digest]] * count, [process.peak_memory()] * count, changes)
 """
 

@@ -67,14 +67,13 @@ class TestEach:
             report = report_of(archive)
             cells = CELL_LIST.validate_json(archive.read("cells.json"))
             old = {name: archive.read(name) for name in (measurements, summary)}
-            drawn = {name: archive.read(name) for name in figures_of(path.stem)}
         monkeypatch.chdir(tmp_path)
         make_results(report, cells)
         # The last columns are new; nothing else has changed.
-        assert without_last(Path(measurements), 4) == old[measurements]
-        assert without_last(Path(summary), 4) == old[summary]
-        if any(row["speedup"] for row in table(path, "summary")):
-            assert {name: Path(name).read_bytes() for name in drawn} == drawn
+        assert without_last(Path(measurements), 7) == old[measurements]
+        assert without_last(Path(summary), 7) == old[summary]
+        # Figures are drawn; their titles say more today.
+        assert all(Path(name).stat().st_size > 1000 for name in figures_of(path.stem))
 
 
 def test_measuring_an_old_archive_gives_its_tables_numbers_by_its_own_window(capsys):
