@@ -18,6 +18,9 @@ WORKFLOW = (
     *("data/published", "docs", "envs", "local", "reports", "slurm", "workflow"),
 )
 
+PROGRAMS = ("trainers/train.py", "/resnet50.py")
+"""What trains: the program of all systems, and those that stand-ins bring."""
+
 # Shapes at which a run takes seconds; everything else is as in local/report.yaml.
 SMALL = {
     "title": "a small benchmark",
@@ -95,7 +98,7 @@ class Benchmark:
             process
             for process in psutil.process_iter(["cwd", "cmdline"])
             if process.info["cwd"] == str(self.folder)
-            and any("resnet50.py" in word for word in process.info["cmdline"] or ())
+            and any(word.endswith(PROGRAMS) for word in process.info["cmdline"] or ())
         ]
 
     def planned(self, *arguments: str) -> dict[str, int]:

@@ -11,9 +11,9 @@ from reperf.config import load_report
 from reperf.errors import ReperfError
 from reperf.layout import tables_of
 from reperf.measuring.summary import summarise
-from reperf.measuring.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
 from reperf.plans.report_plan import ReportPlan
 from reperf.reruns import complete
+from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
 from reperf.training.ends import rerun_command
 
 TABLES = Path("results/summary.csv"), Path("results/measurements.csv")

@@ -23,7 +23,7 @@ from reperf.doctor.need import needed_by
 from reperf.doctor.probe import look
 from reperf.doctor.screen import show
 from reperf.machine import resolve
-from reperf.measuring.tables import SUMMARY
+from reperf.tables import SUMMARY
 from rich.console import Console
 from written_probes import (
     BUILD,

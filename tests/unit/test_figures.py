@@ -25,8 +25,8 @@ from reperf.drawing.figures import (
 )
 from reperf.drawing.labels import repeats_of, series_of, title_of
 from reperf.drawing.palette import SPARE, colour_of
-from reperf.measuring.tables import SUMMARY, write_table
 from reperf.systems import load_systems
+from reperf.tables import SUMMARY, write_table
 from reperf.text import printable
 from skimage.color import deltaE_ciede2000, rgb2lab
 

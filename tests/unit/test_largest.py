@@ -10,12 +10,12 @@ import pytest
 from reperf.archive.rebuild import make_results
 from reperf.config import Report, load_report
 from reperf.drawing.labels import title_of
-from reperf.measuring.tables import read_measurements, read_summary
 from reperf.plans.current import why_not_current
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
 from reperf.printed import batch_size, trials
 from reperf.steps import measure, summarise
+from reperf.tables import read_measurements, read_summary
 from reperf.training.batch_search import ITERATIONS, found_by
 from reperf.training.largest import find
 from reperf.training.record import BatchTrial, LargestBatch, RunRecord

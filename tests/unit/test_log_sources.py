@@ -12,16 +12,16 @@ from reperf.files import sha256
 from reperf.measuring.found_logs import files_of
 from reperf.measuring.log_sources import check_sources, measure_suite
 from reperf.measuring.summary import summarise
-from reperf.measuring.tables import (
+from reperf.report.context import gather
+from reperf.report.html import render_html
+from reperf.report.markdown import render_markdown
+from reperf.tables import (
     MEASUREMENTS,
     SUMMARY,
     read_measurements,
     read_summary,
     write_table,
 )
-from reperf.report.context import gather
-from reperf.report.html import render_html
-from reperf.report.markdown import render_markdown
 from step_logs import event, step_log
 from test_measure import RUN, kept_run
 

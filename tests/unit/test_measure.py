@@ -18,8 +18,8 @@ from reperf.measuring.answer import Question
 from reperf.measuring.found_logs import answers
 from reperf.measuring.log_sources import measure_suite
 from reperf.measuring.measure import Measurement, Method, measure_log
-from reperf.measuring.tables import MEASUREMENTS
 from reperf.systems import TRAINERS
+from reperf.tables import MEASUREMENTS
 from reperf.training.record import LARGEST_RECORD, Environment, Host, RunRecord
 from step_logs import BOOTED, event, planned_log, step, step_log
 

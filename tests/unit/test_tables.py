@@ -17,7 +17,7 @@ from reperf.measuring.answer import Answer
 from reperf.measuring.log_sources import row_of
 from reperf.measuring.measure import Measurement
 from reperf.measuring.summary import summarise
-from reperf.measuring.tables import (
+from reperf.tables import (
     MEASUREMENTS,
     SUMMARY,
     join_tables,

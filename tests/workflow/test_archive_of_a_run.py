@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from reperf.measuring.tables import read_measurements
+from reperf.tables import read_measurements
 from small_benchmark import Benchmark
 
 

@@ -41,14 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     # Some import libraries for half a second, when Ctrl-C must be as quiet as later.
-    from reperf.commands import archive, config, doctor, measure, plan, runs  # noqa: PLC0415
+    from reperf.commands import archive, config, doctor, latex, measure, plan, runs  # noqa: PLC0415
 
     parser = _Parser(prog="reperf", description=__doc__)
     parser.add_argument("--version", action="version", version=f"reperf {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     # Each adds one command: its parser, with `run` set to a function that takes the parsed options
     # and returns an exit status. What a command needs is imported when it runs.
-    for command in (archive, config, doctor, measure, plan, runs):
+    for command in (archive, config, doctor, latex, measure, plan, runs):
         command.add(commands)
     options = parser.parse_args(arguments)
     return options.run(options)

@@ -10,8 +10,8 @@ from reperf.errors import ReperfError
 from reperf.files import whole_file
 from reperf.layout import REPORT_PLAN, tables_of
 from reperf.machine import resolve
-from reperf.measuring.tables import IDENTITY, read_measurements, read_summary
 from reperf.plans.report_plan import ReportPlan
+from reperf.tables import IDENTITY, read_measurements, read_summary
 from reperf.training.ends import fault_of_runs
 from reperf.training.record import FINAL
 from reperf.written import read_written

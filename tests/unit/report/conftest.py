@@ -8,14 +8,14 @@ import pytest
 from reperf.config import Report, Run, load_report
 from reperf.drawing.figures import draw_published, draw_suite
 from reperf.measuring.summary import summarise
-from reperf.measuring.tables import (
+from reperf.report import write_report
+from reperf.tables import (
     MEASUREMENTS,
     SUMMARY,
     read_measurements,
     read_summary,
     write_table,
 )
-from reperf.report import write_report
 from reperf.training.record import ComputedIn, Environment, Gpu, Host, LastHeard, RunRecord
 
 HOSTILE = "<script>alert('x')</script> | **bold** & `code`"

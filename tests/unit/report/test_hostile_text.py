@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from reperf.doctor.diagnosis import Diagnosis
-from reperf.measuring.tables import MEASUREMENTS, SUMMARY
 from reperf.report.context import Context, gather
 from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
+from reperf.tables import MEASUREMENTS, SUMMARY
 from reperf.text import printable
 from test_diagnosis import diagnosis_of_an_ill_node
 from test_html import Page

@@ -8,9 +8,9 @@ from reperf import __version__
 from reperf.archive.names import PAGE, README
 from reperf.config import Report
 from reperf.layout import FIGURES, tables_of
-from reperf.measuring.tables import read_measurements, read_summary
 from reperf.report.context import gather
 from reperf.report.html import render_html
+from reperf.tables import read_measurements, read_summary
 from reperf.text import printable
 from reperf.training.record import RunRecord
 

@@ -92,7 +92,7 @@ class Run(Model):
 
     @property
     def identity(self) -> dict[str, str | int | None]:
-        """What names the run's cell in the tables, see reperf.measuring.tables.IDENTITY."""
+        """What names the run's cell in the tables, see reperf.tables.IDENTITY."""
         return {
             "suite": self.suite,
             "system": self.system,
@@ -108,7 +108,7 @@ class Run(Model):
 
     @property
     def setting(self) -> dict[str, str]:
-        """What else was asked of the run, see reperf.measuring.tables.SETTING."""
+        """What else was asked of the run, see reperf.tables.SETTING."""
         read = self.input if self.input in ("folder", "synthetic") else "records"
         return {"input": read, "shape": written_shape(self.shape), "device": self.device}
 

@@ -7,7 +7,7 @@ from reperf.config import Data, Report, Run
 from reperf.data.kinds import KINDS
 from reperf.errors import ReperfError
 from reperf.layout import ALL_SUMMARY
-from reperf.measuring.tables import read_summary
+from reperf.tables import read_summary
 
 LOG_BYTES = 2 * 10**6
 """A run's log and record, including tries and copies; 200 kB is usual."""

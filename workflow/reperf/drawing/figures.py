@@ -36,9 +36,9 @@ from reperf.drawing.labels import repeats_of, series_of, title_of, unit_of
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
 from reperf.files import whole_file
 from reperf.layout import FIGURE_KINDS, FIGURE_SUFFIXES
-from reperf.measuring.tables import read_summary
 from reperf.printed import count
 from reperf.published import load_tables
+from reperf.tables import read_summary
 from reperf.text import printable
 
 WIDTH = 5.0  # inches: two figures stand side by side on a desk, one fills a phone

@@ -9,7 +9,7 @@ from reperf.errors import ReperfError
 from reperf.layout import tables_of
 from reperf.measuring.log_sources import measure_suite
 from reperf.measuring.summary import summarise
-from reperf.measuring.tables import MEASUREMENTS, SUMMARY, read_measurements, table_of
+from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, table_of
 
 
 def measured_tables(

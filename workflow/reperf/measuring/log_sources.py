@@ -72,7 +72,7 @@ def measure_suite(
         plans: a run's folder -> the digest of its plan; None: of any plan.
 
     Returns:
-        The rows of measurements.csv, see reperf.measuring.tables.MEASUREMENTS.
+        The rows of measurements.csv, see reperf.tables.MEASUREMENTS.
     """
     method = Method(window=suite.window, unit=suite.unit)
     of = (plans or {}).get

@@ -9,8 +9,8 @@ import pandas as pd
 from reperf.config import Cell
 from reperf.errors import ReperfError
 from reperf.measuring.statistics import efficiency, speedup, spread
-from reperf.measuring.tables import IDENTITY, SETTING, SUMMARY
 from reperf.measuring.units import per_second, unit_of
+from reperf.tables import IDENTITY, SETTING, SUMMARY
 
 CELL = [*IDENTITY, "source"]
 """The columns that runs of one cell have in common."""

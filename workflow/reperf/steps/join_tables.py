@@ -2,8 +2,8 @@
 
 from reperf.building.made import making
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, REPORT_PLAN, tables_of
-from reperf.measuring.tables import MEASUREMENTS, SUMMARY, join_tables
 from reperf.plans.report_plan import ReportPlan
+from reperf.tables import MEASUREMENTS, SUMMARY, join_tables
 
 
 def run() -> None:

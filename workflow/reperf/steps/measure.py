@@ -3,9 +3,9 @@
 from reperf.building.made import making
 from reperf.layout import SUITE_MEASUREMENTS
 from reperf.measuring.log_sources import measure_suite
-from reperf.measuring.tables import MEASUREMENTS, write_table
 from reperf.plans.measured import measured_by
 from reperf.plans.suite_plan import SuitePlan
+from reperf.tables import MEASUREMENTS, write_table
 
 
 def run(suite: str) -> None:

@@ -18,11 +18,11 @@ from reperf.layout import (
     tables_of,
 )
 from reperf.measuring.again import check_tables
-from reperf.measuring.tables import read_measurements, read_summary
 from reperf.plans.measured import measured_by
 from reperf.plans.report_plan import ReportPlan
 from reperf.plans.suite_plan import SuitePlan
 from reperf.report import write_report
+from reperf.tables import read_measurements, read_summary
 from reperf.training.record import records_of
 
 

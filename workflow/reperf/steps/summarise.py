@@ -3,8 +3,8 @@
 from reperf.building.made import making
 from reperf.layout import tables_of
 from reperf.measuring.summary import summarise
-from reperf.measuring.tables import SUMMARY, read_measurements, write_table
 from reperf.plans.suite_plan import SuitePlan
+from reperf.tables import SUMMARY, read_measurements, write_table
 
 
 def run(suite: str) -> None:
