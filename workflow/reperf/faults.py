@@ -15,6 +15,8 @@ Checked = TypeVar("Checked", bound=BaseModel)
 
 LONGEST = 120
 """Characters shown of a value, or of its place."""
+SHOWN_KEYS = 24
+"""Allowed keys that are listed: all that a configuration has at any place, not all of a record."""
 
 LIKE_A_MISSING_KEY = 0.4
 """How alike an unknown key must be to one that is missing beside it, of 1."""
@@ -144,7 +146,10 @@ def _of_unknown_key(
     *around, key = location
     allowed = _keys_at(model, tuple(around))
     lacks = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
-    said = f"unknown key; {f'{lacks}; ' if missing else ''}allowed: {', '.join(allowed)}"
+    listed = ", ".join(allowed[:SHOWN_KEYS])
+    if len(allowed) > SHOWN_KEYS:
+        listed += f" and {len(allowed) - SHOWN_KEYS} more"
+    said = f"unknown key; {f'{lacks}; ' if missing else ''}allowed: {listed}"
     here = [step for step in around if isinstance(step, str)]
     elsewhere = [place for place in _places_of(str(key), model) if [*place] != here]
     meant = nearest(key, missing, close=LIKE_A_MISSING_KEY)
