@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from reperf.archive.rebuild import rebuild
-from reperf.training.largest import SHARE
+from reperf.training.batch_search import SHARE
 from small_benchmark import SMALL, Benchmark, new_benchmark
 
 # Of this, PyTorch and its model take nine tenths, and a batch of some forty samples the rest.
