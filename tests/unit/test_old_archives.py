@@ -12,6 +12,8 @@ from reperf.archive.contents import CELL_LIST
 from reperf.archive.rebuild import make_results
 from reperf.cli import main
 from reperf.config import Report, Suite, Window, load_report
+from reperf.drawing import figures
+from reperf.drawing.labels import title_of
 from reperf.layout import figures_of, tables_of
 from reperf.measuring.log_sources import measure_suite
 from reperf.training.record import RunRecord
@@ -67,13 +69,18 @@ class TestEach:
             report = report_of(archive)
             cells = CELL_LIST.validate_json(archive.read("cells.json"))
             old = {name: archive.read(name) for name in (measurements, summary)}
+            drawn = {name: archive.read(name) for name in figures_of(path.stem)}
         monkeypatch.chdir(tmp_path)
+        # Titles say more today; all else is drawn as it was.
+        said = {"shape": "", "input": "", "device": ""}
+        monkeypatch.setattr(figures, "title_of", lambda cells: title_of(cells.assign(**said)))
+        monkeypatch.setattr(figures, "repeats_of", lambda cells: "")
         make_results(report, cells)
         # The last columns are new; nothing else has changed.
         assert without_last(Path(measurements), 7) == old[measurements]
         assert without_last(Path(summary), 7) == old[summary]
-        # Figures are drawn; their titles say more today.
-        assert all(Path(name).stat().st_size > 1000 for name in figures_of(path.stem))
+        if any(row["speedup"] for row in table(path, "summary")):
+            assert {name: Path(name).read_bytes() for name in drawn} == drawn
 
 
 def test_measuring_an_old_archive_gives_its_tables_numbers_by_its_own_window(capsys):

@@ -36,6 +36,8 @@ PROGRAM = TRAINERS / "train.py"
 """What trains by a system's model and its framework's backend."""
 MODULE_STARTER = TRAINERS / "module.py"
 """What runs a launcher that is named by `-m`."""
+PART = "^[a-z0-9_.]+\\.[A-Za-z0-9_]+$"
+"""The name of what a framework's folder of trainers holds: module.Name."""
 
 
 class Variant(Model):
@@ -64,23 +66,19 @@ class Variant(Model):
         return None
 
 
-NAME = "^[a-z0-9_.]+\\.[A-Za-z0-9_]+$"
-"""Of what trainers/frameworks/<framework> holds: module.Name."""
-
-
 class Capability(Model):
     """What a system can do for one workload."""
 
     model: str | None = Field(
         None,
-        pattern=NAME,
+        pattern=PART,
         description="what makes the model, in the framework's folder of trainers, such as "
         "resnet50.ResNet50; left out: the system does not train it yet, or by a program of its own",
     )
     batches: str | None = Field(
-        None, pattern=NAME, description="what reads its data, likewise; left out: it reads none"
+        None, pattern=PART, description="what reads its data, likewise; left out: it reads none"
     )
-    parts: dict[str, Annotated[str, Field(pattern=NAME)]] = Field(
+    parts: dict[str, Annotated[str, Field(pattern=PART)]] = Field(
         {}, description="what it brings in place of what the framework's backend has, likewise"
     )
     precisions: dict[Device, tuple[Precision, ...]] = Field({})
