@@ -5,7 +5,6 @@ once on every node instead, and lets the ranks meet as horovodrun does, over glo
 Horovod's on the first node.
 """
 
-import argparse
 import os
 import socket
 import threading
@@ -15,11 +14,11 @@ from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
 from horovod.runner.gloo_run import create_run_env_vars, create_slot_env_vars
 from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
 
-from trainers.launchers.ranks import run_ranks
+from trainers.launchers.ranks import parse_launch_flags, run_ranks
 
 
 def main():
-    flags = parse_flags()
+    flags = parse_launch_flags(__doc__.splitlines()[0])
     hosts = ",".join(f"{node}:{flags.devices_per_node}" for node in range(flags.nodes))
     slots = get_host_assignments(parse_hosts(hosts), flags.nodes * flags.devices_per_node)
     if flags.node_rank == 0:
@@ -40,17 +39,6 @@ def meeting_at(head, port):
     # A rank may take long to start, and the run's own time limit ends one that hangs.
     variables["HOROVOD_GLOO_TIMEOUT_SECONDS"] = str(24 * 3600)
     return variables
-
-
-def parse_flags():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nodes", required=True, type=int)
-    parser.add_argument("--node-rank", required=True, type=int)
-    parser.add_argument("--devices-per-node", required=True, type=int)
-    parser.add_argument("--head", required=True, help="address of the first node")
-    parser.add_argument("--port", required=True, type=int, help="where its server listens")
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="the trainer and its flags")
-    return parser.parse_args()
 
 
 def interface_towards(address, port):

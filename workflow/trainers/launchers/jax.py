@@ -4,13 +4,11 @@ JAX has no launcher: each process is told who it is, and where the first one con
 device is a process of its own, so that a rank that dies is known.
 """
 
-import argparse
-
-from trainers.launchers.ranks import run_ranks
+from trainers.launchers.ranks import parse_launch_flags, run_ranks
 
 
 def main():
-    flags = parse_flags()
+    flags = parse_launch_flags(__doc__.splitlines()[0])
     local = flags.devices_per_node
     shared = {"WORLD_SIZE": str(flags.nodes * local), "HEAD": f"{flags.head}:{flags.port}"}
     ranks = [
@@ -18,17 +16,6 @@ def main():
         for number in range(local)
     ]
     run_ranks(flags.command, ranks)
-
-
-def parse_flags():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nodes", required=True, type=int)
-    parser.add_argument("--node-rank", required=True, type=int)
-    parser.add_argument("--devices-per-node", required=True, type=int)
-    parser.add_argument("--head", required=True, help="address of the first node")
-    parser.add_argument("--port", required=True, type=int, help="there, of the first process")
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="the trainer and its flags")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

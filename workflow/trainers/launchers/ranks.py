@@ -4,10 +4,27 @@ For frameworks that have no launcher, or only one that reaches other nodes by ss
 this is started once on every node. It needs only the standard library.
 """
 
+import argparse
 import os
 import signal
 import subprocess
 import sys
+
+
+def parse_launch_flags(about):
+    """Read the flags of a launcher whose ranks meet on the first node.
+
+    Args:
+        about: what the launcher does.
+    """
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--nodes", required=True, type=int)
+    parser.add_argument("--node-rank", required=True, type=int)
+    parser.add_argument("--devices-per-node", required=True, type=int)
+    parser.add_argument("--head", required=True, help="address of the first node")
+    parser.add_argument("--port", required=True, type=int, help="there, where ranks meet")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="the trainer and its flags")
+    return parser.parse_args()
 
 
 def run_ranks(command, environments):

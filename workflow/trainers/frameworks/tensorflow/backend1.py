@@ -24,7 +24,7 @@ from trainers.frameworks.tensorflow.inputs import batches_read, timed
 from trainers.frameworks.tensorflow.layers import Layers
 from trainers.frameworks.tensorflow.optimizers import make_update
 from trainers.frameworks.tensorflow.scaling import make_scale
-from trainers.frameworks.tensorflow.shared import convolved, dense, start_weights
+from trainers.frameworks.tensorflow.shared import Eager, dense, start_weights
 
 tf = tensorflow.compat.v1
 
@@ -37,7 +37,7 @@ GPU_SETTINGS = {
 }
 
 
-class Backend(backend.Backend):
+class Backend(Eager):
     mixed = {"cuda": ("float16",)}
 
     def __init__(self, flags, place):
@@ -66,26 +66,11 @@ class Backend(backend.Backend):
         self.library = library_of(hvd, flags.device)
         tf.enable_eager_execution(settings)  # of all that is not in a Step's graph
 
-    def numbers(self, array):
-        with tf.device(self.device):
-            return tf.identity(array)
-
-    def array(self, numbers):
-        return numbers.numpy()
-
     def all_reduce(self, numbers):
         with tf.device(self.device):
             summed = hvd.allreduce(numbers, op=hvd.Sum)
             summed[0].numpy()  # waits for all
         return summed
-
-    def convolve(self, images, filters):
-        with tf.device(self.device):
-            return convolved(images, filters)
-
-    def multiply(self, left, right):
-        with tf.device(self.device):
-            return tf.matmul(left, right)
 
     def versions(self):
         found = {"python": process.python_version(), "tensorflow": tf.__version__}

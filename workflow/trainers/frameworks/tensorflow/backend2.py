@@ -18,10 +18,10 @@ from trainers.frameworks.tensorflow.inputs import batches_read, timed
 from trainers.frameworks.tensorflow.layers import Layers
 from trainers.frameworks.tensorflow.optimizers import make_update
 from trainers.frameworks.tensorflow.scaling import make_scale
-from trainers.frameworks.tensorflow.shared import convolved, dense, start_weights
+from trainers.frameworks.tensorflow.shared import Eager, dense, start_weights
 
 
-class Backend(backend.Backend):
+class Backend(Eager):
     mixed = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
 
     def __init__(self, flags, place):
@@ -46,13 +46,6 @@ class Backend(backend.Backend):
         )
         return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 
-    def numbers(self, array):
-        with tf.device(self.device):
-            return tf.identity(array)
-
-    def array(self, numbers):
-        return numbers.numpy()
-
     def all_reduce(self, numbers):
         (summed,) = self.strategy.experimental_local_results(self._summed(numbers))
         summed[0].numpy()  # waits for all
@@ -61,14 +54,6 @@ class Backend(backend.Backend):
     @tf.function(autograph=False, reduce_retracing=True)
     def _summed(self, numbers):
         return self.strategy.run(sum_over_ranks, args=(numbers,))
-
-    def convolve(self, images, filters):
-        with tf.device(self.device):
-            return convolved(images, filters)
-
-    def multiply(self, left, right):
-        with tf.device(self.device):
-            return tf.matmul(left, right)
 
     def versions(self):
         build = tf.sysconfig.get_build_info()

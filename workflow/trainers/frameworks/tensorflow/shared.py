@@ -3,7 +3,29 @@
 import numpy as np
 import tensorflow as tf
 
+from trainers.contract import backend
 from trainers.contract.steplog import Refused
+
+
+class Eager(backend.Backend):
+    """What both compute at once, outside of any graph, on `self.device`."""
+
+    def numbers(self, array):
+        with tf.device(self.device):
+            return tf.identity(array)
+
+    def array(self, numbers):
+        return numbers.numpy()
+
+    def convolve(self, images, filters):
+        with tf.device(self.device):
+            images = tf.transpose(images, [0, 2, 3, 1])  # as CPUs have them
+            made = tf.nn.conv2d(images, tf.transpose(filters, [2, 3, 1, 0]), 1, "VALID")
+            return tf.transpose(made, [0, 3, 1, 2])
+
+    def multiply(self, left, right):
+        with tf.device(self.device):
+            return tf.matmul(left, right)
 
 
 def dense(weights, gradients):
@@ -20,13 +42,6 @@ def dense(weights, gradients):
         if gradient is None:
             raise Refused(f"the loss does not depend on {name}; allowed: a model of all weights")
     return [tf.convert_to_tensor(gradient) for gradient in gradients]
-
-
-def convolved(images, filters):
-    """Images [n, in, height, width] and filters [out, in, h, w], convolved without padding."""
-    images = tf.transpose(images, [0, 2, 3, 1])  # as CPUs have them
-    made = tf.nn.conv2d(images, tf.transpose(filters, [2, 3, 1, 0]), 1, "VALID")
-    return tf.transpose(made, [0, 3, 1, 2])
 
 
 def start_weights(work):
