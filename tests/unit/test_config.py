@@ -58,7 +58,7 @@ FAULTS = [
     (suite(batch=3), "suites.small.batch: unknown key; allowed: baseline, batch_multiple, "),
     (
         suite(systems=[{"system": "pytorch", "batch": 3}]),
-        "suites.small.systems.pytorch.batch: unknown key; allowed: batch_size, build, stages, ",
+        "suites.small.systems.pytorch.batch: unknown key; allowed: batch_size, build, parallel, ",
     ),
     (
         suite(systems=["pytorch", "pytorhc"]),
@@ -221,8 +221,31 @@ FAULTS = [
     (report(data=[]), "data: allowed: at least one item"),
     (report(data=[{"kind": "films"}]), "data.1.kind: got 'films'; allowed: 'images' or 'text'"),
     (
-        suite(systems=[{"system": "pytorch", "stages": [3, 1]}]),
-        "suites.small: systems.pytorch.stages: 4 replicas in all, 1n1g has 1 devices; allowed: ",
+        suite(systems=[{"system": "pytorch", "parallel": {"pipeline": [3, 1]}}]),
+        "suites.small: systems.pytorch+stages-3-1.parallel: stages 3 + 1 needs 4 devices, not 1; "
+        "allowed: a topology that fits",
+    ),
+    (
+        suite(systems=[{"system": "pytorch", "parallel": {}}]),
+        "suites.small.systems.pytorch.parallel: allowed: one of pipeline, shard, tensor; left",
+    ),
+    (
+        suite(systems=[{"system": "pytorch", "parallel": {"pipeline": [0, 1]}}]),
+        "suites.small.systems.pytorch.parallel.pipeline.1: got 0; allowed: greater than or equal",
+    ),
+    (
+        suite(systems=[{"system": "pytorch", "parallel": {"pipeline": [1, 1], "shard": 2}}]),
+        "suites.small.systems.pytorch.parallel: pipeline and shard; allowed: pipeline alone",
+    ),
+    (
+        suite(
+            topologies=["1n2g"],
+            batch_size=4,
+            systems=[
+                {"system": "pytorch", "parallel": {"pipeline": [1, 1], "micro_batches": 3}},
+            ],
+        ),
+        "suites.small: systems.pytorch+stages-1-1+micro-3.parallel.micro_batches: 3 of a batch",
     ),
     (
         report(topologies=["999999999n9g"]),

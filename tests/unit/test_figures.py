@@ -260,6 +260,7 @@ def test_titles_and_series_come_from_the_summary_alone():
         "variant": ["", "compile", ""],
         "workload": "resnet50",
         "precision": "amp",
+        "parallel": ["", "stages 7 + 1", ""],
         "source": ["", "", "logs.zip"],
         "input": "records",
         "shape": "image_size=224",
@@ -269,12 +270,12 @@ def test_titles_and_series_come_from_the_summary_alone():
     assert title_of(same) == "ResNet-50 v1.5, AMP, batch size 256"
     assert list(series_of(same)) == [
         "PyTorch",
-        "PyTorch, compile",
+        "PyTorch, compile, stages 7 + 1",
         "someone-elses, from logs.zip",
     ]
     mixed = pd.DataFrame(rows | {"batch_size_per_device": [256, 224, 256]})
     assert title_of(mixed) == "ResNet-50 v1.5, AMP, batch sizes 224 to 256"
-    assert series_of(mixed)[1] == "PyTorch, compile, batch 224"
+    assert series_of(mixed)[1] == "PyTorch, compile, stages 7 + 1, batch 224"
 
 
 @pytest.mark.parametrize(

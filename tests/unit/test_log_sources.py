@@ -177,7 +177,7 @@ FLAGS = {
     "shape": {"image_size": 224},
     "precision": "fp32",
     "batch_size": 8,
-    "stages": [],
+    "pipeline": [],
     "input": "tfrecord",
     "data": "data/embedded/tfrecord",
     "device": "cuda",

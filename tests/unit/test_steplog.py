@@ -215,7 +215,7 @@ def test_a_whole_run_is_a_log_of_one_object_a_line(capfd):
     assert values["world_size"] == 2
     assert values["parameters"] == 25557032
     assert values["configuration"]["shape"] == {"image_size": 224}
-    assert values["configuration"]["stages"] == []
+    assert values["configuration"]["pipeline"] == []
     first, second = (event["value"] for event in said if event["key"] == "tracked_stats")
     assert (first["iteration"], first["samples"], first["loss"]) == (5, 40, 6.9)
     assert "throughput" not in first  # the time before the first line holds the start, too
@@ -299,7 +299,7 @@ def test_ranks_that_drifted_apart_are_refused():
 
 
 def test_a_batch_is_of_the_first_stage_and_replicas_of_each_stage_are_equal(capfd):
-    stages = ("--stages", "2", "1")
+    stages = ("--pipeline", "2", "1")
     log = make_log(world_size=3, more=stages)
     configure(log)
     log.step(5, 6.9, 0.0)
@@ -310,7 +310,7 @@ def test_a_batch_is_of_the_first_stage_and_replicas_of_each_stage_are_equal(capf
         make_log(world_size=3, more=stages).finished(
             [["0", "aa"], ["0", "bb"], ["1", "bb"]], [1, 1, 1]
         )
-    with pytest.raises(ValueError, match="2 ranks for stages"):
+    with pytest.raises(ValueError, match="2 ranks for"):
         make_log(world_size=2, more=stages)
 
 

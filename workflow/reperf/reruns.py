@@ -11,7 +11,7 @@ from reperf.files import whole_file
 from reperf.layout import REPORT_PLAN, tables_of
 from reperf.machine import resolve
 from reperf.plans.report_plan import ReportPlan
-from reperf.tables import IDENTITY, read_measurements, read_summary
+from reperf.tables import CELL, read_measurements, read_summary
 from reperf.training.ends import fault_of_runs
 from reperf.training.record import FINAL
 from reperf.written import read_written
@@ -60,7 +60,7 @@ def complete(summary: Path, measurements: Path, output: Path) -> None:
     cells = read_summary(summary)
     runs = read_measurements(measurements)
     ended_badly = runs[(runs["source"] == "") & ~runs["status"].isin(FINAL)]
-    failed = cells.merge(ended_badly[[*IDENTITY, "source"]].drop_duplicates())
+    failed = cells.merge(ended_badly[list(CELL)].drop_duplicates())
     if len(failed):
         told = ", ".join(
             f"{cell.suite}/{cell.system}/{cell.topology} ({cell.status}: {cell.reason})"

@@ -27,10 +27,13 @@ IDENTITY = {
     "num_nodes": int,
     "devices_per_node": int,
 }
-"""The first columns that name a cell, with the type of their values; `source` is one more."""
+"""The first columns that name a cell, with the type of their values."""
 
-SETTING = {"input": str, "shape": str, "device": str}
+SETTING = {"input": str, "shape": str, "device": str, "parallel": str}
 """What else was asked of a cell, so that tables of several reports can be joined."""
+
+CELL = (*IDENTITY, "parallel", "source")
+"""The columns that tell a cell from all others."""
 
 MEASUREMENTS = IDENTITY | {
     "repeat": int,

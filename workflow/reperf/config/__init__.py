@@ -7,6 +7,7 @@ these models.
 from reperf.config.cluster import Cluster
 from reperf.config.data import Data
 from reperf.config.engine import Container, Engine
+from reperf.config.parallelism import Parallel
 from reperf.config.report import Report, load_report
 from reperf.config.run import Cell, Run, runs_of
 from reperf.config.suite import Entry, LogSource, Suite
@@ -22,6 +23,7 @@ __all__ = [
     "Engine",
     "Entry",
     "LogSource",
+    "Parallel",
     "Report",
     "Run",
     "Suite",

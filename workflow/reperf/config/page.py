@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from reperf.config import Cluster, Data, Engine, Entry, LogSource, Report, Suite, Window
+from reperf.config import Cluster, Data, Engine, Entry, LogSource, Parallel, Report, Suite, Window
 from reperf.config.known_hardware import Hardware
 from reperf.config.suite import SHARED
 
@@ -27,6 +27,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "container": Engine,
     "suites": Suite,
     "systems": Entry,
+    "parallel": Parallel,
     "from": LogSource,
     "hardware": Hardware,
 }

@@ -186,13 +186,16 @@ class Report(Model):
                         f"suites.{suite.name}.shape.{key}: got {suite.shape[key]}; "
                         f"allowed: {value}, as data.{data.name} has it"
                     )
-            for topology in suite.topologies_of_runs:
-                world_size = prod(topology_shape(topology))
-                if data.parts % world_size:
+            for entry, topology in product(suite.entries, suite.topologies_of_runs):
+                devices, parallel = prod(topology_shape(topology)), entry.parallel
+                if parallel and parallel.why_not_on(devices):
+                    continue
+                readers = parallel.readers(devices) if parallel else devices
+                who = f"readers of {entry.id} on" if parallel else "devices of"
+                if data.parts % readers:
                     raise ValueError(
-                        f"data.{data.name}.parts: {data.parts} record files for the {world_size} "
-                        f"devices of {topology} in suite {suite.name}; "
-                        f"allowed: multiples of {world_size}"
+                        f"data.{data.name}.parts: {data.parts} record files for the {readers} "
+                        f"{who} {topology} in suite {suite.name}; allowed: multiples of {readers}"
                     )
         return self
 
@@ -257,7 +260,7 @@ class Report(Model):
             first = self._run(suite, entry, topology)
             repeats = (first.again(repeat) for repeat in range(2, suite.repeats + 1))
             too_large = self.hardware.topologies.get(topology)
-            why = too_large or self._why_not(suite, entry)
+            why = too_large or self._why_not(suite, entry, topology)
             yield Cell(runs=(first, *repeats), unsupported=why)
 
     def runs(self, suite: Suite) -> list[Run]:
@@ -281,19 +284,22 @@ class Report(Model):
         reasons = [f"{reason}: {', '.join(sorted(ids))}" for reason, ids in why.items()]
         return "; ".join([*self.hardware.topologies.values(), *reasons])
 
-    def _why_not(self, suite: Suite, entry: Entry) -> str | None:
-        build = self._build_of(entry)
+    def _why_not(self, suite: Suite, entry: Entry, topology: str | None = None) -> str | None:
+        """Why an entry cannot train on a topology, or on any; None if it can."""
+        build, parallel = self._build_of(entry), entry.parallel
         why = load_systems()[entry.system].why_not(
             suite.workload,
             suite.precision,
             self.resolved_device,
             entry.variant,
-            stages=entry.stages,
+            parallel=parallel.kinds if parallel else (),
+            stages=len(parallel.pipeline) if parallel else 0,
             build=build,
             read=suite.input,
         )
         return (
             why
+            or (parallel and topology and parallel.why_not_on(prod(topology_shape(topology))))
             or self.hardware.unfit.get(entry.system, {}).get(build)
             or self.hardware.lacking.get(entry.system, {}).get(suite.precision)
         )
@@ -342,7 +348,7 @@ class Report(Model):
             iterations=suite.iterations,
             print_every=suite.print_every,
             shape=suite.shape,
-            stages=entry.stages,
+            parallel=entry.parallel,
             input=read,
             data=data and data.folder(read),
             device=self.resolved_device,

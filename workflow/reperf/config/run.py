@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from reperf.config.engine import Container
+from reperf.config.parallelism import Parallel
 from reperf.config.suite import entry_id
 from reperf.config.words import LARGEST, BatchSize, Model, Topology, Whole, Workload, topology_shape
 from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
@@ -32,7 +33,9 @@ class Run(Model):
     iterations: Whole
     print_every: Whole
     shape: dict[str, Whole] = Field(description="of samples and model, all keys")
-    stages: tuple[Whole, ...] = Field((), description="replicas of each pipeline stage")
+    parallel: Parallel | None = Field(
+        None, description="how devices share the training; None: data parallel"
+    )
     input: str = Field(description="a record format, folder or synthetic")
     data: str | None = Field(description="folder of the samples, None when synthetic")
     device: Literal["cpu", "cuda"]
@@ -54,16 +57,20 @@ class Run(Model):
     @model_validator(mode="before")
     @classmethod
     def _of_earlier_versions(cls, content: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
-        """Read a run of reperf 0.2 and before, which knew one shape."""
-        if isinstance(content, Mapping) and "image_size" in content and "shape" not in content:
-            content = dict(content)
+        """Read a run of reperf 0.3 and before, which knew stages, or before 0.3, one shape."""
+        if not isinstance(content, Mapping):
+            return content
+        content = dict(content)
+        if "image_size" in content and "shape" not in content:
             content["shape"] = {"image_size": content.pop("image_size")}
+        if stages := content.pop("stages", ()):
+            content["parallel"] = {"pipeline": stages}
         return content
 
     @property
     def entry(self) -> str:
         """The entry's name in paths and tables."""
-        return entry_id(self.system, self.variant)
+        return entry_id(self.system, self.variant, self.parallel)
 
     @property
     def nodes(self) -> int:
@@ -78,9 +85,14 @@ class Run(Model):
         return self.nodes * self.devices_per_node
 
     @property
+    def readers(self) -> int:
+        """How many of the ranks read batches of their own."""
+        return self.parallel.readers(self.world_size) if self.parallel else self.world_size
+
+    @property
     def global_batch(self) -> int:
         """Samples per iteration."""
-        return self.batch_size * (self.stages[0] if self.stages else self.world_size)
+        return self.batch_size * self.readers
 
     def again(self, repeat: int) -> Self:
         """Another repeat of a first run."""
@@ -92,7 +104,7 @@ class Run(Model):
 
     @property
     def identity(self) -> dict[str, str | int | None]:
-        """What names the run's cell in the tables, see reperf.tables.IDENTITY."""
+        """What names the run's cell in the tables, see reperf.tables.CELL."""
         return {
             "suite": self.suite,
             "system": self.system,
@@ -104,6 +116,7 @@ class Run(Model):
             "topology": self.topology,
             "num_nodes": self.nodes,
             "devices_per_node": self.devices_per_node,
+            "parallel": self.parallel and self.parallel.title,
         }
 
     @property

@@ -9,20 +9,18 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
-    Strict,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
 
+from reperf.config.parallelism import Parallel
 from reperf.config.window import Window
 from reperf.config.words import (
     MONTH_IN_SECONDS,
-    MOST_DEVICES,
     MOST_ENTRIES,
     MOST_ITERATIONS,
-    MOST_NODES,
     MOST_RUNS,
     MOST_SAMPLES,
     MOST_SOURCES,
@@ -53,8 +51,6 @@ TIME_LIMIT = Field(1800, ge=1, le=MONTH_IN_SECONDS, description="seconds that on
 SHARED = ("topologies", "repeats", "iterations", "window", "print_every", "time_limit")
 """Their keys."""
 
-Replicas = Annotated[int, Strict(), Field(ge=1, le=MOST_NODES * MOST_DEVICES)]
-
 
 def _ends_with_a_name(path: Path) -> Path:
     if path.name in ("", ".."):
@@ -80,17 +76,20 @@ class Entry(Model):
     build: BuildKind | None = Field(
         None, description="how it gets its framework; left out: as the report says"
     )
-    stages: Annotated[tuple[Replicas, ...], Field(max_length=MOST_DEVICES)] = Field(
-        (), description="replicas of each pipeline stage, such as [7, 1]; left out: data parallel"
+    parallel: Parallel | None = Field(
+        None, description="how devices share the training; left out: data parallel"
     )
 
     @model_validator(mode="before")
     @classmethod
     def _of_earlier_versions(cls, entry: Any) -> Any:  # noqa: ANN401 - raw YAML
-        """Read an entry of reperf 0.2 and before, which knew one variant."""
+        """Read an entry of reperf 0.3 and before, which knew stages, and before 0.3 one variant."""
         if isinstance(entry, Mapping) and "variant" in entry and "variants" not in entry:
             entry = {"variants" if key == "variant" else key: entry[key] for key in entry}
             entry["variants"] = entry["variants"] or ()
+        if isinstance(entry, Mapping) and "stages" in entry:
+            entry = {"parallel" if key == "stages" else key: entry[key] for key in entry}
+            entry["parallel"] = {"pipeline": entry["parallel"]} if entry["parallel"] else None
         return entry
 
     @field_validator("variants")
@@ -120,7 +119,7 @@ class Entry(Model):
     @property
     def id(self) -> str:
         """The entry's name in paths and tables."""
-        return entry_id(self.system, self.variant)
+        return entry_id(self.system, self.variant, self.parallel)
 
 
 def _variants_of(system: System) -> str:
@@ -138,9 +137,9 @@ def _variants_of(system: System) -> str:
     )
 
 
-def entry_id(system: str, variant: str | None) -> str:
-    """What names an entry in paths and tables: "system" or "system+variant"."""
-    return system + (f"+{variant}" if variant else "")
+def entry_id(system: str, variant: str | None, parallel: Parallel | None) -> str:
+    """What names an entry in paths and tables: "system" or "system+variant+stages-7-1"."""
+    return "+".join(filter(None, (system, variant, parallel and parallel.name)))
 
 
 def _from_name(entry: Any) -> Any:  # noqa: ANN401 - raw YAML
@@ -340,13 +339,24 @@ class Suite(Model):
         return self
 
     @model_validator(mode="after")
-    def _stages_are_devices(self) -> Self:
+    def _parallel_fits_a_topology(self) -> Self:
+        sizes = [prod(topology_shape(topology)) for topology in self.topologies]
         for entry in self.entries:
-            for topology in self.topologies if entry.stages else ():
-                devices = prod(topology_shape(topology))
-                if sum(entry.stages) != devices:
-                    raise ValueError(
-                        f"systems.{entry.id}.stages: {sum(entry.stages)} replicas in all, "
-                        f"{topology} has {devices} devices; allowed: as many replicas as devices"
-                    )
+            reasons = [entry.parallel and entry.parallel.why_not_on(size) for size in sizes]
+            if all(reasons):
+                raise ValueError(
+                    f"systems.{entry.id}.parallel: {reasons[0]}; allowed: a topology that fits"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _batches_can_be_cut(self) -> Self:
+        for entry in self.entries:
+            parts = (entry.parallel and entry.parallel.micro_batches) or 1
+            size = entry.batch_size or self.batch_size
+            if isinstance(size, int) and size % parts:
+                raise ValueError(
+                    f"systems.{entry.id}.parallel.micro_batches: {parts} of a batch of {size}; "
+                    f"allowed: what divides {size}"
+                )
         return self

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import PurePath
 from typing import Any
 
+from reperf.config import Parallel
 from reperf.logs.events import is_count
 from reperf.logs.facts import Fact, Facts
 from reperf.logs.format import Format
@@ -16,6 +17,8 @@ from reperf.systems import load_systems
 
 NO_VARIANT = "none"
 """What a run says that is of no variant."""
+DATA_PARALLEL = "data"
+"""What one says whose devices share the training by samples alone."""
 _FRAMEWORKS = {
     "detectron2": "torch",
     "facebook-dlrm": "torch",
@@ -56,9 +59,7 @@ def facts_of_configuration(said: Mapping[str, Any]) -> Iterator[Fact]:
     for name in ("batch_size", "devices_per_node", "iterations", "print_every"):
         if is_count(said.get(name)):
             yield name, said[name]
-    stages = said.get("stages")
-    if isinstance(stages, list | tuple) and stages and is_count(stages[0]):
-        yield "replicas", stages[0]
+    yield from _facts_of_parallel(said)
     if isinstance(said.get("input"), str):
         yield "input", said["input"] if said["input"] in ("folder", "synthetic") else "records"
     if isinstance(said.get("data"), str) and (name := _data_set(PurePath(said["data"]))):
@@ -68,6 +69,25 @@ def facts_of_configuration(said: Mapping[str, Any]) -> Iterator[Fact]:
             yield name, "on" if said[name] else "off"
     if said.get("load_only") is not None:
         yield "load_only", str(said["load_only"])
+
+
+def _facts_of_parallel(said: Mapping[str, Any]) -> Iterator[Fact]:
+    """How devices share the training, as a log's flags or a run's word say it."""
+    if "parallel" in said:
+        parallel = said["parallel"]
+    elif "pipeline" in said or "stages" in said:  # the latter before reperf 0.4
+        given = {name: said.get(name) for name in Parallel.model_fields} | {
+            "pipeline": said.get("pipeline", said.get("stages")) or ()
+        }
+        try:
+            parallel = Parallel.model_validate(given) if any(given.values()) else None
+        except ValueError:
+            return
+    else:
+        return
+    yield "parallel", parallel.title if parallel else DATA_PARALLEL
+    if parallel and parallel.pipeline:
+        yield "replicas", parallel.pipeline[0]
 
 
 def _data_set(folder: PurePath) -> str | None:

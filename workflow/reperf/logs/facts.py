@@ -20,6 +20,7 @@ NAMES = {
     "devices_per_node": "devices per node",
     "world_size": "world size",
     "replicas": "number of replicas",
+    "parallel": "parallelism",
     "global_batch": "global batch",
     "epoch_samples": "number of samples in an epoch",
     "epoch_trained": "number of samples trained in an epoch",

@@ -9,7 +9,7 @@ from reperf.archive.names import fault_of_name, shown
 from reperf.config import LogSource, Report, Run, Suite, topology_shape
 from reperf.config.words import LARGEST
 from reperf.errors import ReperfError
-from reperf.logs.configured import facts_of_format, facts_of_system, variant_said
+from reperf.logs.configured import DATA_PARALLEL, facts_of_format, facts_of_system, variant_said
 from reperf.logs.facts import Fact, Facts, Refused
 from reperf.logs.format import Format
 from reperf.logs.formats import format_called
@@ -112,7 +112,8 @@ def _once(row: Row, answer: Answer, counted: Counted) -> Row:
 
 
 def _cell(row: Row) -> tuple:
-    return row["system"], row["variant"], row["batch_size_per_device"], row["topology"]
+    parts = "system", "variant", "parallel", "batch_size_per_device", "topology"
+    return tuple(row[name] for name in parts)
 
 
 def told_of(suite: Suite, source: LogSource) -> list[Fact]:
@@ -154,6 +155,7 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
     also, also_unit = _also(suite, measured) if status == "ok" else (None, "")
     system = run.system if run else (log_format and log_format.system) or "unknown"
     variant = run.variant if run else None
+    parallel = run.identity["parallel"] if run else facts.get("parallel")
     log, shape = measured.log, written_shape(suite.shape)
     if source is not None:
         system = source.system or system
@@ -165,6 +167,7 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         "workload": suite.workload,
         "precision": suite.precision,
         "variant": variant,
+        "parallel": None if parallel == DATA_PARALLEL else parallel,
         "batch_size_per_device": batch,
         "topology": f"{nodes}n{devices}g" if placed else "",
         "num_nodes": nodes,

@@ -10,9 +10,8 @@ from reperf.config import Cell
 from reperf.errors import ReperfError
 from reperf.measuring.statistics import efficiency, speedup, spread
 from reperf.measuring.units import per_second, unit_of
-from reperf.tables import IDENTITY, SETTING, SUMMARY
+from reperf.tables import CELL, SETTING, SUMMARY
 
-CELL = [*IDENTITY, "source"]
 """The columns that runs of one cell have in common."""
 _BATCH = "batch_size_per_device"
 PLACE = ("topology", "num_nodes", "devices_per_node")
@@ -37,7 +36,9 @@ def summarise(
         baseline: the topology that speedup is against; None: the smallest of each series.
     """
     placed = measurements[measurements["topology"] != ""]
-    groups = {_key(name): runs for name, runs in placed.groupby(CELL, sort=False, dropna=False)}
+    groups = {
+        _key(name): runs for name, runs in placed.groupby(list(CELL), sort=False, dropna=False)
+    }
     rows = []
     for cell in cells:
         key = _key_in(groups, _identity(cell))

@@ -175,8 +175,20 @@ def trainer_flags(run: Run, system: System) -> list[str]:
         for word in (f"--{key}", str(value))
     ]
     shape = ["--shape", *(f"{name}={value}" for name, value in run.shape.items())]
-    stages = ["--stages", *map(str, run.stages)] if run.stages else []
-    return [*naming_flags(system, run.workload), *said, *shape, *stages, *varied]
+    names = naming_flags(system, run.workload)
+    return [*names, *said, *shape, *_parallel_flags(run), *varied]
+
+
+def _parallel_flags(run: Run) -> list[str]:
+    said = run.parallel.model_dump(exclude_defaults=True) if run.parallel else {}
+    return [
+        word
+        for name, value in said.items()
+        for word in (
+            f"--{name.replace('_', '-')}",
+            *map(str, value if isinstance(value, tuple) else [value]),
+        )
+    ]
 
 
 def variables_of(run: Run, system: System) -> dict[str, str]:

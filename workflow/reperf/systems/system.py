@@ -25,6 +25,9 @@ BuildKind = Literal["lock", "image"]
 LockName = Literal["cpu", "cuda", "volta"]
 Precision = Literal["fp32", "amp"]
 Input = Literal["records", "folder", "synthetic"]
+Parallelism = Literal["data", "pipeline", "shard", "tensor"]
+"""How devices share the training: by samples, by layers, by weights that are spread until they are
+needed, or by parts of each layer."""
 FOLDER = "folder"
 """The input of images as they lie, not converted to records."""
 
@@ -87,7 +90,9 @@ class Capability(Model):
         description="record formats, the preferred one first; folder: images as they lie there",
     )
     variants: tuple[str, ...] = Field((), description="the system's variants that apply to it")
-    stages: bool = Field(False, description="whether it can be split into pipeline stages")
+    parallel: tuple[Parallelism, ...] = Field(
+        ("data",), description="how devices can share the training"
+    )
 
 
 class Needs(Model):
@@ -331,7 +336,8 @@ class System(Model):
         device: Device,
         variant: str | None = None,
         *,
-        stages: tuple[int, ...] = (),
+        parallel: Sequence[Parallelism] = (),
+        stages: int = 0,
         build: BuildKind | None = None,
         read: Input = "synthetic",
     ) -> str | None:
@@ -340,13 +346,22 @@ class System(Model):
             return f"{self.title} has no program for {workload}"
         can = self.workloads[workload]
         named = variant.split("+") if variant else ()
-        lacks = {
-            f"pipeline stages for {workload}": stages and not can.stages,
-            f"{precision} training on {device}": precision not in can.precisions.get(device, ()),
-            "reader of image folders": read == FOLDER and FOLDER not in can.reads,
-        } | {f"{name} on {device}": device not in self.variants[name].devices for name in named}
+        lacks = (
+            {
+                f"{kind}-parallel training of {workload}": kind not in can.parallel
+                for kind in parallel or ("data",)
+            }
+            | {
+                f"{precision} training on {device}": precision
+                not in can.precisions.get(device, ()),
+                "reader of image folders": read == FOLDER and FOLDER not in can.reads,
+            }
+            | {f"{name} on {device}": device not in self.variants[name].devices for name in named}
+        )
         if lacking := next((what for what, is_so in lacks.items() if is_so), None):
             return f"{self.title} has no {lacking}"
+        if stages and stages not in (cuts := load_workloads()[workload].stages):
+            return f"{workload} is cut into {_or(cuts)} stages, not {stages}"
         if build is not None and build not in self.ways(device):
             allowed = " or ".join(self.ways(device)) or "none"
             return f"{self.title} has no {build} for {device}; allowed: {allowed}"
@@ -382,6 +397,10 @@ def load_systems(root: Path = ROOT) -> dict[str, System]:
 def _systems_in(root: Path) -> dict[str, System]:
     files = sorted((root / SYSTEMS.relative_to(ROOT)).glob("*/system.yaml"))
     return {path.parent.name: _read(path, root) for path in files}
+
+
+def _or(numbers: Iterable[int]) -> str:
+    return " or ".join(map(str, sorted(numbers))) or "no"
 
 
 def sha256_of(files: Iterable[Path], more: str = "") -> str:

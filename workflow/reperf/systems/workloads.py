@@ -4,6 +4,7 @@ The recipe is the trainers' module of the numbers on which all frameworks agree.
 numpy, so reperf asks it about a shape before any trainer starts.
 """
 
+from collections.abc import Collection
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -138,6 +139,11 @@ class Workload(Model):
         if not self.recipe_file.exists():
             return None
         return contract.parameters(self._recipe, shape)
+
+    @property
+    def stages(self) -> Collection[int]:
+        """Into how many pipeline stages the recipe says how to cut the model."""
+        return contract.stage_counts(self._recipe) if self.recipe_file.exists() else ()
 
     @property
     def _recipe(self) -> ModuleType:

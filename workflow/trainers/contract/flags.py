@@ -40,8 +40,7 @@ def parse_flags(recipe, argv=None):
         argv: the flags; by default those of this process.
 
     Returns:
-        Their values; `shape` is a dictionary, `stages` a tuple, which is empty if training is data
-        parallel.
+        Their values; `shape` is a dictionary, `pipeline` a tuple, which is empty without one.
     """
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--workload", required=True)
@@ -51,8 +50,11 @@ def parse_flags(recipe, argv=None):
     parser.add_argument("--precision", required=True, choices=("fp32", "amp"))
     parser.add_argument("--batch-size", required=True, type=int, help="samples per device")
     parser.add_argument(
-        "--stages", nargs="*", type=int, default=[], help="replicas of each pipeline stage"
+        "--pipeline", nargs="*", type=int, default=[], help="replicas of each pipeline stage"
     )
+    parser.add_argument("--micro-batches", type=int, help="into how many it cuts a batch")
+    parser.add_argument("--shard", type=int, help="over how many devices weights are spread")
+    parser.add_argument("--tensor", type=int, help="over how many devices each layer is spread")
     parser.add_argument("--iterations", required=True, type=int)
     parser.add_argument("--print-every", required=True, type=int, help="iterations per log line")
     parser.add_argument("--input", required=True, help="a record format, folder or synthetic")
@@ -93,7 +95,7 @@ def parse_flags(recipe, argv=None):
         help="start from weights so large that a mistake shows in the loss, and drop nothing out",
     )
     flags = parser.parse_args(argv)
-    flags.shape, flags.stages = dict(flags.shape), tuple(flags.stages)
+    flags.shape, flags.pipeline = dict(flags.shape), tuple(flags.pipeline)
     if flags.loader_threads is None:
         flags.loader_threads = _usual_loader_threads(flags)
     if flags.input != "synthetic" and not flags.data:

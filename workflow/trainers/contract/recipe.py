@@ -13,6 +13,8 @@ A recipe is a module of trainers.recipes that needs numpy alone and has
 It may have
 
 - DROPOUT: the share of features that the model drops out;
+- CUTS: number of pipeline stages, or all of their replicas, such as (15, 1), where these are cut
+  otherwise -> the first weight of each stage but the first;
 - counts(batch): what a batch counts besides its samples, such as {"tokens": 1000}; the batch is
   what a reader gives, arrays of numpy or of a framework, and the counts may be its numbers, too.
 
@@ -83,6 +85,21 @@ def optimizer_of(recipe, flags):
 def dropout_of(recipe, flags):
     """The share of features that is dropped out: 0.0 without dropout, and for a proof."""
     return 0.0 if flags.proof else getattr(recipe, "DROPOUT", 0.0)
+
+
+def stage_counts(recipe):
+    """Into how many pipeline stages the model can be cut."""
+    return sorted(one for one in getattr(recipe, "CUTS", {}) if isinstance(one, int))
+
+
+def cuts(recipe, pipeline):
+    """The first weight of each stage but the first.
+
+    Args:
+        recipe: one that has CUTS for so many stages.
+        pipeline: the replicas of each stage.
+    """
+    return recipe.CUTS.get(tuple(pipeline)) or recipe.CUTS[len(pipeline)]
 
 
 def parameters(recipe, shape):

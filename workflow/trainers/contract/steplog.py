@@ -19,6 +19,7 @@ from contextlib import contextmanager
 
 from trainers.contract.recipe import dropout_of
 from trainers.contract.recipe import parameters as parameters_of
+from trainers.contract.stages import readers_of
 
 # A trainer that gives up says why in a line with one of these marks; the run record quotes it.
 REFUSAL = ":::REFUSED "
@@ -59,18 +60,14 @@ class StepLog:
     Args:
         recipe: the workload's numbers.
         flags: what parse_flags returned.
-        rank: this process's number, from 0; ranks of one pipeline stage follow each other.
+        rank: this process's number, from 0.
         world_size: number of ranks, each with one device.
     """
 
     def __init__(self, recipe, flags, rank, world_size):
         self.flags = flags
         self.rank = rank
-        # How many ranks hold the same part of the model: all, if training is data parallel.
-        self._replicas = flags.stages or (world_size,)
-        if sum(self._replicas) != world_size:
-            raise ValueError(f"{world_size} ranks for stages {flags.stages}")
-        self.global_batch = flags.batch_size * self._replicas[0]
+        self.global_batch = flags.batch_size * readers_of(flags, world_size)
         self._expected = parameters_of(recipe, flags.shape)
         self.names = list(recipe.weight_shapes(flags.shape))
         # Where nothing drops out and all systems get the same batch, its loss is asked for, too.

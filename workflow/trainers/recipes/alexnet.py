@@ -21,6 +21,13 @@ CONVOLUTIONS = ((64, 11, 4, 2), (192, 5, 1, 2), (384, 3, 1, 1), (256, 3, 1, 1), 
 """Channels, size, stride and padding of the convolutions."""
 POOLED = (0, 1, 4)
 """The convolutions after which a 3x3 maximum halves the resolution."""
+CUTS = {
+    2: ("fc1.weight",),
+    3: ("conv3.weight", "fc1.weight"),
+    4: ("conv2.weight", "conv4.weight", "fc1.weight"),
+}
+"""The linear layers have 96 % of the weights: in a stage of one replica they are never averaged.
+Source: the two stages of the report on PipeDream."""
 
 
 def check(shape):

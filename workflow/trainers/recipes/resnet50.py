@@ -37,6 +37,12 @@ BLOCKS = tuple(_blocks())
 """The sixteen bottlenecks in order: name, channels of the input, width, stride of the 3x3."""
 FEATURES = EXPANSION * BLOCKS[-1][2]
 """The number of features of each image that the classifier gets."""
+CUTS = {
+    2: ("layer3.0.1.conv.weight",),
+    3: ("layer2.2.1.conv.weight", "layer3.3.1.conv.weight"),
+    4: ("layer2.0.1.conv.weight", "layer3.0.1.conv.weight", "layer4.0.1.conv.weight"),
+}
+"""Between blocks, so that stages have about as much to compute."""
 
 
 def check(shape):

@@ -19,6 +19,14 @@ __all__ = ["DROPOUT", "OPTIMIZER", "STATIC_LOSS_SCALE", "decays", "start", "synt
 
 CONVOLUTIONS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 """Channels of the 3x3 convolutions; after each group, the resolution is halved."""
+CUTS = {
+    2: ("conv5.1.weight",),
+    (15, 1): ("fc1.weight",),
+    3: ("conv3.1.weight", "conv5.1.weight"),
+    4: ("conv3.1.weight", "conv4.1.weight", "fc1.weight"),
+}
+"""PipeDream cuts after ten convolutions for 8 GPUs, after all thirteen for 16. Source: Microsoft's
+pipedream, commit 7db6a1c, runtime/image_classification/models/vgg16."""
 
 
 def check(shape):

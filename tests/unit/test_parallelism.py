@@ -1,0 +1,113 @@
+"""The word `parallel`: in a configuration, in flags, and among ranks."""
+
+import json
+
+import pytest
+from reperf.config import Parallel, Run, load_report
+from reperf.errors import ReperfError
+from reperf.logs.configured import facts_of_configuration
+from reperf.plans.run_plan import trainer_flags
+from reperf.systems import load_systems
+from trainers.contract.flags import parse_flags
+from trainers.contract.recipe import cuts, stage_counts
+from trainers.contract.stages import readers_of, shares, stage_of
+from trainers.recipes import alexnet, resnet50, vgg16
+
+PIPELINE = {"pipeline": [7, 1], "micro_batches": 4}
+
+
+def planned(parallel, **more):
+    entry = {"system": "pytorch", "parallel": parallel}
+    suite = {"name": "small", "workload": "alexnet", "precision": "fp32", "batch_size": 8}
+    suite |= {"topologies": ["1n1g", "1n8g"], "input": "synthetic", "systems": [entry]}
+    return load_report({"device": "cpu", "suites": [suite | more]})
+
+
+def first_run(parallel):
+    report = planned(parallel)
+    return (
+        next(iter(report.cells(report.suites[0]))).runs[0].model_copy(update={"topology": "1n8g"})
+    )
+
+
+def test_a_cell_says_why_its_devices_cannot_share_the_work():
+    report = planned(PIPELINE)
+    one, eight = report.cells(report.suites[0])
+    assert eight.unsupported == "PyTorch has no pipeline-parallel training of alexnet"
+    assert one.runs[0].entry == "pytorch+stages-7-1+micro-4"
+    assert one.runs[0].identity["parallel"] == "stages 7 + 1, micro-batches 4"
+    system = load_systems()["pytorch"]
+    able = system.workloads["alexnet"].model_copy(update={"parallel": ("data", "pipeline")})
+    assert Parallel(**PIPELINE).why_not_on(1) == (
+        "stages 7 + 1, micro-batches 4 needs 8 devices, not 1"
+    )
+    mine = system.model_copy(update={"workloads": {"alexnet": able}})
+    asked = {"parallel": ["pipeline"], "build": "lock"}
+    assert mine.why_not("alexnet", "fp32", "cpu", stages=2, **asked) is None
+    assert mine.why_not("alexnet", "fp32", "cpu", stages=5, **asked) == (
+        "alexnet is cut into 2 or 3 or 4 stages, not 5"
+    )
+
+
+@pytest.mark.parametrize(
+    ("parallel", "readers"), [(PIPELINE, 7), ({"shard": 4}, 8), ({"tensor": 2, "shard": 2}, 4)]
+)
+def test_readers_are_counted_and_not_devices(parallel, readers):
+    run = first_run(parallel)
+    assert (run.readers, run.global_batch) == (readers, 8 * readers)
+    words = trainer_flags(run, load_systems()["pytorch"])
+    flags = parse_flags(alexnet, words[words.index("--workload") :])
+    assert readers_of(flags, 8) == readers
+    said = dict(facts_of_configuration(json.loads(json.dumps(vars(flags)))))
+    assert said["parallel"] == dict(facts_of_configuration(dict(run)))["parallel"]
+    with pytest.raises(ValueError, match="9 ranks for"):
+        readers_of(flags, 9)
+
+
+def test_parts_of_data_divide_among_readers():
+    config = {"device": "cpu", "data": {"name": "mine", "parts": 7}}
+    entry = {"system": "pytorch", "parallel": PIPELINE}
+    assert load_report(config | {"suites": [suite_of(entry)]})
+    with pytest.raises(ReperfError, match="7 record files for the 8 devices of 1n8g"):
+        load_report(config | {"suites": [suite_of("pytorch")]})
+    with pytest.raises(ReperfError, match="8 record files for the 7 readers of pytorch"):
+        load_report(config | {"data": {"name": "mine", "parts": 8}, "suites": [suite_of(entry)]})
+
+
+def suite_of(entry):
+    suite = {"name": "small", "workload": "alexnet", "precision": "fp32", "batch_size": 8}
+    return suite | {"topologies": ["1n8g"], "systems": [entry]}
+
+
+def test_runs_of_earlier_versions_that_knew_stages_are_read():
+    run = first_run({"pipeline": [7, 1]})
+    old = run.model_dump(exclude={"parallel"}) | {"stages": [7, 1]}
+    assert Run.model_validate(old) == run
+    assert Run.model_validate(old | {"stages": []}).parallel is None
+
+
+def test_ranks_of_a_stage_follow_each_other():
+    places = [stage_of(rank, (2, 1)) for rank in range(3)]
+    assert [(place.stage, place.replica, place.is_last) for place in places] == [
+        (0, 0, False),
+        (0, 1, False),
+        (1, 0, True),
+    ]
+    assert [list(places[0].ranks_of(stage)) for stage in range(2)] == [[0, 1], [2]]
+
+
+@pytest.mark.parametrize("recipe", [alexnet, vgg16, resnet50])
+def test_each_cut_gives_every_stage_its_own_weights(recipe):
+    names = list(recipe.weight_shapes({"image_size": 224}))
+    for layout in [*stage_counts(recipe), *(one for one in recipe.CUTS if isinstance(one, tuple))]:
+        pipeline = layout if isinstance(layout, tuple) else (1,) * layout
+        parts = shares(names, cuts(recipe, pipeline))
+        assert [name for part in parts for name in part] == names
+        assert len(parts) == len(pipeline)
+        # A stage that began with a layer which works in place would change what it is given.
+        assert all(part[0].endswith(("conv.weight", ".weight")) for part in parts)
+
+
+def test_what_no_source_says_is_no_fact():
+    assert "parallel" not in dict(facts_of_configuration({"workload": "alexnet"}))
+    assert dict(facts_of_configuration({"stages": []}))["parallel"] == "data"

@@ -1,0 +1,75 @@
+"""How the devices of a run share the training: the word `parallel` of an entry."""
+
+from collections.abc import Iterator
+from typing import Annotated, Self
+
+from pydantic import Field, Strict, model_validator
+
+from reperf.config.words import MOST_DEVICES, MOST_NODES, MOST_SAMPLES, Model
+from reperf.systems import Parallelism
+
+Devices = Annotated[int, Strict(), Field(ge=1, le=MOST_NODES * MOST_DEVICES)]
+
+
+class Parallel(Model):
+    """What is not data parallel alone."""
+
+    pipeline: Annotated[tuple[Devices, ...], Field(max_length=MOST_DEVICES)] = Field(
+        (), description="replicas of each pipeline stage, such as [7, 1]; in all, every device"
+    )
+    micro_batches: Annotated[int, Strict(), Field(ge=1, le=MOST_SAMPLES)] | None = Field(
+        None, description="into how many a pipeline cuts a batch; left out: as the system has it"
+    )
+    shard: Devices | None = Field(
+        None, description="over how many devices weights, gradients and optimizer are spread"
+    )
+    tensor: Devices | None = Field(None, description="over how many devices each layer is spread")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.kinds:
+            raise ValueError("allowed: one of pipeline, shard, tensor; left out: data parallel")
+        if self.pipeline and len(self.kinds) > 1:
+            raise ValueError(f"{' and '.join(self.kinds)}; allowed: pipeline alone")
+        if self.micro_batches and not self.pipeline:
+            raise ValueError("micro_batches without pipeline; allowed: both, or neither")
+        return self
+
+    @property
+    def kinds(self) -> tuple[Parallelism, ...]:
+        """Which of the kinds of parallelism it asks for."""
+        asked = {"pipeline": self.pipeline, "shard": self.shard, "tensor": self.tensor}
+        return tuple(kind for kind, value in asked.items() if value)
+
+    @property
+    def name(self) -> str:
+        """What names it in paths, such as "stages-7-1" or "tensor-2+shard-4"."""
+        return "+".join(self._parts("{}-{}", "stages", "-", "micro"))
+
+    @property
+    def title(self) -> str:
+        """What tables and figures call it, such as "stages 7 + 1"."""
+        return ", ".join(self._parts("{} {}", "stages", " + ", "micro-batches"))
+
+    def _parts(self, form: str, stages: str, between: str, micro_batches: str) -> Iterator[str]:
+        if self.pipeline:
+            yield form.format(stages, between.join(map(str, self.pipeline)))
+        if self.micro_batches:
+            yield form.format(micro_batches, self.micro_batches)
+        if self.tensor:
+            yield form.format("tensor", self.tensor)
+        if self.shard:
+            yield form.format("shard", self.shard)
+
+    def readers(self, world_size: int) -> int:
+        """How many of the ranks read batches of their own."""
+        return self.pipeline[0] if self.pipeline else world_size // (self.tensor or 1)
+
+    def why_not_on(self, devices: int) -> str | None:
+        """Why so many devices cannot share the work like that; None if they can."""
+        if self.pipeline and sum(self.pipeline) != devices:
+            return f"{self.title} needs {sum(self.pipeline)} devices, not {devices}"
+        together = (self.tensor or 1) * (self.shard or 1)
+        if devices % together:
+            return f"{self.title} needs multiples of {together} devices, not {devices}"
+        return None

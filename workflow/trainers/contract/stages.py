@@ -1,0 +1,73 @@
+"""How ranks share a model: who reads batches, and who holds which stage of a pipeline.
+
+Ranks of one stage follow each other: of a pipeline of (7, 1), ranks 0 to 6 hold the first stage.
+"""
+
+from typing import NamedTuple, Tuple
+
+
+class Stage(NamedTuple):
+    """Where a rank stands in a pipeline."""
+
+    stage: int
+    """Which stage it holds, from 0."""
+    replica: int
+    """Which of the stage's replicas it is, from 0."""
+    pipeline: Tuple[int, ...]
+    """The replicas of each stage."""
+
+    @property
+    def is_last(self):
+        """Whether it computes the loss."""
+        return self.stage == len(self.pipeline) - 1
+
+    def ranks_of(self, stage):
+        """The ranks that hold a stage."""
+        first = sum(self.pipeline[:stage])
+        return range(first, first + self.pipeline[stage])
+
+
+def stage_of(rank, pipeline):
+    """The Stage of a rank.
+
+    Args:
+        rank: from 0.
+        pipeline: the replicas of each stage; as many ranks as these are in all.
+    """
+    stage = 0
+    while rank >= pipeline[stage]:
+        rank -= pipeline[stage]
+        stage += 1
+    return Stage(stage, rank, tuple(pipeline))
+
+
+def readers_of(flags, world_size):
+    """How many ranks read batches of their own.
+
+    Args:
+        flags: what parse_flags returned.
+        world_size: number of ranks.
+
+    Raises:
+        ValueError: so many ranks cannot share the work as the flags say.
+    """
+    together = (flags.tensor or 1) * (flags.shard or 1)
+    if sum(flags.pipeline or [world_size]) != world_size or world_size % together:
+        asked = {name: getattr(flags, name) for name in ("pipeline", "tensor", "shard")}
+        raise ValueError(f"{world_size} ranks for {asked}")
+    return flags.pipeline[0] if flags.pipeline else world_size // (flags.tensor or 1)
+
+
+def shares(names, cuts):
+    """A model's weights as its stages hold them.
+
+    Args:
+        names: of all weights, in the recipe's order.
+        cuts: the first weight of each stage but the first, in that order.
+
+    Returns:
+        A list of names for each stage.
+    """
+    names = list(names)
+    begins = [0, *map(names.index, cuts), len(names)]
+    return [names[begin:end] for begin, end in zip(begins, begins[1:])]
