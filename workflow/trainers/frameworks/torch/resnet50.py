@@ -1,26 +1,41 @@
 """ResNet-50 v1.5 for PyTorch; trainers/recipes/resnet50.py says what it is."""
 
+from functools import partial
+
 from torch import nn
 
 from trainers.frameworks.torch.images import Normalize
+from trainers.frameworks.torch.layers import Layered
 from trainers.recipes import resnet50
 
 
-class ResNet50(nn.Module):
+class ResNet50(Layered):
     """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean smoothed cross-entropy."""
 
-    def __init__(self, flags):
-        super().__init__()
-        self.normalize = Normalize()
-        self.stem = nn.Sequential(*_conv_bn(3, 64, 7, stride=2), nn.ReLU(inplace=True))
-        self.pool = nn.MaxPool2d(3, stride=2, padding=1)
-        self.blocks = nn.Sequential(*(Bottleneck(*shape) for _, *shape in resnet50.BLOCKS))
-        self.classify = nn.Linear(resnet50.FEATURES, resnet50.CLASSES)
+    @staticmethod
+    def layers(flags):
+        yield "", Normalize
+        yield "stem", _stem
+        yield "", partial(nn.MaxPool2d, 3, stride=2, padding=1)
+        for name, *shape in resnet50.BLOCKS:
+            yield name, partial(Bottleneck, *shape)
+        yield "", _Mean
+        yield "fc", partial(nn.Linear, resnet50.FEATURES, resnet50.CLASSES)
 
-    def forward(self, images, labels):
-        x = self.blocks(self.pool(self.stem(self.normalize(images))))
-        logits = self.classify(x.mean((2, 3)))
+    @staticmethod
+    def loss(logits, labels):
         return nn.functional.cross_entropy(logits, labels, label_smoothing=resnet50.LABEL_SMOOTHING)
+
+
+def _stem():
+    return nn.Sequential(*_conv_bn(3, 64, 7, stride=2), nn.ReLU(inplace=True))
+
+
+class _Mean(nn.Module):
+    """The average of each feature over the pixels: [N, C, H, W] -> [N, C]."""
+
+    def forward(self, x):
+        return x.mean((2, 3))
 
 
 class Bottleneck(nn.Module):
