@@ -111,3 +111,11 @@ def test_each_cut_gives_every_stage_its_own_weights(recipe):
 def test_what_no_source_says_is_no_fact():
     assert "parallel" not in dict(facts_of_configuration({"workload": "alexnet"}))
     assert dict(facts_of_configuration({"stages": []}))["parallel"] == "data"
+
+
+def test_a_variant_that_a_report_printed_and_nobody_can_install_says_why():
+    oneflow = load_systems()["oneflow"]
+    for variant in ("ssp-2", "ssp-2-10"):
+        why = oneflow.why_not("resnet50", "fp32", "cpu", variant)
+        assert why.startswith("SSP was a branch of OneFlow of 2020 and is in no release")
+    assert oneflow.why_not("resnet50", "fp32", "cpu", "ssp-1") is None

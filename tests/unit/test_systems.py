@@ -134,7 +134,7 @@ def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path
         (
             "{title: A, framework: t, about: x, workloads: {resnet50: {precisions: {cpu: [fp32]}, "
             "variants: [a]}}, variants: {a: {about: x}}}",
-            "variants.a: changes nothing; allowed: flags or environment, or workloads that",
+            "variants.a: changes nothing; allowed: flags, environment, unsupported, or workload",
         ),
         (
             "{title: A, framework: t, about: x, workloads: {resnet50: {variants: [a, b]}}, "

@@ -57,6 +57,9 @@ class Variant(Model):
     compiles: bool = Field(
         False, description="whether it compiles where it trains, by the machine's compiler"
     )
+    unsupported: str | None = Field(
+        None, description="why nothing that can be installed does it, although a report printed it"
+    )
     excludes: tuple[str, ...] = Field(
         (), description="variants that do not go with it; said by one of the two"
     )
@@ -202,10 +205,10 @@ class System(Model):
                 raise ValueError(
                     f"variants.{name}: no workload names it; allowed: one that a workload names"
                 )
-            idle = not variant.flags and not variant.environment
+            idle = not (variant.flags or variant.environment or variant.unsupported)
             if idle and any(self.workloads[one].precisions for one in of):
                 raise ValueError(
-                    f"variants.{name}: changes nothing; allowed: flags or environment, "
+                    f"variants.{name}: changes nothing; allowed: flags, environment, unsupported, "
                     "or workloads that the system does not train yet"
                 )
         for (name, one), (other, two) in combinations(self.variants.items(), 2):
@@ -360,6 +363,8 @@ class System(Model):
         )
         if lacking := next((what for what, is_so in lacks.items() if is_so), None):
             return f"{self.title} has no {lacking}"
+        if reason := next(filter(None, (self.variants[name].unsupported for name in named)), None):
+            return reason
         if stages and stages not in (cuts := load_workloads()[workload].stages):
             return f"{workload} is cut into {_or(cuts)} stages, not {stages}"
         if build is not None and build not in self.ways(device):

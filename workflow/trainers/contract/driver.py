@@ -48,6 +48,19 @@ class Work:
         """What the system brings in place of what the framework has, by its name in system.yaml."""
         return self._found(self.flags.part[name]) if name in self.flags.part else default
 
+    def step(self, backend):
+        """The Step that trains; one that shares the model is a part of the system's own.
+
+        Raises:
+            Refused: it has none for what the flags ask for.
+        """
+        for kind in ("pipeline", "shard", "tensor"):
+            if getattr(self.flags, kind):
+                if kind not in self.flags.part:
+                    raise Refused(f"--{kind}: the system has no part that trains like that")
+                return self.part(kind, None)(backend, self)
+        return self.part("step", type(backend).step)(backend, self)
+
     def named(self, weights):
         """A whole model's weights, which have the recipe's order, by the recipe's names.
 
@@ -128,7 +141,7 @@ def train(backend, work, log):
         Refused: the run would not measure the workload.
     """
     flags = work.flags
-    step = work.part("step", type(backend).step)(backend, work)
+    step = work.step(backend)
     if flags.load_only is not None:
         log.load(step.feed.take)
     watched = Watched(log, step.weights)

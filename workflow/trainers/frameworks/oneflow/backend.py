@@ -11,6 +11,7 @@ import time
 
 import oneflow as flow
 from oneflow import nn, sysconfig
+from oneflow.nn.graph import GraphModule
 
 from trainers.contract import backend, process
 from trainers.contract.precision import DYNAMIC
@@ -108,11 +109,7 @@ class DataParallel(backend.Step):
             self._take = Reading(batches)
             return
         self._model = model = work.model(flags)
-        with flow.no_grad():
-            for name, weight in work.named(model.parameters()).items():
-                value = work.start(name)
-                last = CHANNELS_LAST and value.ndim == 4  # filters, [out, in, height, width]
-                weight.copy_(flow.tensor(value.transpose(0, 2, 3, 1) if last else value))
+        start(work, model)
         model.to_global(flow.placement.all(flags.device), flow.sbp.broadcast)
         self._named = work.named(model.parameters())  # which are others now
         self._judge = Losses(work.precision, model, batches)
@@ -156,6 +153,15 @@ class DataParallel(backend.Step):
         return {unit: one.to_local().item() for unit, one in sums.items()}
 
 
+def start(work, model):
+    """Give a model's weights, which are not global yet, the values from which they start."""
+    with flow.no_grad():
+        for name, weight in work.named(model.parameters()).items():
+            value = work.start(name)
+            last = CHANNELS_LAST and value.ndim == 4  # filters, [out, in, height, width]
+            weight.copy_(flow.tensor(value.transpose(0, 2, 3, 1) if last else value))
+
+
 def own_mean(losses):
     """The mean of this rank's losses."""
     return losses.to_local().numpy().mean().item()
@@ -186,7 +192,7 @@ class Losses(Reading):
 
 
 class Training(Losses):
-    """Each call trains on one batch.
+    """Each call trains on one batch, which it reads, or is given.
 
     It returns the model's losses and, by their units, what the recipe's `counts`, if it has them,
     counts in the batch of all ranks.
@@ -200,14 +206,16 @@ class Training(Losses):
         # Gradients still have the loss's scale when they are clipped here.
         self._clip = clip and clip * (scale or 1.0) if clips_itself(work.flags) else None
         self.add_optimizer(optimizer)
+        if work.flags.one_stage:
+            self.model.to(GraphModule).set_stage(0, flow.placement.all(work.flags.device))
         self.config.allow_fuse_model_update_ops(True)
         if scale == DYNAMIC:
             self.set_grad_scaler(flow.amp.GradScaler())
         elif scale is not None:
             self.set_grad_scaler(flow.amp.StaticGradScaler(scale))
 
-    def build(self):
-        batch = self.batches()
+    def build(self, *batch):
+        batch = batch or self.batches()
         losses = self.model(*batch)
         losses.mean().backward()
         if self._clip is not None:

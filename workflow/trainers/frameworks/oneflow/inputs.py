@@ -21,18 +21,25 @@ class FixedBatch(nn.Module):
 
     def __init__(self, recipe, flags, rank):
         super().__init__()
-        batch = synthetic_batch(recipe, flags, rank)
+        batch = fixed_batch(recipe, flags, rank, flow.placement.all(flags.device))
         self.names = [f"array{number}" for number in range(len(batch))]
-        everywhere = flow.placement.all(flags.device)
-        for name, array in zip(self.names, batch):
-            self.register_buffer(name, flow.tensor(array).to_global(everywhere, SPLIT))
+        for name, tensor in zip(self.names, batch):
+            self.register_buffer(name, tensor)
 
     def forward(self):
         return tuple(getattr(self, name) for name in self.names)
 
 
+def fixed_batch(recipe, flags, rank, placement):
+    """The synthetic batches of a placement's ranks as one, of global tensors that it splits."""
+    batch = synthetic_batch(recipe, flags, rank)
+    return [flow.tensor(array).to_global(placement, SPLIT) for array in batch]
+
+
 class RecordImages(nn.Module):
-    """Random parts of the images in OFRecord parts, of which each rank reads its share.
+    """Random parts of the images in OFRecord parts, of which each reader has its share.
+
+    All ranks read, or those that are named.
 
     A call gives uint8 images [N, H, W, 3], labels [N], and which images are to be mirrored, [N].
 
@@ -40,15 +47,15 @@ class RecordImages(nn.Module):
         Refused: the input is not OFRecord, or its parts cannot be shared evenly.
     """
 
-    def __init__(self, flags, rank, world_size):
+    def __init__(self, flags, rank, readers, ranks=None):
         super().__init__()
-        parts = _ofrecord_parts(flags, world_size)
+        parts = _ofrecord_parts(flags, readers)
         self.device = flags.device
         size, seed = flags.shape["image_size"], flags.seed
         everywhere = {
-            "batch_size": flags.batch_size * world_size,
+            "batch_size": flags.batch_size * readers,
             "random_seed": seed,
-            "placement": flow.placement.all("cpu"),
+            "placement": flow.placement("cpu", ranks) if ranks else flow.placement.all("cpu"),
             "sbp": SPLIT,
         }
         # Parts are not shuffled after each epoch: that would deal them out to the ranks again.

@@ -15,24 +15,58 @@ class ResNet50(nn.Module):
 
     def __init__(self, flags):
         super().__init__()
-        self.normalize = Normalize()
         # Batch norm, addition and ReLU are one kernel, which only GPUs have, and AMP uses.
         norm_relu = nn.FusedBatchNorm2d if flags.precision == "amp" else NormReLU
-        self.conv, self.norm = _conv(3, 64, 7, stride=2), _norm(norm_relu, 64)
-        self.pool = nn.MaxPool2d(3, stride=2, padding=1)
+        self.stem = Stem(norm_relu)
         blocks = (Bottleneck(*shape, norm_relu) for _, *shape in resnet50.BLOCKS)
         self.blocks = nn.Sequential(*blocks)
-        self.classify = nn.Linear(resnet50.FEATURES, resnet50.CLASSES)
+        self.classify = Classifier()
 
     def forward(self, images, labels, *mirrored):
-        images = self.normalize(images, *mirrored)
-        x = self.blocks(self.pool(self.norm(self.conv(images))))
+        return self.losses(self.classify(self.blocks(self.stem(images, *mirrored))), labels)
+
+    @staticmethod
+    def losses(logits, labels):
+        """Each image's smoothed cross-entropy, [N]."""
         return nn.functional.cross_entropy(
-            self.classify(x.mean((1, 2) if CHANNELS_LAST else (2, 3))),
-            labels,
-            reduction="none",
-            label_smoothing=resnet50.LABEL_SMOOTHING,
+            logits, labels, reduction="none", label_smoothing=resnet50.LABEL_SMOOTHING
         )
+
+    def stages(self, cuts):
+        """The layers of each stage; the first takes what the model does but labels.
+
+        Args:
+            cuts: the first weight of each stage but the first.
+        """
+        names = [name for name, *_ in resnet50.BLOCKS]
+        begins = [1 + names.index(weight.rsplit(".", 3)[0]) for weight in cuts]
+        layers = [self.stem, *self.blocks, self.classify]
+        ends = [*begins, len(layers)]
+        return [layers[begin:end] for begin, end in zip([0, *begins], ends)]
+
+
+class Stem(nn.Module):
+    """Takes images as ResNet50 does, and returns what the first block takes."""
+
+    def __init__(self, norm_relu):
+        super().__init__()
+        self.normalize = Normalize()
+        self.conv, self.norm = _conv(3, 64, 7, stride=2), _norm(norm_relu, 64)
+        self.pool = nn.MaxPool2d(3, stride=2, padding=1)
+
+    def forward(self, images, *mirrored):
+        return self.pool(self.norm(self.conv(self.normalize(images, *mirrored))))
+
+
+class Classifier(nn.Module):
+    """Takes what the last block returns, and returns logits."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(resnet50.FEATURES, resnet50.CLASSES)
+
+    def forward(self, x):
+        return self.linear(x.mean((1, 2) if CHANNELS_LAST else (2, 3)))
 
 
 class Bottleneck(nn.Module):
