@@ -414,7 +414,7 @@ def test_a_fixed_loss_scale_changes_the_gradients_and_no_step(system, scaling, t
             before=f"""
 from trainers.contract import precision
 asked = precision.Precision("float32", {scale})
-precision.precision_of = lambda recipe, flags, mixed: asked""",
+precision.precision_of = lambda recipe, flags, computes: asked""",
         )
         given.append(losses(said, 0))
     assert given[1] == pytest.approx(given[0], abs=1e-4)
@@ -440,7 +440,7 @@ def test_of_a_loss_scale_that_adapts_only_steps_that_do_not_overflow_count(name,
 from trainers.contract import precision
 from trainers.frameworks.tensorflow import scaling
 asked = precision.Precision("float32", precision.DYNAMIC)
-precision.precision_of = lambda recipe, flags, mixed: asked
+precision.precision_of = lambda recipe, flags, computes: asked
 scaling.DynamicLossScale.__init__.__defaults__ = (2.0**126,)""",
     )
     found = losses(said, 0)

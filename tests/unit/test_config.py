@@ -73,13 +73,16 @@ FAULTS = [
         "suites.small.systems.pytorch.variants: compile is named twice; allowed: each variant once",
     ),
     (
-        suite(systems=[{"system": "pytorch", "variants": ["dynamic-loss-scale", "bf16"]}]),
-        "suites.small.systems.pytorch.variants: bf16 and dynamic-loss-scale exclude each other; "
-        "allowed: one of them",
+        suite(systems=[{"system": "pytorch", "variants": ["compile", "bf16"]}], precision="amp"),
+        "suites.small.systems.pytorch.variants: bf16 is a precision, and no variant any more; "
+        "allowed: without it, in a suite with precision: bf16",
     ),
     (
-        suite(systems=[{"system": "pytorch", "variants": ["compile", "bf16"]}]),
-        "suites.small: systems.pytorch+compile+bf16: bf16 changes nothing here: it is for amp, not",
+        suite(
+            systems=[{"system": "pytorch", "variants": ["dynamic-loss-scale"]}], precision="bf16"
+        ),
+        "suites.small: systems.pytorch+dynamic-loss-scale: dynamic-loss-scale changes nothing "
+        "here: it is for fp16, amp, not for bf16; allowed: without dynamic-loss-scale",
     ),
     (report(systems="pytorhc"), f"systems.pytorhc.system: got 'pytorhc'; allowed: {SYSTEMS}"),
     (report(systems=3), "systems: got 3; allowed: a list"),
@@ -88,7 +91,10 @@ FAULTS = [
         "suites.small.systems: oneflow appears twice; allowed: each once",
     ),
     (suite(workload="vgg"), "suites.small.workload: got 'vgg'; allowed: alexnet, bert-base, "),
-    (suite(precision="fp16"), "suites.small.precision: got 'fp16'; allowed: 'fp32' or 'amp'"),
+    (
+        suite(precision="fp8"),
+        "suites.small.precision: got 'fp8'; allowed: 'fp32', 'tf32', 'fp16', ",
+    ),
     (
         suite(input="lmdb"),
         "suites.small.input: got 'lmdb'; allowed: 'records', 'folder' or 'synthetic'",
@@ -272,7 +278,7 @@ FAULTS = [
     (
         suite(systems=[{"system": "pytorch", "variants": "dynamic-loss-scale"}]),
         "suites.small: systems.pytorch+dynamic-loss-scale: dynamic-loss-scale changes nothing "
-        "here: it is for amp, not for fp32; allowed: without dynamic-loss-scale",
+        "here: it is for fp16, amp, not for fp32; allowed: without dynamic-loss-scale",
     ),
     (
         suite(systems=[{"system": "paddlepaddle", "variants": "dali"}], input="synthetic"),
@@ -350,7 +356,8 @@ MEANT = [
     (suite(workload="bert"), "; did you mean bert-base?"),
     (suite(workload="resnet-50"), "; did you mean resnet50?"),
     (suite(input="record"), "; did you mean records?"),
-    (suite(precision="fp16"), "; did you mean amp?"),
+    (suite(precision="mixed"), "; did you mean amp?"),
+    (suite(precision="bfloat16"), "; did you mean bf16?"),
     (suite(systems=[{"system": "pytorch", "variants": "no_clip"}]), "; did you mean no-clip?"),
     (suite(systems=[{"system": "pytorch", "variants": "dali"}]), ", no-clip (bert-base)"),
     (suite(topologies=["1n8"]), "; did you mean 1n8g?"),
@@ -463,10 +470,21 @@ def test_the_report_for_todays_gpus_has_both_16_bit_types_and_compiled_models():
     assert {(suite.iterations, suite.repeats) for suite in modern.suites} == {(600, 3)}
     assert modern.topologies == ("1n1g", "1n8g", "2n8g", "4n8g")
     for suite in modern.suites:
-        able = {name for name, one in load_systems().items() if suite.workload in one.workloads}
+        asked = suite.workload, suite.precision, "cuda"
+        able = {name for name, one in load_systems().items() if one.why_not(*asked) is None}
         assert {entry.system for entry in suite.entries} == able
-        assert {entry.variant for entry in suite.entries} >= {None, "xla", "bf16", "compile"}
+        if suite.precision == "amp":
+            assert {entry.variant for entry in suite.entries} >= {None, "xla", "compile"}
+    assert {suite.precision for suite in modern.suites} == {"amp", "bf16"}
     assert modern.model_copy(update={"device": "cuda"}).left_out() == ""
+
+
+def test_an_archive_may_name_the_variant_that_bfloat16_was():
+    entry = {"system": "pytorch", "variants": ["bf16", "no-clip"]}
+    config = suite(workload="bert-base", precision="amp", input="synthetic", systems=[entry])
+    archived = load_report(config | {"device": "cuda"}, archived=True)
+    [cell] = archived.cells(archived.suites[0])
+    assert (cell.unsupported, cell.runs[0].entry) == (None, "pytorch+bf16+no-clip")
 
 
 def test_only_systems_that_read_image_folders_are_planned_with_them():

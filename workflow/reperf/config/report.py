@@ -355,14 +355,17 @@ class Report(Model):
         )
 
 
-def load_report(config: Mapping[str, Any], name: str = "configuration") -> Report:
+def load_report(
+    config: Mapping[str, Any], name: str = "configuration", *, archived: bool = False
+) -> Report:
     """Check a configuration that YAML gave.
 
     Args:
         config: the parsed file.
         name: the file's, for the message.
+        archived: whether it may name variants that only earlier versions had.
 
     Raises:
         ReperfError: one line with the key, the value and what is allowed.
     """
-    return checked(Report, config, name)
+    return checked(Report, config, name, {"archived": archived})

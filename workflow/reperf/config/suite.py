@@ -41,7 +41,15 @@ from reperf.config.words import (
     topology_shape,
 )
 from reperf.nearest import did_you_mean
-from reperf.systems import BuildKind, Input, Precision, System, load_systems, load_workloads
+from reperf.systems import (
+    RETIRED,
+    BuildKind,
+    Input,
+    Precision,
+    System,
+    load_systems,
+    load_workloads,
+)
 
 # What a report sets for all of its suites, and a suite may override.
 TOPOLOGIES = Field(("1n1g",), description="nodes x devices per node")
@@ -100,7 +108,15 @@ class Entry(Model):
         system = load_systems().get(info.data.get("system"))
         if system is None:
             return variants
+        retired = [name for name in variants if name in RETIRED]
+        if retired and (info.context or {}).get("archived"):
+            return variants
         for name in variants:
+            if name in retired:
+                raise ValueError(
+                    f"{name} is a precision, and no variant any more; allowed: without it, in a "
+                    f"suite with precision: {name}"
+                )
             if name not in system.variants:
                 raise ValueError(
                     f"{name} is no variant of {system.id}; allowed: {_variants_of(system)}"
@@ -195,7 +211,9 @@ class Suite(Model):
 
     name: Name = Field(description="folder name under results/suites/, and the figures' name")
     workload: Workload = Field(description="what is trained")
-    precision: Precision = Field(description="fp32, or mixed precision (amp)")
+    precision: Precision = Field(
+        description="fp32, tf32, fp16, bf16; or amp, as published: fp16 on GPUs, bf16 on CPUs"
+    )
     sources: Annotated[
         tuple[Annotated[LogSource, BeforeValidator(_from_path)], ...],
         BeforeValidator(_from_one, json_schema_input_type=str | LogSource | list[str | LogSource]),
@@ -327,12 +345,12 @@ class Suite(Model):
                 continue
             of_workload = system.workloads[self.workload].variants
             for name in entry.variants:
-                if name not in of_workload:
+                if name not in of_workload and name not in RETIRED:
                     raise ValueError(
                         f"systems.{entry.id}: {name} is no variant for {self.workload}; "
                         f"allowed: {', '.join(of_workload) or 'none'}"
                     )
-                if why := system.variants[name].why_idle(self.precision, self.input):
+                if why := system.variant(name).why_idle(self.precision, self.input):
                     raise ValueError(
                         f"systems.{entry.id}: {name} changes nothing here: {why}; "
                         f"allowed: without {name}"

@@ -12,7 +12,7 @@ from typing import Any
 from reperf.logs.events import is_count
 from reperf.logs.facts import Fact, Facts
 from reperf.logs.format import Format
-from reperf.systems import load_systems
+from reperf.systems import RETIRED, load_systems
 
 NO_VARIANT = "none"
 """What a run says that is of no variant."""
@@ -103,7 +103,9 @@ def facts_of_system(system: str | None, variant: str | None) -> Iterator[Fact]:
     if variant == NO_VARIANT:
         yield from _switched(())
     names = variant.split("+")
-    known = (one.variants for name, one in load_systems().items() if system in (None, name))
+    known = (
+        one.variants | RETIRED for name, one in load_systems().items() if system in (None, name)
+    )
     flags = {
         tuple(sorted(flag for name in names for flag in variants[name].flags))
         for variants in known
@@ -123,7 +125,7 @@ def variant_said(facts: Facts, system: str) -> str | None:
     on = {name for name in _switches() if facts.get(name) == "on"}
     known = load_systems().get(system)
     made = {}
-    for name, variant in known.variants.items() if known else ():
+    for name, variant in {**known.variants, **RETIRED}.items() if known else ():
         flags = {_name_of(flag) for flag in variant.flags}
         if flags and flags <= on:
             made[name] = flags
@@ -153,5 +155,7 @@ def _name_of(flag: str) -> str:
 @cache
 def _switches() -> tuple[str, ...]:
     """The switches of all systems' variants, by the names that trainers' flags have."""
-    variants = (one for system in load_systems().values() for one in system.variants.values())
-    return tuple(sorted({_name_of(flag) for one in variants for flag in one.flags}))
+    variants = [one for system in load_systems().values() for one in system.variants.values()]
+    return tuple(
+        sorted({_name_of(flag) for one in (*variants, *RETIRED.values()) for flag in one.flags})
+    )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, PrivateAttr, model_validator
+from trainers.contract.precision import AMP
 
 from reperf.building.code import closure, digest_of_code
 from reperf.faults import Model, checked
@@ -23,7 +24,7 @@ from reperf.written import read_written
 Device = Literal["cpu", "cuda"]
 BuildKind = Literal["lock", "image"]
 LockName = Literal["cpu", "cuda", "volta"]
-Precision = Literal["fp32", "amp"]
+Precision = Literal["fp32", "tf32", "fp16", "bf16", "amp"]
 Input = Literal["records", "folder", "synthetic"]
 FOLDER = "folder"
 """The input of images as they lie, not converted to records."""
@@ -66,6 +67,17 @@ class Variant(Model):
         return None
 
 
+RETIRED = {
+    "bf16": Variant(
+        about="bfloat16 in place of float16, before that was a precision",
+        flags=("--bf16",),
+        devices=("cuda",),
+        precisions=("amp",),
+    )
+}
+"""Variants of earlier versions, which their archives and logs name."""
+
+
 class Capability(Model):
     """What a system can do for one workload."""
 
@@ -81,7 +93,9 @@ class Capability(Model):
     parts: dict[str, Annotated[str, Field(pattern=PART)]] = Field(
         {}, description="what it brings in place of what the framework's backend has, likewise"
     )
-    precisions: dict[Device, tuple[Precision, ...]] = Field({})
+    precisions: dict[Device, tuple[Precision, ...]] | None = Field(
+        None, description="left out: the system's"
+    )
     reads: tuple[str, ...] = Field(
         (),
         description="record formats, the preferred one first; folder: images as they lie there",
@@ -153,6 +167,10 @@ class System(Model):
         "{placeholders} as in docs/add-a-system.md",
     )
     workloads: dict[str, Capability] = Field({})
+    precisions: dict[Device, tuple[Precision, ...]] = Field(
+        {},
+        description="in which it trains; amp is what it is there: fp16 on GPUs, bf16 on CPUs",
+    )
     processors: dict[Precision, tuple[str, ...]] = Field(
         {},
         description="what a precision needs of a CPU, as /proc/cpuinfo names it, such as "
@@ -198,7 +216,9 @@ class System(Model):
                     f"variants.{name}: no workload names it; allowed: one that a workload names"
                 )
             idle = not variant.flags and not variant.environment
-            if idle and any(self.workloads[one].precisions for one in of):
+            if idle and any(
+                self.workloads[one].model or self.workloads[one].precisions for one in of
+            ):
                 raise ValueError(
                     f"variants.{name}: changes nothing; allowed: flags or environment, "
                     "or workloads that the system does not train yet"
@@ -315,12 +335,22 @@ class System(Model):
 
     def varied(self, variant: str | None) -> tuple[Variant, ...]:
         """The variants of an entry, which names several as "compile+no-clip"."""
-        return tuple(self.variants[name] for name in variant.split("+")) if variant else ()
+        return tuple(map(self.variant, variant.split("+"))) if variant else ()
+
+    def variant(self, name: str) -> Variant:
+        """One of its variants, or one that such systems had."""
+        return self.variants.get(name) or RETIRED[name]
+
+    def precisions_of(self, workload: str, device: Device) -> tuple[Precision, ...]:
+        """In which precisions it trains a workload on a device, by their own names."""
+        can = self.workloads[workload].precisions
+        named = (self.precisions if can is None else can).get(device, ())
+        return tuple(dict.fromkeys(AMP[device] if one == "amp" else one for one in named))
 
     def why_not_together(self, names: Sequence[str]) -> str | None:
         """Why an entry cannot have several variants, or None if it can."""
         for one, other in permutations(names, 2):
-            if other in self.variants[one].excludes:
+            if other in self.variant(one).excludes:
                 return f"{one} and {other} exclude each other"
         return None
 
@@ -340,11 +370,13 @@ class System(Model):
             return f"{self.title} has no program for {workload}"
         can = self.workloads[workload]
         named = variant.split("+") if variant else ()
+        asked = AMP[device] if precision == "amp" else precision
+        trains_in = self.precisions_of(workload, device)
         lacks = {
             f"pipeline stages for {workload}": stages and not can.stages,
-            f"{precision} training on {device}": precision not in can.precisions.get(device, ()),
+            f"{precision} training on {device}": asked not in trains_in,
             "reader of image folders": read == FOLDER and FOLDER not in can.reads,
-        } | {f"{name} on {device}": device not in self.variants[name].devices for name in named}
+        } | {f"{name} on {device}": device not in self.variant(name).devices for name in named}
         if lacking := next((what for what, is_so in lacks.items() if is_so), None):
             return f"{self.title} has no {lacking}"
         if build is not None and build not in self.ways(device):
@@ -359,7 +391,8 @@ class System(Model):
             precision: one that the system trains in on CPUs.
             flags: the CPU's, as /proc/cpuinfo names them; none where they are not known.
         """
-        needed = (self.processors or self.host.processors).get(precision, ())
+        asked = AMP["cpu"] if precision == "amp" else precision
+        needed = (self.processors or self.host.processors).get(asked, ())
         lacking = ", ".join(flag for flag in needed if flag not in flags)
         if not flags or not lacking:
             return None

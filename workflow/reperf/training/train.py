@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from reperf.builds import build_of, read_environment
 from reperf.builds.compiler import why_not_compiled
-from reperf.builds.fitness import why_unfit
+from reperf.builds.fitness import why_not_computed, why_unfit
 from reperf.config import Run
 from reperf.data.manifest import digest_of_set
 from reperf.errors import ReperfError
@@ -215,7 +215,7 @@ def _why_unfit(run: Run, host: Host) -> str | None:
     """Why a run's framework does not compute on this machine, or None if it does."""
     system = load_systems()[run.system]
     if run.device == "cuda":
-        why = why_unfit(build_of(run), [host])
+        why = why_unfit(build_of(run), [host]) or why_not_computed(run.precision, [host])
     else:
         why = system.why_not_on_processor(run.precision, cpu_flags())
     return why or why_not_compiled(run)

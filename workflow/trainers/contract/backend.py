@@ -47,8 +47,10 @@ class Backend:
         Refused: there is no such device.
     """
 
-    mixed = {}
-    """Device -> the data types in which it mixes precisions there, the usual one first."""
+    computes = {}
+    """Device -> the data types in which it computes there beside float32. TF32 is on if the flags
+    ask for it, for convolutions and matrix products alike, and never else; variables of the launch
+    say so, too, see reperf.plans.run_plan."""
     library = ""
     """What adds up numbers of different ranks, such as "gloo"."""
     device_name = "cpu"

@@ -20,18 +20,18 @@ class Work:
         recipe: a module of trainers.recipes.
         flags: what parse_flags returned.
         global_batch: samples of all ranks in an iteration.
-        mixed: device -> the data types in which the framework mixes precisions there.
+        computes: device -> the data types in which the framework computes beside float32.
 
     Raises:
         Refused: the framework has no such precision.
     """
 
-    def __init__(self, recipe, flags, global_batch, mixed):
+    def __init__(self, recipe, flags, global_batch, computes):
         self.recipe, self.flags = recipe, flags
         self.shapes = recipe.weight_shapes(flags.shape)
         self.optimizer = optimizer_of(recipe, flags)
         self.dropout = dropout_of(recipe, flags)
-        self.precision = precision_of(recipe, flags, mixed)
+        self.precision = precision_of(recipe, flags, computes)
         self.rate = recipe.learning_rate(global_batch)
 
     @property
@@ -100,7 +100,7 @@ def run(argv=None):
     log = StepLog(recipe, flags, place.rank, place.world_size)
     with log.to_the_end():
         backend = made(flags)
-        train(backend, Work(recipe, flags, log.global_batch, backend.mixed), log)
+        train(backend, Work(recipe, flags, log.global_batch, backend.computes), log)
 
 
 def made(flags):

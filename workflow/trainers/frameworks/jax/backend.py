@@ -31,13 +31,14 @@ OWN, ALL = PartitionSpec(RANKS), PartitionSpec()
 
 class Backend(backend.Backend):
     # On a CPU bfloat16 gains nothing, but XLA has it.
-    mixed = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
+    computes = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16", "tf32")}
 
     def __init__(self, flags, place):
         super().__init__(flags, place)
         jax.config.update("jax_platforms", flags.device)
-        # fp32 means fp32: else a GPU computes in TF32.
-        jax.config.update("jax_default_matmul_precision", "highest")
+        # Of convolutions, too. Of its own JAX takes TF32 on a GPU.
+        products = "tensorfloat32" if flags.precision == "tf32" else "highest"
+        jax.config.update("jax_default_matmul_precision", products)
         if flags.device == "cuda":
             jax.config.update("jax_cuda_visible_devices", str(place.local_rank))
         if place.world_size > 1:
@@ -154,7 +155,7 @@ class DataParallel(backend.Step):
 
     def __init__(self, made, work):
         self._made, self._flags = made, work.flags
-        self._model = work.model(work.flags, np.dtype(work.precision.compute))
+        self._model = work.model(work.flags, np.dtype(work.precision.dtype))
         self._scale = work.precision.loss_scale or 1.0
         self.feed = backend.Feed(made, work)
         own = getattr(self._model, "start_state", dict)()

@@ -22,10 +22,10 @@ from trainers.frameworks.oneflow.inputs import FixedBatch
 
 class Backend(backend.Backend):
     gpu_memory_is = "in use"
+    computes = {"cuda": ("float16", "tf32")}  # on a CPU its AMP changes nothing
 
     def __init__(self, flags, place):
         super().__init__(flags, place)
-        self.mixed = {"cuda": ("float16",)}  # on a CPU its AMP changes nothing
         if flags.device == "cpu":
             flow.set_num_threads(flags.threads)
             self.library = "OneFlow over TCP"

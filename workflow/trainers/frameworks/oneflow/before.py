@@ -7,6 +7,7 @@ import time
 from trainers.contract import process
 from trainers.contract.aborts import abort_late
 from trainers.contract.backend import place_in
+from trainers.contract.precision import halves
 from trainers.launchers.oneflow import LOGS
 
 PLACE = place_in("RANK", "LOCAL_RANK", "WORLD_SIZE")
@@ -18,7 +19,7 @@ def prepare(flags):
     os.environ.setdefault("GLOG_log_dir", LOGS)
     if flags.device == "cpu":
         process.keep_to_own_cores(PLACE.rank, flags.threads)
-    elif flags.precision != "fp32":
+    elif halves(flags):
         os.environ["ONEFLOW_ENABLE_NHWC"] = "1"  # as a GPU's float16 units want it
     if PLACE.rank > 0:
         _wait_for_head()

@@ -3,6 +3,7 @@
 import oneflow as flow
 from oneflow import nn
 
+from trainers.contract.precision import halves
 from trainers.frameworks.oneflow.images import CHANNELS_LAST, Normalize
 from trainers.recipes import resnet50
 
@@ -17,7 +18,7 @@ class ResNet50(nn.Module):
         super().__init__()
         self.normalize = Normalize()
         # Batch norm, addition and ReLU are one kernel, which only GPUs have, and AMP uses.
-        norm_relu = nn.FusedBatchNorm2d if flags.precision == "amp" else NormReLU
+        norm_relu = nn.FusedBatchNorm2d if halves(flags) else NormReLU
         self.conv, self.norm = _conv(3, 64, 7, stride=2), _norm(norm_relu, 64)
         self.pool = nn.MaxPool2d(3, stride=2, padding=1)
         blocks = (Bottleneck(*shape, norm_relu) for _, *shape in resnet50.BLOCKS)

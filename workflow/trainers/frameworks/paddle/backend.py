@@ -21,7 +21,7 @@ from trainers.frameworks.paddle.inputs import on_device
 
 
 class Backend(backend.Backend):
-    mixed = {"cuda": ("float16", "bfloat16")}  # on a CPU its AMP changes nothing
+    computes = {"cuda": ("float16", "bfloat16", "tf32")}  # on a CPU its AMP changes nothing
 
     def __init__(self, flags, place):
         super().__init__(flags, place)
@@ -38,6 +38,9 @@ class Backend(backend.Backend):
         else:
             paddle.set_device("gpu")  # the one that the launcher chose
             paddle.set_flags({"FLAGS_cudnn_exhaustive_search": True})
+            # Of its own Paddle takes TF32 for both.
+            paddle.base.core.set_cublas_switch(flags.precision == "tf32")
+            paddle.base.core.set_cudnn_switch(flags.precision == "tf32")
             self.reader_device = dist.ParallelEnv().device_id
             self.device_name = paddle.device.cuda.get_device_name()
         if place.world_size > 1:
@@ -102,8 +105,8 @@ class DataParallel(backend.Step):
 
     def __init__(self, made, work):
         self._made, precision = made, work.precision
-        fp32 = precision.compute == "float32"
-        self._mixed = {"enable": False} if fp32 else {"dtype": precision.compute}
+        fp32 = precision.dtype == "float32"
+        self._mixed = {"enable": False} if fp32 else {"dtype": precision.dtype}
         dynamic = precision.loss_scale == DYNAMIC
         # With a fixed scale Paddle's own scaler, too, would look for overflows: the CPU would wait
         # for each step.

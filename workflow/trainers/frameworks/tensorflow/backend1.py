@@ -38,7 +38,8 @@ GPU_SETTINGS = {
 
 
 class Backend(Eager):
-    mixed = {"cuda": ("float16",)}
+    # TF32 is for the launch's variables to switch: TensorFlow 1.15 has no word for it.
+    computes = {"cuda": ("float16", "tf32")}
 
     def __init__(self, flags, place):
         super().__init__(flags, place)

@@ -22,7 +22,7 @@ from trainers.frameworks.tensorflow.shared import Eager, dense, start_weights
 
 
 class Backend(Eager):
-    mixed = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
+    computes = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16", "tf32")}
 
     def __init__(self, flags, place):
         super().__init__(flags, place)
@@ -33,6 +33,8 @@ class Backend(Eager):
         else:
             self.device, self.library = "GPU:0", "NCCL"
             self.device_name = take_gpu(place.local_rank)
+            # Which holds for XLA, too.
+            tf.config.experimental.enable_tensor_float_32_execution(flags.precision == "tf32")
         self.strategy = self._connect()
 
     def _connect(self):
@@ -84,7 +86,6 @@ def take_gpu(number):
     # NCCL and cuDNN. Source: tensorflow/tensorflow#44810.
     os.environ.setdefault("TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "4096")
     tf.config.set_visible_devices(gpus[number], "GPU")
-    tf.config.experimental.enable_tensor_float_32_execution(False)  # by XLA neither
     return tf.config.experimental.get_device_details(gpus[number])["device_name"]
 
 
@@ -108,7 +109,7 @@ class DataParallel(backend.Step):
         with self._strategy.scope():
             starts = start_weights(work)
             self._weights = {name: tf.Variable(one, name=name) for name, one in starts.items()}
-            self._layers = Layers(self._weights, tf.as_dtype(work.precision.compute))
+            self._layers = Layers(self._weights, tf.as_dtype(work.precision.dtype))
             self._model = work.model(flags, self._layers)
             self._update = make_update(work, self._weights)
             self._scale = make_scale(work.precision)

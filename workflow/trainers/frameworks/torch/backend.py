@@ -25,7 +25,7 @@ TORCH = tuple(map(int, torch.__version__.split(".")[:2]))
 
 
 class Backend(backend.Backend):
-    mixed = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
+    computes = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16", "tf32")}
 
     def __init__(self, flags, place):
         super().__init__(flags, place)
@@ -42,8 +42,9 @@ class Backend(backend.Backend):
             device = torch.device("cuda", place.local_rank)
             torch.cuda.set_device(device)
             torch.backends.cudnn.benchmark = True
-            # fp32 means fp32, also in kernels that torch compiles, where no library of NVIDIA's is.
-            torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+            # Also in kernels that torch compiles, where no library of NVIDIA's is.
+            tf32 = flags.precision == "tf32"
+            torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
             self.device_name = torch.cuda.get_device_name(device)
         self.device = self.reader_device = device
         torch.manual_seed(flags.seed + place.rank)  # for dropout
@@ -195,9 +196,9 @@ def torch_optimizer(groups, rate, asked):
 
 def mixed_by(precision, flags):
     """A context, to be entered for each batch, in which a model computes in that precision."""
-    if precision.compute == "float32":
+    if precision.dtype == "float32":
         return nullcontext()
-    return torch.autocast(flags.device, getattr(torch, precision.compute))
+    return torch.autocast(flags.device, getattr(torch, precision.dtype))
 
 
 def distributed(network, device):
