@@ -36,6 +36,15 @@ TOO_MANY = 25_000
 TOO_MANY_FOR = {"tensorflow2": 60_000}
 
 # Its reader and its model are one static graph, which nothing can look into while it runs.
+ALWAYS_SET = {
+    "jax": {
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        "jax_default_matmul_precision": "highest",
+    },
+    "paddlepaddle": {"PADDLE_DISTRI_BACKEND": "gloo"},
+    "tensorflow2": {"TF_GPU_THREAD_MODE": "gpu_private"},  # by its launcher
+}
+"""What trainers set within their processes on every machine."""
 SAYS_NO_WAITS = {"oneflow"}
 
 FIRST_LOSS = 1e-4
@@ -143,6 +152,8 @@ def test_two_processes_train_the_agreed_model_and_end_with_equal_weights(
         assert [step[unit] for step in steps] == [count * number for number in range(1, 7)]
     assert record.loader_threads == 1
     assert str(record.computed_in) == "float32"
+    assert record.settings == said["settings"]
+    assert record.settings.items() >= ALWAYS_SET.get(system, {}).items()
     for rank in range(WORLD_SIZE):
         assert f"rank {rank}: done" in log
         assert losses(log, rank)[-1] < losses(log, rank)[0] - 0.4

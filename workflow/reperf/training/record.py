@@ -221,6 +221,10 @@ PeakMemory = Literal["allocated", "in use", "resident", "address space"]
 is in use there; on a CPU what the process holds in memory or, under a limit, its address space."""
 
 
+Setting = bool | int | str
+"""The value of an environment variable, or of a framework's switch."""
+
+
 class RunRecord(Sealed):
     """run.json: written at the end of every run, however it ended."""
 
@@ -268,6 +272,11 @@ class RunRecord(Sealed):
         None,
         description="threads per device that read and decode, in the trainer's own process, "
         "as it said",
+    )
+    settings: dict[str, Setting] = Field(
+        {},
+        description="what the trainer set within its process, as it said: environment variables, "
+        "and switches of the framework",
     )
     power: Power | None = None
     largest: LargestBatch | None = Field(

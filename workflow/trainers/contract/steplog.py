@@ -17,6 +17,7 @@ import time
 import traceback
 from contextlib import contextmanager
 
+from trainers.contract import settings
 from trainers.contract.recipe import dropout_of
 from trainers.contract.recipe import parameters as parameters_of
 
@@ -104,6 +105,7 @@ class StepLog:
         self._event("parameters", parameters)
         self._event("framework", framework)
         self._event("versions", versions)
+        self._event("settings", settings.MADE)
         self._event("devices", devices)
         self._event("precision", dict(precision._asdict(), weights="float32"))
         if parameters != self._expected:

@@ -53,6 +53,7 @@ _KEYS = (
     "peak_memory_is",
     "precision",
     "run_stop",
+    "settings",
 )
 """The facts by which a run is judged; a log may hold any number of others."""
 

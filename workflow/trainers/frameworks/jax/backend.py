@@ -18,7 +18,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from trainers.contract import backend, process
+from trainers.contract import backend, process, settings
 from trainers.contract.recipe import AdamW
 from trainers.contract.steplog import Refused
 from trainers.frameworks.jax.before import HEAD
@@ -38,7 +38,8 @@ class Backend(backend.Backend):
         jax.config.update("jax_platforms", flags.device)
         # Of convolutions, too. Of its own JAX takes TF32 on a GPU.
         products = "tensorfloat32" if flags.precision == "tf32" else "highest"
-        jax.config.update("jax_default_matmul_precision", products)
+        name = "jax_default_matmul_precision"
+        jax.config.update(name, settings.switched(name, products))
         if flags.device == "cuda":
             jax.config.update("jax_cuda_visible_devices", str(place.local_rank))
         if place.world_size > 1:

@@ -4,7 +4,7 @@ import os
 import socket
 import time
 
-from trainers.contract import process
+from trainers.contract import process, settings
 from trainers.contract.aborts import abort_late
 from trainers.contract.backend import place_in
 from trainers.contract.precision import halves
@@ -20,7 +20,8 @@ def prepare(flags):
     if flags.device == "cpu":
         process.keep_to_own_cores(PLACE.rank, flags.threads)
     elif halves(flags):
-        os.environ["ONEFLOW_ENABLE_NHWC"] = "1"  # as a GPU's float16 units want it
+        # As a GPU's float16 units want it.
+        settings.variables({"ONEFLOW_ENABLE_NHWC": "1"}, anyway=True)
     if PLACE.rank > 0:
         _wait_for_head()
 

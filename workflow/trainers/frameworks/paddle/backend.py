@@ -12,7 +12,7 @@ import paddle.distributed as dist
 from paddle import nn
 from paddle.distributed import fleet
 
-from trainers.contract import backend, process
+from trainers.contract import backend, process, settings
 from trainers.contract.aborts import abort_late
 from trainers.contract.precision import DYNAMIC
 from trainers.contract.recipe import AdamW
@@ -37,10 +37,12 @@ class Backend(backend.Backend):
             )
         else:
             paddle.set_device("gpu")  # the one that the launcher chose
-            paddle.set_flags({"FLAGS_cudnn_exhaustive_search": True})
+            search = "FLAGS_cudnn_exhaustive_search"
+            paddle.set_flags({search: settings.switched(search, True)})
             # Of its own Paddle takes TF32 for both.
-            paddle.base.core.set_cublas_switch(flags.precision == "tf32")
-            paddle.base.core.set_cudnn_switch(flags.precision == "tf32")
+            for switch in ("cublas_switch", "cudnn_switch"):
+                tf32 = settings.switched(switch, flags.precision == "tf32")
+                getattr(paddle.base.core, f"set_{switch}")(tf32)
             self.reader_device = dist.ParallelEnv().device_id
             self.device_name = paddle.device.cuda.get_device_name()
         if place.world_size > 1:

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from trainers.contract import backend, process
+from trainers.contract import backend, process, settings
 from trainers.contract.recipe import AdamW
 from trainers.contract.steplog import Refused
 from trainers.frameworks.torch.inputs import on_device, prepared
@@ -41,10 +41,11 @@ class Backend(backend.Backend):
         else:
             device = torch.device("cuda", place.local_rank)
             torch.cuda.set_device(device)
-            torch.backends.cudnn.benchmark = True
+            torch.backends.cudnn.benchmark = settings.switched("cudnn.benchmark", True)
             # Also in kernels that torch compiles, where no library of NVIDIA's is.
             tf32 = flags.precision == "tf32"
-            torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
+            torch.backends.cudnn.allow_tf32 = settings.switched("cudnn.allow_tf32", tf32)
+            torch.backends.cuda.matmul.allow_tf32 = settings.switched("matmul.allow_tf32", tf32)
             self.device_name = torch.cuda.get_device_name(device)
         self.device = self.reader_device = device
         torch.manual_seed(flags.seed + place.rank)  # for dropout
