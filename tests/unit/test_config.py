@@ -14,6 +14,7 @@ from reperf.config import Entry, Report, load_report, topology_shape
 from reperf.config.page import SECTIONS, configuration_page
 from reperf.errors import ReperfError
 from reperf.machine import resolve
+from reperf.plans.run_plan import trainer_flags
 from reperf.published import load_tables
 from reperf.systems import ROOT, load_systems
 from reperf.text import printable
@@ -55,10 +56,10 @@ FAULTS = [
         "repeat: unknown key; allowed: build, cluster, container, data, ",
     ),
     (report(window={"warm": 3}), "window.warm: unknown key; allowed: measured, warmup"),
-    (suite(batch=3), "suites.small.batch: unknown key; allowed: baseline, batch_multiple, "),
+    (suite(batch=3), "suites.small.batch: unknown key; allowed: accumulation, baseline, "),
     (
         suite(systems=[{"system": "pytorch", "batch": 3}]),
-        "suites.small.systems.pytorch.batch: unknown key; allowed: batch_size, build, stages, ",
+        "suites.small.systems.pytorch.batch: unknown key; allowed: accumulation, batch_size, build, ",
     ),
     (
         suite(systems=["pytorch", "pytorhc"]),
@@ -158,7 +159,7 @@ FAULTS = [
     ),
     (suite(batch_size=10**9), "suites.small.batch_size: got 1000000000; allowed: a whole "),
     (suite(batch_size="big"), "suites.small.batch_size: got 'big'; allowed: a whole number, 1 to "),
-    (suite(image_size=64), "suites.small.image_size: unknown key; allowed: baseline, batch_mul"),
+    (suite(image_size=64), "suites.small.image_size: unknown key; allowed: accumulation, baseline"),
     (
         suite(shape={"image_size": 10**6}),
         "suites.small.shape: image_size: got 1000000; allowed: 32 to 8192",
@@ -477,6 +478,32 @@ def test_the_report_for_todays_gpus_has_both_16_bit_types_and_compiled_models():
             assert {entry.variant for entry in suite.entries} >= {None, "xla", "compile"}
     assert {suite.precision for suite in modern.suites} == {"amp", "bf16"}
     assert modern.model_copy(update={"device": "cuda"}).left_out() == ""
+
+
+def test_accumulation_of_a_suite_or_an_entry_is_in_the_entrys_name_and_in_its_runs():
+    named = [
+        "pytorch",
+        {"system": "jax", "accumulation": 1},
+        {"system": "pytorch", "accumulation": 8, "variants": "compile"},
+        "mxnet",
+    ]
+    read = load_report(suite(systems=named, accumulation=4) | {"device": "cpu"})
+    assert load_report(read.model_dump(mode="json", by_alias=True)) == read
+    cells = {cell.runs[0].entry: cell for cell in read.cells(read.suites[0])}
+    assert {name: cell.runs[0].accumulation for name, cell in cells.items()} == {
+        "pytorch+accumulation-4": 4,
+        "jax": 1,
+        "pytorch+compile+accumulation-8": 8,
+        "mxnet+accumulation-4": 4,
+    }
+    run = read.run("small", "pytorch+compile+accumulation-8", "1n1g", 1)
+    assert run.global_batch == run.batch_size * 8
+    assert (run.variant, run.identity["variant"]) == ("compile", "compile+accumulation-8")
+    assert "--accumulation 8" in " ".join(trainer_flags(run, load_systems()["pytorch"]))
+    assert cells["mxnet+accumulation-4"].unsupported == "MXNet has no gradient accumulation"
+    assert cells["pytorch+accumulation-4"].unsupported is None
+    [plain] = cells["jax"].runs[:1]
+    assert "accumulation" not in str(trainer_flags(plain, load_systems()["jax"]))
 
 
 def test_an_archive_may_name_the_variant_that_bfloat16_was():

@@ -261,6 +261,17 @@ def test_a_log_of_ours_is_taken_by_suites_of_its_precision_and_by_what_amp_was(
     assert {one for one, said in status.items() if said == "ok"} == set(taken.split())
 
 
+def test_a_log_of_ours_that_adds_up_gradients_is_told_apart_and_its_batches_are_counted(tmp_path):
+    said_by_trainer(tmp_path, accumulation=2, batch_size=4)
+    [row] = rows_of({"path": str(tmp_path), "system": "pytorch"}, batch_size=4)
+    assert (row["status"], row["variant"], row["global_batch"]) == ("ok", "accumulation-2", 16)
+    [row] = rows_of({"path": str(tmp_path), "system": "pytorch"}, batch_size=4, accumulation=4)
+    assert row["reason"] == "gradient accumulation is 2 by the log, 4 by the configuration"
+    named = {"path": str(tmp_path), "system": "pytorch", "variant": "accumulation-2"}
+    [row] = rows_of(named, batch_size=4)
+    assert (row["status"], row["variant"]) == ("ok", "accumulation-2")
+
+
 def test_a_log_of_an_earlier_versions_variant_is_told_apart_in_the_same_suite(tmp_path):
     [row] = rows_in(tmp_path / "x", "amp", "bfloat16", "amp", bf16=True)
     assert (row["status"], row["variant"]) == ("ok", "bf16")

@@ -134,6 +134,16 @@ def test_why_a_system_cannot_train_is_said_in_words(folder: Path):
     assert stages == "A has no pipeline stages for resnet50"
 
 
+@pytest.mark.parametrize(
+    ("more", "why"), [("", "A has no gradient accumulation"), (", accumulates: true", None)]
+)
+def test_a_system_that_adds_up_no_gradients_has_no_accumulation(folder: Path, more, why):
+    text = "{title: A, framework: t, about: x, precisions: {cpu: [fp32]},"
+    system = load_from(folder, text + " workloads: {resnet50: {model: a.B}}" + more + "}")["mine"]
+    assert system.why_not("resnet50", "fp32", "cpu", accumulation=2) == why
+    assert system.why_not("resnet50", "fp32", "cpu", accumulation=1) is None
+
+
 def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path):
     text = (
         "{title: A, framework: torch, about: x, workloads: {resnet50:"

@@ -289,6 +289,7 @@ class Report(Model):
             self.resolved_device,
             entry.variant,
             stages=entry.stages,
+            accumulation=entry.accumulation or 1,
             build=build,
             read=suite.input,
         )
@@ -337,6 +338,7 @@ class Report(Model):
             precision=suite.precision,
             batch_size=batch_size,
             batch_multiple=suite.batch_multiple if batch_size == LARGEST else None,
+            accumulation=entry.accumulation or 1,
             topology=topology,
             repeat=1,
             iterations=suite.iterations,

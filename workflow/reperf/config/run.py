@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from reperf.config.engine import Container
-from reperf.config.suite import entry_id
+from reperf.config.suite import entry_id, shown_variant
 from reperf.config.words import LARGEST, BatchSize, Model, Topology, Whole, Workload, topology_shape
 from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
 from reperf.systems import LockName, Precision, written_shape
@@ -27,6 +27,7 @@ class Run(Model):
     batch_multiple: Whole | None = Field(
         None, description="of which the batch size is the largest that trains; None: it was named"
     )
+    accumulation: Whole = Field(1, description="batches per device in an iteration")
     topology: Topology
     repeat: Whole
     iterations: Whole
@@ -63,7 +64,12 @@ class Run(Model):
     @property
     def entry(self) -> str:
         """The entry's name in paths and tables."""
-        return entry_id(self.system, self.variant)
+        return entry_id(self.system, self.shown_variant)
+
+    @property
+    def shown_variant(self) -> str | None:
+        """What its entry does differently, in paths and tables."""
+        return shown_variant(self.variant, self.accumulation)
 
     @property
     def nodes(self) -> int:
@@ -80,7 +86,8 @@ class Run(Model):
     @property
     def global_batch(self) -> int:
         """Samples per iteration."""
-        return self.batch_size * (self.stages[0] if self.stages else self.world_size)
+        readers = self.stages[0] if self.stages else self.world_size
+        return self.batch_size * readers * self.accumulation
 
     def again(self, repeat: int) -> Self:
         """Another repeat of a first run."""
@@ -98,7 +105,7 @@ class Run(Model):
             "system": self.system,
             "workload": self.workload,
             "precision": self.precision,
-            "variant": self.variant,
+            "variant": self.shown_variant,
             # Of a cell that cannot run, nobody has searched for it.
             "batch_size_per_device": None if self.batch_size == LARGEST else self.batch_size,
             "topology": self.topology,

@@ -19,6 +19,7 @@ from pydantic_core import PydanticCustomError
 from reperf.config.window import Window
 from reperf.config.words import (
     MONTH_IN_SECONDS,
+    MOST_ACCUMULATED,
     MOST_DEVICES,
     MOST_ENTRIES,
     MOST_ITERATIONS,
@@ -79,12 +80,16 @@ Variants = Annotated[
 ]
 
 
+Accumulation = Annotated[Number, Field(ge=1, le=MOST_ACCUMULATED)]
+
+
 class Entry(Model):
     """One system in a suite, and what it does differently there."""
 
     system: SystemId = Field(description="folder name under workflow/systems/")
     variants: Variants = Field((), description="some of the system's variants, or the name of one")
     batch_size: BatchSize | None = Field(None, description="per device, instead of the suite's")
+    accumulation: Accumulation | None = Field(None, description="instead of the suite's")
     build: BuildKind | None = Field(
         None, description="how it gets its framework; left out: as the report says"
     )
@@ -136,7 +141,7 @@ class Entry(Model):
     @property
     def id(self) -> str:
         """The entry's name in paths and tables."""
-        return entry_id(self.system, self.variant)
+        return entry_id(self.system, shown_variant(self.variant, self.accumulation))
 
 
 def _variants_of(system: System) -> str:
@@ -152,6 +157,17 @@ def _variants_of(system: System) -> str:
         )
         or "none"
     )
+
+
+def shown_variant(variant: str | None, accumulation: int | None) -> str | None:
+    """What an entry does differently, in paths and tables, such as "compile+accumulation-4".
+
+    Args:
+        variant: all of its variants in one name.
+        accumulation: how many batches an iteration is; 1 is nothing different.
+    """
+    several = f"accumulation-{accumulation}" if accumulation and accumulation > 1 else None
+    return "+".join(filter(None, (variant, several))) or None
 
 
 def entry_id(system: str, variant: str | None) -> str:
@@ -231,6 +247,11 @@ class Suite(Model):
     )
     batch_multiple: Number = Field(
         8, ge=1, le=MOST_SAMPLES, description="what the `largest` batch size is a multiple of"
+    )
+    accumulation: Accumulation = Field(
+        1,
+        description="batches of `batch_size` per device whose gradients are added up before each "
+        "update of the weights: all of them are one iteration",
     )
     entries: tuple[EntryOrName, ...] = Field(
         (),
@@ -318,6 +339,10 @@ class Suite(Model):
         for entry in entries:
             if entry.batch_size is None and info.data.get("batch_size", 1) is None:
                 raise ValueError(f"{entry.id} has no batch_size; allowed: its own or the suite's")
+        suites = {"accumulation": info.data.get("accumulation")}
+        entries = tuple(
+            entry if entry.accumulation else entry.model_copy(update=suites) for entry in entries
+        )
         distinct(tuple(entry.id for entry in entries))
         return entries
 

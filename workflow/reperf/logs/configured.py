@@ -4,6 +4,7 @@ All of them use the same names and words, so that a suite that asks for one thin
 contradict each other.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import PurePath
@@ -34,6 +35,8 @@ _FRAMEWORKS = {
     "torchtitan": "torch",
 }
 """What programs run on that are no systems of reperf; those that run on any are left out."""
+_ACCUMULATION = re.compile(r"accumulation-(\d{1,5})")
+"""What of a variant's name says how many batches an iteration is."""
 _SAID_AS = {"paddlepaddle": "paddle"}
 """What a trainer calls a framework, where reperf calls it otherwise."""
 
@@ -53,7 +56,7 @@ def facts_of_configuration(said: Mapping[str, Any]) -> Iterator[Fact]:
     for name, size in {**flat, **(shape if isinstance(shape, dict) else {})}.items():
         if is_count(size):
             yield str(name), size
-    for name in ("batch_size", "devices_per_node", "iterations", "print_every"):
+    for name in ("batch_size", "accumulation", "devices_per_node", "iterations", "print_every"):
         if is_count(said.get(name)):
             yield name, said[name]
     stages = said.get("stages")
@@ -100,9 +103,12 @@ def facts_of_system(system: str | None, variant: str | None) -> Iterator[Fact]:
     if variant is None:
         return
     yield "variant", variant
-    if variant == NO_VARIANT:
-        yield from _switched(())
     names = variant.split("+")
+    for accumulated in filter(None, map(_ACCUMULATION.fullmatch, names)):
+        yield "accumulation", int(accumulated[1])
+    names = [name for name in names if not _ACCUMULATION.fullmatch(name)]
+    if variant == NO_VARIANT or not names:
+        yield from _switched(())
     known = (
         one.variants | RETIRED for name, one in load_systems().items() if system in (None, name)
     )

@@ -558,7 +558,8 @@ def _key(row: Row, columns: list[str]) -> tuple[str, ...]:
 
 def _key_of(record: RunRecord) -> tuple[str, ...]:
     run = record.run
-    named = run.identity | {"variant": run.variant or "", "source": "", "repeat": run.repeat}
+    named = run.identity | {"source": "", "repeat": run.repeat}
+    named["variant"] = run.shown_variant or ""
     return tuple(str(named[column]) for column in RUN_KEY)
 
 

@@ -171,6 +171,9 @@ class System(Model):
         {},
         description="in which it trains; amp is what it is there: fp16 on GPUs, bf16 on CPUs",
     )
+    accumulates: bool = Field(
+        False, description="whether it adds up the gradients of several batches before an update"
+    )
     processors: dict[Precision, tuple[str, ...]] = Field(
         {},
         description="what a precision needs of a CPU, as /proc/cpuinfo names it, such as "
@@ -362,6 +365,7 @@ class System(Model):
         variant: str | None = None,
         *,
         stages: tuple[int, ...] = (),
+        accumulation: int = 1,
         build: BuildKind | None = None,
         read: Input = "synthetic",
     ) -> str | None:
@@ -374,6 +378,7 @@ class System(Model):
         trains_in = self.precisions_of(workload, device)
         lacks = {
             f"pipeline stages for {workload}": stages and not can.stages,
+            "gradient accumulation": accumulation > 1 and not self.accumulates,
             f"{precision} training on {device}": asked not in trains_in,
             "reader of image folders": read == FOLDER and FOLDER not in can.reads,
         } | {f"{name} on {device}": device not in self.variant(name).devices for name in named}

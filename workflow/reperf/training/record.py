@@ -230,11 +230,12 @@ class RunRecord(Sealed):
 
     KIND = "a run record"
 
-    record_version: Literal[1, 2, 3, 4, 5, 6] = Field(
-        6,
+    record_version: Literal[1, 2, 3, 4, 5, 6, 7] = Field(
+        7,
         description="1: no trainer, cluster or seal; 2: runs had an image size, not a shape; "
         "3: a cluster's container stood with the cluster, and held the lock's environment; "
-        "4: no plan, and `trainer` covered the build, too; 5: `trainer` covered docstrings, too",
+        "4: no plan, and `trainer` covered the build, too; 5: `trainer` covered docstrings, too; "
+        "6: runs, and so the digests of their plans, knew no accumulation",
     )
     status: Status
     reason: str = Field("", description="why the status is not ok, one line")

@@ -166,6 +166,8 @@ class Step:
         work: what is to be trained, a trainers.contract.driver.Work.
     """
 
+    accumulates = False
+    """Whether an iteration takes as many batches as the flags say, and updates the weights once."""
     part = "all"
     """Which part of the model this rank holds; ranks of equal parts must end with equal weights."""
     optimizer = ""
@@ -190,6 +192,9 @@ class Step:
 
     def __call__(self, wanted):
         """Train one iteration, waiting for nothing but batches.
+
+        Of several batches the gradients of all, and their losses, are averaged: as of one batch, as
+        large as all, in which each counts alike.
 
         Args:
             wanted: whether the loss will be fetched.

@@ -129,6 +129,8 @@ def train(backend, work, log):
     """
     flags = work.flags
     step = work.part("step", type(backend).step)(backend, work)
+    if flags.accumulation > 1 and not step.accumulates:
+        raise Refused(f"--accumulation is {flags.accumulation}; allowed here: 1")
     if flags.load_only is not None:
         log.load(step.feed.take)
     watched = Watched(log, step.weights)
@@ -150,7 +152,8 @@ def train(backend, work, log):
         if wanted:
             # Fetching the loss waits for all that was queued before: the whole iteration.
             loss = step.fetch(loss)
-            log.step(iteration, loss, step.feed.waited(), **step.feed.counted(iteration))
+            counted = step.feed.counted(iteration * flags.accumulation)
+            log.step(iteration, loss, step.feed.waited(), **counted)
         if iteration == SETTLING:
             backend.settled()
     ends = backend.gather([step.part, watched.digest()])

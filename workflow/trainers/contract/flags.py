@@ -52,6 +52,9 @@ def parse_flags(recipe, argv=None):
     parser.add_argument("--precision", required=True, choices=WORDS)
     parser.add_argument("--batch-size", required=True, type=int, help="samples per device")
     parser.add_argument(
+        "--accumulation", type=int, default=1, help="batches per device in an iteration"
+    )
+    parser.add_argument(
         "--stages", nargs="*", type=int, default=[], help="replicas of each pipeline stage"
     )
     parser.add_argument("--iterations", required=True, type=int)

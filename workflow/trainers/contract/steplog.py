@@ -71,7 +71,7 @@ class StepLog:
         self._replicas = flags.stages or (world_size,)
         if sum(self._replicas) != world_size:
             raise ValueError(f"{world_size} ranks for stages {flags.stages}")
-        self.global_batch = flags.batch_size * self._replicas[0]
+        self.global_batch = flags.batch_size * self._replicas[0] * flags.accumulation
         self._expected = parameters_of(recipe, flags.shape)
         self.names = list(recipe.weight_shapes(flags.shape))
         # Where nothing drops out and all systems get the same batch, its loss is asked for, too.
