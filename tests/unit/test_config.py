@@ -59,7 +59,7 @@ FAULTS = [
     (suite(batch=3), "suites.small.batch: unknown key; allowed: accumulation, baseline, "),
     (
         suite(systems=[{"system": "pytorch", "batch": 3}]),
-        "suites.small.systems.pytorch.batch: unknown key; allowed: accumulation, batch_size, build, ",
+        "suites.small.systems.pytorch.batch: unknown key; allowed: accumulation, batch_size, ",
     ),
     (
         suite(systems=["pytorch", "pytorhc"]),
