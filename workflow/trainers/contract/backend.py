@@ -49,8 +49,8 @@ class Backend:
 
     computes = {}
     """Device -> the data types in which it computes there beside float32. TF32 is on if the flags
-    ask for it, for convolutions and matrix products alike, and never else; variables of the launch
-    say so, too, see reperf.plans.run_plan."""
+    ask for it, for convolutions and matrix products alike, and never else; the launch's variables
+    say so, too, see reperf.training.start."""
     library = ""
     """What adds up numbers of different ranks, such as "gloo"."""
     device_name = "cpu"

@@ -22,6 +22,10 @@ def prepare(flags):
     elif halves(flags):
         # As a GPU's float16 units want it.
         settings.variables({"ONEFLOW_ENABLE_NHWC": "1"}, anyway=True)
+    if flags.device == "cuda":
+        # Of matrix products; convolutions have no switch but the launch's variables.
+        tf32 = "1" if flags.precision == "tf32" else "0"
+        settings.variables({"ONEFLOW_EP_CUDA_ENABLE_TF32_EXECUTION": tf32}, anyway=True)
     if PLACE.rank > 0:
         _wait_for_head()
 
