@@ -494,7 +494,7 @@ def in_pieces(trainer, kept, batch_size, accumulation):
     plan, program = plan_run(run, window=(1, 3), time_limit=60), str(IN_PIECES)
     named = [str(trainer.system.trainer("alexnet")), str(kept / "weights.npz")]
     words = [*launcher(plan, ThisMachine(run)), program, *named, *plan.program[1:]]
-    said = trainer.python(*words)
+    said = trainer.python(*(word.format(node_rank=0) for word in words))
     assert said.returncode == 0, said.stdout
     return said.stdout, dict(np.load(kept / "weights.npz"))
 
