@@ -16,7 +16,7 @@ from trainers.contract.steplog import StepLog
 from trainers.contract.weights import initial_weights, synthetic_batch
 from trainers.inputs import images
 
-MIXED = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
+MIXED = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16", "tf32")}
 
 
 class Model(NamedTuple):
@@ -72,9 +72,11 @@ def _train(recipe, flags, log: StepLog, make: Callable[..., Model]) -> None:
     torch.set_num_threads(flags.threads)
     torch.manual_seed(flags.seed)
     torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = False  # as in ours: fp32 means fp32
+    # As in ours.
+    torch.backends.cudnn.allow_tf32 = flags.precision == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = flags.precision == "tf32"
     precision = precision_of(recipe, flags, MIXED)
-    computed_in = getattr(torch, precision.compute)
+    computed_in = getattr(torch, precision.dtype)
     trained = make(flags, computed_in)
     network, optimizer = trained.network, trained.optimizer
     weights = list(network.parameters())

@@ -20,6 +20,7 @@ import psutil
 from reperf.builds.steps import do, uv_settings
 from reperf.plans.run_plan import naming_flags
 from reperf.systems import ENVIRONMENTS, TRAINERS, load_systems, load_workloads
+from trainers.contract.precision import WORDS
 from uv import find_uv_bin
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -64,8 +65,7 @@ def main() -> None:
     parser.add_argument("--workload", choices=tuple(FIELDS), default="bert-base")
     parser.add_argument("--peers", nargs="+", help="such as timm; left out, all of the workload")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--precision", choices=("fp32", "amp"), default="fp32")
-    parser.add_argument("--bf16", action="store_true", help="of amp on a GPU, in place of float16")
+    parser.add_argument("--precision", choices=WORDS, default="fp32")
     parser.add_argument("--compile", action="store_true", help="ours, and who leaves it open")
     parser.add_argument("--batch-size", type=int)
     parser.add_argument("--shape", nargs="*", default=[], help="such as layers=2 hidden=128")
@@ -132,7 +132,6 @@ def train(python: str, name: str, options: argparse.Namespace) -> dict[str, obje
         *(f"--print-every={options.warmup}", "--shape"),
         *(f"{key}={number}" for key, number in shape.items()),
         *(["--compile"] if options.compile else []),
-        *(["--bf16"] if options.bf16 else []),
     ]
     environment = {"PYTHONPATH": str(TRAINERS.parent), "OMP_NUM_THREADS": str(options.threads)}
     lines, spent = [], []

@@ -156,7 +156,7 @@ print(json.dumps([repr(weight) for weight in weights] + [scaler.factor]))""")
     ("changes", "reason"),
     [
         ({"variant": "dynamic-loss-scale"}, "--dynamic-loss-scale is for float16"),
-        ({"variant": "bf16"}, "--bf16 is not for --precision fp32"),
+        ({"precision": "fp16"}, "--precision fp16 is not to be had here on a cpu; allowed: fp32, "),
         ({"input": "tfrecord", "data": "/nowhere"}, "/nowhere: 0 parts for 1 ranks"),
         ({"input": "folder", "data": "/nowhere"}, "/nowhere: rank 0 has no image"),
     ],

@@ -7,18 +7,23 @@ import json
 import signal
 from argparse import Namespace
 from itertools import pairwise
+from pathlib import Path
 
+import numpy as np
 import pytest
 from loaders import COLOURS, LOADERS
 from reperf.config import Run
-from reperf.plans.run_plan import naming_flags, trainer_flags
+from reperf.plans.run_plan import naming_flags, plan_run, trainer_flags
 from reperf.report.context import BOUND_BY_LOADER
 from reperf.systems import load_workloads
+from reperf.training.places import ThisMachine
+from reperf.training.start import launcher
 from shapes import TINY_BERT
 from trainer import limited_memory, losses, recipe_of, small, step_log, trained_by
 from trainers.contract.weights import synthetic_batch
 
 WORLD_SIZE = 2
+IN_PIECES = Path(__file__).with_name("in_pieces.py")
 
 # BERT-base's embedding, of 23 million numbers, and little else.
 LARGE_EMBEDDING = {
@@ -36,6 +41,15 @@ TOO_MANY = 25_000
 TOO_MANY_FOR = {"tensorflow2": 60_000}
 
 # Its reader and its model are one static graph, which nothing can look into while it runs.
+ALWAYS_SET = {
+    "jax": {
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        "jax_default_matmul_precision": "highest",
+    },
+    "paddlepaddle": {"PADDLE_DISTRI_BACKEND": "gloo"},
+    "tensorflow2": {"TF_GPU_THREAD_MODE": "gpu_private"},  # by its launcher
+}
+"""What trainers set within their processes on every machine."""
 SAYS_NO_WAITS = {"oneflow"}
 
 FIRST_LOSS = 1e-4
@@ -143,6 +157,8 @@ def test_two_processes_train_the_agreed_model_and_end_with_equal_weights(
         assert [step[unit] for step in steps] == [count * number for number in range(1, 7)]
     assert record.loader_threads == 1
     assert str(record.computed_in) == "float32"
+    assert record.settings == said["settings"]
+    assert record.settings.items() >= ALWAYS_SET.get(system, {}).items()
     for rank in range(WORLD_SIZE):
         assert f"rank {rank}: done" in log
         assert losses(log, rank)[-1] < losses(log, rank)[0] - 0.4
@@ -414,7 +430,7 @@ def test_a_fixed_loss_scale_changes_the_gradients_and_no_step(system, scaling, t
             before=f"""
 from trainers.contract import precision
 asked = precision.Precision("float32", {scale})
-precision.precision_of = lambda recipe, flags, mixed: asked""",
+precision.precision_of = lambda recipe, flags, computes: asked""",
         )
         given.append(losses(said, 0))
     assert given[1] == pytest.approx(given[0], abs=1e-4)
@@ -440,7 +456,7 @@ def test_of_a_loss_scale_that_adapts_only_steps_that_do_not_overflow_count(name,
 from trainers.contract import precision
 from trainers.frameworks.tensorflow import scaling
 asked = precision.Precision("float32", precision.DYNAMIC)
-precision.precision_of = lambda recipe, flags, mixed: asked
+precision.precision_of = lambda recipe, flags, computes: asked
 scaling.DynamicLossScale.__init__.__defaults__ = (2.0**126,)""",
     )
     found = losses(said, 0)
@@ -468,3 +484,48 @@ try:
 except Refused as error:
     print(json.dumps(str(error)))""")
     assert said.startswith("Horovod is built without NCCL")
+
+
+def in_pieces(trainer, kept, batch_size, accumulation):
+    """What two ranks say that read AlexNet's samples by so many, and the weights they end with."""
+    asked = small(trainer.system.id, workload="alexnet", batch_size=batch_size, iterations=3)
+    asked |= {"accumulation": accumulation, "input": "tfrecord", "data": str(kept)}
+    run = Run.model_validate(asked)
+    plan, program = plan_run(run, window=(1, 3), time_limit=60), str(IN_PIECES)
+    named = [str(trainer.system.trainer("alexnet")), str(kept / "weights.npz")]
+    words = [*launcher(plan, ThisMachine(run)), program, *named, *plan.program[1:]]
+    said = trainer.python(*(word.format(node_rank=0) for word in words))
+    assert said.returncode == 0, said.stdout
+    return said.stdout, dict(np.load(kept / "weights.npz"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("pytorch", marks=pytest.mark.xdist_group("pytorch")),
+        pytest.param("jax", marks=[pytest.mark.xdist_group("jax"), pytest.mark.every_system]),
+    ],
+)
+def test_batches_before_an_update_train_as_one_that_is_as_large(name, trainers, tmp_path):
+    (whole, weights), (pieces, others) = (
+        in_pieces(trainers(name), tmp_path, *of) for of in ((4, 1), (2, 2))
+    )
+    for rank in range(WORLD_SIZE):
+        assert losses(pieces, rank) == pytest.approx(losses(whole, rank), rel=1e-6)
+    apart = sum(np.square(weights[one] - others[one]).sum(dtype=float) for one in weights)
+    length = sum(np.square(one).sum(dtype=float) for one in weights.values())
+    assert apart**0.5 <= 1e-6 * length**0.5
+    (said, steps), (_, as_one) = step_log(pieces), step_log(whole)
+    assert (said["global_batch_size"], said["configuration"]["accumulation"]) == (8, 2)
+    assert (
+        [step["samples"] for step in steps] == [step["samples"] for step in as_one] == [8, 16, 24]
+    )
+
+
+@pytest.mark.every_system
+@some("tensorflow2")
+def test_a_system_that_adds_up_no_gradients_says_so(name, trainers):
+    asked = small(name, workload="bert-base", topology="1n1g", accumulation=2)
+    refused = ":::REFUSED rank 0: --accumulation is 2; allowed here: 1"
+    with pytest.raises(AssertionError, match=refused):
+        run_program(trainers(name), asked, before="")

@@ -146,8 +146,8 @@ def trained_by(system: System, data: str | None = None) -> list[str]:
     """
     return [
         workload
-        for workload, can in system.workloads.items()
-        if "cpu" in can.precisions and system.trains(workload)
+        for workload in system.workloads
+        if system.trains(workload) and system.precisions_of(workload, "cpu")
         if data in (None, load_workloads()[workload].data)
     ]
 

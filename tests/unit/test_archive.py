@@ -459,6 +459,15 @@ class TestSuites:
         write_archive(report, report.runs(report.suites[0]), Path("a.zip"))
         assert rebuild(Path("a.zip"), Path("new"))
 
+    def test_an_archive_of_the_variant_that_bfloat16_was_is_rebuilt(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        suite = SUITE["suites"][1] | {"systems": [{"system": "pytorch", "variants": "bf16"}]}
+        asked = SUITE | {"suites": [suite], "device": "cuda", "build": "lock"}
+        report = load_report(asked, archived=True)
+        leave_suite(report)
+        write_archive(report, report.runs(report.suites[0]), Path("a.zip"))
+        assert len(rebuild(Path("a.zip"), Path("new")).same) == 8
+
     def test_every_file_that_differs_is_named(self, archived, tmp_path):
         summary, figure = tables_of("resnet50")[1], figures_of("resnet50")[0]
         with verified(archived) as opened:

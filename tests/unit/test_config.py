@@ -14,6 +14,7 @@ from reperf.config import Entry, Report, load_report, topology_shape
 from reperf.config.page import SECTIONS, configuration_page
 from reperf.errors import ReperfError
 from reperf.machine import resolve
+from reperf.plans.run_plan import trainer_flags
 from reperf.published import load_tables
 from reperf.systems import ROOT, load_systems
 from reperf.text import printable
@@ -55,10 +56,10 @@ FAULTS = [
         "repeat: unknown key; allowed: build, cluster, container, data, ",
     ),
     (report(window={"warm": 3}), "window.warm: unknown key; allowed: measured, warmup"),
-    (suite(batch=3), "suites.small.batch: unknown key; allowed: baseline, batch_multiple, "),
+    (suite(batch=3), "suites.small.batch: unknown key; allowed: accumulation, baseline, "),
     (
         suite(systems=[{"system": "pytorch", "batch": 3}]),
-        "suites.small.systems.pytorch.batch: unknown key; allowed: batch_size, build, parallel, ",
+        "suites.small.systems.pytorch.batch: unknown key; allowed: accumulation, batch_size, ",
     ),
     (
         suite(systems=["pytorch", "pytorhc"]),
@@ -73,13 +74,16 @@ FAULTS = [
         "suites.small.systems.pytorch.variants: compile is named twice; allowed: each variant once",
     ),
     (
-        suite(systems=[{"system": "pytorch", "variants": ["dynamic-loss-scale", "bf16"]}]),
-        "suites.small.systems.pytorch.variants: bf16 and dynamic-loss-scale exclude each other; "
-        "allowed: one of them",
+        suite(systems=[{"system": "pytorch", "variants": ["compile", "bf16"]}], precision="amp"),
+        "suites.small.systems.pytorch.variants: bf16 is a precision, and no variant any more; "
+        "allowed: without it, in a suite with precision: bf16",
     ),
     (
-        suite(systems=[{"system": "pytorch", "variants": ["compile", "bf16"]}]),
-        "suites.small: systems.pytorch+compile+bf16: bf16 changes nothing here: it is for amp, not",
+        suite(
+            systems=[{"system": "pytorch", "variants": ["dynamic-loss-scale"]}], precision="bf16"
+        ),
+        "suites.small: systems.pytorch+dynamic-loss-scale: dynamic-loss-scale changes nothing "
+        "here: it is for fp16, amp, not for bf16; allowed: without dynamic-loss-scale",
     ),
     (report(systems="pytorhc"), f"systems.pytorhc.system: got 'pytorhc'; allowed: {SYSTEMS}"),
     (report(systems=3), "systems: got 3; allowed: a list"),
@@ -88,7 +92,10 @@ FAULTS = [
         "suites.small.systems: oneflow appears twice; allowed: each once",
     ),
     (suite(workload="vgg"), "suites.small.workload: got 'vgg'; allowed: alexnet, bert-base, "),
-    (suite(precision="fp16"), "suites.small.precision: got 'fp16'; allowed: 'fp32' or 'amp'"),
+    (
+        suite(precision="fp8"),
+        "suites.small.precision: got 'fp8'; allowed: 'fp32', 'tf32', 'fp16', ",
+    ),
     (
         suite(input="lmdb"),
         "suites.small.input: got 'lmdb'; allowed: 'records', 'folder' or 'synthetic'",
@@ -152,7 +159,7 @@ FAULTS = [
     ),
     (suite(batch_size=10**9), "suites.small.batch_size: got 1000000000; allowed: a whole "),
     (suite(batch_size="big"), "suites.small.batch_size: got 'big'; allowed: a whole number, 1 to "),
-    (suite(image_size=64), "suites.small.image_size: unknown key; allowed: baseline, batch_mul"),
+    (suite(image_size=64), "suites.small.image_size: unknown key; allowed: accumulation, baseline"),
     (
         suite(shape={"image_size": 10**6}),
         "suites.small.shape: image_size: got 1000000; allowed: 32 to 8192",
@@ -295,7 +302,7 @@ FAULTS = [
     (
         suite(systems=[{"system": "pytorch", "variants": "dynamic-loss-scale"}]),
         "suites.small: systems.pytorch+dynamic-loss-scale: dynamic-loss-scale changes nothing "
-        "here: it is for amp, not for fp32; allowed: without dynamic-loss-scale",
+        "here: it is for fp16, amp, not for fp32; allowed: without dynamic-loss-scale",
     ),
     (
         suite(systems=[{"system": "paddlepaddle", "variants": "dali"}], input="synthetic"),
@@ -373,7 +380,8 @@ MEANT = [
     (suite(workload="bert"), "; did you mean bert-base?"),
     (suite(workload="resnet-50"), "; did you mean resnet50?"),
     (suite(input="record"), "; did you mean records?"),
-    (suite(precision="fp16"), "; did you mean amp?"),
+    (suite(precision="mixed"), "; did you mean amp?"),
+    (suite(precision="bfloat16"), "; did you mean bf16?"),
     (suite(systems=[{"system": "pytorch", "variants": "no_clip"}]), "; did you mean no-clip?"),
     (suite(systems=[{"system": "pytorch", "variants": "dali"}]), ", no-clip (bert-base)"),
     (suite(topologies=["1n8"]), "; did you mean 1n8g?"),
@@ -486,10 +494,47 @@ def test_the_report_for_todays_gpus_has_both_16_bit_types_and_compiled_models():
     assert {(suite.iterations, suite.repeats) for suite in modern.suites} == {(600, 3)}
     assert modern.topologies == ("1n1g", "1n8g", "2n8g", "4n8g")
     for suite in modern.suites:
-        able = {name for name, one in load_systems().items() if suite.workload in one.workloads}
+        asked = suite.workload, suite.precision, "cuda"
+        able = {name for name, one in load_systems().items() if one.why_not(*asked) is None}
         assert {entry.system for entry in suite.entries} == able
-        assert {entry.variant for entry in suite.entries} >= {None, "xla", "bf16", "compile"}
+        if suite.precision == "amp":
+            assert {entry.variant for entry in suite.entries} >= {None, "xla", "compile"}
+    assert {suite.precision for suite in modern.suites} == {"amp", "bf16"}
     assert modern.model_copy(update={"device": "cuda"}).left_out() == ""
+
+
+def test_accumulation_of_a_suite_or_an_entry_is_in_the_entrys_name_and_in_its_runs():
+    named = [
+        "pytorch",
+        {"system": "jax", "accumulation": 1},
+        {"system": "pytorch", "accumulation": 8, "variants": "compile"},
+        "mxnet",
+    ]
+    read = load_report(suite(systems=named, accumulation=4) | {"device": "cpu"})
+    assert load_report(read.model_dump(mode="json", by_alias=True)) == read
+    cells = {cell.runs[0].entry: cell for cell in read.cells(read.suites[0])}
+    assert {name: cell.runs[0].accumulation for name, cell in cells.items()} == {
+        "pytorch+accumulation-4": 4,
+        "jax": 1,
+        "pytorch+compile+accumulation-8": 8,
+        "mxnet+accumulation-4": 4,
+    }
+    run = read.run("small", "pytorch+compile+accumulation-8", "1n1g", 1)
+    assert run.global_batch == run.batch_size * 8
+    assert (run.variant, run.identity["variant"]) == ("compile", "compile+accumulation-8")
+    assert "--accumulation 8" in " ".join(trainer_flags(run, load_systems()["pytorch"]))
+    assert cells["mxnet+accumulation-4"].unsupported == "MXNet has no gradient accumulation"
+    assert cells["pytorch+accumulation-4"].unsupported is None
+    [plain] = cells["jax"].runs[:1]
+    assert "accumulation" not in str(trainer_flags(plain, load_systems()["jax"]))
+
+
+def test_an_archive_may_name_the_variant_that_bfloat16_was():
+    entry = {"system": "pytorch", "variants": ["bf16", "no-clip"]}
+    config = suite(workload="bert-base", precision="amp", input="synthetic", systems=[entry])
+    archived = load_report(config | {"device": "cuda"}, archived=True)
+    [cell] = archived.cells(archived.suites[0])
+    assert (cell.unsupported, cell.runs[0].entry) == (None, "pytorch+bf16+no-clip")
 
 
 def test_only_systems_that_read_image_folders_are_planned_with_them():

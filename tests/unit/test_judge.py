@@ -12,7 +12,14 @@ from reperf.machine import describe_host
 from reperf.systems import load_workloads
 from reperf.training.launch import Outcome
 from reperf.training.record import Environment, LastHeard, RunRecord
-from reperf.training.train import computed_in, judge, loader_threads, peak_memory, peak_memory_is
+from reperf.training.train import (
+    computed_in,
+    judge,
+    loader_threads,
+    peak_memory,
+    peak_memory_is,
+    settings,
+)
 from small_benchmark import SMALL
 
 RUN = load_report(SMALL).run("small", "pytorch", "1n2g", 1)
@@ -37,6 +44,7 @@ RECORD = RunRecord(
 )
 ODD_VALUES = [
     *(None, True, -1, 1.5, "25557032", "\ud800", [], {}, [[1]], [1, "2"], {"a": {}}, 10**400),
+    *({"a": "\ud800", "\n": "0"}, {"a": 10**400}, {"a": True, "b": 4, "c": "0", "d": 1.5}),
     *([1, 2], [1.0, 2.0], [1, 2, 3], float("nan"), [float("inf")], "x" * 100_000),
 ]
 
@@ -125,6 +133,12 @@ def test_a_lost_rank_is_the_one_that_is_behind(tmp_path: Path):
     assert judged(tmp_path, "", timed_out=True, last_heard=behind) == ("timeout", said)
 
 
+def test_of_a_trainers_settings_those_that_can_be_such_are_recorded():
+    said = {"a": True, "b": 4, "c": "0", "d": 1.5, "e": "\ud800", "f\n": "0", "g": 10**900, "h": {}}
+    assert settings({"settings": said}) == {"a": True, "b": 4, "c": "0"}
+    assert settings({"settings": [1]}) == settings({}) == {}
+
+
 @given(
     st.lists(
         st.tuples(
@@ -136,6 +150,7 @@ def test_a_lost_rank_is_the_one_that_is_behind(tmp_path: Path):
                     "run_stop",
                     "configuration",
                     "precision",
+                    "settings",
                     ["no", "text"],
                     {},
                 ]
@@ -169,6 +184,7 @@ def test_whatever_the_log_says_its_record_can_be_written_and_read(
         "peak_memory_is": peak_memory_is(facts),
         "computed_in": computed_in(facts),
         "loader_threads": loader_threads(facts),
+        "settings": settings(facts),
     }
     record = RECORD.model_copy(update=ended)
     record.write(log.with_name("run.json"))

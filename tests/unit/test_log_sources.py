@@ -231,12 +231,58 @@ def test_a_log_of_ours_that_says_otherwise_than_the_suite_is_refused(tmp_path, f
     assert row["reason"].startswith(reason)
 
 
+def rows_in(tmp_path, asked, compute, precision, **flags):
+    """The rows of a suite in a precision: of a log that was asked for one, and its data type."""
+    tmp_path.mkdir()
+    path = said_by_trainer(tmp_path, precision=asked, **flags)
+    computed = event("precision", {"compute": compute, "weights": "float32"})
+    path.write_text(f"{computed}\n{path.read_text()}")
+    return rows_of({"path": str(tmp_path), "system": "pytorch"}, precision=precision)
+
+
+@pytest.mark.parametrize(
+    ("asked", "compute", "taken", "refused"),
+    [
+        ("amp", "float16", "amp fp16", "fp32 tf32 bf16"),
+        ("fp16", "float16", "amp fp16", "fp32 bf16"),
+        ("amp", "bfloat16", "amp bf16", "fp32 fp16"),  # on a CPU, or of an earlier version
+        ("bf16", "bfloat16", "bf16", "amp fp16"),
+        ("tf32", "tf32", "tf32", "fp32 amp"),
+        ("fp32", "float32", "fp32", "tf32 amp"),
+    ],
+)
+def test_a_log_of_ours_is_taken_by_suites_of_its_precision_and_by_what_amp_was(
+    tmp_path, asked, compute, taken, refused
+):
+    status = {
+        precision: rows_in(tmp_path / precision, asked, compute, precision)[0]["status"]
+        for precision in (*taken.split(), *refused.split())
+    }
+    assert {one for one, said in status.items() if said == "ok"} == set(taken.split())
+
+
+def test_a_log_of_ours_that_adds_up_gradients_is_told_apart_and_its_batches_are_counted(tmp_path):
+    said_by_trainer(tmp_path, accumulation=2, batch_size=4)
+    [row] = rows_of({"path": str(tmp_path), "system": "pytorch"}, batch_size=4)
+    assert (row["status"], row["variant"], row["global_batch"]) == ("ok", "accumulation-2", 16)
+    [row] = rows_of({"path": str(tmp_path), "system": "pytorch"}, batch_size=4, accumulation=4)
+    assert row["reason"] == "gradient accumulation is 2 by the log, 4 by the configuration"
+    named = {"path": str(tmp_path), "system": "pytorch", "variant": "accumulation-2"}
+    [row] = rows_of(named, batch_size=4)
+    assert (row["status"], row["variant"]) == ("ok", "accumulation-2")
+
+
+def test_a_log_of_an_earlier_versions_variant_is_told_apart_in_the_same_suite(tmp_path):
+    [row] = rows_in(tmp_path / "x", "amp", "bfloat16", "amp", bf16=True)
+    assert (row["status"], row["variant"]) == ("ok", "bf16")
+
+
 def test_a_log_of_ours_in_mixed_precision_is_told_by_its_data_types_too(tmp_path):
     path = said_by_trainer(tmp_path)
     mixed = event("precision", {"compute": "float16", "weights": "float32"})
     path.write_text(f"{mixed}\n{path.read_text()}")
     [row] = rows_of(tmp_path)
-    assert row["reason"] == "precision is amp by the log, fp32 by the log"
+    assert row["reason"] == "precision is fp32 by the log, fp16 by the log"
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def module_of(name: str):
 
 def flags_of(name: str, **changes: object) -> Namespace:
     flags = {"shape": SMALL[name], "batch_size": 2, "seed": 1, "proof": False, "no_clip": False}
-    flags |= {"precision": "fp32", "device": "cpu", "bf16": False, "dynamic_loss_scale": False}
+    flags |= {"precision": "fp32", "device": "cpu", "dynamic_loss_scale": False}
     return Namespace(**(flags | changes))
 
 

@@ -60,7 +60,7 @@ def test_equal_records_are_equal_bytes_that_people_can_read(record: RunRecord, t
     ("key", "value"),
     [
         ("status", "fine"),
-        ("record_version", 7),
+        ("record_version", 8),
         ("attempt", "second"),
         ("host", None),
         ("unheard_of", 1),

@@ -15,11 +15,10 @@ from reperf.training.start import Start, start_of
 from small_benchmark import SMALL
 
 
-def started(device: str, **variables: str) -> Start:
+def started(device: str, precision: str = "fp32", **variables: str) -> Start:
     """The start of a small run at a place that adds these variables."""
-    run = (
-        load_report(SMALL).run("small", "pytorch", "1n2g", 1).model_copy(update={"device": device})
-    )
+    changes = {"device": device, "precision": precision}
+    run = load_report(SMALL).run("small", "pytorch", "1n2g", 1).model_copy(update=changes)
     place = ThisMachine(run.model_copy(update={"device": "cpu"}))
     place.variables |= variables
     return start_of(plan_run(run, window=(1, 2), time_limit=60), place, ["resnet50.py"])
@@ -37,6 +36,12 @@ def test_on_gpus_nothing_turns_float32_into_tf32_and_the_record_says_so(users):
     start = started("cuda", **users)
     assert NO_TF32.items() <= start.variables.items()
     assert NO_TF32.items() <= start.environment.items()
+
+
+def test_tf32_is_on_where_it_is_asked_for_whatever_the_user_says():
+    on = dict.fromkeys(NO_TF32, "1")
+    assert on.items() <= started("cuda", "tf32", **NO_TF32).environment.items()
+    assert NO_TF32.items() <= started("cuda", "amp").variables.items()
 
 
 def test_on_cpus_nothing_is_said_of_tf32():

@@ -106,24 +106,29 @@ def test_processors_of_amd_are_told_by_what_the_kernel_says(tmp_path, maker, fla
         ("--device cuda", Precision("float32")),
         ("--device cuda --precision amp", Precision("float16", 128.0)),
         ("--device cuda --precision amp --dynamic-loss-scale", Precision("float16", DYNAMIC)),
-        ("--device cuda --precision amp --bf16", Precision("bfloat16")),
+        ("--device cuda --precision fp16", Precision("float16", 128.0)),
+        ("--device cuda --precision fp16 --dynamic-loss-scale", Precision("float16", DYNAMIC)),
+        ("--device cuda --precision bf16", Precision("bfloat16")),
+        ("--device cuda --precision tf32", Precision("tf32")),
         ("--precision amp", Precision("bfloat16")),
+        ("--precision bf16", Precision("bfloat16")),
     ],
 )
-def test_mixed_precision_is_float16_with_a_fixed_loss_scale_on_a_gpu(
+def test_amp_is_float16_with_a_fixed_loss_scale_on_a_gpu_and_bfloat16_on_a_cpu(
     flags: str, precision: Precision
 ):
-    mixed = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
+    computes = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16", "tf32")}
     asked = parse_flags(resnet50, [*FLAGS, *flags.split()])
-    assert precision_of(resnet50, asked, mixed) == precision
+    assert precision_of(resnet50, asked, computes) == precision
+    assert precision.dtype == ("float32" if precision.compute == "tf32" else precision.compute)
 
 
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ("--precision amp", "--precision amp changes nothing here on a cpu; allowed: fp32"),
-        ("--bf16", "--bf16 is not for --precision fp32 here; allowed: float32"),
-        ("--device cuda --precision amp --bf16", "for --precision amp here; allowed: float16"),
+        ("--precision amp", "--precision amp is not to be had here on a cpu; allowed: fp32"),
+        ("--precision tf32", "--precision tf32 is not to be had here on a cpu; allowed: fp32"),
+        ("--device cuda --precision bf16", "here on a cuda; allowed: fp32, fp16"),
         ("--dynamic-loss-scale", "--dynamic-loss-scale is for float16; this is float32"),
     ],
 )

@@ -37,8 +37,8 @@ def test_what_is_built_is_complete(system: System):
         assert all(lock.exists() for lock in locks)
         assert "image" not in ways or system.image
     assert system.launch[0] == "-m"
-    trained = [name for name, can in system.workloads.items() if can.precisions]
-    assert all(map(system.trains, trained))
+    trained = [name for name in system.workloads if system.trains(name)]
+    assert trained
     own = list(system.folder.glob("*.py"))
     assert {program.stem for program in own} <= set(trained)
     assert all(len(program.read_text().splitlines()) < 20 for program in own)
@@ -96,6 +96,29 @@ def test_a_system_shares_the_environment_of_one_that_exists():
             assert load_systems()[one.shares].shares is None
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_amp_is_what_it_is_on_the_device_and_a_workload_may_have_other_precisions(folder, device):
+    amp, other = ("fp16", "bf16") if device == "cuda" else ("bf16", "fp16")
+    system = load_from(
+        folder,
+        "{title: A, framework: torch, about: x, processors: {bf16: [avx512bw]},"
+        f" precisions: {{{device}: [fp32, {amp}]}}, workloads: {{resnet50: {{model: a.B}},"
+        f" vgg16: {{model: a.B, precisions: {{{device}: [{other}]}}}},"
+        f" alexnet: {{model: a.B, precisions: {{{device}: [amp]}}}}}}}}",  # of earlier versions
+    )["mine"]
+    lacks = f"A has no {{}} training on {device}"
+    for workload, can in (("resnet50", ("fp32", amp, "amp")), ("alexnet", (amp, "amp"))):
+        for precision in ("fp32", "tf32", "fp16", "bf16", "amp"):
+            why = None if precision in can else lacks.format(precision)
+            assert system.why_not(workload, precision, device) == why
+    assert system.why_not("vgg16", other, device) is None
+    assert system.why_not("vgg16", "amp", device) == lacks.format("amp")
+    for precision in ("bf16", "amp"):
+        why = f"torch needs a CPU with avx512bw for {precision}"
+        assert system.why_not_on_processor(precision, {"avx2"}) == why
+    assert system.why_not_on_processor("fp32", {"avx2"}) is None
+
+
 def test_why_a_system_cannot_train_is_said_in_words(folder: Path):
     text = (
         "{title: A, framework: torch, about: x, workloads: {resnet50: {precisions: {cpu: [fp32]}}}}"
@@ -109,6 +132,16 @@ def test_why_a_system_cannot_train_is_said_in_words(folder: Path):
     assert system.why_not("resnet50", "fp32", "cuda") == "A has no fp32 training on cuda"
     stages = system.why_not("resnet50", "fp32", "cpu", parallel=["pipeline"], stages=2)
     assert stages == "A has no pipeline-parallel training of resnet50"
+
+
+@pytest.mark.parametrize(
+    ("more", "why"), [("", "A has no gradient accumulation"), (", accumulates: true", None)]
+)
+def test_a_system_that_adds_up_no_gradients_has_no_accumulation(folder: Path, more, why):
+    text = "{title: A, framework: t, about: x, precisions: {cpu: [fp32]},"
+    system = load_from(folder, text + " workloads: {resnet50: {model: a.B}}" + more + "}")["mine"]
+    assert system.why_not("resnet50", "fp32", "cpu", accumulation=2) == why
+    assert system.why_not("resnet50", "fp32", "cpu", accumulation=1) is None
 
 
 def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path):

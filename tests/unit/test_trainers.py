@@ -1,12 +1,15 @@
 """What is asked of all code that runs inside a framework's environment."""
 
 import ast
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from reperf.systems import SYSTEMS, TRAINERS
+from trainers.contract import settings
 
 
 @pytest.mark.parametrize(
@@ -19,6 +22,33 @@ from reperf.systems import SYSTEMS, TRAINERS
 def test_the_oldest_python_of_a_framework_can_read_it(source: Path):
     """Python 3.7: the lock's of TensorFlow 1.15. ruff finds more, and tests/systems runs it."""
     ast.parse(source.read_text(encoding="utf-8"), feature_version=(3, 7))
+
+
+def test_no_trainer_sets_a_variable_that_its_log_does_not_say():
+    own = re.compile(r"os\.environ(\[[^]]*\] = |\.(setdefault|update)\()")
+    found = {
+        (path.name, line.strip())
+        for path in TRAINERS.rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if own.search(line) and path.name != "settings.py"
+    }
+    # Where OneFlow's own logs lie changes nothing.
+    assert found == {
+        (name, 'os.environ.setdefault("GLOG_log_dir", LOGS)')
+        for name in ("before.py", "oneflow.py")
+    }
+
+
+def test_variables_that_are_set_already_stay_and_all_are_said(monkeypatch):
+    monkeypatch.setattr(settings, "MADE", {})
+    monkeypatch.setenv("REPERF_A", "1")
+    monkeypatch.delenv("REPERF_B", raising=False)
+    settings.variables({"REPERF_A": "2", "REPERF_B": "2"})
+    assert settings.switched("benchmark", True) is True
+    assert settings.MADE == {"REPERF_A": "1", "REPERF_B": "2", "benchmark": True}
+    settings.variables({"REPERF_A": "2"}, anyway=True)
+    assert (os.environ["REPERF_A"], settings.MADE["REPERF_A"]) == ("2", "2")
+    monkeypatch.delenv("REPERF_B")
 
 
 def test_a_process_below_a_limit_takes_no_more_and_says_what_the_limit_counts():

@@ -148,7 +148,7 @@ COMPILE = "compile: {about: torch.compile, flags: [--compile]"
         ("systems/pytorch/system.yaml", ("- -m\n", "- -O\n  - -m\n"), of("pytorch")),
         (
             "systems/pytorch/system.yaml",
-            (COMPILE, COMPILE[:-1] + ", --bf16]"),
+            (COMPILE, COMPILE[:-1] + ", --unpadded]"),
             {"variant pytorch+compile"},
         ),
         (

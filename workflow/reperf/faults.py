@@ -44,18 +44,24 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def checked(model: type[Checked], content: Any, name: Path | str) -> Checked:  # noqa: ANN401
+def checked(
+    model: type[Checked],
+    content: Any,  # noqa: ANN401
+    name: Path | str,
+    context: Mapping[str, Any] | None = None,
+) -> Checked:
     """A file's content, checked against the model that says what it may hold.
 
     Args:
         content: the parsed YAML or JSON.
         name: the file's, for the message.
+        context: what validators of the model are told.
 
     Raises:
         ReperfError: the content is not valid; the message names its first fault.
     """
     try:
-        return model.model_validate(content)
+        return model.model_validate(content, context=context)
     except ValidationError as error:
         raise ReperfError(f"{name}: {first_fault(error, model, content)}") from None
 

@@ -19,7 +19,7 @@ from reperf.builds import LockBuild, build_of
 from reperf.builds.build import ImageBuild
 from reperf.builds.compiler import why_not_compiled
 from reperf.builds.engines import engine_called, engine_here
-from reperf.builds.fitness import fit_lock, why_unfit
+from reperf.builds.fitness import fit_lock, why_not_computed, why_unfit
 from reperf.builds.image_build import check_image
 from reperf.config import Container, Report, topology_shape
 from reperf.config.engine import ENGINES
@@ -176,7 +176,16 @@ def _say_of_gpus(report: Report) -> dict[str, Any]:
             unfit.setdefault(system, {})["lock" if is_lock else "image"] = why
             if is_lock and _image_runs(report, build.system, hosts):
                 ways[system] = "image"
-    return {"locks": locks, "ways": ways, "unfit": unfit}
+    return {"locks": locks, "ways": ways, "unfit": unfit, "lacking": _lacking(report, hosts)}
+
+
+def _lacking(report: Report, hosts: Sequence[Host]) -> dict[str, dict[Precision, str]]:
+    """Which precisions of a report's runs its GPUs do not have."""
+    lacking: dict[str, dict[Precision, str]] = {}
+    for run in report.run_of_each_entry():
+        if why := why_not_computed(run.precision, hosts):
+            lacking.setdefault(run.system, {})[run.precision] = why
+    return lacking
 
 
 def _image_runs(report: Report, system: System, hosts: Sequence[Host]) -> bool:

@@ -13,14 +13,17 @@ _SHORTEST = 3
 """Characters with which a word must begin as another does."""
 _ALSO_CALLED = {
     "batch": "batch_size",
+    "bfloat16": "bf16",
     "dtype": "precision",
+    "float16": "fp16",
+    "float32": "fp32",
     "framework": "systems",
     "frameworks": "systems",
-    "fp16": "amp",
     "gpu": "cuda",
     "gpus_per_node": "devices_per_node",
     "image_size": "shape",
     "max": "largest",
+    "half": "fp16",
     "mixed": "amp",
     "model": "workload",
     "name": "system",

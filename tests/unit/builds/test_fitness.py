@@ -212,6 +212,20 @@ def test_a_precision_that_the_cpu_lacks_is_unsupported_there(flags, monkeypatch)
     assert list(again.cells(again.suites[0])) == list(report.cells(report.suites[0]))
 
 
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "bf16", "amp"])
+def test_a_precision_that_a_gpu_lacks_is_unsupported_there(precision, monkeypatch):
+    suite = SMALL["suites"][0] | {"precision": precision, "input": "synthetic"}
+    asked = {"suites": [suite | {"systems": ["pytorch", "tensorflow2"]}], "device": "cuda"}
+    asked |= {"cluster": {"nodes": 1, "devices_per_node": 8}, "build": "lock"}
+    lacks = f"{precision} needs compute capability 8.0; the GPU's is 7.0: pytorch, tensorflow2"
+    there = [host("7.0")]
+    monkeypatch.setattr("reperf.machine.hosts_of_diagnosis", lambda partition: there)
+    told = resolve(load_report(asked)).left_out()
+    assert told == (lacks if precision in ("tf32", "bf16") else "")
+    there[0] = host("8.0")
+    assert resolve(load_report(asked)).left_out() == ""
+
+
 def test_a_lock_that_a_system_has_not_is_one_line():
     with refused_in_one_line("x: hardware: locks.mxnet: got volta; allowed: cuda"):
         load_report(SMALL | {"hardware": {"locks": {"mxnet": "volta"}}}, "x")

@@ -191,5 +191,6 @@ def _record(run: Run) -> RunRecord:
         peak_memory_bytes=(14 * 2**30,) * run.world_size,
         computed_in=FLOAT32 if run.precision == "fp32" else FLOAT16,
         loader_threads=6,
+        settings={"cudnn.benchmark": True, "TF_SYNC_ON_FINISH": "0"},
         log_sha256=f"{run.repeat:064x}",
     )

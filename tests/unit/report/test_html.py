@@ -96,6 +96,11 @@ def test_every_run_names_its_log_hash_command_and_record(page, big_benchmark):
     assert page.text.count("torchrun --nnodes=4 train.py") == 7 * 5
 
 
+def test_what_a_trainer_has_set_within_its_process_stands_with_its_runs(page, big_benchmark):
+    said = "cudnn.benchmark=True, TF_SYNC_ON_FINISH=0"
+    assert page.text.count(said) == len(big_benchmark.records)
+
+
 def test_power_names_its_nodes_and_its_iterations(big_benchmark, tmp_path):
     said = {"mean_watts": 250.0, "energy_joules": 7500.0, "mean_utilisation_percent": 98.0}
     window = Power(**said, nodes=("node1",), first=20, last=120)

@@ -117,7 +117,7 @@ def _read_plan(archive: ZipFile, path: Path) -> tuple[Report, tuple[Cell, ...]]:
         ReperfError: the archive is not that of a suite, or its cells do not follow.
     """
     config = _read(archive, path, CONFIG, json.loads)
-    report = load_report(config, f"{path}: {CONFIG}")
+    report = load_report(config, f"{path}: {CONFIG}", archived=True)
     cells = _read(archive, path, CELLS, CELL_LIST.validate_json)
     if len(report.suites) != 1 or report.device == "auto":
         raise ReperfError(f"{path}: {CONFIG}: allowed: one suite, and a device other than auto")

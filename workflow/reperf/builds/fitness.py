@@ -6,7 +6,7 @@ from reperf.builds.build import Build, ImageBuild, LockBuild
 from reperf.builds.built import read_built
 from reperf.errors import ReperfError
 from reperf.systems import LockName, Needs
-from reperf.systems.capability import why_not_on, why_not_with
+from reperf.systems.capability import why_not_in, why_not_on, why_not_with
 from reperf.training.record import Host
 
 
@@ -23,6 +23,17 @@ def why_unfit(build: Build, hosts: Iterable[Host]) -> str | None:
     other = fit_lock(build, hosts)
     hint = f"; {LockBuild(build.system, other).lock.name} serves it" if other else ""
     return f"{build.system.title}, lock: {why}{hint}"
+
+
+def why_not_computed(precision: str, hosts: Iterable[Host]) -> str | None:
+    """Why the GPUs of some machines do not compute in a precision, or None if they do.
+
+    Args:
+        precision: of a run on GPUs.
+        hosts: of which GPUs are known; others are passed over.
+    """
+    capabilities = (gpu.capability for host in hosts for gpu in host.gpus if gpu.capability)
+    return next(filter(None, (why_not_in(precision, one) for one in capabilities)), None)
 
 
 def fit_lock(build: LockBuild, hosts: Sequence[Host]) -> LockName | None:

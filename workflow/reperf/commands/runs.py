@@ -85,7 +85,8 @@ def _values(run: "Run", name: str) -> list[str | int]:
     """What a run may be called by: several variants, each by its name and all by theirs."""
     if name != "variant":
         return [getattr(run, name)]
-    return [run.variant, *run.variant.split("+")] if run.variant else [WITHOUT]
+    variant = run.shown_variant
+    return [variant, *variant.split("+")] if variant else [WITHOUT]
 
 
 def _listed(values: Iterable[str | int]) -> str:

@@ -20,9 +20,8 @@ class Hardware(Model):
     unfit: dict[SystemId, dict[BuildKind, Text]] = Field(
         {}, description="systems that do not run there: from a lock or an image, and why"
     )
-
     lacking: dict[SystemId, dict[Precision, Text]] = Field(
-        {}, description="precisions in which a system cannot train on the CPUs there, and why"
+        {}, description="precisions in which a system cannot train there, and why"
     )
     topologies: dict[Topology, Text] = Field(
         {}, description="topologies that this machine is too small for, and why"

@@ -294,6 +294,7 @@ class Report(Model):
             entry.variant,
             parallel=parallel.kinds if parallel else (),
             stages=len(parallel.pipeline) if parallel else 0,
+            accumulation=entry.accumulation or 1,
             build=build,
             read=suite.input,
         )
@@ -343,6 +344,7 @@ class Report(Model):
             precision=suite.precision,
             batch_size=batch_size,
             batch_multiple=suite.batch_multiple if batch_size == LARGEST else None,
+            accumulation=entry.accumulation or 1,
             topology=topology,
             repeat=1,
             iterations=suite.iterations,
@@ -361,14 +363,17 @@ class Report(Model):
         )
 
 
-def load_report(config: Mapping[str, Any], name: str = "configuration") -> Report:
+def load_report(
+    config: Mapping[str, Any], name: str = "configuration", *, archived: bool = False
+) -> Report:
     """Check a configuration that YAML gave.
 
     Args:
         config: the parsed file.
         name: the file's, for the message.
+        archived: whether it may name variants that only earlier versions had.
 
     Raises:
         ReperfError: one line with the key, the value and what is allowed.
     """
-    return checked(Report, config, name)
+    return checked(Report, config, name, {"archived": archived})

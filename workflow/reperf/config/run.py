@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from reperf.config.engine import Container
 from reperf.config.parallelism import Parallel
-from reperf.config.suite import entry_id
+from reperf.config.suite import entry_id, shown_variant
 from reperf.config.words import LARGEST, BatchSize, Model, Topology, Whole, Workload, topology_shape
 from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
 from reperf.systems import LockName, Precision, written_shape
@@ -28,6 +28,7 @@ class Run(Model):
     batch_multiple: Whole | None = Field(
         None, description="of which the batch size is the largest that trains; None: it was named"
     )
+    accumulation: Whole = Field(1, description="batches per device in an iteration")
     topology: Topology
     repeat: Whole
     iterations: Whole
@@ -70,7 +71,12 @@ class Run(Model):
     @property
     def entry(self) -> str:
         """The entry's name in paths and tables."""
-        return entry_id(self.system, self.variant, self.parallel)
+        return entry_id(self.system, self.shown_variant, self.parallel)
+
+    @property
+    def shown_variant(self) -> str | None:
+        """What its entry does differently, in paths and tables."""
+        return shown_variant(self.variant, self.accumulation)
 
     @property
     def nodes(self) -> int:
@@ -92,7 +98,7 @@ class Run(Model):
     @property
     def global_batch(self) -> int:
         """Samples per iteration."""
-        return self.batch_size * self.readers
+        return self.batch_size * self.readers * self.accumulation
 
     def again(self, repeat: int) -> Self:
         """Another repeat of a first run."""
@@ -110,7 +116,7 @@ class Run(Model):
             "system": self.system,
             "workload": self.workload,
             "precision": self.precision,
-            "variant": self.variant,
+            "variant": self.shown_variant,
             # Of a cell that cannot run, nobody has searched for it.
             "batch_size_per_device": None if self.batch_size == LARGEST else self.batch_size,
             "topology": self.topology,

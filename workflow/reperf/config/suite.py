@@ -19,6 +19,7 @@ from reperf.config.parallelism import Parallel
 from reperf.config.window import Window
 from reperf.config.words import (
     MONTH_IN_SECONDS,
+    MOST_ACCUMULATED,
     MOST_ENTRIES,
     MOST_ITERATIONS,
     MOST_RUNS,
@@ -39,7 +40,15 @@ from reperf.config.words import (
     topology_shape,
 )
 from reperf.nearest import did_you_mean
-from reperf.systems import BuildKind, Input, Precision, System, load_systems, load_workloads
+from reperf.systems import (
+    RETIRED,
+    BuildKind,
+    Input,
+    Precision,
+    System,
+    load_systems,
+    load_workloads,
+)
 
 # What a report sets for all of its suites, and a suite may override.
 TOPOLOGIES = Field(("1n1g",), description="nodes x devices per node")
@@ -67,12 +76,16 @@ Variants = Annotated[
 ]
 
 
+Accumulation = Annotated[Number, Field(ge=1, le=MOST_ACCUMULATED)]
+
+
 class Entry(Model):
     """One system in a suite, and what it does differently there."""
 
     system: SystemId = Field(description="folder name under workflow/systems/")
     variants: Variants = Field((), description="some of the system's variants, or the name of one")
     batch_size: BatchSize | None = Field(None, description="per device, instead of the suite's")
+    accumulation: Accumulation | None = Field(None, description="instead of the suite's")
     build: BuildKind | None = Field(
         None, description="how it gets its framework; left out: as the report says"
     )
@@ -99,7 +112,15 @@ class Entry(Model):
         system = load_systems().get(info.data.get("system"))
         if system is None:
             return variants
+        retired = [name for name in variants if name in RETIRED]
+        if retired and (info.context or {}).get("archived"):
+            return variants
         for name in variants:
+            if name in retired:
+                raise ValueError(
+                    f"{name} is a precision, and no variant any more; allowed: without it, in a "
+                    f"suite with precision: {name}"
+                )
             if name not in system.variants:
                 raise ValueError(
                     f"{name} is no variant of {system.id}; allowed: {_variants_of(system)}"
@@ -119,7 +140,8 @@ class Entry(Model):
     @property
     def id(self) -> str:
         """The entry's name in paths and tables."""
-        return entry_id(self.system, self.variant, self.parallel)
+        variant = shown_variant(self.variant, self.accumulation)
+        return entry_id(self.system, variant, self.parallel)
 
 
 def _variants_of(system: System) -> str:
@@ -135,6 +157,17 @@ def _variants_of(system: System) -> str:
         )
         or "none"
     )
+
+
+def shown_variant(variant: str | None, accumulation: int | None) -> str | None:
+    """What an entry does differently, in paths and tables, such as "compile+accumulation-4".
+
+    Args:
+        variant: all of its variants in one name.
+        accumulation: how many batches an iteration is; 1 is nothing different.
+    """
+    several = f"accumulation-{accumulation}" if accumulation and accumulation > 1 else None
+    return "+".join(filter(None, (variant, several))) or None
 
 
 def entry_id(system: str, variant: str | None, parallel: Parallel | None) -> str:
@@ -194,7 +227,9 @@ class Suite(Model):
 
     name: Name = Field(description="folder name under results/suites/, and the figures' name")
     workload: Workload = Field(description="what is trained")
-    precision: Precision = Field(description="fp32, or mixed precision (amp)")
+    precision: Precision = Field(
+        description="fp32, tf32, fp16, bf16; or amp, as published: fp16 on GPUs, bf16 on CPUs"
+    )
     sources: Annotated[
         tuple[Annotated[LogSource, BeforeValidator(_from_path)], ...],
         BeforeValidator(_from_one, json_schema_input_type=str | LogSource | list[str | LogSource]),
@@ -212,6 +247,11 @@ class Suite(Model):
     )
     batch_multiple: Number = Field(
         8, ge=1, le=MOST_SAMPLES, description="what the `largest` batch size is a multiple of"
+    )
+    accumulation: Accumulation = Field(
+        1,
+        description="batches of `batch_size` per device whose gradients are added up before each "
+        "update of the weights: all of them are one iteration",
     )
     entries: tuple[EntryOrName, ...] = Field(
         (),
@@ -299,6 +339,10 @@ class Suite(Model):
         for entry in entries:
             if entry.batch_size is None and info.data.get("batch_size", 1) is None:
                 raise ValueError(f"{entry.id} has no batch_size; allowed: its own or the suite's")
+        suites = {"accumulation": info.data.get("accumulation")}
+        entries = tuple(
+            entry if entry.accumulation else entry.model_copy(update=suites) for entry in entries
+        )
         distinct(tuple(entry.id for entry in entries))
         return entries
 
@@ -326,12 +370,12 @@ class Suite(Model):
                 continue
             of_workload = system.workloads[self.workload].variants
             for name in entry.variants:
-                if name not in of_workload:
+                if name not in of_workload and name not in RETIRED:
                     raise ValueError(
                         f"systems.{entry.id}: {name} is no variant for {self.workload}; "
                         f"allowed: {', '.join(of_workload) or 'none'}"
                     )
-                if why := system.variants[name].why_idle(self.precision, self.input):
+                if why := system.variant(name).why_idle(self.precision, self.input):
                     raise ValueError(
                         f"systems.{entry.id}: {name} changes nothing here: {why}; "
                         f"allowed: without {name}"

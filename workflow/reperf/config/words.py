@@ -42,6 +42,7 @@ MOST_PARTS = 100_000
 MOST_PROCESSES = 1024
 """Processes or threads that one machine starts."""
 MOST_ITERATIONS = 10_000_000
+MOST_ACCUMULATED = 10_000
 MOST_SAMPLES = 10_000_000
 """Per device and iteration."""
 MOST_BYTES = 10**15

@@ -73,7 +73,7 @@ def needed_by(report: Report, run: Run) -> float | None:
     own = cells[
         cells["suite"].isin(unloaded)
         & (cells["system"] == run.system)
-        & (cells["variant"] == (run.variant or ""))
+        & (cells["variant"] == (run.shown_variant or ""))
         & (cells["parallel"] == (run.identity["parallel"] or ""))
         & (cells["status"] == "ok")
     ]

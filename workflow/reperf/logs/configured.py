@@ -4,6 +4,7 @@ All of them use the same names and words, so that a suite that asks for one thin
 contradict each other.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import PurePath
@@ -13,7 +14,7 @@ from reperf.config import Parallel
 from reperf.logs.events import is_count
 from reperf.logs.facts import Fact, Facts
 from reperf.logs.format import Format
-from reperf.systems import load_systems
+from reperf.systems import RETIRED, load_systems
 
 NO_VARIANT = "none"
 """What a run says that is of no variant."""
@@ -37,6 +38,8 @@ _FRAMEWORKS = {
     "torchtitan": "torch",
 }
 """What programs run on that are no systems of reperf; those that run on any are left out."""
+_ACCUMULATION = re.compile(r"accumulation-(\d{1,5})")
+"""What of a variant's name says how many batches an iteration is."""
 _SAID_AS = {"paddlepaddle": "paddle"}
 """What a trainer calls a framework, where reperf calls it otherwise."""
 
@@ -56,7 +59,7 @@ def facts_of_configuration(said: Mapping[str, Any]) -> Iterator[Fact]:
     for name, size in {**flat, **(shape if isinstance(shape, dict) else {})}.items():
         if is_count(size):
             yield str(name), size
-    for name in ("batch_size", "devices_per_node", "iterations", "print_every"):
+    for name in ("batch_size", "accumulation", "devices_per_node", "iterations", "print_every"):
         if is_count(said.get(name)):
             yield name, said[name]
     yield from _facts_of_parallel(said)
@@ -120,10 +123,15 @@ def facts_of_system(system: str | None, variant: str | None) -> Iterator[Fact]:
     if variant is None:
         return
     yield "variant", variant
-    if variant == NO_VARIANT:
-        yield from _switched(())
     names = variant.split("+")
-    known = (one.variants for name, one in load_systems().items() if system in (None, name))
+    for accumulated in filter(None, map(_ACCUMULATION.fullmatch, names)):
+        yield "accumulation", int(accumulated[1])
+    names = [name for name in names if not _ACCUMULATION.fullmatch(name)]
+    if variant == NO_VARIANT or not names:
+        yield from _switched(())
+    known = (
+        one.variants | RETIRED for name, one in load_systems().items() if system in (None, name)
+    )
     flags = {
         tuple(sorted(flag for name in names for flag in variants[name].flags))
         for variants in known
@@ -143,7 +151,7 @@ def variant_said(facts: Facts, system: str) -> str | None:
     on = {name for name in _switches() if facts.get(name) == "on"}
     known = load_systems().get(system)
     made = {}
-    for name, variant in known.variants.items() if known else ():
+    for name, variant in {**known.variants, **RETIRED}.items() if known else ():
         flags = {_name_of(flag) for flag in variant.flags}
         if flags and flags <= on:
             made[name] = flags
@@ -173,5 +181,7 @@ def _name_of(flag: str) -> str:
 @cache
 def _switches() -> tuple[str, ...]:
     """The switches of all systems' variants, by the names that trainers' flags have."""
-    variants = (one for system in load_systems().values() for one in system.variants.values())
-    return tuple(sorted({_name_of(flag) for one in variants for flag in one.flags}))
+    variants = [one for system in load_systems().values() for one in system.variants.values()]
+    return tuple(
+        sorted({_name_of(flag) for one in (*variants, *RETIRED.values()) for flag in one.flags})
+    )

@@ -53,11 +53,16 @@ _OPTIONS = {
     "epoch_samples": "--epoch-samples",
 }
 """The options of `reperf measure` that say a fact."""
-_FILE_NAME = re.compile(r".+_b(\d{1,9})_(fp32|fp16|amp)_\d{1,9}\.(?:log|txt|out)")
+_FILE_NAME = re.compile(r".+_b(\d{1,9})_(fp32|tf32|fp16|bf16|amp)_\d{1,9}\.(?:log|txt|out)")
 
 LARGEST = {"nodes": 10**6, "devices_per_node": 10**4}
 """Larger values can only be wrong, as can any other fact above LARGEST_FACT."""
 LARGEST_FACT = 10**15
+
+AMP_IN_BF16 = "amp in bf16"
+"""What a log says that was asked for amp, which was bf16 there."""
+_ALSO = {"amp": {"fp16"}, AMP_IN_BF16: {"amp", "bf16"}}
+"""Precisions that another teller may mean by other words."""
 
 FORWARD_ONLY = "forward_only"
 """The fact that a run trains nothing."""
@@ -197,7 +202,7 @@ class Facts:
             self._decide(name, new)
             return
         old = self._known.setdefault(name, new)
-        if old.value == new.value or (name, new) in self._overruled:
+        if _agree(name, old.value, new.value) or (name, new) in self._overruled:
             return
         if old.teller != new.teller:
             raise Refused(_contradiction(name, old, new))
@@ -234,6 +239,12 @@ class Facts:
         self._put(name, Known(prod(one.value for one in known), tellers))
 
 
+def _agree(name: str, one: object, other: object) -> bool:
+    if name != "precision":
+        return one == other
+    return one == other or one in _ALSO.get(other, ()) or other in _ALSO.get(one, ())
+
+
 def _contradiction(name: str, old: Known, new: Known) -> str:
     return f"{called(name)} is {old.value} by {old.teller}, {new.value} by {new.teller}"
 
@@ -251,5 +262,5 @@ def facts_in_path(path: PurePath | str) -> list[Fact]:
         facts += zip(("nodes", "devices_per_node"), map(int, topology.groups()), strict=True)
     if name := _FILE_NAME.fullmatch(path.name):
         facts.append(("batch_size", int(name[1])))
-        facts.append(("precision", "fp32" if name[2] == "fp32" else "amp"))
+        facts.append(("precision", "amp" if name[2] == "fp16" else name[2]))
     return facts

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 
 from reperf.archive.names import fault_of_name, shown
 from reperf.config import LogSource, Report, Run, Suite, topology_shape
+from reperf.config.suite import shown_variant
 from reperf.config.words import LARGEST
 from reperf.errors import ReperfError
 from reperf.logs.configured import DATA_PARALLEL, facts_of_format, facts_of_system, variant_said
 from reperf.logs.facts import Fact, Facts, Refused
 from reperf.logs.format import Format
-from reperf.logs.formats import format_called
+from reperf.logs.formats import format_called, mllog
 from reperf.measuring.answer import NO_LOG, Answer, Question
 from reperf.measuring.counted import Counted
 from reperf.measuring.found_logs import answers, files_of, own_run
@@ -125,6 +126,8 @@ def told_of(suite: Suite, source: LogSource) -> list[Fact]:
         ("nodes", nodes),
         ("devices_per_node", devices),
         ("batch_size", None if suite.batch_size == LARGEST else suite.batch_size),
+        # Logs of others may well add up gradients where nobody says so.
+        ("accumulation", suite.accumulation if suite.accumulation > 1 else None),
         *suite.shape.items(),
         ("input", suite.input),
         ("data_set", suite.data),
@@ -154,12 +157,12 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         status, reason = "refused", why
     also, also_unit = _also(suite, measured) if status == "ok" else (None, "")
     system = run.system if run else (log_format and log_format.system) or "unknown"
-    variant = run.variant if run else None
+    variant = run.shown_variant if run else None
     parallel = run.identity["parallel"] if run else facts.get("parallel")
     log, shape = measured.log, written_shape(suite.shape)
     if source is not None:
         system = source.system or system
-        variant = source.variant or (variant if run else variant_said(facts, system))
+        variant = source.variant or (variant if run else _variant_of(answer, system))
         log = f"{source.id}{log.removeprefix(str(source.path))}"
     return {
         "suite": suite.name,
@@ -193,6 +196,13 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         "start_loss": measured.start_loss,
         **(run.setting if run else {"input": suite.input, "shape": shape, "device": ""}),
     }
+
+
+def _variant_of(answer: Answer, system: str) -> str | None:
+    """What a log of ours without a record says to do differently, as an entry of it is named."""
+    ours = answer.measured.format == mllog.FORMAT.name
+    several = answer.facts.get("accumulation") if ours else None
+    return shown_variant(variant_said(answer.facts, system), several)
 
 
 def _not_theirs(source: LogSource, log_format: Format) -> str:

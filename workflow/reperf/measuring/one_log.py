@@ -93,7 +93,7 @@ def facts_of_run(run: Run) -> list[Fact]:
     return [
         ("parameters", load_workloads()[run.workload].parameters_of(run.shape)),
         *facts_of_configuration(dict(run)),
-        *facts_of_system(run.system, run.variant or NO_VARIANT),
+        *facts_of_system(run.system, run.shown_variant or NO_VARIANT),
         ("nodes", run.nodes),
         ("devices_per_node", run.devices_per_node),
     ]

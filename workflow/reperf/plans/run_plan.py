@@ -166,6 +166,7 @@ def trainer_flags(run: Run, system: System) -> list[str]:
         "loader-threads": run.loader_threads,
         "data": run.data,
         "memory-limit": run.memory_limit,
+        "accumulation": run.accumulation if run.accumulation > 1 else None,
     }
     varied = [flag for variant in system.varied(run.variant) for flag in variant.flags]
     said = [

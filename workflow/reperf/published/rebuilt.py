@@ -84,7 +84,8 @@ def published_for(workload: str, precision: str, batch_size: int) -> pd.DataFram
     """The published cells of the same workload, precision and batch size per device.
 
     They trained on real data at the workload's usual shape, and each names its unit: compare only
-    such suites with them. Cells whose document gives no batch size are left out.
+    such suites with them. Cells whose document gives no batch size are left out. On the reports'
+    GPUs `amp` is fp16.
 
     Returns:
         The rows of `PublishedTable.cells` with report, table, workload, precision and unit; no cell
@@ -103,7 +104,7 @@ def published_for(workload: str, precision: str, batch_size: int) -> pd.DataFram
     )
     same = (
         (cells["workload"] == workload)
-        & (cells["precision"] == precision)
+        & (cells["precision"] == ("amp" if precision == "fp16" else precision))
         & (cells["batch_size_per_device"] == batch_size)
     )
     # One table's largest batch size may be another's usual one: it is still one cell.

@@ -6,6 +6,7 @@
 from reperf.systems.system import (
     ENVIRONMENTS,
     MODULE_STARTER,
+    RETIRED,
     ROOT,
     SYSTEMS,
     TRAINERS,
@@ -26,6 +27,7 @@ from reperf.systems.workloads import Workload, load_workloads, read_shape, writt
 __all__ = [
     "ENVIRONMENTS",
     "MODULE_STARTER",
+    "RETIRED",
     "ROOT",
     "SYSTEMS",
     "TRAINERS",

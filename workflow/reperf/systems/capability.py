@@ -11,6 +11,10 @@ from collections.abc import Sequence
 ARCHITECTURE = r"^(sm|compute)_([1-9][0-9]?)([0-9])$"
 """What architectures are written as: sm_90 is machine code, compute_90 is PTX."""
 
+LEAST = {"tf32": "8.0", "bf16": "8.0"}
+"""The least compute capability of GPUs that have a precision. Older ones compute tf32 as fp32, and
+bf16, if at all, by way of it. Source: CUDA C++ Programming Guide, "Tensor Core"."""
+
 DRIVER = r"^[0-9]+(\.[0-9]+)+$"
 """What a driver's version is written as, such as 580.65.06."""
 
@@ -36,6 +40,19 @@ def why_not_on(architectures: Sequence[str], capability: str) -> str | None:
     has = f"code for compute capability {_listed(code)}" if code else "no machine code"
     also = f"and PTX for {_listed(ptx)}" if ptx else "and no PTX"
     return f"it holds {has} {also}; the GPU's is {capability}"
+
+
+def why_not_in(precision: str, capability: str) -> str | None:
+    """Why a GPU does not compute in a precision, or None if it does.
+
+    Args:
+        precision: such as tf32.
+        capability: the GPU's compute capability, such as 7.0.
+    """
+    least = LEAST.get(precision)
+    if least is None or _numbers(capability) >= _numbers(least):
+        return None
+    return f"{precision} needs compute capability {least}; the GPU's is {capability}"
 
 
 def why_not_with(driver: str, least: str | None) -> str | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, PrivateAttr, model_validator
+from trainers.contract.precision import AMP
 
 from reperf.building.code import closure, digest_of_code
 from reperf.faults import Model, checked
@@ -23,7 +24,7 @@ from reperf.written import read_written
 Device = Literal["cpu", "cuda"]
 BuildKind = Literal["lock", "image"]
 LockName = Literal["cpu", "cuda", "volta"]
-Precision = Literal["fp32", "amp"]
+Precision = Literal["fp32", "tf32", "fp16", "bf16", "amp"]
 Input = Literal["records", "folder", "synthetic"]
 Parallelism = Literal["data", "pipeline", "shard", "tensor"]
 """How devices share the training: by samples, by layers, by weights that are spread until they are
@@ -72,6 +73,17 @@ class Variant(Model):
         return None
 
 
+RETIRED = {
+    "bf16": Variant(
+        about="bfloat16 in place of float16, before that was a precision",
+        flags=("--bf16",),
+        devices=("cuda",),
+        precisions=("amp",),
+    )
+}
+"""Variants of earlier versions, which their archives and logs name."""
+
+
 class Capability(Model):
     """What a system can do for one workload."""
 
@@ -87,7 +99,9 @@ class Capability(Model):
     parts: dict[str, Annotated[str, Field(pattern=PART)]] = Field(
         {}, description="what it brings in place of what the framework's backend has, likewise"
     )
-    precisions: dict[Device, tuple[Precision, ...]] = Field({})
+    precisions: dict[Device, tuple[Precision, ...]] | None = Field(
+        None, description="left out: the system's"
+    )
     reads: tuple[str, ...] = Field(
         (),
         description="record formats, the preferred one first; folder: images as they lie there",
@@ -161,6 +175,13 @@ class System(Model):
         "{placeholders} as in docs/add-a-system.md",
     )
     workloads: dict[str, Capability] = Field({})
+    precisions: dict[Device, tuple[Precision, ...]] = Field(
+        {},
+        description="in which it trains; amp is what it is there: fp16 on GPUs, bf16 on CPUs",
+    )
+    accumulates: bool = Field(
+        False, description="whether it adds up the gradients of several batches before an update"
+    )
     processors: dict[Precision, tuple[str, ...]] = Field(
         {},
         description="what a precision needs of a CPU, as /proc/cpuinfo names it, such as "
@@ -206,7 +227,9 @@ class System(Model):
                     f"variants.{name}: no workload names it; allowed: one that a workload names"
                 )
             idle = not (variant.flags or variant.environment or variant.unsupported)
-            if idle and any(self.workloads[one].precisions for one in of):
+            if idle and any(
+                self.workloads[one].model or self.workloads[one].precisions for one in of
+            ):
                 raise ValueError(
                     f"variants.{name}: changes nothing; allowed: flags, environment, unsupported, "
                     "or workloads that the system does not train yet"
@@ -323,12 +346,22 @@ class System(Model):
 
     def varied(self, variant: str | None) -> tuple[Variant, ...]:
         """The variants of an entry, which names several as "compile+no-clip"."""
-        return tuple(self.variants[name] for name in variant.split("+")) if variant else ()
+        return tuple(map(self.variant, variant.split("+"))) if variant else ()
+
+    def variant(self, name: str) -> Variant:
+        """One of its variants, or one that such systems had."""
+        return self.variants.get(name) or RETIRED[name]
+
+    def precisions_of(self, workload: str, device: Device) -> tuple[Precision, ...]:
+        """In which precisions it trains a workload on a device, by their own names."""
+        can = self.workloads[workload].precisions
+        named = (self.precisions if can is None else can).get(device, ())
+        return tuple(dict.fromkeys(AMP[device] if one == "amp" else one for one in named))
 
     def why_not_together(self, names: Sequence[str]) -> str | None:
         """Why an entry cannot have several variants, or None if it can."""
         for one, other in permutations(names, 2):
-            if other in self.variants[one].excludes:
+            if other in self.variant(one).excludes:
                 return f"{one} and {other} exclude each other"
         return None
 
@@ -341,6 +374,7 @@ class System(Model):
         *,
         parallel: Sequence[Parallelism] = (),
         stages: int = 0,
+        accumulation: int = 1,
         build: BuildKind | None = None,
         read: Input = "synthetic",
     ) -> str | None:
@@ -349,21 +383,20 @@ class System(Model):
             return f"{self.title} has no program for {workload}"
         can = self.workloads[workload]
         named = variant.split("+") if variant else ()
-        lacks = (
-            {
-                f"{kind}-parallel training of {workload}": kind not in can.parallel
-                for kind in parallel or ("data",)
-            }
-            | {
-                f"{precision} training on {device}": precision
-                not in can.precisions.get(device, ()),
-                "reader of image folders": read == FOLDER and FOLDER not in can.reads,
-            }
-            | {f"{name} on {device}": device not in self.variants[name].devices for name in named}
-        )
+        asked = AMP[device] if precision == "amp" else precision
+        trains_in = self.precisions_of(workload, device)
+        lacks = {
+            f"{kind}-parallel training of {workload}": kind not in can.parallel
+            for kind in parallel or ("data",)
+        }
+        lacks |= {
+            "gradient accumulation": accumulation > 1 and not self.accumulates,
+            f"{precision} training on {device}": asked not in trains_in,
+            "reader of image folders": read == FOLDER and FOLDER not in can.reads,
+        } | {f"{name} on {device}": device not in self.variant(name).devices for name in named}
         if lacking := next((what for what, is_so in lacks.items() if is_so), None):
             return f"{self.title} has no {lacking}"
-        if reason := next(filter(None, (self.variants[name].unsupported for name in named)), None):
+        if reason := next(filter(None, (self.variant(name).unsupported for name in named)), None):
             return reason
         if stages and stages not in (cuts := load_workloads()[workload].stages):
             return f"{workload} is cut into {_or(cuts)} stages, not {stages}"
@@ -379,7 +412,8 @@ class System(Model):
             precision: one that the system trains in on CPUs.
             flags: the CPU's, as /proc/cpuinfo names them; none where they are not known.
         """
-        needed = (self.processors or self.host.processors).get(precision, ())
+        asked = AMP["cpu"] if precision == "amp" else precision
+        needed = (self.processors or self.host.processors).get(asked, ())
         lacking = ", ".join(flag for flag in needed if flag not in flags)
         if not flags or not lacking:
             return None

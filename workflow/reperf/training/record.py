@@ -221,16 +221,21 @@ PeakMemory = Literal["allocated", "in use", "resident", "address space"]
 is in use there; on a CPU what the process holds in memory or, under a limit, its address space."""
 
 
+Setting = bool | int | str
+"""The value of an environment variable, or of a framework's switch."""
+
+
 class RunRecord(Sealed):
     """run.json: written at the end of every run, however it ended."""
 
     KIND = "a run record"
 
-    record_version: Literal[1, 2, 3, 4, 5, 6] = Field(
-        6,
+    record_version: Literal[1, 2, 3, 4, 5, 6, 7] = Field(
+        7,
         description="1: no trainer, cluster or seal; 2: runs had an image size, not a shape; "
         "3: a cluster's container stood with the cluster, and held the lock's environment; "
-        "4: no plan, and `trainer` covered the build, too; 5: `trainer` covered docstrings, too",
+        "4: no plan, and `trainer` covered the build, too; 5: `trainer` covered docstrings, too; "
+        "6: runs, and so the digests of their plans, knew no accumulation",
     )
     status: Status
     reason: str = Field("", description="why the status is not ok, one line")
@@ -268,6 +273,11 @@ class RunRecord(Sealed):
         None,
         description="threads per device that read and decode, in the trainer's own process, "
         "as it said",
+    )
+    settings: dict[str, Setting] = Field(
+        {},
+        description="what the trainer set within its process, as it said: environment variables, "
+        "and switches of the framework",
     )
     power: Power | None = None
     largest: LargestBatch | None = Field(

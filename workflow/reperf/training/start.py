@@ -19,10 +19,10 @@ from reperf.training.places import Place
 
 # What srun itself needs; the image must see no more of this machine's environment.
 _OF_SRUN = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "USER")
-# float32 is float32, not TF32, also what mixed precision leaves in it. NVIDIA's libraries read the
-# first when they are loaded, whatever a program asks of them; the second undoes what NVIDIA's image
-# of PyTorch sets.
-_NO_TF32 = {"NVIDIA_TF32_OVERRIDE": "0", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "0"}
+# float32 is float32, not TF32, also what mixed precision leaves in it, unless TF32 is asked for.
+# NVIDIA's libraries read the first when they are loaded: with 0 they never compute in TF32,
+# whatever a program asks of them. The second undoes what NVIDIA's image of PyTorch sets.
+_TF32_VARIABLES = ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
 _SECONDS_TO_REMOVE = 20.0
 """How long an engine may take to end and remove a container."""
 
@@ -90,7 +90,7 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
         raise ReperfError(f"{why}; the same call again gets it")
     variables = {"PYTHONPATH": str(TRAINERS.parent), **plan.variables, **place.variables}
     if run.device == "cuda":
-        variables |= _NO_TF32
+        variables |= dict.fromkeys(_TF32_VARIABLES, "1" if run.precision == "tf32" else "0")
     start = start_in(
         build,
         [*launcher(plan, place), *program],

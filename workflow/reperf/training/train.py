@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from reperf.builds import build_of, read_environment
 from reperf.builds.compiler import why_not_compiled
-from reperf.builds.fitness import why_unfit
+from reperf.builds.fitness import why_not_computed, why_unfit
 from reperf.config import Run
 from reperf.data.manifest import digest_of_set
 from reperf.errors import ReperfError
@@ -32,6 +32,7 @@ from reperf.training.record import (
     LargestBatch,
     PeakMemory,
     RunRecord,
+    Setting,
     Status,
 )
 from reperf.training.start import start_of
@@ -203,6 +204,7 @@ def try_once(
             "peak_memory_is": peak_memory_is(facts),
             "computed_in": computed_in(facts),
             "loader_threads": loader_threads(facts),
+            "settings": settings(facts),
             "power": power_of_window(meters, window, mllog.read_ends(log, window)),
             "log_sha256": sha256(log),
         }
@@ -215,7 +217,7 @@ def _why_unfit(run: Run, host: Host) -> str | None:
     """Why a run's framework does not compute on this machine, or None if it does."""
     system = load_systems()[run.system]
     if run.device == "cuda":
-        why = why_unfit(build_of(run), [host])
+        why = why_unfit(build_of(run), [host]) or why_not_computed(run.precision, [host])
     else:
         why = system.why_not_on_processor(run.precision, cpu_flags())
     return why or why_not_compiled(run)
@@ -284,6 +286,18 @@ def loader_threads(facts: dict) -> int | None:
     configuration = facts.get("configuration")
     said = configuration.get("loader_threads") if isinstance(configuration, dict) else None
     return int(said) if mllog.is_number(said) else None
+
+
+def settings(facts: dict) -> dict[str, Setting]:
+    """What the trainer said to have set within its process; empty if it said nothing like it."""
+    said = facts.get("settings")
+    held = said.items() if isinstance(said, dict) else ()
+    return {
+        name: value
+        for name, value in held
+        if isinstance(value, Setting)
+        if f"{name}{value}".isprintable() and len(f"{name}{value}") <= _LONGEST_REASON
+    }
 
 
 def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:

@@ -47,8 +47,10 @@ class Backend:
         Refused: there is no such device.
     """
 
-    mixed = {}
-    """Device -> the data types in which it mixes precisions there, the usual one first."""
+    computes = {}
+    """Device -> the data types in which it computes there beside float32. TF32 is on if the flags
+    ask for it, for convolutions and matrix products alike, and never else; the launch's variables
+    say so, too, see reperf.training.start."""
     library = ""
     """What adds up numbers of different ranks, such as "gloo"."""
     device_name = "cpu"
@@ -164,6 +166,8 @@ class Step:
         work: what is to be trained, a trainers.contract.driver.Work.
     """
 
+    accumulates = False
+    """Whether an iteration takes as many batches as the flags say, and updates the weights once."""
     part = "all"
     """Which part of the model this rank holds; ranks of equal parts must end with equal weights."""
     optimizer = ""
@@ -188,6 +192,9 @@ class Step:
 
     def __call__(self, wanted):
         """Train one iteration, waiting for nothing but batches.
+
+        Of several batches the gradients of all, and their losses, are averaged: as of one batch, as
+        large as all, in which each counts alike.
 
         Args:
             wanted: whether the loss will be fetched.

@@ -20,18 +20,18 @@ class Work:
         recipe: a module of trainers.recipes.
         flags: what parse_flags returned.
         global_batch: samples of all ranks in an iteration.
-        mixed: device -> the data types in which the framework mixes precisions there.
+        computes: device -> the data types in which the framework computes beside float32.
 
     Raises:
         Refused: the framework has no such precision.
     """
 
-    def __init__(self, recipe, flags, global_batch, mixed):
+    def __init__(self, recipe, flags, global_batch, computes):
         self.recipe, self.flags = recipe, flags
         self.shapes = recipe.weight_shapes(flags.shape)
         self.optimizer = optimizer_of(recipe, flags)
         self.dropout = dropout_of(recipe, flags)
-        self.precision = precision_of(recipe, flags, mixed)
+        self.precision = precision_of(recipe, flags, computes)
         self.rate = recipe.learning_rate(global_batch)
 
     @property
@@ -113,7 +113,7 @@ def run(argv=None):
     log = StepLog(recipe, flags, place.rank, place.world_size)
     with log.to_the_end():
         backend = made(flags)
-        train(backend, Work(recipe, flags, log.global_batch, backend.mixed), log)
+        train(backend, Work(recipe, flags, log.global_batch, backend.computes), log)
 
 
 def made(flags):
@@ -142,6 +142,8 @@ def train(backend, work, log):
     """
     flags = work.flags
     step = work.step(backend)
+    if flags.accumulation > 1 and not step.accumulates:
+        raise Refused(f"--accumulation is {flags.accumulation}; allowed here: 1")
     if flags.load_only is not None:
         log.load(step.feed.take)
     watched = Watched(log, step.weights)
@@ -163,7 +165,8 @@ def train(backend, work, log):
         if wanted:
             # Fetching the loss waits for all that was queued before: the whole iteration.
             loss = step.fetch(loss)
-            log.step(iteration, loss, step.feed.waited(), **step.feed.counted(iteration))
+            counted = step.feed.counted(iteration * flags.accumulation)
+            log.step(iteration, loss, step.feed.waited(), **counted)
         if iteration == SETTLING:
             backend.settled()
     ends = backend.gather([step.part, watched.digest()])

@@ -3,6 +3,7 @@
 import argparse
 import os
 
+from trainers.contract.precision import WORDS
 from trainers.contract.process import gpus_of_node, limit_memory, usable_cores
 from trainers.contract.recipe import clips
 
@@ -47,8 +48,11 @@ def parse_flags(recipe, argv=None):
     parser.add_argument(
         "--shape", nargs="*", type=_pair, default=[], help="the workload's, such as image_size=224"
     )
-    parser.add_argument("--precision", required=True, choices=("fp32", "amp"))
+    parser.add_argument("--precision", required=True, choices=WORDS)
     parser.add_argument("--batch-size", required=True, type=int, help="samples per device")
+    parser.add_argument(
+        "--accumulation", type=int, default=1, help="batches per device in an iteration"
+    )
     parser.add_argument(
         "--pipeline", nargs="*", type=int, default=[], help="replicas of each pipeline stage"
     )
@@ -77,7 +81,6 @@ def parse_flags(recipe, argv=None):
     parser.add_argument(
         "--dynamic-loss-scale", action="store_true", help="of float16, in place of a fixed one"
     )
-    parser.add_argument("--bf16", action="store_true", help="mix in bfloat16 in place of float16")
     parser.add_argument("--no-clip", action="store_true", help="leave the gradients' norm as it is")
     parser.add_argument("--unpadded", action="store_true", help="compute real tokens alone")
     parser.add_argument("--one-stage", action="store_true", help="name OneFlow's graph one stage")

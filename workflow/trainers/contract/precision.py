@@ -5,40 +5,57 @@ from typing import NamedTuple, Union
 from trainers.contract.steplog import Refused
 
 DYNAMIC = "dynamic"
+COMPUTES = {"fp32": "float32", "tf32": "tf32", "fp16": "float16", "bf16": "bfloat16"}
+"""What is asked for -> the data type of convolutions and matrix products."""
+AMP = {"cuda": "fp16", "cpu": "bf16"}
+"""What `amp` is on a device: on GPUs what the DLPerf report trained in."""
+WORDS = (*COMPUTES, "amp")
 
 
 class Precision(NamedTuple):
     """What is computed in which data type; weights, and their updates, are always float32."""
 
     compute: str
-    """The data type of convolutions and matrix products: float32, float16 or bfloat16."""
+    """The data type of convolutions and matrix products: float32, tf32, float16 or bfloat16."""
     loss_scale: Union[float, str, None] = None
     """What the loss is multiplied by, so that no gradient vanishes in float16: a fixed number, or
     DYNAMIC; None in other types, which need none. With a fixed one nothing looks for overflows, as
     in the DLPerf report: infinite weights show in the next loss, and the run is refused."""
 
+    @property
+    def dtype(self):
+        """The data type of what is multiplied, as it lies in memory: tf32 is no other there."""
+        return "float32" if self.compute == "tf32" else self.compute
 
-def precision_of(recipe, flags, mixed):
+
+def asked(flags):
+    """What the flags ask for, by its own name: what `amp` is on their device."""
+    return AMP[flags.device] if flags.precision == "amp" else flags.precision
+
+
+def halves(flags):
+    """Whether the flags ask for 16-bit numbers."""
+    return asked(flags) in ("fp16", "bf16")
+
+
+def precision_of(recipe, flags, computes):
     """What the flags ask for.
-
-    Mixed precision is float16 with a fixed loss scale on GPUs, as the DLPerf report trained, and
-    bfloat16 on CPUs.
 
     Args:
         recipe: the workload's numbers.
         flags: what parse_flags returned.
-        mixed: device -> the data types in which the framework mixes precisions there, the usual one
-            first.
+        computes: device -> the data types in which the framework computes there beside float32.
 
     Raises:
         Refused: the framework cannot do it on the device, or the flags contradict each other.
     """
-    types = mixed.get(flags.device, ()) if flags.precision == "amp" else ("float32",)
-    if not types:
-        raise Refused(f"--precision amp changes nothing here on a {flags.device}; allowed: fp32")
-    compute = "bfloat16" if flags.bf16 else types[0]
-    if compute not in types:
-        raise Refused(f"--bf16 is not for --precision {flags.precision} here; allowed: {types[0]}")
+    compute, there = COMPUTES[asked(flags)], ("float32", *computes.get(flags.device, ()))
+    if compute not in there:
+        allowed = ", ".join(word for word, one in COMPUTES.items() if one in there)
+        raise Refused(
+            f"--precision {flags.precision} is not to be had here on a {flags.device}; "
+            f"allowed: {allowed}"
+        )
     if compute == "float16":
         scale = DYNAMIC if flags.dynamic_loss_scale else recipe.STATIC_LOSS_SCALE
         return Precision(compute, scale)

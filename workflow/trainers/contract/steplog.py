@@ -17,6 +17,7 @@ import time
 import traceback
 from contextlib import contextmanager
 
+from trainers.contract import settings
 from trainers.contract.recipe import dropout_of
 from trainers.contract.recipe import parameters as parameters_of
 from trainers.contract.stages import readers_of
@@ -67,7 +68,7 @@ class StepLog:
     def __init__(self, recipe, flags, rank, world_size):
         self.flags = flags
         self.rank = rank
-        self.global_batch = flags.batch_size * readers_of(flags, world_size)
+        self.global_batch = flags.batch_size * readers_of(flags, world_size) * flags.accumulation
         self._expected = parameters_of(recipe, flags.shape)
         self.names = list(recipe.weight_shapes(flags.shape))
         # Where nothing drops out and all systems get the same batch, its loss is asked for, too.
@@ -101,6 +102,7 @@ class StepLog:
         self._event("parameters", parameters)
         self._event("framework", framework)
         self._event("versions", versions)
+        self._event("settings", settings.MADE)
         self._event("devices", devices)
         self._event("precision", dict(precision._asdict(), weights="float32"))
         if parameters != self._expected:

@@ -6,10 +6,10 @@ own, on one node as on many, so that what nodes add is the same program on more 
 
 import argparse
 import json
-import os
 import socket
 from contextlib import ExitStack
 
+from trainers.contract import settings
 from trainers.launchers.ranks import run_ranks
 
 SETTINGS = {
@@ -22,8 +22,7 @@ SETTINGS = {
 
 
 def main():
-    for name, value in SETTINGS.items():
-        os.environ.setdefault(name, value)
+    settings.variables(SETTINGS)
     flags = parse_flags()
     hosts, local = flags.hosts.split(","), range(flags.devices_per_node)
     # Of one node all is known here; of several, each must know where the others' workers will be.

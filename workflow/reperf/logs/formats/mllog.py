@@ -16,6 +16,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from trainers.contract.precision import COMPUTES
+
 from reperf.logs.clock import MONOTONIC
 from reperf.logs.configured import facts_of_configuration, facts_of_framework
 from reperf.logs.events import (
@@ -31,7 +33,7 @@ from reperf.logs.events import (
     stamp_of,
     tracked_stats,
 )
-from reperf.logs.facts import Fact
+from reperf.logs.facts import AMP_IN_BF16, Fact
 from reperf.logs.format import Format, Record, marked
 from reperf.logs.scan import after_labels, blocks
 from reperf.training.record import Status
@@ -39,6 +41,7 @@ from reperf.training.record import Status
 _EXCUSES: dict[bytes, Status] = {b"REFUSED": "failed", b"OOM": "oom"}
 _EXCUSE = re.compile(rb":::(REFUSED|OOM) (rank \d{1,9}: [^\r\n]{0,10000})")
 _LONGEST_LABELS = 200  # bytes
+_WORDS = {compute: word for word, compute in COMPUTES.items()}
 _NO_COUNTS = {"iteration", "seconds", "loss", "throughput"}
 """All other numbers of a step are counts."""
 _LONGEST_LOSS = 40  # characters
@@ -50,6 +53,7 @@ _KEYS = (
     "peak_memory_is",
     "precision",
     "run_stop",
+    "settings",
 )
 """The facts by which a run is judged; a log may hold any number of others."""
 
@@ -104,14 +108,28 @@ def _facts(head: bytes) -> Iterable[Fact]:
     yield from _written(head, "run_start")[-1:]  # runs that broke off may have begun before
     if hosts := {host.decode(errors="replace") for host in _STARTED.findall(head)}:
         yield "hosts", tuple(sorted(hosts))
+    precisions, computed = [], []
     for event in events_in(head):
         key, value = event.get("key"), event.get("value")
         if key == "configuration" and isinstance(value, dict):
-            yield from facts_of_configuration(value)
+            for fact in facts_of_configuration(value):
+                if fact[0] == "precision":
+                    precisions.append(fact[1])
+                else:
+                    yield fact
         elif key == "framework" and isinstance(value, str):
             yield from facts_of_framework(value)
         elif key == "precision" and isinstance(value, dict) and "compute" in value:
-            yield "precision", "fp32" if value["compute"] == "float32" else "amp"
+            computed.append(_WORDS.get(str(value["compute"]), str(value["compute"])))
+    yield from _facts_of_precision(precisions, computed)
+
+
+def _facts_of_precision(asked: list[str], computed: list[str]) -> Iterable[Fact]:
+    """In which precision a log trains, by what was asked for and by the data types that it names."""
+    if set(computed) == {"bf16"} and set(asked) <= {"amp"}:
+        asked, computed = [], [AMP_IN_BF16]
+    for said in asked + computed:
+        yield "precision", said
 
 
 FORMAT = Format(

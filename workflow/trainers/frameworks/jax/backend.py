@@ -13,12 +13,13 @@ import socket
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import jaxlib
 import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from trainers.contract import backend, process
+from trainers.contract import backend, process, settings
 from trainers.contract.recipe import AdamW
 from trainers.contract.steplog import Refused
 from trainers.frameworks.jax.before import HEAD
@@ -31,13 +32,15 @@ OWN, ALL = PartitionSpec(RANKS), PartitionSpec()
 
 class Backend(backend.Backend):
     # On a CPU bfloat16 gains nothing, but XLA has it.
-    mixed = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
+    computes = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16", "tf32")}
 
     def __init__(self, flags, place):
         super().__init__(flags, place)
         jax.config.update("jax_platforms", flags.device)
-        # fp32 means fp32: else a GPU computes in TF32.
-        jax.config.update("jax_default_matmul_precision", "highest")
+        # Of convolutions, too. Of its own JAX takes TF32 on a GPU.
+        products = "tensorfloat32" if flags.precision == "tf32" else "highest"
+        name = "jax_default_matmul_precision"
+        jax.config.update(name, settings.switched(name, products))
         if flags.device == "cuda":
             jax.config.update("jax_cuda_visible_devices", str(place.local_rank))
         if place.world_size > 1:
@@ -152,9 +155,11 @@ class Backend(backend.Backend):
 class DataParallel(backend.Step):
     """The whole model on each rank, gradients averaged, all in one program for the device."""
 
+    accumulates = True
+
     def __init__(self, made, work):
         self._made, self._flags = made, work.flags
-        self._model = work.model(work.flags, np.dtype(work.precision.compute))
+        self._model = work.model(work.flags, np.dtype(work.precision.dtype))
         self._scale = work.precision.loss_scale or 1.0
         self.feed = backend.Feed(made, work)
         own = getattr(self._model, "start_state", dict)()
@@ -172,16 +177,21 @@ class DataParallel(backend.Step):
         zeros = ((n, np.zeros(weight.shape, np.float32)) for n, weight in self._weights.items())
         return {name: self._made.spread(zero, ALL) for name, zero in zeros}
 
-    def _one(self, weights, moments, state, iteration, batch):
+    def _one(self, weights, moments, state, iteration, batches):
         # The device's own generator: JAX's usual one takes longer, to compile, too.
         key = jax.random.key(self._flags.seed, impl="rbg")
         key = jax.random.fold_in(jax.random.fold_in(key, lax.axis_index(RANKS)), iteration)
 
-        def scaled(weights):
-            loss, after = self._model(weights, _own(state), key, *batch)
+        def scaled(weights, state, key, batch):
+            loss, after = self._model(weights, state, key, *batch)
             return loss * self._scale, (loss, after)
 
-        gradients, (loss, after) = jax.grad(scaled, has_aux=True)(weights)
+        of_batch = partial(jax.grad(scaled, has_aux=True), weights)
+        if len(batches) == 1:
+            gradients, (loss, after) = of_batch(_own(state), key, batches[0])
+        else:
+            zeros = jax.tree.map(jnp.zeros_like, weights)
+            gradients, (loss, after) = _of_all(of_batch, zeros, _own(state), key, batches)
         # A power of two: no digit is lost.
         gradients = {n: lax.pmean(one, RANKS) / self._scale for n, one in gradients.items()}
         weights, moments = self._update(weights, moments, gradients, iteration)
@@ -202,20 +212,36 @@ class DataParallel(backend.Step):
         return self.fetch(judge(self._weights, self._state, self.feed.peek()))
 
     def begin(self):
-        batch = self.feed.peek()
-        given = self._weights, self._moments, self._state, np.int32(1), batch
+        batches = [self.feed.peek()] * self._flags.accumulation
+        given = self._weights, self._moments, self._state, np.int32(1), batches
         self._iterate = self._iterate.lower(*given).compile()
 
     def __call__(self, wanted):
         self._iteration += 1
+        batches = [next(self.feed) for _ in range(self._flags.accumulation)]
         self._weights, self._moments, self._state, loss = self._iterate(
-            self._weights, self._moments, self._state, np.int32(self._iteration), next(self.feed)
+            self._weights, self._moments, self._state, np.int32(self._iteration), batches
         )
         return self._made.queued(loss)
 
     def fetch(self, loss):
         jax.block_until_ready(self._weights)
         return float(loss.addressable_data(0)[0])
+
+
+def _of_all(of_batch, zeros, state, key, batches):
+    """The means of several batches' gradients and losses, one after the other: as of_batch's."""
+
+    def add(sums, batch):
+        summed, state = sums
+        number, *batch = batch
+        gradients, (loss, after) = of_batch(state, jax.random.fold_in(key, number), batch)
+        return (jax.tree.map(jnp.add, summed, gradients), after), loss
+
+    count = len(batches)
+    numbered = [jnp.arange(count), *map(jnp.stack, zip(*batches, strict=True))]
+    (summed, after), losses = lax.scan(add, (zeros, state), numbered)
+    return jax.tree.map(lambda one: one / count, summed), (losses.mean(), after)
 
 
 def _own(state):

@@ -2,7 +2,7 @@
 
 import os
 
-from trainers.contract import process
+from trainers.contract import process, settings
 from trainers.contract.aborts import abort_late
 from trainers.contract.backend import place_in
 
@@ -22,5 +22,4 @@ def prepare(flags):
     abort_late()
     if flags.device == "cpu":
         process.keep_to_own_cores(PLACE.rank, flags.threads)
-    for name, value in _MEMORY.items():
-        os.environ.setdefault(name, value)
+    settings.variables(_MEMORY)

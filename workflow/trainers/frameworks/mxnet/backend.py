@@ -27,7 +27,7 @@ LACKS_BFLOAT16 = tuple(f"_contrib_interleaved_matmul_selfatt_{part}" for part in
 
 class Backend(backend.Backend):
     gpu_memory_is = "in use"
-    mixed = {"cpu": ("bfloat16",), "cuda": ("float16",)}
+    computes = {"cpu": ("bfloat16",), "cuda": ("float16",)}
     gpu_groups = 0
     """The number of groups in which GPUs' gradients are averaged; 0 leaves it to Horovod."""
 

@@ -3,10 +3,9 @@
 Source: NVIDIA's DeepLearningExamples at e470c215, MxNet/Classification/RN50v1.5, runner.
 """
 
-import os
-
 from nvidia import dali
 
+from trainers.contract import settings
 from trainers.frameworks.mxnet import backend
 
 GPU_ENVIRONMENT = {
@@ -29,7 +28,7 @@ class Backend(backend.Backend):
 
     def __init__(self, flags, place):
         if flags.device == "cuda":
-            os.environ.update({**GPU_ENVIRONMENT, **os.environ})
+            settings.variables(GPU_ENVIRONMENT)
         super().__init__(flags, place)
 
     def versions(self):

@@ -13,7 +13,7 @@ import oneflow as flow
 from oneflow import nn, sysconfig
 from oneflow.nn.graph import GraphModule
 
-from trainers.contract import backend, process
+from trainers.contract import backend, process, settings
 from trainers.contract.precision import DYNAMIC
 from trainers.contract.recipe import AdamW
 from trainers.contract.steplog import Refused
@@ -23,10 +23,10 @@ from trainers.frameworks.oneflow.inputs import FixedBatch
 
 class Backend(backend.Backend):
     gpu_memory_is = "in use"
+    computes = {"cuda": ("float16", "tf32")}  # on a CPU its AMP changes nothing
 
     def __init__(self, flags, place):
         super().__init__(flags, place)
-        self.mixed = {"cuda": ("float16",)}  # on a CPU its AMP changes nothing
         if flags.device == "cpu":
             flow.set_num_threads(flags.threads)
             self.library = "OneFlow over TCP"
@@ -37,10 +37,13 @@ class Backend(backend.Backend):
             )
         else:
             # Try all, and take the fastest.
-            flow.backends.cudnn.enable_conv_heuristic_search_algo(False)
+            heuristic = settings.switched("cudnn.conv_heuristic_search_algo", False)
+            flow.backends.cudnn.enable_conv_heuristic_search_algo(heuristic)
             # As in the DLPerf report's runs of OneFlow.
-            flow.boxing.nccl.set_fusion_threshold_mbytes(16)
-            flow.boxing.nccl.set_fusion_max_ops_num(24)
+            megabytes = settings.switched("nccl.fusion_threshold_mbytes", 16)
+            flow.boxing.nccl.set_fusion_threshold_mbytes(megabytes)
+            most = settings.switched("nccl.fusion_max_ops_num", 24)
+            flow.boxing.nccl.set_fusion_max_ops_num(most)
             self.library = "NCCL"
             # OneFlow itself knows which of the node's GPUs is this process's.
             self.device_name = flow.cuda.get_device_name()

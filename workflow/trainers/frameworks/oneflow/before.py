@@ -4,9 +4,10 @@ import os
 import socket
 import time
 
-from trainers.contract import process
+from trainers.contract import process, settings
 from trainers.contract.aborts import abort_late
 from trainers.contract.backend import place_in
+from trainers.contract.precision import halves
 from trainers.launchers.oneflow import LOGS
 
 PLACE = place_in("RANK", "LOCAL_RANK", "WORLD_SIZE")
@@ -18,8 +19,13 @@ def prepare(flags):
     os.environ.setdefault("GLOG_log_dir", LOGS)
     if flags.device == "cpu":
         process.keep_to_own_cores(PLACE.rank, flags.threads)
-    elif flags.precision != "fp32":
-        os.environ["ONEFLOW_ENABLE_NHWC"] = "1"  # as a GPU's float16 units want it
+    elif halves(flags):
+        # As a GPU's float16 units want it.
+        settings.variables({"ONEFLOW_ENABLE_NHWC": "1"}, anyway=True)
+    if flags.device == "cuda":
+        # Of matrix products; convolutions have no switch but the launch's variables.
+        tf32 = "1" if flags.precision == "tf32" else "0"
+        settings.variables({"ONEFLOW_EP_CUDA_ENABLE_TF32_EXECUTION": tf32}, anyway=True)
     if PLACE.rank > 0:
         _wait_for_head()
 

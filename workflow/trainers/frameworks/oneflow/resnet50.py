@@ -3,6 +3,7 @@
 import oneflow as flow
 from oneflow import nn
 
+from trainers.contract.precision import halves
 from trainers.frameworks.oneflow.images import CHANNELS_LAST, Normalize
 from trainers.recipes import resnet50
 
@@ -16,7 +17,7 @@ class ResNet50(nn.Module):
     def __init__(self, flags):
         super().__init__()
         # Batch norm, addition and ReLU are one kernel, which only GPUs have, and AMP uses.
-        norm_relu = nn.FusedBatchNorm2d if flags.precision == "amp" else NormReLU
+        norm_relu = nn.FusedBatchNorm2d if halves(flags) else NormReLU
         self.stem = Stem(norm_relu)
         blocks = (Bottleneck(*shape, norm_relu) for _, *shape in resnet50.BLOCKS)
         self.blocks = nn.Sequential(*blocks)

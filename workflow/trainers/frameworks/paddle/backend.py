@@ -12,7 +12,7 @@ import paddle.distributed as dist
 from paddle import nn
 from paddle.distributed import fleet
 
-from trainers.contract import backend, process
+from trainers.contract import backend, process, settings
 from trainers.contract.aborts import abort_late
 from trainers.contract.precision import DYNAMIC
 from trainers.contract.recipe import AdamW
@@ -21,7 +21,7 @@ from trainers.frameworks.paddle.inputs import on_device
 
 
 class Backend(backend.Backend):
-    mixed = {"cuda": ("float16", "bfloat16")}  # on a CPU its AMP changes nothing
+    computes = {"cuda": ("float16", "bfloat16", "tf32")}  # on a CPU its AMP changes nothing
 
     def __init__(self, flags, place):
         super().__init__(flags, place)
@@ -37,7 +37,12 @@ class Backend(backend.Backend):
             )
         else:
             paddle.set_device("gpu")  # the one that the launcher chose
-            paddle.set_flags({"FLAGS_cudnn_exhaustive_search": True})
+            search = "FLAGS_cudnn_exhaustive_search"
+            paddle.set_flags({search: settings.switched(search, True)})
+            # Of its own Paddle takes TF32 for both.
+            for switch in ("cublas_switch", "cudnn_switch"):
+                tf32 = settings.switched(switch, flags.precision == "tf32")
+                getattr(paddle.base.core, f"set_{switch}")(tf32)
             self.reader_device = dist.ParallelEnv().device_id
             self.device_name = paddle.device.cuda.get_device_name()
         if place.world_size > 1:
@@ -102,8 +107,8 @@ class DataParallel(backend.Step):
 
     def __init__(self, made, work):
         self._made, precision = made, work.precision
-        fp32 = precision.compute == "float32"
-        self._mixed = {"enable": False} if fp32 else {"dtype": precision.compute}
+        fp32 = precision.dtype == "float32"
+        self._mixed = {"enable": False} if fp32 else {"dtype": precision.dtype}
         dynamic = precision.loss_scale == DYNAMIC
         # With a fixed scale Paddle's own scaler, too, would look for overflows: the CPU would wait
         # for each step.

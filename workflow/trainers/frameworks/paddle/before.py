@@ -2,7 +2,7 @@
 
 import os
 
-from trainers.contract import process
+from trainers.contract import process, settings
 from trainers.contract.backend import place_in
 
 PLACE = place_in("PADDLE_TRAINER_ID", "PADDLE_LOCAL_RANK", "PADDLE_TRAINERS_NUM")
@@ -18,7 +18,7 @@ def prepare(flags):
     """Set what Paddle reads from the environment, some of it on import."""
     if flags.device == "cpu":
         process.keep_to_own_cores(PLACE.rank, flags.threads)
-        os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
+        settings.variables({"PADDLE_DISTRI_BACKEND": "gloo"}, anyway=True)
         if process.is_amd_with_avx2():
             # Else Paddle's MKL, of 2019, multiplies at half the speed on what Intel has not made.
-            os.environ.setdefault("MKL_DEBUG_CPU_TYPE", "5")
+            settings.variables({"MKL_DEBUG_CPU_TYPE": "5"})

@@ -6,7 +6,6 @@ for flags, rank, world size and GPU, the tensors of a batch that DALI reads.
 """
 
 import functools
-import os
 import re
 
 import horovod
@@ -15,7 +14,7 @@ import tensorflow
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 from tensorflow.python.client import device_lib
 
-from trainers.contract import backend, process
+from trainers.contract import backend, process, settings
 from trainers.contract.steplog import Refused
 from trainers.contract.weights import synthetic_batch
 from trainers.frameworks.horovod import check_horovod, library_of
@@ -38,33 +37,34 @@ GPU_SETTINGS = {
 
 
 class Backend(Eager):
-    mixed = {"cuda": ("float16",)}
+    # TF32 is for the launch's variables to switch: TensorFlow 1.15 has no word for it.
+    computes = {"cuda": ("float16", "tf32")}
 
     def __init__(self, flags, place):
         super().__init__(flags, place)
         tf.logging.set_verbosity(tf.logging.ERROR)
         tf.enable_resource_variables()
-        self.settings = settings = tf.ConfigProto()
+        self.options = options = tf.ConfigProto()
         if flags.device == "cpu":
             if flags.compile or flags.dali:
                 raise Refused("--compile and --dali need --device cuda")
             self.device = "/cpu:0"
-            settings.intra_op_parallelism_threads = flags.threads
-            settings.inter_op_parallelism_threads = flags.threads
+            options.intra_op_parallelism_threads = flags.threads
+            options.inter_op_parallelism_threads = flags.threads
         else:
             self.device = "/gpu:0"
-            for name, value in GPU_SETTINGS.items():
-                os.environ.setdefault(name, value)
-            settings.gpu_options.visible_device_list = str(place.local_rank)
+            settings.variables(GPU_SETTINGS)
+            options.gpu_options.visible_device_list = str(place.local_rank)
             # Else nothing is left for DALI's buffers.
-            settings.gpu_options.allow_growth = flags.dali
-            self.device_name = gpu_name(settings, place.local_rank)
+            allow_growth = settings.switched("allow_growth", flags.dali)
+            options.gpu_options.allow_growth = allow_growth
+            self.device_name = gpu_name(options, place.local_rank)
         if flags.compile:
-            settings.graph_options.optimizer_options.global_jit_level = tf.OptimizerOptions.ON_1
+            options.graph_options.optimizer_options.global_jit_level = tf.OptimizerOptions.ON_1
         check_horovod(hvd, flags, place.world_size)
         hvd.init()
         self.library = library_of(hvd, flags.device)
-        tf.enable_eager_execution(settings)  # of all that is not in a Step's graph
+        tf.enable_eager_execution(options)  # of all that is not in a Step's graph
 
     def all_reduce(self, numbers):
         with tf.device(self.device):
@@ -89,9 +89,9 @@ class Backend(Eager):
         hvd.shutdown()
 
 
-def gpu_name(settings, local_rank):
-    """The name of the GPU that a session with these settings gets."""
-    for device in device_lib.list_local_devices(settings):
+def gpu_name(options, local_rank):
+    """The name of the GPU that a session with these options gets."""
+    for device in device_lib.list_local_devices(options):
         if device.device_type == "GPU":
             return re.search("name: ([^,]*)", device.physical_device_desc).group(1)
     raise Refused(
@@ -105,11 +105,11 @@ class DataParallel(backend.Step):
 
     def __init__(self, made, work):
         if work.precision.compute == "float16":
-            made.settings.graph_options.rewrite_options.auto_mixed_precision = RewriterConfig.ON
+            made.options.graph_options.rewrite_options.auto_mixed_precision = RewriterConfig.ON
         self._made, self.feed = made, self
         self._counter = Counter(work.recipe, work.flags.shape)
         with tf.Graph().as_default() as graph:
-            self._session = tf.Session(graph=graph, config=made.settings)
+            self._session = tf.Session(graph=graph, config=made.options)
             self._build(work)
 
     def _build(self, work):

@@ -6,11 +6,9 @@ A model is made from the flags and Layers; it takes a batch and returns its mean
 data returns, for flags, rank and world size, a tf.data.Dataset of batches.
 """
 
-import os
-
 import tensorflow as tf
 
-from trainers.contract import backend, process
+from trainers.contract import backend, process, settings
 from trainers.contract.steplog import Refused
 from trainers.contract.weights import synthetic_batch
 from trainers.frameworks.tensorflow.counts import Counter
@@ -19,13 +17,15 @@ from trainers.frameworks.tensorflow.layers import Layers
 from trainers.frameworks.tensorflow.optimizers import make_update
 from trainers.frameworks.tensorflow.scaling import make_scale
 from trainers.frameworks.tensorflow.shared import Eager, dense, start_weights
+from trainers.launchers.tensorflow import SETTINGS
 
 
 class Backend(Eager):
-    mixed = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
+    computes = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16", "tf32")}
 
     def __init__(self, flags, place):
         super().__init__(flags, place)
+        settings.variables(SETTINGS)  # the launcher's
         if flags.device == "cpu":
             self.device, self.library = "CPU:0", "TensorFlow over gRPC"
             tf.config.threading.set_intra_op_parallelism_threads(flags.threads)
@@ -33,6 +33,9 @@ class Backend(Eager):
         else:
             self.device, self.library = "GPU:0", "NCCL"
             self.device_name = take_gpu(place.local_rank)
+            # Which holds for XLA, too.
+            tf32 = settings.switched("tensor_float_32_execution", flags.precision == "tf32")
+            tf.config.experimental.enable_tensor_float_32_execution(tf32)
         self.strategy = self._connect()
 
     def _connect(self):
@@ -82,9 +85,8 @@ def take_gpu(number):
         )
     # TensorFlow keeps all but that of a GPU's memory to itself; its own number leaves too little to
     # NCCL and cuDNN. Source: tensorflow/tensorflow#44810.
-    os.environ.setdefault("TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "4096")
+    settings.variables({"TF_DEVICE_MIN_SYS_MEMORY_IN_MB": "4096"})
     tf.config.set_visible_devices(gpus[number], "GPU")
-    tf.config.experimental.enable_tensor_float_32_execution(False)  # by XLA neither
     return tf.config.experimental.get_device_details(gpus[number])["device_name"]
 
 
@@ -108,7 +110,7 @@ class DataParallel(backend.Step):
         with self._strategy.scope():
             starts = start_weights(work)
             self._weights = {name: tf.Variable(one, name=name) for name, one in starts.items()}
-            self._layers = Layers(self._weights, tf.as_dtype(work.precision.compute))
+            self._layers = Layers(self._weights, tf.as_dtype(work.precision.dtype))
             self._model = work.model(flags, self._layers)
             self._update = make_update(work, self._weights)
             self._scale = make_scale(work.precision)

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from trainers.contract import backend, process
+from trainers.contract import backend, process, settings
 from trainers.contract.recipe import AdamW
 from trainers.contract.steplog import Refused
 from trainers.frameworks.torch.inputs import on_device, prepared
@@ -25,7 +25,7 @@ TORCH = tuple(map(int, torch.__version__.split(".")[:2]))
 
 
 class Backend(backend.Backend):
-    mixed = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16")}
+    computes = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16", "tf32")}
 
     def __init__(self, flags, place):
         super().__init__(flags, place)
@@ -41,9 +41,11 @@ class Backend(backend.Backend):
         else:
             device = torch.device("cuda", place.local_rank)
             torch.cuda.set_device(device)
-            torch.backends.cudnn.benchmark = True
-            # fp32 means fp32, also in kernels that torch compiles, where no library of NVIDIA's is.
-            torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+            torch.backends.cudnn.benchmark = settings.switched("cudnn.benchmark", True)
+            # Also in kernels that torch compiles, where no library of NVIDIA's is.
+            tf32 = flags.precision == "tf32"
+            torch.backends.cudnn.allow_tf32 = settings.switched("cudnn.allow_tf32", tf32)
+            torch.backends.cuda.matmul.allow_tf32 = settings.switched("matmul.allow_tf32", tf32)
             self.device_name = torch.cuda.get_device_name(device)
         self.device = self.reader_device = device
         torch.manual_seed(flags.seed + place.rank)  # for dropout
@@ -124,6 +126,8 @@ class Backend(backend.Backend):
 class DataParallel(backend.Step):
     """The whole model on each rank, gradients averaged while they are computed."""
 
+    accumulates = True
+
     def __init__(self, made, work):
         flags, device = work.flags, made.device
         self._network = network = work.model(flags)
@@ -141,7 +145,10 @@ class DataParallel(backend.Step):
         self._scaler = make_scaler(work.precision)
         self._mixed = mixed_by(work.precision, flags)
         self._clip = getattr(work.optimizer, "clip", None)
-        self._model = network if made.place.world_size == 1 else distributed(network, device)
+        self._model, self._unaveraged, self._accumulated = network, nullcontext, flags.accumulation
+        if made.place.world_size > 1:
+            self._model = distributed(network, device, same=flags.accumulation == 1)
+            self._unaveraged = self._model.no_sync
         if flags.compile:
             self._model = torch.compile(self._model)
 
@@ -161,18 +168,24 @@ class DataParallel(backend.Step):
 
     def __call__(self, wanted):
         optimizer, scaler = self._optimizer, self._scaler
-        batch = next(self.feed)
-        with self._mixed:
-            loss = self._model(*batch)
-        optimizer.zero_grad()  # to None, by torch's default and by apex's
-        scaler.scale(loss).backward()
-        loss = loss.detach()  # or what it was computed from would lie beside the next one's
+        losses = [self._backward(number) for number in range(self._accumulated)]
         if self._clip is not None:
             scaler.unscale_(optimizer)
             nn.utils.clip_grad_norm_(list(self._named.values()), self._clip)
         scaler.step(optimizer)
         scaler.update()
-        return loss
+        return losses[0] if self._accumulated == 1 else torch.stack(losses).mean()
+
+    def _backward(self, number):
+        """Add a batch's part of the gradients to those of the ones before; returns its loss."""
+        batch, parts = next(self.feed), self._accumulated
+        with nullcontext() if number == parts - 1 else self._unaveraged():
+            with self._mixed:
+                loss = self._model(*batch)
+            if number == 0:
+                self._optimizer.zero_grad()  # to None, by torch's default and by apex's
+            self._scaler.scale(loss if parts == 1 else loss / parts).backward()
+        return loss.detach()  # or what it was computed from would lie beside the next one's
 
     def fetch(self, loss):
         return loss.item()
@@ -195,18 +208,22 @@ def torch_optimizer(groups, rate, asked):
 
 def mixed_by(precision, flags):
     """A context, to be entered for each batch, in which a model computes in that precision."""
-    if precision.compute == "float32":
+    if precision.dtype == "float32":
         return nullcontext()
-    return torch.autocast(flags.device, getattr(torch, precision.compute))
+    return torch.autocast(flags.device, getattr(torch, precision.dtype))
 
 
-def distributed(network, device):
-    """The model, with gradients averaged over the ranks."""
+def distributed(network, device, same):
+    """The model, with gradients averaged over the ranks.
+
+    Args:
+        same: whether each backward averages; if not, torch cannot take them to be all the same.
+    """
     model = DistributedDataParallel(
         network,
         device_ids=[device] if device.type == "cuda" else None,
         gradient_as_bucket_view=True,
-        static_graph=True,
+        static_graph=same,
     )
     # Each rank's batch norm sees its own batches. As an argument it has other names in other
     # versions of torch.

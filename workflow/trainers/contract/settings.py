@@ -1,0 +1,25 @@
+"""What a trainer sets within its own process: no launch shows it, so its log says it."""
+
+import os
+
+MADE = {}
+"""Name -> value: a variable's, as it stands, or that of a framework's switch."""
+
+
+def variables(values, anyway=False):
+    """Set environment variables.
+
+    Args:
+        values: by their names.
+        anyway: also those that are set already, which else stay.
+    """
+    for name, value in values.items():
+        if anyway:
+            os.environ[name] = value
+        MADE[name] = os.environ.setdefault(name, value)
+
+
+def switched(name, value):
+    """Remember a framework's switch, by its name in the framework; returns the value."""
+    MADE[name] = value
+    return value
