@@ -13,6 +13,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 from trainers.contract import recipe as contract
 
+from reperf.data import KINDS
 from reperf.errors import ReperfError
 from reperf.faults import Model, checked
 from reperf.nearest import did_you_mean
@@ -20,7 +21,7 @@ from reperf.written import read_written
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
 
-Kind = Literal["images", "text"]
+Kind = Literal[KINDS]
 Shape = dict[str, int]
 """Of a workload's samples and model, such as {"image_size": 224}."""
 
@@ -71,12 +72,26 @@ class Workload(Model):
         min_length=1,
         description="what is counted: samples by their name, then what else logs count",
     )
+    unit: str | None = Field(
+        None, description="what suites count that do not say it; left out, samples"
+    )
     parameters: int | None = Field(None, ge=1, description="trainable, at the default shape")
     epoch: int | None = Field(None, ge=1, description="samples of the usual data set")
     recipe: str | None = Field(
         None, description="module of trainers.recipes; left out, the one named as the workload"
     )
     shape: dict[str, Dimension] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _unit_is_counted(self) -> Self:
+        if self.unit not in (None, *self.units):
+            raise ValueError(f"unit: got {self.unit!r}; allowed: {', '.join(self.units)}")
+        return self
+
+    @property
+    def usual_unit(self) -> str:
+        """What suites count that do not say it."""
+        return self.unit or self.units[0]
 
     @property
     def file(self) -> Path:
@@ -164,7 +179,7 @@ def load_workloads() -> dict[str, Workload]:
     """Every workload, by its file's name.
 
     Raises:
-        ReperfError: a file that does not say what a workload is.
+        ReperfError: a file that does not say what a workload is, or not what its recipe makes.
     """
     return {path.stem: _read(path) for path in sorted(WORKLOADS.glob("*.yaml"))}
 
@@ -173,4 +188,12 @@ def _read(path: Path) -> Workload:
     described = read_written(path)
     if isinstance(described, dict):
         described["id"] = path.stem
-    return checked(Workload, described, path)
+    workload = checked(Workload, described, path)
+    if workload.parameters is not None and workload.recipe_file.exists():
+        made = contract.parameters(workload._recipe, workload.default_shape)
+        if made != workload.parameters:
+            raise ReperfError(
+                f"{path}: parameters: got {workload.parameters}; allowed: {made}, as many as "
+                f"{workload.recipe_file.name} makes at the default shape"
+            )
+    return workload
