@@ -74,11 +74,10 @@ def gpt2(recipe, flags) -> Model:
             linear = len(start.shape) == 2 and ".h." in name
             weight.copy_(torch.from_numpy(start.T if linear else start))
     tokens, following = map(torch.from_numpy, synthetic_batch(recipe, flags, 0))
-    whole = torch.cat([tokens, following[:, -1:]], 1)
 
     def loss() -> torch.Tensor:
-        logits = network(whole[:, :-1]).logits
-        return nn.functional.cross_entropy(logits.flatten(0, 1), whole[:, 1:].flatten())
+        logits = network(tokens).logits
+        return nn.functional.cross_entropy(logits.flatten(0, 1), following.flatten())
 
     decayed = [*map(recipe.decays, recipe.weight_shapes(flags.shape))]
     return Model(weights, decayed, loss)

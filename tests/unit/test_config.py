@@ -219,7 +219,15 @@ FAULTS = [
         "one appears twice; allowed: each once",
     ),
     (report(data=[]), "data: allowed: at least one item"),
-    (report(data=[{"kind": "films"}]), "data.1.kind: got 'films'; allowed: 'images' or 'text'"),
+    (report(data=[{"kind": "films"}]), "data.1.kind: got 'films'; allowed: 'images', "),
+    (
+        suite(workload="gpt2-124m", shape={"vocabulary": 256}),
+        "suites.small.shape.vocabulary: got 256; allowed: 257 or more, which data.embedded-tok",
+    ),
+    (
+        report(data={"kind": "tokens", "text": "a.txt"}),
+        "data: text: got 'a.txt'; allowed: with `kind: text`",
+    ),
     (
         suite(systems=[{"system": "pytorch", "stages": [3, 1]}]),
         "suites.small: systems.pytorch.stages: 4 replicas in all, 1n1g has 1 devices; allowed: ",
@@ -352,7 +360,7 @@ MEANT = [
     (suite(input="record"), "; did you mean records?"),
     (suite(precision="fp16"), "; did you mean amp?"),
     (suite(systems=[{"system": "pytorch", "variants": "no_clip"}]), "; did you mean no-clip?"),
-    (suite(systems=[{"system": "pytorch", "variants": "dali"}]), ", no-clip (bert-base)"),
+    (suite(systems=[{"system": "pytorch", "variants": "dali"}]), ", no-clip (bert-base, "),
     (suite(topologies=["1n8"]), "; did you mean 1n8g?"),
     (report(topologies=["2x8"]), "; did you mean 2n8g?"),
     (suite(data="imbedded"), "allowed: embedded; did you mean embedded?"),

@@ -7,10 +7,10 @@ import pytest
 from refusal import refused_in_one_line
 from reperf.config import load_report
 from reperf.errors import ReperfError
-from reperf.systems import Workload, load_workloads, workloads
-from trainers.contract.recipe import INTERFACE, parameters
+from reperf.systems import ROOT, Workload, load_workloads, workloads
+from trainers.contract.recipe import INTERFACE
 
-BUILT = [workload for workload in load_workloads().values() if workload.recipe_file.exists()]
+RECIPE = "workflow/trainers/recipes/gpt2.py"
 WRITTEN = """\
 {title: A, data: images, units: [images], parameters: 9, shape: {size: {about: x, default: 4}}}
 """
@@ -28,9 +28,16 @@ def load_from(folder: Path, text: str) -> dict[str, Workload]:
     return load_workloads.__wrapped__()
 
 
-@pytest.mark.parametrize("workload", BUILT, ids=lambda workload: workload.id)
-def test_the_file_says_how_many_parameters_the_recipe_has(workload: Workload):
-    assert workload.parameters == parameters(workload._recipe, workload.default_shape)
+def test_a_number_of_parameters_that_the_recipe_does_not_make_is_refused(folder: Path, monkeypatch):
+    text = (ROOT / "workflow/workloads/gpt2-124m.yaml").read_text()
+    wrong = text.replace("parameters: 124439808", "parameters: 124439809")
+    monkeypatch.setattr(workloads.Workload, "recipe_file", ROOT / RECIPE)
+    assert load_from(folder, text)["mine"].parameters == 124439808
+    with refused_in_one_line(
+        f"{folder}/mine.yaml: parameters: got 124439809; allowed: 124439808, as many as gpt2.py "
+        "makes at the default shape"
+    ):
+        load_from(folder, wrong)
 
 
 def test_a_small_shape_has_its_own_count():
@@ -66,16 +73,19 @@ def test_a_recipe_that_lacks_a_part_is_refused_in_one_line(
     monkeypatch.setattr(workloads, "WORKLOADS", tmp_path / "workloads")
     monkeypatch.setattr(sys.modules["trainers.recipes"], "__path__", [str(recipes)])
     monkeypatch.delitem(sys.modules, "trainers.recipes.mine", raising=False)
-    workload = load_from(tmp_path / "workloads", WRITTEN)["mine"]
     with refused_in_one_line(f"{recipes / 'mine.py'}: {fault}"):
-        workload.shape_of({})
+        load_from(tmp_path / "workloads", WRITTEN)
 
 
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
         ("{title: A}", "data: is missing"),
-        (WRITTEN.replace("images,", "films,"), "data: got 'films'; allowed: 'images' or 'text'"),
+        (WRITTEN.replace("images,", "films,"), "data: got 'films'; allowed: 'images', "),
+        (
+            WRITTEN.replace("title: A", "title: A, unit: films"),
+            "unit: got 'films'; allowed: ",
+        ),
         (WRITTEN.replace("[images]", "[]"), "units: allowed: at least one item"),
         (WRITTEN.replace("title: A", "title: A, speed: 1"), "speed: unknown key; allowed: data, "),
         (WRITTEN.replace("default: 4", "default: 0"), "shape.size: default is 0; allowed: 1 to"),
