@@ -16,8 +16,8 @@ class Keys(KindKeys):
 
     tokens: PlainPath | None = Field(
         None,
-        description="file, or folder of files, of text in UTF-8, which becomes tokens; left out, the "
-        "embedded text is made",
+        description="file, or folder of files, of text in UTF-8, which becomes tokens; left out, "
+        "the embedded text is made",
     )
     bpe: PlainPath | None = Field(
         None,
