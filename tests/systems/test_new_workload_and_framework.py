@@ -59,8 +59,8 @@ def run(benchmark: Benchmark, config: str, cells: int) -> None:
 def test_a_kind_of_data_is_files_of_its_own(follow):
     benchmark = follow("pytorch")
     run(benchmark, "local/logistic.yaml", 1)
-    first, last = losses((benchmark.folder / CLICKS).read_text(), 0)
-    assert last < first - 0.02
+    first, *_, last = losses((benchmark.folder / CLICKS).read_text(), 0)
+    assert last < first - 0.05
 
 
 @pytest.mark.every_system

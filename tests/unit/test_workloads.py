@@ -7,10 +7,9 @@ import pytest
 from refusal import refused_in_one_line
 from reperf.config import load_report
 from reperf.errors import ReperfError
-from reperf.systems import ROOT, Workload, load_workloads, workloads
+from reperf.systems import Workload, load_workloads, workloads
 from trainers.contract.recipe import INTERFACE
 
-RECIPE = "workflow/trainers/recipes/gpt2.py"
 WRITTEN = """\
 {title: A, data: images, units: [images], parameters: 9, shape: {size: {about: x, default: 4}}}
 """
@@ -28,16 +27,15 @@ def load_from(folder: Path, text: str) -> dict[str, Workload]:
     return load_workloads.__wrapped__()
 
 
-def test_a_number_of_parameters_that_the_recipe_does_not_make_is_refused(folder: Path, monkeypatch):
-    text = (ROOT / "workflow/workloads/gpt2-124m.yaml").read_text()
-    wrong = text.replace("parameters: 124439808", "parameters: 124439809")
-    monkeypatch.setattr(workloads.Workload, "recipe_file", ROOT / RECIPE)
-    assert load_from(folder, text)["mine"].parameters == 124439808
+@pytest.mark.parametrize("workload", load_workloads().values(), ids=lambda workload: workload.id)
+def test_a_number_of_parameters_that_the_recipe_does_not_make_is_refused(workload: Workload):
+    assert workload.shape_of({}) == workload.default_shape
+    wrong = Workload(**workload.model_dump() | {"parameters": workload.parameters + 1})
     with refused_in_one_line(
-        f"{folder}/mine.yaml: parameters: got 124439809; allowed: 124439808, as many as gpt2.py "
-        "makes at the default shape"
+        f"{wrong.file}: parameters: got {wrong.parameters}; allowed: {workload.parameters}, as "
+        f"many as {workload.recipe_file.name} makes at the default shape"
     ):
-        load_from(folder, wrong)
+        wrong.shape_of({})
 
 
 def test_a_small_shape_has_its_own_count():
@@ -73,8 +71,9 @@ def test_a_recipe_that_lacks_a_part_is_refused_in_one_line(
     monkeypatch.setattr(workloads, "WORKLOADS", tmp_path / "workloads")
     monkeypatch.setattr(sys.modules["trainers.recipes"], "__path__", [str(recipes)])
     monkeypatch.delitem(sys.modules, "trainers.recipes.mine", raising=False)
+    workload = load_from(tmp_path / "workloads", WRITTEN)["mine"]
     with refused_in_one_line(f"{recipes / 'mine.py'}: {fault}"):
-        load_from(tmp_path / "workloads", WRITTEN)
+        workload.shape_of({})
 
 
 @pytest.mark.parametrize(

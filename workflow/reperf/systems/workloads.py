@@ -4,7 +4,7 @@ The recipe is the trainers' module of the numbers on which all frameworks agree.
 numpy, so reperf asks it about a shape before any trainer starts.
 """
 
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -143,7 +143,7 @@ class Workload(Model):
                 )
         whole = self.default_shape | given
         if self.recipe_file.exists():
-            self._recipe.check(whole)
+            self.numbers.check(whole)
         return whole
 
     def parameters_of(self, shape: Shape) -> int | None:
@@ -152,14 +152,14 @@ class Workload(Model):
             return self.parameters
         if not self.recipe_file.exists():
             return None
-        return contract.parameters(self._recipe, shape)
+        return contract.parameters(self.numbers, shape)
 
-    @property
-    def _recipe(self) -> ModuleType:
-        """The recipe's module.
+    @cached_property
+    def numbers(self) -> ModuleType:
+        """The recipe's module, which says how many parameters the workload's file says.
 
         Raises:
-            ReperfError: it cannot be imported, or lacks a part of the interface.
+            ReperfError: it cannot be imported, lacks a part of the interface, or says another one.
         """
         try:
             module = import_module(f"trainers.recipes.{self.recipe_file.stem}")
@@ -171,6 +171,12 @@ class Workload(Model):
                 f"{self.recipe_file}: {missing[0]} is missing; "
                 f"a recipe has {', '.join(contract.INTERFACE)}"
             )
+        made = contract.parameters(module, self.default_shape)
+        if self.parameters not in (None, made):
+            raise ReperfError(
+                f"{self.file}: parameters: got {self.parameters}; allowed: {made}, as many as "
+                f"{self.recipe_file.name} makes at the default shape"
+            )
         return module
 
 
@@ -179,7 +185,7 @@ def load_workloads() -> dict[str, Workload]:
     """Every workload, by its file's name.
 
     Raises:
-        ReperfError: a file that does not say what a workload is, or not what its recipe makes.
+        ReperfError: a file that does not say what a workload is.
     """
     return {path.stem: _read(path) for path in sorted(WORKLOADS.glob("*.yaml"))}
 
@@ -188,12 +194,4 @@ def _read(path: Path) -> Workload:
     described = read_written(path)
     if isinstance(described, dict):
         described["id"] = path.stem
-    workload = checked(Workload, described, path)
-    if workload.parameters is not None and workload.recipe_file.exists():
-        made = contract.parameters(workload._recipe, workload.default_shape)
-        if made != workload.parameters:
-            raise ReperfError(
-                f"{path}: parameters: got {workload.parameters}; allowed: {made}, as many as "
-                f"{workload.recipe_file.name} makes at the default shape"
-            )
-    return workload
+    return checked(Workload, described, path)
