@@ -139,7 +139,7 @@ def test_a_text_that_cannot_be_converted_leaves_nothing(tmp_path, written, fault
     own = tmp_path / "text.txt"
     own.write_bytes(written)
     with pytest.raises(ReperfError, match=fault):
-        convert(settings(own), tmp_path / "ids", "ids", workers=2)
+        convert(settings(own), tmp_path / "ids", "ids", workers=1)
     assert content(tmp_path / "ids") == {}
 
 
