@@ -10,3 +10,5 @@ TINY_BERT = {
     "vocabulary": 1000,
     "positions": 64,
 }
+
+TINY_GPT2 = {"context": 32, "layers": 2, "hidden": 128, "heads": 2, "vocabulary": 1000}

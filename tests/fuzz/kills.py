@@ -34,7 +34,7 @@ import psutil
 from PIL import Image
 from reperf.archive.container import verified
 from reperf.builds import LockBuild
-from reperf.data.manifest import ImageManifest
+from reperf.data.images.manifest import ImageManifest
 from reperf.files import sha256
 from reperf.systems import load_systems
 from reperf.training.record import Environment, RunRecord

@@ -19,8 +19,10 @@ from torch import nn
 from torchvision_here import torchvision
 from trainers.contract.flags import parse_flags, parse_names
 from trainers.contract.recipe import AdamW
+from trainers.contract.weights import initial_weights, synthetic_batch
 from trainers.recipes import alexnet as alexnets
 from trainers.recipes import bert as berts
+from trainers.recipes import gpt2 as gpts
 from trainers.recipes import resnet50 as resnets
 from trainers.recipes import vgg16 as vggs
 
@@ -50,6 +52,35 @@ def bert(recipe, flags) -> Model:
     }
     names, weights = zip(*network.named_parameters(), strict=True)
     return Model([*weights], [decayed[name] for name in names], lambda: network(**batch).loss)
+
+
+def gpt2(recipe, flags) -> Model:
+    from transformers import GPT2Config, GPT2LMHeadModel  # noqa: PLC0415
+
+    shape = flags.shape
+    config = GPT2Config(
+        vocab_size=shape["vocabulary"],
+        n_positions=shape["context"],
+        n_embd=shape["hidden"],
+        n_layer=shape["layers"],
+        n_head=shape["heads"],
+        **dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0),
+    )
+    network = GPT2LMHeadModel(config)
+    weights = [*network.parameters()]  # in our order, linear layers transposed
+    ours = initial_weights(recipe, flags)
+    with torch.no_grad():
+        for (name, weight), (_, start) in zip(network.named_parameters(), ours, strict=True):
+            linear = len(start.shape) == 2 and ".h." in name
+            weight.copy_(torch.from_numpy(start.T if linear else start))
+    tokens, following = map(torch.from_numpy, synthetic_batch(recipe, flags, 0))
+
+    def loss() -> torch.Tensor:
+        logits = network(tokens).logits
+        return nn.functional.cross_entropy(logits.flatten(0, 1), following.flatten())
+
+    decayed = [*map(recipe.decays, recipe.weight_shapes(flags.shape))]
+    return Model(weights, decayed, loss)
 
 
 def of_images(network: nn.Module, recipe, flags) -> Model:
@@ -140,6 +171,7 @@ class AdamWByHand:
 MODELS = {
     "alexnet": (alexnet, alexnets),
     "bert-base": (bert, berts),
+    "gpt2-124m": (gpt2, gpts),
     "resnet50": (resnet50, resnets),
     "vgg16": (vgg16, vggs),
 }

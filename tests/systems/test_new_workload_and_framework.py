@@ -1,9 +1,11 @@
 """The pages on new workloads and frameworks, followed to the letter.
 
-docs/add-a-workload.md adds a workload that two frameworks train, docs/add-a-framework.md a third.
+docs/add-a-workload.md adds a workload that two frameworks train, and one of a new kind of data;
+docs/add-a-framework.md adds a third framework.
 """
 
 import re
+from collections.abc import Callable
 
 import pandas as pd
 import pytest
@@ -15,41 +17,59 @@ FILE = re.compile(
     r"^`((?:workflow|local|envs)/\S+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL
 )
 CAPABILITY = re.compile(
-    r"`workflow/systems/(\w+)/system.yaml`[^`:]*:\n\n```yaml\n(  softmax:\n.*?)^```",
+    r"`workflow/systems/(\w+)/system.yaml`[^`:]*:\n\n```yaml\n(  \w+:\n.*?)^```",
     re.MULTILINE | re.DOTALL,
 )
 SYSTEMS = ("pytorch", "tensorflow2")
 RUN = "results/runs/softmax-synthetic/{}/1n1g/1/train.log"
+CLICKS = "results/runs/logistic/pytorch/1n2g/1/train.log"
 
 
 @pytest.fixture
-def followed(tmp_path, built_environments) -> Benchmark:
-    """A benchmark to which the pages have been applied."""
-    benchmark = new_benchmark(tmp_path / "benchmark", built_environments(*SYSTEMS))
-    texts = [page.read_text(encoding="utf-8") for page in (WORKLOAD, FRAMEWORK)]
-    for path, content in FILE.findall("".join(texts)):
-        file = benchmark.folder / path
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(content, encoding="utf-8")
-    capabilities = CAPABILITY.findall(texts[0])
-    assert [system for system, _ in capabilities] == [*SYSTEMS]
-    for system, capability in capabilities:
-        described = benchmark.folder / f"workflow/systems/{system}/system.yaml"
-        known = described.read_text(encoding="utf-8")
-        described.write_text(known.replace("\nworkloads:\n", f"\nworkloads:\n{capability}"))
-    return benchmark
+def follow(tmp_path, built_environments) -> Callable[..., Benchmark]:
+    """Make a benchmark to which the pages have been applied, with some systems' environments."""
+
+    def apply(*systems: str) -> Benchmark:
+        benchmark = new_benchmark(tmp_path / "benchmark", built_environments(*systems))
+        texts = [page.read_text(encoding="utf-8") for page in (WORKLOAD, FRAMEWORK)]
+        for path, content in FILE.findall("".join(texts)):
+            file = benchmark.folder / path
+            file.parent.mkdir(exist_ok=True)
+            assert not file.exists()
+            file.write_text(content, encoding="utf-8")
+        capabilities = CAPABILITY.findall(texts[0])
+        assert [system for system, _ in capabilities] == [*SYSTEMS, "pytorch"]
+        for system, capability in capabilities:
+            described = benchmark.folder / f"workflow/systems/{system}/system.yaml"
+            known = described.read_text(encoding="utf-8")
+            described.write_text(known.replace("\nworkloads:\n", f"\nworkloads:\n{capability}"))
+        return benchmark
+
+    return apply
+
+
+def run(benchmark: Benchmark, config: str, cells: int) -> None:
+    answer = benchmark.snakemake("--configfile", config)
+    assert answer.returncode == 0, answer.stdout
+    summary = pd.read_csv(benchmark.folder / "results/summary.csv")
+    assert set(summary["status"]) == {"ok"}
+    assert len(summary) == cells
+
+
+def test_a_kind_of_data_is_files_of_its_own(follow):
+    benchmark = follow("pytorch")
+    run(benchmark, "local/logistic.yaml", 1)
+    first, *_, last = losses((benchmark.folder / CLICKS).read_text(), 0)
+    assert last < first - 0.05
 
 
 @pytest.mark.every_system
-def test_a_workload_and_a_framework_are_files_of_their_own(followed):
-    for config, cells in (("local/softmax.yaml", 4), ("local/numpy.yaml", 1)):
-        answer = followed.snakemake("--configfile", config)
-        assert answer.returncode == 0, answer.stdout
-        summary = pd.read_csv(followed.folder / "results/summary.csv")
-        assert set(summary["status"]) == {"ok"}
-        assert len(summary) == cells
+def test_a_workload_and_a_framework_are_files_of_their_own(follow):
+    benchmark = follow(*SYSTEMS)
+    run(benchmark, "local/softmax.yaml", 4)
+    run(benchmark, "local/numpy.yaml", 1)
     first, *others = (
-        losses((followed.folder / RUN.format(system)).read_text(), 0)
+        losses((benchmark.folder / RUN.format(system)).read_text(), 0)
         for system in (*SYSTEMS, "numpy")
     )
     for other in others:

@@ -28,6 +28,8 @@ CASES = {
     "alexnet": {},
     "bert-base": {},
     "bert-base at its own size": {"shape": {}, "batch_size": 2, "iterations": 2},
+    "gpt2-124m": {},
+    "gpt2-124m at its own size": {"shape": {"context": 128}, "batch_size": 1, "iterations": 2},
 }
 
 pytestmark = pytest.mark.xdist_group("outside")

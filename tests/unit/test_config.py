@@ -226,7 +226,15 @@ FAULTS = [
         "one appears twice; allowed: each once",
     ),
     (report(data=[]), "data: allowed: at least one item"),
-    (report(data=[{"kind": "films"}]), "data.1.kind: got 'films'; allowed: 'images' or 'text'"),
+    (report(data=[{"kind": "films"}]), "data.1.kind: got 'films'; allowed: 'images', "),
+    (
+        suite(workload="gpt2-124m", shape={"vocabulary": 256}),
+        "suites.small.shape.vocabulary: got 256; allowed: 257 or more, which data.embedded-tok",
+    ),
+    (
+        report(data={"kind": "tokens", "text": "a.txt"}),
+        "data: text: got 'a.txt'; allowed: with `kind: text`",
+    ),
     (
         suite(systems=[{"system": "pytorch", "parallel": {"pipeline": [3, 1]}}]),
         "suites.small: systems.pytorch+stages-3-1.parallel: stages 3 + 1 needs 4 devices, not 1; "
@@ -383,7 +391,7 @@ MEANT = [
     (suite(precision="mixed"), "; did you mean amp?"),
     (suite(precision="bfloat16"), "; did you mean bf16?"),
     (suite(systems=[{"system": "pytorch", "variants": "no_clip"}]), "; did you mean no-clip?"),
-    (suite(systems=[{"system": "pytorch", "variants": "dali"}]), ", no-clip (bert-base)"),
+    (suite(systems=[{"system": "pytorch", "variants": "dali"}]), ", no-clip (bert-base, "),
     (suite(topologies=["1n8"]), "; did you mean 1n8g?"),
     (report(topologies=["2x8"]), "; did you mean 2n8g?"),
     (suite(data="imbedded"), "allowed: embedded; did you mean embedded?"),

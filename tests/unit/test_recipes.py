@@ -7,19 +7,21 @@ from importlib import import_module
 import numpy as np
 import pytest
 from reperf.systems import load_workloads
-from shapes import TINY_BERT
+from shapes import TINY_BERT, TINY_GPT2
 from trainers.contract import recipe as contract
 from trainers.contract import weights
 from trainers.contract.driver import Work
 from trainers.recipes import alexnet, resnet50, vgg16
 
-BUILT = [workload for workload in load_workloads().values() if workload.recipe_file.exists()]
-SMALL = {
-    "resnet50": {"image_size": 32},
-    "vgg16": {"image_size": 32},
-    "alexnet": {"image_size": 63},
-    "bert": TINY_BERT,
+BUILT = {
+    workload.recipe_file.stem: workload
+    for workload in load_workloads().values()
+    if workload.recipe_file.exists()
 }
+SMALL = {
+    name: {key: dimension.least for key, dimension in workload.shape.items()}
+    for name, workload in BUILT.items()
+} | {"bert": TINY_BERT, "gpt2": TINY_GPT2}
 """For images the smallest shapes that recipes allow."""
 
 # What numpy's generators give on Python 3.7 and on 3.11; tests/systems asks every environment.
@@ -28,6 +30,7 @@ DIGESTS = {
     "vgg16": ("6182bb4223789ef7", "0e36d1af22539b6c"),
     "alexnet": ("28f2e626542d9484", "d8234db847e1f6bd"),
     "bert": ("6c5dabedab9c9adf", "85e6553d83c98b35"),
+    "gpt2": ("a45e6b6f35050124", "f4a17f292257fb7c"),
 }
 
 
@@ -46,13 +49,13 @@ def start_of(name: str, **changes: object) -> dict[str, np.ndarray]:
     return dict(weights.initial_weights(module_of(name), flags_of(name, **changes)))
 
 
-@pytest.fixture(params=[workload.recipe_file.stem for workload in BUILT])
+@pytest.fixture(params=BUILT)
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
 of_images = pytest.mark.parametrize(
-    "name", [workload.recipe_file.stem for workload in BUILT if workload.data == "images"]
+    "name", [name for name, workload in BUILT.items() if workload.data == "images"]
 )
 
 
@@ -80,6 +83,7 @@ def test_a_weight_made_alone_is_the_weight_among_all(name):
         assert np.array_equal(alone, among_all[key])
 
 
+@pytest.mark.parametrize("name", DIGESTS)
 def test_start_weights_and_batches_are_the_same_on_every_machine(name):
     assert digests_of(name) == DIGESTS[name]
     assert digests_of(name, seed=2) != DIGESTS[name]

@@ -8,9 +8,8 @@ from refusal import refused_in_one_line
 from reperf.config import load_report
 from reperf.errors import ReperfError
 from reperf.systems import Workload, load_workloads, workloads
-from trainers.contract.recipe import INTERFACE, parameters
+from trainers.contract.recipe import INTERFACE
 
-BUILT = [workload for workload in load_workloads().values() if workload.recipe_file.exists()]
 WRITTEN = """\
 {title: A, data: images, units: [images], parameters: 9, shape: {size: {about: x, default: 4}}}
 """
@@ -28,9 +27,15 @@ def load_from(folder: Path, text: str) -> dict[str, Workload]:
     return load_workloads.__wrapped__()
 
 
-@pytest.mark.parametrize("workload", BUILT, ids=lambda workload: workload.id)
-def test_the_file_says_how_many_parameters_the_recipe_has(workload: Workload):
-    assert workload.parameters == parameters(workload._recipe, workload.default_shape)
+@pytest.mark.parametrize("workload", load_workloads().values(), ids=lambda workload: workload.id)
+def test_a_number_of_parameters_that_the_recipe_does_not_make_is_refused(workload: Workload):
+    assert workload.shape_of({}) == workload.default_shape
+    wrong = Workload(**workload.model_dump() | {"parameters": workload.parameters + 1})
+    with refused_in_one_line(
+        f"{wrong.file}: parameters: got {wrong.parameters}; allowed: {workload.parameters}, as "
+        f"many as {workload.recipe_file.name} makes at the default shape"
+    ):
+        wrong.shape_of({})
 
 
 def test_a_small_shape_has_its_own_count():
@@ -75,7 +80,11 @@ def test_a_recipe_that_lacks_a_part_is_refused_in_one_line(
     ("text", "fault"),
     [
         ("{title: A}", "data: is missing"),
-        (WRITTEN.replace("images,", "films,"), "data: got 'films'; allowed: 'images' or 'text'"),
+        (WRITTEN.replace("images,", "films,"), "data: got 'films'; allowed: 'images', "),
+        (
+            WRITTEN.replace("title: A", "title: A, unit: films"),
+            "unit: got 'films'; allowed: ",
+        ),
         (WRITTEN.replace("[images]", "[]"), "units: allowed: at least one item"),
         (WRITTEN.replace("title: A", "title: A, speed: 1"), "speed: unknown key; allowed: data, "),
         (WRITTEN.replace("default: 4", "default: 0"), "shape.size: default is 0; allowed: 1 to"),

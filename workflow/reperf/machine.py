@@ -25,6 +25,7 @@ from reperf.config import Container, Report, topology_shape
 from reperf.config.engine import ENGINES
 from reperf.config.known_hardware import Hardware
 from reperf.config.words import LARGEST
+from reperf.data.kinds import KINDS
 from reperf.doctor.seen import hosts_of_diagnosis
 from reperf.errors import ReperfError
 from reperf.programs import answer_of
@@ -320,13 +321,6 @@ def check_compiler(report: Report) -> None:
             raise ReperfError(f"suite {run.suite}: {why}")
 
 
-REAL_DATA = {
-    "images": ("few hundred", "a folder that holds train/<synset>/*.JPEG"),
-    "text": ("thousand", "a file or a folder with a sentence a line"),
-}
-"""How many samples the embedded set of a kind has, and what is real data instead."""
-
-
 def check_data(report: Report) -> None:
     """Refuse to train without data of the suite's kind, or GPUs on what is embedded in reperf.
 
@@ -348,10 +342,10 @@ def check_data(report: Report) -> None:
                     f"allowed: one more, with `kind: {kind}`, or `input: synthetic`"
                 )
         elif report.resolved_device != "cpu" and data.is_embedded and not data.embedded_on_gpus:
-            few, real = REAL_DATA[data.kind]
+            kind = KINDS[data.kind]
             raise ReperfError(
                 f"data.{data.name}: no {data.kind}, so that suite {suite.name} would train GPUs on "
-                f"the {few} of the embedded set; allowed: {data.kind}: {real}, "
+                f"the {kind.few} of the embedded set; allowed: {data.kind}: {kind.real}, "
                 "or embedded_on_gpus: true, in that data set"
             )
 

@@ -1,11 +1,11 @@
-# The data sets: images and text, and the record files that systems read.
+# The data sets: what the user has, or what is embedded, and the record files that systems read.
 
 from reperf.data.kinds import KINDS
 
 # What is written last of each embedded set. The user's own files are nobody's inputs: Snakemake
 # would look at every one of them.
 EMBEDDED = {
-    name: f"data/{name}/{KINDS[data.kind].embedded}"
+    name: f"data/{name}/{KINDS[data.kind].last}"
     for name, data in PLANS.sets.items()
     if data.is_embedded
 }
@@ -33,21 +33,27 @@ def unless_converted(wildcards):
     return [made_again(f"{manifest}: the data set is not the one that is asked for")]
 
 
+def code_that_makes(wildcards):
+    return code_files(KINDS[PLANS.sets[wildcards.set].kind].modules[0])
+
+
+def code_that_converts(wildcards):
+    return code_files(KINDS[PLANS.sets[wildcards.set].kind].modules[1])
+
+
 def number_of_workers(wildcards):
     return PLANS.sets[wildcards.set].workers
 
 
 wildcard_constraints:
     set="|".join(map(re.escape, PLANS.sets)),
-    embedded="|".join(re.escape(kind.embedded) for kind in KINDS.values()),
+    embedded="|".join(sorted({re.escape(kind.last) for kind in KINDS.values()})),
     format="|".join(sorted({name for kind in KINDS.values() for name in kind.formats})),
 
 
 rule make_set:
     input:
-        code=code_files(
-            "reperf.data.images.embedded_images", "reperf.data.text.embedded_text"
-        ),
+        code=code_that_makes,
     output:
         "data/{set}/{embedded}",
     log:
@@ -63,9 +69,7 @@ rule convert:
         unless_converted,
         plan=if_written("data/{set}/plan.json"),
         set=input_of_set,
-        code=code_files(
-            "reperf.data.images.convert_images", "reperf.data.text.convert_text"
-        ),
+        code=code_that_converts,
     output:
         "data/{set}/{format}/manifest.json",
     log:

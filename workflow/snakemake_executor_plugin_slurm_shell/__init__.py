@@ -10,11 +10,13 @@ import shlex
 from collections.abc import Iterator
 
 from reperf.errors import one_line_errors
-from reperf.training.slurm import check_commands, status_command
 from snakemake_executor_plugin_slurm import Executor as SlurmExecutor
 from snakemake_executor_plugin_slurm import ExecutorSettings, common_settings
 from snakemake_interface_common.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
+
+with one_line_errors():  # Snakemake imports this before all else: a workload may be described wrong
+    from reperf.training.slurm import check_commands, status_command
 
 __all__ = ["Executor", "ExecutorSettings", "common_settings"]
 

@@ -8,10 +8,10 @@ import pytest
 import record_readers
 from pictures import encoded, jpeg, make_set, picture
 from PIL import Image
-from reperf.data import RECORD_FORMATS
 from reperf.data.images.convert_images import convert
 from reperf.data.images.formats import FORMATS
-from reperf.data.manifest import ImageManifest
+from reperf.data.images.kind import KIND
+from reperf.data.images.manifest import ImageManifest
 from reperf.errors import ReperfError
 
 formats = pytest.mark.parametrize("format_name", FORMATS)
@@ -37,7 +37,7 @@ def records(folder: Path, manifest: ImageManifest) -> list[tuple[int, bytes]]:
 
 
 def test_every_format_of_the_configuration_can_be_made():
-    assert tuple(FORMATS) == RECORD_FORMATS
+    assert tuple(FORMATS) == KIND.formats
 
 
 @formats

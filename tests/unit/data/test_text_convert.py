@@ -5,12 +5,12 @@ import pytest
 import record_readers
 from hypothesis import given
 from hypothesis import strategies as st
-from reperf.data import TEXT_FORMATS
-from reperf.data.manifest import TextManifest
 from reperf.data.text import corpus as corpus_module
 from reperf.data.text.convert_text import convert
 from reperf.data.text.corpus import Corpus
 from reperf.data.text.embedded_text import make_text
+from reperf.data.text.kind import KIND
+from reperf.data.text.manifest import TextManifest
 from reperf.data.text.records import FORMATS
 from reperf.data.text.sequences import Sequences
 from reperf.data.text.settings import TextSettings
@@ -50,7 +50,7 @@ def test_both_formats_hold_the_same_sequences_with_the_originals_keys(
     short_text, tmp_path, small_chunks
 ):
     both = {}
-    for name in TEXT_FORMATS:
+    for name in KIND.formats:
         manifest = convert(asked(short_text), tmp_path / name, name, workers=1)
         both[name] = record_readers.read_lists(tmp_path / name, name)
         assert len(both[name]) == manifest.sequences > 30
@@ -75,7 +75,7 @@ def test_both_formats_hold_the_same_sequences_with_the_originals_keys(
         assert set(tokens[real:]) <= {"[PAD]"}
 
 
-@pytest.mark.parametrize("format_name", TEXT_FORMATS)
+@pytest.mark.parametrize("format_name", KIND.formats)
 def test_the_bytes_do_not_depend_on_the_workers(short_text, tmp_path, small_chunks, format_name):
     for workers in (1, 2):
         settings = asked(short_text, passes=2)
@@ -264,7 +264,7 @@ small = st.integers(0, 127) | st.integers(0, 40_000) | st.integers(0, (1 << 21) 
 
 
 @given(st.data(), st.integers(1, 5), st.integers(1, 6), st.integers(1, 4))
-@pytest.mark.parametrize("format_name", TEXT_FORMATS)
+@pytest.mark.parametrize("format_name", KIND.formats)
 def test_every_number_is_given_back(format_name, data, count, length, predictions):
     def table(width, numbers=small):
         row = st.lists(numbers, min_size=width, max_size=width)

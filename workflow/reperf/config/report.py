@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from reperf.config.cluster import Cluster
-from reperf.config.data import EMBEDDED, Data
+from reperf.config.data import EMBEDDED, KEYS, Data
 from reperf.config.engine import ENGINES, Container, Engine
 from reperf.config.known_hardware import Hardware
 from reperf.config.run import Cell, Run, runs_of
@@ -92,7 +92,7 @@ class Report(Model):
         min_length=1,
         max_length=MOST_SOURCES,
         description="what suites with real input train on: one data set, or several; "
-        "left out: the embedded images, and the embedded text",
+        "left out: the embedded set of each kind",
     )
     build: BuildKind | None = Field(
         None,
@@ -173,9 +173,10 @@ class Report(Model):
                     f"{did_you_mean(suite.data, of_kind)}"
                 )
             data = self.data_of(suite)
-            if kind != "images" and suite.input == "folder":
+            if suite.input == "folder" and not KEYS[kind].holds_folders:
+                holds = " or ".join(one for one, keys in KEYS.items() if keys.holds_folders)
                 raise ValueError(
-                    f"suites.{suite.name}.input: folder holds images, {suite.workload} needs "
+                    f"suites.{suite.name}.input: folder holds {holds}, {suite.workload} needs "
                     f"{kind}; allowed: records, synthetic"
                 )
             if data is None or suite.input != "records" or not suite.entries:
@@ -185,6 +186,12 @@ class Report(Model):
                     raise ValueError(
                         f"suites.{suite.name}.shape.{key}: got {suite.shape[key]}; "
                         f"allowed: {value}, as data.{data.name} has it"
+                    )
+            for key, least in data.least_shape.items():
+                if suite.shape[key] < least:
+                    raise ValueError(
+                        f"suites.{suite.name}.shape.{key}: got {suite.shape[key]}; "
+                        f"allowed: {least} or more, which data.{data.name} has"
                     )
             for entry, topology in product(suite.entries, suite.topologies_of_runs):
                 devices, parallel = prod(topology_shape(topology)), entry.parallel

@@ -278,7 +278,7 @@ class Suite(Model):
     unit: str | None = Field(
         None,
         validate_default=True,
-        description="what to count: one of the workload's units; left out: its samples",
+        description="what to count: one of the workload's units; left out: its usual one",
     )
     topologies: Topologies = TOPOLOGIES
     repeats: Number = REPEATS
@@ -312,7 +312,7 @@ class Suite(Model):
         if unit is not None and unit not in workload.units:
             meant = did_you_mean(unit, workload.units)
             raise ValueError(f"allowed: {', '.join(workload.units)}{meant}")
-        return unit or workload.units[0]
+        return unit or workload.usual_unit
 
     @field_validator("sources")
     @classmethod

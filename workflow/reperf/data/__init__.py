@@ -1,9 +1,10 @@
-"""Images or text in, record files out: the embedded sets, the record formats, their manifests.
+"""Data in, files of records out: kinds of data, a folder each, and what all kinds share.
 
-Only `kinds`, which plans and scripts ask, knows the configuration.
+A kind is a folder here with two modules: `keys`, of the configuration, and `kind`, what can be done
+with it. Only `kinds`, which plans and scripts ask, knows the configuration.
 """
 
-RECORD_FORMATS = ("tfrecord", "ofrecord", "recordio")
-"""Their names in the configuration and in paths."""
-TEXT_FORMATS = ("tfrecord", "ofrecord")
-"""Those that can hold text."""
+from pathlib import Path
+
+KINDS = tuple(sorted(path.parent.name for path in Path(__file__).parent.glob("*/kind.py")))
+"""The names of all kinds: in the configuration, and of the folders."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reperf.builds import build_of
-from reperf.config import Data, Report, Run
+from reperf.config import Report, Run
 from reperf.data.kinds import KINDS
 from reperf.errors import ReperfError
 from reperf.layout import ALL_SUMMARY
@@ -30,18 +30,10 @@ def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
     to_build = {build_of(run).folder for run, _ in runs if built[build_of(run).id] is None}
     return (
         len(missing) * LOG_BYTES
-        + sum(map(_record_bytes, to_convert))
+        + sum(KINDS[data.kind].record_bytes(data) for data in to_convert)
         + len(to_build) * ENVIRONMENT_BYTES[report.resolved_device]
         + sum(KINDS[data.kind].embedded_bytes for data in report.data if data.is_embedded)
     )
-
-
-def _record_bytes(data: Data) -> int:
-    """The size of a set's records."""
-    kind = KINDS[data.kind]
-    if data.is_embedded:
-        return kind.embedded_bytes * data.passes
-    return kind.record_bytes(data)
 
 
 def needed_by(report: Report, run: Run) -> float | None:

@@ -5,7 +5,7 @@ numpy, so reperf asks it about a shape before any trainer starts.
 """
 
 from collections.abc import Collection
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +14,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 from trainers.contract import recipe as contract
 
+from reperf.data import KINDS
 from reperf.errors import ReperfError
 from reperf.faults import Model, checked
 from reperf.nearest import did_you_mean
@@ -21,7 +22,7 @@ from reperf.written import read_written
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
 
-Kind = Literal["images", "text"]
+Kind = Literal[KINDS]
 Shape = dict[str, int]
 """Of a workload's samples and model, such as {"image_size": 224}."""
 
@@ -72,12 +73,26 @@ class Workload(Model):
         min_length=1,
         description="what is counted: samples by their name, then what else logs count",
     )
+    unit: str | None = Field(
+        None, description="what suites count that do not say it; left out, samples"
+    )
     parameters: int | None = Field(None, ge=1, description="trainable, at the default shape")
     epoch: int | None = Field(None, ge=1, description="samples of the usual data set")
     recipe: str | None = Field(
         None, description="module of trainers.recipes; left out, the one named as the workload"
     )
     shape: dict[str, Dimension] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _unit_is_counted(self) -> Self:
+        if self.unit not in (None, *self.units):
+            raise ValueError(f"unit: got {self.unit!r}; allowed: {', '.join(self.units)}")
+        return self
+
+    @property
+    def usual_unit(self) -> str:
+        """What suites count that do not say it."""
+        return self.unit or self.units[0]
 
     @property
     def file(self) -> Path:
@@ -129,7 +144,7 @@ class Workload(Model):
                 )
         whole = self.default_shape | given
         if self.recipe_file.exists():
-            self._recipe.check(whole)
+            self.numbers.check(whole)
         return whole
 
     def parameters_of(self, shape: Shape) -> int | None:
@@ -138,19 +153,19 @@ class Workload(Model):
             return self.parameters
         if not self.recipe_file.exists():
             return None
-        return contract.parameters(self._recipe, shape)
+        return contract.parameters(self.numbers, shape)
 
     @property
     def stages(self) -> Collection[int]:
         """Into how many pipeline stages the recipe says how to cut the model."""
-        return contract.stage_counts(self._recipe) if self.recipe_file.exists() else ()
+        return contract.stage_counts(self.numbers) if self.recipe_file.exists() else ()
 
-    @property
-    def _recipe(self) -> ModuleType:
-        """The recipe's module.
+    @cached_property
+    def numbers(self) -> ModuleType:
+        """The recipe's module, which says how many parameters the workload's file says.
 
         Raises:
-            ReperfError: it cannot be imported, or lacks a part of the interface.
+            ReperfError: it cannot be imported, lacks a part of the interface, or says another one.
         """
         try:
             module = import_module(f"trainers.recipes.{self.recipe_file.stem}")
@@ -161,6 +176,12 @@ class Workload(Model):
             raise ReperfError(
                 f"{self.recipe_file}: {missing[0]} is missing; "
                 f"a recipe has {', '.join(contract.INTERFACE)}"
+            )
+        made = contract.parameters(module, self.default_shape)
+        if self.parameters not in (None, made):
+            raise ReperfError(
+                f"{self.file}: parameters: got {self.parameters}; allowed: {made}, as many as "
+                f"{self.recipe_file.name} makes at the default shape"
             )
         return module
 

@@ -8,7 +8,7 @@ from reperf.data.bar import progress
 from reperf.data.images.formats import FORMATS
 from reperf.data.images.image import Image, read_image
 from reperf.data.images.listing import Listing
-from reperf.data.manifest import ImageManifest, ImagePart
+from reperf.data.images.manifest import ImageManifest, ImagePart
 from reperf.data.parallel import Tick, run_parts
 from reperf.data.part import Format, Written, all_or_nothing, new_part
 from reperf.errors import ReperfError
@@ -26,7 +26,7 @@ def convert(
     Args:
         images: a folder that holds train/<synset>/*.JPEG.
         output: the folder of the parts.
-        format_name: one of RECORD_FORMATS.
+        format_name: one of FORMATS.
         parts: number of record files.
         workers: number of processes.
         seed: of the shuffle.

@@ -9,7 +9,6 @@ Sources: tensorflow/core/example/feature.proto and oneflow/core/record/record.pr
 ImageNet conversion of tensorflow/models and OneFlow-Benchmark's imagenet_ofrecord.py (keys).
 """
 
-from reperf.data import RECORD_FORMATS
 from reperf.data.framing import index_line, ofrecord, tfrecord
 from reperf.data.images.image import Image
 from reperf.data.images.recordio import RECORDIO
@@ -63,6 +62,8 @@ def _features(
 
 TFRECORD = Format(_as_example, sidecars={".idx": index_line})
 OFRECORD = Format(_as_ofrecord)
-FORMATS: dict[str, Format[Image]] = dict(
-    zip(RECORD_FORMATS, (TFRECORD, OFRECORD, RECORDIO), strict=True)
-)
+FORMATS: dict[str, Format[Image]] = {
+    "tfrecord": TFRECORD,
+    "ofrecord": OFRECORD,
+    "recordio": RECORDIO,
+}

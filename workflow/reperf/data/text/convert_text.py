@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 
 from reperf.data.bar import progress
-from reperf.data.manifest import TextManifest, TextPart
 from reperf.data.parallel import Tick, run_parts
 from reperf.data.part import Written, all_or_nothing, new_part
 from reperf.data.text.corpus import Corpus
+from reperf.data.text.manifest import TextManifest, TextPart
 from reperf.data.text.records import FORMATS, TextFormat
 from reperf.data.text.sequences import Marks, Sequences, Tokens, make_sequences
 from reperf.data.text.settings import TextSettings
@@ -34,7 +34,7 @@ def convert(
     Args:
         settings: the text, its vocabulary, and how it is converted.
         output: the folder of the parts.
-        format_name: one of TEXT_FORMATS.
+        format_name: one of FORMATS.
         workers: number of processes.
 
     Raises:

@@ -61,7 +61,7 @@ class Corpus:
         self._files: list[_File] = []
         self._starts = array("Q")
         at = 0
-        for path in _files(text):
+        for path in files_of(text):
             with reading(path):
                 at = self._add(path, at)
         if not self._starts:
@@ -144,21 +144,33 @@ class Corpus:
             yield from (_articles if file.articles else _documents)(content)
 
 
-def check_text(text: Path) -> None:
+def check_text(text: Path, layout: str = LAYOUT) -> None:
     """Refuse a text that, at a glance, is not there.
+
+    Args:
+        text: a file or a folder.
+        layout: of what it may hold, in words.
 
     Raises:
         ReperfError: there is no such file or folder.
     """
     if not os.path.lexists(text):
-        raise ReperfError(f"{text}: no such file or folder; allowed: {LAYOUT}")
+        raise ReperfError(f"{text}: no such file or folder; allowed: {layout}")
 
 
-def _files(text: Path) -> list[Path]:
-    """The files of a text."""
-    check_text(text)
+def files_of(text: Path, layout: str = LAYOUT) -> list[Path]:
+    """The files of a text, in the order of their paths.
+
+    Args:
+        text: a file or a folder.
+        layout: of what it may hold, in words.
+
+    Raises:
+        ReperfError: there is no such text, or it has no files, or what is none.
+    """
+    check_text(text, layout)
     if not text.is_dir():
-        return [_regular(text)]
+        return [_regular(text, layout)]
     found = []
     seen = set()
 
@@ -174,13 +186,13 @@ def _files(text: Path) -> list[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         found += [Path(folder, name) for name in names if not name.startswith(".")]
     if not found:
-        raise ReperfError(f"{text}: holds no files; allowed: {LAYOUT}")
-    return [_regular(path) for path in sorted(found)]
+        raise ReperfError(f"{text}: holds no files; allowed: {layout}")
+    return [_regular(path, layout) for path in sorted(found)]
 
 
-def _regular(path: Path) -> Path:
+def _regular(path: Path, layout: str) -> Path:
     if not stat.S_ISREG(_status(path).st_mode):
-        raise ReperfError(f"{path}: is not a file; allowed: {LAYOUT}")
+        raise ReperfError(f"{path}: is not a file; allowed: {layout}")
     return path
 
 

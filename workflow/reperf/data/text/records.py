@@ -10,7 +10,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from reperf.data import TEXT_FORMATS
 from reperf.data.framing import index_line, ofrecord, tfrecord
 from reperf.data.part import Format
 from reperf.data.protobuf import entry_head, field_head
@@ -78,4 +77,4 @@ def _even_edges(rows: int, size: int) -> list[int]:
 
 TFRECORD = TextFormat(3, True, Format(tfrecord, sidecars={".idx": index_line}))
 OFRECORD = TextFormat(4, False, Format(ofrecord))
-FORMATS: dict[str, TextFormat] = dict(zip(TEXT_FORMATS, (TFRECORD, OFRECORD), strict=True))
+FORMATS: dict[str, TextFormat] = {"tfrecord": TFRECORD, "ofrecord": OFRECORD}

@@ -1,0 +1,40 @@
+"""manifest.json of a converted text."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from reperf.data.manifest import AnyManifest, AnyPart
+from reperf.data.text.settings import TextSettings
+from reperf.files import sha256
+
+
+class TextPart(AnyPart):
+    """One record file of sequences."""
+
+    sequences: int
+
+
+class TextManifest(AnyManifest):
+    """A converted text."""
+
+    manifest_version: Literal[1] = 1
+    format: str
+    settings: TextSettings
+    vocabulary_sha256: str = Field(description="of the user's file, or of the trained one")
+    documents: int
+    sentences: int = Field(description="of the text that have a token")
+    sequences: int = Field(description="over all passes: pairs of sentences or of their pieces")
+    tokens: int = Field(description="of all sequences, padding left out")
+    predictions: int = Field(description="masked tokens of all sequences")
+    random_next: int = Field(description="sequences whose second half is of another document")
+    bytes: int = Field(description="of all parts, without the files beside them")
+    parts: list[TextPart]
+
+    def is_of(self, settings: TextSettings) -> bool:
+        """Whether the set was made so, of the vocabulary as it is now, if it is still there."""
+        if self.settings != settings:
+            return False
+        given = settings.vocabulary
+        return not (given and Path(given).exists()) or sha256(given) == self.vocabulary_sha256

@@ -1,0 +1,115 @@
+"""Convert text to parts of ids: the one call behind the rule."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from reperf.data.bar import progress
+from reperf.data.framing import index_line
+from reperf.data.parallel import Tick, run_parts
+from reperf.data.part import Format, Written, all_or_nothing, new_part
+from reperf.data.tokens.manifest import TokenManifest, TokenPart, TokenSettings
+from reperf.data.tokens.stream import Stream
+from reperf.data.tokens.vocabulary import Vocabulary, read_vocabulary
+from reperf.errors import ReperfError
+
+IDS = Format[np.ndarray](lambda ids: [ids.tobytes()], sidecars={".idx": index_line})
+"""Ids one after the other, and an index with a line for each document, or each piece of one."""
+MOST_OF_UINT16 = 1 << 16
+
+
+def convert(
+    settings: TokenSettings, output: Path, format_name: str, *, workers: int
+) -> TokenManifest:
+    """Convert text to ids: part-00000 and so on, an index beside each, manifest.json.
+
+    The text is cut into pieces of lines, a megabyte each, of which each part has neighbouring ones.
+    The bytes depend on the text, the vocabulary and the number of parts, not on the number of
+    workers. What an earlier conversion left in the folder is removed.
+
+    Args:
+        settings: the text, its vocabulary, and how it is converted.
+        output: the folder of the parts.
+        format_name: of the only format.
+        workers: number of processes.
+
+    Raises:
+        ReperfError: the vocabulary or the text is refused, there is too little text for the parts,
+            or a file cannot be written.
+    """
+    vocabulary = read_vocabulary(Path(settings.bpe) if settings.bpe else None)
+    stream = Stream(Path(settings.tokens))
+    number_type = "uint16" if vocabulary.size <= MOST_OF_UINT16 else "uint32"
+    pieces = stream.pieces(settings.parts)
+    conversion = _Conversion(settings, vocabulary, stream, pieces, number_type, output)
+    with all_or_nothing(output):
+        with progress(f"pieces of text to {format_name}", pieces) as watch:
+            written = run_parts(conversion.write_part, settings.parts, workers, watch)
+        counts: Counter[str] = sum((count for _, count in written), Counter())
+        manifest = TokenManifest(
+            format=format_name,
+            settings=settings,
+            type=number_type,
+            vocabulary=vocabulary.size,
+            vocabulary_sha256=vocabulary.digest,
+            end=vocabulary.end,
+            documents=counts["documents"],
+            tokens=counts["tokens"],
+            bytes=sum(part.bytes for part, _ in written),
+            parts=[
+                TokenPart(
+                    name=part.name, tokens=count["tokens"], bytes=part.bytes, crc32c=part.crc32c
+                )
+                for part, count in written
+            ],
+        )
+        manifest.write(output / "manifest.json")
+    return manifest
+
+
+@dataclass(frozen=True)
+class _Conversion:
+    """What every worker knows."""
+
+    settings: TokenSettings
+    vocabulary: Vocabulary
+    stream: Stream
+    pieces: int
+    type: str
+    output: Path
+
+    def write_part(self, part: int, tick: Tick) -> tuple[Written, Counter[str]]:
+        """Write a part; return its summary, and what was counted in it."""
+        counts: Counter[str] = Counter()
+        share = self.pieces // self.settings.parts
+        with new_part(self.output / f"part-{part:05d}", IDS) as records:
+            for number in range(part * share, (part + 1) * share):
+                documents = list(self.stream.piece(number, self.pieces))
+                for ids, (_, ends) in zip(self._ids(documents), documents, strict=True):
+                    records.append(ids)
+                    counts += Counter(tokens=len(ids), documents=int(ends))
+                tick()
+        if not counts["tokens"]:
+            raise ReperfError(
+                f"{self.settings.tokens}: part {part} of {self.settings.parts} would hold no "
+                "text; allowed: at least a line for each part"
+            )
+        return records.summary(), counts
+
+    def _ids(self, documents: Sequence[tuple[str, bool]]) -> list[np.ndarray]:
+        number_type = np.dtype(self.type).newbyteorder("<")
+        end = np.array([self.vocabulary.end], number_type)
+        found = self.vocabulary.ids([text for text, _ in documents])
+        return [
+            np.concatenate([_array(ids, number_type), end[: int(ends)]])
+            for ids, (_, ends) in zip(found, documents, strict=True)
+        ]
+
+
+def _array(ids: bytes | Sequence[int], number_type: np.dtype) -> np.ndarray:
+    if isinstance(ids, bytes):
+        return np.frombuffer(ids, np.uint8).astype(number_type)
+    return np.array(ids, number_type)

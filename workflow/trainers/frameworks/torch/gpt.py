@@ -1,0 +1,56 @@
+"""GPT-2 for PyTorch; trainers/recipes/gpt2.py says what it is."""
+
+from torch import nn
+from torch.nn import functional
+
+from trainers.recipes import gpt2
+
+
+class Gpt(nn.Module):
+    """Takes tokens and those that follow each [N, S], returns their mean cross-entropy."""
+
+    def __init__(self, flags):
+        super().__init__()
+        shape = flags.shape
+        self.token = nn.Embedding(shape["vocabulary"], shape["hidden"])
+        self.position = nn.Embedding(shape["context"], shape["hidden"])
+        self.layers = nn.ModuleList([Layer(shape) for _ in range(shape["layers"])])
+        self.norm = _norm(shape)
+
+    def forward(self, tokens, following):
+        x = self.token(tokens) + self.position.weight
+        for layer in self.layers:
+            x = layer(x)
+        logits = functional.linear(self.norm(x), self.token.weight)
+        return functional.cross_entropy(logits.flatten(0, 1), following.flatten())
+
+
+class Layer(nn.Module):
+    """Attention, then two linear layers, each behind a layer norm and beside a shortcut."""
+
+    def __init__(self, shape):
+        super().__init__()
+        hidden, wide = shape["hidden"], gpt2.WIDER * shape["hidden"]
+        self.heads = shape["heads"]
+        self.attention_norm = _norm(shape)
+        self.qkv = nn.Linear(hidden, 3 * hidden)
+        self.out = nn.Linear(hidden, hidden)
+        self.ffn_norm = _norm(shape)
+        self.ffn_in = nn.Linear(hidden, wide)
+        self.ffn_out = nn.Linear(wide, hidden)
+
+    def forward(self, x):
+        x = x + self.out(self.attend(self.attention_norm(x)))
+        inside = functional.gelu(self.ffn_in(self.ffn_norm(x)), approximate="tanh")
+        return x + self.ffn_out(inside)
+
+    def attend(self, x):
+        """Features of what each token attends to: itself and those before it."""
+        # [N, S, 3 H] -> three of [N, heads, S, H / heads]
+        query, key, value = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        attended = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        return attended.transpose(1, 2).flatten(2)
+
+
+def _norm(shape):
+    return nn.LayerNorm(shape["hidden"], eps=gpt2.NORM_EPSILON)
