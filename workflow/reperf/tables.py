@@ -1,5 +1,7 @@
 """The two tables that everything after measuring reads, as CSV files with equal bytes everywhere.
 
+New columns come last: a table of an earlier version is today's without its last columns.
+
 Numbers are written with as many digits as it takes to read the same number back, an empty field
 means no value, lines end with a line feed. Text is written as reperf.text.as_field makes it.
 """
@@ -30,7 +32,10 @@ IDENTITY = {
 """The first columns that name a cell, with the type of their values; `source` is one more."""
 
 SETTING = {"input": str, "shape": str, "device": str}
-"""What else was asked of a cell, so that tables of several reports can be joined."""
+"""What else was asked of a cell."""
+
+ORIGIN = {"hosts": str, "date": str, "commit": str, "key": str}
+"""Where a cell was measured, when, by which reperf; and what tables of several reports join on."""
 
 MEASUREMENTS = IDENTITY | {
     "repeat": int,
@@ -53,6 +58,14 @@ MEASUREMENTS = IDENTITY | {
     "also_unit": str,
     "start_loss": float,
     **SETTING,
+    **ORIGIN,
+    "load_before": float,
+    "load_during": float,
+    "gpu_processes": int,
+    "peak_memory": int,
+    "peak_memory_is": str,
+    "joules": float,
+    "matrix_rate": float,
 }
 """The columns of measurements.csv, one row per run; docs/measuring.md explains each."""
 
@@ -77,6 +90,17 @@ SUMMARY = IDENTITY | {
     "also_median": float,
     "also_unit": str,
     **SETTING,
+    **ORIGIN,
+    "load": float,
+    "gpu_processes": int,
+    "speedup_low": float,
+    "speedup_high": float,
+    "per_device": float,
+    "step_ms": float,
+    "flop_utilisation": float,
+    "peak_memory": int,
+    "peak_memory_is": str,
+    "joules_per_sample": float,
 }
 """The columns of summary.csv, one row per cell; docs/measuring.md explains each."""
 

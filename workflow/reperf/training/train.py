@@ -24,6 +24,7 @@ from reperf.plans.run_plan import RunPlan
 from reperf.systems import ROOT, load_systems, load_workloads
 from reperf.training.commit import checked_out_commit
 from reperf.training.launch import STEP_MARK, Outcome
+from reperf.training.load import Watch
 from reperf.training.places import Place
 from reperf.training.record import (
     FINAL,
@@ -187,6 +188,7 @@ def try_once(
         return False, record
     seen = {**start.environment, **start.variables}
     metered = used_gpus(seen, run.devices_per_node) if run.device == "cuda" else ()
+    watch = Watch(metered)
     with gpu_meters(place.nodes, metered, place.meters, place.environment) as meters:
         outcome = start.launched(place, run, log=log, time_limit=time_limit)
     facts = mllog.read_facts(log)
@@ -203,6 +205,8 @@ def try_once(
             "peak_memory_is": peak_memory_is(facts),
             "computed_in": computed_in(facts),
             "loader_threads": loader_threads(facts),
+            # Slurm, or an engine that must be told to remove containers, starts them elsewhere.
+            "load": watch.load(ours=place.cluster is None and not start.clean_up),
             "power": power_of_window(meters, window, mllog.read_ends(log, window)),
             "log_sha256": sha256(log),
         }
