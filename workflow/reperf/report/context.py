@@ -139,8 +139,15 @@ class Further(NamedTuple):
     """What it says of a row of summary.csv; a dash where that holds nothing."""
 
 
+def _range_of(row: Row) -> str:
+    if pd.isna(row.speedup_low):
+        return ABSENT
+    return f"{number(row.speedup_low)} to {number(row.speedup_high)}"
+
+
 FURTHER = (
     Further("each", "Median a device", lambda row: number(row.per_device)),
+    Further("range", "Speedup of single repeats", _range_of),
     Further("step", "ms a step", lambda row: number(row.step_ms)),
     Further("flops", "FLOP utilisation", lambda row: percent(row.flop_utilisation)),
     Further("memory", "Peak memory", lambda row: memory(row.peak_memory, row.peak_memory_is)),
