@@ -92,10 +92,21 @@ def test_every_number_of_the_summary_is_on_the_page(visit, report):
 
 def test_the_figures_are_drawn(visit):
     figures = visit().page.locator("#results figure svg")
-    assert figures.count() == 4
+    assert figures.count() == 6
     for figure in figures.all():
         assert figure.bounding_box()["width"] > 300
         assert figure.bounding_box()["height"] > 100
+
+
+def test_columns_show_on_demand(visit, report):
+    page = visit().page
+    columns = page.locator("#suite-small .more-each")
+    assert columns.count() == 3  # the heading and two cells
+    assert not columns.first.is_visible()
+    page.get_by_label("Median a device").check()
+    summary = pd.read_csv(report.with_name("summary.csv")).query("suite == 'small'")
+    shown = [f"{value:,.2f}" for value in summary["per_device"]]
+    assert columns.all_inner_texts() == ["Median a device", *shown]
 
 
 def test_provenance_opens_on_demand(visit):

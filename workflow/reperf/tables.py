@@ -104,6 +104,9 @@ SUMMARY = IDENTITY | {
 }
 """The columns of summary.csv, one row per cell; docs/measuring.md explains each."""
 
+_LATER = next(iter(SETTING))
+"""The first of the columns that tables of earlier versions lack; there is no value in them then."""
+
 
 def write_table(
     path: Path | str, rows: Iterable[Mapping[str, Any]], columns: Iterable[str]
@@ -138,9 +141,11 @@ def _read(path: Path | str | TextIO, columns: Mapping[str, type]) -> pd.DataFram
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
     except (OSError, ValueError) as error:
         raise ReperfError(f"{path}: not a table: {str(error).strip()}") from None
-    missing = [column for column in columns if column not in table.columns]
-    if missing:
-        raise ReperfError(f"{path}: column {missing[0]} is missing")
+    names = list(columns)
+    for column in names:
+        if column not in table.columns and column not in names[names.index(_LATER) :]:
+            raise ReperfError(f"{path}: column {column} is missing")
+    table = table.reindex(columns=[*dict.fromkeys([*table.columns, *names])], fill_value="")
     for column, kind in columns.items():
         if kind is str:
             table[column] = table[column].map(from_field)

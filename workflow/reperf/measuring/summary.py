@@ -119,9 +119,9 @@ def _origin(runs: pd.DataFrame) -> dict:
 def _rates(good: pd.DataFrame, row: dict) -> dict:
     """What a cell's measured runs come to for one device, one step and one sample."""
     devices = int(row["num_nodes"]) * int(row["devices_per_node"])
-    iterations = good["last"] - good["first"]
+    iterations = (good["last"] - good["first"]).astype(float)
     step = _median((1000 * good["seconds"] / iterations).dropna())
-    samples = iterations * good["global_batch"]
+    samples = iterations * good["global_batch"].astype(float)
     of_sample = load_workloads()[row["workload"]].flops_at(read_shape(row["shape"]))
     used = samples / good["seconds"] / good["matrix_rate"] * ((of_sample or nan) / devices)
     return {
