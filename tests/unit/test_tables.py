@@ -174,6 +174,10 @@ def test_records_say_where_a_cell_was_measured_and_what_it_took(tmp_path):
     assert (cell.load, cell.peak_memory, cell.per_device, cell.step_ms) == (0.5, 9, 50.0, 160.0)
     assert cell.joules_per_sample == 2.0
     assert math.isnan(cell.flop_utilisation)  # at this shape nobody has counted what a sample costs
+    counted = [one | {"shape": "image_size=224"} for one in rows]
+    [cell] = summary(tmp_path, counted).itertuples()
+    # 16 samples in 0.16 s on 2 devices are 50 a second on each.
+    assert cell.flop_utilisation == pytest.approx(50 * 24299077632 / 1e12)
     [cell] = summary(tmp_path, [rows[0], rows[1] | {"key": "1:cd x=2"}]).itertuples()
     assert cell.key == ""
 

@@ -16,11 +16,11 @@ class Numpy(Backend):
     """numpy as a framework of which another rank says what this one says."""
 
     library = "numpy"
-    mixed = {"cpu": ("bfloat16",)}
     wrong_filters, wrong_product, wrong_sum = 1.0, 1.0, 0.0
 
     def __init__(self):
         super().__init__(SimpleNamespace(device="cpu"), Place(0, 0, 2))
+        self.mixed = {"cpu": ("bfloat16",)}
 
     def numbers(self, array):
         return array
