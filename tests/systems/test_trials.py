@@ -63,6 +63,7 @@ def test_two_devices_compute_add_up_and_read(system, trainer_of, records):
     assert trial.library == LIBRARIES.get(system, "gloo")
     assert [transfer.bytes for transfer in trial.transfers] == [10**6, 16 * 10**6, 64 * 10**6]
     assert trial.bandwidth > 0
+    assert trial.matrix_rates["float32"] > 0
 
 
 @pytest.mark.each_backend

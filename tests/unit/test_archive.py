@@ -1,6 +1,8 @@
 """Archives: bytes that depend on the contents alone, and no fault that goes unseen."""
 
+import csv
 import hashlib
+import io
 import json
 import os
 import re
@@ -22,7 +24,7 @@ from refusal import refused_in_one_line
 from reperf import __version__
 from reperf.archive.container import MANIFEST, Member, unpack, verified, write
 from reperf.archive.contents import CELL_LIST, files_of_systems, write_archive
-from reperf.archive.names import PAGE, README
+from reperf.archive.names import METADATA, PAGE, README, REPERF
 from reperf.archive.rebuild import make_results, rebuild
 from reperf.archive.suite_pages import pages
 from reperf.builds import build_of
@@ -31,7 +33,7 @@ from reperf.config import Report, load_report
 from reperf.config.known_hardware import Hardware
 from reperf.errors import ReperfError
 from reperf.files import sha256
-from reperf.layout import figures_of, tables_of
+from reperf.layout import FIRST_KINDS, figures_of, tables_of
 from reperf.machine import describe_host
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
@@ -475,11 +477,34 @@ class TestSuites:
             forged_page = opened.read(PAGE).replace(b"</h1>", b"!</h1>")
         changes = {summary: forged_table, figure: b"<svg/>", PAGE: forged_page}
         path = rewritten(archived, **changes)
-        with refused_in_one_line(f"{path}: 3 of 8 files differ") as refusal:
+        with refused_in_one_line(f"{path}: 3 of 10 files differ") as refusal:
             rebuild(path, tmp_path / "new")
         places = [str(refusal.value).index(name) for name in changes]
         assert places == sorted(places)
         assert f"{summary} from line 2 on: " in str(refusal.value)
+
+    def test_one_of_an_earlier_version_rebuilds_without_what_came_later(self, archived, tmp_path):
+        table, first = tables_of("resnet50")[1], figures_of("resnet50", FIRST_KINDS)
+        later = {*figures_of("resnet50")} - {*first}
+        with verified(archived) as opened:
+            crate = json.loads(opened.read(METADATA))
+            rows = [*csv.reader(io.StringIO(opened.read(table).decode()))]
+        graph = [one for one in crate["@graph"] if one["@id"] not in later]
+        (top,) = (one for one in graph if one["@id"] == "./")
+        top["hasPart"] = [part for part in top["hasPart"] if part["@id"] not in later]
+        (maker,) = (one for one in graph if one["@id"] == REPERF)
+        maker["version"] = "0.0.9"
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(row[:31] for row in rows)
+        text = text.getvalue()
+        changes = {METADATA: json.dumps(crate | {"@graph": graph}).encode(), table: text.encode()}
+        made = rebuild(rewritten(archived, **changes, **dict.fromkeys(later)), tmp_path / "new")
+        assert {*made.same, *made.by_another} == {*tables_of("resnet50"), *first, README, PAGE}
+        assert table in made.same
+        changes[table] = text.replace(",ok,", ",OK,", 1).encode()
+        forged = rewritten(archived, **changes, **dict.fromkeys(later))
+        with refused_in_one_line(f"{forged}: 1 of 8 files differ"):
+            rebuild(forged, tmp_path / "other")
 
     def test_logs_of_others_are_on_the_page_that_rebuilds(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from reperf.builds import build_of
 from reperf.cli import main
 from reperf.config import load_report
 from reperf.doctor import hardware
@@ -22,6 +23,8 @@ from reperf.doctor.diagnosis import Diagnosis, Finding, Probe, Request, Transfer
 from reperf.doctor.need import needed_by
 from reperf.doctor.probe import look
 from reperf.doctor.screen import show
+from reperf.doctor.seen import matrix_rate
+from reperf.doctor.trials import name_of
 from reperf.machine import resolve
 from reperf.tables import SUMMARY
 from rich.console import Console
@@ -37,6 +40,7 @@ from written_probes import (
     TRIALS,
     case,
     diagnosis,
+    report,
     trial,
     with_gpu,
     with_part,
@@ -377,6 +381,30 @@ def test_a_diagnosis_is_read_as_it_was_written(tmp_path):
     made = diagnosis(with_gpu(mig=True))
     made.write(tmp_path / "results/doctor.json")
     assert Diagnosis.read(tmp_path / "results/doctor.json") == made
+
+
+def test_a_run_learns_how_fast_its_devices_multiply_from_the_same_build_alone(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    run = report().run("resnet50", "pytorch", "1n1g", 1)
+    own = {"recipe_sha256": build_of(run).recipe_digest}
+    tried = TRIALS[0].model_copy(
+        update={
+            "name": name_of(run),
+            "nodes": ("node3",),
+            "threads": run.threads,
+            "matrix_rates": {"float16": 3e14},
+        }
+    )
+    probe = PROBE.model_copy(update={"environments": {BUILD: ENVIRONMENT.model_copy(update=own)}})
+    made = diagnosis(probe).model_copy(update={"trials": (tried,)})
+    assert matrix_rate(run, "node3", "float16") is None  # nobody has looked
+    made.write(tmp_path / "results/doctor.json")
+    assert matrix_rate(run, "node3", "float16") == 3e14
+    assert matrix_rate(run, "node3", "float32") is None
+    assert matrix_rate(run, "node4", "float16") is None  # of another recipe
+    assert matrix_rate(run.model_copy(update={"threads": 99}), "node3", "float16") is None
 
 
 def test_a_pipe_gets_a_line_a_finding_and_a_terminal_a_table():

@@ -18,6 +18,7 @@ from reperf.drawing import figures
 from reperf.drawing.figures import (
     LONGEST_NAME,
     _shortened,
+    draw_efficiency,
     draw_speedup,
     draw_suite,
     draw_throughput,
@@ -52,7 +53,8 @@ def cell(series="PyTorch", system="pytorch", nodes=1, devices=1, median=NAN, **c
         "speedup": NAN,
         "baseline": "1n1g",
     }
-    return row | changes
+    row |= changes
+    return row | {"efficiency": row["speedup"] / (nodes * devices)}
 
 
 @pytest.fixture
@@ -130,6 +132,20 @@ def test_lines_show_the_speedup_beside_the_ideal(cells):
     assert ideal == [[0, 0], [16, 16]]
     assert pytorch == [[1, 1], [8, 7.5], [16, 14]]
     assert mxnet == [[1, 1], [8, 6]]
+
+
+def test_lines_show_the_efficiency_of_device_counts_that_double(cells):
+    figure = draw_efficiency(cells, "title", "suite")
+    axes = figure.axes[0]
+    ideal, pytorch, mxnet = (line.get_xydata().tolist() for line in axes.lines)
+    assert {y for _, y in ideal} == {1}
+    assert pytorch == [[1, 1], [8, 0.9375], [16, 0.875]]
+    assert mxnet == [[1, 1], [8, 0.75]]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "8", "16"]
+    first, *_, last = axes.transData.transform([(1, 0), (2, 0), (16, 0)])[:, 0]
+    assert axes.transData.transform((4, 0))[0] == pytest.approx((first + last) / 2)
+    assert "No efficiency: MXNet on 2n8g (oom)" in texts(figure)
+    assert any("87.5 %  PyTorch" in text for text in texts(figure))
 
 
 def test_markers_differ_and_a_cell_without_a_speedup_is_named(cells):
@@ -239,7 +255,7 @@ def test_equal_numbers_are_equal_bytes_whatever_the_users_settings(summary, tmp_
         check=True,
         env={**os.environ, "MATPLOTLIBRC": str(settings), "PYTHONHASHSEED": "7"},
     )
-    for kind in ("throughput.svg", "throughput.png", "speedup.svg", "speedup.png"):
+    for kind in ("throughput.svg", "speedup.png", "efficiency.svg", "efficiency.png"):
         here, there = (tmp_path / f"{place}-{kind}" for place in ("here", "there"))
         assert here.read_bytes() == there.read_bytes(), kind
 

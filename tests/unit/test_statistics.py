@@ -6,7 +6,17 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reperf.measuring.statistics import compare, efficiency, median_interval, speedup, spread
+from reperf.measuring.statistics import (
+    compare,
+    efficiency,
+    holm,
+    median_interval,
+    repeats_for_interval,
+    repeats_to_resolve,
+    speedup,
+    speedup_range,
+    spread,
+)
 
 
 @pytest.mark.parametrize(
@@ -65,14 +75,39 @@ def test_speedup_is_the_exact_quotient_rounded(median, baseline):
 
 def test_cells_that_do_not_overlap_are_told_apart():
     slow, fast = [100.0 + k for k in range(7)], [110.0 + k for k in range(7)]
-    assert compare(fast, slow)[0] == "faster"
-    assert compare(slow, fast)[0] == "slower"
-    assert compare(slow, fast)[1] == pytest.approx(2 / 3432)  # 14 choose 7 orders
+    assert compare([fast], slow) == [("faster", pytest.approx(2 / 3432))]  # 14 choose 7 orders
+    assert compare([slow], fast) == [("slower", pytest.approx(2 / 3432))]
 
 
 def test_three_repeats_each_cannot_resolve_anything():
-    assert compare([1.0, 2.0, 3.0], [11.0, 12.0, 13.0])[0] == "not resolvable"
+    [(verdict, _)] = compare([[1.0, 2.0, 3.0]], [11.0, 12.0, 13.0])
+    assert verdict == "not resolvable"
 
 
 def test_cells_that_overlap_are_not_told_apart():
-    assert compare([1.0, 3.0, 5.0, 7.0, 9.0], [2.0, 4.0, 6.0, 8.0, 10.0])[0] == "not resolvable"
+    [(verdict, _)] = compare([[1.0, 3.0, 5.0, 7.0, 9.0]], [2.0, 4.0, 6.0, 8.0, 10.0])
+    assert verdict == "not resolvable"
+
+
+def test_p_is_corrected_for_the_number_of_rivals():
+    # 4 x 0.005, 3 x 0.01, 2 x 0.03, and never less than the one before.
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    fast, slow = [5.0, 6.0, 7.0, 8.0], [1.0, 2.0, 3.0, 4.0]  # alone: p = 2 / 70
+    assert [verdict for verdict, _ in compare([slow], fast)] == ["slower"]
+    assert [verdict for verdict, _ in compare([slow, slow], fast)] == ["not resolvable"] * 2
+
+
+@pytest.mark.parametrize(("rivals", "repeats"), [(1, 4), (2, 5), (6, 5), (7, 6)])
+def test_so_many_repeats_tell_rivals_apart_and_one_less_never_does(rivals, repeats):
+    assert repeats_to_resolve(rivals) == repeats
+    for n, verdict in ((repeats, "slower"), (repeats - 1, "not resolvable")):
+        slow, fast = [1.0 + k for k in range(n)], [101.0 + k for k in range(n)]
+        assert {found for found, _ in compare([slow] * rivals, fast)} == {verdict}
+
+
+def test_an_interval_takes_six_repeats():
+    assert repeats_for_interval() == 6
+
+
+def test_single_repeats_give_a_range_of_speedups():
+    assert speedup_range((18.0, 22.0), (9.0, 11.0)) == (1.64, 2.44)

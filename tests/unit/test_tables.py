@@ -36,9 +36,13 @@ def row(repeat: int, throughput: float | None, topology: str = "1n1g", **more: s
     return row_of(SUITE, answer) | {"status": status}
 
 
-def summary(tmp_path, rows: list[dict], cells: tuple[Cell, ...] = (), **asked: str | None):
+def _read(tmp_path, rows: list[dict]) -> pd.DataFrame:
     write_table(tmp_path / "measurements.csv", rows, MEASUREMENTS)
-    cells = summarise(read_measurements(tmp_path / "measurements.csv"), cells, **asked)
+    return read_measurements(tmp_path / "measurements.csv")
+
+
+def summary(tmp_path, rows: list[dict], cells: tuple[Cell, ...] = (), **asked: str | None):
+    cells = summarise(_read(tmp_path, rows), cells, **asked)
     write_table(tmp_path / "summary.csv", cells, SUMMARY)
     return read_summary(tmp_path / "summary.csv")
 
@@ -48,7 +52,9 @@ def test_columns_are_the_ones_that_others_read():
         "suite,system,workload,precision,variant,batch_size_per_device,topology,num_nodes,"
         "devices_per_node,status,reason,n,throughput_median,throughput_min,throughput_max,"
         "throughput_iqr,ci_low,ci_high,ci_level,unit,speedup,efficiency,method,source,"
-        "baseline,waited,also_median,also_unit,input,shape,device,parallel"
+        "baseline,waited,also_median,also_unit,input,shape,device,parallel,hosts,date,commit,key,"
+        "load,gpu_processes,speedup_low,speedup_high,per_device,step_ms,flop_utilisation,"
+        "peak_memory,peak_memory_is,joules_per_sample"
     )
 
 
@@ -139,6 +145,51 @@ def test_speedup_is_against_one_device(tmp_path):
     assert list(table["efficiency"]) == [1.0, 0.95, 0.875]
 
 
+def test_repeats_that_scatter_give_a_range_of_speedups(tmp_path):
+    rows = [row(k, value) for k, value in enumerate((90.0, 100.0, 125.0), start=1)]
+    rows += [row(k, value, "1n2g") for k, value in enumerate((150.0, 200.0, 225.0), start=1)]
+    table = summary(tmp_path, [*rows, row(1, 300.0, "1n4g")])
+    assert list(table["speedup_low"].fillna(0)) == [0, 1.2, 0]  # of itself, and of one run, none
+    assert list(table["speedup_high"].fillna(0)) == [0, 2.5, 0]
+
+
+def test_records_say_where_a_cell_was_measured_and_what_it_took(tmp_path):
+    known = {"hosts": "a b", "commit": "c0ffee", "key": "1:ab x=1", "peak_memory": 7}
+    rows = [
+        row(1, 100.0, "1n2g") | known | {"date": "2026-01-02", "load_before": 0.5},
+        row(2, 100.0, "1n2g") | known | {"date": "2026-01-01", "load_during": 0.01},
+    ]
+    rows = [
+        one | {"first": 20, "last": 120, "seconds": 16.0, "global_batch": 16, "joules": 3200.0}
+        for one in rows
+    ]
+    rows[1] |= {"hosts": "b c", "peak_memory": 9, "matrix_rate": 1e12}
+    [cell] = summary(tmp_path, rows).itertuples()
+    assert (cell.hosts, cell.date, cell.commit, cell.key) == (
+        "a b c",
+        "2026-01-01",
+        "c0ffee",
+        "1:ab x=1",
+    )
+    assert (cell.load, cell.peak_memory, cell.per_device, cell.step_ms) == (0.5, 9, 50.0, 160.0)
+    assert cell.joules_per_sample == 2.0
+    assert math.isnan(cell.flop_utilisation)  # at this shape nobody has counted what a sample costs
+    counted = [one | {"shape": "image_size=224"} for one in rows]
+    [cell] = summary(tmp_path, counted).itertuples()
+    # 16 samples in 0.16 s on 2 devices are 50 a second on each.
+    assert cell.flop_utilisation == pytest.approx(50 * 24299077632 / 1e12)
+    [cell] = summary(tmp_path, [rows[0], rows[1] | {"key": "1:cd x=2"}]).itertuples()
+    assert cell.key == ""
+
+
+def test_tables_of_two_machines_are_joined_by_their_keys(tmp_path):
+    keyed = [row(1, 100.0) | {"key": "1:a"}, row(1, 190.0, "1n2g") | {"key": "1:b"}]
+    ours = summary(tmp_path, keyed)
+    theirs = summary(tmp_path, [row(1, 50.0) | {"key": "1:a", "suite": "named otherwise"}])
+    [both] = ours.merge(theirs, on="key").itertuples()
+    assert both.throughput_median_x / both.throughput_median_y == 2
+
+
 def test_where_the_smallest_topology_has_no_number_there_is_no_speedup(tmp_path):
     table = summary(tmp_path, [row(1, None, status="failed"), row(1, 190.0, "1n2g")])
     assert table["speedup"].isna().all()
@@ -225,6 +276,15 @@ def test_tables_are_joined_in_order(tmp_path):
         write_table(tmp_path / name, [row(1, 1.5) | {"suite": name}], MEASUREMENTS)
     join_tables([tmp_path / "b", tmp_path / "a"], tmp_path / "all", MEASUREMENTS)
     assert list(read_measurements(tmp_path / "all")["suite"]) == ["b", "a"]
+
+
+def test_a_table_of_an_earlier_version_has_no_value_in_later_columns(tmp_path):
+    first = list(SUMMARY)[: list(SUMMARY).index("input")]
+    cells = summarise(_read(tmp_path, [row(1, 5.0)]), ())
+    write_table(tmp_path / "old.csv", cells, first)
+    [cell] = read_summary(tmp_path / "old.csv").itertuples()
+    assert (cell.throughput_median, cell.device, cell.key) == (5.0, "", "")
+    assert math.isnan(cell.load)
 
 
 def test_a_table_that_is_none_is_one_line(tmp_path):

@@ -19,7 +19,8 @@ class Numpy(Backend):
     wrong_filters, wrong_product, wrong_sum = 1.0, 1.0, 0.0
 
     def __init__(self):
-        super().__init__(None, Place(0, 0, 2))
+        super().__init__(SimpleNamespace(device="cpu"), Place(0, 0, 2))
+        self.mixed = {"cpu": ("bfloat16",)}
 
     def numbers(self, array):
         return array
@@ -35,6 +36,9 @@ class Numpy(Backend):
 
     def multiply(self, left, right):
         return left @ right * self.wrong_product
+
+    def cast(self, numbers, dtype):
+        return numbers.astype(dtype)
 
 
 def test_a_convolution_is_scipys():
@@ -53,6 +57,9 @@ def test_a_rank_says_what_it_found(capsys):
     assert (said["rank"], said["world_size"], said["library"]) == (0, 2, "numpy")
     assert said["convolution_error"] < 1e-6
     assert [one["bytes"] for one in said["transfers"]] == [4000]
+    # numpy has no bfloat16: what a framework does not multiply has no rate.
+    assert set(said["matrix_rates"]) == {"float32"}
+    assert said["matrix_rates"]["float32"] > 0
 
 
 @pytest.mark.parametrize(

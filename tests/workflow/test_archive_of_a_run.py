@@ -25,7 +25,7 @@ def test_an_archive_alone_gives_the_same_tables_and_figures(
         *(f"results/suites/{suite}/{table}.csv" for table in ("measurements", "summary")),
         *(
             f"figures/{suite}-{kind}.{s}"
-            for kind in ("throughput", "speedup")
+            for kind in ("throughput", "speedup", "efficiency")
             for s in ("svg", "png")
         ),
     ]

@@ -17,7 +17,7 @@ from small_benchmark import ROOT, SMALL, Benchmark
 
 SUITE_FILES = [
     f"figures/small-{kind}.{suffix}"
-    for kind in ("throughput", "speedup")
+    for kind in ("throughput", "speedup", "efficiency")
     for suffix in ("svg", "png")
 ]
 
@@ -60,6 +60,9 @@ def test_every_measurement_traces_back_to_its_log_and_record(finished_benchmark:
         assert record["log_sha256"] == run.log_sha256
         assert record["status"] == "ok"
         assert record["environment"]["packages"]["torch"].startswith("2.")
+        assert (run.hosts, run.date) == (record["host"]["hostname"], record["started"])
+        assert 0 <= record["load"]["during"] == run.load_during <= 1
+        assert f"device=cpu, {record['host']['cpu']}; " in run.key
         assert record["run"]["batch_size"] * record["run"]["repeat"] == 2 * run.repeat
 
 

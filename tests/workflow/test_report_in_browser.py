@@ -54,8 +54,8 @@ def report(finished_benchmark: Benchmark) -> Path:
 def visit(browser: Browser, report: Path):
     """Open the report; returns a function of the viewport and the reader's colour scheme."""
 
-    def open_report(viewport: dict = DESK, scheme: str = "light") -> Visit:
-        context = browser.new_context(viewport=viewport, color_scheme=scheme)
+    def open_report(viewport: dict = DESK, scheme: str = "light", **settings: bool) -> Visit:
+        context = browser.new_context(viewport=viewport, color_scheme=scheme, **settings)
         visit = Visit(context.new_page())
         visit.page.on("console", lambda message: visit.errors.append(message.text))
         visit.page.on("pageerror", lambda error: visit.errors.append(str(error)))
@@ -92,10 +92,44 @@ def test_every_number_of_the_summary_is_on_the_page(visit, report):
 
 def test_the_figures_are_drawn(visit):
     figures = visit().page.locator("#results figure svg")
-    assert figures.count() == 4
+    assert figures.count() == 6
     for figure in figures.all():
         assert figure.bounding_box()["width"] > 300
         assert figure.bounding_box()["height"] > 100
+
+
+def test_columns_show_on_demand(visit, report):
+    page = visit().page
+    columns = page.locator("#suite-small .more-each")
+    assert columns.count() == 3  # the heading and two cells
+    assert not columns.first.is_visible()
+    page.get_by_label("Median a device").check()
+    summary = pd.read_csv(report.with_name("summary.csv")).query("suite == 'small'")
+    shown = [f"{value:,.2f}" for value in summary["per_device"]]
+    assert columns.all_inner_texts() == ["Median a device", *shown]
+
+
+def test_rows_are_sorted_and_filtered(visit):
+    seen = visit()
+    table = seen.page.locator("#suite-small table.sortable")
+    places = table.locator("tbody tr:visible td:nth-child(2)")
+    assert places.all_inner_texts() == ["1n1g", "1n2g"]
+    topology = table.get_by_role("button", name="Topology")
+    for order in (["1n1g", "1n2g"], ["1n2g", "1n1g"], ["1n1g", "1n2g"]):  # up, down, as they were
+        topology.click()
+        assert places.all_inner_texts() == order
+    seen.page.locator("#suite-small input.filter").fill("pytorch 1n2g")
+    assert places.all_inner_texts() == ["1n2g"]
+    assert table.locator("tbody tr:visible th").all_inner_texts() == ["PyTorch"]
+    assert seen.errors == []
+
+
+def test_without_scripts_the_page_says_the_same(visit):
+    page = visit(java_script_enabled=False).page
+    assert page.locator("#suite-small .wide table tbody tr").count() == 2
+    assert page.locator("input.filter").count() == 0
+    page.get_by_label("Median a device").check()
+    assert page.locator("#suite-small .more-each").first.is_visible()
 
 
 def test_provenance_opens_on_demand(visit):

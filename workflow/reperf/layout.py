@@ -3,6 +3,7 @@
 The published numbers that a report stands on lie beside the code, in reperf's own folder.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from reperf.systems import ROOT
@@ -41,7 +42,9 @@ COMPLETE = "results/complete.txt"
 DIAGNOSIS = Path("results/doctor.json")
 """What `reperf doctor` found."""
 
-FIGURE_KINDS = ("throughput", "speedup")
+FIGURE_KINDS = ("throughput", "speedup", "efficiency")
+FIRST_KINDS = ("throughput", "speedup")
+"""The figures that archives of all versions hold."""
 FIGURE_SUFFIXES = ("svg", "png")
 FIGURES = "figures/{suite}"
 """The beginning of the names of a suite's figures."""
@@ -62,15 +65,7 @@ def tables_of(suite: str) -> list[str]:
     return [table.format(suite=suite) for table in (SUITE_MEASUREMENTS, SUITE_SUMMARY)]
 
 
-def figure_files(stem: str) -> list[str]:
-    """The files of a pair of figures.
-
-    Args:
-        stem: their path, up to the kind of figure.
-    """
-    return [f"{stem}-{kind}.{suffix}" for kind in FIGURE_KINDS for suffix in FIGURE_SUFFIXES]
-
-
-def figures_of(suite: str) -> list[str]:
+def figures_of(suite: str, kinds: Iterable[str] = FIGURE_KINDS) -> list[str]:
     """The figures of a suite."""
-    return figure_files(FIGURES.format(suite=suite))
+    stem = FIGURES.format(suite=suite)
+    return [f"{stem}-{kind}.{suffix}" for kind in kinds for suffix in FIGURE_SUFFIXES]

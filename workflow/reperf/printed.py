@@ -43,9 +43,23 @@ def gibibytes(value: Value) -> str:
     return ABSENT if pd.isna(value) else f"{value / 2**30:.1f} GiB"
 
 
+def memory(value: Value, kind: str) -> str:
+    """Bytes, and what they are of memory: "15.6 GiB allocated"."""
+    return f"{gibibytes(value)} {kind}".rstrip()
+
+
 def batch_size(size: Value) -> str:
     """Samples per device; where nothing has run, nobody knows the largest that trains."""
     return "largest" if pd.isna(size) else str(size)
+
+
+def other_work(load: Any) -> str:  # noqa: ANN401 - a Load
+    """What else a machine did beside a run."""
+    shares = [(load.before, "before"), (load.during, "during")]
+    told = [f"{percent(share)} of the CPUs' time {when}" for share, when in shares]
+    if load.gpu_processes is not None:
+        told.append(f"processes on its GPUs before: {load.gpu_processes}")
+    return f"{', '.join(told)}; load average {load.average:.2f} before"
 
 
 def trials(found: Any) -> str:  # noqa: ANN401 - a LargestBatch

@@ -1,5 +1,7 @@
 """The two tables that everything after measuring reads, as CSV files with equal bytes everywhere.
 
+New columns come last: a table of an earlier version is today's without its last columns.
+
 Numbers are written with as many digits as it takes to read the same number back, an empty field
 means no value, lines end with a line feed. Text is written as reperf.text.as_field makes it.
 """
@@ -30,7 +32,10 @@ IDENTITY = {
 """The first columns that name a cell, with the type of their values."""
 
 SETTING = {"input": str, "shape": str, "device": str, "parallel": str}
-"""What else was asked of a cell, so that tables of several reports can be joined."""
+"""What else was asked of a cell."""
+
+ORIGIN = {"hosts": str, "date": str, "commit": str, "key": str}
+"""Where a cell was measured, when, by which reperf; and what tables of several reports join on."""
 
 CELL = (*IDENTITY, "parallel", "source")
 """The columns that tell a cell from all others."""
@@ -56,6 +61,14 @@ MEASUREMENTS = IDENTITY | {
     "also_unit": str,
     "start_loss": float,
     **SETTING,
+    **ORIGIN,
+    "load_before": float,
+    "load_during": float,
+    "gpu_processes": int,
+    "peak_memory": int,
+    "peak_memory_is": str,
+    "joules": float,
+    "matrix_rate": float,
 }
 """The columns of measurements.csv, one row per run; docs/measuring.md explains each."""
 
@@ -80,8 +93,22 @@ SUMMARY = IDENTITY | {
     "also_median": float,
     "also_unit": str,
     **SETTING,
+    **ORIGIN,
+    "load": float,
+    "gpu_processes": int,
+    "speedup_low": float,
+    "speedup_high": float,
+    "per_device": float,
+    "step_ms": float,
+    "flop_utilisation": float,
+    "peak_memory": int,
+    "peak_memory_is": str,
+    "joules_per_sample": float,
 }
 """The columns of summary.csv, one row per cell; docs/measuring.md explains each."""
+
+_LATER = next(iter(SETTING))
+"""The first of the columns that tables of earlier versions lack; there is no value in them then."""
 
 
 def write_table(
@@ -117,9 +144,11 @@ def _read(path: Path | str | TextIO, columns: Mapping[str, type]) -> pd.DataFram
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
     except (OSError, ValueError) as error:
         raise ReperfError(f"{path}: not a table: {str(error).strip()}") from None
-    missing = [column for column in columns if column not in table.columns]
-    if missing:
-        raise ReperfError(f"{path}: column {missing[0]} is missing")
+    names = list(columns)
+    for column in names:
+        if column not in table.columns and column not in names[names.index(_LATER) :]:
+            raise ReperfError(f"{path}: column {column} is missing")
+    table = table.reindex(columns=[*dict.fromkeys([*table.columns, *names])], fill_value="")
     for column, kind in columns.items():
         if kind is str:
             table[column] = table[column].map(from_field)

@@ -1,4 +1,4 @@
-"""What only some workloads have: a second unit, and a first loss that all systems share."""
+"""What only some reports have: a second unit, a loss that all share, columns on demand, marks."""
 
 from dataclasses import replace
 
@@ -67,3 +67,54 @@ def test_other_reports_have_neither(big_benchmark, tmp_path):
     for text in big_benchmark.write(tmp_path):
         assert "tokens/s</th>" not in text
         assert "elsewhere" not in text
+
+
+def test_a_cell_beside_other_work_is_marked(big_benchmark, tmp_path):
+    html, markdown = big_benchmark.write(tmp_path)
+    beside = big_benchmark.summary.query("load > 0.05 and n > 0")
+    assert set(beside["system"]) == {"paddlepaddle"}
+    assert html.count("beside other work</span></td>") == len(beside)
+    assert markdown.count(", **beside other work** |") == len(beside)
+    assert "1.0 % of the CPUs&#39; time before, 25.0 % of the CPUs&#39; time during" in html
+    for text in (html, markdown):
+        assert text.count("Beside other work: other processes took more than 5 % of the") == 1
+
+
+def test_columns_on_demand_are_those_of_which_something_is_known(big_benchmark, tmp_path):
+    html, markdown = big_benchmark.write(tmp_path)
+    cell = big_benchmark.summary.query("n > 0").iloc[0]
+    shown = {"each": f"{cell['per_device']:.2f}", "memory": "14.0 GiB", "hosts": cell["hosts"]}
+    for name, value in shown.items():
+        assert f'id="show-{name}"' in html
+        assert f'more-{name}">{value}</td>' in html
+        assert f" {value} |" in markdown
+    assert cell["key"].split(" ")[0] in markdown
+    assert "show-energy" not in html
+    assert "J a sample" not in markdown
+
+
+def test_a_speedup_that_says_nothing_says_so(big_benchmark, tmp_path):
+    wide = {"speedup_low": 1.2, "speedup_high": 1.6}
+    for summary, marks in ((big_benchmark.summary, 0), (big_benchmark.summary.assign(**wide), 1)):
+        for text in replace(big_benchmark, summary=summary).write(tmp_path):
+            assert ("scattered" in text) == bool(marks)
+            assert ("1.20 to 1.60" in text) == bool(marks)
+            assert text.count("Scattered: single repeats give speedups") == 2 * marks
+
+
+def test_too_few_repeats_are_told_how_many_could_do(big_benchmark, tmp_path):
+    few = big_benchmark.summary.assign(n=3, ci_level=float("nan"))
+    for text in replace(big_benchmark, summary=few).write(tmp_path):
+        assert "Too few repeats to tell all apart: 5 repeats could" in text  # of three
+        assert "An interval of the median takes 6 repeats" in text
+    assert all("Too few" not in text for text in big_benchmark.write(tmp_path))
+
+
+def test_runs_that_differ_make_no_one_thing(big_benchmark):
+    runs = big_benchmark.measurements
+    first = runs["repeat"] == 1
+    other = runs["key"].where(~first, runs["key"].str.replace("lock ab", "lock cd"))
+    context = gather(
+        big_benchmark.report, big_benchmark.records, runs.assign(key=other), big_benchmark.summary
+    )
+    assert "of OneFlow on 1n1g differ in build, so that" in " ".join(context.suites[0].cautions)

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from reperf.doctor.diagnosis import Diagnosis
+from reperf.layout import FIGURE_KINDS
 from reperf.report.context import Context, gather
 from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
@@ -129,7 +130,7 @@ def blocks(markdown: str) -> list[tuple[str, str, list[str]]]:
 def figures(tmp_path_factory) -> Path:
     """Small figures: the words in real ones are for test_figures.py."""
     folder = tmp_path_factory.mktemp("figures")
-    for kind in ("throughput", "speedup"):
+    for kind in FIGURE_KINDS:
         (folder / f"resnet50-fp32-{kind}.svg").write_text("<svg width='1'></svg>")
     return folder
 

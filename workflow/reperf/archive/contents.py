@@ -5,7 +5,7 @@ Files keep their paths in the working folder, so that an unpacked archive is a w
     results/runs/<suite>/...      the log and the record of every run, and of every try
     results/largest/...           the trials that found the largest batches, and what they found
     results/suites/<suite>/*.csv  the two tables
-    figures/<suite>-*             the two figures
+    figures/<suite>-*             the figures
     from/                         the archives, folders and logs that were measured beside its runs
     workflow/, envs/              the trainers that ran, the workloads' descriptions, and the locks
                                   of the environments

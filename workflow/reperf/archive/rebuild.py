@@ -1,9 +1,11 @@
 """Tables, figures and pages of an archive, made again from its logs and compared with its own."""
 
+import csv
 import json
 from collections.abc import Callable
 from contextlib import chdir
 from dataclasses import dataclass
+from io import StringIO
 from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
@@ -19,7 +21,7 @@ from reperf.config import Cell, Report, Run, load_report, runs_of
 from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError, faults_of
 from reperf.files import whole_file
-from reperf.layout import FIGURES, figures_of, tables_of
+from reperf.layout import FIGURES, FIRST_KINDS, figures_of, tables_of
 from reperf.measuring.again import measured_tables
 from reperf.systems import load_workloads
 from reperf.systems.workloads import WORKLOADS
@@ -76,9 +78,11 @@ def rebuild(path: Path, folder: Path) -> Rebuilt:
 def _rebuild(archive: ZipFile, path: Path, folder: Path, maker: str) -> Rebuilt:
     report, cells = _read_plan(archive, path)
     runs = report.runs(report.suites[0])
-    results = [*tables_of(report.suites[0].name), *figures_of(report.suites[0].name)]
-    held = set(archive.namelist()) - {MANIFEST}
-    for name in [*_files_to_measure(runs), *results]:
+    suite, held = report.suites[0].name, set(archive.namelist()) - {MANIFEST}
+    needed = [*tables_of(suite), *figures_of(suite, FIRST_KINDS)]
+    # Earlier versions drew less.
+    results = needed + [name for name in figures_of(suite) if name in held - {*needed}]
+    for name in [*_files_to_measure(runs), *needed]:
         if name not in held:
             raise ReperfError(f"{path}: is not the archive of a suite: {name} is not in it")
     explained = [name for name in (README, PAGE) if name in held]  # earlier versions had none
@@ -95,13 +99,15 @@ def _rebuild(archive: ZipFile, path: Path, folder: Path, maker: str) -> Rebuilt:
         for name, content in made.items():
             with whole_file(name, "wb") as stream:
                 stream.write(content)
-    all_made = [*results, *explained]
-    differ = {
-        name: _where(name, new, old)
-        for name in all_made
-        if (new := (folder / name).read_bytes()) != (old := archive.read(name))
-    }
-    forgiven = [name for name in differ if name in made and maker not in ("", __version__)]
+    all_made, by_another = [*results, *explained], maker not in ("", __version__)
+    differ = {}
+    for name in all_made:
+        new, old = (folder / name).read_bytes(), archive.read(name)
+        if by_another and name.endswith(".csv"):
+            new = as_earlier(new, old)
+        if new != old:
+            differ[name] = _where(name, new, old)
+    forgiven = [name for name in differ if name in made and by_another]
     if wrong := [f"{name}{where}" for name, where in differ.items() if name not in forgiven]:
         raise ReperfError(
             f"{path}: {len(wrong)} of {len(all_made)} files differ from those made again in "
@@ -130,6 +136,15 @@ def _read_plan(archive: ZipFile, path: Path) -> tuple[Report, tuple[Cell, ...]]:
     with faults_of(path):
         check_cells(report, cells)
     return report, cells
+
+
+def as_earlier(made: bytes, archived: bytes) -> bytes:
+    """A table as an earlier version made it: without the last columns, which it did not know."""
+    columns = len(next(csv.reader(StringIO(archived.decode(errors="replace"))), []))
+    text = StringIO()
+    rows = csv.reader(StringIO(made.decode()))
+    csv.writer(text, lineterminator="\n").writerows(row[:columns] for row in rows)
+    return text.getvalue().encode()
 
 
 def _where(name: str, made: bytes, archived: bytes) -> str:

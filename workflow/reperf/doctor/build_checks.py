@@ -108,8 +108,22 @@ def _devices(check: str, tried: Iterable[Trial]) -> Iterator[Finding]:
     """What the devices are, and how near their convolutions are to numpy's."""
     for devices, alike in _grouped(tried, devices_of).items():
         error = max(trial.convolution_error for trial in alike)
-        what = f"{devices}; a convolution is within {error:.0e} of numpy's"
+        what = f"{devices}; a convolution is within {error:.0e} of numpy's{_rates(alike)}"
         yield finding(check, _nodes_of(alike), Verdict("ok", what))
+
+
+def _rates(alike: list[Trial]) -> str:
+    """How fast a device multiplies matrices in each data type."""
+    types = dict.fromkeys(name for trial in alike for name in trial.matrix_rates)
+    found = {
+        name: [trial.matrix_rates[name] for trial in alike if name in trial.matrix_rates]
+        for name in types
+    }
+    said = [
+        f"{span(rates, lambda rate: f'{rate / 1e12:.3g}')} TFLOP/s in {name}"
+        for name, rates in found.items()
+    ]
+    return f"; it multiplies matrices at {', '.join(said)}" if said else ""
 
 
 def _loaders(check: str, tried: Iterable[Trial]) -> Iterator[Finding]:

@@ -159,6 +159,12 @@ class Trial(Model):
     convolution_error: float | None = Field(
         None, description="the largest, as a part of the largest number that numpy's has"
     )
+    threads: int = Field(0, description="CPU threads of a device")
+    matrix_rates: dict[str, float] = Field(
+        {},
+        description="data type -> floating-point operations a second of a device's products of "
+        "matrices, mean of the ranks",
+    )
     library: str = Field("", description="what added up numbers of different ranks")
     transfers: tuple[Transfer, ...] = ()
     loaded: float | None = Field(

@@ -91,10 +91,21 @@ def _try(name: str, run: Run, cluster: dict[str, Any] | None) -> Trial:
         world_size=run.world_size,
         devices=[one["device"] for one in said],
         convolution_error=max(one["convolution_error"] for one in said),
+        threads=run.threads,
+        matrix_rates=_means([one["matrix_rates"] for one in said]),
         library=said[0]["library"],
         transfers=said[0]["transfers"],
         loaded=_loaded(run, place, log) if len(place.nodes) == 1 else None,
     )
+
+
+def _means(rates: list[dict[str, float]]) -> dict[str, float]:
+    """What the ranks reach on average, of what all of them do."""
+    return {
+        name: sum(one[name] for one in rates) / len(rates)
+        for name in rates[0]
+        if all(name in one for one in rates)
+    }
 
 
 def _loaded(run: Run, place: Place, log: Path) -> float | None:

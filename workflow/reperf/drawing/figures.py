@@ -1,4 +1,4 @@
-"""The two figures of a suite: throughput and speedup.
+"""The figures of a suite: throughput, speedup and efficiency.
 
 Measured suites and published tables are drawn by the same functions, from a table with one row per
 cell and these columns:
@@ -8,7 +8,7 @@ cell and these columns:
     topology, num_nodes, devices_per_node
     status             ok, partial, oom, failed, ...
     throughput_median, throughput_min, throughput_max    in the figure's unit; NaN: no value
-    speedup, baseline  the speedup, and the topology that it is against; NaN: no value
+    speedup, efficiency, baseline    the topology that both are against; NaN: no value
 
 Series keep the order of the rows. Nothing depends on colour alone: bars and lines carry their
 names, so that the figures can be read in grey too.
@@ -17,7 +17,7 @@ names, so that the figures can be read in grey too.
 import textwrap
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -28,7 +28,7 @@ import pandas as pd
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 from scipy.optimize import isotonic_regression
 
 from reperf.config import topology_shape
@@ -36,7 +36,7 @@ from reperf.drawing.labels import repeats_of, series_of, title_of, unit_of
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
 from reperf.files import whole_file
 from reperf.layout import FIGURE_KINDS, FIGURE_SUFFIXES
-from reperf.printed import count
+from reperf.printed import count, percent, plain_number
 from reperf.published import load_tables
 from reperf.tables import read_summary
 from reperf.text import printable
@@ -79,7 +79,7 @@ the_style = partial(style.context, ["default", STYLE])
 
 
 def draw_suite(summary: Path | str, stem: Path | str) -> None:
-    """Draw a suite: `stem`-throughput and `stem`-speedup, each as .svg and .png.
+    """Draw a suite: `stem`-throughput, -speedup and -efficiency, each as .svg and .png.
 
     Args:
         summary: the suite's summary.csv; nothing else decides the figures.
@@ -90,7 +90,7 @@ def draw_suite(summary: Path | str, stem: Path | str) -> None:
         for kind in FIGURE_KINDS:
             save(draw_nothing(f"{kind.capitalize()}, suite {Path(stem).name}"), f"{stem}-{kind}")
         return
-    _save_pair(
+    _save_all(
         cells.assign(series=series_of(cells)),
         title_of(cells),
         ", ".join(filter(None, (f"suite {cells['suite'].iloc[0]}", repeats_of(cells)))),
@@ -100,14 +100,16 @@ def draw_suite(summary: Path | str, stem: Path | str) -> None:
 
 
 def draw_published(folder: Path | str) -> None:
-    """Draw every published table that has a speedup, as folder/<table id>-{throughput,speedup}."""
+    """Draw every published table that has a speedup, as folder/<table id>-<kind of figure>."""
     for table in load_tables():
         if table.has_speedup:
             cells = table.cells.rename(columns={"throughput": "throughput_median"})
             # Where a report prints no speedup, the one that its throughputs give takes its place.
             printed = cells["speedup_published"].fillna(cells["speedup"])
-            _save_pair(
-                cells.assign(status="ok", speedup=printed, baseline=ONE_DEVICE),
+            devices = cells["num_nodes"] * cells["devices_per_node"]
+            shares = {"speedup": printed, "efficiency": printed / devices}
+            _save_all(
+                cells.assign(status="ok", baseline=ONE_DEVICE, **shares),
                 table.title,
                 f"as published in the {table.report}",
                 table.unit,
@@ -180,16 +182,42 @@ def draw_speedup(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
             axes.plot((0, ideal[0]), (0, ideal[1]), color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
             ends.append((*ideal, f"ideal{_over(baseline) if differ else ''}", MUTED))
         _shade_several_nodes(axes, cells)
-        for position, (name, line) in enumerate(cells.groupby("series", sort=False)):
-            known = line.dropna(subset="speedup")
-            if len(known):
-                last = known.iloc[-1]
-                colour = colour_of(last["system"])
-                _draw_line(axes, known, colour, MARKERS[position % len(MARKERS)])
-                end = f"{last['speedup']:.2f}  {name}{_over(last['baseline']) if differ else ''}"
-                ends.append((last["world_size"], last["speedup"], end, colour))
+        ends += _draw_series(axes, cells, "speedup", plain_number, several=differ)
         _name_ends(axes, ends)
         figure.supxlabel(_missing(cells), x=0.01, ha="left", fontsize=SMALL, color=MUTED)
+    return figure
+
+
+def draw_efficiency(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
+    """Lines of efficiency by device count, which doubles from tick to tick.
+
+    Args:
+        cells: as described above; those without an efficiency are named below the plot.
+        title: what was trained and how.
+        subtitle: where the numbers are from.
+    """
+    cells = _drawable(cells)
+    baselines = _baselines(cells)
+    worlds = sorted(cells["world_size"].unique())
+    with the_style():
+        height = min(4.6, 2.8 + 0.25 * cells["series"].nunique())
+        over = _speedup_over(baselines).removeprefix("Speedup")
+        figure, axes = _figure(title, f"Efficiency: speedup{over} / ideal, {subtitle}", height)
+        # Room for the first and the last point: no axis of logarithms begins at nothing.
+        axes.set_xscale("log", base=2)
+        axes.set(xlabel="devices", xlim=(worlds[0] / 1.15, worlds[-1] * 1.15))
+        axes.set_xticks(worlds, [f"{world:,}" for world in worlds], minor=False)
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set(ylabel="efficiency", ylim=(0, np.nanmax([1.0, *cells["efficiency"]]) * 1.04))
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+        axes.yaxis.label.set_color(MUTED)
+        axes.axhline(1, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
+        _shade_several_nodes(axes, cells)
+        ends = [(axes.get_xlim()[1], 1.0, "ideal", MUTED)]
+        ends += _draw_series(axes, cells, "efficiency", percent, several=len(baselines) > 1)
+        _name_ends(axes, ends)
+        missing = _missing(cells, "efficiency")
+        figure.supxlabel(missing, x=0.01, ha="left", fontsize=SMALL, color=MUTED)
     return figure
 
 
@@ -227,9 +255,13 @@ def save(figure: Figure, path: Path | str) -> None:
                 figure.savefig(stream, format=suffix, **options[suffix])
 
 
-def _save_pair(cells: pd.DataFrame, title: str, subtitle: str, unit: str, stem: Path | str) -> None:
+def _save_all(cells: pd.DataFrame, title: str, subtitle: str, unit: str, stem: Path | str) -> None:
     cells = cells.assign(series=_shortened(cells["series"]))
-    drawn = draw_throughput(cells, title, subtitle, unit), draw_speedup(cells, title, subtitle)
+    drawn = (
+        draw_throughput(cells, title, subtitle, unit),
+        draw_speedup(cells, title, subtitle),
+        draw_efficiency(cells, title, subtitle),
+    )
     for kind, figure in zip(FIGURE_KINDS, drawn, strict=True):
         save(figure, f"{stem}-{kind}")
 
@@ -332,11 +364,40 @@ def _draw_bar(axes: Axes, cell: Any) -> None:  # noqa: ANN401 - pandas' named tu
     axes.annotate(text, (end, cell.place), color=colour, fontsize=SMALL, **offset)
 
 
-def _draw_line(axes: Axes, line: pd.DataFrame, colour: str, marker: str) -> None:
-    """One series of the speedup figure; a system's second series has hollow markers."""
-    fill = PAPER if line["twin"].iloc[0] % 2 else colour
-    finish = {"marker": marker, "markersize": 5.5, "markerfacecolor": fill, "linewidth": 1.6}
-    axes.plot(line["world_size"], line["speedup"], color=colour, clip_on=False, **finish)
+End = tuple[float, float, str, str]
+"""x and y of a line's last point, its name and its colour."""
+
+
+def _draw_series(
+    axes: Axes,
+    cells: pd.DataFrame,
+    column: str,
+    said: Callable[[float], str],
+    *,
+    several: bool,
+) -> Iterator[End]:
+    """Draw a line a series; a system's second series has hollow markers.
+
+    Args:
+        column: what is drawn by device count.
+        said: how a line's end says its last value.
+        several: whether baselines differ, so that each line's end says its own.
+
+    Yields:
+        The lines' ends.
+    """
+    for position, (name, series) in enumerate(cells.groupby("series", sort=False)):
+        line = series.dropna(subset=column)
+        if line.empty:
+            continue
+        last = line.iloc[-1]
+        colour = colour_of(last["system"])
+        fill = PAPER if last["twin"] % 2 else colour
+        finish = {"markersize": 5.5, "markerfacecolor": fill, "linewidth": 1.6}
+        finish["marker"] = MARKERS[position % len(MARKERS)]
+        axes.plot(line["world_size"], line[column], color=colour, clip_on=False, **finish)
+        end = f"{said(last[column])}  {name}{_over(last['baseline']) if several else ''}"
+        yield last["world_size"], last[column], end, colour
 
 
 def _shade_several_nodes(axes: Axes, cells: pd.DataFrame) -> None:
@@ -349,16 +410,13 @@ def _shade_several_nodes(axes: Axes, cells: pd.DataFrame) -> None:
         axes.annotate("several nodes", (inside, 0), color=MUTED, fontsize=SMALL, **offset)
 
 
-def _name_ends(axes: Axes, ends: Iterable[tuple[float, float, str, str]]) -> None:
-    """Name each line to the right of the plot, as close to its end's height as the others allow.
-
-    Args:
-        ends: x and y of a line's last point, its name and its colour.
-    """
+def _name_ends(axes: Axes, ends: Iterable[End]) -> None:
+    """Name each line to the right of the plot, as close to its end's height as the others allow."""
     ends = sorted(ends, key=lambda end: -end[1])
     if not ends:
         return
-    right, top = axes.get_xlim()[1], axes.get_ylim()[1]
+    (left, right), top = axes.get_xlim(), axes.get_ylim()[1]
+    beyond = 1.08 * right if axes.get_xscale() == "linear" else right * (right / left) ** 0.08
     # Names one line apart and closest to their ends: a regression on falling heights.
     line = top * 0.17 / (axes.figure.get_figheight() - 1.2)  # the height of a name
     gaps = np.arange(len(ends)) * line
@@ -368,18 +426,18 @@ def _name_ends(axes: Axes, ends: Iterable[tuple[float, float, str, str]]) -> Non
         axes.annotate(
             name,
             xy=(x, y),
-            xytext=(1.08 * right, height),
+            xytext=(beyond, height),
             va="center",
             arrowprops=leader | {"shrinkA": 0, "shrinkB": 4},
             annotation_clip=False,
         )
 
 
-def _missing(cells: pd.DataFrame) -> str:
-    """The cells that the speedup figure has no point for, by series and status."""
-    missing = cells[cells["speedup"].isna()]
+def _missing(cells: pd.DataFrame, column: str = "speedup") -> str:
+    """The cells that a figure of a column has no point for, by series and status."""
+    missing = cells[cells[column].isna()]
     told = [
         f"{series} on {', '.join(group['topology'])} ({status})"
         for (series, status), group in missing.groupby(["series", "status"], sort=False)
     ]
-    return textwrap.fill(f"No speedup: {'; '.join(told)}", 85) if told else ""
+    return textwrap.fill(f"No {column}: {'; '.join(told)}", 85) if told else ""

@@ -18,6 +18,7 @@ from reperf.measuring.answer import NO_LOG, Answer, Question
 from reperf.measuring.counted import Counted
 from reperf.measuring.found_logs import answers, files_of, own_run
 from reperf.measuring.measure import Measurement, Method
+from reperf.measuring.recorded import recorded
 from reperf.measuring.units import ANY, counts, per_second, unit_of
 from reperf.systems import load_workloads, written_shape
 from reperf.text import printable
@@ -195,6 +196,7 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         "also_unit": also_unit,
         "start_loss": measured.start_loss,
         **(run.setting if run else {"input": suite.input, "shape": shape, "device": ""}),
+        **recorded(answer.record, measured),
     }
 
 

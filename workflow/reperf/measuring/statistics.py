@@ -7,6 +7,8 @@ with probability 1 - 2 P(B < k), B binomial with n and 1/2, whatever the distrib
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import count
+from math import comb
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +18,9 @@ CONFIDENCE = 0.95
 """The least coverage at which a confidence interval is given."""
 SIGNIFICANCE = 0.05
 """The greatest p at which a two-sided test calls two cells different."""
+
+WIDE = 1.25
+"""The greatest speedup of single repeats over the least beyond which a speedup says nothing."""
 
 Verdict = Literal["faster", "slower", "not resolvable"]
 
@@ -66,6 +71,17 @@ def speedup(median: float, baseline: float) -> float:
     return float(round(Fraction(median) / Fraction(baseline), 2))
 
 
+def speedup_range(
+    values: tuple[float, float], baseline: tuple[float, float]
+) -> tuple[float, float]:
+    """The least and the greatest speedup that single repeats give, rounded likewise.
+
+    Args:
+        values, baseline: the minimum and the maximum of their repeats.
+    """
+    return speedup(values[0], baseline[1]), speedup(values[1], baseline[0])
+
+
 def efficiency(median: float, baseline: float, ideal: Fraction | int) -> float:
     """The speedup over the ideal one: unrounded medians, then half-even to 4 decimals.
 
@@ -75,18 +91,50 @@ def efficiency(median: float, baseline: float, ideal: Fraction | int) -> float:
     return float(round(Fraction(median) / Fraction(baseline) / ideal, 4))
 
 
-def compare(ours: Sequence[float], theirs: Sequence[float]) -> tuple[Verdict, float]:
-    """Whether one cell's repeats are faster than another's.
+def compare(
+    rivals: Sequence[Sequence[float]], theirs: Sequence[float]
+) -> list[tuple[Verdict, float]]:
+    """Whether the repeats of some cells are faster than those of one other.
 
     The two-sided Mann-Whitney U test, exact: no assumption about how throughputs scatter. With
     fewer than 4 repeats on both sides, no difference can be resolved; 7 against 7 that do not
-    overlap give p = 0.0006.
+    overlap give p = 0.0006. Of many rivals some would seem different by chance alone, so p is
+    corrected for their number by Holm's method.
 
     Returns:
-        The verdict about `ours`, and p.
+        For each rival, the verdict about it, and its corrected p.
     """
-    p = float(mannwhitneyu(ours, theirs, method="exact").pvalue)
+    found = [float(mannwhitneyu(ours, theirs, method="exact").pvalue) for ours in rivals]
+    return [
+        (_verdict(np.median(ours) - np.median(theirs), p), p)
+        for ours, p in zip(rivals, holm(found), strict=True)
+    ]
+
+
+def holm(found: Sequence[float]) -> list[float]:
+    """p values of several tests, so that any false verdict among all is as rare as p says.
+
+    Source: S. Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal
+    of Statistics 6 (1979), 65-70.
+    """
+    corrected, least = list(found), 0.0
+    for rank, at in enumerate(sorted(range(len(found)), key=found.__getitem__)):
+        least = max(least, min(1.0, (len(found) - rank) * found[at]))
+        corrected[at] = least
+    return corrected
+
+
+def repeats_to_resolve(rivals: int) -> int:
+    """How many repeats of each cell can tell all of its rivals apart, if none overlap."""
+    return next(n for n in count(1) if 2 * rivals / comb(2 * n, n) <= SIGNIFICANCE)
+
+
+def repeats_for_interval() -> int:
+    """How many repeats have an interval of their median."""
+    return next(n for n in count(1) if median_interval(range(n)))
+
+
+def _verdict(difference: float, p: float) -> Verdict:
     if p > SIGNIFICANCE:
-        return "not resolvable", p
-    faster = np.median(ours) > np.median(theirs)
-    return ("faster" if faster else "slower"), p
+        return "not resolvable"
+    return "faster" if difference > 0 else "slower"

@@ -3,16 +3,17 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from fractions import Fraction
+from math import nan
 
 import pandas as pd
 
 from reperf.config import Cell
 from reperf.errors import ReperfError
-from reperf.measuring.statistics import efficiency, speedup, spread
+from reperf.measuring.statistics import efficiency, speedup, speedup_range, spread
 from reperf.measuring.units import per_second, unit_of
+from reperf.systems import load_workloads, read_shape
 from reperf.tables import CELL, SETTING, SUMMARY
 
-"""The columns that runs of one cell have in common."""
 _BATCH = "batch_size_per_device"
 PLACE = ("topology", "num_nodes", "devices_per_node")
 """Those of them in which the cells of one speedup series may differ."""
@@ -84,6 +85,11 @@ def _measured(runs: pd.DataFrame) -> dict:
     status, reason = _verdict(runs)
     row = dict.fromkeys(SUMMARY) | {name: first[name] for name in (*CELL, *SETTING, "unit")}
     row |= {"status": status, "reason": reason, "n": len(good)}
+    row |= _origin(runs) | {
+        # What was seen before a run stands for it where nobody could look during it.
+        "load": _greatest(runs["load_during"].fillna(runs["load_before"])),
+        "gpu_processes": _greatest(runs["gpu_processes"]),
+    }
     if len(good):
         row |= spread([float(value) for value in good["throughput"]])
         row |= {
@@ -91,8 +97,46 @@ def _measured(runs: pd.DataFrame) -> dict:
             "waited": _median(good["waited"].dropna()),
             "also_median": _median(good["also_throughput"].dropna()),
             "also_unit": first["also_unit"],
+            **_rates(good, row),
         }
     return row
+
+
+def _origin(runs: pd.DataFrame) -> dict:
+    """Where and when a cell was measured, and its key if its runs have one and the same."""
+    hosts, commits = (
+        " ".join(dict.fromkeys(" ".join(runs[name]).split())) for name in ("hosts", "commit")
+    )
+    keys = set(runs["key"])
+    return {
+        "hosts": hosts,
+        "commit": commits,
+        "date": min(filter(None, runs["date"]), default=""),
+        "key": keys.pop() if len(keys) == 1 else "",
+    }
+
+
+def _rates(good: pd.DataFrame, row: dict) -> dict:
+    """What a cell's measured runs come to for one device, one step and one sample."""
+    devices = int(row["num_nodes"]) * int(row["devices_per_node"])
+    iterations = (good["last"] - good["first"]).astype(float)
+    step = _median((1000 * good["seconds"] / iterations).dropna())
+    samples = iterations * good["global_batch"].astype(float)
+    of_sample = load_workloads()[row["workload"]].flops_at(read_shape(row["shape"]))
+    used = samples / good["seconds"] / good["matrix_rate"] * ((of_sample or nan) / devices)
+    return {
+        "per_device": row["throughput_median"] / devices,
+        "step_ms": step,
+        "flop_utilisation": _median(used.dropna()),
+        "peak_memory": _greatest(good["peak_memory"]),
+        "peak_memory_is": " ".join(dict.fromkeys(filter(None, good["peak_memory_is"]))),
+        "joules_per_sample": _median((good["joules"] / samples).dropna()),
+    }
+
+
+def _greatest(values: pd.Series) -> float | int | None:
+    known = values.dropna()
+    return known.max() if len(known) else None
 
 
 def _median(values: pd.Series) -> float | None:
@@ -134,11 +178,20 @@ def _speedup_over(base: dict, row: dict) -> dict:
     if median is None:
         return {}
     ideal = Fraction(_size(row)[0], _size(base)[0])
+    low, high = None, None
+    if row is not base and row["n"] > 1 and base["n"] > 1:
+        low, high = speedup_range(*(_extremes(one) for one in (row, base)))
     return {
+        "speedup_low": low,
+        "speedup_high": high,
         "speedup": speedup(median, base["throughput_median"]),
         "efficiency": efficiency(median, base["throughput_median"], ideal),
         "baseline": base["topology"],
     }
+
+
+def _extremes(row: dict) -> tuple[float, float]:
+    return row["throughput_min"], row["throughput_max"]
 
 
 def _size(row: dict) -> tuple[int, int]:

@@ -5,10 +5,10 @@ Neither the clock nor this machine has a say: equal inputs give equal reports.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -20,11 +20,19 @@ from reperf.drawing.labels import series_of, system_title, title_of, unit_of
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, RUN_RECORD
 from reperf.logs.facts import called
 from reperf.measuring.agreement import strays
-from reperf.measuring.statistics import Verdict, compare
-from reperf.printed import ABSENT, count
+from reperf.measuring.statistics import (
+    WIDE,
+    Verdict,
+    compare,
+    repeats_for_interval,
+    repeats_to_resolve,
+)
+from reperf.printed import ABSENT, count, day_and_time, memory, number, percent
 from reperf.published import PublishedTable, load_tables, published_for
 from reperf.published.discrepancies import Discrepancy, discrepancies
 from reperf.systems import load_systems, load_workloads
+from reperf.systems.workloads import Flops
+from reperf.training.key import differing, short
 from reperf.training.record import Environment, Host, RunRecord
 
 Row = Any
@@ -40,6 +48,8 @@ RUN_KEY = [*CELL_KEY, "repeat"]
 
 BOUND_BY_LOADER = 0.05
 """The share of its time beyond which a cell that waited for data was bound by its loader."""
+BESIDE = 0.05
+"""The share of the CPUs' time beyond which a cell was measured beside other work."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +85,24 @@ class CellView:
         return self.measured and pd.notna(self.row.waited) and self.row.waited > BOUND_BY_LOADER
 
     @property
+    def beside(self) -> bool:
+        """Whether other work took more than a trifle of its machine while it was measured."""
+        loaded = pd.notna(self.row.load) and self.row.load > BESIDE
+        return loaded or (pd.notna(self.row.gpu_processes) and self.row.gpu_processes > 0)
+
+    @property
+    def scattered(self) -> bool:
+        """Whether its repeats, or the baseline's, scatter so much that its speedup says nothing."""
+        return pd.notna(self.row.speedup_low) and (
+            self.row.speedup_high > WIDE * self.row.speedup_low
+        )
+
+    @property
+    def differs_in(self) -> list[str]:
+        """In what its runs differ, so that they are no repeats of one thing."""
+        return differing({run.row.key for run in self.runs if run.row.key})
+
+    @property
     def stray(self) -> RunView | None:
         """The first run that started from another loss than most others; None without one."""
         return next((run for run in self.runs if run.usual_start is not None), None)
@@ -102,6 +130,35 @@ class CellView:
         return [run.row.throughput for run in self.runs if pd.notna(run.row.throughput)]
 
 
+class Further(NamedTuple):
+    """A column that tables show on demand."""
+
+    name: str
+    heading: str
+    said: Callable[[Row], str]
+    """What it says of a row of summary.csv; a dash where that holds nothing."""
+
+
+def _range_of(row: Row) -> str:
+    if pd.isna(row.speedup_low):
+        return ABSENT
+    return f"{number(row.speedup_low)} to {number(row.speedup_high)}"
+
+
+FURTHER = (
+    Further("each", "Median a device", lambda row: number(row.per_device)),
+    Further("range", "Speedup of single repeats", _range_of),
+    Further("step", "ms a step", lambda row: number(row.step_ms)),
+    Further("flops", "FLOP utilisation", lambda row: percent(row.flop_utilisation)),
+    Further("memory", "Peak memory", lambda row: memory(row.peak_memory, row.peak_memory_is)),
+    Further("energy", "J a sample", lambda row: number(row.joules_per_sample)),
+    Further("load", "Other work", lambda row: percent(row.load)),
+    Further("hosts", "Hosts", lambda row: row.hosts or ABSENT),
+    Further("date", "Started", lambda row: day_and_time(row.date) if row.date else ABSENT),
+    Further("key", "Key", lambda row: short(row.key) or ABSENT),
+)
+
+
 @dataclass(frozen=True)
 class Rival:
     """A cell compared with the fastest one of its topology."""
@@ -119,6 +176,16 @@ class Ranking:
     topology: str
     fastest: CellView
     others: tuple[Rival, ...]
+
+    @property
+    def too_few(self) -> str:
+        """How many repeats could tell all of its cells apart, if theirs never do; "" if they may.
+
+        A hint, and no promise: cells that overlap stay unresolved.
+        """
+        fewest = min(cell.row.n for cell in (self.fastest, *(one.cell for one in self.others)))
+        needed = repeats_to_resolve(len(self.others))
+        return f"{needed} repeats could" if fewest < needed else ""
 
 
 @dataclass(frozen=True)
@@ -161,6 +228,15 @@ class SuiteView:
         return next(found, None)
 
     @property
+    def further(self) -> list[Further]:
+        """The columns on demand of which some cell has something to say."""
+        return [
+            column
+            for column in FURTHER
+            if any(cell.measured and column.said(cell.row) != ABSENT for cell in self.cells)
+        ]
+
+    @property
     def cautions(self) -> list[str]:
         """What to know about cells whose numbers are not what they seem."""
         said = []
@@ -177,7 +253,13 @@ class SuiteView:
                 "500 x 375 pixels they cover 37 % on average, those of DALI and of the reader "
                 "of PyTorch and PaddlePaddle 44 %"
             )
+        said += self._of_chance
         for cell in self.cells:
+            if cell.differs_in:
+                said.append(
+                    f"Not one thing: the runs of {cell.series} on {cell.row.topology} differ in "
+                    f"{', '.join(cell.differs_in)}, so that the cell has no key"
+                )
             if run := cell.stray:
                 said.append(
                     f"Starts elsewhere: without dropout and before any training, the loss of "
@@ -185,6 +267,30 @@ class SuiteView:
                     f"that of most others on the same batch {run.usual_start:.6g}. It trains "
                     "another model, or on other data"
                 )
+        return said
+
+    @property
+    def _of_chance(self) -> list[str]:
+        """What to know about numbers that something else, or chance, has part in."""
+        said, measured = [], [cell for cell in self.cells if cell.measured]
+        if any(cell.beside for cell in measured):
+            said.append(
+                f"Beside other work: other processes took more than {100 * BESIDE:g} % of the "
+                "CPUs' time while a run trained, or were on its GPUs before. On a machine of its "
+                "own the cell would be faster"
+            )
+        if any(cell.scattered for cell in measured):
+            said.append(
+                "Scattered: single repeats give speedups of which the greatest is more than "
+                f"{100 * (WIDE - 1):g} % above the least. Such a speedup, and its efficiency, say "
+                "nothing: a quiet machine or a longer window may help"
+            )
+        least = repeats_for_interval()
+        if any(1 < cell.row.n < least for cell in measured):
+            said.append(
+                f"An interval of the median takes {least} repeats: with fewer there is none that "
+                "covers it with 95 %"
+            )
         return said
 
     @property
@@ -284,6 +390,8 @@ class Context:
     tables: tuple[str, ...]
     """The files that hold the numbers."""
     build_headings = HEADINGS
+    repeats_for_interval = repeats_for_interval()
+    beside_percent = percent(BESIDE)
 
     @property
     def build_rows(self) -> list[BuildRow]:
@@ -324,6 +432,28 @@ class Context:
     def bound_by_loader(self) -> list[CellView]:
         """The cells whose numbers are those of their loaders."""
         return [cell for cell in self.cells if cell.bound_by_loader]
+
+    @property
+    def has_load(self) -> bool:
+        """Whether some run says what else its machine did."""
+        return any(record.load for record in self.records)
+
+    @property
+    def flops(self) -> dict[str, Flops]:
+        """What a sample costs of the workloads with a utilisation, by their titles."""
+        shown = {cell.row.workload for cell in self.cells if pd.notna(cell.row.flop_utilisation)}
+        known = [load_workloads()[workload] for workload in sorted(shown)]
+        return {workload.title: workload.flops for workload in known}
+
+    @property
+    def beside(self) -> list[CellView]:
+        """The cells that were measured beside other work."""
+        return [cell for cell in self.cells if cell.measured and cell.beside]
+
+    @property
+    def further(self) -> list[Further]:
+        """The columns on demand of some suite's table."""
+        return [column for column in FURTHER if any(column in one.further for one in self.suites)]
 
     @property
     def left_out(self) -> dict[str, list[str]]:
@@ -395,11 +525,7 @@ class Context:
     @property
     def commits(self) -> list[str]:
         """The commits of reperf that ran, with a "+" if there were changes on top."""
-        return _distinct(
-            record.git_commit + ("+" if record.git_dirty else "")
-            for record in self.records
-            if record.git_commit
-        )
+        return _distinct(record.commit for record in self.records if record.git_commit)
 
 
 def gather(
@@ -483,16 +609,13 @@ def _suite(
 
 def _ranking(topology: str, cells: list[CellView]) -> Ranking:
     fastest, *others = sorted(cells, key=lambda cell: -cell.row.throughput_median)
+    verdicts = compare([cell.throughputs for cell in others], fastest.throughputs)
     return Ranking(
         topology,
         fastest,
         tuple(
-            Rival(
-                cell,
-                share=cell.row.throughput_median / fastest.row.throughput_median,
-                verdict=compare(cell.throughputs, fastest.throughputs)[0],
-            )
-            for cell in others
+            Rival(cell, cell.row.throughput_median / fastest.row.throughput_median, verdict)
+            for cell, (verdict, _) in zip(others, verdicts, strict=True)
         ),
     )
 

@@ -1,4 +1,7 @@
-"""The report as one HTML file that needs no network, no script and no second file."""
+"""The report as one HTML file that needs no network, no script and no second file.
+
+A small script of its own sorts and filters tables where scripts may run.
+"""
 
 import re
 from pathlib import Path
@@ -14,7 +17,7 @@ from reperf.text import printable, printable_lines
 
 # The names under which style.css defines each colour for light and for dark.
 THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--line)", PAPER: "var(--paper)"}
-STYLE = Path(__file__).with_name("style.css")
+STYLE, SCRIPT = (Path(__file__).with_name(name) for name in ("style.css", "sort.js"))
 
 
 def render_html(context: Context, figures: Path) -> str:
@@ -29,6 +32,7 @@ def render_html(context: Context, figures: Path) -> str:
     return environment.get_template("report.html.j2").render(
         report=context,
         style=Markup(STYLE.read_text(encoding="utf-8")),
+        script=Markup(SCRIPT.read_text(encoding="utf-8")),
         drawing=lambda stem, label: inline_svg(figures / f"{stem}.svg", stem, label),
     )
 

@@ -60,6 +60,15 @@ class Dimension(Model):
         return self
 
 
+class Flops(Model):
+    """What a sample costs to train on, at the default shape."""
+
+    sample: float = Field(
+        gt=0, description="floating-point operations, forward and backward; a multiply-add is two"
+    )
+    source: str = Field(min_length=1, description="who counted them, and how")
+
+
 class Workload(Model):
     """One workload: its YAML file."""
 
@@ -77,6 +86,7 @@ class Workload(Model):
         None, description="what suites count that do not say it; left out, samples"
     )
     parameters: int | None = Field(None, ge=1, description="trainable, at the default shape")
+    flops: Flops | None = Field(None, description="of a sample; left out: nobody has counted them")
     epoch: int | None = Field(None, ge=1, description="samples of the usual data set")
     recipe: str | None = Field(
         None, description="module of trainers.recipes; left out, the one named as the workload"
@@ -154,6 +164,10 @@ class Workload(Model):
         if not self.recipe_file.exists():
             return None
         return contract.parameters(self.numbers, shape)
+
+    def flops_at(self, shape: Shape) -> float | None:
+        """Floating-point operations to train on a sample; None where nobody has counted them."""
+        return self.flops.sample if self.flops and shape == self.default_shape else None
 
     @property
     def stages(self) -> Collection[int]:

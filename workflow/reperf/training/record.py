@@ -90,6 +90,23 @@ class Power(BaseModel):
     last: int | None = Field(None, description="iteration whose end ends the window")
 
 
+class Load(BaseModel):
+    """What else the machine of rank 0 did, beside the run."""
+
+    average: float = Field(description="processes that ran or wanted to, mean of the minute before")
+    before: float | None = Field(
+        None, description="share of its CPUs' time that other work took right before; null: unknown"
+    )
+    during: float | None = Field(
+        None,
+        description="likewise while it ran; null: unknown, as where a service or another node "
+        "starts the processes",
+    )
+    gpu_processes: int | None = Field(
+        None, description="processes that computed on its GPUs right before; null: no GPUs, unknown"
+    )
+
+
 class ComputedIn(BaseModel):
     """The data types in which a model was trained, as the trainer said."""
 
@@ -269,6 +286,11 @@ class RunRecord(Sealed):
         None, description="what these bytes are; null: nobody said"
     )
     computed_in: ComputedIn | None = None
+    matrix_rate: float | None = Field(
+        None,
+        description="floating-point operations a second of one device's matrix products in the "
+        "type that the run computed in, as the doctor measured them here; null: it did not",
+    )
     loader_threads: int | None = Field(
         None,
         description="threads per device that read and decode, in the trainer's own process, "
@@ -280,6 +302,7 @@ class RunRecord(Sealed):
         "and switches of the framework",
     )
     power: Power | None = None
+    load: Load | None = Field(None, description="what else the machine did; null: nobody looked")
     largest: LargestBatch | None = Field(
         None, description="how the batch size was found; null: the configuration names it"
     )
@@ -298,6 +321,11 @@ class RunRecord(Sealed):
             return tuple(spans)
         except (ValueError, OverflowError, OSError):
             return None
+
+    @property
+    def commit(self) -> str:
+        """The commit of reperf, with a "+" if there were changes on top; "" if unknown."""
+        return f"{self.git_commit or ''}{'+' if self.git_dirty else ''}"
 
     def why_not_of(self, planned: Run) -> str:
         """Why this is not the record of a planned run; "" if it is."""

@@ -204,13 +204,14 @@ def power_of_window(
 
 
 def _read(used: Sequence[str]) -> Reading:
-    handles = [_handle(name) for name in used]
+    handles = [handle_of(name) for name in used]
     joules = sum(map(pynvml.nvmlDeviceGetTotalEnergyConsumption, handles)) / 1000
     busy = [pynvml.nvmlDeviceGetUtilizationRates(handle).gpu for handle in handles]
     return Reading(joules, sum(busy) / len(busy))
 
 
-def _handle(name: str) -> Any:  # noqa: ANN401 - NVML's own
+def handle_of(name: str) -> Any:  # noqa: ANN401 - NVML's own
+    """NVML's handle of the GPU with this number or UUID."""
     if name.isdigit():
         return pynvml.nvmlDeviceGetHandleByIndex(int(name))
     return pynvml.nvmlDeviceGetHandleByUUID(name)

@@ -15,6 +15,7 @@ from reperf.builds.compiler import why_not_compiled
 from reperf.builds.fitness import why_not_computed, why_unfit
 from reperf.config import Run
 from reperf.data.manifest import digest_of_set
+from reperf.doctor.seen import matrix_rate
 from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
 from reperf.layout import RUN_LOG, RUN_RECORD
@@ -24,6 +25,7 @@ from reperf.plans.run_plan import RunPlan
 from reperf.systems import ROOT, load_systems, load_workloads
 from reperf.training.commit import checked_out_commit
 from reperf.training.launch import STEP_MARK, Outcome
+from reperf.training.load import Watch
 from reperf.training.places import Place
 from reperf.training.record import (
     FINAL,
@@ -188,9 +190,11 @@ def try_once(
         return False, record
     seen = {**start.environment, **start.variables}
     metered = used_gpus(seen, run.devices_per_node) if run.device == "cuda" else ()
+    watch = Watch(metered)
     with gpu_meters(place.nodes, metered, place.meters, place.environment) as meters:
         outcome = start.launched(place, run, log=log, time_limit=time_limit)
     facts = mllog.read_facts(log)
+    computed = computed_in(facts)
     status, reason = judge(run, outcome, log, facts, time_limit)
     record = record.model_copy(
         update={
@@ -202,9 +206,12 @@ def try_once(
             "last_heard": outcome.last_heard,
             "peak_memory_bytes": peak_memory(run, facts),
             "peak_memory_is": peak_memory_is(facts),
-            "computed_in": computed_in(facts),
+            "computed_in": computed,
+            "matrix_rate": computed and matrix_rate(run, place.nodes[0], computed.compute),
             "loader_threads": loader_threads(facts),
             "settings": settings(facts),
+            # Slurm, or an engine that must be told to remove containers, starts them elsewhere.
+            "load": watch.load(ours=place.cluster is None and not start.clean_up),
             "power": power_of_window(meters, window, mllog.read_ends(log, window)),
             "log_sha256": sha256(log),
         }

@@ -78,7 +78,11 @@ class Backend:
         raise NotImplementedError
 
     def multiply(self, left, right):
-        """Such numbers, [n, m], times [m, k]."""
+        """Such numbers, [n, m], times [m, k], which may be cast. It need not wait."""
+        raise NotImplementedError
+
+    def cast(self, numbers, dtype):
+        """Such numbers in another data type: float32, float16 or bfloat16."""
         raise NotImplementedError
 
     # Of the process.

@@ -18,6 +18,9 @@ IMAGES, FILTERS = (2, 8, 16, 16), (32, 8, 3, 3)
 """Of the convolution: [n, in, height, width] and [out, in, height, width]."""
 LEFT, RIGHT = (64, 128), (128, 32)
 """Of the matrix product."""
+SIDES = (512, 1024, 2048, 4096, 8192)
+"""Of the square matrices whose products are timed, until one takes LONG_ENOUGH."""
+BLOCK, CHAIN, PRODUCTS, LONG_ENOUGH = 512, 4, 3, 0.2
 
 
 def parse_trial_flags(argv=None):
@@ -48,6 +51,7 @@ def try_out(backend, sizes):
         "world_size": backend.place.world_size,
         "device": backend.device_name,
         "convolution_error": error,
+        "matrix_rates": matrix_rates(backend),
         "library": backend.library,
         "transfers": [],
     }
@@ -119,6 +123,50 @@ def convolved(images, filters):
         for y in range(high)
         for x in range(wide)
     )
+
+
+def matrix_rates(backend):
+    """How fast this device multiplies matrices, in each data type in which it trains.
+
+    Returns:
+        Data type -> the most floating-point operations a second of a few sizes.
+    """
+    types = ("float32", *backend.mixed.get(backend.flags.device, ()))
+    rates = {dtype: _rates(backend, dtype) for dtype in types}
+    return {dtype: max(found) for dtype, found in rates.items() if found}
+
+
+def _rates(backend, dtype):
+    found = []
+    for side in SIDES:
+        try:
+            seconds = _time_products(backend, dtype, side)
+        except Exception:  # frameworks multiply fewer types here than their layers compute in
+            break
+        found.append(2 * CHAIN * side**3 / seconds)
+        if seconds > LONG_ENOUGH:
+            break
+    return found
+
+
+def _time_products(backend, dtype, side):
+    """The least seconds of CHAIN products of square matrices, each with the one before."""
+    random = np.random.RandomState(1)
+    # The same block over and over: large random matrices take longer to draw than to multiply.
+    block = random.randn(BLOCK, BLOCK) / (side / BLOCK * np.sqrt(BLOCK))  # products stay finite
+    times = (side // BLOCK, side // BLOCK)
+    square = backend.cast(backend.numbers(np.tile(block.astype(np.float32), times)), dtype)
+    column = backend.cast(backend.numbers(random.randn(side, 1).astype(np.float32)), dtype)
+    seconds = []
+    for _ in range(1 + PRODUCTS):  # the first time warms up
+        start = time.perf_counter()
+        made = square
+        for _ in range(CHAIN):
+            made = backend.multiply(made, square)
+        made = backend.cast(backend.multiply(made, column), "float32")  # little to fetch
+        backend.array(made)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds[1:])
 
 
 def time_all_reduce(backend, size):

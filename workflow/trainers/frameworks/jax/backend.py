@@ -10,7 +10,7 @@ Weights have the recipe's sizes, but for convolutions, [height, width, in, out],
 
 import math
 import socket
-from functools import partial
+from functools import cached_property, partial
 
 import jax
 import jax.numpy as jnp
@@ -121,7 +121,14 @@ class Backend(backend.Backend):
         return self.mapped(of_one, OWN, OWN)(images, filters)
 
     def multiply(self, left, right):
-        return self.mapped(lambda left, right: left @ right, OWN, OWN)(left, right)
+        return self._product(left, right)
+
+    @cached_property
+    def _product(self):
+        return self.mapped(lambda left, right: left @ right, OWN, OWN)
+
+    def cast(self, numbers, dtype):
+        return numbers.astype(dtype)
 
     def versions(self):
         found = {"python": process.python_version(), "jax": jax.__version__}

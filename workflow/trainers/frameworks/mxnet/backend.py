@@ -72,6 +72,9 @@ class Backend(backend.Backend):
     def multiply(self, left, right):
         return mx.nd.dot(left, right)
 
+    def cast(self, numbers, dtype):
+        return numbers.astype(dtype)
+
     def versions(self):
         found = {"mxnet": mx.__version__, "horovod": horovod.__version__}
         return f"mxnet {mx.__version__}", {"python": process.python_version(), **found}

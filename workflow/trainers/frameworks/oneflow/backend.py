@@ -67,6 +67,9 @@ class Backend(backend.Backend):
     def multiply(self, left, right):
         return flow.matmul(left, right)
 
+    def cast(self, numbers, dtype):
+        return numbers.to(getattr(flow, dtype))
+
     def versions(self):
         found = {"python": process.python_version(), "oneflow": flow.__version__}
         if self.flags.device == "cuda":

@@ -68,6 +68,9 @@ class Backend(backend.Backend):
     def multiply(self, left, right):
         return paddle.matmul(left, right)
 
+    def cast(self, numbers, dtype):
+        return numbers.astype(dtype)
+
     def versions(self):
         found = {"python": process.python_version(), "paddlepaddle": paddle.__version__}
         if paddle.is_compiled_with_cuda():

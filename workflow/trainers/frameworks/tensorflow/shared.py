@@ -27,6 +27,10 @@ class Eager(backend.Backend):
         with tf.device(self.device):
             return tf.matmul(left, right)
 
+    def cast(self, numbers, dtype):
+        with tf.device(self.device):
+            return tf.cast(numbers, dtype)
+
 
 def dense(weights, gradients):
     """A loss's gradients, none of them missing or sparse.

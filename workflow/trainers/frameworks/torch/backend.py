@@ -79,6 +79,9 @@ class Backend(backend.Backend):
     def multiply(self, left, right):
         return left @ right
 
+    def cast(self, numbers, dtype):
+        return numbers.to(getattr(torch, dtype))
+
     def versions(self):
         found = {"python": process.python_version(), "torch": torch.__version__}
         if torch.version.cuda:

@@ -1,0 +1,48 @@
+"""What a run's record adds to its row: where and when it ran, beside what, and what it took."""
+
+from reperf.measuring.measure import Measurement
+from reperf.training.key import key_of
+from reperf.training.record import Power, RunRecord
+
+_COLUMNS = (
+    *("hosts", "date", "commit", "key"),
+    *("load_before", "load_during", "gpu_processes"),
+    *("peak_memory", "peak_memory_is", "joules", "matrix_rate"),
+)
+
+
+def recorded(record: RunRecord | None, measured: Measurement) -> dict[str, object]:
+    """Columns of measurements.csv; empty where there is no record, or it does not say.
+
+    Args:
+        record: of the run, if one of ours lies beside the log.
+        measured: what the log gave.
+    """
+    row: dict[str, object] = dict.fromkeys(_COLUMNS)
+    if record is None:
+        return row
+    row |= {
+        "hosts": " ".join(record.nodes or (record.host.hostname,)),
+        "date": record.started,
+        "commit": record.commit,
+        "key": key_of(record),
+    }
+    if load := record.load:
+        row |= {"load_before": load.before, "load_during": load.during}
+        row["gpu_processes"] = load.gpu_processes
+    if record.peak_memory_bytes:
+        row["peak_memory"] = max(record.peak_memory_bytes)
+        row["peak_memory_is"] = record.peak_memory_is
+    if measured.status == "ok":
+        row["joules"] = _joules(record, measured)
+        row["matrix_rate"] = record.matrix_rate
+    return row
+
+
+def _joules(record: RunRecord, measured: Measurement) -> float | None:
+    """What all GPUs of a run took in the measured window; None if some of it was not metered."""
+    power: Power | None = record.power
+    if power is None or (power.first, power.last) != (measured.first, measured.last):
+        return None
+    metered = record.nodes and set(record.nodes) <= set(power.nodes)
+    return power.energy_joules if metered else None

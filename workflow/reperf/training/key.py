@@ -1,0 +1,86 @@
+"""A cell's key: equal where two runs are repeats of one thing, whatever report they are in.
+
+    1:5d0c9e1f7a42 batch_size=2; build=lock 9d3c5a72e0b1; device=cpu, AMD EPYC 7B13; input=tfrecord;
+    precision=fp32; shape=image_size:32; system=pytorch; threads=1; topology=1n1g; workload=resnet50
+
+Before the colon stands the version of the rule below, behind it a digest of the parts that follow,
+for people. All that decides a run is a part, unless it is named here. A part without a value is
+left out: a field that a run gains later changes no key of runs that do without it.
+"""
+
+import json
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Any
+
+from reperf.training.record import Environment, RunRecord
+
+VERSION = 1
+NO_PART = frozenset(
+    {
+        *("suite", "repeat", "seed"),  # which of its repeats it is, and in whose table it stands
+        *("iterations", "print_every"),  # how long it was watched
+        "batch_multiple",  # how its batch size was found
+        "data",  # a folder of that machine
+        *("lock", "container"),  # the build's digest says more
+    }
+)
+"""The fields of a run that do not make two cells different things."""
+SHOWN = 12
+"""Hexadecimal digits of a digest: 2 ** 48 are enough for all cells that were ever measured."""
+_EMPTY = (None, "", [], {})
+
+
+def key_of(record: RunRecord) -> str:
+    """The key of the cell that a run is of; "" where its record does not say on what it trained."""
+    device = _device(record)
+    if not device:
+        return ""
+    parts = record.run.model_dump(mode="json", exclude=set(NO_PART))
+    parts |= {"device": device, "build": _build(record.environment)}
+    parts["overlay"] = record.environment.overlay
+    parts = {name: parts[name] for name in sorted(parts) if parts[name] not in _EMPTY}
+    exact = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+    said = "; ".join(f"{name}={_said(value)}" for name, value in parts.items())
+    return f"{VERSION}:{sha256(exact.encode()).hexdigest()[:SHOWN]} {said}"
+
+
+def short(key: str) -> str:
+    """A key without its parts, such as "1:5d0c9e1f7a42"."""
+    return key.partition(" ")[0]
+
+
+def differing(keys: Iterable[str]) -> list[str]:
+    """The names of the parts in which keys differ."""
+    named = [dict(_parts(key)) for key in keys]
+    names = dict.fromkeys(name for parts in named for name in parts)
+    return [name for name in names if len({parts.get(name) for parts in named}) > 1]
+
+
+def _parts(key: str) -> Iterable[tuple[str, str]]:
+    for part in key.partition(" ")[2].split("; "):
+        name, _, value = part.partition("=")
+        yield name, value
+
+
+def _device(record: RunRecord) -> str:
+    """What each device is: its kind and model, as rank 0's machine says."""
+    kind, host = record.run.device, record.host
+    gpus = [gpu.name for gpu in host.gpus[: record.run.devices_per_node]]
+    models = [host.cpu] if kind == "cpu" else list(dict.fromkeys(gpus))
+    return ", ".join([kind, *models]) if any(models) else ""
+
+
+def _build(environment: Environment) -> str:
+    image = environment.image
+    kind, digest = ("image", image.digest) if image else ("lock", environment.lock_sha256)
+    return f"{kind} {digest.removeprefix('sha256:')[:SHOWN]}"
+
+
+def _said(value: Any) -> str:  # noqa: ANN401 - whatever a run holds
+    """A value as a key shows it; its digest alone is exact."""
+    if isinstance(value, dict):
+        return ",".join(f"{name}:{_said(value[name])}" for name in sorted(value))
+    if isinstance(value, list):
+        return "+".join(map(_said, value))
+    return str(value)
