@@ -16,6 +16,7 @@ from pydantic import Field, PrivateAttr, model_validator
 from reperf.building.code import closure, digest_of_code
 from reperf.faults import Model, checked
 from reperf.files import sha256
+from reperf.root import ROOT
 from reperf.systems.capability import ARCHITECTURE, DRIVER
 from reperf.systems.workloads import load_workloads
 from reperf.written import read_written
@@ -28,7 +29,6 @@ Input = Literal["records", "folder", "synthetic"]
 FOLDER = "folder"
 """The input of images as they lie, not converted to records."""
 
-ROOT = Path(__file__).resolve().parents[3]
 SYSTEMS = ROOT / "workflow" / "systems"
 TRAINERS = ROOT / "workflow" / "trainers"
 ENVIRONMENTS = ROOT / "envs"

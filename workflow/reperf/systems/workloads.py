@@ -16,9 +16,10 @@ from trainers.contract import recipe as contract
 from reperf.errors import ReperfError
 from reperf.faults import Model, checked
 from reperf.nearest import did_you_mean
+from reperf.root import ROOT
 from reperf.written import read_written
 
-WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
+WORKLOADS = ROOT / "workflow" / "workloads"
 
 Kind = Literal["images", "text"]
 Shape = dict[str, int]
