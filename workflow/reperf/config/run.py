@@ -80,7 +80,13 @@ class Run(Model):
     @property
     def global_batch(self) -> int:
         """Samples per iteration."""
-        return self.batch_size * (self.stages[0] if self.stages else self.world_size)
+        return self.samples_per_device * (self.stages[0] if self.stages else self.world_size)
+
+    @property
+    def samples_per_device(self) -> int:
+        """The batch size, which is known of every run that trains."""
+        assert isinstance(self.batch_size, int)
+        return self.batch_size
 
     def again(self, repeat: int) -> Self:
         """Another repeat of a first run."""

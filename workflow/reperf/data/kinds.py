@@ -7,6 +7,7 @@ The configuration does not import this: that code would then count as every rule
 from abc import ABC, abstractmethod
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from reperf.config import Data
 from reperf.data import RECORD_FORMATS, TEXT_FORMATS
@@ -60,14 +61,14 @@ class Kind(ABC):
         """An estimate of the size of the records of the user's own input."""
 
     @abstractmethod
-    def _is_of(self, data: Data, found: AnyManifest) -> bool:
+    def _is_of(self, data: Data, found: Any) -> bool:  # noqa: ANN401 - its own kind
         """Whether a converted set was made from what is asked for, with its settings."""
 
     def is_of(self, data: Data, manifest: Path) -> bool:
         """Whether the converted set beside a manifest is the one asked for, with all its bytes."""
         try:
-            found = self.manifest.read(manifest)
-            return (
+            found: Any = self.manifest.read(manifest)
+            return bool(
                 found.format == manifest.parent.name
                 and self._is_of(data, found)
                 and all(
@@ -111,6 +112,7 @@ class Images(Kind):
 
     def record_bytes(self, data: Data) -> int:
         """That of a few classes times their number: network disks list files slowly."""
+        assert data.images
         classes = sorted(path for path in data.images.glob("train/*") if path.is_dir())
         few = list(islice(classes, 0, None, max(1, len(classes) // self._CLASSES_MEASURED)))
         seen = sum(image.stat().st_size for one in few for image in one.glob("*"))
@@ -147,9 +149,10 @@ class Text(Kind):
 
     def record_bytes(self, data: Data) -> int:
         """From the size of all files, of which text has few."""
+        assert data.text
         files = data.text.rglob("*") if data.text.is_dir() else [data.text]
         size = sum(path.stat().st_size for path in files if path.is_file())
-        return size * self._RECORDS_OF_TEXT * data.passes
+        return int(size * self._RECORDS_OF_TEXT * data.passes)
 
     def _is_of(self, data: Data, found: TextManifest) -> bool:
         return found.is_of(data.text_settings)

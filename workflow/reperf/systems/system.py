@@ -352,7 +352,7 @@ class System(Model):
             return f"{self.title} has no {build} for {device}; allowed: {allowed}"
         return None
 
-    def why_not_on_processor(self, precision: str, flags: Collection[str]) -> str | None:
+    def why_not_on_processor(self, precision: Precision, flags: Collection[str]) -> str | None:
         """Why a CPU cannot train in a precision, or None if it can, or if nothing is known of it.
 
         Args:
