@@ -1,6 +1,7 @@
 # make report   run the benchmark on this machine and write the report
 # make test     run the tests that need one framework
 # make test-all run all tests: every framework trains
+# make site     build README and pages as a site: site/html/index.html
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +9,7 @@ SYSTEMS := one
 # Every run starts a Python, and some machines keep no bytecode: compile once, here.
 export UV_COMPILE_BYTECODE := 1
 
-.PHONY: report test test-all clean again
+.PHONY: report test test-all site clean again
 
 # PATH separates folders by colons, so programs in such a folder would not be found.
 ifneq (,$(findstring :,$(CURDIR)))
@@ -26,6 +27,9 @@ report: $(VENV)/reperf-installed
 test-all: SYSTEMS := all
 test test-all: $(VENV)/tests-installed
 	$(VENV)/bin/python -m pytest --systems $(SYSTEMS) --numprocesses logical --maxprocesses 4 --dist loadgroup
+
+site: $(VENV)/tests-installed
+	$(VENV)/bin/python docs/build_site.py
 
 # pip fetches uv, which installs the pinned packages in seconds.
 $(VENV)/reperf-installed: requirements.txt pyproject.toml $(STALE)
@@ -45,4 +49,4 @@ again:
 	@rm -rf $(VENV)
 
 clean:
-	rm -rf $(VENV) .envs .snakemake results figures archive logs data/embedded
+	rm -rf $(VENV) .cache .envs .snakemake results figures archive logs data/embedded site
