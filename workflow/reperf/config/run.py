@@ -82,12 +82,6 @@ class Run(Model):
         """Samples per iteration."""
         return self.samples_per_device * (self.stages[0] if self.stages else self.world_size)
 
-    @property
-    def samples_per_device(self) -> int:
-        """The batch size, which is known of every run that trains."""
-        assert isinstance(self.batch_size, int)
-        return self.batch_size
-
     def again(self, repeat: int) -> Self:
         """Another repeat of a first run."""
         return self.model_copy(update={"repeat": repeat, "seed": self.seed + repeat - 1})
@@ -95,6 +89,12 @@ class Run(Model):
     def with_batch(self, batch_size: int) -> Self:
         """The same run, with the batch size that was found to be the largest."""
         return self.model_copy(update={"batch_size": batch_size})
+
+    @property
+    def samples_per_device(self) -> int:
+        """The batch size, which is known of every run that trains."""
+        assert isinstance(self.batch_size, int)
+        return self.batch_size
 
     @property
     def identity(self) -> dict[str, str | int | None]:
