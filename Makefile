@@ -1,14 +1,17 @@
 # make report   run the benchmark on this machine and write the report
 # make test     run the tests that need one framework
 # make test-all run all tests: every framework trains
+# make test-fast run the library's tests, and one framework's whole way to an archive and back
+# make site     build README and pages as a site: site/html/index.html
 
 PYTHON ?= python3
 VENV := .venv
 SYSTEMS := one
+TESTS := tests
 # Every run starts a Python, and some machines keep no bytecode: compile once, here.
 export UV_COMPILE_BYTECODE := 1
 
-.PHONY: report test test-all clean again
+.PHONY: report test test-all test-fast site clean again
 
 # PATH separates folders by colons, so programs in such a folder would not be found.
 ifneq (,$(findstring :,$(CURDIR)))
@@ -24,8 +27,12 @@ report: $(VENV)/reperf-installed
 
 # Up to four tests at once: much of the time, one program waits for another.
 test-all: SYSTEMS := all
-test test-all: $(VENV)/tests-installed
-	$(VENV)/bin/python -m pytest --systems $(SYSTEMS) --numprocesses logical --maxprocesses 4 --dist loadgroup
+test-fast: TESTS := tests/unit tests/workflow/test_archive_of_a_run.py tests/workflow/test_wheel.py
+test test-all test-fast: $(VENV)/tests-installed
+	$(VENV)/bin/python -m pytest $(TESTS) --systems $(SYSTEMS) --numprocesses logical --maxprocesses 4 --dist loadgroup
+
+site: $(VENV)/tests-installed
+	$(VENV)/bin/python docs/build_site.py
 
 # pip fetches uv, which installs the pinned packages in seconds.
 $(VENV)/reperf-installed: requirements.txt pyproject.toml $(STALE)
@@ -45,4 +52,4 @@ again:
 	@rm -rf $(VENV)
 
 clean:
-	rm -rf $(VENV) .envs .snakemake results figures archive logs data/embedded
+	rm -rf $(VENV) .cache .envs .snakemake results figures archive logs data/embedded site

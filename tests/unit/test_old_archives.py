@@ -53,7 +53,8 @@ class TestEach:
         said = capsys.readouterr().err
         if status:
             version = path.parent.name
-            assert f"; reperf {version} made the archive, and rebuilds it; this is " in said
+            assert f"; reperf {version} made the archive, and rebuilds it " in said
+            assert " with the libraries in requirements.txt of that version; this is " in said
             assert len(said.splitlines()) == 1
 
     def test_its_logs_give_the_tables_that_they_gave(self, path, tmp_path, monkeypatch):

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import shutil
 import sys
 from itertools import pairwise
@@ -75,37 +74,6 @@ def test_runs_never_overlap(finished_benchmark: Benchmark):
 
 def records_of(benchmark: Benchmark) -> list[Path]:
     return sorted((benchmark.folder / "results/runs").glob("*/*/*/*/run.json"))
-
-
-def readme_calls() -> list[str]:
-    """The Snakemake calls of the README that need no GPU."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    return [
-        line.partition("#")[0].strip()
-        for line in readme.splitlines()
-        if line.startswith("snakemake --profile local") and "reports/" not in line
-    ]
-
-
-def test_the_readme_shows_the_calls_that_people_need():
-    assert len(readme_calls()) >= 5
-
-
-@pytest.mark.parametrize("call", readme_calls())
-def test_each_call_of_the_readme_works(call: str, finished_benchmark: Benchmark):
-    if "systems=all" in call:
-        call += " -n"  # tests/systems/test_every_system.py runs it
-    # The small benchmark has other suite names than the default one.
-    call = call.replace("resnet50-fp32-synthetic", "small-synthetic").replace(
-        "resnet50-fp32", "small"
-    )
-    targets = [word for word in shlex.split(call) if "/" in word]
-    for target in targets:
-        (finished_benchmark.folder / target).unlink()
-    answer = finished_benchmark.call("bash", "-c", call)
-    assert answer.returncode == 0, answer.stdout
-    for target in targets:
-        assert (finished_benchmark.folder / target).exists()
 
 
 def test_the_report_for_one_node_says_that_it_needs_gpus(finished_benchmark: Benchmark):

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import PurePath
 
 from reperf.text import printable
 
@@ -21,7 +21,7 @@ class ReperfError(Exception):
 
 
 @contextmanager
-def faults_of(file: Path | str) -> Iterator[None]:
+def faults_of(file: PurePath | str) -> Iterator[None]:
     """Name a file in what the block says is wrong: its content is at fault."""
     try:
         yield

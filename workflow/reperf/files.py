@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from reperf.errors import ReperfError
 
@@ -28,7 +28,7 @@ def whole_file(path: Path | str, mode: str = "w", durable: bool = True) -> Itera
     """
     path = Path(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_partials(path.parent, path.name)

@@ -74,7 +74,7 @@ def visible_gpus(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
     if names is None:
         return there
     seen = [_gpu_called(name, there) for name in names]
-    return tuple(takewhile(bool, seen))
+    return tuple(gpu for gpu in takewhile(bool, seen) if gpu)
 
 
 def visible_names(environment: Mapping[str, str]) -> tuple[str, ...] | None:
@@ -168,14 +168,16 @@ def _say_of_gpus(report: Report) -> dict[str, Any]:
     ways: dict[str, BuildKind] = {}
     unfit: dict[str, dict[BuildKind, str]] = {}
     for build in {build_of(run): None for run in report.run_of_each_entry()}:
-        system, is_lock = build.system.id, isinstance(build, LockBuild)
+        system = build.system.id
         if not (why := why_unfit(build, hosts)):
             continue
-        if is_lock and (other := fit_lock(build, hosts)):
+        if not isinstance(build, LockBuild):
+            unfit.setdefault(system, {})["image"] = why
+        elif other := fit_lock(build, hosts):
             locks[system] = other
         else:
-            unfit.setdefault(system, {})["lock" if is_lock else "image"] = why
-            if is_lock and _image_runs(report, build.system, hosts):
+            unfit.setdefault(system, {})["lock"] = why
+            if _image_runs(report, build.system, hosts):
                 ways[system] = "image"
     return {"locks": locks, "ways": ways, "unfit": unfit, "lacking": _lacking(report, hosts)}
 

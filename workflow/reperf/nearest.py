@@ -44,8 +44,8 @@ def nearest(word: object, known: Iterable[str], *, close: float = CLOSE) -> str 
     of_plain = {_plain(one): one for one in known}
     if found := of_plain.get(plain) or of_plain.get(_ALSO_CALLED.get(plain, "")):
         return found
-    if found := get_close_matches(plain, of_plain, n=1, cutoff=close):
-        return of_plain[found[0]]
+    if like := get_close_matches(plain, of_plain, n=1, cutoff=close):
+        return of_plain[like[0]]
     begins = [
         one
         for one in of_plain

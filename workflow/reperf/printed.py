@@ -8,7 +8,8 @@ import pandas as pd
 
 ABSENT = "–"  # noqa: RUF001 - an en dash is what it is
 
-Value = float | int | None
+Value = Any
+"""A number; None or NaN where there is none."""
 
 
 def number(value: Value) -> str:

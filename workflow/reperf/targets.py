@@ -44,7 +44,7 @@ def meant_target(target: str, suites: "Mapping[str, Suite]") -> str | None:
 
 def _meant_run(parts: tuple[str, ...], suites: "Mapping[str, Suite]") -> str | None:
     """The record of the run that is most like `<suite>/<entry>/<topology>/<repeat>/...`."""
-    if len(parts) < 4 or not (suite := suites.get(nearest(parts[0], suites))):
+    if len(parts) < 4 or not (suite := suites.get(nearest(parts[0], suites) or "")):
         return None
     entry = nearest(parts[1], [one.id for one in suite.entries])
     topology = nearest(parts[2], suite.topologies)

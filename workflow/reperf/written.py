@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -26,7 +26,10 @@ LONGEST_NUMBER = 100
 """Characters of a number or a date."""
 
 # The loader in C takes half a second for the largest file, not three.
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+if TYPE_CHECKING:
+    _Loader = yaml.SafeLoader
+else:
+    _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TEXT, _MAPPING, _LIST, _MERGE, _DATE, *_NUMBERS = (
     f"tag:yaml.org,2002:{kind}"
     for kind in ("str", "map", "seq", "merge", "timestamp", "int", "float")
@@ -124,7 +127,7 @@ class _Values(_Loader):
             raise _too_deep()
         if node.tag == _LIST:
             return [self.of(one, depth + 1) for one in node.value]
-        if node.tag == _MAPPING:
+        if isinstance(node, yaml.MappingNode) and node.tag == _MAPPING:
             return self._mapping(node, depth)
         return self.construct_undefined(node)
 
@@ -142,7 +145,9 @@ class _Values(_Loader):
         return self.construct_object(node)
 
     def _mapping(self, node: yaml.MappingNode, depth: int) -> dict:
-        merged, own, lines = {}, {}, {}
+        merged: dict[str, Any] = {}
+        own: dict[str, Any] = {}
+        lines: dict[str, int] = {}
         for key, node_of_value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):

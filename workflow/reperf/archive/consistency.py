@@ -20,6 +20,7 @@ from reperf.faults import LONGEST
 from reperf.files import sha256
 from reperf.layout import PLAN
 from reperf.plans.run_plan import RunPlan
+from reperf.systems import BuildKind, LockName
 from reperf.training.record import RunRecord
 
 NEWEST = RunRecord.model_fields["record_version"].default
@@ -29,10 +30,13 @@ RESULTS = "results"
 
 def hardware_in(cells: Iterable[Cell]) -> Hardware:
     """What the GPUs decided, as the cells of an archive without a word about it show it."""
-    locks, unfit = {}, {}
+    locks: dict[str, LockName] = {}
+    unfit: dict[str, dict[BuildKind, str]] = {}
+    way: BuildKind
     for run, why in ((run, cell.unsupported) for cell in cells for run in cell.runs[:1]):
         if why:
-            unfit.setdefault(run.system, {})["image" if run.container else "lock"] = why
+            way = "image" if run.container else "lock"
+            unfit.setdefault(run.system, {})[way] = why
         if run.lock:
             locks[run.system] = run.lock
     return Hardware(locks=locks, unfit=unfit)
@@ -96,7 +100,7 @@ def _record_of(run: Run) -> RunRecord:
     if record.record_version == NEWEST:
         plan = RunPlan.read(run.folder / PLAN)
         held = {"plan": record.plan, "run": run.model_dump(mode="json")}
-        asked = plan.with_batch(run.batch_size) if plan.batch else plan
+        asked = plan.with_batch(run.samples_per_device) if plan.batch else plan
         if fault := _difference(
             held, {"plan": plan.digest, "run": asked.run.model_dump(mode="json")}
         ):

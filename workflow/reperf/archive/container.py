@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from reperf.archive.names import check_once, fault_of_name, shown
 from reperf.errors import ReperfError, faults_of
@@ -48,7 +48,7 @@ class Member:
 
     @classmethod
     def of_file(cls, name: str, path: Path) -> "Member":
-        return cls(name, path.stat().st_size, partial(path.open, "rb"))
+        return cls(name, path.stat().st_size, lambda: path.open("rb"))
 
     @classmethod
     def of_bytes(cls, name: str, content: bytes) -> "Member":
@@ -153,9 +153,13 @@ def _digest(archive: zipfile.ZipFile, name: str) -> str | None:
     """The SHA-256 of a member; None if already the zip file's own checksum is wrong."""
     try:
         with archive.open(name) as member:
-            return hashlib.file_digest(member, "sha256").hexdigest()
+            return _sha256(member)
     except zipfile.BadZipFile:
         return None
+
+
+def _sha256(stream: Any) -> str:  # noqa: ANN401 - an IO, of which typing knows no readinto
+    return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _check_form(archive: zipfile.ZipFile, stream: IO[bytes]) -> None:
@@ -169,8 +173,5 @@ def _check_form(archive: zipfile.ZipFile, stream: IO[bytes]) -> None:
         _write(again, members)
         again.seek(0)
         stream.seek(0)
-        if (
-            hashlib.file_digest(again, "sha256").digest()
-            != hashlib.file_digest(stream, "sha256").digest()
-        ):
+        if _sha256(again) != _sha256(stream):
             raise ReperfError("holds bytes beside its members, or members out of order")

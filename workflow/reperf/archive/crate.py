@@ -71,7 +71,7 @@ def _trainer(run: Run) -> str:
 
 def _add_file(crate: ROCrate, name: str, is_trainer: bool) -> File:
     path = PurePath(name)
-    properties = {
+    properties: dict[str, str | list[str]] = {
         "name": path.name,
         "encodingFormat": _FORMATS.get(path.suffix, "application/octet-stream"),
     }

@@ -2,8 +2,9 @@
 
 import csv
 import json
+import re
 from collections.abc import Callable
-from contextlib import chdir
+from contextlib import chdir, suppress
 from dataclasses import dataclass
 from io import StringIO
 from itertools import zip_longest
@@ -21,10 +22,8 @@ from reperf.config import Cell, Report, Run, load_report, runs_of
 from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError, faults_of
 from reperf.files import whole_file
-from reperf.layout import FIGURES, FIRST_KINDS, figures_of, tables_of
+from reperf.layout import FIGURES, FIRST_KINDS, RUN_RECORD, figures_of, tables_of
 from reperf.measuring.again import measured_tables
-from reperf.systems import load_workloads
-from reperf.systems.workloads import WORKLOADS
 from reperf.training.record import records_of, with_found_batch
 
 Content = TypeVar("Content")
@@ -57,10 +56,6 @@ def rebuild(path: Path, folder: Path) -> Rebuilt:
             something comes out different; the message names all that does. Nothing is written
             outside `folder`.
     """
-    if not load_workloads():
-        raise ReperfError(
-            f"{WORKLOADS}: not there; allowed: reperf as installed in a clone of its repository"
-        )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ReperfError(f"{folder}: exists already; allowed: a new or empty folder")
     with verified(path) as archive:
@@ -71,7 +66,8 @@ def rebuild(path: Path, folder: Path) -> Rebuilt:
             if maker in ("", __version__):
                 raise
             raise ReperfError(
-                f"{fault}; reperf {maker} made the archive, and rebuilds it; this is {__version__}"
+                f"{fault}; reperf {maker} made the archive, and rebuilds it with the libraries in "
+                f"{_pins(archive)}; this is {__version__}"
             ) from None
 
 
@@ -174,6 +170,19 @@ def _made_by(archive: ZipFile) -> str:
     except (KeyError, TypeError, ValueError, RecursionError, StopIteration):
         return ""
     return found if isinstance(found, str) and len(found) < 40 else ""
+
+
+def _pins(archive: ZipFile) -> str:
+    """Where the exact versions are named of the libraries that an archive was made with."""
+    commits = set()
+    for name in archive.namelist():
+        if name.startswith("results/runs/") and name.endswith(f"/{RUN_RECORD}"):
+            with suppress(KeyError, TypeError, ValueError, RecursionError):
+                commit = json.loads(archive.read(name))["git_commit"]
+                if re.fullmatch("[0-9a-f]{40}", commit):
+                    commits.add(commit)
+    where = f"at commit {' or '.join(sorted(commits))}" if commits else "of that version"
+    return f"requirements.txt {where}"
 
 
 def _check_sources(report: Report, archive: ZipFile, path: Path) -> None:

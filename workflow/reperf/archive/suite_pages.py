@@ -41,6 +41,7 @@ def pages(report: Report, records: Sequence[RunRecord]) -> dict[str, bytes]:
         "title": printable(f"{report.title}: {suite.name}"),
         "profile": "slurm" if report.cluster else "local",
         "version": __version__,
+        "pinned": f": the one at {commits[0].rstrip('+')}" if commits else "",
         "commits": f", its runs at commit {' and '.join(commits)}" if commits else "",
     }
     return {

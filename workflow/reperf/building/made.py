@@ -37,7 +37,7 @@ class Made:
     """
 
     code: str
-    wrote: dict[str, str]
+    wrote: dict[str, str | None]
     read: str
     seen: str
 

@@ -83,6 +83,8 @@ def digest_now(build: Build) -> str | None:
         built = read_built(build)
     except ReperfError:
         return None
+    assert built.image
+    assert built.local_image
     local = Path(built.local_image)
     if built.fingerprint is None or not local.exists():
         return built.image.digest
@@ -92,6 +94,8 @@ def digest_now(build: Build) -> str | None:
 
 def _image_changed(build: ImageBuild, built: Built) -> str:
     """Why an image is not the one that the build was made with."""
+    assert built.image
+    assert built.local_image
     if built.image.engine != build.container.engine:
         return f"{build.folder}: was built with {built.image.engine}"
     local = Path(built.local_image)

@@ -21,7 +21,8 @@ def why_not_compiled(run: Run) -> str | None:
         found, where = compiler_for(run.device), "here"
     elif (build.folder / RECORD).exists():
         # Builds of earlier versions do not say it.
-        found, where = read_built(build).compilers.get(run.device, ""), f"in {run.container.image}"
+        found = read_built(build).compilers.get(run.device, "")
+        where = f"in {build.container.image}"
     else:
         return None
     if found is not None:

@@ -161,7 +161,7 @@ class Apptainer(ContainerEngine):
 class Podman(ContainerEngine):
     """Podman; an unpacked folder is run under an overlay, so that it stays as it is."""
 
-    name = "podman"
+    name: EngineName = "podman"
     program = "podman"
     runs_files = False
     gpus = "--device=nvidia.com/gpu=all"
@@ -205,7 +205,7 @@ class Podman(ContainerEngine):
 class Docker(Podman):
     """Docker, with its daemon."""
 
-    name = "docker"
+    name: EngineName = "docker"
     program = "docker"
     gpus = "--gpus=all"
 

@@ -119,8 +119,10 @@ def check_starts(build: ImageBuild) -> None:
     engine = engine_called(build.container.engine)
     if engine.name == "pyxis" or shutil.which(engine.program) is None:
         return  # it is on the nodes
+    image = read_built(build).local_image
+    assert image
     with redirect_stderr(io.StringIO()):
-        _Opened(build, read_built(build).local_image).check()
+        _Opened(build, image).check()
 
 
 def is_file(image: str) -> bool:
@@ -216,7 +218,8 @@ class _Opened:
 
 def _lacking(opened: _Opened) -> list[str]:
     """The packages of the overlay's list that the image has under no name, as the list says."""
-    wanted, build = {}, opened.build
+    wanted: dict[str, list[str]] = {}
+    build = opened.build
     for path in build.recipe:
         for line in path.read_text(encoding="utf-8").splitlines():
             if found := REQUIREMENT.fullmatch(line):

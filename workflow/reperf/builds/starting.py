@@ -42,9 +42,10 @@ def start_in(
     """
     if not isinstance(build, ImageBuild):
         return Start([str(build.python), *arguments], variables)
-    container = build.container
+    container, built = build.container, read_built(build)
+    assert built.local_image
     box = Box(
-        image=read_built(build).local_image,
+        image=built.local_image,
         folder=folder,
         mounts=(*readable_folders(folder), *mounts),
         variables=variables_inside(variables),

@@ -12,6 +12,7 @@ from math import isfinite
 from pathlib import Path
 from shutil import get_terminal_size
 from time import monotonic
+from typing import Any
 
 WIDEST = "all"
 """The window that is as wide as the log allows."""
@@ -228,7 +229,7 @@ _FACTORS = {
 """Facts that say the global batch, and the options that give them."""
 
 
-def _told(facts: Mapping[str, object]) -> list[tuple[str, list[tuple[str, object]]]]:
+def _told(facts: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, object]]]]:
     """What the command line says about runs, as `reperf.measuring.measure.Told`."""
     known = {name: value for name, value in facts.items() if name != "topology"}
     if "topology" in facts:

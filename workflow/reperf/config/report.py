@@ -314,10 +314,10 @@ class Report(Model):
 
     def _build_of(self, entry: Entry) -> BuildKind:
         """How an entry gets its framework."""
-        named = "image" if entry.system in self.images else None
+        named: BuildKind | None = "image" if entry.system in self.images else None
         preferred = load_systems()[entry.system].ways(self.resolved_device)
         fit = named or self.hardware.ways.get(entry.system)
-        return entry.build or self.build or fit or next(iter(preferred), "lock")
+        return entry.build or self.build or fit or (preferred[0] if preferred else "lock")
 
     def _container_of(self, entry: Entry) -> Container | None:
         """What an entry's runs train in; None where they use a lock."""

@@ -98,7 +98,7 @@ class Run(Model):
     @property
     def global_batch(self) -> int:
         """Samples per iteration."""
-        return self.batch_size * self.readers * self.accumulation
+        return self.samples_per_device * self.readers * self.accumulation
 
     def again(self, repeat: int) -> Self:
         """Another repeat of a first run."""
@@ -107,6 +107,12 @@ class Run(Model):
     def with_batch(self, batch_size: int) -> Self:
         """The same run, with the batch size that was found to be the largest."""
         return self.model_copy(update={"batch_size": batch_size})
+
+    @property
+    def samples_per_device(self) -> int:
+        """The batch size, which is known of every run that trains."""
+        assert isinstance(self.batch_size, int)
+        return self.batch_size
 
     @property
     def identity(self) -> dict[str, str | int | None]:

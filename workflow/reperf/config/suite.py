@@ -109,7 +109,7 @@ class Entry(Model):
     @classmethod
     def _known_variants(cls, variants: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         """Take them in the order of system.yaml, so that an entry has one name."""
-        system = load_systems().get(info.data.get("system"))
+        system = load_systems().get(info.data.get("system", ""))
         if system is None:
             return variants
         retired = [name for name in variants if name in RETIRED]
@@ -218,7 +218,7 @@ def _from_path(source: Any) -> Any:  # noqa: ANN401 - raw YAML
     return {"path": source} if isinstance(source, str) else source
 
 
-def _from_one(sources: Any) -> Any:  # noqa: ANN401 - raw YAML
+def _listed(sources: Any) -> Any:  # noqa: ANN401 - raw YAML
     return [sources] if isinstance(sources, str | Mapping) else sources
 
 
@@ -232,7 +232,7 @@ class Suite(Model):
     )
     sources: Annotated[
         tuple[Annotated[LogSource, BeforeValidator(_from_path)], ...],
-        BeforeValidator(_from_one, json_schema_input_type=str | LogSource | list[str | LogSource]),
+        BeforeValidator(_listed, json_schema_input_type=str | LogSource | list[str | LogSource]),
     ] = Field(
         (),
         alias="from",
@@ -299,14 +299,14 @@ class Suite(Model):
     @field_validator("shape")
     @classmethod
     def _shape_is_whole(cls, shape: dict[str, int], info: ValidationInfo) -> dict[str, int]:
-        if workload := load_workloads().get(info.data.get("workload")):
+        if workload := load_workloads().get(info.data.get("workload", "")):
             return workload.shape_of(shape)
         return shape
 
     @field_validator("unit")
     @classmethod
     def _unit_is_counted(cls, unit: str | None, info: ValidationInfo) -> str | None:
-        workload = load_workloads().get(info.data.get("workload"))
+        workload = load_workloads().get(info.data.get("workload", ""))
         if workload is None:
             return unit
         if unit is not None and unit not in workload.units:

@@ -27,7 +27,7 @@ def environments(case: Case) -> Iterator[Finding]:
             what = "not made, or from another recipe; the workflow makes it first"
             yield finding(check, case.nodes, Verdict("warning", what, "call the doctor again then"))
             continue
-        most = usual(case, lambda probe, build=build: _installed(probe, build))
+        most = usual(case, partial(_installed, build=build))
         judge = partial(_judge_build, build=build, recipe=recipe, most=most)
         yield from each(case, check, judge)
 
@@ -36,7 +36,8 @@ def compilers(case: Case) -> Iterator[Finding]:
     """What compiles while it trains finds a compiler."""
     needed: dict[str, set[str]] = defaultdict(set)
     for run in case.report.run_of_each_entry():
-        if any(variant.compiles for variant in load_systems()[run.system].varied(run.variant)):
+        varied = load_systems()[run.system].varied(run.variant)
+        if run.variant and any(variant.compiles for variant in varied):
             needed[build_of(run).id].add(run.variant)
     device = case.report.resolved_device
     for build, variants in needed.items():
@@ -61,11 +62,12 @@ def _judge_build(probe: Probe, build: str, recipe: str, most: set[str] | None) -
     if state.trouble:
         return Verdict("error", state.trouble, advice)
     if state.recipe_sha256 != recipe:
-        what = f"made from the recipe {state.recipe_sha256[:12]}, elsewhere {recipe[:12]}"
+        here = (state.recipe_sha256 or "")[:12]
+        what = f"made from the recipe {here}, elsewhere {recipe[:12]}"
         return Verdict("error", what, advice)
     if state.unfit:
         return Verdict("error", state.unfit, "docs/systems.md says which builds run there")
-    if installed != most:
+    if installed is not None and most is not None and installed != most:
         here, elsewhere = (
             ", ".join(sorted(names)) for names in (installed - most, most - installed)
         )
@@ -107,7 +109,7 @@ def _failed(check: str, tried: Iterable[Trial]) -> Iterator[Finding]:
 def _devices(check: str, tried: Iterable[Trial]) -> Iterator[Finding]:
     """What the devices are, and how near their convolutions are to numpy's."""
     for devices, alike in _grouped(tried, devices_of).items():
-        error = max(trial.convolution_error for trial in alike)
+        error = max(trial.convolution_error or 0.0 for trial in alike)
         what = f"{devices}; a convolution is within {error:.0e} of numpy's{_rates(alike)}"
         yield finding(check, _nodes_of(alike), Verdict("ok", what))
 
@@ -129,7 +131,7 @@ def _rates(alike: list[Trial]) -> str:
 def _loaders(check: str, tried: Iterable[Trial]) -> Iterator[Finding]:
     """Whether each node reads as fast as its devices train."""
     read = [trial for trial in tried if trial.loaded is not None]
-    slow = [trial for trial in read if trial.needed and trial.loaded < trial.needed]
+    slow = [trial for trial in read if trial.needed and (trial.loaded or 0.0) < trial.needed]
     for trial in slow:
         advice = "more loader_threads, if the node has the CPUs; or DALI"
         yield finding(check, trial.nodes, Verdict("warning", loader_speed([trial]), advice))

@@ -54,7 +54,7 @@ def _row(name: str, build: str, diagnosis: Diagnosis) -> BuildRow:
         for visit in diagnosis.visits
         if visit.probe and visit.probe.environments[build].trouble
     ]
-    errors = [trial.convolution_error for trial in alone]
+    errors = [trial.convolution_error or 0.0 for trial in alone]
     return BuildRow(
         build=name,
         starts=f"not on {', '.join(silent)}" if silent else "yes",

@@ -51,7 +51,7 @@ def work_folder(case: Case) -> Iterator[Finding]:
 
 def clock(case: Case) -> Iterator[Finding]:
     """The nodes' clocks agree with this machine's, which looks at their files."""
-    behind = {visit.node: visit.clock_offset for visit in case.visits if visit.probe}
+    behind = {visit.node: visit.clock_offset or 0.0 for visit in case.visits if visit.probe}
     good = {}
     for node, by in behind.items():
         if abs(by) < CLOCKS_APART_SECONDS:

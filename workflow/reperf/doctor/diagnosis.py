@@ -177,9 +177,9 @@ class Trial(Model):
     log: str = Field("", description="what the ranks printed")
 
     @property
-    def bandwidth(self) -> float | None:
-        """Bytes per second of the largest all-reduce; None: there was none."""
-        return self.transfers[-1].bus_bandwidth(self.world_size) if self.transfers else None
+    def bandwidth(self) -> float:
+        """Bytes per second of the largest all-reduce; 0: there was none."""
+        return self.transfers[-1].bus_bandwidth(self.world_size) if self.transfers else 0.0
 
 
 class Finding(Model):

@@ -100,6 +100,7 @@ def _visit(start: Sequence[str], request: Request) -> Visit:
         start: the command that runs a program there.
     """
     with _started(start, "reperf.doctor.probe", request.model_dump_json()) as process:
+        assert process.stdout
         clock, arrived = process.stdout.readline(), time.time()
         answer, trouble = _end_of(process, ANSWER_SECONDS)
     try:

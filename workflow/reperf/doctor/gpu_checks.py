@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from reperf.doctor.case import NOT_THERE, Case, Verdict, each, same, usual
-from reperf.doctor.diagnosis import Finding, GpuState, Probe
+from reperf.doctor.diagnosis import Finding, GpuState, Level, Probe
 from reperf.printed import count, gibibytes
 
 
@@ -26,10 +26,10 @@ def _judge_number(case: Case, probe: Probe) -> Verdict:
     return Verdict("ok", f"{there} seen") if there else Verdict(NOT_THERE, "none, and none needed")
 
 
-def _judge_kind(probe: Probe, most: tuple[str, ...]) -> Verdict:
+def _judge_kind(probe: Probe, most: tuple[str, ...] | None) -> Verdict:
     kinds = _kinds(probe)
     if len(kinds) > 1 or kinds != most:
-        elsewhere = f", elsewhere {' and '.join(most) or 'none'}" if kinds != most else ""
+        elsewhere = f", elsewhere {' and '.join(most or ()) or 'none'}" if kinds != most else ""
         what = f"{' and '.join(kinds) or 'none'}{elsewhere}"
         return Verdict("error", what, "a report needs GPUs of one kind")
     return Verdict("ok", kinds[0]) if kinds else Verdict(NOT_THERE, "no GPU")
@@ -64,7 +64,7 @@ def _judge_gpus(probe: Probe, judge: Callable[[GpuState], Verdict | None]) -> Ve
     wrong = {index: verdict for index, verdict in told.items() if verdict.level != "ok"}
     if not wrong:
         return Verdict("ok", ", ".join(dict.fromkeys(verdict.what for verdict in told.values())))
-    level = "error" if any(one.level == "error" for one in wrong.values()) else "warning"
+    level: Level = "error" if any(one.level == "error" for one in wrong.values()) else "warning"
     what = "; ".join(f"GPU {index} {verdict.what}" for index, verdict in wrong.items())
     return Verdict(level, what, next(iter(wrong.values())).advice)
 

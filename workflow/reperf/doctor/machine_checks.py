@@ -44,12 +44,13 @@ def _judge_governor(probe: Probe) -> Verdict:
 
 def _judge_clock(probe: Probe) -> Verdict:
     cpu = probe.processor
-    if cpu.megahertz is None:
+    allowed, possible = cpu.allowed_megahertz, cpu.possible_megahertz
+    if cpu.megahertz is None or allowed is None or possible is None:
         return Verdict(NOT_THERE, "the kernel reports no clocks here (no cpufreq)")
-    if cpu.allowed_megahertz < cpu.possible_megahertz:
-        what = f"limited to {cpu.allowed_megahertz} of {cpu.possible_megahertz} MHz"
+    if allowed < possible:
+        what = f"limited to {allowed} of {possible} MHz"
         return Verdict("warning", what, "raise scaling_max_freq")
-    return Verdict("ok", f"up to {cpu.possible_megahertz} MHz")
+    return Verdict("ok", f"up to {possible} MHz")
 
 
 def _judge_quota(probe: Probe) -> Verdict:

@@ -23,7 +23,8 @@ def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
     """
     runs = [(run, report.data_of(suite)) for suite in report.suites for run in report.runs(suite)]
     missing = [run for run, _ in runs if not run.record.exists()]
-    converted = {run.data: data for run, data in runs if run.data and run.input != "folder"}
+    read = [(run, data) for run, data in runs if run.input != "folder"]
+    converted = {run.data: data for run, data in read if run.data and data}
     to_convert = [
         data for folder, data in converted.items() if not Path(folder, "manifest.json").exists()
     ]

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from reperf.builds import build_of, why_build
 from reperf.builds.fitness import why_unfit
@@ -75,7 +76,7 @@ def _environment(folder: Path, run: Run) -> EnvironmentState:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "") if gpus else None
         start = start_in(build, [], folder=Path.cwd(), variables=variables, gpus=visible)
         python = [word.replace("{node_rank}", "0") for word in start.command]
-        asked = {
+        asked: dict[str, Any] = {
             "place": str(build.folder),
             "environment": {**os.environ, **start.variables},
             "time_limit": START_SECONDS,

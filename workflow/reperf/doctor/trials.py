@@ -114,7 +114,7 @@ def _loaded(run: Run, place: Place, log: Path) -> float | None:
         return None
     log = log.with_suffix(".loader.log")
     briefly = {"iterations": 1, "print_every": 1}
-    run = run.with_batch(run.batch_multiple or run.batch_size).model_copy(update=briefly)
+    run = run.with_batch(run.batch_multiple or run.samples_per_device).model_copy(update=briefly)
     if _launch(run, place, [*_plan(run).program, f"--load-only={LOADER_SECONDS}"], log):
         return None
     said = _said_in(log, _LOADED)

@@ -112,7 +112,7 @@ def draw_published(folder: Path | str) -> None:
                 cells.assign(status="ok", baseline=ONE_DEVICE, **shares),
                 table.title,
                 f"as published in the {table.report}",
-                table.unit,
+                table.unit or "",
                 Path(folder, table.id),
             )
 
@@ -243,7 +243,7 @@ def save(figure: Figure, path: Path | str) -> None:
     """
     dpi = min(DPI, HIGHEST / figure.get_figheight())
     # No date, no maker: the same figure gives the same bytes.
-    options = {
+    options: dict[str, dict[str, Any]] = {
         "svg": {"metadata": {"Date": None, "Creator": None}},
         "png": {"metadata": {"Software": None}, "dpi": dpi},
     }
@@ -309,7 +309,7 @@ def _figure(title: str, subtitle: str, height: float) -> tuple[Figure, Axes]:
     below = 0.07 + 0.17 * len(lines)
     # The empty last line keeps the plot clear of the subtitle.
     figure.suptitle("\n".join([*lines, ""]), x=0.01, ha="left", fontsize=10, weight="bold")
-    below_title = {"va": "top", "fontsize": SMALL, "color": MUTED}
+    below_title: dict[str, Any] = {"va": "top", "fontsize": SMALL, "color": MUTED}
     figure.text(0.01, 1 - below / height, printable(subtitle), **below_title)
     return figure, figure.add_subplot()
 
@@ -352,7 +352,9 @@ def _draw_bar(axes: Axes, cell: Any) -> None:  # noqa: ANN401 - pandas' named tu
         text, end, colour = cell.status, 0, MUTED
     else:
         text, end, colour = f"{value:,.2f}", value, INK
-        hatch = {"hatch": "////", "edgecolor": PAPER, "linewidth": 0} if cell.twin % 2 else {}
+        hatch: dict[str, Any] = {}
+        if cell.twin % 2:
+            hatch = {"hatch": "////", "edgecolor": PAPER, "linewidth": 0}
         axes.barh(cell.place, value, height=0.78, facecolor=colour_of(cell.system), **hatch)
         if low < high:
             axes.hlines(cell.place, low, high, color=INK, linewidth=1)
@@ -360,7 +362,7 @@ def _draw_bar(axes: Axes, cell: Any) -> None:  # noqa: ANN401 - pandas' named tu
             end = high
         if cell.status != "ok":
             text += f" ({cell.status})"
-    offset = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
+    offset: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
     axes.annotate(text, (end, cell.place), color=colour, fontsize=SMALL, **offset)
 
 
@@ -393,7 +395,7 @@ def _draw_series(
         last = line.iloc[-1]
         colour = colour_of(last["system"])
         fill = PAPER if last["twin"] % 2 else colour
-        finish = {"markersize": 5.5, "markerfacecolor": fill, "linewidth": 1.6}
+        finish: dict[str, Any] = {"markersize": 5.5, "markerfacecolor": fill, "linewidth": 1.6}
         finish["marker"] = MARKERS[position % len(MARKERS)]
         axes.plot(line["world_size"], line[column], color=colour, clip_on=False, **finish)
         end = f"{said(last[column])}  {name}{_over(last['baseline']) if several else ''}"
@@ -406,7 +408,7 @@ def _shade_several_nodes(axes: Axes, cells: pd.DataFrame) -> None:
     across = cells["world_size"][cells["num_nodes"] > 1].min()
     if inside < across:
         axes.axvspan(inside, axes.get_xlim()[1], color=GRID, alpha=0.35, linewidth=0)
-        offset = {"xytext": (4, 5), "textcoords": "offset points"}
+        offset: dict[str, Any] = {"xytext": (4, 5), "textcoords": "offset points"}
         axes.annotate("several nodes", (inside, 0), color=MUTED, fontsize=SMALL, **offset)
 
 
@@ -418,7 +420,9 @@ def _name_ends(axes: Axes, ends: Iterable[End]) -> None:
     (left, right), top = axes.get_xlim(), axes.get_ylim()[1]
     beyond = 1.08 * right if axes.get_xscale() == "linear" else right * (right / left) ** 0.08
     # Names one line apart and closest to their ends: a regression on falling heights.
-    line = top * 0.17 / (axes.figure.get_figheight() - 1.2)  # the height of a name
+    figure = axes.get_figure(root=True)
+    assert figure
+    line = top * 0.17 / (figure.get_figheight() - 1.2)  # the height of a name
     gaps = np.arange(len(ends)) * line
     heights = isotonic_regression([y for _, y, _, _ in ends] + gaps, increasing=False).x - gaps
     for (x, y, name, colour), height in zip(ends, np.minimum(heights, top - gaps), strict=True):

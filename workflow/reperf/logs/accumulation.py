@@ -7,9 +7,10 @@ fast one is behind.
 """
 
 import re
+import sys
 from collections import deque
 from collections.abc import Sequence
-from math import ceil, floor, inf
+from math import ceil, floor
 from typing import NamedTuple
 
 _BAR = re.compile(
@@ -53,7 +54,7 @@ def batches_per_step(bars: Sequence[tuple[int, Bar]]) -> tuple[int, int] | None:
     Returns:
         Both; None if the bars count nothing, or no whole number fits.
     """
-    fewest, most = 1, inf
+    fewest, most = 1, sys.maxsize
     for first, last in _stretches(bars):
         steps, batches = last[0] - first[0], last[1].batches - first[1].batches
         if steps <= 0 or batches <= 0:
@@ -61,14 +62,14 @@ def batches_per_step(bars: Sequence[tuple[int, Bar]]) -> tuple[int, int] | None:
         lag = max(first[1].lag, last[1].lag)
         fewest = max(fewest, ceil((batches - lag) / steps))
         most = min(most, floor((batches + lag) / steps))
-    return (fewest, most) if fewest <= most < inf else None
+    return (fewest, most) if fewest <= most < sys.maxsize else None
 
 
 def _stretches(
     bars: Sequence[tuple[int, Bar]],
 ) -> list[tuple[tuple[int, Bar], tuple[int, Bar]]]:
     """The first and the last line of each stretch in which neither steps nor the bar go back."""
-    found = []
+    found: list[tuple[tuple[int, Bar], tuple[int, Bar]]] = []
     for bar in bars:
         if found and bar[0] > found[-1][1][0] and bar[1].batches >= found[-1][1][1].batches:
             found[-1] = found[-1][0], bar

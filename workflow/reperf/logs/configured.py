@@ -65,8 +65,8 @@ def facts_of_configuration(said: Mapping[str, Any]) -> Iterator[Fact]:
     yield from _facts_of_parallel(said)
     if isinstance(said.get("input"), str):
         yield "input", said["input"] if said["input"] in ("folder", "synthetic") else "records"
-    if isinstance(said.get("data"), str) and (name := _data_set(PurePath(said["data"]))):
-        yield "data_set", name
+    if isinstance(said.get("data"), str) and (data_set := _data_set(PurePath(said["data"]))):
+        yield "data_set", data_set
     for name in (*_switches(), "proof"):
         if isinstance(said.get(name), bool):
             yield name, "on" if said[name] else "off"

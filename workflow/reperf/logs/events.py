@@ -11,10 +11,10 @@ a script turns them into MLLOG lines.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from math import fsum, inf
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from reperf.logs.facts import Fact
 from reperf.logs.format import Finder, marked
@@ -110,17 +110,25 @@ def stamp_of(event: Mapping[str, Any]) -> float | None:
     return stamp / 1000 if is_number(stamp) and stamp >= 1 else None
 
 
-def is_number(value: object) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:  # noqa: ANN401 - whatever JSON gave
     """Whether JSON gave a number of a sensible size."""
     return type(value) in (int, float) and abs(value) < 1e18  # false for NaN, too
 
 
-def is_count(value: object) -> bool:
+def is_whole(value: Any) -> TypeGuard[int]:  # noqa: ANN401 - whatever JSON gave
+    """Whether JSON gave a whole number of a sensible size."""
+    return type(value) is int and is_number(value)
+
+
+def is_count(value: Any) -> TypeGuard[float]:  # noqa: ANN401 - whatever JSON gave
     """Whether JSON gave a count; others refuse one that is too large."""
     return type(value) in (int, float) and value >= 1
 
 
-_FITS = {"workload": lambda value: isinstance(value, str), "start_loss": is_number}
+_FITS: dict[str, Callable[[Any], bool]] = {
+    "workload": lambda value: isinstance(value, str),
+    "start_loss": is_number,
+}
 """What the value of a fact must be that is no count."""
 
 
@@ -195,7 +203,7 @@ def facts_in(text: bytes) -> Iterator[Fact]:
 class Evaluated(NamedTuple):
     """The evaluations between two records."""
 
-    count: int = 0
+    count: int = 0  # type: ignore[assignment]  # hides tuple.count, which nobody calls
     seconds: float = 0.0
     """Between the stamps at their ends; infinity if one lacks, or if training went on meanwhile."""
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from math import inf, prod
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reperf.config import TOPOLOGY
 
@@ -69,7 +69,9 @@ FORWARD_ONLY = "forward_only"
 LOG = "the log"
 """The first teller."""
 
-Fact = tuple[str, object]
+Value = Any
+"""Of a fact: a number, a text or a pair, as its name has it."""
+Fact = tuple[str, Value]
 """A name (one of NAMES, or a key of a workload's shape) and a value."""
 
 
@@ -80,7 +82,7 @@ class Refused(Exception):
 class Known(NamedTuple):
     """The value of a fact, and who says so."""
 
-    value: object
+    value: Value
     teller: str
 
 
@@ -155,7 +157,7 @@ class Facts:
                 f"which a step is by {self._known['accumulation'].teller}"
             )
 
-    def get(self, name: str) -> object:
+    def get(self, name: str) -> Value:
         """A fact, or None if nobody said it."""
         known = self._known.get(name)
         return known.value if known else None
@@ -164,7 +166,7 @@ class Facts:
         """Who said each fact that is known, by its name."""
         return {name: known.teller for name, known in self._known.items()}
 
-    def need(self, name: str) -> object:
+    def need(self, name: str) -> Value:
         """A fact.
 
         Raises:
@@ -228,15 +230,16 @@ class Facts:
         Unless somebody says otherwise, each device holds a replica, and accumulation is 1 if the
         log's format knows of none.
         """
-        known = [self._known.get(factor) for factor in factors]
+        known: list[Known | None] = [self._known.get(factor) for factor in factors]
         if "replicas" in factors and known[0] is None:
             known[0] = self._known.get("world_size")
         if "accumulation" in factors and known[-1] is None and not self._accumulates:
             known.pop()
-        if None in known:
+        all_known = [one for one in known if one is not None]
+        if len(all_known) < len(known):
             return
-        tellers = " and ".join(dict.fromkeys(one.teller for one in known))
-        self._put(name, Known(prod(one.value for one in known), tellers))
+        tellers = " and ".join(dict.fromkeys(one.teller for one in all_known))
+        self._put(name, Known(prod(one.value for one in all_known), tellers))
 
 
 def _agree(name: str, one: object, other: object) -> bool:

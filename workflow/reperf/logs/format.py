@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from re import _constants, _parser
-from typing import NamedTuple
+from re import _constants, _parser  # type: ignore[attr-defined]  # private, and without types
+from typing import Any, NamedTuple
 
 from reperf.logs.accumulation import Bar
 from reperf.logs.clock import DATE, ELAPSED, TIME_OF_DAY, UNIX, YEARLESS, Clock, tick
@@ -61,7 +61,8 @@ Read = Callable[[re.Match[bytes], tuple[int, ...]], Record | None]
 """Makes a record from a match and the rank of its line; None if the match is no record."""
 
 
-class Finder(NamedTuple):
+@dataclass(frozen=True)
+class Finder:
     """Finds facts in a text, and says in which lines."""
 
     find: Callable[[bytes], Iterable[Fact]]
@@ -232,7 +233,7 @@ def read_groups(
         return None
     written = (stamp or duration or b"").decode()
     try:
-        time = log_format.clock.seconds(written) if stamp else None
+        time = log_format.clock.seconds(written) if stamp and log_format.clock else None
     except ValueError:
         return None
     if labelled := found.get("rank"):
@@ -308,7 +309,7 @@ def literals_in(pattern: str | bytes) -> tuple[bytes, ...]:
     return tuple(map(_longest_literal, parsed[0][1][1] if whole else [parsed]))
 
 
-def _longest_literal(parts: Iterable[tuple[object, object]]) -> bytes:
+def _longest_literal(parts: Iterable[tuple[Any, Any]]) -> bytes:
     found = [""]
     for kind, value in parts:
         if kind is _constants.LITERAL:

@@ -24,14 +24,14 @@ def with_tables(page: str) -> str:
         rows = [row(log_format) for log_format in formats().values()]
         table = "\n".join([top, "|" + "---|" * len(head), *map(_row, rows), ""])
         page = re.sub(
-            rf"^{re.escape(top)}\n(?:\|.*\n)*", lambda _, new=table: new, page, flags=re.M
+            rf"^{re.escape(top)}\n(?:\|.*\n)*", table.replace("\\", r"\\"), page, flags=re.M
         )
     return page
 
 
 def shown(name: str) -> list[str]:
     """The lines that a format's module shows in its docstring."""
-    words = import_module(f"reperf.logs.formats.{name.replace('-', '_')}").__doc__
+    words = import_module(f"reperf.logs.formats.{name.replace('-', '_')}").__doc__ or ""
     return [line.strip() for line in words.splitlines() if line.startswith("    ")]
 
 

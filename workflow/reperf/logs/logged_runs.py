@@ -91,6 +91,7 @@ class LoggedRun:
         if self.newest is None or (record.rank < self.newest.rank and needed):
             self.records, self.later, self._seen, self.newest = [], [], set(), record
             self.ends = None if self.ends is None else []
+        assert self.newest
         if record.rank != self.newest.rank or record in self._seen:
             return False
         if needed and len(self.records) == MOST_RECORDS and not self.overflow:
@@ -116,6 +117,7 @@ class LoggedRun:
 
     def learn(self, text: "_Text", log_format: Format) -> None:
         """Take what the text before the newest record says, besides facts about a run's begin."""
+        assert self.newest
         self.facts += facts_in(text.all())
         if log_format.bar is not None and (bar := log_format.bar(text.all())) is not None:
             self._bars.append((self.newest.iteration, bar))
@@ -137,11 +139,14 @@ class LoggedRun:
         return seconds if seconds > 0 else None
 
     def hear_of_end(self, text: bytes, log_format: Format) -> None:
-        """Take what a text behind the newest record says of how the run ended."""
+        """Take what a text behind the newest record says of how the run ended, if one says that."""
+        if log_format.ended is None:
+            return
         if log_format.ended(text):
+            assert self.newest
             rank = self.newest.rank
             if not rank or log_format.ended(lines_of_rank(text, rank)):
-                self.ends = [*self.ends[:1], self.newest]
+                self.ends = [*(self.ends or ())[:1], self.newest]
                 self.facts += log_format.closes(text)
                 return
             self.ended_elsewhere = True
@@ -158,7 +163,7 @@ class LoggedRun:
         Where another rank alone says that the run ended, as one that evaluates does, the end may
         stand anywhere: that rank may be far ahead.
         """
-        if self.ends == [] and self.ended_elsewhere and not self.stopped_as:
+        if self.ends == [] and self.newest and self.ended_elsewhere and not self.stopped_as:
             self.ends = [self.newest]
         if self.meanwhile:
             self.records = list(map(_not_apart, self.records))
@@ -193,17 +198,20 @@ class LoggedRun:
             text: what stands between the two.
         """
         first, before = self.records[0], self.newest
+        assert before
         if _place(record) > _place(before) or record.rank != before.rank or record in self._seen:
             return False
         if text.begins_run():
             return True
         begins_again = _place(record) <= _place(first) < _place(before)
-        stamped = record.time is not None and before.time is not None
-        ended = self.ends and self.ends[-1] is before
-        return begins_again and (ended or not (stamped and record.time < before.time))
+        ended = bool(self.ends and self.ends[-1] is before)
+        if record.time is None or before.time is None:
+            return begins_again
+        return begins_again and (ended or record.time >= before.time)
 
     def stepped_back_to(self, record: Record) -> bool:
         """Whether a record is no more than one step behind, as after a step that was skipped."""
+        assert self.newest
         counted = [one.iteration for one in self.records]
         stride = max((after - before for before, after in pairwise(counted)), default=0)
         return self.newest.iteration - record.iteration <= stride
@@ -250,13 +258,12 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
             text.add(gap)
         if run is not None:
             run.take_time(gap)
-        if run is not None and log_format.ended is not None:
             run.hear_of_end(gap, log_format)
         if record is None:
             continue
         following = _unwrapped(record, run.newest if run else None, log_format.clock)
         begins = run is not None and run.is_followed_by(following, text)
-        if begins and log_format.repeats and run.stepped_back_to(following):
+        if run and begins and log_format.repeats and run.stepped_back_to(following):
             begins = bool(text.facts())
         if run is not None and not begins:
             evaluated, phase = text.evaluated(following, run)
@@ -358,7 +365,7 @@ class _Text:
         start, stop = -inf, inf
         if self._bounded and record.time is not None:
             stop = record.time + record.tick
-            if run is not None and run.newest.time is not None:
+            if run is not None and run.newest and run.newest.time is not None:
                 start = run.newest.time - record.tick
         text = self.all()
         before = run.phase if run else Phase()
@@ -396,9 +403,11 @@ def _begin(facts: list[Fact], log_format: Format, last: float = inf) -> LoggedRu
     )
 
 
-def _unwrapped(record: Record | None, newest: Record | None, clock: Clock | None) -> Record | None:
+def _unwrapped(record: Record, newest: Record | None, clock: Clock | None) -> Record:
     """The record, with the days added to its time that its clock has lost at midnights."""
-    if record is None or newest is None or clock is None or clock.period is None:
+    if newest is None or clock is None or clock.period is None:
+        return record
+    if newest.time is None or record.time is None:
         return record
     days = round((newest.time - record.time) / clock.period)
     return record._replace(time=record.time + days * clock.period) if days > 0 else record

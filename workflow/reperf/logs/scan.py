@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from io import BufferedIOBase
 from math import inf
+from typing import Any
 
 from reperf.logs.format import Format, Read, Record
 
@@ -47,7 +48,11 @@ Found = tuple[int, int, Record]
 """Where a record starts and stops in its block, and the record itself."""
 
 
-def blocks(stream: BufferedIOBase) -> Iterator[bytes]:
+Stream = Any
+"""A file to read: what has read() and readinto(), which typing's IO lacks."""
+
+
+def blocks(stream: Stream) -> Iterator[bytes]:
     """The stream in pieces that end where a line ends, small ones first, without colours.
 
     Each piece is a small part of what came before it, so that a run that began in it would visibly
@@ -117,12 +122,14 @@ def scan(
         records were skipped, nothing is known about evaluations before the next.
     """
     read = log_format.reader()
-    stride, before = 0, None  # of the lowest rank so far
-    waiting, pieces = [], iter(pieces)
+    stride = 0
+    before: Record | None = None  # of the lowest rank so far
+    waiting: list[bytes] = []
+    pieces = iter(pieces)
     # A piece that is nothing but colours is empty, and others follow.
     while (block := waiting.pop() if waiting else next(pieces, None)) is not None:
         final, end = None, 0
-        if stride and before.iteration > last() and log_format.remembering is None:
+        if stride and before and before.iteration > last() and log_format.remembering is None:
             final = _only_goes_on(block, log_format, read, last(), stride, before=before)
             if final is None and (halves := _halves(block, log_format.marker)):
                 waiting += reversed(halves)
@@ -259,7 +266,7 @@ def _rank(block: bytes, at: int) -> tuple[int, ...]:
         return ()
     rank: tuple[int, ...] = ()
     while len(rank) < _MOST_LABELS and (label := _LABEL.match(block, at)):
-        rank += (int(label[label.lastindex]),)
+        rank += (int(label[label.lastindex or 0]),)
         at = label.end()
     return rank
 

@@ -5,7 +5,7 @@ import signal
 from collections.abc import Iterator
 from functools import cache, partial
 from math import isfinite
-from re import _constants, _parser  # only a pattern's tree tells what all of its matches hold
+from re import _constants, _parser  # type: ignore[attr-defined]  # private; only a pattern's tree tells what all of its matches hold
 from typing import NoReturn
 
 from reperf.errors import ReperfError
@@ -72,7 +72,7 @@ def format_of(pattern: str) -> Format:
         counts=_counts,
         unit="samples/s",
     )
-    found.line = _Patient(line)
+    found.line = _Patient(line)  # type: ignore[assignment]  # what scanning asks of a pattern
     return found
 
 

@@ -72,7 +72,7 @@ class Answer:
     @property
     def run(self) -> Run | None:
         """The run that made the log, if it was one of ours."""
-        return self.planned or (self.record and self.record.run)
+        return self.planned or (self.record.run if self.record else None)
 
 
 def refused(name: str, reason: str, question: Question, record: RunRecord | None = None) -> Answer:

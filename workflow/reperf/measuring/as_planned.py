@@ -38,6 +38,7 @@ def _check_printed(run: LoggedRun, iterations: int, every: int, teller: str) -> 
     planned = printed_iterations(iterations, every)
     allowed = f"allowed by {teller}: each {every} of {iterations} iterations, once"
     lines = run.first_epoch
+    assert run.newest
     for record in (*lines, run.newest):
         if record.iteration not in planned:
             raise Refused(f"iteration {record.iteration} is printed; {allowed}")

@@ -62,7 +62,7 @@ def _times(records: Sequence[Record], log_format: Format) -> Iterator[str]:
         yield from (f"{one.iteration} {one.time:.6f}" for one in stamped)
         return
     steps = [
-        round((after.time - before.time) / max(before.tick, _STEP))
+        round(((after.time or 0.0) - (before.time or 0.0)) / max(before.tick, _STEP))
         for before, after in pairwise(stamped)
     ]
     if len(steps) >= _FEWEST and min(steps) >= _FINEST:

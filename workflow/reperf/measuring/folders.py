@@ -76,7 +76,7 @@ def _known(answer: Answer) -> _Known:
 def _summary(
     folder: str, known: _Known, some: list[Answer], configurations: Mapping[_Known, object]
 ) -> OfFolder:
-    speeds = [one.measured.throughput for one in some]
+    speeds = [one.measured.throughput or 0.0 for one in some]
     first = some[0].measured
     common = set(known).intersection(*configurations)
     apart = [

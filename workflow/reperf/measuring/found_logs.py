@@ -59,8 +59,8 @@ def answers(paths: Iterable[Path], question: Question, processes: int = 1) -> It
         yield from _of_paths(below, map(partial(_of_unit, question), units), question)
         return
     # Ctrl-C reaches these processes too: they must end without a word.
-    quiet = {"initializer": signal, "initargs": (SIGINT, SIG_DFL)}
-    with ProcessPoolExecutor(min(processes, len(units)), **quiet) as pool:
+    quiet = partial(signal, SIGINT, SIG_DFL)
+    with ProcessPoolExecutor(min(processes, len(units)), initializer=quiet) as pool:
         yield from _of_paths(below, pool.map(partial(_of_unit, question), units), question)
 
 

@@ -125,7 +125,7 @@ def intervals(
         Interval(
             record.iteration - record.span,
             record.iteration,
-            record.duration,
+            record.duration or 0.0,
             record.rate,
             record.evaluated,
         )
@@ -139,6 +139,9 @@ def _between(before: Record, after: Record, log_format: Format, stride: int) -> 
 
     A printed duration may hold the evaluations before it, or not: nobody can leave them out.
     """
+    assert log_format.clock
+    assert before.time is not None
+    assert after.time is not None
     seconds = log_format.clock.between(before.time, after.time)
     evaluated, left_out = after.evaluated, Evaluated()
     if 0 < evaluated < seconds:

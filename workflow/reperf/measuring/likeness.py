@@ -8,11 +8,11 @@ import re
 from io import BytesIO
 from itertools import islice
 from pathlib import PurePath
-from typing import IO, Literal
+from typing import Literal
 
 from reperf.logs.facts import Refused
 from reperf.logs.recognise import NOT_READ, recognise
-from reperf.logs.scan import blocks
+from reperf.logs.scan import Stream, blocks
 
 SURE = (".log",)
 """A file with this ending is a log."""
@@ -74,7 +74,7 @@ def reads_like_log(head: bytes) -> bool:
     return b"\0" not in head and len(list(islice(signs, _FEWEST))) == _FEWEST
 
 
-def beginning(stream: IO[bytes]) -> bytes:
+def beginning(stream: Stream) -> bytes:
     """As much of a file as it is judged by."""
     head = b""
     while chunk := stream.read(_HEAD - len(head)):
@@ -85,7 +85,7 @@ def beginning(stream: IO[bytes]) -> bytes:
 class Continued:
     """A stream of which the beginning has been read, as if it had not."""
 
-    def __init__(self, head: bytes, rest: IO[bytes]) -> None:
+    def __init__(self, head: bytes, rest: Stream) -> None:
         self._head, self._rest = BytesIO(head), rest
 
     def readinto(self, buffer: memoryview) -> int:

@@ -53,12 +53,13 @@ def _of_files(
         name, record = f"{path}/{file.name}", records.get(beside(file.name))
         asked = _as_recorded(question, recorded, file.name)
         try:
-            if names[file.name] == "archive":
+            likeness = names[file.name]
+            if likeness == "archive":
                 members = open_inside(PurePath(name), file, depth, allowance)
                 found += _of_files(PurePath(name), members, asked, depth + 1, allowance)
-            elif names[file.name] != "other":
+            elif likeness != "other":
                 with file.open() as stream:
-                    found.append(of_file(names[file.name], name, stream, asked, record))
+                    found.append(of_file(likeness, name, stream, asked, record))
         except ReperfError as error:
             found.append([refused(name, str(error), question)])
         except (OSError, *DAMAGE) as error:

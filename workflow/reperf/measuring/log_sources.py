@@ -109,7 +109,7 @@ def _measure_source(suite: Suite, source: LogSource, counted: Counted) -> list[R
 
 def _once(row: Row, answer: Answer, counted: Counted) -> Row:
     """The row of a run, refused if another row counts it already."""
-    again = counted.again(row["log"], _cell(row), answer) if row["status"] == "ok" else ""
+    again = counted.again(str(row["log"]), _cell(row), answer) if row["status"] == "ok" else ""
     return row | dict.fromkeys(_OF_OK) | {"status": "refused", "reason": again} if again else row
 
 
@@ -176,7 +176,7 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         "topology": f"{nodes}n{devices}g" if placed else "",
         "num_nodes": nodes,
         "devices_per_node": devices,
-        "repeat": None if source else run.repeat,
+        "repeat": None if source or run is None else run.repeat,
         "status": status,
         "reason": reason,
         "throughput": measured.throughput if status == "ok" else None,
@@ -220,7 +220,7 @@ def _not_theirs(source: LogSource, log_format: Format) -> str:
 
 def _unit(suite: Suite, measured: Measurement) -> str:
     """The unit of a row: that of the log's samples, if the suite counts samples."""
-    asked = per_second(suite.unit)
+    asked = per_second(suite.unit or ANY)
     return (measured.unit or asked) if asked == unit_of(suite.workload) else asked
 
 
@@ -229,7 +229,7 @@ def _also(suite: Suite, measured: Measurement) -> tuple[float | None, str]:
     units = load_workloads()[suite.workload].units
     for unit in units:
         count = measured.counted.get(ANY if unit == units[0] else unit)
-        if unit != suite.unit and count is not None:
+        if unit != suite.unit and count is not None and measured.seconds:
             return count / measured.seconds, per_second(unit)
     return None, ""
 
@@ -245,7 +245,7 @@ def _verdict(suite: Suite, answer: Answer, placed: bool) -> tuple[str, str]:
     if record is not None and record.status != "ok":
         return record.status, record.reason
     others = {per_second(count) for count in counts()} - {
-        per_second(suite.unit),
+        per_second(suite.unit or ANY),
         per_second(ANY),
     }
     if measured.status == "ok" and measured.unit in others:

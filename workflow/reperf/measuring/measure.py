@@ -8,14 +8,14 @@ format can be asked for by name.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import IO, Literal
+from typing import Any, Literal
 
 from reperf.config import Window
 from reperf.logs.facts import FORWARD_ONLY, LOG, Fact, Facts, Refused
 from reperf.logs.format import Format
 from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whole_log
 from reperf.logs.recognise import recognise
-from reperf.logs.scan import blocks
+from reperf.logs.scan import Stream, blocks
 from reperf.measuring.as_planned import check_as_planned
 from reperf.measuring.evidence import Evidence, evidence_of
 from reperf.measuring.intervals import in_order, intervals
@@ -136,7 +136,7 @@ class Measurement:
 
 def measure_log(
     name: str,
-    stream: IO[bytes],
+    stream: Stream,
     method: Method,
     log_format: Format | None = None,
     told: Told = (),
@@ -183,10 +183,13 @@ def measure_log(
 def _evidence(run: LoggedRun, log_format: Format, measured: Measurement) -> Evidence:
     """What the lines in a run's window tell, of its lowest rank."""
     rank = min(record.rank for record in run.records)
+    first, last = measured.first, measured.last
+    assert first is not None
+    assert last is not None
     inside = [
         record
         for record in run.first_epoch
-        if record.rank == rank and measured.first <= record.iteration <= measured.last
+        if record.rank == rank and first <= record.iteration <= last
     ]
     return evidence_of(inside, log_format)
 
@@ -202,7 +205,7 @@ def _measure_run(
     name: str, run: LoggedRun, log_format: Format, method: Method, told: Told
 ) -> tuple[Measurement, Facts]:
     facts = Facts(accumulates=log_format.accumulates)
-    found = {"method": method.name, "unit": log_format.unit, **printed(run)}
+    found: dict[str, Any] = {"method": method.name, "unit": log_format.unit, **printed(run)}
     if method.name == "window" and not method.widest:
         found["first"], found["last"] = method.ends_in(log_format)[0]
     reason = _refusal(lambda: _gather(facts, run, told, method))
@@ -220,7 +223,7 @@ def _measure_run(
     found["sources"] = facts.tellers()
     if log_format.system:  # our own runs end after so many iterations, and train to no target
         found["time_to_train"] = run.time_to_train
-    status = "refused" if reason else "ok"
+    status: Literal["ok", "refused"] = "refused" if reason else "ok"
     return Measurement(name, log_format.name, status, reason, **found), facts
 
 
@@ -253,8 +256,8 @@ def _result(
     log_format: Format,
     how: tuple[Method, Widest | None],
     facts: Facts,
-    found: dict[str, object],
-) -> dict[str, object]:
+    found: dict[str, Any],
+) -> dict[str, Any]:
     """What a run gives, by whichever method; with it goes the widest window, for the rule."""
     method, proposed = how
     workload = facts.get("workload")
@@ -263,7 +266,7 @@ def _result(
     found["unit"] = unit  # even if what follows refuses
     if method.name == "published":
         return _published(run, log_format, facts, further)
-    if not method.widest:
+    if not method.widest or proposed is None:
         return by_window(run, log_format, method.ends_in(log_format), facts, further)
     if proposed.ends is None:
         raise Refused(proposed.reason)

@@ -1,9 +1,9 @@
 """One log, with the run record that may lie beside it."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import PurePath
-from typing import IO
 
 from reperf.config import Run
 from reperf.errors import ReperfError
@@ -12,6 +12,7 @@ from reperf.logs.configured import NO_VARIANT, facts_of_configuration, facts_of_
 from reperf.logs.facts import Fact, Facts, facts_in_path
 from reperf.logs.formats import formats, mllog
 from reperf.logs.recognise import NOT_READ
+from reperf.logs.scan import Stream
 from reperf.logs.user_pattern import format_of
 from reperf.measuring.answer import Answer, Question, refused
 from reperf.measuring.likeness import Continued, Name, beginning, is_log, reads_like_log
@@ -21,7 +22,7 @@ from reperf.training.record import LARGEST_RECORD, RunRecord
 
 
 def of_file(
-    likeness: Name, name: str, stream: IO[bytes], question: Question, record: bytes | None
+    likeness: Name, name: str, stream: Stream, question: Question, record: bytes | None
 ) -> list[Answer]:
     """Measure a file that is a log, or may be one.
 
@@ -44,7 +45,7 @@ def of_file(
 
 
 def _of_stream(
-    name: str, stream: IO[bytes], question: Question, content: bytes | None
+    name: str, stream: Stream, question: Question, content: bytes | None
 ) -> list[Answer]:
     record, hashing = None, _Hashing(stream)
     try:
@@ -63,13 +64,13 @@ def _of_stream(
 
 
 def _measured(
-    name: str, stream: IO[bytes], question: Question, record: RunRecord | None
+    name: str, stream: Stream, question: Question, record: RunRecord | None
 ) -> list[Answer]:
     if record is not None and record.status != "ok":
         reason = f"the run ended as {record.status}: {record.reason}"
         measured = Measurement(name, mllog.FORMAT.name, "refused", reason, method="")
         return [Answer(measured, Facts(), record, question.planned)]
-    told = []
+    told: list[tuple[str, Iterable[Fact]]] = []
     if record:
         said = [*facts_of_run(record.run), ("run_span", record.span)]
         told.append(("the run record", said))
@@ -106,8 +107,10 @@ def _record_beside(name: str, content: bytes | None, question: Question) -> RunR
         ReperfError: it claims to be one, but is not; or it belongs to another run than planned.
     """
     planned = question.planned
-    claims = content is not None and b'"record_version"' in content
-    if planned is None and not (claims and len(content) <= LARGEST_RECORD):
+    claims = (
+        content is not None and b'"record_version"' in content and len(content) <= LARGEST_RECORD
+    )
+    if planned is None and not claims:
         return None
     if content is None:
         raise ReperfError(f"{beside(name)}: not there; a run leaves one beside its log")
@@ -124,13 +127,13 @@ def _record_beside(name: str, content: bytes | None, question: Question) -> RunR
 class _Hashing:
     """A stream that computes the SHA-256 of what is read from it."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._digest = sha256()
 
     def readinto(self, buffer: memoryview) -> int:
         """Read the next bytes, and say how many; none at the end."""
-        read = self._stream.readinto(buffer)
+        read = self._stream.readinto(buffer) or 0
         self._digest.update(buffer[:read])
         return read
 
@@ -147,7 +150,7 @@ def beside(name: str) -> str:
     return str(PurePath(name).with_name(RUN_RECORD))
 
 
-def read_record(stream: IO[bytes]) -> bytes:
+def read_record(stream: Stream) -> bytes:
     """As much of a file as a run record may hold, and one byte more if there is more."""
     content = b""
     while chunk := stream.read(LARGEST_RECORD + 1 - len(content)):

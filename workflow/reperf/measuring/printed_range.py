@@ -41,6 +41,7 @@ def printed(run: LoggedRun) -> dict[str, int | None]:
         if before.iteration < after.iteration
     ]
     common = Counter(steps).most_common(1)
+    assert run.newest
     last = run.newest if run.newest.epoch == records[0].epoch else records[-1]
     return {
         "first_printed": records[0].iteration,

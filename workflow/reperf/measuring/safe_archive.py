@@ -19,10 +19,11 @@ from functools import partial
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path, PurePath
-from typing import IO
+from typing import Any
 
 from reperf.archive.names import check_once, fault_of_name, shown
 from reperf.errors import ReperfError, faults_of
+from reperf.logs.scan import Stream
 
 MOST_MEMBERS = 20_000
 MOST_NAMES = 1 << 25
@@ -62,7 +63,7 @@ class ArchivedFile:
 
     name: str
     size: int
-    open: Callable[[], IO[bytes]]
+    open: Callable[[], Stream]
 
 
 class Allowance:
@@ -131,7 +132,7 @@ def open_inside(
 
 
 def _files_in(
-    path: PurePath, stream: IO[bytes], size: int, allowance: Allowance
+    path: PurePath, stream: Stream, size: int, allowance: Allowance
 ) -> list[ArchivedFile]:
     opener = _open_zip if path.name.lower().endswith(".zip") else _open_tar
     with damage_in(path):
@@ -223,7 +224,7 @@ def _check_count(count: int, allowance: Allowance) -> None:
         )
 
 
-def _open_zip(stream: IO[bytes], size: int, allowance: Allowance) -> list[ArchivedFile]:
+def _open_zip(stream: Stream, size: int, allowance: Allowance) -> list[ArchivedFile]:
     _check_directory(stream, size, allowance)
     archive = zipfile.ZipFile(stream)
     _check_count(len(archive.infolist()), allowance)
@@ -235,7 +236,7 @@ def _open_zip(stream: IO[bytes], size: int, allowance: Allowance) -> list[Archiv
     ]
 
 
-def _check_directory(stream: IO[bytes], size: int, allowance: Allowance) -> None:
+def _check_directory(stream: Stream, size: int, allowance: Allowance) -> None:
     """Check what a zip file's end says about its directory, before that is read as a whole."""
     stream.seek(max(0, size - _LONGEST_END))
     tail = stream.read()
@@ -254,7 +255,7 @@ class _WholeMember:
     """A member of a zip file, which must be as long as the directory says."""
 
     def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
-        self._stream = archive.open(info)
+        self._stream: Stream = archive.open(info)
         self._left = info.file_size
 
     def __enter__(self) -> "_WholeMember":
@@ -282,7 +283,7 @@ class _WholeMember:
 class _Guarded:
     """A stream for tarfile that limits what is read at once and in all."""
 
-    def __init__(self, stream: IO[bytes], check: Callable[[int], None]) -> None:
+    def __init__(self, stream: Stream, check: Callable[[int], None]) -> None:
         self._stream = stream
         self._check = check
         self.furthest = 0
@@ -305,12 +306,12 @@ class _Guarded:
         self.furthest = max(self.furthest, place)
 
 
-def _open_tar(stream: IO[bytes], size: int, allowance: Allowance) -> list[ArchivedFile]:
+def _open_tar(stream: Stream, size: int, allowance: Allowance) -> list[ArchivedFile]:
     packed = stream.read(2) == b"\x1f\x8b"
     stream.seek(0)
     # Its members are read when the archives in it have taken their part.
     check = partial(_check_growth, size=size, allowance=copy(allowance))
-    plain = _Guarded(gzip.GzipFile(fileobj=stream) if packed else stream, check)
+    plain: Any = _Guarded(gzip.GzipFile(fileobj=stream) if packed else stream, check)
     try:
         return _members(tarfile.open(fileobj=plain, mode="r:"), allowance)
     except BaseException:

@@ -111,7 +111,7 @@ def _step_time(step: Interval) -> float:
 
 def _made(step: Interval) -> float:
     """What an interval trained for each step, by its speed."""
-    return step.seconds * step.rate / (step.stop - step.start)
+    return step.seconds * (step.rate or 0.0) / (step.stop - step.start)
 
 
 def _undisputed(sizes: Mapping[str, int | Fraction], log_format: Format) -> int | Fraction | None:
@@ -120,7 +120,9 @@ def _undisputed(sizes: Mapping[str, int | Fraction], log_format: Format) -> int 
     Raises:
         Refused: it is an epoch, which may hold whole batches or not, and that matters.
     """
-    first, *others = sizes.values() or [None]
+    if not sizes:
+        return None
+    first, *others = sizes.values()
     if log_format.step_is[0] in _EPOCHS and any(_differ(first, other) for other in others):
         raise Refused(
             "the log does not say how many samples it trains in an epoch: "
@@ -129,9 +131,9 @@ def _undisputed(sizes: Mapping[str, int | Fraction], log_format: Format) -> int 
     return first
 
 
-def _differ(one: float, other: float) -> bool:
+def _differ(one: float | Fraction, other: float | Fraction) -> bool:
     """Whether two sizes are so far apart that it matters which is meant."""
-    return abs(one - other) > COARSEST * max(one, other)
+    return abs(float(one) - float(other)) > COARSEST * max(float(one), float(other))
 
 
 def warm_up(steps: Sequence[Interval], log_format: Format, facts: Facts, iterations: int) -> int:
@@ -228,8 +230,8 @@ def _rates(steps: Sequence[Interval]) -> list[float]:
     can make it up by a speed that is as wrong.
     """
     made = list(map(_made, steps))
-    usual, typical = median(made), median(step.rate for step in steps)
+    usual, typical = median(made), median(step.rate or 0.0 for step in steps)
     return [
-        step.rate if abs(one - usual) <= TOLERANCE * usual else typical
+        (step.rate or 0.0) if abs(one - usual) <= TOLERANCE * usual else typical
         for step, one in zip(steps, made, strict=True)
     ]

@@ -11,9 +11,9 @@ def per_second(count: str) -> str:
     return f"{count}/s"
 
 
-def unit_of(workload: object) -> str | None:
+def unit_of(workload: str | None) -> str | None:
     """The unit of a workload's throughput in samples; None if the workload is unknown."""
-    known = load_workloads().get(workload)
+    known = load_workloads().get(workload) if workload else None
     return per_second(known.units[0]) if known else None
 
 
@@ -22,7 +22,7 @@ def counts() -> list[str]:
     return list(dict.fromkeys(unit for one in load_workloads().values() for unit in one.units))
 
 
-def further_count(asked: str | None, workload: object, log_unit: str | None) -> str | None:
+def further_count(asked: str | None, workload: str | None, log_unit: str | None) -> str | None:
     """What a log must count itself, because it does not follow from the samples.
 
     Args:

@@ -214,18 +214,18 @@ def _closing(groups: Mapping[str, Sequence[Measurement]], *, files: bool) -> Ite
     if not files and refused.total() > len(refused):
         yield "--files shows every log that was refused"
     refusals = (one for kind, some in groups.items() if kind for one in some)
-    if others := [one for one in refusals if _has_another(one)]:
-        spans = {_span(*one.widest) for one in others}
+    if others := [one.widest for one in refusals if one.widest and _has_another(one)]:
+        spans = {_span(*ends) for ends in others}
         such = ", such as " if len(spans) > 1 else ": "
         yield (
             f"--window all takes another window in {len(others)} of the refused"
-            f"{such}{_span(*others[0].widest)}"
+            f"{such}{_span(*others[0])}"
         )
 
 
 def _has_another(one: Measurement) -> bool:
     """Whether a log allows a window that does not hold the one in which it was refused."""
-    if one.widest is None or one.first is None:
+    if one.widest is None or one.first is None or one.last is None:
         return False
     start, stop = one.widest
     aligned = {(end - start) % (one.interval or 1) for end in (one.first, one.last)} == {0}

@@ -168,6 +168,7 @@ def _listen(
 def _reached(run: LoggedRun, records: Sequence[Record]) -> tuple[int, str]:
     """The last iteration in which a window may end, and of what it is the last."""
     epoch = records[0].epoch
+    assert run.newest
     if run.newest.epoch != epoch:
         return records[-1].iteration, f"epoch {epoch}"
     return run.newest.iteration, "it"
@@ -255,7 +256,7 @@ def _check_second_clock(inside: Sequence[Interval], log_format: Format, facts: F
         return
     if len(told) < len(inside) and not log_format.mean_durations:
         raise Refused("only some of the lines in the window tell its second clock's time")
-    first, second = fsum(step.seconds for step in told), fsum(step.also for step in told)
+    first, second = fsum(step.seconds for step in told), fsum(step.also or 0.0 for step in told)
     share = TOLERANCE if log_format.mean_durations else COARSEST
     if abs(first - second) <= max(share * max(first, second), BETWEEN_CLOCKS):
         return

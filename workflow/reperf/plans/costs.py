@@ -120,7 +120,7 @@ def _short(hours: float) -> str:
 def _found(path: str, plans: Plans) -> int | None:
     """The batch size that a search has found; None if it must be searched for."""
     largest, _ = found_by(Path(path), plans.searches[path])
-    return largest and largest.batch_size
+    return largest.batch_size if largest else None
 
 
 def _has_ended(plan: RunPlan, plans: Plans) -> bool:

@@ -36,5 +36,5 @@ class Plan(Model):
         except ValidationError as error:
             fault = first_fault(error, cls, content)
         except (OSError, ValueError, RecursionError) as error:
-            fault = getattr(error, "strerror", None) or error
+            fault = getattr(error, "strerror", None) or str(error)
         raise ReperfError(f"{path}: not a plan: {fault}")

@@ -135,7 +135,7 @@ class Plans:
         return plan_run(
             run,
             cluster=self._cluster,
-            data=data and self._digests[data.name],
+            data=self._digests[data.name] if data else None,
             batch=batch,
             window=(suite.window.first, suite.window.last),
             time_limit=suite.time_limit,

@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping
 from functools import cached_property
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, Self
 
 from pydantic import Field
@@ -67,16 +66,16 @@ class RunPlan(Plan):
         """The SHA-256 of all that decides the run, by which its record names the plan."""
         return sha256(self.model_dump_json(exclude={"aside"}).encode()).hexdigest()
 
-    def with_batch(self, size: int) -> Self:
+    def with_batch(self, size: int) -> "RunPlan":
         """The same plan, with the batch size that was found to be the largest."""
         program = tuple(str(size) if word == BATCH else word for word in self.program)
         return self._but(run=self.run.with_batch(size), program=program)
 
-    def anew(self) -> Self:
+    def anew(self) -> "RunPlan":
         """The same plan, of which no try is taken up that has ended."""
         return self._but(aside=self.aside.model_copy(update={"anew": True}))
 
-    def _but(self, **changes: object) -> Self:
+    def _but(self, **changes: Any) -> "RunPlan":  # noqa: ANN401 - by its fields
         """A copy with other values; unlike model_copy, it does not keep the text and the digest."""
         same = {name: getattr(self, name) for name in type(self).model_fields}
         return self.model_construct(**same | changes)
@@ -108,7 +107,7 @@ def plan_run(
     *,
     cluster: Mapping[str, Any] | None = None,
     data: str | None = None,
-    batch: Path | None = None,
+    batch: str | None = None,
     window: tuple[int, int],
     time_limit: int,
 ) -> RunPlan:
@@ -132,9 +131,9 @@ def plan_run(
         program=(program, *trainer_flags(run, system)),
         variables=variables_of(run, system),
         trainer=system.code_digest(run.workload),
-        cluster=cluster and dict(cluster),
+        cluster=dict(cluster) if cluster else None,
         data=data,
-        batch=batch and str(batch),
+        batch=batch,
         aside=Aside(window=window, time_limit=time_limit),
     )
 

@@ -4,10 +4,13 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TextIO
+from typing import IO, TYPE_CHECKING, TextIO
 
 from reperf.progress.state import Line, Progress
 from reperf.text import printable_lines
+
+if TYPE_CHECKING:
+    from rich.console import ConsoleRenderable
 
 _MOST_JOBS = 6
 _SECONDS_BETWEEN_LOOKS = 1
@@ -66,7 +69,7 @@ class LiveDisplay:
         with suppress(OSError, ValueError):
             self._live.stop()
 
-    def _draw(self) -> object:
+    def _draw(self) -> "ConsoleRenderable":
         from rich.console import Group  # noqa: PLC0415
         from rich.progress_bar import ProgressBar  # noqa: PLC0415
         from rich.table import Table  # noqa: PLC0415
@@ -120,6 +123,7 @@ class FullLog:
 
     def _turn(self, name: str) -> None:
         stream = getattr(sys, name)
+        assert self._file
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
             number = stream.fileno()

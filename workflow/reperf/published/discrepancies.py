@@ -29,6 +29,9 @@ Row = Any
 """A row of facts, as pandas' itertuples gives it."""
 
 
+DiscrepancyKind = Literal["speedup", "value", "median", "label"]
+
+
 @dataclass(frozen=True)
 class Discrepancy:
     """One contradiction.
@@ -43,7 +46,7 @@ class Discrepancy:
         sources: where each value is from.
     """
 
-    kind: Literal["speedup", "value", "median", "label"]
+    kind: DiscrepancyKind
     where: str
     what: str
     values: tuple[str, ...]

@@ -164,7 +164,7 @@ def _cells(
         rows = rows if value is None else rows[rows[column] == value]
     if rows.empty:
         raise ReperfError(f"{TABLES}: {table.id}: no published number belongs to {series!r}")
-    known = definitions.variants.get(series.variant)
+    known = definitions.variants.get(series.variant) if series.variant else None
     for _, printed in rows.groupby("topology", sort=False):
         fact = printed.iloc[0]
         cell = {

@@ -29,7 +29,7 @@ from reperf.measuring.statistics import (
 )
 from reperf.printed import ABSENT, count, day_and_time, memory, number, percent
 from reperf.published import PublishedTable, load_tables, published_for
-from reperf.published.discrepancies import Discrepancy, discrepancies
+from reperf.published.discrepancies import Discrepancy, DiscrepancyKind, discrepancies
 from reperf.systems import load_systems, load_workloads
 from reperf.systems.workloads import Flops
 from reperf.training.key import differing, short
@@ -385,7 +385,7 @@ class Context:
     records: tuple[RunRecord, ...]
     suites: tuple[SuiteView, ...]
     published: tuple[PublishedTable, ...]
-    discrepancies: Mapping[str, list[Discrepancy]]
+    discrepancies: Mapping[DiscrepancyKind, list[Discrepancy]]
     diagnosis: Diagnosis | None
     tables: tuple[str, ...]
     """The files that hold the numbers."""
@@ -458,7 +458,7 @@ class Context:
     @property
     def left_out(self) -> dict[str, list[str]]:
         """The cells that cannot run at all: reason -> titles of the systems."""
-        why = defaultdict(list)
+        why: dict[str, list[str]] = defaultdict(list)
         for cell in self.cells:
             title = system_title(cell.row.system)
             if cell.row.status == "unsupported" and title not in why[cell.row.reason]:
@@ -660,7 +660,7 @@ def _is_usual(suite: Suite) -> bool:
 
 def _published(suite: Suite, cells: pd.DataFrame, unit: str) -> Mapping[tuple, list[Row]]:
     """The published cells that may stand beside a suite's, by what they must have in common."""
-    found = defaultdict(list)
+    found: dict[tuple, list[Row]] = defaultdict(list)
     if suite.input == "synthetic" or not _is_usual(suite):
         return found
     for size in cells["batch_size_per_device"].dropna().unique():

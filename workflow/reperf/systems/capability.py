@@ -27,8 +27,8 @@ def why_not_on(architectures: Sequence[str], capability: str) -> str | None:
             ARCHITECTURE, nothing is known, and there is no reason.
         capability: the GPU's compute capability, such as 9.0.
     """
-    names = [re.fullmatch(ARCHITECTURE, one) for one in architectures]
-    if not names or not all(names):
+    names = [name for one in architectures if (name := re.fullmatch(ARCHITECTURE, one))]
+    if not names or len(names) < len(architectures):
         return None
     code, ptx = (
         sorted((int(name[2]), int(name[3])) for name in names if name[1] == kind)

@@ -17,6 +17,7 @@ from trainers.contract.precision import AMP
 from reperf.building.code import closure, digest_of_code
 from reperf.faults import Model, checked
 from reperf.files import sha256
+from reperf.root import ROOT
 from reperf.systems.capability import ARCHITECTURE, DRIVER
 from reperf.systems.workloads import load_workloads
 from reperf.written import read_written
@@ -32,7 +33,6 @@ needed, or by parts of each layer."""
 FOLDER = "folder"
 """The input of images as they lie, not converted to records."""
 
-ROOT = Path(__file__).resolve().parents[3]
 SYSTEMS = ROOT / "workflow" / "systems"
 TRAINERS = ROOT / "workflow" / "trainers"
 ENVIRONMENTS = ROOT / "envs"
@@ -405,7 +405,7 @@ class System(Model):
             return f"{self.title} has no {build} for {device}; allowed: {allowed}"
         return None
 
-    def why_not_on_processor(self, precision: str, flags: Collection[str]) -> str | None:
+    def why_not_on_processor(self, precision: Precision, flags: Collection[str]) -> str | None:
         """Why a CPU cannot train in a precision, or None if it can, or if nothing is known of it.
 
         Args:

@@ -18,9 +18,10 @@ from reperf.data import KINDS
 from reperf.errors import ReperfError
 from reperf.faults import Model, checked
 from reperf.nearest import did_you_mean
+from reperf.root import ROOT
 from reperf.written import read_written
 
-WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
+WORKLOADS = ROOT / "workflow" / "workloads"
 
 Kind = Literal[KINDS]
 Shape = dict[str, int]

@@ -80,7 +80,9 @@ def _build(environment: Environment) -> str:
 def _said(value: Any) -> str:  # noqa: ANN401 - whatever a run holds
     """A value as a key shows it; its digest alone is exact."""
     if isinstance(value, dict):
-        return ",".join(f"{name}:{_said(value[name])}" for name in sorted(value))
+        return ",".join(
+            f"{name}:{_said(value[name])}" for name in sorted(value) if value[name] not in _EMPTY
+        )
     if isinstance(value, list):
         return "+".join(map(_said, value))
     return str(value)

@@ -32,7 +32,7 @@ from reperf.plans.run_plan import RunPlan, plan_run
 from reperf.printed import gibibytes
 from reperf.training.batch_search import TIME_LIMITS, models_of
 from reperf.training.places import Place, place_of
-from reperf.training.record import FINAL, BatchTrial, LargestBatch, RunRecord
+from reperf.training.record import FINAL, BatchTrial, LargestBatch, RunRecord, Status
 from reperf.training.search import Tried, largest
 from reperf.training.train import last_lines, try_once
 
@@ -73,7 +73,9 @@ def find(plan: RunPlan, folder: Path, place: Callable[[Run], Place], *, retries:
     for last in [False] * retries + [True]:
         trials = _Trials(plan, folder, place)
         run, multiple = plan.run, plan.run.batch_multiple
-        status, reason, memory = "ok", "", None
+        assert multiple is not None
+        status: Status = "ok"
+        reason, memory = "", None
         try:
             trials.attempt(multiple)
             memory = memory_of(trials.records[0])
@@ -84,7 +86,8 @@ def find(plan: RunPlan, folder: Path, place: Callable[[Run], Place], *, retries:
                 batch, status = multiple, "oom"
                 reason = f"not even {multiple} samples per device fit: {trials.full}"
         except _NotFound as error:
-            batch, status, reason = error.record.run.batch_size, error.record.status, str(error)
+            batch, status = error.record.run.samples_per_device, error.record.status
+            reason = str(error)
         if last or status in FINAL:
             break
         print(f"{folder}: {status}: {reason}; it is searched for again", file=sys.stderr)
@@ -165,6 +168,7 @@ class _Trials:
             _NotFound: nothing does.
         """
         run, log = crashed.run, self.folders[-1] / RUN_LOG
+        assert run.memory_limit is not None
         free = psutil.virtual_memory().available // run.devices_per_node
         limit = min(MORE_MEMORY * run.memory_limit, free)
         said = f"{crashed.reason}; its log ends with: {last_lines(log) or 'nothing'}"

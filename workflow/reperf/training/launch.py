@@ -147,6 +147,7 @@ def launch(
             env=environment,
             start_new_session=True,
         )
+        assert process.stdout
         listener = _Listener(stream, started, world_size)
         said = lines(pieces(process.stdout))
         ear = threading.Thread(target=listener.listen, args=(said,), daemon=True)

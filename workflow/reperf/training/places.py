@@ -51,9 +51,12 @@ class Place(Protocol):
 class ThisMachine:
     """This machine as the only node."""
 
-    cluster = None
-    meters = ()
-    seconds_to_end = 0.0
+    nodes: tuple[str, ...]
+    environment: Mapping[str, str]
+    variables: Mapping[str, str]
+    cluster: dict[str, Any] | None = None
+    meters: Sequence[str] = ()
+    seconds_to_end: float = 0.0
 
     def __init__(self, run: Run) -> None:
         self.nodes = (socket.gethostname(),)

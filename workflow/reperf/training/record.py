@@ -316,9 +316,7 @@ class RunRecord(Sealed):
     def span(self) -> tuple[float, float] | None:
         """The Unix times of the run's start and end; None if it does not say both."""
         try:
-            started, ended = map(datetime.fromisoformat, (self.started, self.ended))
-            spans = (one.replace(tzinfo=one.tzinfo or UTC).timestamp() for one in (started, ended))
-            return tuple(spans)
+            return _unix(self.started), _unix(self.ended)
         except (ValueError, OverflowError, OSError):
             return None
 
@@ -342,7 +340,12 @@ def with_found_batch(run: Run) -> Run:
     """
     if isinstance(run.batch_size, int):
         return run
-    return run.with_batch(RunRecord.read(run.record).run.batch_size)
+    return run.with_batch(RunRecord.read(run.record).run.samples_per_device)
+
+
+def _unix(time: str) -> float:
+    read = datetime.fromisoformat(time)
+    return read.replace(tzinfo=read.tzinfo or UTC).timestamp()
 
 
 def records_of(runs: Iterable[Run]) -> Iterator[RunRecord]:

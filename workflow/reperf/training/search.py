@@ -94,11 +94,12 @@ def _predicted(peaks: dict[int, int | None], multiple: int, memory: int | None) 
     # Neighbours differ by little more than chance, and so do batches that fit into what a framework
     # takes for itself.
     first = max((batch for batch in peaks if 2 * batch <= last), default=min(peaks))
-    if memory is None or None in (peaks[first], peaks[last]):
+    low, high = peaks[first], peaks[last]
+    if memory is None or low is None or high is None:
         return None
-    growth = peaks[last] - peaks[first]
+    growth = high - low
     if growth <= 0 or GROWTH * growth < memory:
         return None
     slope = Fraction(growth, last - first)
-    more = (memory - peaks[last]) // slope
+    more = (memory - high) // slope
     return (last + more) // multiple * multiple

@@ -53,7 +53,7 @@ def ask(*command: str) -> list[tuple[str, ...]]:
 
 
 def resources_of_job(
-    report: Report, topology_of: Callable[[Any], str], seconds_of: Callable[[Any], float]
+    report: Report, topology_of: Callable[[Any], str], seconds_of: Callable[[Any], int]
 ) -> dict[str, Any]:
     """What a rule that starts trainers asks Slurm for.
 
@@ -142,6 +142,7 @@ def check_cluster(report: Report) -> None:
     nodes = ask("sinfo", "--Node", "--format=%P|%c|%G|%N|%T")
     partitions = list(dict.fromkeys(name.rstrip("*") for name, *_ in nodes))
     default = next((name.rstrip("*") for name, *_ in nodes if name.endswith("*")), None)
+    assert report.cluster
     partition = report.cluster.partition or default
     if partition not in partitions:
         raise ReperfError(

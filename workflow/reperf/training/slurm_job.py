@@ -5,6 +5,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from reperf.builds.starting import VISIBLE_GPUS
 from reperf.config import Run
@@ -26,6 +27,10 @@ class SlurmJob:
         variables: environment variables that the configuration adds.
     """
 
+    environment: Mapping[str, str]
+    variables: Mapping[str, str]
+    cluster: dict[str, Any] | None
+    meters: Sequence[str]
     seconds_to_end = 20.0
 
     def __init__(self, run: Run, variables: Mapping[str, str]) -> None:
@@ -79,7 +84,7 @@ class SlurmJob:
 def _address(node: str) -> str:
     """The address at which the other nodes reach a node."""
     (facts,) = ask("scontrol", "--oneliner", "show", "node", node)
-    return re.search(r"\bNodeAddr=(\S+)", facts[0])[1]
+    return re.findall(r"\bNodeAddr=(\S+)", facts[0])[0]
 
 
 def _on_its_node(command: Sequence[str]) -> str:

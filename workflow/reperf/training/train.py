@@ -85,7 +85,7 @@ def train(
     """
     run_folder = plan.run.folder
     found = LargestBatch.read(plan.batch) if plan.batch else None
-    if not plan.aside.anew and (ended := ended_try(plan, found and found.batch_size)):
+    if not plan.aside.anew and (ended := ended_try(plan, found.batch_size if found else None)):
         keep(ended, run_folder)
         return
     resolved = plan.with_batch(found.batch_size) if found else plan
@@ -313,10 +313,11 @@ def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
     # Some launchers report a rank's signal as its exit code.
     codes = set(re.findall(r"\bcode -(\d+)\b", tail))
     signals += [one.name for one in signal.Signals if str(one.value) in codes]
-    if outcome.exit_code < 0:
-        signals.append(_name_of_signal(-outcome.exit_code))
-    elif 0 < outcome.exit_code - _SHELL_SIGNALS <= signal.SIGRTMAX:
-        signals.append(_name_of_signal(outcome.exit_code - _SHELL_SIGNALS))
+    code = outcome.exit_code or 0
+    if code < 0:
+        signals.append(_name_of_signal(-code))
+    elif 0 < code - _SHELL_SIGNALS <= signal.SIGRTMAX:
+        signals.append(_name_of_signal(code - _SHELL_SIGNALS))
     # A launcher that loses a rank to a signal ends the others with SIGTERM, and reports that, too.
     signals.sort(key=lambda name: name == "SIGTERM")
     if "SIGKILL" in signals and outcome.out_of_memory_kills:

@@ -21,7 +21,7 @@ class Image(NamedTuple):
     label: int  # from 0
     synset: str
     name: str
-    index: int  # place in the listing, from 0
+    index: int  # type: ignore[assignment]  # hides tuple.index: the place in the listing, from 0
     reencoded: bool
 
 
@@ -37,8 +37,8 @@ def read_image(path: str, label: int, synset: str, name: str, index: int) -> Ima
     try:
         foreign = data.startswith(PNG_SIGNATURE)
         frame = None if foreign else read_frame(data)
-        reencoded = foreign or frame.components == 4
-        if reencoded:
+        reencoded = frame is None or frame.components == 4
+        if frame is None or reencoded:
             data = as_rgb_jpeg(data)
             frame = read_frame(data)
     except ValueError as error:

@@ -106,7 +106,7 @@ def _carryable(name: str, folder: Path) -> str:
     try:
         raw.decode()
     except UnicodeDecodeError:
-        raise ReperfError(f"{folder}: file name {raw}; allowed: names in UTF-8") from None
+        raise ReperfError(f"{folder}: file name {raw!r}; allowed: names in UTF-8") from None
     if any(character in name for character in "\t\r\n"):
-        raise ReperfError(f"{folder}: file name {raw}; allowed: names without tabs or line ends")
+        raise ReperfError(f"{folder}: file name {raw!r}; allowed: names without tabs or line ends")
     return name

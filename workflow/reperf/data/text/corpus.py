@@ -258,7 +258,8 @@ def _read(path: Path, offset: int, size: int) -> str:
 
 def _not_utf8(path: Path, offset: int, error: UnicodeDecodeError) -> ReperfError:
     found = error.object[error.start : error.end]
-    return ReperfError(f"{path}: byte {offset + error.start}: got {found}; allowed: text in UTF-8")
+    place = f"{path}: byte {offset + error.start}"
+    return ReperfError(f"{place}: got {found!r}; allowed: text in UTF-8")
 
 
 def _documents(content: str) -> Iterator[list[str]]:

@@ -40,7 +40,7 @@ class TextFormat:
             (name.encode(), *_packed(array)) for name, array in sorted(sequences._asdict().items())
         ]
         for row in range(len(sequences.input_ids)):
-            pieces = []
+            pieces: list[bytes] = []
             for name, packed, edges in columns:
                 begin, end = edges[row], edges[row + 1]
                 kind = FLOAT_LIST if name == b"masked_lm_weights" else self.integers

@@ -28,7 +28,7 @@ def _published(records: Sequence[Record], _facts: Facts) -> Estimate:
     """Milliseconds per iteration: the mean of the printed times except that of iteration 100."""
     lines = [one for one in records if one.iteration != _LEFT_OUT]
     estimators.enough(lines, 1)
-    mean = sum(one.duration for one in lines) / len(lines)
+    mean = sum(one.duration or 0.0 for one in lines) / len(lines)
     latency = round(1000 * mean / lines[0].span, 3)
     return Estimate(latency, _LEFT_OUT, lines[-1].iteration, unit="ms/iteration")
 

@@ -73,7 +73,7 @@ def published(first: int, last: int) -> Callable[[Sequence[Record], Facts], Esti
             )
         milliseconds = 0.0
         for one in inside:
-            milliseconds += round(one.duration * 1000, 3)
+            milliseconds += round((one.duration or 0.0) * 1000, 3)
         seconds = needed(milliseconds) / 1000
         speed = round(float(batch) / (seconds / steps), 2)
         return Estimate(speed, first, last, batch * (last - first), seconds / ranks)

@@ -29,6 +29,7 @@ from reperf.logs.events import (
     has_begun,
     has_ended,
     is_number,
+    is_whole,
     read_event,
     stamp_of,
     tracked_stats,
@@ -61,7 +62,7 @@ _KEYS = (
 def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
     event, value, _ = tracked_stats(match)
     iteration, seconds = value.get("iteration"), value.get("seconds")
-    if type(iteration) is not int or not is_number(iteration) or not is_number(seconds):
+    if not is_whole(iteration) or not is_number(seconds):
         return None
     rate, loss = value.get("throughput"), value.get("loss", 0.0)
     fits = type(loss) in (int, float) and abs(loss) < inf  # false for NaN, too
@@ -160,7 +161,11 @@ def read_facts(log: Path) -> dict[str, Any]:
 def read_ends(log: Path, iterations: Collection[int]) -> dict[int, float]:
     """When some printed iterations ended: iteration -> seconds, by the trainer's own clock."""
     steps = (_read(match, ()) for match in _events(log))
-    return {step.iteration: step.time for step in steps if step and step.iteration in iterations}
+    return {
+        step.iteration: step.time
+        for step in steps
+        if step and step.time is not None and step.iteration in iterations
+    }
 
 
 def _events(log: Path) -> Iterator[re.Match[bytes]]:

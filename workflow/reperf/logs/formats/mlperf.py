@@ -17,6 +17,7 @@ from reperf.logs.events import (
     facts_of,
     has_ended,
     is_number,
+    is_whole,
     samples_counted,
     tracked_stats,
 )
@@ -38,9 +39,7 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
         return None  # it is ours, see mllog.py
     rate = value.get("throughput", value.get("imgs_sec"))
     count = next((metadata[name] for name in _COUNTS if name in metadata), None)
-    if not is_number(rate) or not is_number(event.get("time_ms")) or type(count) is not int:
-        return None
-    if not is_number(count):
+    if not is_number(rate) or not is_number(event.get("time_ms")) or not is_whole(count):
         return None
     # Where a time is told too, both are means since the epoch began, and compare with no stretch.
     averaged = "time" in value and "step" in metadata

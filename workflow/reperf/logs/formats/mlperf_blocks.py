@@ -13,7 +13,15 @@ was published.
 import re
 
 from reperf.logs.clock import MILLISECONDS
-from reperf.logs.events import MARK, event_of, facts_in, has_ended, is_number, samples_counted
+from reperf.logs.events import (
+    MARK,
+    event_of,
+    facts_in,
+    has_ended,
+    is_number,
+    is_whole,
+    samples_counted,
+)
 from reperf.logs.format import Format, Read, Record
 
 
@@ -29,7 +37,7 @@ def _remembering(_format: Format) -> Read:
             batch = value
             counted.clear()  # a run begins
         samples = metadata.get("samples_count") if isinstance(metadata, dict) else None
-        if type(samples) is not int or not is_number(samples) or samples < counted.get(rank, 0):
+        if not is_whole(samples) or samples < counted.get(rank, 0):
             return None
         counted[rank], time = samples, event.get("time_ms")
         if key != "block_start" or batch < 1 or samples % batch or not is_number(time):

@@ -12,14 +12,14 @@ implementations (mask_rcnn_main.py, ssd_main.py). No extractor was published.
 
 import re
 
-from reperf.logs.events import event_of, facts_in, has_ended, is_number
+from reperf.logs.events import event_of, facts_in, has_ended, is_whole
 from reperf.logs.format import Format, Record
 
 
 def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
     metadata = event_of(match[0]).get("metadata")
     epoch = metadata.get("first_epoch_num") if isinstance(metadata, dict) else None
-    if type(epoch) is not int or not is_number(epoch):
+    if not is_whole(epoch):
         return None
     return Record(epoch, rank=rank, text=match[0])
 

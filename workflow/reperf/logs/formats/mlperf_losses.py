@@ -17,8 +17,8 @@ from reperf.logs.events import (
     event_of,
     facts_in,
     has_ended,
-    is_count,
     is_number,
+    is_whole,
     samples_counted,
 )
 from reperf.logs.format import Format, Read, Record
@@ -30,14 +30,14 @@ def _remembering(_format: Format) -> Read:
     def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
         event = event_of(match[0])
         value, metadata, time = event.get("value"), event.get("metadata"), event.get("time_ms")
-        if event.get("key") == "global_batch_size" and type(value) is int and is_count(value):
+        if event.get("key") == "global_batch_size" and is_whole(value) and value >= 1:
             batches[:] = [value]
         if event.get("key") != "train_loss" or not isinstance(metadata, dict) or not batches:
             return None
         steps, samples = metadata.get("step_num"), metadata.get("samples_count")
         if samples is not None:
             steps = _quotient(samples, batches[0])
-        if type(steps) is not int or not is_number(steps) or not is_number(time):
+        if not is_whole(steps) or not is_number(time):
             return None
         return Record(steps, rank=rank, time=time / 1000, tick=0.001, text=match[0])
 
@@ -46,8 +46,7 @@ def _remembering(_format: Format) -> Read:
 
 def _quotient(samples: object, batch: int) -> int | None:
     """How many batches some samples are; None if they are no whole number of batches."""
-    whole = type(samples) is int and is_number(samples) and samples % batch == 0
-    return samples // batch if whole else None
+    return samples // batch if is_whole(samples) and samples % batch == 0 else None
 
 
 FORMAT = Format(

@@ -20,7 +20,7 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
     event, value, metadata = tracked_stats(match)
     took = value.get("train_step_time", value.get("train_step_timing"))
     step, time = metadata.get("step"), event.get("time_ms")
-    if not all(map(is_number, (took, step, time))) or "samples_count" in metadata:
+    if not (is_number(took) and is_number(step) and is_number(time)) or "samples_count" in metadata:
         return None
     if took <= 0 or step != int(step) or "reduced_train_loss" not in value:
         return None  # without a loss it is a mean over the steps before an evaluation

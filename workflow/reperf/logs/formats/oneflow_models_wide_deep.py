@@ -17,7 +17,7 @@ def _published(records: Sequence[Record], _facts: Facts) -> Estimate:
     """Milliseconds per iteration: the mean of the printed ones except the first and the last."""
     estimators.enough(records, 3)
     inside = records[1:-1]
-    latency = sum(one.duration * 1000 for one in inside) / len(inside)
+    latency = sum((one.duration or 0.0) * 1000 for one in inside) / len(inside)
     return Estimate(
         round(latency, 3), records[0].iteration, inside[-1].iteration, unit="ms/iteration"
     )

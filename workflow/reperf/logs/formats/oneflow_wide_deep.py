@@ -22,7 +22,7 @@ def _published(records: Sequence[Record], _facts: Facts) -> Estimate:
     stop = next((one for one in records if one.iteration - start.iteration == _STEPS), None)
     if stop is None:
         raise Refused(f"the published method needs a line {_STEPS} iterations behind the first")
-    seconds = stop.time - start.time
+    seconds = (stop.time or 0.0) - (start.time or 0.0)
     return Estimate(
         round(seconds, 3), start.iteration, stop.iteration, seconds=seconds, unit="ms/iteration"
     )

@@ -1,0 +1,97 @@
+"""Every command line in README and pages, run in their order; or the test that runs it is named."""
+
+import re
+import shutil
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from small_benchmark import ROOT, Benchmark
+
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md")),
+    *sorted(ROOT.glob("docs/*.md")),
+]
+COMMAND = re.compile(r"(?:reperf|snakemake|make|python|pytest|uv|pipx|git|source|cp|sha256sum) .+")
+GAP = re.compile(r"(?<!\?P)<\w+>|\.\.|\[-|\b(?:FILE|REGEX|NAME|FOLDER)\b")
+"""What a reader must fill in."""
+NAMES = ("reperf measure", "reperf runs")
+"""A command as a sentence calls it."""
+ELSEWHERE = {
+    r"^make report": "tests/workflow/test_report.py",
+    r"^make test|^uv tool run pre-commit": ".ci/run",
+    r"^git clone|^source |^make .venv": "tests/workflow/test_places.py",
+    r"--profile slurm|cluster.py": "tests/slurm/test_cluster.py",
+    r"^snakemake .*one-node": "tests/workflow/test_report.py",  # that it needs GPUs
+    r"^reperf doctor": "tests/workflow/test_doctor_in_report.py",
+    r"systems=all": "tests/systems/test_every_system.py",
+    r"numpy|softmax": "tests/systems/test_new_workload_and_framework.py",
+    r"pytorch-foreach": "tests/systems/test_add_a_system.py",
+    r"^uv (build|tool install)": "tests/workflow/test_wheel.py",
+}
+"""Where those run that take minutes, or need what the machine of this test lacks."""
+
+SMALL = {"resnet50-fp32-synthetic": "small-synthetic", "resnet50-fp32": "small", "5:15": "2:4"}
+"""What the report of `make report` has -> what the small benchmark has in its place."""
+
+
+def commands(page: Path) -> Iterator[str]:
+    """The whole command lines of a page, in code blocks and within lines."""
+    for token in MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8")):
+        texts = [part.content for part in token.children or () if part.type == "code_inline"]
+        if token.type in ("fence", "code_block"):
+            texts += token.content.replace("\\\n", " ").splitlines()
+        for text in texts:
+            line = re.split(r"\s{2,}#|\s#\s", text.removeprefix("$ "))[0].strip()
+            for command in line.split(" && "):
+                if COMMAND.fullmatch(command) and not GAP.search(command) and command not in NAMES:
+                    yield command
+
+
+def elsewhere(command: str) -> str | None:
+    return next((where for known, where in ELSEWHERE.items() if re.search(known, command)), None)
+
+
+def test_commands_that_run_elsewhere_are_in_a_page_and_their_test_is_there():
+    every = [command for page in PAGES for command in commands(page)]
+    assert [where for where in ELSEWHERE.values() if not (ROOT / where).exists()] == []
+    assert [known for known in ELSEWHERE if not any(re.search(known, c) for c in every)] == []
+
+
+def test_every_other_command_runs(finished_benchmark: Benchmark):
+    folder = finished_benchmark.folder
+    prepare(folder)
+    asked = [command for page in PAGES for command in commands(page) if not elsewhere(command)]
+    assert len(asked) >= 25
+    failed = []
+    for command in dict.fromkeys(asked):
+        call = command
+        for said, small in SMALL.items():
+            call = call.replace(said, small)
+        targets = [
+            word for word in call.split() if word.startswith(("results/", "archive/", "fig"))
+        ]
+        if call.startswith("snakemake"):  # it makes what is not there
+            for target in targets:
+                (folder / target).unlink()
+        inside = "cd somewhere-new && " if call.startswith("sha256sum") else ""
+        answer = finished_benchmark.call("bash", "-c", f"set -o pipefail; {inside}{call}")
+        made = all((folder / one).exists() for one in targets if "*" not in one)
+        if answer.returncode or not made:
+            failed.append(f"{call}: {answer.returncode}\n{answer.stdout[-1500:]}")
+    assert not failed, "\n".join(failed)
+
+
+def prepare(folder: Path) -> None:
+    """Bring what the pages take for granted: logs, a configuration, an unpacked archive."""
+    logs = ROOT / "tests/data/logs"
+    shutil.copy(logs / "ran_reperf_resnet50.log", folder / "train.log")
+    shutil.copy(folder / "local/report.yaml", folder / "mine.yaml")
+    for name in ("maskrcnn", "resnet"):
+        (folder / name).mkdir()
+        shutil.copy(logs / "oneflow_resnet50_2n8g_b128_fp32.log", folder / name / "result_0.txt")
+    with zipfile.ZipFile(folder / "published-logs.zip", "w") as archive:
+        archive.write(logs / "oneflow_resnet50_2n8g_b128_fp32.log", "logs/one.log")
+    with zipfile.ZipFile(folder / "archive/small.zip") as archive:
+        archive.extract("config.json", folder / "path/to")

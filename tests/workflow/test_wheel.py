@@ -1,0 +1,58 @@
+"""A wheel alone: installed outside any clone, it measures, verifies and rebuilds."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from pythons import interpreter, promised
+from reperf import __version__
+from reperf.root import ROOT
+from small_benchmark import Benchmark
+
+LOG = ROOT / "tests/data/logs/oneflow_resnet50_2n8g_b128_fp32.log"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    built = ["uv", "build", "--quiet", "--wheel", "--out-dir", str(folder), str(ROOT)]
+    subprocess.run(built, check=True)
+    (file,) = folder.glob("*.whl")
+    return file
+
+
+@pytest.mark.parametrize("version", promised())
+def test_an_installed_wheel_measures_verifies_and_rebuilds(
+    version: str, wheel: Path, finished_benchmark: Benchmark, tmp_path: Path
+):
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    # Its environment has nothing of this clone: neither its packages nor its folder.
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    clean |= {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
+
+    def call(*command: object) -> str:
+        answer = subprocess.run(
+            [str(part) for part in command],
+            check=False,
+            cwd=folder,
+            env=clean,
+            capture_output=True,
+            text=True,
+        )
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        return answer.stdout
+
+    pins = ROOT / "requirements.txt"  # figures are drawn to the byte by the versions that it names
+    call("uv", "tool", "install", "--python", interpreter(version), "--constraints", pins, wheel)
+    reperf = tmp_path / "bin" / "reperf"
+    assert call(tmp_path / "tools/reperf/bin/python", "--version").startswith(f"Python {version}.")
+    assert call(reperf, "--version") == f"reperf {__version__}\n"
+    for method in ("window", "published"):
+        assert "1 measured, 0 refused" in call(reperf, "measure", "--method", method, LOG)
+    archive = finished_benchmark.folder / "archive/small.zip"
+    assert "all as they were archived" in call(reperf, "archive", "verify", archive)
+    remade = call(reperf, "archive", "rebuild", archive, "--to", "new").splitlines()
+    assert len(remade) == 8
+    assert all("the same bytes as in" in line for line in remade)
