@@ -100,8 +100,9 @@ class Trainer:
                 logs = [log for log in self.folder.rglob("train.log") if started < _written(log)]
                 for log in logs:
                     text = log.read_text(errors="replace")
-                    if f"rank {rank}: iteration {iteration}," in text:
-                        process = re.search(rf"rank {rank}: started on \S+ process (\d+)", text)
+                    who = rf"rank {rank}(?: \(stage \d+\))?"
+                    if re.search(f"{who}: iteration {iteration},", text):
+                        process = re.search(rf"{who}: started on \S+ process (\d+)", text)
                         os.kill(int(process[1]), what)
                         return
 
@@ -139,7 +140,7 @@ def small(system: str, **changes: object) -> dict[str, object]:
 
 
 def trained_by(system: System, data: str | None = None) -> list[str]:
-    """The workloads that a system trains on a CPU, in the order of its system.yaml.
+    """The workloads that a system trains data-parallel on a CPU, in the order of its system.yaml.
 
     Args:
         data: a kind of data set; None for all.
@@ -147,7 +148,7 @@ def trained_by(system: System, data: str | None = None) -> list[str]:
     return [
         workload
         for workload, can in system.workloads.items()
-        if "cpu" in can.precisions and system.trains(workload)
+        if "cpu" in can.precisions and system.trains(workload) and "data" in can.parallel
         if data in (None, load_workloads()[workload].data)
     ]
 
@@ -188,5 +189,6 @@ def losses(text: str, rank: int) -> list[float]:
     """The losses that a rank printed."""
     if rank == 0:
         return [step["loss"] for step in step_log(text)[1]]
-    found = re.findall(rf"^.*\brank {rank}: iteration \d+, loss (\S+)", text, re.MULTILINE)
+    stage = r"(?: \(stage \d+\))?"
+    found = re.findall(rf"^.*\brank {rank}{stage}: iteration \d+, loss (\S+)", text, re.MULTILINE)
     return [float(loss) for loss in found]

@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from contextlib import contextmanager
 
-LONG = 20
+LONG = 10
 """Seconds after which a wait is told, once."""
 
 

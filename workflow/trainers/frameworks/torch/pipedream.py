@@ -101,9 +101,8 @@ class Stage(backend.Step):
                 self._average.watch(self._weights)
         boxes = {}
         for before, form in enumerate(self._forms(batch_size)):
-            activations, loss = form, ((), torch.float32)
-            labels = (batch_size,), torch.int64
-            for way, forms in (ACTIVATIONS, [activations, labels]), (GRADIENTS, [activations, loss]):
+            labels, loss = ((batch_size,), torch.int64), ((), torch.float32)
+            for way, forms in (ACTIVATIONS, [form, labels]), (GRADIENTS, [form, loss]):
                 groups = self._groups(before)
                 if stage in (before, before + 1):
                     kind = Outbox if (stage == before) == (way == ACTIVATIONS) else Inbox
@@ -284,10 +283,10 @@ class Stage(backend.Step):
     def _arrived(self, batch, read):
         """A batch as it comes to this stage: its parcel, if it came in one, inputs and labels."""
         if not self._place.stage:
-            return None, *read()
+            return (None, *read())
         with self.waits.of(ACTIVATIONS, self._neighbour(-1, batch)):
             parcel = self._from_before.take(batch)
-        return parcel, *parcel.tensors
+        return (parcel, *parcel.tensors)
 
     def _send_on(self, batch, outputs, labels):
         self._to_behind.send(batch, self._rank(1, batch), [outputs, labels])
