@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from pydantic import ValidationError
+from trainers.contract.stages import name_of
 
 from reperf.builds import build_of, read_environment
 from reperf.builds.compiler import why_not_compiled
@@ -37,7 +38,6 @@ from reperf.training.record import (
 from reperf.training.start import start_of
 from reperf.training.telemetry import gpu_meters, power_of_window, used_gpus
 from reperf.training.tries import ended_try, keep, new_try, this_call
-from trainers.contract.stages import name_of
 
 # Collectives have time limits of their own: gloo's are 30 s or more, NCCL's in torch ten minutes;
 # TensorFlow waits for a sign of life for ten seconds, JAX for a hundred, and to meet for 300.
