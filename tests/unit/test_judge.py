@@ -114,7 +114,6 @@ rank 2 (stage 1): iteration 3
             "rank 1 (stage 0) is waited for;",
         ),
         (WAITS, "all 3 ranks were last heard of"),
-        (f"{WAITS}rank 0 (stage 0): waits for nobody", "nobody is waited for;"),
     ],
 )
 def test_of_stages_that_stand_still_the_one_is_named_for_which_others_wait(tmp_path, log, who):

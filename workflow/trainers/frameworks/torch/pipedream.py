@@ -158,7 +158,7 @@ class Stage(backend.Step):
         for turn in range(self._turns.until(1)):
             batch = self._turns.batch(turn)
             self._expect(batch)
-            parcel, inputs, labels = self._arrived(batch, self.feed.peek)
+            parcel, inputs, labels = self._arrived(batch, lambda: self.feed.peek())
             with torch.no_grad(), self._mixed:
                 outputs = self._network(inputs)
                 if self._place.is_last:
@@ -202,7 +202,7 @@ class Stage(backend.Step):
 
     def _forward(self):
         turn, batch = self._forward_turn, self._turns.batch(self._forward_turn)
-        parcel, inputs, labels = self._arrived(batch, partial(next, self.feed))
+        parcel, inputs, labels = self._arrived(batch, lambda: next(self.feed))
         self._forward_turn += 1
         if self._forward_turn < self._turns.batches:
             self._expect(self._turns.batch(turn + 1))
