@@ -158,7 +158,7 @@ class Stage(backend.Step):
         for turn in range(self._turns.until(1)):
             batch = self._turns.batch(turn)
             self._expect(batch)
-            parcel, inputs, labels = self._arrived(batch, lambda: self.feed.peek())
+            parcel, inputs, labels = self._arrived(batch, again=True)
             with torch.no_grad(), self._mixed:
                 outputs = self._network(inputs)
                 if self._place.is_last:
@@ -202,7 +202,7 @@ class Stage(backend.Step):
 
     def _forward(self):
         turn, batch = self._forward_turn, self._turns.batch(self._forward_turn)
-        parcel, inputs, labels = self._arrived(batch, lambda: next(self.feed))
+        parcel, inputs, labels = self._arrived(batch)
         self._forward_turn += 1
         if self._forward_turn < self._turns.batches:
             self._expect(self._turns.batch(turn + 1))
@@ -280,10 +280,15 @@ class Stage(backend.Step):
         if self._average is not None:
             self._average.watch(self._weights)
 
-    def _arrived(self, batch, read):
-        """A batch as it comes to this stage: its parcel, if it came in one, inputs and labels."""
+    def _arrived(self, batch, again=False):
+        """A batch as it comes to this stage: its parcel, if it came in one, inputs and labels.
+
+        Args:
+            batch: its number among all.
+            again: where it is read, the next one that is asked for is the same.
+        """
         if not self._place.stage:
-            return (None, *read())
+            return (None, *(self.feed.peek() if again else next(self.feed)))
         with self.waits.of(ACTIVATIONS, self._neighbour(-1, batch)):
             parcel = self._from_before.take(batch)
         return (parcel, *parcel.tensors)
