@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
+from math import gcd
 from pathlib import Path
 from statistics import median
 
@@ -34,7 +35,7 @@ def main() -> None:
     parser.add_argument("--pipeline", nargs="+", type=int, default=[1, 1])
     parser.add_argument("--batch-size", type=int, default=4)
     parser.add_argument("--shape", nargs="*", default=["image_size=64"])
-    parser.add_argument("--warmup", type=int, default=3, help="iterations before the clock starts")
+    parser.add_argument("--warmup", type=int, default=5, help="iterations before the clock starts")
     parser.add_argument("--iterations", type=int, default=10, help="that are timed")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
@@ -51,7 +52,7 @@ def main() -> None:
         for system, staged in turns if number % 2 else turns[::-1]:
             rates[system], shares = train(python, system, options, staged=staged)
             for one in shares:
-                overheads[one["who"]].append(one["other"] / one["compute"])
+                overheads[one["who"]].append(cost_of(one))
                 print(f"  {line_of(one)}", flush=True)
         ratios.append(rates["pipedream"] / rates["pytorch"])
         print(
@@ -74,7 +75,8 @@ def train(
     ranks = sum(options.pipeline)
     flags = [
         *(f"--workload={options.workload}", "--precision=fp32", "--seed=1", "--input=synthetic"),
-        *(f"--batch-size={options.batch_size}", "--device=cpu", "--threads=1", "--print-every=1"),
+        *(f"--batch-size={options.batch_size}", "--device=cpu", "--threads=1"),
+        f"--print-every={gcd(options.warmup, options.iterations)}",
         *(f"--iterations={options.warmup + options.iterations}", "--shape"),
         *(f"{key}={number}" for key, number in shape.items()),
         *(["--pipeline", *map(str, options.pipeline)] if staged else []),
@@ -94,7 +96,8 @@ def train(
     if said.returncode:
         sys.exit(said.stdout)
     _, steps = step_log(said.stdout)
-    first, last = steps[options.warmup - 1], steps[-1]
+    (first,) = (step for step in steps if step["iteration"] == options.warmup)
+    last = steps[-1]
     rate = (last["samples"] - first["samples"]) / (last["seconds"] - first["seconds"])
     lines = [line for line in said.stdout.splitlines() if line.startswith(SHARES)]
     shares = [json.loads(line.removeprefix(SHARES)) for line in lines]
@@ -104,13 +107,18 @@ def train(
 def line_of(share: dict) -> str:
     """What a rank did, in shares of the time."""
     waits = "".join(
-        f", {100 * seconds / share['seconds']:.0f} % waiting for {what}"
-        for what, seconds in share["waits"].items()
+        f", {100 * share[what] / share['seconds']:.0f} % waiting for {what}"
+        for what in ("activations", "gradients", "replicas")
+        if what in share
     )
-    return (
-        f"{share['who']}: {100 * share['compute'] / share['seconds']:.0f} % computing{waits}; "
-        f"beside it {100 * share['other'] / share['compute']:.1f} % of computing"
-    )
+    computing = 100 * share["compute"] / share["seconds"]
+    cost = f"beside it {100 * cost_of(share):.1f} % of its CPU time"
+    return f"{share['who']}: {computing:.0f} % computing{waits}; {cost}"
+
+
+def cost_of(share: dict) -> float:
+    """The CPU time of what a rank did besides computing, over that of computing."""
+    return share["busy"] / share["cpu"] - 1
 
 
 if __name__ == "__main__":

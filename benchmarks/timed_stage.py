@@ -1,7 +1,8 @@
 """A rank of benchmarks/pipelines.py: it trains as ever and, in a pipeline, says what it did.
 
 `timed_stage.py 3 ..` leaves out the first three iterations. What torch computes is timed, and so
-are waits; what is left is what the pipeline itself costs: messages, versions, checks, the loop.
+are waits. Of the CPU time of its thread, what torch does not compute is what the pipeline costs:
+messages, versions, checks, the loop.
 """
 
 import json
@@ -12,18 +13,19 @@ from importlib import import_module
 
 from trainers.contract import driver
 
-spent = {"compute": 0.0}
+spent = {"compute": 0.0, "cpu": 0.0}
 
 
 def timed(function):
     """The same function, whose time counts as computing."""
 
     def call(*arguments, **more):
-        begun = time.perf_counter()
+        begun, used = time.perf_counter(), time.thread_time()
         try:
             return function(*arguments, **more)
         finally:
             spent["compute"] += time.perf_counter() - begun
+            spent["cpu"] += time.thread_time() - used
 
     return call
 
@@ -40,7 +42,8 @@ def watched(pipedream, warmup):
             super().begin()
 
         def now(self):
-            return time.perf_counter(), spent["compute"], dict(self.waits.seconds)
+            mine = {"seconds": time.perf_counter(), "busy": time.thread_time(), **spent}
+            return {**mine, **self.waits.seconds}
 
         def __call__(self, wanted):
             if self._iteration == warmup:
@@ -48,11 +51,8 @@ def watched(pipedream, warmup):
             return super().__call__(wanted)
 
         def finish(self):
-            (begun, computed, waited), (end, compute, waits) = self.begun, self.now()
-            waits = {what: second - waited.get(what, 0.0) for what, second in waits.items()}
-            said = {"who": self._who(self._made.place.rank), "seconds": end - begun, "waits": waits}
-            said["compute"] = compute - computed
-            said["other"] = said["seconds"] - said["compute"] - sum(waits.values())
+            said = {name: end - self.begun.get(name, 0.0) for name, end in self.now().items()}
+            said["who"] = self._who(self._made.place.rank)
             os.write(1, f":::SHARES {json.dumps(said)}\n".encode())
             super().finish()
 

@@ -57,6 +57,7 @@ class Stage(backend.Step):
         self._turns = turns = Turns(place, flags.iterations)
         self._forward_turn = self._backward_turn = 0
         self._in_flight, self._loss = [], None
+        self._spare = []  # versions through which nothing goes any more
         self.part = f"stage {place.stage}"
         self._who = partial(name_of, pipeline=flags.pipeline)
         self.waits = Waits(self._who(rank))
@@ -243,6 +244,9 @@ class Stage(backend.Step):
             given, loss = came.tensors
             self._loss = loss.clone()  # the next one comes to the same place
         gradients = torch.autograd.grad(outputs, [*flight.weights, *flight.inputs], given)
+        needed = [self._weights, *(one.weights for one in self._in_flight)]
+        if not any(flight.weights is one for one in needed):
+            self._spare.append(flight.weights)
         if came is not None:
             self._from_behind.give_back(came)
         if flight.parcel is not None:
@@ -267,7 +271,12 @@ class Stage(backend.Step):
 
     def _renew(self):
         """Make new weights that equal the old ones."""
-        news = {one: nn.Parameter(one.detach().clone()) for one in self._weights}
+        # New memory would be slower, for its pages have to be fetched.
+        room = self._spare.pop() if self._spare else map(torch.empty_like, self._weights)
+        room = [one.detach() for one in room]
+        with torch.no_grad():
+            torch._foreach_copy_(room, self._weights)  # all of them in a few kernels
+        news = dict(zip(self._weights, map(nn.Parameter, room)))
         for (module, key), old in zip(self._owners, self._weights):
             setattr(module, key, news[old])
         for group in self._optimizer.param_groups:
