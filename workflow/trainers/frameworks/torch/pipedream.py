@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.autograd.graph import increment_version
 
 from trainers.contract import backend, recipe
 from trainers.contract.delayed import Turns, depth
@@ -267,6 +268,9 @@ class Stage(backend.Step):
             weight.grad = gradient
         self._scaler.step(self._optimizer)
         self._scaler.update()
+        for group in self._optimizer.param_groups:
+            # Fused kernels do not count what they change.
+            increment_version(group["params"])
         self._optimizer.zero_grad()
 
     def _renew(self):
