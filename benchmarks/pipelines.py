@@ -33,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workload", default="alexnet")
     parser.add_argument("--pipeline", nargs="+", type=int, default=[1, 1])
-    parser.add_argument("--batch-size", type=int, default=4)
+    parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--shape", nargs="*", default=["image_size=64"])
     parser.add_argument("--warmup", type=int, default=5, help="iterations before the clock starts")
     parser.add_argument("--iterations", type=int, default=10, help="that are timed")

@@ -122,8 +122,9 @@ def test_a_pipeline_is_trained_as_a_report_asks_for_it(pipedream):
 def test_without_dropout_the_first_loss_is_that_of_data_parallel_training(pipedream, trainer_of):
     asked = {"workload": "alexnet", "batch_size": 2, "iterations": 1, "shape": {"image_size": 64}}
     found = []
-    for trainer, parallel in (pipedream, {"pipeline": [1, 1]}), (trainer_of("pytorch"), None):
-        _, log = trainer.train(**asked, parallel=parallel)
+    staged = {"parallel": {"pipeline": [1, 1]}, "topology": "1n2g"}
+    for trainer, how in (pipedream, staged), (trainer_of("pytorch"), {"topology": "1n1g"}):
+        _, log = trainer.train(**asked, **how)
         found.append(step_log(log)[0]["loss_without_dropout"])
     assert found[0] == pytest.approx(found[1], abs=1e-5)
 
@@ -136,7 +137,7 @@ def test_a_stage_that_dies_and_one_that_hangs_are_named(pipedream):
     assert record.status == "failed", log[-5000:]
     assert record.reason.startswith("rank 1 (stage 1) was ended by SIGKILL; ")
     # Longer than a start takes, and until the others say that they wait.
-    limit = round(2 * record.seconds + 25)
+    limit = round(1.5 * record.seconds + 20)
     with pipedream.disturbed(signal.SIGSTOP, rank=1, iteration=2):
         record, log = pipedream.train(limit, **asked)
     assert record.status == "timeout", log[-5000:]
