@@ -81,8 +81,7 @@ def test_the_ranks_come_to_what_one_process_on_the_same_schedule_comes_to(
             assert np.abs(mine[name] - one[name]).max() <= within, name
     assert {name for mine in found for name in mine.files} == {*one.files} - {"losses"}
     assert losses(said.stdout, 0) == pytest.approx(one["losses"].tolist(), abs=within)
-    # Weights that a stage has used for later batches would come to others.
-    assert len(set(one["losses"])) == PIPEDREAM["iterations"]
+    assert one["losses"][-1] < one["losses"][0]
 
 
 def test_weights_that_change_between_forward_and_backward_are_refused(pipedream, tmp_path):
