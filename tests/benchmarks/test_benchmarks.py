@@ -85,6 +85,12 @@ WITH_ALL = [
         rf"plain Python, TFRecordWriter .* {NUMBER}",
         ("tensorflow2",),
     ),
+    Brief(
+        "pipelines.py",
+        "--rounds=1 --warmup=1 --iterations=1 --batch-size=1",
+        rf"stages 1 \+ 1 over data parallel, .* {NUMBER}",
+        ("pipedream",),
+    ),
     Brief("loading.py", LOADED, rf"oneflow .* {NUMBER}", tuple(load_systems())),
     Brief(
         "training.py",

@@ -88,7 +88,7 @@ def test_ranks_are_spread_over_the_nodes_and_end_with_equal_weights(report, topo
         assert record["nodes"][0] == record["host"]["hostname"] == places["0"]
 
 
-def test_bert_trains_on_text_over_several_nodes(benchmark):
+def test_bert_on_text_and_a_pipeline_train_over_several_nodes(benchmark):
     suite = SUITE | {"name": "bert", "workload": "bert-base", "input": "records"}
     words = {
         "name": "words",
@@ -97,16 +97,25 @@ def test_bert_trains_on_text_over_several_nodes(benchmark):
         "parts": 4,
     }
     words |= {key: TINY_BERT[key] for key in ("sequence_length", "max_predictions")}
+    pipeline = {"system": "pipedream", "parallel": {"pipeline": [3, 1]}}
     benchmark.configure(
-        suites=[suite | {"shape": TINY_BERT}], topologies=["2n2g"], data=words, repeats=1
+        suites=[suite | {"shape": TINY_BERT}, SUITE | {"name": "stages", "systems": [pipeline]}],
+        topologies=["2n2g"],
+        data=words,
+        repeats=1,
     )
     answer = benchmark.snakemake("results/summary.csv")
     assert answer.returncode == 0, answer.stdout
-    cell = benchmark.cells().loc["2n2g"]
+    cell, staged = (one for _, one in benchmark.cells().iterrows())
     assert (cell["status"], cell["unit"], cell["also_unit"]) == ("ok", "sentences/s", "tokens/s")
     longest = TINY_BERT["sequence_length"]
     # So few sequences may all be of full length.
     assert longest / 2 < cell["also_median"] / cell["throughput_median"] < longest + 1e-6
+    assert (staged["status"], staged["parallel"]) == ("ok", "stages 3 + 1")
+    folder = benchmark.folder / "results/runs/stages/pipedream+stages-3-1/2n2g/1"
+    *firsts, last = facts_of((folder / "train.log").read_text())["weight_digests"]
+    assert len(firsts) == 3
+    assert len({*firsts, last}) == 2
 
 
 def test_only_runs_are_jobs(_report):

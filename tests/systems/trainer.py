@@ -101,8 +101,9 @@ class Trainer:
                 logs = [log for log in self.folder.rglob("train.log") if started < _written(log)]
                 for log in logs:
                     text = log.read_text(errors="replace")
-                    if f"rank {rank}: iteration {iteration}," in text:
-                        process = re.search(rf"rank {rank}: started on \S+ process (\d+)", text)
+                    who = rf"rank {rank}(?: \(stage \d+\))?"
+                    if re.search(f"{who}: iteration {iteration},", text):
+                        process = re.search(rf"{who}: started on \S+ process (\d+)", text)
                         os.kill(int(process[1]), what)
                         return
 
@@ -140,15 +141,17 @@ def small(system: str, **changes: object) -> dict[str, object]:
 
 
 def trained_by(system: System, data: str | None = None) -> list[str]:
-    """The workloads that a system trains on a CPU, in the order of its system.yaml.
+    """The workloads that a system trains data-parallel on a CPU, in the order of its system.yaml.
 
     Args:
         data: a kind of data set; None for all.
     """
     return [
         workload
-        for workload in system.workloads
-        if system.trains(workload) and system.precisions_of(workload, "cpu")
+        for workload, can in system.workloads.items()
+        if system.trains(workload)
+        and system.precisions_of(workload, "cpu")
+        and "data" in can.parallel
         if data in (None, load_workloads()[workload].data)
     ]
 
@@ -189,5 +192,6 @@ def losses(text: str, rank: int) -> list[float]:
     """The losses that a rank printed."""
     if rank == 0:
         return [step["loss"] for step in step_log(text)[1]]
-    found = re.findall(rf"^.*\brank {rank}: iteration \d+, loss (\S+)", text, re.MULTILINE)
+    stage = r"(?: \(stage \d+\))?"
+    found = re.findall(rf"^.*\brank {rank}{stage}: iteration \d+, loss (\S+)", text, re.MULTILINE)
     return [float(loss) for loss in found]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reperf.config import Container, Run, load_report
+from reperf.config import Container, Parallel, Run, load_report
 from reperf.logs.formats import mllog
 from reperf.machine import describe_host
 from reperf.systems import load_workloads
@@ -100,6 +100,46 @@ def test_what_a_launcher_leaves_is_named(tmp_path: Path, exit_code, log, status,
     ended, why = judged(tmp_path, log, exit_code=exit_code)
     assert ended == status
     assert reason in why
+
+
+PIPELINE = RUN.model_copy(update={"topology": "1n3g", "parallel": Parallel(pipeline=(2, 1))})
+WAITS = """rank 2 (stage 1): waits for rank 0 (stage 0)
+:::MLLOG {"key": "tracked_stats"}
+rank 2 (stage 1): iteration 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "who"),
+    [
+        (
+            f"{WAITS}rank 0 (stage 0): waits for rank 2 (stage 1)\n",
+            "rank 2 (stage 1) is waited for;",
+        ),
+        (
+            f"{WAITS}rank 0 (stage 0): waits for the other replicas of stage 0\n"
+            "rank 2 (stage 1): waits for rank 1 (stage 0)\n",
+            "rank 1 (stage 0) is waited for;",
+        ),
+        (WAITS, "all 3 ranks were last heard of"),
+    ],
+)
+def test_of_stages_that_stand_still_the_one_is_named_for_which_others_wait(tmp_path, log, who):
+    heard = tuple(LastHeard(rank=rank, iteration=3, seconds=2.0) for rank in range(3))
+    status, why = judged(tmp_path, log, PIPELINE, timed_out=True, last_heard=heard)
+    assert status == "timeout"
+    assert why.startswith(f"no end after 60 s; {who} ")
+
+
+def test_a_stage_that_a_signal_ended_is_named(tmp_path: Path):
+    table = "  rank      : {} (local_rank: 1)\n  exitcode  : {} (pid: 7)\n  traceback : Signal {}\n"
+    log = table.format(0, 1, "") + table.format(1, -15, "SIGTERM") + table.format(2, -9, "SIGKILL")
+    assert (
+        "rank 2 (stage 1) was ended by SIGKILL" in judged(tmp_path, log, PIPELINE, exit_code=1)[1]
+    )
+    assert "rank 2 was ended by SIGKILL" in judged(tmp_path, log, exit_code=1)[1]
+    unheard = judged(tmp_path, "", PIPELINE, exit_code=1)[1]
+    assert "rank 2 (stage 1) of 3 was never heard of" in unheard
 
 
 @pytest.mark.parametrize(("exit_code", "ended"), [(0, "ok"), (1, "oom")])

@@ -99,7 +99,7 @@ def test_a_launch_that_is_asked_to_end_takes_its_processes_along(tmp_path: Path)
 def test_a_launch_knows_how_each_rank_was_last_heard_of(tmp_path: Path):
     script = """
         echo 'rank 1: started on host, process 1'
-        echo '[1]: rank 2: iteration 40'
+        echo '[1]: rank 2 (stage 1): iteration 40'
         echo 'rank 2: done'
         echo ':::MLLOG {"key": "tracked_stats", "value": {"iteration": 60}}'
         echo ':::MLLOG {"key": "seed", "value": 1}'

@@ -26,7 +26,10 @@ STEP_MARK = b":::MLLOG "
 LONGEST_PIECE = 1 << 20
 """Bytes of a line held in memory at once; step lines are shorter."""
 # No rank or iteration has more digits.
-_RANK_LINE = re.compile(rb"\brank (\d{1,9}): (?:iteration (\d{1,15})\b)?")
+# A rank that waits for another says nothing new of itself.
+_RANK_LINE = re.compile(
+    rb"\brank (\d{1,9})(?: \(stage \d{1,9}\))?: (?!waits for )(?:iteration (\d{1,15})\b)?"
+)
 _POLL_SECONDS = 0.1
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from pydantic import ValidationError
+from trainers.contract.stages import name_of
 
 from reperf.builds import build_of, read_environment
 from reperf.builds.compiler import why_not_compiled
@@ -244,7 +245,8 @@ def _judge(
     if outcome.stopped:
         return "failed", f"stopped from outside: {outcome.stopped}; {_last_heard(run, outcome)}"
     if outcome.timed_out:
-        return "timeout", f"no end after {time_limit:g} s; {_last_heard(run, outcome)}"
+        why = f"{_waited_for(_tail(log))}{_last_heard(run, outcome)}"
+        return "timeout", f"no end after {time_limit:g} s; {why}"
     ended = outcome.exit_code == 0 and "run_stop" in facts
     if not ended and (excuse := mllog.read_excuse(log)):
         return excuse
@@ -328,11 +330,36 @@ def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
     # A rank that gives up waiting aborts, and its launcher ends the others.
     if _GAVE_UP.search(tail) and not set(signals) - {"SIGABRT", "SIGTERM"}:
         return "timeout", f"a rank gave up waiting for another; {_last_heard(run, outcome)}"
-    what = f"a process was ended by {signals[0]}" if signals else _last_error(tail)
+    what = f"{_ended(run, tail)} was ended by {signals[0]}" if signals else _last_error(tail)
     if run.container and not what:
         said = [line for line in tail.splitlines() if line.strip() and "srun: " not in line]
         what = f"the last line from {run.container.engine} is: {said[-1]}" if said else ""
     return "failed", f"{what or 'no error was printed'}; {_last_heard(run, outcome)}"
+
+
+def _ended(run: Run, tail: str) -> str:
+    """Whom a signal ended, as far as the launcher says it."""
+    # As torchrun does; it ends the others with SIGTERM.
+    found = re.findall(r"^ *rank *: (\d+) \(.*\n *exitcode *: -(?!15\b)\d+ ", tail, re.MULTILINE)
+    return _name_of_rank(run, int(found[0])) if found else "a process"
+
+
+def _name_of_rank(run: Run, rank: int) -> str:
+    pipeline = run.parallel.pipeline if run.parallel else ()
+    return name_of(rank, pipeline if rank < sum(pipeline) else ())
+
+
+def _waited_for(tail: str) -> str:
+    """Of ranks that say for whom they wait: who does not; "" if all do, or none."""
+    waits = {}
+    for line in tail.splitlines():
+        if found := re.search(r"\b(rank \d+ \(stage \d+\)): (?:waits for (.+))?", line):
+            waits[found[1]] = found[2]
+        elif STEP_MARK.decode() in line:
+            waits["rank 0 (stage 0)"] = None
+    silent = [whom for whom in waits.values() if whom and not waits.get(whom)]
+    silent.sort(key=lambda whom: not whom.startswith("rank "))
+    return f"{silent[0]} is waited for; " if silent else ""
 
 
 def _name_of_signal(number: int) -> str:
@@ -355,10 +382,10 @@ def _last_heard(run: Run, outcome: Outcome) -> str:
     heard = {last.rank: last for last in outcome.last_heard}
     silent = [rank for rank in range(run.world_size) if rank not in heard]
     if silent:
-        return f"rank {silent[0]} of {run.world_size} was never heard of"
+        return f"{_name_of_rank(run, silent[0])} of {run.world_size} was never heard of"
     last = min(heard.values(), key=lambda one: (one.iteration or 0, one.seconds))
     behind = [one for one in heard.values() if one.iteration == last.iteration]
-    who = f"rank {last.rank} of {run.world_size} was"
+    who = f"{_name_of_rank(run, last.rank)} of {run.world_size} was"
     if len(behind) == len(heard) > 1:
         who = f"all {run.world_size} ranks were"
     where = f"at iteration {last.iteration}" if last.iteration else "before its first iteration"

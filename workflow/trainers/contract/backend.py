@@ -17,6 +17,7 @@ import numpy as np
 
 from trainers.contract import process
 from trainers.contract.counts import Counts
+from trainers.contract.steplog import Refused
 from trainers.contract.weights import synthetic_batch
 
 
@@ -211,6 +212,25 @@ class Step:
     def fetch(self, loss):
         """This rank's loss, after the device has done all that it was given; None: it has none."""
         raise NotImplementedError
+
+    def finish(self):
+        """Train what is still under way after the last iteration, which no log shows."""
+
+
+class NoFeed:
+    """Of a rank that others give what it computes."""
+
+    def take(self):
+        """Refuse --load-only."""
+        raise Refused("this rank reads no batches; allowed: --load-only where each rank reads")
+
+    def waited(self):
+        """Seconds that training has waited for batches."""
+        return 0.0
+
+    def counted(self, batches):
+        """What all ranks count: for its part, nothing."""
+        return {}
 
 
 class Feed:

@@ -169,6 +169,7 @@ def train(backend, work, log):
             log.step(iteration, loss, step.feed.waited(), **counted)
         if iteration == SETTLING:
             backend.settled()
+    step.finish()
     ends = backend.gather([step.part, watched.digest()])
     retries = backend.allocation_retries()
     log.finished(

@@ -41,6 +41,11 @@ def stage_of(rank, pipeline):
     return Stage(stage, rank, tuple(pipeline))
 
 
+def name_of(rank, pipeline=()):
+    """What logs call a rank: "rank 2", or of a pipeline "rank 2 (stage 1)"."""
+    return f"rank {rank}" + (f" (stage {stage_of(rank, pipeline).stage})" if pipeline else "")
+
+
 def readers_of(flags, world_size):
     """How many ranks read batches of their own.
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from trainers.contract import settings
 from trainers.contract.recipe import dropout_of
 from trainers.contract.recipe import parameters as parameters_of
-from trainers.contract.stages import readers_of
+from trainers.contract.stages import name_of, readers_of
 
 # A trainer that gives up says why in a line with one of these marks; the run record quotes it.
 REFUSAL = ":::REFUSED "
@@ -69,6 +69,7 @@ class StepLog:
         self.flags = flags
         self.rank = rank
         self.global_batch = flags.batch_size * readers_of(flags, world_size) * flags.accumulation
+        self.who = name_of(rank, flags.pipeline)
         self._expected = parameters_of(recipe, flags.shape)
         self.names = list(recipe.weight_shapes(flags.shape))
         # Where nothing drops out and all systems get the same batch, its loss is asked for, too.
@@ -167,7 +168,8 @@ class StepLog:
         if loss is not None and not math.isfinite(loss):
             raise Refused(f"the loss at iteration {iteration} is {loss}")
         if iteration == 1 and self._asks_for_first:
-            self.without_dropout(loss)
+            if loss is not None:
+                self.without_dropout(loss)
             if iteration not in self._printed:
                 return
         if self.rank != 0:
@@ -217,7 +219,8 @@ class StepLog:
         for rank, (part, digest) in enumerate(ends):
             holder, expected = first.setdefault(part, (rank, digest))
             if digest != expected:
-                raise Refused(f"the weights of rank {rank} differ from rank {holder}'s at the end")
+                who, other = (name_of(one, self.flags.pipeline) for one in (rank, holder))
+                raise Refused(f"the weights of {who} differ from {other}'s at the end")
         self._event("run_stop", None, "INTERVAL_END", status="success")
         self._say_plainly("done")
 
@@ -235,13 +238,13 @@ class StepLog:
         except _OnlyLoaded:
             status = 0
         except Refused as error:
-            self._write(REFUSAL + f"rank {self.rank}: {error}")
+            self._write(REFUSAL + f"{self.who}: {error}")
         except Exception as error:
             if isinstance(error, MemoryError) or _MEMORY_IS_FULL.search(str(error)):
                 lines = _COLOUR.sub("", str(error)).strip().split("\n")
                 # MXNet's messages start with a traceback.
                 reason = next(filter(_MEMORY_IS_FULL.search, lines), lines[0]) or "no memory left"
-                self._write(OUT_OF_MEMORY + f"rank {self.rank}: {reason}")
+                self._write(OUT_OF_MEMORY + f"{self.who}: {reason}")
             else:
                 traceback.print_exc()
         finally:
@@ -263,7 +266,7 @@ class StepLog:
         self._write(":::MLLOG " + json.dumps(event, ensure_ascii=True))
 
     def _say_plainly(self, text):
-        self._write(f"rank {self.rank}: {text}")
+        self._write(f"{self.who}: {text}")
 
     @staticmethod
     def _write(line):

@@ -90,7 +90,7 @@ def _counts(text: bytes) -> dict[str, float]:
     }
 
 
-_STARTED = re.compile(rb"rank \d{1,6}: started on (\S{1,255}), process \d")
+_STARTED = re.compile(rb"rank \d{1,6}(?: \(stage \d{1,6}\))?: started on (\S{1,255}), process \d")
 _counted = facts_of(
     {
         "submission_benchmark": "workload",

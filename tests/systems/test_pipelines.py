@@ -1,0 +1,143 @@
+"""Pipelines train what they say, and say who has died or hangs."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from reperf.config import Run
+from reperf.plans.run_plan import trainer_flags
+from reperf.systems import load_workloads
+from trainer import TRAIN_ONCE, losses, small, step_log
+
+HERE = TRAIN_ONCE.parent
+PIPEDREAM = {"batch_size": 4, "iterations": 4}
+SHIFTED = """
+import delayed_ranks
+from trainers.frameworks.torch import pipedream
+pipedream.Stage._renew = lambda stage: None
+delayed_ranks.main()
+"""
+"""A rank that changes weights which batches in flight have still to go backward through."""
+
+
+@pytest.fixture(scope="session")
+def pipedream(trainer_of):
+    return trainer_of("pipedream")
+
+
+def flags_of(trainer, workload, pipeline):
+    asked = small(
+        trainer.system.id,
+        workload=workload,
+        topology=f"1n{sum(pipeline)}g",
+        parallel={"pipeline": pipeline},
+        **PIPEDREAM,
+    )
+    return [*trainer_flags(Run.model_validate(asked), trainer.system), "--proof"]
+
+
+def started(trainer, program, flags, ranks):
+    """What a program's ranks say, by torch's own launcher, or its one process without."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+    path = f"{Path(TRAIN_ONCE).parents[2] / 'workflow'}{os.pathsep}{HERE}"
+    return subprocess.run(
+        [str(trainer.environment / "bin/python"), *(launcher if ranks else []), program, *flags],
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=240,
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("workload", "pipeline", "within"),
+    [
+        ("alexnet", (2, 1), 0),
+        # Batch norms, and a stage in the middle.
+        ("resnet50", (1, 1, 1), 0),
+        # gloo adds three numbers in an order of its own.
+        pytest.param("alexnet", (3, 1), 1e-6, marks=pytest.mark.every_system),
+        # Updates of the second stage are averaged, and fewer.
+        pytest.param("alexnet", (1, 2), 0, marks=pytest.mark.every_system),
+    ],
+)
+def test_the_ranks_come_to_what_one_process_on_the_same_schedule_comes_to(
+    pipedream, tmp_path, workload, pipeline, within
+):
+    flags, ranks = flags_of(pipedream, workload, pipeline), sum(pipeline)
+    said = started(pipedream, str(HERE / "delayed_ranks.py"), [str(tmp_path / "of"), *flags], ranks)
+    assert said.returncode == 0, said.stdout
+    alone = started(pipedream, str(HERE / "delayed_alone.py"), [str(tmp_path / "one"), *flags], 0)
+    assert alone.returncode == 0, alone.stdout
+    one = np.load(tmp_path / "one.npz")
+    found = [np.load(tmp_path / f"of.{rank}.npz") for rank in range(ranks)]
+    for mine in found:
+        for name in mine.files:
+            assert np.abs(mine[name] - one[name]).max() <= within, name
+    assert {name for mine in found for name in mine.files} == {*one.files} - {"losses"}
+    assert losses(said.stdout, 0) == pytest.approx(one["losses"].tolist(), abs=within)
+    assert one["losses"][-1] < one["losses"][0]
+
+
+def test_weights_that_change_between_forward_and_backward_are_refused(pipedream, tmp_path):
+    program = tmp_path / "shifted.py"
+    program.write_text(SHIFTED)
+    flags = flags_of(pipedream, "alexnet", (1, 1))
+    said = started(pipedream, str(program), [str(tmp_path / "of"), *flags], 2)
+    assert said.returncode != 0
+    assert (
+        ":::REFUSED rank 0 (stage 0): weights have changed since batch 1 went forward through them"
+    ) in said.stdout
+
+
+def test_a_pipeline_is_trained_as_a_report_asks_for_it(pipedream):
+    """Its classifier is of full width, in a stage of one rank."""
+    record, log = pipedream.train(
+        workload="alexnet",
+        topology="1n3g",
+        batch_size=2,
+        iterations=6,
+        parallel={"pipeline": [2, 1]},
+        more_flags=("--proof",),
+    )
+    assert (record.status, record.reason) == ("ok", ""), log[-5000:]
+    said, steps = step_log(log)
+    assert said["parameters"] == load_workloads()["alexnet"].parameters_of(record.run.shape)
+    assert said["global_batch_size"] == 4
+    assert [step["samples"] for step in steps] == [4 * number for number in range(1, 7)]
+    first, other, last = said["weight_digests"]
+    assert first == other != last
+    assert min(said["weight_changes"]) > 0
+    assert len(said["peak_memory_bytes"]) == 3
+    for rank in range(3):
+        assert losses(log, rank)[-1] < losses(log, rank)[0]
+
+
+def test_without_dropout_the_first_loss_is_that_of_data_parallel_training(pipedream, trainer_of):
+    asked = {"workload": "alexnet", "batch_size": 2, "iterations": 1, "shape": {"image_size": 64}}
+    found = []
+    staged = {"parallel": {"pipeline": [1, 1]}, "topology": "1n2g"}
+    for trainer, how in (pipedream, staged), (trainer_of("pytorch"), {"topology": "1n1g"}):
+        _, log = trainer.train(**asked, **how)
+        found.append(step_log(log)[0]["loss_without_dropout"])
+    assert found[0] == pytest.approx(found[1], abs=1e-5)
+
+
+def test_a_stage_that_dies_and_one_that_hangs_are_named(pipedream):
+    asked = {"topology": "1n3g", "shape": {"image_size": 32}, "batch_size": 2}
+    asked |= {"parallel": {"pipeline": [1, 1, 1]}, "iterations": 100_000}
+    with pipedream.disturbed(signal.SIGKILL, rank=1, iteration=2):
+        record, log = pipedream.train(**asked)
+    assert record.status == "failed", log[-5000:]
+    assert record.reason.startswith("rank 1 (stage 1) was ended by SIGKILL; ")
+    # Longer than a start takes, and until the others say that they wait.
+    limit = round(1.5 * record.seconds + 20)
+    with pipedream.disturbed(signal.SIGSTOP, rank=1, iteration=2):
+        record, log = pipedream.train(limit, **asked)
+    assert record.status == "timeout", log[-5000:]
+    assert "; rank 1 (stage 1) is waited for; " in record.reason

@@ -1,0 +1,65 @@
+"""In which order the stages of a pipeline compute that never waits until it is empty.
+
+One batch forward, one backward, as PipeDream does it. A stage updates its weights after each batch
+of each of its replicas, while others are on their way: each goes backward through the weights
+through which it went forward. All order is fixed, so that results do not depend on timing.
+Source: Narayanan et al., PipeDream: Generalized Pipeline Parallelism for DNN Training (2019).
+"""
+
+from functools import reduce
+from math import gcd
+
+
+class Turns:
+    """What one replica of a stage computes: its batches, by their numbers among all.
+
+    Batch m goes to replica m mod R of a stage that has R.
+
+    Args:
+        place: the replica's trainers.contract.stages.Stage.
+        iterations: how many are logged; in each, every replica of the first stage has one batch.
+    """
+
+    def __init__(self, place, iterations):
+        self._first = place.pipeline[0]
+        self.replicas, self._replica = place.pipeline[place.stage], place.replica
+        self.depth = depth(place.pipeline, place.stage)
+        """How many batches are forward of a batch that goes backward."""
+        self.batches = rounds(place.pipeline, iterations) * self._first // self.replicas
+        """How many it has in all."""
+        self.share = self.replicas / self._first
+        """By how much smaller its rate is for its updates, of which it has so many more a round."""
+
+    def batch(self, turn):
+        """The number among all of one of its batches, which it counts from 0."""
+        return turn * self.replicas + self._replica
+
+    def until(self, iteration):
+        """How many of its batches belong to the iterations up to one, counted from 1."""
+        others = self._first * iteration - self._replica
+        return min(self.batches, -(-others // self.replicas))
+
+
+def depth(pipeline, stage):
+    """How many batches a replica of a stage sends forward before the first one comes backward.
+
+    Args:
+        pipeline: the replicas of each stage.
+        stage: from 0.
+    """
+    return (sum(pipeline[stage:]) - 1) // pipeline[stage]
+
+
+def rounds(pipeline, iterations):
+    """Batches for each replica of the first stage, so that none of these iterations lacks others.
+
+    The last ones have nothing behind them and are quicker. They make as many batches as every
+    stage can share equally.
+    """
+    first, every = pipeline[0], reduce(_common_multiple, pipeline)
+    ahead = max(depth(pipeline, stage) * count for stage, count in enumerate(pipeline))
+    return -(-(iterations * first + ahead) // every) * every // first
+
+
+def _common_multiple(one, other):
+    return one * other // gcd(one, other)
