@@ -71,14 +71,18 @@ class Pipeline(backend.Step):
         else:
             self.feed = _NoFeed(made)
         self._labels = torch.empty(flags.batch_size, dtype=torch.int64, device=device)
+        self._stages = {
+            number: _Stage(module, self._mixed, number == "0")
+            for number, module in self._modules.items()
+        }
         self._group, pipelines = _groups(place)
         kind = getattr(schedules, SCHEDULES[flags.schedule])
         single = issubclass(kind, schedules.PipelineScheduleSingle)
         self._pipelines = []
         for ranks, group in pipelines:
             held = [
-                PipelineStage(_Stage(module, self._mixed), int(number), len(stages), device, group=group)
-                for number, module in self._modules.items()
+                PipelineStage(stage, int(number), len(stages), device, group=group)
+                for number, stage in self._stages.items()
             ]
             # With scale_grads, what several pipelines share would be scaled once for each.
             schedule = kind(
@@ -160,15 +164,22 @@ class Pipeline(backend.Step):
 
 
 class _Stage(nn.Module):
-    """A stage that computes in the precision of the run."""
+    """A stage that computes in the precision of the run.
 
-    def __init__(self, module, mixed):
+    What can be sent is contiguous, and torch says so of no tensor whose channels come last: stages
+    send images as [N, H, W, C], of which those are views.
+    """
+
+    def __init__(self, module, mixed, is_first):
         super().__init__()
-        self.module, self._mixed = module, mixed
+        self.module, self._mixed, self._is_first = module, mixed, is_first
 
     def forward(self, x):
+        if x.dim() == 4 and not self._is_first:
+            x = x.permute(0, 3, 1, 2)
         with self._mixed():
-            return self.module(x)
+            x = self.module(x)
+        return x.permute(0, 2, 3, 1).contiguous() if x.dim() == 4 else x
 
 
 class _NoFeed:
