@@ -1,7 +1,7 @@
 """Steps of a Step on its own: one process of several, started by torchrun, or one alone.
 
-It takes a folder and, as JSON, workload, steps, the names of the Step and of its flags for each case;
-it writes losses and weights of each case and rank there.
+It takes a folder and, as JSON, what to train; it writes losses and weights of each case and rank
+there. A case has flags, the parts of its system, and may be trained by each rank alone.
 """
 
 import json
@@ -26,17 +26,18 @@ def main(folder, asked):
     made = None
     for name, case in asked["cases"].items():
         flags = parse_flags(recipe, [f"--workload={workload}", *FLAGS, *case["flags"]])
-        flags.backend, flags.model, flags.part = "torch.backend", asked["model"], {}
-        if case["step"]:
-            flags.part["step"] = case["step"]
+        flags.backend, flags.model, flags.part = "torch.backend", asked["model"], case["parts"]
         made = made or driver.made(flags)
-        made.flags = flags
+        made.flags, place = flags, made.place
+        if case.get("alone"):
+            made.place = place._replace(rank=0, world_size=1)
         size = flags.batch_size * readers_of(flags, made.place.world_size)
         work = driver.Work(recipe, flags, size, made.mixed)
         step = work.part("step", type(made).step)(made, work)
         losses = [step.fetch(step(True)) for _ in range(steps)]
         kept = {key: np.array(weight) for key, weight in step.weights()}
-        np.savez(Path(folder, f"{name}.{made.place.rank}.npz"), losses=losses, **kept)
+        made.place = place
+        np.savez(Path(folder, f"{name}.{place.rank}.npz"), losses=losses, **kept)
     made.leave()
 
 

@@ -198,19 +198,20 @@ def origin(optimizer):
     return f"{kind.__module__.rpartition('.')[0]}.{kind.__name__}"
 
 
-def torch_optimizer(groups, rate, asked):
+def torch_optimizer(groups, rate, asked, fused=TORCH >= (2, 4)):
     """torch's own optimizer, in one kernel; before torch 2.4, which has none for CPUs, in a few.
 
     Args:
         groups: dictionaries of "params" and "weight_decay".
         rate: the learning rate.
         asked: an Sgd or an AdamW.
+        fused: whether in one kernel.
     """
-    fused = {"fused": True} if TORCH >= (2, 4) else {}
+    how = {"fused": True} if fused else {}
     if isinstance(asked, AdamW):
         betas = asked.beta1, asked.beta2
-        return torch.optim.AdamW(groups, lr=rate, betas=betas, eps=asked.epsilon, **fused)
-    return torch.optim.SGD(groups, lr=rate, momentum=asked.momentum, **fused)
+        return torch.optim.AdamW(groups, lr=rate, betas=betas, eps=asked.epsilon, **how)
+    return torch.optim.SGD(groups, lr=rate, momentum=asked.momentum, **how)
 
 
 def mixed_by(precision, flags):
