@@ -139,7 +139,7 @@ def small(system: str, **changes: object) -> dict[str, object]:
 
 
 def trained_by(system: System, data: str | None = None) -> list[str]:
-    """The workloads that a system trains on a CPU, in the order of its system.yaml.
+    """The workloads that a system trains data parallel on a CPU, in the order of its system.yaml.
 
     Args:
         data: a kind of data set; None for all.
@@ -147,7 +147,7 @@ def trained_by(system: System, data: str | None = None) -> list[str]:
     return [
         workload
         for workload, can in system.workloads.items()
-        if "cpu" in can.precisions and system.trains(workload)
+        if "cpu" in can.precisions and "data" in can.parallel and system.trains(workload)
         if data in (None, load_workloads()[workload].data)
     ]
 

@@ -43,8 +43,8 @@ def test_a_cell_says_why_its_devices_cannot_share_the_work():
     )
     mine = system.model_copy(update={"workloads": {"alexnet": able}})
     asked = {"parallel": ["pipeline"], "build": "lock"}
-    assert mine.why_not("alexnet", "fp32", "cpu", stages=2, **asked) is None
-    assert mine.why_not("alexnet", "fp32", "cpu", stages=5, **asked) == (
+    assert mine.why_not("alexnet", "fp32", "cpu", pipeline=[7, 1], **asked) is None
+    assert mine.why_not("alexnet", "fp32", "cpu", pipeline=[1] * 5, **asked) == (
         "alexnet is cut into 2 or 3 or 4 stages, not 5"
     )
 

@@ -17,6 +17,7 @@ from reperf.building.code import closure, digest_of_code
 from reperf.faults import Model, checked
 from reperf.files import sha256
 from reperf.systems.capability import ARCHITECTURE, DRIVER
+from reperf.systems.pipelines import Pipelines
 from reperf.systems.workloads import load_workloads
 from reperf.written import read_written
 
@@ -59,6 +60,9 @@ class Variant(Model):
     )
     excludes: tuple[str, ...] = Field(
         (), description="variants that do not go with it; said by one of the two"
+    )
+    pipelines: Pipelines | None = Field(
+        None, description="by which it can train; left out: as the system"
     )
 
     def why_idle(self, precision: Precision, read: Input) -> str | None:
@@ -151,6 +155,9 @@ class System(Model):
     )
     shares: str | None = Field(
         None, description="the system in whose locks' environments it runs; left out, its own"
+    )
+    pipelines: Pipelines = Field(
+        Pipelines(), description="by which it can train, if it trains by any"
     )
     launch: tuple[str, ...] = Field(
         (),
@@ -337,7 +344,9 @@ class System(Model):
         variant: str | None = None,
         *,
         parallel: Sequence[Parallelism] = (),
-        stages: int = 0,
+        pipeline: Sequence[int] = (),
+        micro_batches: int | None = None,
+        batch_size: int | None = None,
         build: BuildKind | None = None,
         read: Input = "synthetic",
     ) -> str | None:
@@ -360,8 +369,14 @@ class System(Model):
         )
         if lacking := next((what for what, is_so in lacks.items() if is_so), None):
             return f"{self.title} has no {lacking}"
-        if stages and stages not in (cuts := load_workloads()[workload].stages):
-            return f"{workload} is cut into {_or(cuts)} stages, not {stages}"
+        if pipeline:
+            own = {name: one for name in named if (one := self.variants[name].pipelines)}
+            able = next(iter(own.values()), self.pipelines)
+            if lacking := able.why_not(pipeline, micro_batches, batch_size):
+                return f"{', '.join([self.title, *own])} has no {lacking}"
+            stages = len(pipeline) * able.stages_of_a_device
+            if stages not in (cuts := load_workloads()[workload].stages):
+                return f"{workload} is cut into {_or(cuts)} stages, not {stages}"
         if build is not None and build not in self.ways(device):
             allowed = " or ".join(self.ways(device)) or "none"
             return f"{self.title} has no {build} for {device}; allowed: {allowed}"

@@ -47,7 +47,7 @@ class Pipeline(backend.Step):
                 f"a batch of {flags.batch_size} cannot be cut into {self._micro_batches}"
                 f" micro-batches; allowed: multiples of {self._micro_batches}"
             )
-        # Interleaved stages: the first rank holds the first one, and the first one after the last's.
+        # Of two ranks' interleaved stages, the first rank holds the first one and the third.
         stages = flags.pipeline * STAGES_OF_A_RANK.get(flags.schedule, 1)
         cut = cuts(work.recipe, stages)
         numbers = range(place.stage, len(stages), len(flags.pipeline))
@@ -148,7 +148,8 @@ class Pipeline(backend.Step):
             if wanted:
                 mean = torch.zeros((), device=self._labels.device)
                 if self._place.is_last:
-                    mean += sum(one.detach() for one in losses) * self._replicas / self._scaler.factor
+                    of_all = sum(one.detach() for one in losses) / self._scaler.factor
+                    mean += of_all * self._replicas
                 dist.broadcast(mean, ranks[-1], group)
                 means.append(mean)
         return sum(means) / len(means) if wanted else None

@@ -2,6 +2,8 @@
 keeps are spread over ranks; a layer's weights are whole while it computes.
 """
 
+from itertools import chain
+
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -27,10 +29,12 @@ class Sharded(DataParallel):
         names = ("replicate", "shard")[-len(sizes) :]
         mesh = init_device_mesh(made.device.type, sizes, mesh_dim_names=names)
         # What stands in a row is whole one at a time, the rest for all of a step. torch shards no
-        # weights whose channels are last; what it computes has them last all the same. It takes each
-        # weight to the device as it shards it.
-        rows = (one for one in network.children() if isinstance(one, (nn.Sequential, nn.ModuleList)))
-        for layer in (layer for row in rows for layer in row):
+        # weights whose channels are last; what is computed by them has its channels last all the
+        # same. It takes each weight to the device as it shards it.
+        rows = [
+            row for row in network.children() if isinstance(row, (nn.Sequential, nn.ModuleList))
+        ]
+        for layer in chain.from_iterable(rows):
             if any(True for _ in layer.parameters()):
                 fully_shard(layer, mesh=mesh)
         return fully_shard(network, mesh=mesh)
