@@ -47,6 +47,11 @@ def stepped(trainer, folder, ranks, cases, *, workload="alexnet", shape=("image_
     }
 
 
+def farthest(array, other):
+    """How far two arrays differ; pytest's approx takes minutes for millions of weights."""
+    return np.abs(array - other).max()
+
+
 def test_every_schedule_trains_exactly_what_one_process_does(pipelines, tmp_path):
     pipeline = partial(case, "--pipeline", "1", "1", parts=PIPELINE)
     cases = {
@@ -64,7 +69,7 @@ def test_every_schedule_trains_exactly_what_one_process_does(pipelines, tmp_path
         wanted = found["one first" if "first" in name else "one"][0]
         for held in ranks:
             for key, values in held.items():
-                assert values == pytest.approx(wanted[key], abs=1e-6), (name, key)
+                assert farthest(values, wanted[key]) < 1e-6, (name, key)
     held = [set(rank) - {"losses"} for rank in found["interleaved"]]
     assert {"conv1.weight", "conv4.weight"} <= held[0]
     assert not held[0] & held[1]
@@ -80,7 +85,7 @@ def test_replicas_of_the_first_stage_share_the_last_exactly(pipelines, tmp_path)
         read = [data[rank]] if rank < 2 else data
         assert own == pytest.approx(np.mean([one["losses"] for one in read], 0), abs=1e-6)
         for key, values in held.items():
-            assert values == pytest.approx(data[0][key], abs=1e-6), (rank, key)
+            assert farthest(values, data[0][key]) < 1e-6, (rank, key)
     assert "fc1.weight" in found[2]
 
 
@@ -132,13 +137,17 @@ def test_gradients_are_clipped_by_the_norm_of_all_shards(trainer_of, tmp_path):
     shards = partial(case, parts=SHARDED)
     cases = {"data": case(), "shards": shards("--shard", "2"), "whole": shards("--shard", "1")}
     cases["unclipped"] = case("--no-clip")
+    cases["data first"] = case(steps=0, proof=False)
+    cases["shards first"] = shards("--shard", "2", steps=0, proof=False)
     found = stepped(trainer_of("fsdp"), tmp_path, 2, cases, workload="bert-base", shape=shape)
     for rank, wanted in enumerate(found["data"]):
         for name in ("shards", "whole"):
             assert found[name][rank]["losses"] == pytest.approx(wanted["losses"], abs=1e-5), name
+        first, own = (found[f"{name} first"][rank]["losses"] for name in ("data", "shards"))
+        assert own == pytest.approx(first, abs=1e-5)
         assert abs(found["unclipped"][rank]["losses"] - wanted["losses"]).max() > 1e-3
     for key, weight in found["data"][0].items():
         if key != "losses":
             whole = np.concatenate([rank[key] for rank in found["shards"]])
-            assert whole == pytest.approx(weight, abs=1e-5), key
-            assert found["whole"][0][key] == pytest.approx(weight, abs=1e-5), key
+            assert farthest(whole, weight) < 1e-5, key
+            assert farthest(found["whole"][0][key], weight) < 1e-5, key
