@@ -98,7 +98,8 @@ def test_a_run_counts_by_its_first_stage_and_its_parameters_by_all(pipelines):
     assert (said["global_batch_size"], steps[-1]["samples"]) == (4, 24)
     assert len(set(said["weight_digests"])) == len(said["peak_memory_bytes"]) == 2
     assert losses(log, 0) == pytest.approx(losses(log, 1), abs=1e-6)
-    assert steps[-1]["loss"] < said["loss_without_dropout"]
+    # Dropout on four images lets it rise again, in one process too.
+    assert min(losses(log, 0)) < said["loss_without_dropout"] - 2
 
 
 def test_a_last_stage_that_dies_ends_a_run_of_batch_norms_on_records(pipelines, records):
