@@ -32,12 +32,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "system" not in metafunc.fixturenames:
         return
     every = metafunc.config.getoption("systems") == "all"
-    systems = {name: one for name, one in load_systems().items() if every or name == "pytorch"}
+    systems = {
+        name: one
+        for name, one in load_systems().items()
+        if (every and trained_by(one)) or name == "pytorch"
+    }
     for marker, alike in ALIKE.items():
         if metafunc.definition.get_closest_marker(marker):
             # Of those that are alike, the last one: pytorch, and not ngc-pytorch.
             systems = dict({alike(one): (name, one) for name, one in systems.items()}.values())
-    names, cases = ("system",), [(name,) for name, one in systems.items() if trained_by(one)]
+    names, cases = ("system",), [(name,) for name in systems]
     for wanted, fits in ASKED.items():
         if wanted in metafunc.fixturenames:
             names = ("system", wanted)

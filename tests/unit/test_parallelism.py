@@ -43,9 +43,47 @@ def test_a_cell_says_why_its_devices_cannot_share_the_work():
     )
     mine = system.model_copy(update={"workloads": {"alexnet": able}})
     asked = {"parallel": ["pipeline"], "build": "lock"}
-    assert mine.why_not("alexnet", "fp32", "cpu", stages=2, **asked) is None
-    assert mine.why_not("alexnet", "fp32", "cpu", stages=5, **asked) == (
+    assert mine.why_not("alexnet", "fp32", "cpu", pipeline=[7, 1], **asked) is None
+    assert mine.why_not("alexnet", "fp32", "cpu", pipeline=[1] * 5, **asked) == (
         "alexnet is cut into 2 or 3 or 4 stages, not 5"
+    )
+
+
+@pytest.mark.parametrize(
+    ("variant", "pipeline", "more", "why"),
+    [
+        (None, [7, 1], {}, None),
+        ("gpipe", [1, 1], {"micro_batches": 1}, None),
+        ("interleaved", [2, 2], {"micro_batches": 4}, None),
+        (
+            None,
+            [2, 3],
+            {},
+            "stages 2 + 3; allowed: of each as many replicas as of the first, or one",
+        ),
+        ("zero-bubble", [2, 1], {}, "stages 2 + 1; allowed: as many replicas of each"),
+        (None, [1, 1], {"micro_batches": 1}, "1 micro-batches; allowed: at least 2"),
+        ("interleaved", [1, 1], {"micro_batches": 3}, "3 micro-batches; allowed: multiple of 2"),
+        (None, [1, 1, 1], {"batch_size": 8}, "3 micro-batches of a batch of 8; allowed: what"),
+        ("interleaved", [1, 1, 1], {}, "alexnet is cut into 2 or 3 or 4 stages, not 6"),
+    ],
+)
+def test_a_schedule_says_by_which_pipelines_it_can_train(variant, pipeline, more, why):
+    system = load_systems()["torch-pipeline"]
+    asked = {"parallel": ["pipeline"], "pipeline": pipeline, **more}
+    said = system.why_not("alexnet", "fp32", "cpu", variant, **asked)
+    assert (said is None) if why is None else (why in said)
+    assert system.why_not("alexnet", "fp32", "cpu") == (
+        "PyTorch pipeline has no data-parallel training of alexnet"
+    )
+
+
+def test_a_batch_that_micro_batches_do_not_divide_is_a_cells_reason():
+    entry = {"system": "torch-pipeline", "variants": "gpipe", "parallel": {"pipeline": [1, 1, 1]}}
+    report = load_report({"device": "cpu", "suites": [suite_of(entry) | {"topologies": ["1n3g"]}]})
+    (cell,) = (one for one in report.cells(report.suites[0]))
+    assert cell.unsupported == (
+        "PyTorch pipeline, gpipe has no 3 micro-batches of a batch of 8; allowed: what divides it"
     )
 
 

@@ -130,7 +130,7 @@ def test_why_a_system_cannot_train_is_said_in_words(folder: Path):
     assert system.why_not("bert-base", "fp32", "cpu") == "A has no program for bert-base"
     assert system.why_not("resnet50", "amp", "cpu") == "A has no amp training on cpu"
     assert system.why_not("resnet50", "fp32", "cuda") == "A has no fp32 training on cuda"
-    stages = system.why_not("resnet50", "fp32", "cpu", parallel=["pipeline"], stages=2)
+    stages = system.why_not("resnet50", "fp32", "cpu", parallel=["pipeline"], pipeline=[1, 1])
     assert stages == "A has no pipeline-parallel training of resnet50"
 
 

@@ -294,13 +294,16 @@ class Report(Model):
     def _why_not(self, suite: Suite, entry: Entry, topology: str | None = None) -> str | None:
         """Why an entry cannot train on a topology, or on any; None if it can."""
         build, parallel = self._build_of(entry), entry.parallel
+        size = entry.batch_size or suite.batch_size
         why = load_systems()[entry.system].why_not(
             suite.workload,
             suite.precision,
             self.resolved_device,
             entry.variant,
             parallel=parallel.kinds if parallel else (),
-            stages=len(parallel.pipeline) if parallel else 0,
+            pipeline=parallel.pipeline if parallel else (),
+            micro_batches=parallel and parallel.micro_batches,
+            batch_size=size if isinstance(size, int) else None,
             accumulation=entry.accumulation or 1,
             build=build,
             read=suite.input,

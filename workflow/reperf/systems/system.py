@@ -19,6 +19,7 @@ from reperf.faults import Model, checked
 from reperf.files import sha256
 from reperf.root import ROOT
 from reperf.systems.capability import ARCHITECTURE, DRIVER
+from reperf.systems.pipelines import Pipelines
 from reperf.systems.workloads import load_workloads
 from reperf.written import read_written
 
@@ -63,6 +64,9 @@ class Variant(Model):
     )
     excludes: tuple[str, ...] = Field(
         (), description="variants that do not go with it; said by one of the two"
+    )
+    pipelines: Pipelines | None = Field(
+        None, description="by which it can train; left out: as the system"
     )
 
     def why_idle(self, precision: Precision, read: Input) -> str | None:
@@ -168,6 +172,9 @@ class System(Model):
     )
     shares: str | None = Field(
         None, description="the system in whose locks' environments it runs; left out, its own"
+    )
+    pipelines: Pipelines = Field(
+        Pipelines(), description="by which it can train, if it trains by any"
     )
     launch: tuple[str, ...] = Field(
         (),
@@ -373,7 +380,9 @@ class System(Model):
         variant: str | None = None,
         *,
         parallel: Sequence[Parallelism] = (),
-        stages: int = 0,
+        pipeline: Sequence[int] = (),
+        micro_batches: int | None = None,
+        batch_size: int | None = None,
         accumulation: int = 1,
         build: BuildKind | None = None,
         read: Input = "synthetic",
@@ -398,11 +407,30 @@ class System(Model):
             return f"{self.title} has no {lacking}"
         if reason := next(filter(None, (self.variant(name).unsupported for name in named)), None):
             return reason
-        if stages and stages not in (cuts := load_workloads()[workload].stages):
-            return f"{workload} is cut into {_or(cuts)} stages, not {stages}"
+        if pipeline and (
+            reason := self._why_no_pipeline(workload, named, pipeline, micro_batches, batch_size)
+        ):
+            return reason
         if build is not None and build not in self.ways(device):
             allowed = " or ".join(self.ways(device)) or "none"
             return f"{self.title} has no {build} for {device}; allowed: {allowed}"
+        return None
+
+    def _why_no_pipeline(
+        self,
+        workload: str,
+        variants: Sequence[str],
+        pipeline: Sequence[int],
+        micro_batches: int | None,
+        batch_size: int | None,
+    ) -> str | None:
+        own = {name: one for name in variants if (one := self.variant(name).pipelines)}
+        able = next(iter(own.values()), self.pipelines)
+        if lacking := able.why_not(pipeline, micro_batches, batch_size):
+            return f"{', '.join([self.title, *own])} has no {lacking}"
+        stages = len(pipeline) * able.stages_of_a_device
+        if stages not in (cuts := load_workloads()[workload].stages):
+            return f"{workload} is cut into {_or(cuts)} stages, not {stages}"
         return None
 
     def why_not_on_processor(self, precision: Precision, flags: Collection[str]) -> str | None:

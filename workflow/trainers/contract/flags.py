@@ -57,6 +57,9 @@ def parse_flags(recipe, argv=None):
         "--pipeline", nargs="*", type=int, default=[], help="replicas of each pipeline stage"
     )
     parser.add_argument("--micro-batches", type=int, help="into how many it cuts a batch")
+    parser.add_argument(
+        "--schedule", help="of a pipeline's micro-batches; left out: as the system has it"
+    )
     parser.add_argument("--shard", type=int, help="over how many devices weights are spread")
     parser.add_argument("--tensor", type=int, help="over how many devices each layer is spread")
     parser.add_argument("--iterations", required=True, type=int)

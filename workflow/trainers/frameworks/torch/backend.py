@@ -134,33 +134,41 @@ class DataParallel(backend.Step):
     def __init__(self, made, work):
         flags, device = work.flags, made.device
         self._network = network = work.model(flags)
+        start(work.named(network.parameters()), work)
+        self._model = self.spread(network, made)
         self._named = work.named(network.parameters())
-        with torch.no_grad():
-            for name, weight in self._named.items():
-                weight.copy_(torch.from_numpy(work.start(name)))
-        network.to(device, memory_format=torch.channels_last)  # which matters to convolutions alone
         ready = partial(prepared, network=network, device=device)
         self.feed = backend.Feed(made, work, prepared=ready)
         make = work.part("optimizer", torch_optimizer)
         self._optimizer = make(work.groups(self._named), work.rate, work.optimizer)
-        kind = type(self._optimizer)
-        self.optimizer = f"{kind.__module__.rpartition('.')[0]}.{kind.__name__}"
+        self.optimizer = origin(self._optimizer)
         self._scaler = make_scaler(work.precision)
         self._mixed = mixed_by(work.precision, flags)
         self._clip = getattr(work.optimizer, "clip", None)
-        self._model, self._unaveraged, self._accumulated = network, nullcontext, flags.accumulation
-        if made.place.world_size > 1:
-            self._model = distributed(network, device, same=flags.accumulation == 1)
-            self._unaveraged = self._model.no_sync
+        self._accumulated = flags.accumulation
+        self._unaveraged = getattr(self._model, "no_sync", nullcontext)
         if flags.compile:
             self._model = torch.compile(self._model)
 
+    def spread(self, network, made):
+        """The model on this rank's device, such that ranks train it together."""
+        # The format matters to convolutions alone.
+        network.to(made.device, memory_format=torch.channels_last)
+        if made.place.world_size == 1:
+            return network
+        return distributed(network, made.device, same=made.flags.accumulation == 1)
+
     def sizes(self):
-        return {name: weight.numel() for name, weight in self._named.items()}
+        return {name: self.held(weight).numel() for name, weight in self._named.items()}
 
     def weights(self):
         for name, weight in self._named.items():
-            yield name, weight.detach().cpu().numpy()
+            yield name, self.held(weight.detach()).cpu().numpy()
+
+    @staticmethod
+    def held(weight):
+        """What this rank holds of a weight."""
+        return weight
 
     def without_dropout(self):
         self._network.eval()
@@ -194,19 +202,33 @@ class DataParallel(backend.Step):
         return loss.item()
 
 
-def torch_optimizer(groups, rate, asked):
+def start(weights, work):
+    """Give weights, by the recipe's names, what they start from."""
+    with torch.no_grad():
+        for name, weight in weights.items():
+            weight.copy_(torch.from_numpy(work.start(name)))
+
+
+def origin(optimizer):
+    """Where an optimizer comes from, for the record."""
+    kind = type(optimizer)
+    return f"{kind.__module__.rpartition('.')[0]}.{kind.__name__}"
+
+
+def torch_optimizer(groups, rate, asked, fused=TORCH >= (2, 4)):
     """torch's own optimizer, in one kernel; before torch 2.4, which has none for CPUs, in a few.
 
     Args:
         groups: dictionaries of "params" and "weight_decay".
         rate: the learning rate.
         asked: an Sgd or an AdamW.
+        fused: whether in one kernel.
     """
-    fused = {"fused": True} if TORCH >= (2, 4) else {}
+    how = {"fused": True} if fused else {}
     if isinstance(asked, AdamW):
         betas = asked.beta1, asked.beta2
-        return torch.optim.AdamW(groups, lr=rate, betas=betas, eps=asked.epsilon, **fused)
-    return torch.optim.SGD(groups, lr=rate, momentum=asked.momentum, **fused)
+        return torch.optim.AdamW(groups, lr=rate, betas=betas, eps=asked.epsilon, **how)
+    return torch.optim.SGD(groups, lr=rate, momentum=asked.momentum, **how)
 
 
 def mixed_by(precision, flags):

@@ -1,0 +1,225 @@
+"""Pipelines of stages by torch.distributed.pipelining, which flushes: each step is a synchronous
+one, of the gradients of all micro-batches by the weights that the step began with.
+
+A batch norm sees one micro-batch at a time.
+"""
+
+from functools import partial
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.pipelining import PipelineStage, schedules
+
+from trainers.contract import backend
+from trainers.contract.recipe import cuts
+from trainers.contract.stages import shares, stage_of
+from trainers.contract.steplog import Refused
+from trainers.frameworks.torch.backend import mixed_by, origin, start, torch_optimizer
+from trainers.frameworks.torch.inputs import prepared
+from trainers.frameworks.torch.scaling import FixedScale
+
+SCHEDULES = {
+    None: "Schedule1F1B",
+    "gpipe": "ScheduleGPipe",
+    "interleaved": "ScheduleInterleaved1F1B",
+    "zero-bubble": "ScheduleInterleavedZeroBubble",
+}
+"""What --schedule names; the zero bubble's is ZB1P of its paper, with a stage a rank."""
+STAGES_OF_A_RANK = {"interleaved": 2}
+
+
+class Pipeline(backend.Step):
+    """One stage of a pipeline, or several.
+
+    torch knows pipelines of one rank a stage. Where the first stage has replicas, each is the first
+    of a pipeline of its own. A stage of one replica is then in all of them: it takes their batches
+    one after the other, and updates once.
+    """
+
+    def __init__(self, made, work):
+        flags, device = work.flags, made.device
+        self._place = place = stage_of(made.place.rank, flags.pipeline)
+        self._replicas = replicas = flags.pipeline[0]
+        self._micro_batches = flags.micro_batches or len(flags.pipeline)
+        if flags.batch_size % self._micro_batches:
+            raise Refused(
+                f"a batch of {flags.batch_size} cannot be cut into {self._micro_batches}"
+                f" micro-batches; allowed: multiples of {self._micro_batches}"
+            )
+        # Of two ranks' interleaved stages, the first rank holds the first one and the third.
+        stages = flags.pipeline * STAGES_OF_A_RANK.get(flags.schedule, 1)
+        cut = cuts(work.recipe, stages)
+        numbers = range(place.stage, len(stages), len(flags.pipeline))
+        self._modules = nn.ModuleDict(
+            {str(number): work.model.stage(flags, cut, number) for number in numbers}
+        )
+        names = shares(work.shapes, cut)
+        self._named = dict(
+            zip((name for number in numbers for name in names[number]), self._modules.parameters())
+        )
+        self.part = f"stage {place.stage}"
+        start(self._named, work)
+        self._modules.to(device, memory_format=torch.channels_last)
+        self._optimizer = torch_optimizer(work.groups(self._named), work.rate, work.optimizer)
+        self.optimizer = origin(self._optimizer)
+        self._scaler = FixedScale(work.precision.loss_scale or 1.0)
+        self._loss, self._precision, self._flags = work.model.loss, work.precision, flags
+        if place.stage == 0:
+            ready = partial(prepared, network=self._modules, device=device)
+            self.feed = backend.Feed(made, work, (place.replica, replicas), ready)
+        else:
+            self.feed = _NoFeed(made)
+        self._labels = torch.empty(flags.batch_size, dtype=torch.int64, device=device)
+        self._stages = {
+            number: _Stage(module, self._mixed, number == "0")
+            for number, module in self._modules.items()
+        }
+        self._group, pipelines = _groups(place)
+        kind = getattr(schedules, SCHEDULES[flags.schedule])
+        single = issubclass(kind, schedules.PipelineScheduleSingle)
+        self._pipelines = []
+        for ranks, group in pipelines:
+            held = [
+                PipelineStage(stage, int(number), len(stages), device, group=group)
+                for number, stage in self._stages.items()
+            ]
+            # With scale_grads, what several pipelines share would be scaled once for each.
+            schedule = kind(
+                held[0] if single else held,
+                self._micro_batches,
+                loss_fn=self._share_of_loss,
+                scale_grads=False,
+            )
+            self._pipelines.append((schedule, ranks, group))
+
+    def sizes(self):
+        return {name: weight.numel() for name, weight in self._named.items()}
+
+    def weights(self):
+        for name, weight in self._named.items():
+            yield name, weight.detach().cpu().numpy()
+
+    def without_dropout(self):
+        self._modules.eval()
+        batch = self.feed.peek()
+        with torch.no_grad():
+            loss = self._through(batch, wanted=True, run="eval").item()
+        self._modules.train()
+        return loss
+
+    def __call__(self, wanted):
+        batch = next(self.feed)
+        self._optimizer.zero_grad()
+        loss = self._through(batch, wanted)
+        if self._group is not None:
+            # Of unequal hybrids, too, the sum: each loss has been divided by all of their batches.
+            works = [
+                dist.all_reduce(weight.grad, group=self._group, async_op=True)
+                for weight in self._named.values()
+            ]
+            for one in works:
+                one.wait()
+        self._scaler.step(self._optimizer)
+        return loss
+
+    def fetch(self, loss):
+        return loss.item()
+
+    def _through(self, batch, wanted, run="step"):
+        """Take a batch through each pipeline of this rank; return their mean loss if it is wanted.
+
+        The last rank computes it, and tells the others of its pipeline.
+        """
+        means = []
+        for schedule, ranks, group in self._pipelines:
+            losses, given, sent = [], (), None
+            target = None
+            if self._place.stage == 0:
+                samples, labels = batch
+                given = (samples,)
+                sent = dist.isend(labels, ranks[-1], group)
+            elif self._place.is_last:
+                target = self._labels
+                dist.recv(target, ranks[0], group)
+            getattr(schedule, run)(*given, target=target, losses=losses, return_outputs=False)
+            if sent is not None:
+                sent.wait()
+            if wanted:
+                mean = torch.zeros((), device=self._labels.device)
+                if self._place.is_last:
+                    of_all = sum(one.detach() for one in losses) / self._scaler.factor
+                    mean += of_all * self._replicas
+                dist.broadcast(mean, ranks[-1], group)
+                means.append(mean)
+        return sum(means) / len(means) if wanted else None
+
+    def _share_of_loss(self, outputs, labels):
+        """What a micro-batch's loss adds to that of all batches of an iteration."""
+        with self._mixed():
+            loss = self._loss(outputs, labels)
+        return self._scaler.scale(loss) / (self._micro_batches * self._replicas)
+
+    def _mixed(self):
+        return mixed_by(self._precision, self._flags)
+
+
+class _Stage(nn.Module):
+    """A stage that computes in the precision of the run.
+
+    What can be sent is contiguous, and torch says so of no tensor whose channels come last: stages
+    send images as [N, H, W, C], of which those are views.
+    """
+
+    def __init__(self, module, mixed, is_first):
+        super().__init__()
+        self.module, self._mixed, self._is_first = module, mixed, is_first
+
+    def forward(self, x):
+        if x.dim() == 4 and not self._is_first:
+            x = x.permute(0, 3, 1, 2)
+        with self._mixed():
+            x = self.module(x)
+        return x.permute(0, 2, 3, 1).contiguous() if x.dim() == 4 else x
+
+
+class _NoFeed:
+    """The feed of a rank that reads nothing: what it trains on, other ranks count."""
+
+    def __init__(self, made):
+        self._rank = made.place.rank
+
+    def __next__(self):
+        return None
+
+    peek = __next__
+
+    def take(self):
+        raise Refused(f"rank {self._rank} reads nothing; allowed: to load in the first stage alone")
+
+    def waited(self):
+        return 0.0
+
+    def counted(self, batches):
+        return {}
+
+
+def _groups(place):
+    """The group of a rank's replicas, None if it has none, and its pipelines' ranks and groups.
+
+    All ranks make all groups, in the same order.
+    """
+    replicas = place.pipeline[0]
+    stages = [place.ranks_of(number) for number in range(len(place.pipeline))]
+    own = None
+    for number, ranks in enumerate(stages):
+        if len(ranks) > 1:
+            group = dist.new_group(list(ranks))
+            own = group if number == place.stage else own
+    pipelines = []
+    for number in range(replicas):
+        ranks = [of[number % len(of)] for of in stages]
+        group = dist.new_group(ranks)
+        if len(stages[place.stage]) == 1 or place.replica == number:
+            pipelines.append((ranks, group))
+    return own, pipelines

@@ -1,0 +1,54 @@
+"""Data parallel training by torch's fully_shard (FSDP2): weights, gradients and what the optimizer
+keeps are spread over ranks; a layer's weights are whole while it computes.
+"""
+
+from itertools import chain
+
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+
+from trainers.contract.recipe import AdamW
+from trainers.frameworks.torch.backend import DataParallel, torch_optimizer
+
+
+class Sharded(DataParallel):
+    """This rank's shares of all weights, over --shard ranks; each such group has all of the model.
+
+    It divides a weight by rows, of which a rank may have none.
+    """
+
+    accumulates = False
+
+    def spread(self, network, made):
+        rank, _, world_size = made.place
+        if world_size == 1:
+            return super().spread(network, made)
+        shard = made.flags.shard or world_size
+        self.part = f"shard {rank % shard}"
+        # The last dimension is the one that shards; gradients are averaged over both.
+        sizes = (shard,) if shard == world_size else (world_size // shard, shard)
+        names = ("replicate", "shard")[-len(sizes) :]
+        mesh = init_device_mesh(made.device.type, sizes, mesh_dim_names=names)
+        # What stands in a row is whole one at a time, the rest for all of a step. torch shards no
+        # weights whose channels are last; what is computed by them has its channels last all the
+        # same. It takes each weight to the device as it shards it.
+        rows = [
+            row for row in network.children() if isinstance(row, (nn.Sequential, nn.ModuleList))
+        ]
+        for layer in chain.from_iterable(rows):
+            if any(True for _ in layer.parameters()):
+                fully_shard(layer, mesh=mesh)
+        return fully_shard(network, mesh=mesh)
+
+    @staticmethod
+    def held(weight):
+        return weight.to_local() if hasattr(weight, "to_local") else weight
+
+
+def optimizer(groups, rate, asked):
+    """torch's own; takes what trainers.frameworks.torch.backend.torch_optimizer does.
+
+    Of shares, torch 2.13 has AdamW in one kernel, and not SGD.
+    """
+    return torch_optimizer(groups, rate, asked, fused=isinstance(asked, AdamW))
