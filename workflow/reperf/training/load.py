@@ -63,12 +63,12 @@ class Watch:
 
         None where the kernel does not say.
         """
-        may = os.sched_getaffinity(0)
         try:
+            may = os.sched_getaffinity(0)
             lines = [line.split() for line in self._statistics.read_text("ascii").splitlines()]
             cpus = [words for words in lines if _number(words) in may]
             ticks = sum(int(words[at]) for words in cpus for at in _BUSY)
-        except (OSError, ValueError, IndexError):
+        except (AttributeError, OSError, ValueError, IndexError):  # the first: not on Linux
             return None
         busy = ticks / os.sysconf("SC_CLK_TCK")
         own = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
