@@ -21,6 +21,7 @@ NAMES = ("reperf measure", "reperf runs")
 ELSEWHERE = {
     r"^make report": "tests/workflow/test_report.py",
     r"^make test|^uv tool run pre-commit": ".ci/run",
+    r"^make site": "tests/unit/test_site.py",
     r"^git clone|^source |^make .venv": "tests/workflow/test_places.py",
     r"--profile slurm|cluster.py": "tests/slurm/test_cluster.py",
     r"^snakemake .*one-node": "tests/workflow/test_report.py",  # that it needs GPUs
@@ -86,7 +87,8 @@ def test_every_other_command_runs(finished_benchmark: Benchmark):
 def prepare(folder: Path) -> None:
     """Bring what the pages take for granted: logs, a configuration, an unpacked archive."""
     logs = ROOT / "tests/data/logs"
-    shutil.copy(logs / "ran_reperf_resnet50.log", folder / "train.log")
+    lines = (f"[03:{n // 60:02}:{n % 60:02}.250] it#{n} loss 2.3\n" for n in range(1, 130))
+    (folder / "train.log").write_text("".join(lines))
     shutil.copy(folder / "local/report.yaml", folder / "mine.yaml")
     for name in ("maskrcnn", "resnet"):
         (folder / name).mkdir()
