@@ -22,6 +22,7 @@ IDENTITY = {
     "workload": str,
     "precision": str,
     "variant": str,
+    "servers": str,
     "batch_size_per_device": int,
     "topology": str,
     "num_nodes": int,

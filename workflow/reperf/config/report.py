@@ -289,6 +289,7 @@ class Report(Model):
             self.resolved_device,
             entry.variant,
             stages=entry.stages,
+            servers=entry.servers is not None,
             build=build,
             read=suite.input,
         )
@@ -343,6 +344,8 @@ class Report(Model):
             print_every=suite.print_every,
             shape=suite.shape,
             stages=entry.stages,
+            servers=entry.servers,
+            together=load_systems()[entry.system].keeps_own_time(entry.variant),
             input=read,
             data=data and data.folder(read),
             device=self.resolved_device,

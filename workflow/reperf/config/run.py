@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from reperf.config.engine import Container
+from reperf.config.servers import Servers
 from reperf.config.suite import entry_id
 from reperf.config.words import LARGEST, BatchSize, Model, Topology, Whole, Workload, topology_shape
 from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
@@ -33,6 +34,10 @@ class Run(Model):
     print_every: Whole
     shape: dict[str, Whole] = Field(description="of samples and model, all keys")
     stages: tuple[Whole, ...] = Field((), description="replicas of each pipeline stage")
+    servers: Servers | None = Field(None, description="parameter servers beside the trainers")
+    together: bool = Field(
+        False, description="whether each trainer keeps its own time, by one of its variants"
+    )
     input: str = Field(description="a record format, folder or synthetic")
     data: str | None = Field(description="folder of the samples, None when synthetic")
     device: Literal["cpu", "cuda"]
@@ -63,7 +68,7 @@ class Run(Model):
     @property
     def entry(self) -> str:
         """The entry's name in paths and tables."""
-        return entry_id(self.system, self.variant)
+        return entry_id(self.system, self.variant, self.servers)
 
     @property
     def nodes(self) -> int:
@@ -78,8 +83,15 @@ class Run(Model):
         return self.nodes * self.devices_per_node
 
     @property
+    def servers_in_all(self) -> int:
+        """The parameter servers on all nodes."""
+        return self.nodes * self.servers.per_node if self.servers else 0
+
+    @property
     def global_batch(self) -> int:
-        """Samples per iteration."""
+        """Samples per iteration; of one trainer, if each keeps its own time."""
+        if self.together:
+            return self.batch_size
         return self.batch_size * (self.stages[0] if self.stages else self.world_size)
 
     def again(self, repeat: int) -> Self:
@@ -99,6 +111,7 @@ class Run(Model):
             "workload": self.workload,
             "precision": self.precision,
             "variant": self.variant,
+            "servers": self.servers and self.servers.title,
             # Of a cell that cannot run, nobody has searched for it.
             "batch_size_per_device": None if self.batch_size == LARGEST else self.batch_size,
             "topology": self.topology,

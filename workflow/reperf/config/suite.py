@@ -16,6 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from reperf.config.servers import Servers
 from reperf.config.window import Window
 from reperf.config.words import (
     MONTH_IN_SECONDS,
@@ -83,6 +84,11 @@ class Entry(Model):
     stages: Annotated[tuple[Replicas, ...], Field(max_length=MOST_DEVICES)] = Field(
         (), description="replicas of each pipeline stage, such as [7, 1]; left out: data parallel"
     )
+    servers: Servers | None = Field(
+        None,
+        description="parameter servers beside the trainers; left out: one a node for a system that "
+        "trains with them, else none",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -91,6 +97,16 @@ class Entry(Model):
         if isinstance(entry, Mapping) and "variant" in entry and "variants" not in entry:
             entry = {"variants" if key == "variant" else key: entry[key] for key in entry}
             entry["variants"] = entry["variants"] or ()
+        return entry
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_servers(cls, entry: Any) -> Any:  # noqa: ANN401 - raw YAML
+        """Give an entry the servers without which its system does not train."""
+        if isinstance(entry, Mapping) and entry.get("servers") is None:
+            system = load_systems().get(str(entry.get("system")))
+            if system is not None and system.serve:
+                entry = {**entry, "servers": {}}
         return entry
 
     @field_validator("variants")
@@ -120,7 +136,7 @@ class Entry(Model):
     @property
     def id(self) -> str:
         """The entry's name in paths and tables."""
-        return entry_id(self.system, self.variant)
+        return entry_id(self.system, self.variant, self.servers)
 
 
 def _variants_of(system: System) -> str:
@@ -138,9 +154,9 @@ def _variants_of(system: System) -> str:
     )
 
 
-def entry_id(system: str, variant: str | None) -> str:
-    """What names an entry in paths and tables: "system" or "system+variant"."""
-    return system + (f"+{variant}" if variant else "")
+def entry_id(system: str, variant: str | None, servers: Servers | None = None) -> str:
+    """What names an entry in paths and tables: "system" or "system+variant+servers-1"."""
+    return "+".join(filter(None, (system, variant, servers and servers.name)))
 
 
 def _from_name(entry: Any) -> Any:  # noqa: ANN401 - raw YAML

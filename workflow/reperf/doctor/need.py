@@ -74,6 +74,7 @@ def needed_by(report: Report, run: Run) -> float | None:
         cells["suite"].isin(unloaded)
         & (cells["system"] == run.system)
         & (cells["variant"] == (run.variant or ""))
+        & (cells["servers"] == (run.identity["servers"] or ""))
         & (cells["status"] == "ok")
     ]
     if own.empty:

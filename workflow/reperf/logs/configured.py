@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Any
 
 from reperf.logs.events import is_count
-from reperf.logs.facts import Fact, Facts
+from reperf.logs.facts import TOGETHER, Fact, Facts
 from reperf.logs.format import Format
 from reperf.systems import load_systems
 
@@ -59,11 +59,13 @@ def facts_of_configuration(said: Mapping[str, Any]) -> Iterator[Fact]:
     stages = said.get("stages")
     if isinstance(stages, list | tuple) and stages and is_count(stages[0]):
         yield "replicas", stages[0]
+    if said.get("together") is True:
+        yield "replicas", 1  # each rank is measured for itself
     if isinstance(said.get("input"), str):
         yield "input", said["input"] if said["input"] in ("folder", "synthetic") else "records"
     if isinstance(said.get("data"), str) and (name := _data_set(PurePath(said["data"]))):
         yield "data_set", name
-    for name in (*_switches(), "proof"):
+    for name in dict.fromkeys((*_switches(), "proof", TOGETHER)):
         if isinstance(said.get(name), bool):
             yield name, "on" if said[name] else "off"
     if said.get("load_only") is not None:

@@ -60,6 +60,8 @@ LARGEST_FACT = 10**15
 
 FORWARD_ONLY = "forward_only"
 """The fact that a run trains nothing."""
+TOGETHER = "together"
+"""The fact that each rank keeps its own time, and logs its own steps."""
 LOG = "the log"
 """The first teller."""
 

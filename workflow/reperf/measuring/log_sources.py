@@ -112,7 +112,8 @@ def _once(row: Row, answer: Answer, counted: Counted) -> Row:
 
 
 def _cell(row: Row) -> tuple:
-    return row["system"], row["variant"], row["batch_size_per_device"], row["topology"]
+    parts = "system", "variant", "servers", "batch_size_per_device", "topology"
+    return tuple(row[name] for name in parts)
 
 
 def told_of(suite: Suite, source: LogSource) -> list[Fact]:
@@ -165,6 +166,7 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         "workload": suite.workload,
         "precision": suite.precision,
         "variant": variant,
+        "servers": run.identity["servers"] if run else None,
         "batch_size_per_device": batch,
         "topology": f"{nodes}n{devices}g" if placed else "",
         "num_nodes": nodes,

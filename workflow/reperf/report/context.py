@@ -35,7 +35,7 @@ INPUTS = {
     "folder": "Real samples from the image folder",
     "synthetic": "Synthetic samples, so that no loader is in the way",
 }
-CELL_KEY = ["suite", "system", "variant", "batch_size_per_device", "topology", "source"]
+CELL_KEY = ["suite", "system", "variant", "servers", "batch_size_per_device", "topology", "source"]
 RUN_KEY = [*CELL_KEY, "repeat"]
 
 BOUND_BY_LOADER = 0.05
@@ -558,7 +558,8 @@ def _key(row: Row, columns: list[str]) -> tuple[str, ...]:
 
 def _key_of(record: RunRecord) -> tuple[str, ...]:
     run = record.run
-    named = run.identity | {"variant": run.variant or "", "source": "", "repeat": run.repeat}
+    named = {name: value or "" for name, value in run.identity.items()}
+    named |= {"source": "", "repeat": run.repeat}
     return tuple(str(named[column]) for column in RUN_KEY)
 
 

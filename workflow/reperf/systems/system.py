@@ -34,8 +34,12 @@ TRAINERS = ROOT / "workflow" / "trainers"
 ENVIRONMENTS = ROOT / "envs"
 PROGRAM = TRAINERS / "train.py"
 """What trains by a system's model and its framework's backend."""
+SERVER = TRAINERS / "serve.py"
+"""What serves parameters as a system's part `server` does."""
 MODULE_STARTER = TRAINERS / "module.py"
 """What runs a launcher that is named by `-m`."""
+TOGETHER = "--together"
+"""The flag by which each trainer keeps its own time."""
 PART = "^[a-z0-9_.]+\\.[A-Za-z0-9_]+$"
 """The name of what a framework's folder of trainers holds: module.Name."""
 
@@ -152,6 +156,11 @@ class System(Model):
         description="arguments of the build's Python that start the framework's own launcher; "
         "{placeholders} as in docs/add-a-system.md",
     )
+    serve: tuple[str, ...] = Field(
+        (),
+        description="likewise, what starts a node's parameter servers, without which the system "
+        "does not train; left out: it has none",
+    )
     workloads: dict[str, Capability] = Field({})
     processors: dict[Precision, tuple[str, ...]] = Field(
         {},
@@ -231,6 +240,11 @@ class System(Model):
         own = self.folder / f"{workload}.py"
         return own if own.exists() else self._root / PROGRAM.relative_to(ROOT)
 
+    def server(self, workload: str) -> Path:
+        """The program of a parameter server: the system's own, or the one of all systems."""
+        own = self.folder / f"{workload}.server.py"
+        return own if own.exists() else self._root / SERVER.relative_to(ROOT)
+
     def trains(self, workload: str) -> bool:
         """Whether there is a program that trains a workload."""
         can = self.workloads.get(workload)
@@ -270,16 +284,18 @@ class System(Model):
     def code(self, workload: str) -> list[Path]:
         """The files of the trainers that decide how the system trains a workload.
 
-        That is the program with what it is told of, all that they import in turn, and the launcher
-        with what starts it.
+        That is the program with what it is told of, that of its servers, all that they import in
+        turn, and the launchers with what starts them.
         """
         if workload not in self._code:
             modules = partial(_module, self._root)
-            launchers = [file for part in self.launch for file in modules(part)]
+            words = (*self.launch, *self.serve)
+            launchers = [file for part in words for file in modules(part)]
             starter = self._root / MODULE_STARTER.relative_to(ROOT)
-            if "-m" in self.launch and starter.exists():  # archives of earlier versions have none
+            if "-m" in words and starter.exists():  # archives of earlier versions have none
                 launchers.append(starter)
-            begun = [self.trainer(workload), *self._told(workload, modules), *launchers]
+            servers = [self.server(workload)] if self.serve else []
+            begun = [self.trainer(workload), *servers, *self._told(workload, modules), *launchers]
             self._code[workload] = sorted(closure(begun, modules))
         return self._code[workload]
 
@@ -317,6 +333,10 @@ class System(Model):
         """The variants of an entry, which names several as "compile+no-clip"."""
         return tuple(self.variants[name] for name in variant.split("+")) if variant else ()
 
+    def keeps_own_time(self, variant: str | None) -> bool:
+        """Whether each trainer of an entry keeps its own time."""
+        return any(TOGETHER in one.flags for one in self.varied(variant))
+
     def why_not_together(self, names: Sequence[str]) -> str | None:
         """Why an entry cannot have several variants, or None if it can."""
         for one, other in permutations(names, 2):
@@ -332,6 +352,7 @@ class System(Model):
         variant: str | None = None,
         *,
         stages: tuple[int, ...] = (),
+        servers: bool = False,
         build: BuildKind | None = None,
         read: Input = "synthetic",
     ) -> str | None:
@@ -342,6 +363,7 @@ class System(Model):
         named = variant.split("+") if variant else ()
         lacks = {
             f"pipeline stages for {workload}": stages and not can.stages,
+            "parameter servers": servers and not self.serve,
             f"{precision} training on {device}": precision not in can.precisions.get(device, ()),
             "reader of image folders": read == FOLDER and FOLDER not in can.reads,
         } | {f"{name} on {device}": device not in self.variants[name].devices for name in named}

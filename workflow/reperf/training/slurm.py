@@ -53,13 +53,17 @@ def ask(*command: str) -> list[tuple[str, ...]]:
 
 
 def resources_of_job(
-    report: Report, topology_of: Callable[[Any], str], seconds_of: Callable[[Any], float]
+    report: Report,
+    topology_of: Callable[[Any], str],
+    seconds_of: Callable[[Any], float],
+    servers_of: Callable[[Any], int] = lambda _: 0,
 ) -> dict[str, Any]:
     """What a rule that starts trainers asks Slurm for.
 
     Args:
         topology_of: the topology that a job needs, by its wildcards.
         seconds_of: its time limit, likewise.
+        servers_of: the CPUs that parameter servers take on each of its nodes, likewise.
 
     Returns:
         Snakemake's resources, as the executor slurm-shell reads them; none without a cluster.
@@ -72,7 +76,8 @@ def resources_of_job(
         return topology_shape(topology_of(wildcards))[0]
 
     def cpus(wildcards: Any) -> int:  # noqa: ANN401
-        return topology_shape(topology_of(wildcards))[1] * report.cpus_per_device
+        of_trainers = topology_shape(topology_of(wildcards))[1] * report.cpus_per_device
+        return of_trainers + servers_of(wildcards)
 
     def options(wildcards: Any) -> str:  # noqa: ANN401
         devices = topology_shape(topology_of(wildcards))[1]

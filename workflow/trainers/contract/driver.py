@@ -37,16 +37,17 @@ class Work:
     @property
     def model(self):
         """What makes the model; the framework's backend says what it takes and returns."""
-        return self._found(self.flags.model)
+        return found(self.flags, self.flags.model)
 
     @property
     def batches(self):
         """What reads data: it returns, for flags, reader, readers and device, endless batches."""
-        return self._found(self.flags.batches)
+        return found(self.flags, self.flags.batches)
 
     def part(self, name, default):
         """What the system brings in place of what the framework has, by its name in system.yaml."""
-        return self._found(self.flags.part[name]) if name in self.flags.part else default
+        own = self.flags.part.get(name)
+        return found(self.flags, own) if own else default
 
     def named(self, weights):
         """A whole model's weights, which have the recipe's order, by the recipe's names.
@@ -75,14 +76,15 @@ class Work:
             groups.setdefault(self.decay(name), []).append(weight)
         return [{"params": own, "weight_decay": decay} for decay, own in groups.items()]
 
-    def _found(self, name):
-        """What a name such as resnet50.ResNet50 says in the framework's folder; imported now.
 
-        A reader may need what nothing else does.
-        """
-        module, _, name = name.rpartition(".")
-        folder = self.flags.backend.split(".")[0]
-        return getattr(import_module(f"trainers.frameworks.{folder}.{module}"), name)
+def found(flags, name):
+    """What a name such as resnet50.ResNet50 says in the framework's folder; imported now.
+
+    A reader may need what nothing else does.
+    """
+    module, _, name = name.rpartition(".")
+    folder = flags.backend.split(".")[0]
+    return getattr(import_module(f"trainers.frameworks.{folder}.{module}"), name)
 
 
 def run(argv=None):
@@ -91,16 +93,33 @@ def run(argv=None):
     Args:
         argv: the flags; by default those of this process.
     """
-    names, others = parse_names(argv)
-    recipe = import_module(f"trainers.recipes.{names.recipe}")
-    flags = parse_flags(recipe, others)
-    vars(flags).update(vars(names))
+    recipe, flags = _told(argv)
     place = _before(flags).PLACE
     flags.cpus = keep_near_gpu(place.local_rank) if flags.device == "cuda" else None
     log = StepLog(recipe, flags, place.rank, place.world_size)
     with log.to_the_end():
         backend = made(flags)
         train(backend, Work(recipe, flags, log.global_batch, backend.mixed), log)
+
+
+def serve(argv=None):
+    """Be a parameter server, as the system's part `server` is one, until somebody ends it.
+
+    Args:
+        argv: the flags, which are a trainer's; by default those of this process.
+    """
+    recipe, flags = _told(argv)
+    _before(flags).prepare(flags)
+    found(flags, flags.part["server"])(recipe, flags)
+
+
+def _told(argv):
+    """The recipe and all flags."""
+    names, others = parse_names(argv)
+    recipe = import_module(f"trainers.recipes.{names.recipe}")
+    flags = parse_flags(recipe, others)
+    vars(flags).update(vars(names))
+    return recipe, flags
 
 
 def made(flags):
@@ -128,6 +147,9 @@ def train(backend, work, log):
         Refused: the run would not measure the workload.
     """
     flags = work.flags
+    meeting = backend.meeting if flags.together else None
+    if flags.together and meeting is None and backend.place.world_size > 1:
+        raise Refused("the ranks keep their own time, and their launcher says not where they meet")
     step = work.part("step", type(backend).step)(backend, work)
     if flags.load_only is not None:
         log.load(step.feed.take)
@@ -151,8 +173,14 @@ def train(backend, work, log):
             # Fetching the loss waits for all that was queued before: the whole iteration.
             loss = step.fetch(loss)
             log.step(iteration, loss, step.feed.waited(), **step.feed.counted(iteration))
+        if iteration == 1 and meeting is not None:
+            if not wanted:
+                step.fetch(loss)
+            meeting.gather("started")
         if iteration == SETTLING:
             backend.settled()
+    if meeting is not None:
+        _train_on(step, meeting)
     ends = backend.gather([step.part, watched.digest()])
     retries = backend.allocation_retries()
     log.finished(
@@ -163,3 +191,10 @@ def train(backend, work, log):
         backend.peak_memory_is,
     )
     backend.leave()
+
+
+def _train_on(step, meeting):
+    """Train until the last rank has come to its end: else the slow ones would gain speed from it."""
+    meeting.enter("ended")
+    while meeting.entered() is None:
+        step.fetch(step(True))
