@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from reperf.config import Cluster, Data, Engine, Entry, LogSource, Report, Suite, Window
 from reperf.config.known_hardware import Hardware
+from reperf.config.servers import Servers
 from reperf.config.suite import SHARED
 
 HEAD = """\
@@ -27,6 +28,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "container": Engine,
     "suites": Suite,
     "systems": Entry,
+    "servers": Servers,
     "from": LogSource,
     "hardware": Hardware,
 }

@@ -59,17 +59,21 @@ def facts_of_configuration(said: Mapping[str, Any]) -> Iterator[Fact]:
     stages = said.get("stages")
     if isinstance(stages, list | tuple) and stages and is_count(stages[0]):
         yield "replicas", stages[0]
-    if said.get("together") is True:
-        yield "replicas", 1  # each rank is measured for itself
     if isinstance(said.get("input"), str):
         yield "input", said["input"] if said["input"] in ("folder", "synthetic") else "records"
     if isinstance(said.get("data"), str) and (name := _data_set(PurePath(said["data"]))):
         yield "data_set", name
+    yield from _facts_of_switches(said)
+    if said.get("load_only") is not None:
+        yield "load_only", str(said["load_only"])
+
+
+def _facts_of_switches(said: Mapping[str, Any]) -> Iterator[Fact]:
     for name in dict.fromkeys((*_switches(), "proof", TOGETHER)):
         if isinstance(said.get(name), bool):
             yield name, "on" if said[name] else "off"
-    if said.get("load_only") is not None:
-        yield "load_only", str(said["load_only"])
+    if said.get(TOGETHER) is True:
+        yield "replicas", 1  # each rank is measured for itself
 
 
 def _data_set(folder: PurePath) -> str | None:

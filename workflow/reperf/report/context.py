@@ -21,6 +21,8 @@ from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, RUN_RECORD
 from reperf.logs.facts import called
 from reperf.measuring.agreement import strays
 from reperf.measuring.statistics import Verdict, compare
+from reperf.measuring.together import LEAST_OVERLAP
+from reperf.measuring.together import METHOD as TOGETHER
 from reperf.printed import ABSENT, count
 from reperf.published import PublishedTable, load_tables, published_for
 from reperf.published.discrepancies import Discrepancy, discrepancies
@@ -294,6 +296,19 @@ class Context:
     def searches(self) -> bool:
         """Whether some batch size is the largest that trains."""
         return any(record.largest for record in self.records)
+
+    @property
+    def together(self) -> str:
+        """How trainers that keep their own time were measured; "" if there were none."""
+        methods = {run.row.method for suite in self.suites for run in suite.runs}
+        return self._together_method if TOGETHER in methods else ""
+
+    _together_method = (
+        "Where each trainer keeps its own time, as asynchronous ones beside parameter servers do, "
+        "each was measured so by its own lines, and the throughput is the sum of theirs: they "
+        "started together, trained on until the last had closed its window, and count only if "
+        f"their windows overlap by {LEAST_OVERLAP:.0%} of the longest."
+    )
 
     search_method = (
         "The largest batch size was found by trials before any run: short runs of the same trainer "

@@ -1,5 +1,6 @@
 """The training loop, of every framework and every way of training."""
 
+import os
 from importlib import import_module
 
 from trainers.contract.affinity import keep_near_gpu
@@ -37,17 +38,16 @@ class Work:
     @property
     def model(self):
         """What makes the model; the framework's backend says what it takes and returns."""
-        return found(self.flags, self.flags.model)
+        return self._found(self.flags.model)
 
     @property
     def batches(self):
         """What reads data: it returns, for flags, reader, readers and device, endless batches."""
-        return found(self.flags, self.flags.batches)
+        return self._found(self.flags.batches)
 
     def part(self, name, default):
         """What the system brings in place of what the framework has, by its name in system.yaml."""
-        own = self.flags.part.get(name)
-        return found(self.flags, own) if own else default
+        return self._found(self.flags.part[name]) if name in self.flags.part else default
 
     def named(self, weights):
         """A whole model's weights, which have the recipe's order, by the recipe's names.
@@ -76,15 +76,14 @@ class Work:
             groups.setdefault(self.decay(name), []).append(weight)
         return [{"params": own, "weight_decay": decay} for decay, own in groups.items()]
 
+    def _found(self, name):
+        """What a name such as resnet50.ResNet50 says in the framework's folder; imported now.
 
-def found(flags, name):
-    """What a name such as resnet50.ResNet50 says in the framework's folder; imported now.
-
-    A reader may need what nothing else does.
-    """
-    module, _, name = name.rpartition(".")
-    folder = flags.backend.split(".")[0]
-    return getattr(import_module(f"trainers.frameworks.{folder}.{module}"), name)
+        A reader may need what nothing else does.
+        """
+        module, _, name = name.rpartition(".")
+        folder = self.flags.backend.split(".")[0]
+        return getattr(import_module(f"trainers.frameworks.{folder}.{module}"), name)
 
 
 def run(argv=None):
@@ -110,7 +109,10 @@ def serve(argv=None):
     """
     recipe, flags = _told(argv)
     _before(flags).prepare(flags)
-    found(flags, flags.part["server"])(recipe, flags)
+    backend = import_module(f"trainers.frameworks.{flags.backend}").Backend
+    trainers = 1 if flags.together else int(os.environ["WORLD_SIZE"])
+    work = Work(recipe, flags, flags.batch_size * trainers, backend.mixed)
+    work.part("server", None)(work)
 
 
 def _told(argv):
@@ -194,7 +196,7 @@ def train(backend, work, log):
 
 
 def _train_on(step, meeting):
-    """Train until the last rank has come to its end: else the slow ones would gain speed from it."""
+    """Train until the last rank has come to its end: without the others, it would be faster."""
     meeting.enter("ended")
     while meeting.entered() is None:
         step.fetch(step(True))

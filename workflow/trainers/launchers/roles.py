@@ -1,8 +1,8 @@
 """Start one node's trainers, or its parameter servers: python -m trainers.launchers.roles ROLE ...
 
 Each process learns from variables where all are. SERVERS are the addresses of all servers, by
-commas. A server has its number among them as SERVER; a trainer has RANK, LOCAL_RANK, WORLD_SIZE and,
-as MEETING, where rank 0 waits for the others (see trainers.contract.together).
+commas, and WORLD_SIZE is the number of trainers. A server has its number as SERVER; a trainer has
+RANK, LOCAL_RANK and, as MEETING, where rank 0 waits for the others: see trainers.contract.together.
 
 Servers serve until they are told to end; whichever ends earlier fails, and is named.
 """
@@ -19,6 +19,7 @@ from trainers.launchers.ranks import how_ended, launch_flags, run_ranks, started
 def main():
     flags = _parse_flags()
     os.environ["SERVERS"] = flags.servers
+    os.environ["WORLD_SIZE"] = str(flags.nodes * flags.devices_per_node)
     if flags.role == "trainer":
         _run_trainers(flags)
     else:
@@ -26,10 +27,10 @@ def main():
 
 
 def _run_trainers(flags):
+    os.environ["MEETING"] = f"{flags.head}:{flags.port}"
     local = flags.devices_per_node
-    shared = {"WORLD_SIZE": str(flags.nodes * local), "MEETING": f"{flags.head}:{flags.port}"}
     ranks = [
-        {**shared, "RANK": str(flags.node_rank * local + number), "LOCAL_RANK": str(number)}
+        {"RANK": str(flags.node_rank * local + number), "LOCAL_RANK": str(number)}
         for number in range(local)
     ]
     run_ranks(flags.command, ranks)
