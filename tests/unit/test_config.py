@@ -58,7 +58,7 @@ FAULTS = [
     (suite(batch=3), "suites.small.batch: unknown key; allowed: baseline, batch_multiple, "),
     (
         suite(systems=[{"system": "pytorch", "batch": 3}]),
-        "suites.small.systems.pytorch.batch: unknown key; allowed: batch_size, build, servers, stages, ",
+        "suites.small.systems.pytorch.batch: unknown key; allowed: batch_size, build, servers, ",
     ),
     (
         suite(systems=["pytorch", "pytorhc"]),

@@ -39,7 +39,7 @@ def test_all_ranks_hear_what_all_have_said_once_the_last_has():
             late = pool.submit(ranks[1].gather, f"{round_} of 1")
             heard = [None, None]
             while None in heard:  # as who trains on asks
-                heard = [said or ranks[rank].entered() for rank, said in zip((0, 2), heard)]
+                heard = [heard[0] or ranks[0].entered(), heard[1] or ranks[2].entered()]
             assert heard == [late.result(20)] * 2
             assert late.result() == [f"{round_} of {rank}" for rank in range(3)]
 

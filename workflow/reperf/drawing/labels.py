@@ -49,7 +49,7 @@ def unit_of(cells: pd.DataFrame) -> str:
 
 
 def series_of(cells: pd.DataFrame) -> pd.Series:
-    """Each cell's series: system, variant, servers, batch size if these differ, and the source of logs.
+    """Each cell's series: system, variant, servers, batch size if these differ, the logs' source.
 
     Args:
         cells: the suite's rows of summary.csv.

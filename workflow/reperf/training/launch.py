@@ -28,9 +28,9 @@ LONGEST_PIECE = 1 << 20
 # No rank or iteration has more digits.
 _RANK_LINE = re.compile(rb"\b(rank|server) (\d{1,9}): (?:iteration (\d{1,15})\b|(done)[\r\n])?")
 _POLL_SECONDS = 0.1
-_SECONDS_TO_SEE = 5.0
-"""How long servers may take to show that they ended first, where trainers fail. A server's peers
-know of its end at once, srun a moment later."""
+_SECONDS_TO_SEE = 1.0
+"""How long servers may take to show that they ended first, where trainers fail: these know of a
+server's end at once, its launcher a moment later."""
 _SECONDS_TO_END_SERVERS = 5.0
 
 
@@ -189,7 +189,7 @@ def launch(
                 else:
                     time.sleep(_POLL_SECONDS)
             if beside is not None and outcome.exit_code and outcome.servers_ended is None:
-                outcome.servers_ended = beside.ended(_SECONDS_TO_SEE)
+                outcome.servers_ended = beside.ended(max(_SECONDS_TO_SEE, seconds_to_end / 4))
         finally:
             alive = [one for one in (running, beside) if one and one.ended() is None]
             if seconds_to_end or (alive == [beside] and outcome.exit_code is not None):

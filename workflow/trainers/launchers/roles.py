@@ -1,4 +1,4 @@
-"""Start one node's trainers, or its parameter servers: python -m trainers.launchers.roles ROLE ...
+"""Start one node's trainers, or its parameter servers: python -m trainers.launchers.roles ...
 
 Each process learns from variables where all are. SERVERS are the addresses of all servers, by
 commas, and WORLD_SIZE is the number of trainers. A server has its number as SERVER; a trainer has
@@ -68,7 +68,7 @@ def _say(text):
 
 def _parse_flags():
     parser = launch_flags(__doc__.splitlines()[0])
-    parser.add_argument("role", choices=("trainer", "server"))
+    parser.add_argument("--role", required=True, choices=("trainer", "server"))
     parser.add_argument("--servers", required=True, help="addresses of all, by commas, by nodes")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of a trainer")
     parser.add_argument("--server-threads", type=int, default=1, help="CPU threads of a server")
