@@ -14,7 +14,7 @@ FILE = re.compile(
     r"^`((?:workflow|local|envs)/\S+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL
 )
 SYSTEM = "numpy-servers"
-SHAPE = {"image_size": 32}
+SHAPE = {"image_size": 16}
 
 
 def follow_pages(folder: Path, *, shares: str | None = None) -> None:

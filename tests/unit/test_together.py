@@ -51,6 +51,15 @@ def test_values_longer_than_what_comes_at_once_come_whole():
         assert said[0].result(20) == said[1].result(20) == [[0] * 300_000, [1] * 300_000]
 
 
+def test_a_rank_that_has_left_after_its_last_word_has_been_heard():
+    first, second = meetings(2)
+    second.enter("second")
+    assert first.gather("first") == ["first", "second"]
+    first._lines[1].connection.close()
+    second._listen(None)
+    assert second.entered() == ["first", "second"]
+
+
 def test_who_is_no_rank_is_shown_out_and_a_rank_that_goes_is_named():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
