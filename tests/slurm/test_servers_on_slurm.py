@@ -14,6 +14,11 @@ def test_servers_and_trainers_share_nodes_and_a_server_or_a_node_that_is_lost_is
     benchmark.entry = f"{SYSTEM}+servers-1"
     follow_pages(benchmark.folder, shares="pytorch")
     suite = SUITE | {"workload": "softmax", "batch_size": 8, "shape": SHAPE, "systems": [SYSTEM]}
+    many = suite | {"systems": [{"system": SYSTEM, "servers": {"threads": 1000}}]}
+    benchmark.configure(suites=[many], topologies=["2n1g"])
+    said = benchmark.snakemake("--dry-run").stdout
+    assert "servers-1x1000 on 2n1g needs 1001 CPUs a node: 0 of 4 nodes of partition" in said
+
     # Long enough to be disturbed.
     benchmark.configure(
         suites=[suite], topologies=["2n1g"], repeats=1, iterations=150, time_limit=150

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from servers import SHAPE, SYSTEM, follow_pages
-from small_benchmark import new_benchmark
+from small_benchmark import SMALL, Benchmark, new_benchmark
 from trainer import MARK, TRAIN_ONCE, small, step_log
 
 HANGS = {"time_limit": 12}
@@ -65,6 +65,17 @@ def test_trainers_in_step_end_with_equal_weights_and_those_in_their_own_time_log
         own = [one["value"] for one in events if one["metadata"]["rank"] == rank]
         assert [one["samples"] for one in own] == [8 * count for count in range(1, 7)]
     assert log.count('"key": "run_stop"') == 2
+
+
+def test_more_servers_than_cores_are_refused_in_one_line(folder):
+    benchmark = Benchmark(folder)
+    many = {"system": SYSTEM, "servers": {"threads": 1024}}
+    suite = SMALL["suites"][0] | {"workload": "softmax", "shape": SHAPE, "input": "synthetic"}
+    benchmark.configure(suites=[suite | {"systems": [many]}])
+    said = benchmark.snakemake("--configfile", "local/report.yaml", "--dry-run").stdout
+    (line,) = [line for line in said.splitlines() if "reperf: " in line]
+    assert "suite small: numpy-servers+servers-1x1024: 1 server a node, 1024 threads each" in line
+    assert "need 1024 CPUs; allowed: up to " in line
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,8 @@ def check_cluster(report: Report) -> None:
         if of.rstrip("*") == partition
     ]
     _check_topologies(report, partition, [node.devices for node in there])
+    cores = [int(cpus.rstrip("+")) for of, cpus, *_ in nodes if of.rstrip("*") == partition]
+    _check_servers(report, partition, cores)
     if waiting := _must_wait(report, there):
         print(printable(f"reperf: {waiting}"), file=sys.stderr)
 
@@ -215,6 +217,19 @@ def _check_topologies(report: Report, partition: str, sizes: list[int]) -> None:
                     f"{len(sizes)} nodes of partition {partition} have {devices} devices or more; "
                     f"allowed: at most {sum(size >= most for size in sizes)}n{most}g"
                 )
+
+
+def _check_servers(report: Report, partition: str, sizes: list[int]) -> None:
+    """Refuse servers for which nodes of these sizes, in CPUs, have no room beside the trainers."""
+    for run in (run for suite in report.suites for run in report.runs(suite) if run.servers):
+        wanted = run.devices_per_node * report.cpus_per_device + run.servers.cpus
+        enough = sum(size >= wanted for size in sizes)
+        if enough < run.nodes:
+            raise ReperfError(
+                f"suite {run.suite}: {run.entry} on {run.topology} needs {wanted} CPUs a node: "
+                f"{enough} of {len(sizes)} nodes of partition {partition} have as many; "
+                "allowed: fewer servers, or fewer threads"
+            )
 
 
 def _check_folder(folder: Path) -> None:
