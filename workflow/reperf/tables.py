@@ -16,24 +16,26 @@ from reperf.errors import ReperfError
 from reperf.files import whole_file
 from reperf.text import field_of, from_field
 
-IDENTITY = {
+_FIRST = {
     "suite": str,
     "system": str,
     "workload": str,
     "precision": str,
     "variant": str,
-    "servers": str,
     "batch_size_per_device": int,
     "topology": str,
     "num_nodes": int,
     "devices_per_node": int,
 }
-"""The first columns that name a cell, with the type of their values; `source` is one more."""
+_LAST = {"servers": str}
+
+IDENTITY = _FIRST | _LAST
+"""The columns that name a cell, with the type of their values; `source` is one more."""
 
 SETTING = {"input": str, "shape": str, "device": str}
 """What else was asked of a cell, so that tables of several reports can be joined."""
 
-MEASUREMENTS = IDENTITY | {
+MEASUREMENTS = _FIRST | {
     "repeat": int,
     "status": str,
     "reason": str,
@@ -54,10 +56,11 @@ MEASUREMENTS = IDENTITY | {
     "also_unit": str,
     "start_loss": float,
     **SETTING,
+    **_LAST,
 }
 """The columns of measurements.csv, one row per run; docs/measuring.md explains each."""
 
-SUMMARY = IDENTITY | {
+SUMMARY = _FIRST | {
     "status": str,
     "reason": str,
     "n": int,
@@ -78,6 +81,7 @@ SUMMARY = IDENTITY | {
     "also_median": float,
     "also_unit": str,
     **SETTING,
+    **_LAST,
 }
 """The columns of summary.csv, one row per cell; docs/measuring.md explains each."""
 

@@ -111,12 +111,12 @@ class Run(Model):
             "workload": self.workload,
             "precision": self.precision,
             "variant": self.variant,
-            "servers": self.servers and self.servers.title,
             # Of a cell that cannot run, nobody has searched for it.
             "batch_size_per_device": None if self.batch_size == LARGEST else self.batch_size,
             "topology": self.topology,
             "num_nodes": self.nodes,
             "devices_per_node": self.devices_per_node,
+            "servers": self.servers and self.servers.title,
         }
 
     @property
