@@ -18,8 +18,8 @@ WORKFLOW = (
     *("data/published", "docs", "envs", "local", "reports", "slurm", "workflow"),
 )
 
-PROGRAMS = ("trainers/train.py", "/resnet50.py")
-"""What trains: the program of all systems, and those that stand-ins bring."""
+PROGRAMS = ("trainers/train.py", "trainers/serve.py", "/resnet50.py")
+"""What trains or serves: the programs of all systems, and those that stand-ins bring."""
 
 # Shapes at which a run takes seconds; everything else is as in local/report.yaml.
 SMALL = {

@@ -25,6 +25,8 @@ class SlurmBenchmark(Benchmark):
     """A copy of the workflow whose report is for the test cluster."""
 
     cluster: SlurmCluster
+    entry: str = "pytorch"
+    """Whose runs are looked at."""
 
     def configure(self, **changes: object) -> None:
         """Write config.yaml: the small report for the cluster, with some top-level keys changed."""
@@ -67,7 +69,7 @@ class SlurmBenchmark(Benchmark):
             process.communicate()
 
     def run_folder(self, topology: str, repeat: int = 1) -> Path:
-        return self.folder / f"results/runs/small/pytorch/{topology}/{repeat}"
+        return self.folder / f"results/runs/small/{self.entry}/{topology}/{repeat}"
 
     def record(self, topology: str, repeat: int = 1) -> dict:
         return json.loads((self.run_folder(topology, repeat) / "run.json").read_text())

@@ -217,21 +217,6 @@ def test_bad_ends_are_named_and_the_others_go_on(benchmark):
     assert benchmark.record("2n2g") == before
 
 
-def test_a_run_whose_node_is_lost_is_run_on_others(benchmark):
-    benchmark.configure(topologies=["2n1g"], repeats=1, **DISTURBED)
-    with benchmark.started(*benchmark.command()) as snakemake:
-        benchmark.rank("2n1g", 1)
-        lost = benchmark.cluster.nodes_of(benchmark.job_of("2n1g"))[1]
-        benchmark.cluster.kill_node(lost)
-        said, _ = snakemake.communicate(timeout=300)
-    assert snakemake.returncode == 0, said
-    record = benchmark.record("2n1g")
-    assert record["status"] == "ok"
-    assert record["attempt"] == 2
-    assert lost not in record["nodes"]
-    benchmark.wait_until_nobody_trains()
-
-
 def test_a_run_past_slurms_own_limit_is_named(benchmark):
     benchmark.configure(topologies=["1n1g"], repeats=1, iterations=100_000, time_limit=1200)
     with benchmark.started(*benchmark.command("--retries", "0")) as snakemake:

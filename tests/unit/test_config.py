@@ -62,6 +62,14 @@ FAULTS = [
         "suites.small.systems.pytorch.batch: unknown key; allowed: accumulation, batch_size, ",
     ),
     (
+        suite(systems=[{"system": "pytorch", "servers": {"per_node": 0}}]),
+        "suites.small.systems.pytorch.servers.per_node: got 0; allowed: greater than or equal to 1",
+    ),
+    (
+        suite(systems=["pytorch", {"system": "pytorch", "servers": {}}] * 2),
+        "suites.small.systems: pytorch appears twice; allowed: each once",
+    ),
+    (
         suite(systems=["pytorch", "pytorhc"]),
         f"suites.small.systems.pytorhc.system: got 'pytorhc'; allowed: {SYSTEMS}",
     ),
@@ -673,3 +681,16 @@ def test_a_topology_is_nodes_times_devices():
     assert topology_shape("4n8g") == (4, 8)
     run = load_report(report(topologies=["2n4g"], device="cpu")).run("small", "pytorch", "2n4g", 1)
     assert (run.nodes, run.devices_per_node, run.world_size, run.global_batch) == (2, 4, 8, 32)
+
+
+def test_servers_name_an_entry_and_one_of_a_system_without_is_a_cell_that_says_so():
+    servers = {"per_node": 2, "threads": 4}
+    asked = suite(systems=["pytorch", {"system": "pytorch", "servers": servers}])
+    report = load_report(asked | {"device": "cpu"})
+    trains, cannot = report.cells(report.suites[0])
+    assert trains.unsupported is None
+    assert cannot.unsupported == "PyTorch has no parameter servers"
+    run = cannot.runs[0]
+    assert (run.entry, run.servers.cpus, run.servers_in_all) == ("pytorch+servers-2x4", 8, 2)
+    assert run.identity["servers"] == "2 servers a node, 4 threads each"
+    assert (run.world_size, run.global_batch) == (1, trains.runs[0].global_batch)

@@ -281,17 +281,18 @@ def test_titles_and_series_come_from_the_summary_alone():
         "input": "records",
         "shape": "image_size=224",
         "device": ["cuda", "cuda", ""],
+        "servers": ["", "1 server a node", ""],
     }
     same = pd.DataFrame(rows | {"batch_size_per_device": 256})
     assert title_of(same) == "ResNet-50 v1.5, AMP, batch size 256"
     assert list(series_of(same)) == [
         "PyTorch",
-        "PyTorch, compile, stages 7 + 1",
+        "PyTorch, compile, stages 7 + 1, 1 server a node",
         "someone-elses, from logs.zip",
     ]
     mixed = pd.DataFrame(rows | {"batch_size_per_device": [256, 224, 256]})
     assert title_of(mixed) == "ResNet-50 v1.5, AMP, batch sizes 224 to 256"
-    assert series_of(mixed)[1] == "PyTorch, compile, stages 7 + 1, batch 224"
+    assert series_of(mixed)[1] == "PyTorch, compile, stages 7 + 1, 1 server a node, batch 224"
 
 
 @pytest.mark.parametrize(

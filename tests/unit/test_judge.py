@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reperf.config import Container, Parallel, Run, load_report
+from reperf.config.servers import Servers
 from reperf.logs.formats import mllog
 from reperf.machine import describe_host
 from reperf.systems import load_workloads
@@ -149,8 +150,59 @@ def test_a_run_that_ended_well_did_not_run_out_of_memory(tmp_path: Path, exit_co
     log.write_text("rank 0: done\n:::OOM rank 1: no memory left\n")
     parameters = load_workloads()[RUN.workload].parameters_of(RUN.shape)
     facts = {"parameters": parameters, "run_stop": None}
-    outcome = Outcome(exit_code=exit_code, last_heard=HEARD)
+    outcome = Outcome(exit_code=exit_code, last_heard=HEARD, done=frozenset({0, 1}))
     assert judge(RUN, outcome, log, facts, time_limit=60)[0] == ended
+
+
+def test_a_trainer_that_dies_while_its_peers_end_with_0_fails_the_run(tmp_path: Path):
+    parameters = load_workloads()[RUN.workload].parameters_of(RUN.shape)
+    facts = {"parameters": parameters, "run_stop": None}
+    (tmp_path / "train.log").write_text("")
+    outcome = Outcome(exit_code=0, last_heard=HEARD, done=frozenset({0}))
+    status, why = judge(RUN, outcome, tmp_path / "train.log", facts, time_limit=60)
+    assert status == "failed"
+    assert why.startswith("rank 1 of 2 ended without saying that it was done; all 2 ranks were")
+
+
+SERVERS_HEARD = (
+    LastHeard(rank=0, iteration=40, seconds=9),
+    LastHeard(rank=1, iteration=20, seconds=4),
+)
+
+
+@pytest.mark.parametrize(
+    ("heard", "ended", "log", "reason"),
+    [
+        (
+            SERVERS_HEARD,
+            {"servers_ended": 1, "exit_code": 1},
+            "server 1 ended with SIGKILL\nConnectionResetError",
+            "failed: server 1 ended with SIGKILL, before the trainers; all 2 ranks were last heard",
+        ),
+        (
+            SERVERS_HEARD,
+            {"servers_ended": 137, "out_of_memory_kills": 1},
+            "3: server 3 ended with SIGKILL\n",
+            "oom: server 3 ended with SIGKILL because the machine's memory was full",
+        ),
+        (
+            SERVERS_HEARD[:1],
+            {"servers_ended": 1},
+            "srun: error: Node failure on node2\n",
+            "failed: the servers ended with status 1, before the trainers;",
+        ),
+        (
+            SERVERS_HEARD,
+            {"timed_out": True},
+            "",
+            "3, 2 s in; server 1 of 2 was last heard of at iteration 20, 4 s in",
+        ),
+        ((), {"timed_out": True}, "", "2 s in; server 0 of 2 was never heard of"),
+    ],
+)
+def test_servers_that_end_or_hang_are_named(tmp_path: Path, heard, ended, log, reason):
+    run = RUN.model_copy(update={"servers": Servers(per_node=2)})
+    assert reason in ": ".join(judged(tmp_path, log, run, servers_heard=heard, **ended))
 
 
 def test_libraries_that_do_not_fit_below_a_limit_are_out_of_memory(tmp_path: Path):

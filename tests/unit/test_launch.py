@@ -22,29 +22,38 @@ import json, os, sys
 from dataclasses import asdict
 from pathlib import Path
 from reperf.errors import ReperfError
-from reperf.training.launch import launch
+from reperf.training.launch import Command, launch
+log, time_limit, trainers, *servers = sys.argv[1:]
+trainers, *servers = (
+    Command(["bash", "-c", script], os.environ | {"GREETING": "hello"})
+    for script in (trainers, *servers)
+)
 try:
     outcome = launch(
-        ["bash", "-c", sys.argv[2]], log=Path(sys.argv[1]), time_limit=float(sys.argv[3]),
-        world_size=3, environment=os.environ | {"GREETING": "hello"},
+        trainers, *servers, log=Path(log), time_limit=float(time_limit),
+        world_size=3, servers_in_all=2 * len(servers),
     )
 except ReperfError as error:
     sys.exit(f"reperf: {error}")
-heard = [one.model_dump() for one in outcome.last_heard]
-print(json.dumps(asdict(outcome) | {"last_heard": heard}))
+heard = {
+    name: [one.model_dump() for one in getattr(outcome, name)]
+    for name in ("last_heard", "servers_heard")
+}
+print(json.dumps(asdict(outcome) | heard | {"done": sorted(outcome.done)}))
 """
 # Named by a number that nobody else sleeps for, so that a survivor can be found: tests of this file
 # run in several processes at once.
 NAP = f"31415.{os.getpid()}"
 
 
-def launch_apart(log: Path, script: str, time_limit: float = 20) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-c", PROGRAM, str(log), script, str(time_limit)]
+def launch_apart(log: Path, *scripts: str, time_limit: float = 20) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-c", PROGRAM, str(log), str(time_limit), *scripts]
     return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
 
 
-def outcome_of(log: Path, script: str, time_limit: float = 20) -> dict:
-    answer = launch_apart(log, script, time_limit)
+def outcome_of(log: Path, *scripts: str, time_limit: float = 20) -> dict:
+    """How a launch of trainers ended, and of servers, where there is a script for them, too."""
+    answer = launch_apart(log, *scripts, time_limit=time_limit)
     assert answer.returncode == 0, answer.stderr
     return json.loads(answer.stdout)
 
@@ -87,7 +96,8 @@ def test_a_launch_that_ends_leaves_no_process_either(tmp_path: Path):
 
 def test_a_launch_that_is_asked_to_end_takes_its_processes_along(tmp_path: Path):
     log = tmp_path / "log"
-    command = [sys.executable, "-c", PROGRAM, str(log), f"setsid sleep {NAP} & sleep {NAP}", "60"]
+    script = f"setsid sleep {NAP} & sleep {NAP}"
+    command = [sys.executable, "-c", PROGRAM, str(log), "60", script]
     process = subprocess.Popen(command)
     while len(survivors()) < 2:
         time.sleep(0.05)
@@ -103,10 +113,59 @@ def test_a_launch_knows_how_each_rank_was_last_heard_of(tmp_path: Path):
         echo 'rank 2: done'
         echo ':::MLLOG {"key": "tracked_stats", "value": {"iteration": 60}}'
         echo ':::MLLOG {"key": "seed", "value": 1}'
+        echo ':::MLLOG {"value": {"iteration": 7}, "metadata": {"rank": 1}}'
         echo ':::MLLOG {"cut'
     """
-    heard = outcome_of(tmp_path / "log", script)["last_heard"]
-    assert [(one["rank"], one["iteration"]) for one in heard] == [(0, 60), (1, None), (2, 40)]
+    outcome = outcome_of(tmp_path / "log", script)
+    heard = [(one["rank"], one["iteration"]) for one in outcome["last_heard"]]
+    assert heard == [(0, 60), (1, 7), (2, 40)]
+    assert outcome["done"] == [2]
+
+
+SERVE = "echo server 0: listens; echo server 1: listens;"
+
+
+def test_servers_start_first_and_are_asked_to_end_after_the_last_trainer(tmp_path: Path):
+    serve = f"trap 'echo asked; exit' TERM; sleep 0.5; {SERVE} sleep {NAP} & wait"
+    outcome = outcome_of(tmp_path / "log", "echo trains", serve)
+    assert (tmp_path / "log").read_text().splitlines() == [
+        "server 0: listens",
+        "server 1: listens",
+        "trains",
+        "asked",
+    ]
+    assert (outcome["exit_code"], outcome["servers_ended"]) == (0, None)
+    assert [one["rank"] for one in outcome["servers_heard"]] == [0, 1]
+    assert survivors() == []
+
+
+@pytest.mark.parametrize(
+    ("trainers", "exit_code"),
+    [
+        (f"sleep {NAP}", None),
+        # Trainers may see it first, which fail then, too.
+        ("exit 1", 1),
+    ],
+)
+def test_a_server_that_ends_before_the_trainers_ends_the_launch(
+    tmp_path: Path, trainers, exit_code
+):
+    outcome = outcome_of(tmp_path / "log", trainers, f"{SERVE} sleep 1; exit 3")
+    assert (outcome["exit_code"], outcome["servers_ended"]) == (exit_code, 3)
+    assert not outcome["timed_out"]
+    assert survivors() == []
+
+
+@pytest.mark.parametrize("serve", ["echo server 0: listens;", SERVE])
+def test_hanging_servers_end_at_the_time_limit(tmp_path: Path, serve):
+    """Before they are heard of, or later."""
+    trap = "trap '' TERM;"
+    outcome = outcome_of(
+        tmp_path / "log", f"sleep {NAP}", f"{trap} {serve} sleep {NAP}", time_limit=1
+    )
+    assert outcome["timed_out"]
+    assert len(outcome["servers_heard"]) == serve.count("server")
+    assert survivors() == []
 
 
 def test_a_signal_is_the_exit_code(tmp_path: Path):

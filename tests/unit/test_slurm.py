@@ -52,6 +52,11 @@ def test_a_run_asks_for_its_nodes_and_devices():
     }
 
 
+def test_a_run_has_cpus_for_its_servers():
+    asked = slurm.resources_of_job(report(), lambda _: "4n2g", lambda _: 90, lambda _: 3)
+    assert asked["cpus_per_task"](None) == 5
+
+
 @pytest.mark.parametrize(("more", "cpus"), [({}, 16), ({"loader_threads": 6}, 48)])
 def test_a_run_has_cpus_for_its_loaders(more: dict[str, int], cpus: int):
     of = report(cpus_per_device=2)

@@ -35,7 +35,7 @@ NO_TF32: Mapping[str, str] = {
 def test_on_gpus_nothing_turns_float32_into_tf32_and_the_record_says_so(users):
     start = started("cuda", **users)
     assert NO_TF32.items() <= start.variables.items()
-    assert NO_TF32.items() <= start.environment.items()
+    assert NO_TF32.items() <= start.trainers.environment.items()
 
 
 def test_tf32_is_on_where_it_is_asked_for_whatever_the_user_says():
@@ -51,7 +51,7 @@ def test_on_cpus_nothing_is_said_of_tf32():
 @pytest.mark.parametrize("safe", [{}, {"PYTHONSAFEPATH": "1"}])
 def test_a_file_in_the_work_folder_stands_for_no_module_of_the_standard_library(tmp_path, safe):
     (tmp_path / "timeit.py").write_text("raise SystemExit('the work folder came first')")
-    command = started("cpu").command
+    command = started("cpu").trainers.words
     at = command.index("torch.distributed.run")
     assert command[at - 1] == os.path.relpath(MODULE)
     said = subprocess.run(

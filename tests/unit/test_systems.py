@@ -132,6 +132,7 @@ def test_why_a_system_cannot_train_is_said_in_words(folder: Path):
     assert system.why_not("resnet50", "fp32", "cuda") == "A has no fp32 training on cuda"
     stages = system.why_not("resnet50", "fp32", "cpu", parallel=["pipeline"], pipeline=[1, 1])
     assert stages == "A has no pipeline-parallel training of resnet50"
+    assert system.why_not("resnet50", "fp32", "cpu", servers=True) == "A has no parameter servers"
 
 
 @pytest.mark.parametrize(
@@ -142,6 +143,26 @@ def test_a_system_that_adds_up_no_gradients_has_no_accumulation(folder: Path, mo
     system = load_from(folder, text + " workloads: {resnet50: {model: a.B}}" + more + "}")["mine"]
     assert system.why_not("resnet50", "fp32", "cpu", accumulation=2) == why
     assert system.why_not("resnet50", "fp32", "cpu", accumulation=1) is None
+
+
+def test_what_a_server_runs_decides_how_its_system_trains(folder: Path):
+    text = (
+        "{title: A, framework: torch, about: x, launch: [a], serve: [-m, trainers.serving], "
+        "workloads: {resnet50: {precisions: {cpu: [fp32]}}}}"
+    )
+    system = load_from(folder, text)["mine"]
+    (folder / "mine" / "resnet50.py").write_text("")
+    trainers = folder.parent / "trainers"
+    trainers.mkdir()
+    files = [trainers / "__init__.py", trainers / "serving.py", trainers / "serve.py"]
+    for file in files:
+        file.write_text("")
+    assert {*system.code("resnet50")} == {folder / "mine" / "resnet50.py", *files}
+    own = folder / "mine" / "resnet50.server.py"
+    own.write_text("")
+    system._code.clear()
+    assert own in system.code("resnet50")
+    assert files[-1] not in system.code("resnet50")
 
 
 def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path):

@@ -52,9 +52,9 @@ def test_columns_are_the_ones_that_others_read():
         "suite,system,workload,precision,variant,batch_size_per_device,topology,num_nodes,"
         "devices_per_node,status,reason,n,throughput_median,throughput_min,throughput_max,"
         "throughput_iqr,ci_low,ci_high,ci_level,unit,speedup,efficiency,method,source,"
-        "baseline,waited,also_median,also_unit,input,shape,device,parallel,hosts,date,commit,key,"
-        "load,gpu_processes,speedup_low,speedup_high,per_device,step_ms,flop_utilisation,"
-        "peak_memory,peak_memory_is,joules_per_sample"
+        "baseline,waited,also_median,also_unit,input,shape,device,parallel,servers,hosts,date,"
+        "commit,key,load,gpu_processes,speedup_low,speedup_high,per_device,step_ms,"
+        "flop_utilisation,peak_memory,peak_memory_is,joules_per_sample"
     )
 
 

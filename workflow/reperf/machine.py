@@ -214,6 +214,7 @@ def check_fits(report: Report) -> None:
     Raises:
         ReperfError: names the suite, the topology and what is there.
     """
+    _check_servers(report)
     large = _too_large(report)
     asked = [(suite, one) for suite in report.suites for one in suite.topologies_of_runs]
     if not report.cluster and any(topology not in large for _, topology in asked):
@@ -226,6 +227,16 @@ def check_fits(report: Report) -> None:
             raise ReperfError(
                 f"suite {suite.name}: topology {large[topology]}; "
                 f"allowed: at most {nodes}n{devices}g"
+            )
+
+
+def _check_servers(report: Report) -> None:
+    """Refuse more parameter servers than this machine has CPUs for; a cluster's are Slurm's."""
+    for run in report.run_of_each_entry() if not report.cluster else ():
+        if run.servers and run.servers.cpus > cores():
+            raise ReperfError(
+                f"suite {run.suite}: {run.entry}: {run.servers.title} need {run.servers.cpus} "
+                f"CPUs; allowed: up to {cores()}, the CPUs of this machine"
             )
 
 

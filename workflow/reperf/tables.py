@@ -18,7 +18,7 @@ from reperf.errors import ReperfError
 from reperf.files import whole_file
 from reperf.text import field_of, from_field
 
-IDENTITY = {
+_FIRST = {
     "suite": str,
     "system": str,
     "workload": str,
@@ -29,18 +29,21 @@ IDENTITY = {
     "num_nodes": int,
     "devices_per_node": int,
 }
-"""The first columns that name a cell, with the type of their values."""
+_LAST = {"parallel": str, "servers": str}
 
-SETTING = {"input": str, "shape": str, "device": str, "parallel": str}
+IDENTITY = _FIRST | _LAST
+"""The columns that name a cell, with the type of their values; `source` is one more."""
+
+SETTING = {"input": str, "shape": str, "device": str}
 """What else was asked of a cell."""
 
 ORIGIN = {"hosts": str, "date": str, "commit": str, "key": str}
 """Where a cell was measured, when, by which reperf; and what tables of several reports join on."""
 
-CELL = (*IDENTITY, "parallel", "source")
+CELL = (*IDENTITY, "source")
 """The columns that tell a cell from all others."""
 
-MEASUREMENTS = IDENTITY | {
+MEASUREMENTS = _FIRST | {
     "repeat": int,
     "status": str,
     "reason": str,
@@ -61,6 +64,7 @@ MEASUREMENTS = IDENTITY | {
     "also_unit": str,
     "start_loss": float,
     **SETTING,
+    **_LAST,
     **ORIGIN,
     "load_before": float,
     "load_during": float,
@@ -72,7 +76,7 @@ MEASUREMENTS = IDENTITY | {
 }
 """The columns of measurements.csv, one row per run; docs/measuring.md explains each."""
 
-SUMMARY = IDENTITY | {
+SUMMARY = _FIRST | {
     "status": str,
     "reason": str,
     "n": int,
@@ -93,6 +97,7 @@ SUMMARY = IDENTITY | {
     "also_median": float,
     "also_unit": str,
     **SETTING,
+    **_LAST,
     **ORIGIN,
     "load": float,
     "gpu_processes": int,

@@ -117,6 +117,19 @@ def topology_of_search(wildcards):
     return plan_of_search(wildcards).run.topology
 
 
+def servers_of_search(wildcards):
+    return cpus_of_servers(plan_of_search(wildcards).run)
+
+
+def servers_of_run(wildcards):
+    run = PLANS.runs.get(RUN.format(**wildcards))
+    return cpus_of_servers(run.run) if run else 0
+
+
+def cpus_of_servers(run):
+    return run.servers.cpus if run.servers else 0
+
+
 def seconds_of_search(wildcards):
     return TIME_LIMITS * plan_of_search(wildcards).aside.time_limit
 
@@ -136,7 +149,9 @@ rule largest:
         digest="[0-9a-f]{16}",
     threads: ALL_CORES
     resources:
-        **resources_of_job(REPORT, topology_of_search, seconds_of_search),
+        **resources_of_job(
+            REPORT, topology_of_search, seconds_of_search, servers_of_search
+        ),
     message:
         "find the largest batch of {wildcards.entry}"
     shell:
@@ -155,7 +170,12 @@ rule train:
         "logs/train/{suite}/{entry}/{topology}/{repeat}.log",
     threads: ALL_CORES
     resources:
-        **resources_of_job(REPORT, lambda wildcards: wildcards.topology, seconds_of_run),
+        **resources_of_job(
+            REPORT,
+            lambda wildcards: wildcards.topology,
+            seconds_of_run,
+            servers_of_run,
+        ),
     message:
         "train {wildcards.suite}: {wildcards.entry} on {wildcards.topology}, repeat {wildcards.repeat}"
     # A shell command: a Slurm job can run one without starting Snakemake.

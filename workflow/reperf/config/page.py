@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from reperf.config import Cluster, Data, Engine, Entry, LogSource, Parallel, Report, Suite, Window
 from reperf.config.known_hardware import Hardware
+from reperf.config.servers import Servers
 from reperf.config.suite import SHARED
 
 HEAD = """\
@@ -28,6 +29,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "suites": Suite,
     "systems": Entry,
     "parallel": Parallel,
+    "servers": Servers,
     "from": LogSource,
     "hardware": Hardware,
 }

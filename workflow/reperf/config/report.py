@@ -305,6 +305,7 @@ class Report(Model):
             micro_batches=parallel and parallel.micro_batches,
             batch_size=size if isinstance(size, int) else None,
             accumulation=entry.accumulation or 1,
+            servers=entry.servers is not None,
             build=build,
             read=suite.input,
         )
@@ -361,6 +362,8 @@ class Report(Model):
             print_every=suite.print_every,
             shape=suite.shape,
             parallel=entry.parallel,
+            servers=entry.servers,
+            together=load_systems()[entry.system].keeps_own_time(entry.variant),
             input=read,
             data=data and data.folder(read),
             device=self.resolved_device,

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from reperf.config.engine import Container
 from reperf.config.parallelism import Parallel
+from reperf.config.servers import Servers
 from reperf.config.suite import entry_id, shown_variant
 from reperf.config.words import LARGEST, BatchSize, Model, Topology, Whole, Workload, topology_shape
 from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
@@ -36,6 +37,10 @@ class Run(Model):
     shape: dict[str, Whole] = Field(description="of samples and model, all keys")
     parallel: Parallel | None = Field(
         None, description="how devices share the training; None: data parallel"
+    )
+    servers: Servers | None = Field(None, description="parameter servers beside the trainers")
+    together: bool = Field(
+        False, description="whether each trainer keeps its own time, by one of its variants"
     )
     input: str = Field(description="a record format, folder or synthetic")
     data: str | None = Field(description="folder of the samples, None when synthetic")
@@ -71,7 +76,7 @@ class Run(Model):
     @property
     def entry(self) -> str:
         """The entry's name in paths and tables."""
-        return entry_id(self.system, self.shown_variant, self.parallel)
+        return entry_id(self.system, self.shown_variant, self.parallel, self.servers)
 
     @property
     def shown_variant(self) -> str | None:
@@ -96,9 +101,15 @@ class Run(Model):
         return self.parallel.readers(self.world_size) if self.parallel else self.world_size
 
     @property
+    def servers_in_all(self) -> int:
+        """The parameter servers on all nodes."""
+        return self.nodes * self.servers.per_node if self.servers else 0
+
+    @property
     def global_batch(self) -> int:
-        """Samples per iteration."""
-        return self.samples_per_device * self.readers * self.accumulation
+        """Samples per iteration; of one trainer, if each keeps its own time."""
+        readers = 1 if self.together else self.readers
+        return self.samples_per_device * readers * self.accumulation
 
     def again(self, repeat: int) -> Self:
         """Another repeat of a first run."""
@@ -129,6 +140,7 @@ class Run(Model):
             "num_nodes": self.nodes,
             "devices_per_node": self.devices_per_node,
             "parallel": self.parallel and self.parallel.title,
+            "servers": self.servers and self.servers.title,
         }
 
     @property

@@ -16,6 +16,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from reperf.config.parallelism import Parallel
+from reperf.config.servers import Servers
 from reperf.config.window import Window
 from reperf.config.words import (
     MONTH_IN_SECONDS,
@@ -92,6 +93,11 @@ class Entry(Model):
     parallel: Parallel | None = Field(
         None, description="how devices share the training; left out: data parallel"
     )
+    servers: Servers | None = Field(
+        None,
+        description="parameter servers beside the trainers; left out: one a node for a system that "
+        "trains with them, else none",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -103,6 +109,16 @@ class Entry(Model):
         if isinstance(entry, Mapping) and "stages" in entry:
             entry = {"parallel" if key == "stages" else key: entry[key] for key in entry}
             entry["parallel"] = {"pipeline": entry["parallel"]} if entry["parallel"] else None
+        return entry
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_servers(cls, entry: Any) -> Any:  # noqa: ANN401 - raw YAML
+        """Give an entry the servers without which its system does not train."""
+        if isinstance(entry, Mapping) and entry.get("servers") is None:
+            system = load_systems().get(str(entry.get("system")))
+            if system is not None and system.serve:
+                entry = {**entry, "servers": {}}
         return entry
 
     @field_validator("variants")
@@ -141,7 +157,7 @@ class Entry(Model):
     def id(self) -> str:
         """The entry's name in paths and tables."""
         variant = shown_variant(self.variant, self.accumulation)
-        return entry_id(self.system, variant, self.parallel)
+        return entry_id(self.system, variant, self.parallel, self.servers)
 
 
 def _variants_of(system: System) -> str:
@@ -170,9 +186,15 @@ def shown_variant(variant: str | None, accumulation: int | None) -> str | None:
     return "+".join(filter(None, (variant, several))) or None
 
 
-def entry_id(system: str, variant: str | None, parallel: Parallel | None) -> str:
+def entry_id(
+    system: str,
+    variant: str | None,
+    parallel: Parallel | None = None,
+    servers: Servers | None = None,
+) -> str:
     """What names an entry in paths and tables: "system" or "system+variant+stages-7-1"."""
-    return "+".join(filter(None, (system, variant, parallel and parallel.name)))
+    parts = system, variant, parallel and parallel.name, servers and servers.name
+    return "+".join(filter(None, parts))
 
 
 def _from_name(entry: Any) -> Any:  # noqa: ANN401 - raw YAML

@@ -68,6 +68,7 @@ def needed_by(report: Report, run: Run) -> float | None:
         & (cells["system"] == run.system)
         & (cells["variant"] == (run.shown_variant or ""))
         & (cells["parallel"] == (run.identity["parallel"] or ""))
+        & (cells["servers"] == (run.identity["servers"] or ""))
         & (cells["status"] == "ok")
     ]
     if own.empty:

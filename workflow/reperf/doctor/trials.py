@@ -76,7 +76,8 @@ def _try(name: str, run: Run, cluster: dict[str, Any] | None) -> Trial:
     log.parent.mkdir(parents=True, exist_ok=True)
     found = {"name": name, "build": build_of(run).id, "nodes": place.nodes, "log": str(log)}
     try:
-        trouble = _launch(run, place, _trial(run), log)
+        alone = run.model_copy(update={"servers": None})  # a trial trains nothing
+        trouble = _launch(alone, place, _trial(run), log)
     except ReperfError as error:
         trouble = str(error)
     except OSError as error:  # the launcher is not there

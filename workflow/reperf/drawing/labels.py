@@ -49,7 +49,7 @@ def unit_of(cells: pd.DataFrame) -> str:
 
 
 def series_of(cells: pd.DataFrame) -> pd.Series:
-    """Each cell's series: system, variant, parallelism, batch size if these differ, log source.
+    """Each cell's series: system, variant, parallelism, servers, batch size, source of logs.
 
     Args:
         cells: the suite's rows of summary.csv.
@@ -60,7 +60,7 @@ def series_of(cells: pd.DataFrame) -> pd.Series:
         known = sizes_differ and pd.notna(cell.batch_size_per_device)
         batch = f"batch {cell.batch_size_per_device}" if known else ""
         source = f"from {cell.source}" if cell.source else ""
-        parts = system_title(cell.system), cell.variant, cell.parallel, batch, source
+        parts = system_title(cell.system), cell.variant, cell.parallel, cell.servers, batch, source
         names.append(", ".join(filter(None, parts)))
     return pd.Series(names, index=cells.index, dtype=str)
 

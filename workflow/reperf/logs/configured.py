@@ -12,7 +12,7 @@ from typing import Any
 
 from reperf.config import Parallel
 from reperf.logs.events import is_count
-from reperf.logs.facts import Fact, Facts
+from reperf.logs.facts import TOGETHER, Fact, Facts
 from reperf.logs.format import Format
 from reperf.systems import RETIRED, load_systems
 
@@ -67,9 +67,7 @@ def facts_of_configuration(said: Mapping[str, Any]) -> Iterator[Fact]:
         yield "input", said["input"] if said["input"] in ("folder", "synthetic") else "records"
     if isinstance(said.get("data"), str) and (data_set := _data_set(PurePath(said["data"]))):
         yield "data_set", data_set
-    for name in (*_switches(), "proof"):
-        if isinstance(said.get(name), bool):
-            yield name, "on" if said[name] else "off"
+    yield from _facts_of_switches(said)
     if said.get("load_only") is not None:
         yield "load_only", str(said["load_only"])
 
@@ -91,6 +89,14 @@ def _facts_of_parallel(said: Mapping[str, Any]) -> Iterator[Fact]:
     yield "parallel", parallel.title if parallel else DATA_PARALLEL
     if parallel and parallel.pipeline:
         yield "replicas", parallel.pipeline[0]
+
+
+def _facts_of_switches(said: Mapping[str, Any]) -> Iterator[Fact]:
+    for name in dict.fromkeys((*_switches(), "proof", TOGETHER)):
+        if isinstance(said.get(name), bool):
+            yield name, "on" if said[name] else "off"
+    if said.get(TOGETHER) is True:
+        yield "replicas", 1  # each rank is measured for itself
 
 
 def _data_set(folder: PurePath) -> str | None:

@@ -66,6 +66,8 @@ _ALSO = {"amp": {"fp16"}, AMP_IN_BF16: {"amp", "bf16"}}
 
 FORWARD_ONLY = "forward_only"
 """The fact that a run trains nothing."""
+TOGETHER = "together"
+"""The fact that each rank keeps its own time, and logs its own steps."""
 LOG = "the log"
 """The first teller."""
 

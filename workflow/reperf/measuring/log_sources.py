@@ -114,7 +114,7 @@ def _once(row: Row, answer: Answer, counted: Counted) -> Row:
 
 
 def _cell(row: Row) -> tuple:
-    parts = "system", "variant", "parallel", "batch_size_per_device", "topology"
+    parts = "system", "variant", "parallel", "servers", "batch_size_per_device", "topology"
     return tuple(row[name] for name in parts)
 
 
@@ -172,6 +172,7 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         "precision": suite.precision,
         "variant": variant,
         "parallel": None if parallel == DATA_PARALLEL else parallel,
+        "servers": run.identity["servers"] if run else None,
         "batch_size_per_device": batch,
         "topology": f"{nodes}n{devices}g" if placed else "",
         "num_nodes": nodes,

@@ -11,7 +11,7 @@ from math import inf
 from typing import Any, Literal
 
 from reperf.config import Window
-from reperf.logs.facts import FORWARD_ONLY, LOG, Fact, Facts, Refused
+from reperf.logs.facts import FORWARD_ONLY, LOG, TOGETHER, Fact, Facts, Refused
 from reperf.logs.format import Format
 from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whole_log
 from reperf.logs.recognise import recognise
@@ -21,6 +21,7 @@ from reperf.measuring.evidence import Evidence, evidence_of
 from reperf.measuring.intervals import in_order, intervals
 from reperf.measuring.printed_range import Ends, Widest, printed, widest
 from reperf.measuring.step_size import step_samples
+from reperf.measuring.together import METHOD, Apart, Part, summed
 from reperf.measuring.units import further_count, per_second, unit_of
 from reperf.measuring.window_rule import FASTEST, SLOWEST, by_window
 
@@ -163,11 +164,14 @@ def measure_log(
     except Refused as refusal:
         yield Measurement(name, None, "refused", str(refusal), method=method.name), Facts(), None
         return
-    number = 0
-    for number, run in enumerate(_runs(pieces, log_format, method), 1):
+    number, apart = 0, Apart(pieces, log_format)
+    for number, run in enumerate(_runs(apart, log_format, method), 1):
         known = told_of_runs.get(number) if told_of_runs else told
         if known is not None:
             measured, facts = _measure_run(name, run, log_format, method, known)
+            if apart.others or facts.get(TOGETHER) == "on":
+                told_of_it = measured, run, facts, known
+                measured = _measure_together(told_of_it, apart, log_format, method, number)
             evidence = _evidence(run, log_format, measured) if measured.status == "ok" else None
             yield replace(measured, run=number), facts, evidence
     refused = Measurement(name, log_format.name, "refused", method=method.name)
@@ -178,6 +182,41 @@ def measure_log(
     for missing in sorted(one for one in told_of_runs or () if one > number):
         reason = f"it holds no run {missing}: the last is run {number}"
         yield replace(refused, reason=reason, run=missing), Facts(), None
+
+
+def _measure_together(
+    of_rank_0: tuple[Measurement, LoggedRun, Facts, Told],
+    apart: Apart,
+    log_format: Format,
+    method: Method,
+    number: int,
+) -> Measurement:
+    """What the trainers of a run give that keep their own time: the sum of all, or a refusal."""
+    measured, run, facts, told = of_rank_0
+    if measured.status != "ok":
+        return replace(measured, method=METHOD)
+    parts = [Part(vars(measured), run)]
+    found: dict[str, object] = {}
+
+    def sum_up() -> None:
+        if facts.get(TOGETHER) != "on":
+            raise Refused("ranks write lines of their own, and the log does not say `together`")
+        if number > 1:
+            raise Refused("runs of trainers that keep their own time lie in one log; allowed: one")
+        apart.check(int(facts.need("world_size")))
+        for rank, lines in sorted(apart.others.items()):
+            runs = list(training_runs(lines, log_format, method.reads_until(log_format)))
+            if len(runs) != 1:
+                raise Refused(f"rank {rank} has written {len(runs)} runs; allowed: one")
+            other, _ = _measure_run(measured.log, runs[0], log_format, method, told)
+            if other.status != "ok":
+                raise Refused(f"rank {rank}: {other.reason}")
+            parts.append(Part(vars(other), runs[0]))
+        found.update(summed(parts))
+
+    if reason := _refusal(sum_up):
+        return replace(measured, method=METHOD, status="refused", reason=reason, throughput=None)
+    return replace(measured, **found)
 
 
 def _evidence(run: LoggedRun, log_format: Format, measured: Measurement) -> Evidence:

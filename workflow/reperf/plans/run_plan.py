@@ -17,7 +17,7 @@ from reperf.systems import System, load_systems, load_workloads
 BATCH = "{batch_size}"
 """What stands in a plan's flags for a batch size that a search finds."""
 # Snakemake sets these to the number of the machine's cores; Slurm does not.
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class BuildPlan(Model):
@@ -46,6 +46,10 @@ class RunPlan(Plan):
         description="arguments of the build's Python that start the launcher, with {placeholders}"
     )
     program: tuple[str, ...] = Field(description="what the launcher starts, with its flags")
+    serve: tuple[str, ...] = Field(
+        (), description="likewise, what starts the parameter servers; empty: there are none"
+    )
+    server: tuple[str, ...] = Field((), description="what that starts, with its flags")
     variables: dict[str, str] = Field(
         description="environment variables, beside those of the place where the run starts"
     )
@@ -68,8 +72,13 @@ class RunPlan(Plan):
 
     def with_batch(self, size: int) -> "RunPlan":
         """The same plan, with the batch size that was found to be the largest."""
-        program = tuple(str(size) if word == BATCH else word for word in self.program)
-        return self._but(run=self.run.with_batch(size), program=program)
+
+        def sized(words: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(str(size) if word == BATCH else word for word in words)
+
+        return self._but(
+            run=self.run.with_batch(size), program=sized(self.program), server=sized(self.server)
+        )
 
     def anew(self) -> "RunPlan":
         """The same plan, of which no try is taken up that has ended."""
@@ -96,6 +105,8 @@ _CALLED = {
     "cluster": "the cluster's settings have changed since",
     "launch": "the words that launch it have changed since",
     "program": "the trainer's flags have changed since",
+    "serve": "the words that launch its servers have changed since",
+    "server": "the servers' flags have changed since",
     "variables": "its environment variables have changed since",
     "data": "the data set is another one",
     "batch": "its batch size is searched for otherwise",
@@ -123,12 +134,16 @@ def plan_run(
     """
     system, build = load_systems()[run.system], build_of(run)
     program = os.path.relpath(system.trainer(run.workload))
+    flags = trainer_flags(run, system)
+    server = os.path.relpath(system.server(run.workload))
     # Ten thousand are made, of what is valid already.
     return RunPlan.model_construct(
         run=run,
         build=BuildPlan(folder=str(build.folder), recipe=build.recipe_digest),
         launch=system.launch,
-        program=(program, *trainer_flags(run, system)),
+        program=(program, *flags),
+        serve=system.serve,
+        server=(server, *flags) if system.serve else (),
         variables=variables_of(run, system),
         trainer=system.code_digest(run.workload),
         cluster=dict(cluster) if cluster else None,
@@ -193,7 +208,7 @@ def _parallel_flags(run: Run) -> list[str]:
 
 def variables_of(run: Run, system: System) -> dict[str, str]:
     """The environment variables that decide a run, wherever it starts."""
-    given = {"PYTHONUNBUFFERED": "1", **dict.fromkeys(_THREADS, str(run.threads))}
+    given = {"PYTHONUNBUFFERED": "1", **dict.fromkeys(THREADS, str(run.threads))}
     for variant in system.varied(run.variant):
         given |= variant.environment
     return dict(sorted(given.items()))  # their order decides nothing

@@ -27,6 +27,8 @@ from reperf.measuring.statistics import (
     repeats_for_interval,
     repeats_to_resolve,
 )
+from reperf.measuring.together import LEAST_OVERLAP
+from reperf.measuring.together import METHOD as TOGETHER
 from reperf.printed import ABSENT, count, day_and_time, memory, number, percent
 from reperf.published import PublishedTable, load_tables, published_for
 from reperf.published.discrepancies import Discrepancy, DiscrepancyKind, discrepancies
@@ -43,7 +45,10 @@ INPUTS = {
     "folder": "Real samples from the image folder",
     "synthetic": "Synthetic samples, so that no loader is in the way",
 }
-CELL_KEY = ["suite", "system", "variant", "parallel", "batch_size_per_device", "topology", "source"]
+CELL_KEY = [
+    *("suite", "system", "variant", "parallel", "servers", "batch_size_per_device"),
+    *("topology", "source"),
+]
 RUN_KEY = [*CELL_KEY, "repeat"]
 
 BOUND_BY_LOADER = 0.05
@@ -403,6 +408,19 @@ class Context:
         """Whether some batch size is the largest that trains."""
         return any(record.largest for record in self.records)
 
+    @property
+    def together(self) -> str:
+        """How trainers that keep their own time were measured; "" if there were none."""
+        methods = {run.row.method for suite in self.suites for run in suite.runs}
+        return self._together_method if TOGETHER in methods else ""
+
+    _together_method = (
+        "Where each trainer keeps its own time, as asynchronous ones beside parameter servers do, "
+        "each was measured so by its own lines, and the throughput is the sum of theirs: they "
+        "started together, trained on until the last had closed its window, and count only if "
+        f"their windows overlap by {LEAST_OVERLAP:.0%} of the longest."
+    )
+
     search_method = (
         "The largest batch size was found by trials before any run: short runs of the same trainer "
         "on the same input, on the suite's topology with the most devices. Two small ones "
@@ -681,10 +699,8 @@ def _key(row: Row, columns: list[str]) -> tuple[str, ...]:
 
 def _key_of(record: RunRecord) -> tuple[str, ...]:
     run = record.run
-    named = {name: value or "" for name, value in run.identity.items()} | {
-        "source": "",
-        "repeat": run.repeat,
-    }
+    named = {name: value or "" for name, value in run.identity.items()}
+    named |= {"source": "", "repeat": run.repeat}
     return tuple(str(named[column]) for column in RUN_KEY)
 
 

@@ -39,8 +39,12 @@ TRAINERS = ROOT / "workflow" / "trainers"
 ENVIRONMENTS = ROOT / "envs"
 PROGRAM = TRAINERS / "train.py"
 """What trains by a system's model and its framework's backend."""
+SERVER = TRAINERS / "serve.py"
+"""What serves parameters as a system's part `server` does."""
 MODULE_STARTER = TRAINERS / "module.py"
 """What runs a launcher that is named by `-m`."""
+TOGETHER = "--together"
+"""The flag by which each trainer keeps its own time."""
 PART = "^[a-z0-9_.]+\\.[A-Za-z0-9_]+$"
 """The name of what a framework's folder of trainers holds: module.Name."""
 
@@ -181,6 +185,11 @@ class System(Model):
         description="arguments of the build's Python that start the framework's own launcher; "
         "{placeholders} as in docs/add-a-system.md",
     )
+    serve: tuple[str, ...] = Field(
+        (),
+        description="likewise, what starts a node's parameter servers, without which the system "
+        "does not train; left out: it has none",
+    )
     workloads: dict[str, Capability] = Field({})
     precisions: dict[Device, tuple[Precision, ...]] = Field(
         {},
@@ -269,6 +278,11 @@ class System(Model):
         own = self.folder / f"{workload}.py"
         return own if own.exists() else self._root / PROGRAM.relative_to(ROOT)
 
+    def server(self, workload: str) -> Path:
+        """The program of a parameter server: the system's own, or the one of all systems."""
+        own = self.folder / f"{workload}.server.py"
+        return own if own.exists() else self._root / SERVER.relative_to(ROOT)
+
     def trains(self, workload: str) -> bool:
         """Whether there is a program that trains a workload."""
         can = self.workloads.get(workload)
@@ -308,16 +322,18 @@ class System(Model):
     def code(self, workload: str) -> list[Path]:
         """The files of the trainers that decide how the system trains a workload.
 
-        That is the program with what it is told of, all that they import in turn, and the launcher
-        with what starts it.
+        That is the program with what it is told of, that of its servers, all that they import in
+        turn, and the launchers with what starts them.
         """
         if workload not in self._code:
             modules = partial(_module, self._root)
-            launchers = [file for part in self.launch for file in modules(part)]
+            words = (*self.launch, *self.serve)
+            launchers = [file for part in words for file in modules(part)]
             starter = self._root / MODULE_STARTER.relative_to(ROOT)
-            if "-m" in self.launch and starter.exists():  # archives of earlier versions have none
+            if "-m" in words and starter.exists():  # archives of earlier versions have none
                 launchers.append(starter)
-            begun = [self.trainer(workload), *self._told(workload, modules), *launchers]
+            servers = [self.server(workload)] if self.serve else []
+            begun = [self.trainer(workload), *servers, *self._told(workload, modules), *launchers]
             self._code[workload] = sorted(closure(begun, modules))
         return self._code[workload]
 
@@ -365,6 +381,10 @@ class System(Model):
         named = (self.precisions if can is None else can).get(device, ())
         return tuple(dict.fromkeys(AMP[device] if one == "amp" else one for one in named))
 
+    def keeps_own_time(self, variant: str | None) -> bool:
+        """Whether each trainer of an entry keeps its own time."""
+        return any(TOGETHER in one.flags for one in self.varied(variant))
+
     def why_not_together(self, names: Sequence[str]) -> str | None:
         """Why an entry cannot have several variants, or None if it can."""
         for one, other in permutations(names, 2):
@@ -384,6 +404,7 @@ class System(Model):
         micro_batches: int | None = None,
         batch_size: int | None = None,
         accumulation: int = 1,
+        servers: bool = False,
         build: BuildKind | None = None,
         read: Input = "synthetic",
     ) -> str | None:
@@ -400,6 +421,7 @@ class System(Model):
         }
         lacks |= {
             "gradient accumulation": accumulation > 1 and not self.accumulates,
+            "parameter servers": servers and not self.serve,
             f"{precision} training on {device}": asked not in trains_in,
             "reader of image folders": read == FOLDER and FOLDER not in can.reads,
         } | {f"{name} on {device}": device not in self.variant(name).devices for name in named}

@@ -28,9 +28,22 @@ LONGEST_PIECE = 1 << 20
 # No rank or iteration has more digits.
 # A rank that waits for another says nothing new of itself.
 _RANK_LINE = re.compile(
-    rb"\brank (\d{1,9})(?: \(stage \d{1,9}\))?: (?!waits for )(?:iteration (\d{1,15})\b)?"
+    rb"\b(rank|server) (\d{1,9})(?: \(stage \d{1,9}\))?: (?!waits for )"
+    rb"(?:iteration (\d{1,15})\b|(done)[\r\n])?"
 )
 _POLL_SECONDS = 0.1
+_SECONDS_TO_SEE = 1.0
+"""How long servers may take to show that they ended first, where trainers fail: these know of a
+server's end at once, its launcher a moment later."""
+_SECONDS_TO_END_SERVERS = 5.0
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program with its arguments, and all of its environment variables."""
+
+    words: Sequence[str]
+    environment: Mapping[str, str]
 
 
 @dataclass
@@ -38,7 +51,9 @@ class Outcome:
     """How a launch ended."""
 
     exit_code: int | None = None
-    """The command's own; negative after a signal, None if the launch had to end it."""
+    """The trainers' command's own; negative after a signal, None if the launch had to end it."""
+    servers_ended: int | None = None
+    """That of the servers' command, if it ended before the trainers' did; None: it did not."""
     timed_out: bool = False
     stopped: str = ""
     """The signal that ended the launch from outside, if one did."""
@@ -46,11 +61,14 @@ class Outcome:
     """Processes on this machine that the kernel killed meanwhile for lack of memory."""
     seconds: float = 0.0
     last_heard: tuple[LastHeard, ...] = ()
+    servers_heard: tuple[LastHeard, ...] = ()
+    done: frozenset[int] = frozenset()
+    """The ranks that said that they have come to their end."""
 
 
 @dataclass
 class _Listener:
-    """Copies a command's output to the log, and notes each rank's last sign of life.
+    """Copies what commands print to the log, and notes each rank's and server's last sign of life.
 
     Everything is kept, whatever it is; but only what can be a step of one of the ranks counts as
     one.
@@ -59,7 +77,10 @@ class _Listener:
     log: IO[bytes]
     started: float
     world_size: int
+    servers: int = 0
     heard: dict[int, LastHeard] = field(default_factory=dict)
+    servers_heard: dict[int, LastHeard] = field(default_factory=dict)
+    done: set[int] = field(default_factory=set)
     trouble: OSError | None = None
 
     def listen(self, pieces: Iterable[bytes]) -> None:
@@ -81,27 +102,36 @@ class _Listener:
             self.trouble = error
 
     def _note(self, line: bytes) -> None:
-        rank, iteration = None, None
+        heard, most, rank, iteration = self.heard, self.world_size, None, None
         if line.startswith(STEP_MARK):
-            rank, iteration = 0, _iteration_of(line)
+            rank, iteration = _step_of(line)
         elif found := _RANK_LINE.search(line):
-            rank = int(found[1])
-            iteration = int(found[2]) if found[2] else None
-        if rank is None or rank >= self.world_size:
+            if found[1] == b"server":
+                heard, most = self.servers_heard, self.servers
+            rank = int(found[2])
+            iteration = int(found[3]) if found[3] else None
+            if found[4] and heard is self.heard:
+                self.done.add(rank)
+        if rank is None or rank >= most:
             return
-        if iteration is None and rank in self.heard:
-            iteration = self.heard[rank].iteration
-        self.heard[rank] = LastHeard(
+        if iteration is None and rank in heard:
+            iteration = heard[rank].iteration
+        heard[rank] = LastHeard(
             rank=rank, iteration=iteration, seconds=round(time.monotonic() - self.started, 3)
         )
 
 
-def _iteration_of(line: bytes) -> int | None:
-    """The iteration of a step line; None if it has none, or none that can be read."""
+def _step_of(line: bytes) -> tuple[int, int | None]:
+    """The rank and the iteration of a step line; rank 0 and None if it does not say them."""
     found = events.EVENT.match(line)
-    value = events.read_event(found).get("value") if found else None
+    event = events.read_event(found) if found else {}
+    value, metadata = event.get("value"), event.get("metadata")
     iteration = value.get("iteration") if isinstance(value, dict) else None
-    return iteration if type(iteration) is int and 0 <= iteration < 10**15 else None
+    rank = metadata.get("rank", 0) if isinstance(metadata, dict) else 0
+    return (
+        rank if type(rank) is int and 0 <= rank < 10**9 else 0,
+        iteration if type(iteration) is int and 0 <= iteration < 10**15 else None,
+    )
 
 
 def pieces(output: IO[bytes]) -> Iterator[bytes]:
@@ -110,29 +140,34 @@ def pieces(output: IO[bytes]) -> Iterator[bytes]:
 
 
 def launch(
-    command: Sequence[str],
+    trainers: Command,
+    servers: Command | None = None,
     *,
     log: Path,
     time_limit: float,
     world_size: int,
-    environment: Mapping[str, str],
+    servers_in_all: int = 0,
     lines: Callable[[Iterable[bytes]], Iterable[bytes]] = iter,
     seconds_to_end: float = 0,
 ) -> Outcome:
     """Run a command to its end, or end it.
 
+    Servers start first, and the trainers once each server has been heard of. A server that ends
+    before the trainers ends the run; after their end the launch ends the servers.
+
     Args:
-        command: the program and its arguments.
-        log: file for everything that the command's processes print.
+        trainers: the command.
+        servers: what runs beside it.
+        log: file for everything that the commands' processes print.
         time_limit: seconds after which the whole process tree is killed.
         world_size: number of ranks to listen for.
-        environment: the command's environment variables.
-        lines: makes the lines of the log from the pieces that the command prints.
-        seconds_to_end: how long the command may take after SIGTERM before it is killed; 0 unless
-            it has processes to end on other machines.
+        servers_in_all: number of servers to listen for.
+        lines: makes the lines of the log from the pieces that a command prints.
+        seconds_to_end: how long a command may take after SIGTERM before it is killed; 0 unless it
+            has processes to end on other machines.
 
     Returns:
-        The outcome; no process of the command is left, whatever it is.
+        The outcome; no process of the commands is left, whatever it is.
 
     Raises:
         ReperfError: the log cannot be written, for example because no space is left.
@@ -142,38 +177,92 @@ def launch(
     kills = _out_of_memory_kills()
     outcome = Outcome()
     with log.open("wb", buffering=0) as stream, _noting_signals(outcome):
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            start_new_session=True,
-        )
-        assert process.stdout
-        listener = _Listener(stream, started, world_size)
-        said = lines(pieces(process.stdout))
-        ear = threading.Thread(target=listener.listen, args=(said,), daemon=True)
-        ear.start()
+        listener = _Listener(stream, started, world_size, servers_in_all)
+        beside: _Running | None = None
+        running: _Running | None = None
         try:
-            while outcome.exit_code is None and not (outcome.timed_out or outcome.stopped):
-                if listener.trouble:
-                    raise ReperfError(f"{log}: cannot be written: {listener.trouble.strerror}")
-                try:
-                    outcome.exit_code = process.wait(_POLL_SECONDS)
-                except subprocess.TimeoutExpired:
-                    outcome.timed_out = time.monotonic() - started > time_limit
+            if servers is not None:
+                beside = _Running(servers, listener, lines)
+            while not _is_over(outcome, listener, log, started + time_limit):
+                if beside is not None:
+                    outcome.servers_ended = beside.ended()
+                if running is not None:
+                    outcome.exit_code = running.ended(_POLL_SECONDS)
+                elif len(listener.servers_heard) == servers_in_all:
+                    running = _Running(trainers, listener, lines)
+                else:
+                    time.sleep(_POLL_SECONDS)
+            if beside is not None and outcome.exit_code and outcome.servers_ended is None:
+                outcome.servers_ended = beside.ended(max(_SECONDS_TO_SEE, seconds_to_end / 4))
         finally:
-            if outcome.exit_code is None and seconds_to_end:
-                process.terminate()
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(seconds_to_end)
+            alive = [one for one in (running, beside) if one and one.ended() is None]
+            if seconds_to_end or (alive == [beside] and outcome.exit_code is not None):
+                _end_all(alive, seconds_to_end or _SECONDS_TO_END_SERVERS)
             kill_descendants()
-            ear.join(timeout=10)
+            for one in filter(None, (running, beside)):
+                one.ear.join(timeout=10)
     outcome.seconds = time.monotonic() - started
     outcome.out_of_memory_kills = _out_of_memory_kills() - kills
     outcome.last_heard = tuple(listener.heard[rank] for rank in sorted(listener.heard))
+    outcome.servers_heard = tuple(
+        listener.servers_heard[number] for number in sorted(listener.servers_heard)
+    )
+    outcome.done = frozenset(listener.done)
     return outcome
+
+
+class _Running:
+    """A command that has been started, and what listens to it."""
+
+    def __init__(
+        self,
+        command: Command,
+        listener: _Listener,
+        lines: Callable[[Iterable[bytes]], Iterable[bytes]],
+    ) -> None:
+        self._process = subprocess.Popen(
+            command.words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=command.environment,
+            start_new_session=True,
+        )
+        said = lines(pieces(self._process.stdout))
+        self.ear = threading.Thread(target=listener.listen, args=(said,), daemon=True)
+        self.ear.start()
+
+    def ended(self, seconds: float = 0) -> int | None:
+        """Its exit code, if it ends within so many seconds."""
+        with suppress(subprocess.TimeoutExpired):
+            return self._process.wait(seconds)
+        return None
+
+    def ask_to_end(self) -> None:
+        self._process.terminate()
+
+
+def _end_all(commands: Sequence[_Running], seconds: float) -> None:
+    """Ask commands to end all that they have started, and give them so long."""
+    for one in commands:
+        one.ask_to_end()
+    latest = time.monotonic() + seconds
+    for one in commands:
+        one.ended(max(0.0, latest - time.monotonic()))
+
+
+def _is_over(outcome: Outcome, listener: _Listener, log: Path, latest: float) -> bool:
+    """Whether a launch has come to an end, or must be ended.
+
+    Raises:
+        ReperfError: the log cannot be written.
+    """
+    if listener.trouble:
+        raise ReperfError(f"{log}: cannot be written: {listener.trouble.strerror}")
+    if outcome.exit_code is None and outcome.servers_ended is None:
+        outcome.timed_out = time.monotonic() > latest
+    ended = outcome.exit_code is not None or outcome.servers_ended is not None
+    return bool(ended or outcome.timed_out or outcome.stopped)
 
 
 @contextmanager

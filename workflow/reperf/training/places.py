@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, Protocol
 
 from reperf.builds.starting import VISIBLE_GPUS
@@ -18,8 +19,6 @@ class Place(Protocol):
     """Their names, that of rank 0 first."""
     head: str
     """The address of the first node, as the others see it."""
-    port: int
-    """Where the ranks meet on the first node; no other run uses it."""
     environment: Mapping[str, str]
     """The environment variables that exist there."""
     variables: Mapping[str, str]
@@ -31,13 +30,19 @@ class Place(Protocol):
     seconds_to_end: float
     """How long the started command needs, after SIGTERM, to end all that it has started."""
 
-    def start(self, launcher: Sequence[str], srun_options: Sequence[str] = ()) -> list[str]:
+    def ports(self, count: int) -> tuple[int, ...]:
+        """Ports for a run on each of the nodes; no other run uses them."""
+
+    def start(
+        self, launcher: Sequence[str], srun_options: Sequence[str] = (), *, shared: bool = False
+    ) -> list[str]:
         """The command that starts a launcher on every node.
 
         Args:
             launcher: its command; `{node_rank}` in it stands for the node's number, from 0, and
                 `{visible_gpus}` for the GPUs that the node gives it.
             srun_options: further options, where srun starts it.
+            shared: whether another launcher runs on the nodes, too.
         """
 
     def lines(self, pieces: Iterable[bytes]) -> Iterable[bytes]:
@@ -61,13 +66,21 @@ class ThisMachine:
     def __init__(self, run: Run) -> None:
         self.nodes = (socket.gethostname(),)
         self.head = "127.0.0.1"
-        self.port = _free_port()
         self.environment = dict(os.environ)
         used = used_gpus(os.environ, run.devices_per_node) if run.device == "cuda" else ()
         as_nvml_counts = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if used else {}
         self.variables = {"CUDA_VISIBLE_DEVICES": ",".join(used), **as_nvml_counts}
 
-    def start(self, launcher: Sequence[str], srun_options: Sequence[str] = ()) -> list[str]:
+    def ports(self, count: int) -> tuple[int, ...]:
+        with ExitStack() as held:
+            probes = [held.enter_context(socket.socket()) for _ in range(count)]
+            for probe in probes:
+                probe.bind(("127.0.0.1", 0))
+            return tuple(probe.getsockname()[1] for probe in probes)
+
+    def start(
+        self, launcher: Sequence[str], srun_options: Sequence[str] = (), *, shared: bool = False
+    ) -> list[str]:
         gpus = self.variables["CUDA_VISIBLE_DEVICES"]
         return [
             gpus if part == VISIBLE_GPUS else part.replace("{node_rank}", "0") for part in launcher
@@ -86,9 +99,3 @@ def place_of(run: Run, cluster: Mapping[str, Any] | None) -> Place:
     if cluster is None:
         return ThisMachine(run)
     return SlurmJob(run, cluster["variables"])
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

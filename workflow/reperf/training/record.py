@@ -124,7 +124,7 @@ class ComputedIn(BaseModel):
 
 
 class LastHeard(BaseModel):
-    """The last sign of life of one rank."""
+    """The last sign of life of one rank, or of one parameter server."""
 
     rank: int
     iteration: int | None
@@ -261,6 +261,9 @@ class RunRecord(Sealed):
     call: str = Field("", description="the call of Snakemake: host, process, time; empty: none")
     attempt: int = Field(description="1 for the first try of a call")
     command: tuple[str, ...]
+    servers_command: tuple[str, ...] = Field(
+        (), description="what started the parameter servers; empty: there are none"
+    )
     variables: dict[str, str] = Field(description="environment variables that the launch set")
     environment: Environment
     trainer: str = Field(
@@ -281,6 +284,7 @@ class RunRecord(Sealed):
     seconds: float
     exit_code: int | None
     last_heard: tuple[LastHeard, ...] = ()
+    servers_heard: tuple[LastHeard, ...] = Field((), description="likewise, of parameter servers")
     peak_memory_bytes: tuple[int, ...] = Field((), description="per device, as the trainer said")
     peak_memory_is: PeakMemory | None = Field(
         None, description="what these bytes are; null: nobody said"

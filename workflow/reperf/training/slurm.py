@@ -53,13 +53,17 @@ def ask(*command: str) -> list[tuple[str, ...]]:
 
 
 def resources_of_job(
-    report: Report, topology_of: Callable[[Any], str], seconds_of: Callable[[Any], int]
+    report: Report,
+    topology_of: Callable[[Any], str],
+    seconds_of: Callable[[Any], int],
+    servers_of: Callable[[Any], int] = lambda _: 0,
 ) -> dict[str, Any]:
     """What a rule that starts trainers asks Slurm for.
 
     Args:
         topology_of: the topology that a job needs, by its wildcards.
         seconds_of: its time limit, likewise.
+        servers_of: the CPUs that parameter servers take on each of its nodes, likewise.
 
     Returns:
         Snakemake's resources, as the executor slurm-shell reads them; none without a cluster.
@@ -72,7 +76,8 @@ def resources_of_job(
         return topology_shape(topology_of(wildcards))[0]
 
     def cpus(wildcards: Any) -> int:  # noqa: ANN401
-        return topology_shape(topology_of(wildcards))[1] * report.cpus_per_device
+        of_trainers = topology_shape(topology_of(wildcards))[1] * report.cpus_per_device
+        return of_trainers + servers_of(wildcards)
 
     def options(wildcards: Any) -> str:  # noqa: ANN401
         devices = topology_shape(topology_of(wildcards))[1]
@@ -162,6 +167,8 @@ def check_cluster(report: Report) -> None:
         if of.rstrip("*") == partition
     ]
     _check_topologies(report, partition, [node.devices for node in there])
+    cores = [int(cpus.rstrip("+")) for of, cpus, *_ in nodes if of.rstrip("*") == partition]
+    _check_servers(report, partition, cores)
     if waiting := _must_wait(report, there):
         print(printable(f"reperf: {waiting}"), file=sys.stderr)
 
@@ -211,6 +218,20 @@ def _check_topologies(report: Report, partition: str, sizes: list[int]) -> None:
                     f"{len(sizes)} nodes of partition {partition} have {devices} devices or more; "
                     f"allowed: at most {sum(size >= most for size in sizes)}n{most}g"
                 )
+
+
+def _check_servers(report: Report, partition: str, sizes: list[int]) -> None:
+    """Refuse servers for which nodes of these sizes, in CPUs, have no room beside the trainers."""
+    with_servers = (one for one in report.suites if any(entry.servers for entry in one.entries))
+    for run in (run for suite in with_servers for run in report.runs(suite) if run.servers):
+        wanted = run.devices_per_node * report.cpus_per_device + run.servers.cpus
+        enough = sum(size >= wanted for size in sizes)
+        if enough < run.nodes:
+            raise ReperfError(
+                f"suite {run.suite}: {run.entry} on {run.topology} needs {wanted} CPUs a node: "
+                f"{enough} of {len(sizes)} nodes of partition {partition} have as many; "
+                "allowed: fewer servers, or fewer threads"
+            )
 
 
 def _check_folder(folder: Path) -> None:

@@ -13,6 +13,9 @@ from reperf.training.slurm import ask
 
 _LABEL = re.compile(rb" *\d+: ")
 _OF_A_NODE = {"{node_rank}": '"$SLURM_NODEID"', VISIBLE_GPUS: '"$CUDA_VISIBLE_DEVICES"'}
+_FIRST_PORT, _PORTS = 20_000, 10_000
+_PORTS_OF_A_JOB = 16
+"""Those of two jobs with neighbouring numbers, which may share a node, lie side by side."""
 _LONGEST_PART = 1024
 """Bytes that srun passes on at once of a line (SLURM_IO_MAX_MSG_LEN in its source)."""
 _LONGEST_LINE = 1 << 20
@@ -38,7 +41,7 @@ class SlurmJob:
         ((names, cpus),) = ask("squeue", f"--job={job}", "--format=%N|%C")
         self.nodes = tuple(name for (name,) in ask("scontrol", "show", "hostnames", names))
         self.head = _address(self.nodes[0])
-        self.port = 20_000 + int(job) % 10_000
+        self._first_port = _FIRST_PORT + int(job) * _PORTS_OF_A_JOB % _PORTS
         self._cpus = int(cpus) // len(self.nodes)
         self._gpus = [f"--gpus-per-node={run.devices_per_node}"] * (run.device == "cuda")
         self.meters = self._on_others(
@@ -57,7 +60,12 @@ class SlurmJob:
             if name == "SLURM_JOB_ID" or not name.startswith(("SLURM_", "SRUN_"))
         }
 
-    def start(self, launcher: Sequence[str], srun_options: Sequence[str] = ()) -> list[str]:
+    def ports(self, count: int) -> tuple[int, ...]:
+        return tuple(range(self._first_port, self._first_port + count))
+
+    def start(
+        self, launcher: Sequence[str], srun_options: Sequence[str] = (), *, shared: bool = False
+    ) -> list[str]:
         count = len(self.nodes)
         options = [
             *(f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1"),
@@ -65,6 +73,8 @@ class SlurmJob:
             *self._gpus,
             "--kill-on-bad-exit=1",
             "--label",
+            # Else the second step would wait for what the first one holds.
+            *(["--overlap"] if shared else []),
         ]
         return ["srun", *options, *srun_options, "sh", "-c", _on_its_node(launcher)]
 

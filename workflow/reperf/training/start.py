@@ -4,17 +4,17 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from reperf.builds import ImageBuild, build_of
+from reperf.builds import Build, ImageBuild, build_of
 from reperf.builds.built import why_build
 from reperf.builds.starting import VISIBLE_GPUS, start_in, variables_inside
 from reperf.config import Run
 from reperf.errors import ReperfError
-from reperf.plans.run_plan import RunPlan
+from reperf.plans.run_plan import THREADS, RunPlan
 from reperf.systems import MODULE_STARTER, TRAINERS
-from reperf.training.launch import Outcome, launch
+from reperf.training.launch import Command, Outcome, launch
 from reperf.training.places import Place
 
 # What srun itself needs; the image must see no more of this machine's environment.
@@ -29,45 +29,46 @@ _SECONDS_TO_REMOVE = 20.0
 
 @dataclass(frozen=True)
 class Start:
-    """A launcher's command, ready to be started on all nodes.
+    """The launchers of a run, ready to be started on all nodes.
 
     Attributes:
-        command: the whole of it.
-        environment: all of its environment variables.
-        variables: those that are set for the run, as its record holds them.
-        clean_up: what removes a container after all processes here were killed; may be empty.
-        seconds_to_end: how long it needs, after SIGTERM, to end all that it has started.
+        trainers: the command that starts them.
+        servers: that of the parameter servers; None: there are none.
+        variables: those that are set for the trainers, as the run's record holds them.
+        clean_up: what removes containers after all processes here were killed.
+        seconds_to_end: how long a command needs, after SIGTERM, to end all that it has started.
     """
 
-    command: list[str]
-    environment: Mapping[str, str]
+    trainers: Command
+    servers: Command | None
     variables: Mapping[str, str]
-    clean_up: tuple[str, ...] = field(default=())
+    clean_up: tuple[tuple[str, ...], ...] = ()
     seconds_to_end: float = 0.0
 
     def launched(self, place: Place, run: Run, *, log: Path, time_limit: float) -> Outcome:
-        """Start the launcher, wait for its end or end it, and leave no container; see `launch`."""
+        """Start the launchers, wait for their end or end them, leave no container; see `launch`."""
         try:
             return launch(
-                self.command,
+                self.trainers,
+                self.servers,
                 log=log,
                 time_limit=time_limit,
                 world_size=run.world_size,
-                environment=self.environment,
+                servers_in_all=run.servers_in_all,
                 lines=place.lines,
                 seconds_to_end=self.seconds_to_end,
             )
         finally:
-            self._remove_container()
+            self._remove_containers()
 
-    def _remove_container(self) -> None:
-        """Remove what is left of a container on this machine, if the engine leaves any."""
-        with suppress(OSError, subprocess.TimeoutExpired):
-            if self.clean_up:
+    def _remove_containers(self) -> None:
+        """Remove what is left of containers on this machine, if the engine leaves any."""
+        for command in self.clean_up:
+            with suppress(OSError, subprocess.TimeoutExpired):
                 subprocess.run(
-                    self.clean_up,
+                    command,
                     check=False,
-                    env=self.environment,
+                    env=self.trainers.environment,
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
                     timeout=_SECONDS_TO_REMOVE,
@@ -75,7 +76,7 @@ class Start:
 
 
 def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
-    """How a run's launcher starts a program.
+    """How a run's launchers start their programs.
 
     Args:
         program: what the framework's launcher starts once for each rank, with its flags.
@@ -91,9 +92,33 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
     variables = {"PYTHONPATH": str(TRAINERS.parent), **plan.variables, **place.variables}
     if run.device == "cuda":
         variables |= dict.fromkeys(_TF32_VARIABLES, "1" if run.precision == "tf32" else "0")
+    words = _placeholders(run, place)
+    trainers, clean_up = _command(
+        run, build, place, [*launcher(plan.launch, words), *program], variables
+    )
+    servers = None
+    if run.servers:
+        own = variables | dict.fromkeys(THREADS, str(run.servers.threads))
+        serve = [*launcher(plan.serve, words), *plan.server]
+        servers, more = _command(run, build, place, serve, own)
+        clean_up += more
+    removed = _SECONDS_TO_REMOVE if clean_up else 0.0
+    return Start(
+        trainers,
+        servers,
+        variables_inside(variables) if inside else variables,
+        clean_up=clean_up,
+        seconds_to_end=max(place.seconds_to_end, removed),
+    )
+
+
+def _command(
+    run: Run, build: Build, place: Place, words: Sequence[str], variables: Mapping[str, str]
+) -> tuple[Command, tuple[tuple[str, ...], ...]]:
+    """The command that starts what the build's Python is told, and what cleans up after it."""
     start = start_in(
         build,
-        [*launcher(plan, place), *program],
+        words,
         folder=Path.cwd(),
         variables=variables,
         mounts=_data_outside(run),
@@ -107,32 +132,41 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
             if name in _OF_SRUN or name.startswith("SLURM_")
         }
     environment = {**outside, **start.variables}
-    if not inside:
+    if not isinstance(build, ImageBuild):
         environment["PATH"] = _path_into(build.python.parent)
-    removed = _SECONDS_TO_REMOVE if start.clean_up else 0.0
-    return Start(
-        place.start(start.command, start.srun_options),
-        environment,
-        variables_inside(variables) if inside else variables,
-        # Other nodes remove their own.
-        clean_up=tuple(word.replace("{node_rank}", "0") for word in start.clean_up),
-        seconds_to_end=max(place.seconds_to_end, removed),
-    )
+    command = place.start(start.command, start.srun_options, shared=run.servers is not None)
+    # Other nodes remove their own.
+    clean_up = tuple(word.replace("{node_rank}", "0") for word in start.clean_up)
+    return Command(command, environment), (clean_up,) if clean_up else ()
 
 
-def launcher(plan: RunPlan, place: Place) -> list[str]:
-    """What the build's Python is told to start the framework's launcher on one node."""
-    run = plan.run
-    places = {
+def _placeholders(run: Run, place: Place) -> dict[str, object]:
+    """What stands for the placeholders of launch words: docs/add-a-system.md names them."""
+    of_node = run.servers.per_node if run.servers else 0
+    port, *of_servers = place.ports(1 + of_node)
+    hosts = (place.head, *place.nodes[1:])
+    return {
         "nodes": run.nodes,
         "node_rank": "{node_rank}",
         "devices_per_node": run.devices_per_node,
         "world_size": run.world_size,
-        "hosts": ",".join((place.head, *place.nodes[1:])),
+        "threads": run.threads,
+        "hosts": ",".join(hosts),
         "head": place.head,
-        "port": place.port,
+        "port": port,
+        "servers": ",".join(f"{host}:{one}" for host in hosts for one in of_servers),
+        "server_threads": run.servers.threads if run.servers else 0,
     }
-    words = [part.format(**places) for part in plan.launch]
+
+
+def launcher(words: Sequence[str], places: Mapping[str, object]) -> list[str]:
+    """What the build's Python is told to start a launcher on one node.
+
+    Args:
+        words: a system's `launch`, or its `serve`.
+        places: what stands for their placeholders.
+    """
+    words = [part.format(**places) for part in words]
     if "-m" not in words:
         return words
     at = words.index("-m")

@@ -59,6 +59,9 @@ _NO_MEMORY = re.compile(
 # What the loader of libraries says, too, where their code may not be run.
 _NO_PLACE = "failed to map segment from shared object"
 
+# What trainers.launchers.roles says.
+_SERVER_ENDED = re.compile(r"\b(server \d{1,9} ended with \w{1,20}(?: \d+)?)$", re.MULTILINE)
+
 _SHELL_SIGNALS = 128
 """What shells and container engines add to the number of the signal that ended a program."""
 _LONGEST_REASON = 500  # characters
@@ -167,7 +170,8 @@ def try_once(
         plan=digest or plan.digest,
         call=this_call(),
         attempt=attempt,
-        command=tuple(start.command),
+        command=tuple(start.trainers.words),
+        servers_command=tuple(start.servers.words) if start.servers else (),
         variables=start.variables,
         environment=read_environment(build_of(run)),
         trainer=plan.trainer,
@@ -189,7 +193,7 @@ def try_once(
         record = record.model_copy(update={"status": "unsupported", "reason": why})
         record.write(folder / RUN_RECORD)
         return False, record
-    seen = {**start.environment, **start.variables}
+    seen = {**start.trainers.environment, **start.variables}
     metered = used_gpus(seen, run.devices_per_node) if run.device == "cuda" else ()
     watch = Watch(metered)
     with gpu_meters(place.nodes, metered, place.meters, place.environment) as meters:
@@ -205,6 +209,7 @@ def try_once(
             "seconds": round(outcome.seconds, 3),
             "exit_code": outcome.exit_code,
             "last_heard": outcome.last_heard,
+            "servers_heard": outcome.servers_heard,
             "peak_memory_bytes": peak_memory(run, facts),
             "peak_memory_is": peak_memory_is(facts),
             "computed_in": computed,
@@ -247,6 +252,8 @@ def _judge(
     if outcome.timed_out:
         why = f"{_waited_for(_tail(log))}{_last_heard(run, outcome)}"
         return "timeout", f"no end after {time_limit:g} s; {why}"
+    if outcome.servers_ended is not None:
+        return _servers_ended(run, outcome, _tail(log))
     ended = outcome.exit_code == 0 and "run_stop" in facts
     if not ended and (excuse := mllog.read_excuse(log)):
         return excuse
@@ -255,7 +262,20 @@ def _judge(
     wrong = _wrong_model(run, facts)
     if not wrong and not ended:
         wrong = f"the trainer exited without an end line; {_last_heard(run, outcome)}"
+    unended = [rank for rank in range(run.world_size) if rank not in outcome.done]
+    if not wrong and unended:
+        wrong = f"rank {unended[0]} of {run.world_size} ended without saying that it was done"
+        wrong += f"; {_last_heard(run, outcome)}"
     return ("failed", wrong) if wrong else ("ok", "")
+
+
+def _servers_ended(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
+    """What to say about servers that ended before the trainers did."""
+    said = _SERVER_ENDED.findall(tail)
+    who = said[0] if said else f"the servers ended with status {outcome.servers_ended}"
+    if "SIGKILL" in who and outcome.out_of_memory_kills:
+        return "oom", f"{who} because the machine's memory was full"
+    return "failed", f"{who}, before the trainers; {_last_heard(run, outcome)}"
 
 
 def _wrong_model(run: Run, facts: dict) -> str:
@@ -378,7 +398,24 @@ def _last_error(tail: str) -> str:
 
 
 def _last_heard(run: Run, outcome: Outcome) -> str:
-    """Which rank is furthest behind, if one is, and when it was last heard of."""
+    """Which rank is furthest behind, if one is, and when it was last heard of; of servers, too."""
+    return _rank_last_heard(run, outcome) + _server_last_heard(run, outcome)
+
+
+def _server_last_heard(run: Run, outcome: Outcome) -> str:
+    if not run.servers_in_all:
+        return ""
+    heard = {last.rank: last for last in outcome.servers_heard}
+    silent = [number for number in range(run.servers_in_all) if number not in heard]
+    if silent:
+        return f"; server {silent[0]} of {run.servers_in_all} was never heard of"
+    last = min(heard.values(), key=lambda one: one.seconds)
+    who = f"server {last.rank} of {run.servers_in_all} was last heard of"
+    at = f" at iteration {last.iteration}" if last.iteration else ""
+    return f"; {who}{at}, {last.seconds:.0f} s in"
+
+
+def _rank_last_heard(run: Run, outcome: Outcome) -> str:
     heard = {last.rank: last for last in outcome.last_heard}
     silent = [rank for rank in range(run.world_size) if rank not in heard]
     if silent:

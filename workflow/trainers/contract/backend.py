@@ -18,6 +18,7 @@ import numpy as np
 from trainers.contract import process
 from trainers.contract.counts import Counts
 from trainers.contract.steplog import Refused
+from trainers.contract.together import Meeting
 from trainers.contract.weights import synthetic_batch
 
 
@@ -60,6 +61,8 @@ class Backend:
 
     def __init__(self, flags, place):
         self.flags, self.place = flags, place
+        self.meeting = Meeting.of(place)
+        """Where ranks meet that no collective joins; None: they have one."""
 
     # Of numbers: trials, counts and messages are made of these. They may wait.
     def numbers(self, array):
@@ -71,8 +74,15 @@ class Backend:
         raise NotImplementedError
 
     def all_reduce(self, numbers):
-        """Their sums over all ranks, once those are there. `numbers` may be overwritten."""
-        raise NotImplementedError
+        """Their sums over all ranks, once those are there. `numbers` may be overwritten.
+
+        A framework without collectives leaves it to this, and to the meeting.
+        """
+        if self.meeting is None:
+            return numbers
+        array = self.array(numbers)
+        every = self.meeting.gather(array.tolist())
+        return self.numbers(np.sum(every, axis=0, dtype=array.dtype))
 
     def convolve(self, images, filters):
         """Such numbers, [n, in, height, width], convolved with [out, in, h, w], unpadded."""
@@ -137,8 +147,8 @@ class Backend:
 
     # The same for all.
     def total(self, counts):
-        """The sums of all ranks' counts, by their units."""
-        if self.place.world_size == 1 or not counts:
+        """The sums of all ranks' counts, by their units; its own, if each keeps its own time."""
+        if self.place.world_size == 1 or not counts or self.flags.together:
             return counts
         sums = self._sum_of_all(np.array(list(counts.values()), np.int64))
         return dict(zip(counts, sums.tolist()))
@@ -148,6 +158,8 @@ class Backend:
         rank, _, world_size = self.place
         if world_size == 1:
             return [value]
+        if self.meeting is not None:
+            return self.meeting.gather(value)
         said = np.frombuffer(json.dumps(value).encode(), np.uint8)
         lengths = np.zeros(world_size, np.int64)
         lengths[rank] = len(said)

@@ -1,5 +1,6 @@
 """The training loop, of every framework and every way of training."""
 
+import os
 from importlib import import_module
 
 from trainers.contract.affinity import keep_near_gpu
@@ -104,16 +105,36 @@ def run(argv=None):
     Args:
         argv: the flags; by default those of this process.
     """
-    names, others = parse_names(argv)
-    recipe = import_module(f"trainers.recipes.{names.recipe}")
-    flags = parse_flags(recipe, others)
-    vars(flags).update(vars(names))
+    recipe, flags = _told(argv)
     place = _before(flags).PLACE
     flags.cpus = keep_near_gpu(place.local_rank) if flags.device == "cuda" else None
     log = StepLog(recipe, flags, place.rank, place.world_size)
     with log.to_the_end():
         backend = made(flags)
         train(backend, Work(recipe, flags, log.global_batch, backend.computes), log)
+
+
+def serve(argv=None):
+    """Be a parameter server, as the system's part `server` is one, until somebody ends it.
+
+    Args:
+        argv: the flags, which are a trainer's; by default those of this process.
+    """
+    recipe, flags = _told(argv)
+    _before(flags).prepare(flags)
+    backend = import_module(f"trainers.frameworks.{flags.backend}").Backend
+    trainers = 1 if flags.together else int(os.environ["WORLD_SIZE"])
+    work = Work(recipe, flags, flags.batch_size * trainers, backend.computes)
+    work.part("server", None)(work)
+
+
+def _told(argv):
+    """The recipe and all flags."""
+    names, others = parse_names(argv)
+    recipe = import_module(f"trainers.recipes.{names.recipe}")
+    flags = parse_flags(recipe, others)
+    vars(flags).update(vars(names))
+    return recipe, flags
 
 
 def made(flags):
@@ -141,6 +162,9 @@ def train(backend, work, log):
         Refused: the run would not measure the workload.
     """
     flags = work.flags
+    meeting = backend.meeting if flags.together else None
+    if flags.together and meeting is None and backend.place.world_size > 1:
+        raise Refused("the ranks keep their own time, and their launcher says not where they meet")
     step = work.step(backend)
     if flags.accumulation > 1 and not step.accumulates:
         raise Refused(f"--accumulation is {flags.accumulation}; allowed here: 1")
@@ -167,8 +191,14 @@ def train(backend, work, log):
             loss = step.fetch(loss)
             counted = step.feed.counted(iteration * flags.accumulation)
             log.step(iteration, loss, step.feed.waited(), **counted)
+        if iteration == 1 and meeting is not None:
+            if not wanted:
+                step.fetch(loss)
+            meeting.gather("started")
         if iteration == SETTLING:
             backend.settled()
+    if meeting is not None:
+        _train_on(step, meeting)
     step.finish()
     ends = backend.gather([step.part, watched.digest()])
     retries = backend.allocation_retries()
@@ -180,3 +210,10 @@ def train(backend, work, log):
         backend.peak_memory_is,
     )
     backend.leave()
+
+
+def _train_on(step, meeting):
+    """Train until the last rank has come to its end: without the others, it would be faster."""
+    meeting.enter("ended")
+    while meeting.entered() is None:
+        step.fetch(step(True))

@@ -87,6 +87,11 @@ def parse_flags(recipe, argv=None):
     parser.add_argument("--no-clip", action="store_true", help="leave the gradients' norm as it is")
     parser.add_argument("--unpadded", action="store_true", help="compute real tokens alone")
     parser.add_argument("--one-stage", action="store_true", help="name OneFlow's graph one stage")
+    parser.add_argument(
+        "--together",
+        action="store_true",
+        help="each rank keeps its own time, logs its own steps, and trains on until all are done",
+    )
     parser.add_argument("--compile", action="store_true", help="compile the model first")
     parser.add_argument("--dali", action="store_true", help="let NVIDIA DALI read and decode")
     parser.add_argument(

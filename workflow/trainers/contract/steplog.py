@@ -2,7 +2,9 @@
 
 The step log is in MLPerf's logging format: lines that start with `:::MLLOG` and hold one JSON
 object. Rank 0 writes it to standard output; the other ranks write a plain line where rank 0 writes
-a step, so that whoever watches knows which rank was last heard from.
+a step, so that whoever watches knows which rank was last heard from. Ranks that keep their own time
+(`--together`) each write a whole step log of what they themselves have trained, and each of its
+lines names its rank.
 
 A process that trains on several devices holds a StepLog for each of them.
 """
@@ -68,7 +70,9 @@ class StepLog:
     def __init__(self, recipe, flags, rank, world_size):
         self.flags = flags
         self.rank = rank
-        self.global_batch = flags.batch_size * readers_of(flags, world_size) * flags.accumulation
+        # A rank that keeps its own time makes its own steps.
+        readers = 1 if flags.together else readers_of(flags, world_size)
+        self.global_batch = flags.batch_size * readers * flags.accumulation
         self.who = name_of(rank, flags.pipeline)
         self._expected = parameters_of(recipe, flags.shape)
         self.names = list(recipe.weight_shapes(flags.shape))
@@ -172,7 +176,7 @@ class StepLog:
                 self.without_dropout(loss)
             if iteration not in self._printed:
                 return
-        if self.rank != 0:
+        if not self._speaks:
             self._say_plainly(f"iteration {iteration}" + ("" if loss is None else f", loss {loss}"))
             return
         value = {"iteration": iteration, "seconds": seconds, "samples": samples, "loss": loss}
@@ -204,7 +208,8 @@ class StepLog:
             peak_memory_is: what peak_memory_bytes tells, as Backend.peak_memory_is says.
 
         Raises:
-            Refused: two ranks that hold the same part of the model have different weights.
+            Refused: two ranks that hold the same part of the model have different weights, and do
+                not keep their own time.
         """
         self._event("weight_digests", [digest for _, digest in ends])
         if peak_memory_is is not None:
@@ -216,7 +221,8 @@ class StepLog:
             # Short, for a pipe takes 4096 bytes in one piece.
             self._event("weight_changes", [float("%.6g" % change) for change in weight_changes])
         first = {}
-        for rank, (part, digest) in enumerate(ends):
+        # Of those that keep their own time none has the last of the others' updates.
+        for rank, (part, digest) in enumerate([] if self.flags.together else ends):
             holder, expected = first.setdefault(part, (rank, digest))
             if digest != expected:
                 who, other = (name_of(one, self.flags.pipeline) for one in (rank, holder))
@@ -252,9 +258,16 @@ class StepLog:
             sys.stderr.flush()
             os._exit(status)
 
+    @property
+    def _speaks(self):
+        """Whether this rank writes MLLOG lines."""
+        return self.rank == 0 or self.flags.together
+
     def _event(self, key, value, event_type="POINT_IN_TIME", **metadata):
-        if self.rank != 0:
+        if not self._speaks:
             return
+        if self.flags.together:
+            metadata["rank"] = self.rank
         event = {
             "namespace": "",
             "time_ms": int(1000 * (self._wall + time.perf_counter())),

@@ -11,8 +11,8 @@ import subprocess
 import sys
 
 
-def parse_launch_flags(about):
-    """Read the flags of a launcher whose ranks meet on the first node.
+def launch_flags(about):
+    """A parser of the flags of a launcher whose ranks meet on the first node, all but `command`.
 
     Args:
         about: what the launcher does.
@@ -23,6 +23,16 @@ def parse_launch_flags(about):
     parser.add_argument("--devices-per-node", required=True, type=int)
     parser.add_argument("--head", required=True, help="address of the first node")
     parser.add_argument("--port", required=True, type=int, help="there, where ranks meet")
+    return parser
+
+
+def parse_launch_flags(about):
+    """Read the flags of such a launcher.
+
+    Args:
+        about: what the launcher does.
+    """
+    parser = launch_flags(about)
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the trainer and its flags")
     return parser.parse_args()
 
@@ -41,9 +51,7 @@ def run_ranks(command, environments):
     ranks = []
     try:
         for variables in environments:
-            ranks.append(
-                subprocess.Popen([sys.executable, *command], env=dict(os.environ, **variables))
-            )
+            ranks.append(started(command, variables))
         running = {rank.pid: number for number, rank in enumerate(ranks)}
         while running:
             # The first to end is to blame: the others fail after it, within milliseconds.
@@ -56,7 +64,16 @@ def run_ranks(command, environments):
             rank.wait()
 
 
+def started(command, variables):
+    """A process of a Python program, with environment variables besides this process's own."""
+    return subprocess.Popen([sys.executable, *command], env=dict(os.environ, **variables))
+
+
+def how_ended(code):
+    """A process's return code, in words."""
+    return signal.Signals(-code).name if code < 0 else f"status {code}"
+
+
 def _exit_if_it_failed(number, code):
     if code:
-        how = signal.Signals(-code).name if code < 0 else f"status {code}"
-        sys.exit(f"the node's rank {number} ended with {how}")
+        sys.exit(f"the node's rank {number} ended with {how_ended(code)}")

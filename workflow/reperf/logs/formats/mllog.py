@@ -5,13 +5,14 @@
 Besides samples a line may hold further counts, such as "tokens". "waited" are the seconds for which
 rank 0 has waited for batches so far; a line lacks it where no one has measured that. The clock of
 "seconds" cannot jump; "time_ms", when the line was written, is a second one. The log ends with
-`run_stop`.
+`run_stop`. Of ranks that keep their own time (`together`) each writes all of these lines for itself,
+and `metadata` names its rank.
 
 Source: workflow/trainers/contract/steplog.py; github.com/mlcommons/logging.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ _WORDS = {compute: word for word, compute in COMPUTES.items()}
 _NO_COUNTS = {"iteration", "seconds", "loss", "throughput"}
 """All other numbers of a step are counts."""
 _LONGEST_LOSS = 40  # characters
+MOST_RANKS = 10**9
 _KEYS = (
     "allocation_retries",
     "configuration",
@@ -153,19 +155,26 @@ FORMAT = Format(
 
 def read_facts(log: Path) -> dict[str, Any]:
     """What a log of ours says about its whole run: key -> its last value, of any type."""
-    events = map(read_event, _events(log))
+    events = (event for event in map(read_event, _events(log)) if rank_of(event) == 0)
     found = ((event.get("key"), event.get("value")) for event in events)
     return {key: value for key, value in found if isinstance(key, str) and key in _KEYS}
 
 
 def read_ends(log: Path, iterations: Collection[int]) -> dict[int, float]:
     """When some printed iterations ended: iteration -> seconds, by the trainer's own clock."""
-    steps = (_read(match, ()) for match in _events(log))
+    steps = (_read(match, ()) for match in _events(log) if rank_of(read_event(match)) == 0)
     return {
         step.iteration: step.time
         for step in steps
         if step and step.time is not None and step.iteration in iterations
     }
+
+
+def rank_of(event: Mapping[str, Any]) -> int:
+    """Whose line an event is: of ranks that share one time, always rank 0's."""
+    metadata = event.get("metadata")
+    rank = metadata.get("rank") if isinstance(metadata, dict) else None
+    return rank if type(rank) is int and 0 <= rank <= MOST_RANKS else 0
 
 
 def _events(log: Path) -> Iterator[re.Match[bytes]]:

@@ -1,0 +1,80 @@
+"""Start one node's trainers, or its parameter servers: python -m trainers.launchers.roles ...
+
+Each process learns from variables where all are. SERVERS are the addresses of all servers, by
+commas, and WORLD_SIZE is the number of trainers. A server has its number as SERVER; a trainer has
+RANK, LOCAL_RANK and, as MEETING, where rank 0 waits for the others: see trainers.contract.together.
+
+Servers serve until they are told to end; whichever ends earlier fails, and is named.
+"""
+
+import argparse
+import os
+import signal
+import socket
+import sys
+
+from trainers.launchers.ranks import how_ended, launch_flags, run_ranks, started
+
+
+def main():
+    flags = _parse_flags()
+    os.environ["SERVERS"] = flags.servers
+    os.environ["WORLD_SIZE"] = str(flags.nodes * flags.devices_per_node)
+    if flags.role == "trainer":
+        _run_trainers(flags)
+    else:
+        _run_servers(flags)
+
+
+def _run_trainers(flags):
+    os.environ["MEETING"] = f"{flags.head}:{flags.port}"
+    local = flags.devices_per_node
+    ranks = [
+        {"RANK": str(flags.node_rank * local + number), "LOCAL_RANK": str(number)}
+        for number in range(local)
+    ]
+    run_ranks(flags.command, ranks)
+
+
+def _run_servers(flags):
+    """Run this node's servers until SIGTERM, or until one of them ends, which is a failure."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    each = len(flags.servers.split(",")) // flags.nodes
+    usable, servers = sorted(os.sched_getaffinity(0)), {}
+    try:
+        for place in range(each):
+            number = flags.node_rank * each + place
+            # Those behind the trainers' cores, as far as there are; a process inherits them.
+            first = flags.devices_per_node * flags.threads + place * flags.server_threads
+            own = range(first, first + flags.server_threads)
+            os.sched_setaffinity(0, {usable[core % len(usable)] for core in own})
+            process = started(flags.command, {"SERVER": str(number)})
+            servers[process.pid] = number, process
+            _say(f"server {number}: started on {socket.gethostname()}, process {process.pid}")
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT).si_pid
+        number, process = servers[ended]
+        _say(f"server {number} ended with {how_ended(process.wait())}")
+        sys.exit(1)
+    finally:
+        for _, process in servers.values():
+            process.kill()
+            process.wait()
+
+
+def _say(text):
+    # One write per line, so that lines of several processes never mix.
+    os.write(1, (text + "\n").encode())
+
+
+def _parse_flags():
+    parser = launch_flags(__doc__.splitlines()[0])
+    parser.add_argument("--role", required=True, choices=("trainer", "server"))
+    parser.add_argument("--servers", required=True, help="addresses of all, by commas, by nodes")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads of a trainer")
+    parser.add_argument("--server-threads", type=int, default=1, help="CPU threads of a server")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="the program and its flags")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
