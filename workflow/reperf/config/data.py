@@ -34,7 +34,9 @@ class _AnyData(Model):
         "embedded",
         description="folder name under data/, other than measured and published, reperf's own",
     )
-    kind: Literal[KINDS] = Field("images", description="what it holds")
+    kind: Literal[KINDS] = Field(  # type: ignore[valid-type]  # their folders say it
+        "images", description="what it holds"
+    )
     embedded_on_gpus: bool = Field(
         False, description="whether GPUs, too, may train on the embedded set, which is small"
     )
@@ -50,7 +52,7 @@ class _AnyData(Model):
     )
 
 
-class Data(*reversed(KEYS.values()), _AnyData):
+class Data(*reversed(KEYS.values()), _AnyData):  # type: ignore[misc]  # likewise
     """A data set that suites with real input train on."""
 
     @model_validator(mode="after")

@@ -1,7 +1,7 @@
 """How the devices of a run share the training: the word `parallel` of an entry."""
 
 from collections.abc import Iterator
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, Strict, model_validator
 
@@ -38,7 +38,11 @@ class Parallel(Model):
     @property
     def kinds(self) -> tuple[Parallelism, ...]:
         """Which of the kinds of parallelism it asks for."""
-        asked = {"pipeline": self.pipeline, "shard": self.shard, "tensor": self.tensor}
+        asked: dict[Parallelism, Any] = {
+            "pipeline": self.pipeline,
+            "shard": self.shard,
+            "tensor": self.tensor,
+        }
         return tuple(kind for kind, value in asked.items() if value)
 
     @property

@@ -302,7 +302,7 @@ class Report(Model):
             entry.variant,
             parallel=parallel.kinds if parallel else (),
             pipeline=parallel.pipeline if parallel else (),
-            micro_batches=parallel and parallel.micro_batches,
+            micro_batches=parallel.micro_batches if parallel else None,
             batch_size=size if isinstance(size, int) else None,
             accumulation=entry.accumulation or 1,
             servers=entry.servers is not None,

@@ -139,8 +139,8 @@ class Run(Model):
             "topology": self.topology,
             "num_nodes": self.nodes,
             "devices_per_node": self.devices_per_node,
-            "parallel": self.parallel and self.parallel.title,
-            "servers": self.servers and self.servers.title,
+            "parallel": self.parallel.title if self.parallel else None,
+            "servers": self.servers.title if self.servers else None,
         }
 
     @property

@@ -193,8 +193,8 @@ def entry_id(
     servers: Servers | None = None,
 ) -> str:
     """What names an entry in paths and tables: "system" or "system+variant+stages-7-1"."""
-    parts = system, variant, parallel and parallel.name, servers and servers.name
-    return "+".join(filter(None, parts))
+    more = [one.name for one in (parallel, servers) if one]
+    return "+".join([system, *filter(None, [variant]), *more])
 
 
 def _from_name(entry: Any) -> Any:  # noqa: ANN401 - raw YAML

@@ -1,6 +1,6 @@
 """What a kind of data adds to the configuration of a data set."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from reperf.faults import Model
 
@@ -20,7 +20,7 @@ class KindKeys(Model):
     holds_folders: ClassVar[bool] = False
 
     @classmethod
-    def check_keys(cls, data: "KindKeys") -> None:
+    def check_keys(cls, data: Any) -> None:  # noqa: ANN401 - a Data, whose keys they are
         """Refuse values that do not go together.
 
         Raises:
@@ -28,11 +28,11 @@ class KindKeys(Model):
         """
 
     @classmethod
-    def shape_of(cls, data: "KindKeys") -> dict[str, int]:
+    def shape_of(cls, data: Any) -> dict[str, int]:  # noqa: ANN401 - a Data, whose keys they are
         """What a set decides of the shape of a workload that trains on it."""
         return {}
 
     @classmethod
-    def least_shape_of(cls, data: "KindKeys") -> dict[str, int]:
+    def least_shape_of(cls, data: Any) -> dict[str, int]:  # noqa: ANN401 - a Data, whose keys they are
         """What a shape must have at least, for a workload to train on a set."""
         return {}

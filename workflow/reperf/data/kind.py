@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from reperf.config import Data
 from reperf.data.manifest import AnyManifest
@@ -72,14 +73,14 @@ class Kind(ABC):
         """An estimate of the size of a set's records."""
 
     @abstractmethod
-    def _is_of(self, data: Data, found: AnyManifest) -> bool:
+    def _is_of(self, data: Data, found: Any) -> bool:  # noqa: ANN401 - its own kind's
         """Whether a converted set was made from what is asked for, with its settings."""
 
     def is_of(self, data: Data, manifest: Path) -> bool:
         """Whether the converted set beside a manifest is the one asked for, with all its bytes."""
         try:
-            found = self.manifest.read(manifest)
-            return (
+            found: Any = self.manifest.read(manifest)
+            return bool(
                 found.format == manifest.parent.name
                 and self._is_of(data, found)
                 and all(

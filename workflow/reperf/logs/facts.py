@@ -244,7 +244,7 @@ class Facts:
         self._put(name, Known(prod(one.value for one in all_known), tellers))
 
 
-def _agree(name: str, one: object, other: object) -> bool:
+def _agree(name: str, one: Any, other: Any) -> bool:  # noqa: ANN401 - values of facts
     if name != "precision":
         return one == other
     return one == other or one in _ALSO.get(other, ()) or other in _ALSO.get(one, ())

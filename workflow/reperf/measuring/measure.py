@@ -196,7 +196,7 @@ def _measure_together(
     if measured.status != "ok":
         return replace(measured, method=METHOD)
     parts = [Part(vars(measured), run)]
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
 
     def sum_up() -> None:
         if facts.get(TOGETHER) != "on":

@@ -91,10 +91,10 @@ class Part:
             Refused: its lines do not say it.
         """
         stamps = {record.iteration: record.stamp for record in self.run.records}
-        ends = tuple(stamps.get(self.found[end]) for end in ("first", "last"))
-        if None in ends:
+        first, last = (stamps.get(self.found[end]) for end in ("first", "last"))
+        if first is None or last is None:
             raise Refused("the lines at the window's ends do not say when they were written")
-        return ends
+        return first, last
 
 
 def summed(parts: Sequence[Part]) -> dict[str, Any]:

@@ -461,7 +461,7 @@ class Context:
         """What a sample costs of the workloads with a utilisation, by their titles."""
         shown = {cell.row.workload for cell in self.cells if pd.notna(cell.row.flop_utilisation)}
         known = [load_workloads()[workload] for workload in sorted(shown)]
-        return {workload.title: workload.flops for workload in known}
+        return {workload.title: workload.flops for workload in known if workload.flops}
 
     @property
     def beside(self) -> list[CellView]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, cached_property, partial
 from itertools import combinations, permutations
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, PrivateAttr, model_validator
 from trainers.contract.precision import AMP
@@ -379,7 +379,8 @@ class System(Model):
         """In which precisions it trains a workload on a device, by their own names."""
         can = self.workloads[workload].precisions
         named = (self.precisions if can is None else can).get(device, ())
-        return tuple(dict.fromkeys(AMP[device] if one == "amp" else one for one in named))
+        own: list[Any] = [AMP[device] if one == "amp" else one for one in named]
+        return tuple(dict.fromkeys(own))
 
     def keeps_own_time(self, variant: str | None) -> bool:
         """Whether each trainer of an entry keeps its own time."""
@@ -462,7 +463,7 @@ class System(Model):
             precision: one that the system trains in on CPUs.
             flags: the CPU's, as /proc/cpuinfo names them; none where they are not known.
         """
-        asked = AMP["cpu"] if precision == "amp" else precision
+        asked: Any = AMP["cpu"] if precision == "amp" else precision
         needed = (self.processors or self.host.processors).get(asked, ())
         lacking = ", ".join(flag for flag in needed if flag not in flags)
         if not flags or not lacking:

@@ -23,7 +23,7 @@ from reperf.written import read_written
 
 WORKLOADS = ROOT / "workflow" / "workloads"
 
-Kind = Literal[KINDS]
+Kind = Literal[KINDS]  # type: ignore[valid-type]  # their folders say it
 Shape = dict[str, int]
 """Of a workload's samples and model, such as {"image_size": 224}."""
 

@@ -28,7 +28,7 @@ NO_PART = frozenset(
 """The fields of a run that do not make two cells different things."""
 SHOWN = 12
 """Hexadecimal digits of a digest: 2 ** 48 are enough for all cells that were ever measured."""
-_EMPTY = (None, "", [], {})
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 def key_of(record: RunRecord) -> str:

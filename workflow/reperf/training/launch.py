@@ -228,6 +228,7 @@ class _Running:
             env=command.environment,
             start_new_session=True,
         )
+        assert self._process.stdout
         said = lines(pieces(self._process.stdout))
         self.ear = threading.Thread(target=listener.listen, args=(said,), daemon=True)
         self.ear.start()

@@ -224,6 +224,7 @@ def _check_servers(report: Report, partition: str, sizes: list[int]) -> None:
     """Refuse servers for which nodes of these sizes, in CPUs, have no room beside the trainers."""
     with_servers = (one for one in report.suites if any(entry.servers for entry in one.entries))
     for run in (run for suite in with_servers for run in report.runs(suite) if run.servers):
+        assert run.servers
         wanted = run.devices_per_node * report.cpus_per_device + run.servers.cpus
         enough = sum(size >= wanted for size in sizes)
         if enough < run.nodes:

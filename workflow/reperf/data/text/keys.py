@@ -1,6 +1,6 @@
 """The keys of sets of sentences."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -41,7 +41,7 @@ class Keys(KindKeys):
     )
 
     @classmethod
-    def check_keys(cls, data: "Keys") -> None:
+    def check_keys(cls, data: Any) -> None:  # noqa: ANN401 - a Data, whose keys they are
         most = data.sequence_length - AROUND
         if data.max_predictions > most:
             raise ValueError(
@@ -50,7 +50,7 @@ class Keys(KindKeys):
             )
 
     @classmethod
-    def shape_of(cls, data: "Keys") -> dict[str, int]:
+    def shape_of(cls, data: Any) -> dict[str, int]:  # noqa: ANN401 - a Data, whose keys they are
         return {
             "sequence_length": data.sequence_length,
             "max_predictions": data.max_predictions,

@@ -1,6 +1,6 @@
 """The keys of sets of tokens."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -26,6 +26,6 @@ class Keys(KindKeys):
     )
 
     @classmethod
-    def least_shape_of(cls, data: "Keys") -> dict[str, int]:
+    def least_shape_of(cls, data: Any) -> dict[str, int]:  # noqa: ANN401 - a Data, whose keys they are
         # How many a vocabulary of the user's own has is seen when it is converted, and read.
         return {} if data.bpe else {"vocabulary": BYTES}

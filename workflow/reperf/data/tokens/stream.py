@@ -94,5 +94,5 @@ def _read(path: Path, offset: int, size: int) -> str:
     except UnicodeDecodeError as error:
         found = error.object[error.start : error.end]
         raise ReperfError(
-            f"{path}: byte {offset + error.start}: got {found}; allowed: {LAYOUT}"
+            f"{path}: byte {offset + error.start}: got {found!r}; allowed: {LAYOUT}"
         ) from None

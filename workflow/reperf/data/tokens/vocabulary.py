@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from reperf.errors import ReperfError
 from reperf.files import reading
@@ -46,11 +47,12 @@ class Vocabulary:
         return (self._encoder.encode(document).ids for document in documents)
 
     @cached_property
-    def _encoder(self) -> "tokenizers.Tokenizer":  # noqa: F821
+    def _encoder(self) -> Any:  # noqa: ANN401 - of a library that is imported only now
         import tokenizers  # noqa: PLC0415
 
+        assert self._files
         known, merges = self._files
-        pairs = [tuple(line.split(" ")) for line in _merges_in(merges)]
+        pairs: Any = [tuple(line.split(" ")) for line in _merges_in(merges)]
         encoder = tokenizers.Tokenizer(tokenizers.models.BPE(json.loads(known), pairs))
         encoder.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
         return encoder
