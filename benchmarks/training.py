@@ -180,6 +180,10 @@ def make_environment(folder: Path, build: LockBuild, packages: tuple[str, ...]) 
 def trainer_in(checkout: Path, options: argparse.Namespace) -> Program:
     """The trainer that a checkout has for the system and the workload; it exits without one."""
     library = (checkout / "workflow").resolve()
+    allowed = "a checkout that trains it, such as `git worktree add --detach` makes"
+    asked = f"{checkout}: no trainer of {options.workload} in {options.system}"
+    if not (library / "reperf").is_dir():  # else Python would find another one
+        sys.exit(f"{asked}: it is no checkout; allowed: {allowed}")
     answer = subprocess.run(
         [sys.executable, "-c", NAMED, options.system, options.workload],
         check=False,
@@ -188,10 +192,7 @@ def trainer_in(checkout: Path, options: argparse.Namespace) -> Program:
         env=os.environ | {"PYTHONPATH": str(library)},
     )
     if answer.returncode:
-        why = answer.stderr.strip().splitlines()[-1]
-        allowed = "a checkout that trains it, such as `git worktree add --detach` makes"
-        asked = f"{options.workload} in {options.system}"
-        sys.exit(f"{checkout}: no trainer of {asked}: {why}; allowed: {allowed}")
+        sys.exit(f"{asked}: {answer.stderr.strip().splitlines()[-1]}; allowed: {allowed}")
     return Program(json.loads(answer.stdout), library)
 
 
