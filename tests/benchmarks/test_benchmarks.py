@@ -44,7 +44,7 @@ BERT = " ".join(f"{name}={number}" for name, number in TINY_BERT.items())
 LOADED = "--rounds=1 --images=300 --threads=1 --batches=1"
 TEXT = "--rounds=1 --copies=1 --memory 1 2"
 TENSORFLOW = LockBuild(load_systems()["tensorflow2"], "cpu").python
-OURS_BESIDE = rf"(?m)^{{}} +\S+ +\S+ +{NUMBER}"
+OURS_BESIDE = rf"\n{{}} +\S+ +\S+ +{NUMBER}"
 
 BRIEF = [
     Brief("convert.py", "--rounds=1 --images=300", rf"reperf tfrecord, 2 workers .* {NUMBER}"),
@@ -66,8 +66,8 @@ BRIEF = [
     ),
     Brief(
         "training.py",
-        f"--workload=bert-base {TRAINED} {BERT}",
-        OURS_BESIDE.format("transformers"),
+        f"--workload=bert-base --peers transformers --earlier=. {TRAINED} {BERT}",
+        rf"(?s){OURS_BESIDE.format('transformers')}.*\nequal to the earlier losses",
         ("pytorch",),
     ),
 ]
@@ -97,6 +97,18 @@ WITH_ALL = [
         f"--workload=resnet50 {TRAINED} image_size=32",
         OURS_BESIDE.format("milabench"),
         ("pytorch",),
+    ),
+    Brief(
+        "training.py",
+        f"--system=jax --workload=bert-base {TRAINED} {BERT}",
+        OURS_BESIDE.format("transformers"),
+        ("jax",),
+    ),
+    Brief(
+        "training.py",
+        f"--system=jax --workload=resnet50 {TRAINED} image_size=32",
+        OURS_BESIDE.format("flax"),
+        ("jax",),
     ),
 ]
 """With the environments that `make test-all` builds."""

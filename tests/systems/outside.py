@@ -42,13 +42,15 @@ class Model(NamedTuple):
 
 
 def bert(recipe, flags) -> Model:
-    import huggingface_bert  # noqa: PLC0415 - it imports torchvision, which must be made ready
+    # They import torchvision, which must be made ready.
+    import huggingface_bert  # noqa: PLC0415
+    import huggingface_shared  # noqa: PLC0415
 
     network, batch = huggingface_bert.make_model(flags), huggingface_bert.make_batch(flags)
     decayed = {
         target: recipe.decays(name)
         for name, size in recipe.weight_shapes(flags.shape).items()
-        for target, _ in huggingface_bert.renamed(name, np.empty(size))
+        for target, _ in huggingface_shared.renamed(name, np.empty(size))
     }
     names, weights = zip(*network.named_parameters(), strict=True)
     return Model([*weights], [decayed[name] for name in names], lambda: network(**batch).loss)

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from reperf.builds import LockBuild
 from reperf.config import Run
 from reperf.plans.run_plan import trainer_flags
 from reperf.systems import ROOT, TRAINERS, load_systems, load_workloads
@@ -38,12 +39,12 @@ pytestmark = pytest.mark.xdist_group("outside")
 @pytest.fixture(scope="module")
 def of_others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[float]]:
     """The losses of each case, in an environment with torch, torchvision and transformers."""
-    packages = [package for field in FIELDS.values() for package in field.packages]
+    packages = (*FIELDS["pytorch", "resnet50"].packages, *FIELDS["pytorch", "bert-base"].packages)
     wanted = tuple(one for one in packages if one.startswith(("torchvision==", "transformers==")))
     folder = tmp_path_factory.mktemp("outside") / "environment"
     said = subprocess.run(
         [
-            make_environment(folder, "cpu", wanted),
+            make_environment(folder, LockBuild(load_systems()["pytorch"], "cpu"), wanted),
             str(Path(__file__).with_name("outside.py")),
             *(json.dumps(flags_of(case)) for case in CASES),
         ],

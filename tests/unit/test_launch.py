@@ -146,6 +146,7 @@ def test_servers_start_first_and_are_asked_to_end_after_the_last_trainer(tmp_pat
         # Trainers may see it first, which fail then, too.
         ("exit 1", 1),
     ],
+    ids=["alone", "with-trainers"],
 )
 def test_a_server_that_ends_before_the_trainers_ends_the_launch(
     tmp_path: Path, trainers, exit_code
