@@ -41,7 +41,7 @@ def test_a_workload_and_a_framework_are_files_of_their_own(followed):
         summary = pd.read_csv(followed.folder / "results/summary.csv")
         assert set(summary["status"]) == {"ok"}
         assert len(summary) == cells
-    # Trainers in their own time may be refused: on a busy machine so few iterations may not overlap.
+    # On a busy machine, the windows of trainers in their own time may not overlap enough.
     followed.snakemake("--configfile", "local/numpy-servers.yaml")
     summary = pd.read_csv(followed.folder / "results/summary.csv")
     statuses = summary.set_index(summary["variant"].fillna("") + summary["topology"])["status"]
