@@ -166,7 +166,6 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         "workload": suite.workload,
         "precision": suite.precision,
         "variant": variant,
-        "servers": run.identity["servers"] if run else None,
         "batch_size_per_device": batch,
         "topology": f"{nodes}n{devices}g" if placed else "",
         "num_nodes": nodes,
@@ -191,6 +190,7 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         "also_unit": also_unit,
         "start_loss": measured.start_loss,
         **(run.setting if run else {"input": suite.input, "shape": shape, "device": ""}),
+        "servers": run.identity["servers"] if run else None,
     }
 
 
