@@ -16,7 +16,7 @@ def test_servers_and_trainers_share_nodes_and_a_server_or_a_node_that_is_lost_is
     suite = SUITE | {"workload": "softmax", "batch_size": 8, "shape": SHAPE, "systems": [SYSTEM]}
     many = suite | {"systems": [{"system": SYSTEM, "servers": {"threads": 1000}}]}
     benchmark.configure(suites=[many], topologies=["2n1g"])
-    said = benchmark.snakemake("--dry-run").stdout
+    said = benchmark.snakemake().stdout
     assert "servers-1x1000 on 2n1g needs 1001 CPUs a node: 0 of 4 nodes of partition" in said
 
     # Long enough to be disturbed.
