@@ -10,7 +10,7 @@ import pytest
 from reperf.config import Run
 from reperf.plans.run_plan import trainer_flags
 from reperf.systems import load_workloads
-from trainer import TRAIN_ONCE, losses, small, step_log
+from trainer import TRAIN_ONCE, limited_memory, losses, small, step_log
 
 HERE = TRAIN_ONCE.parent
 PIPEDREAM = {"batch_size": 4, "iterations": 4}
@@ -126,6 +126,13 @@ def test_without_dropout_the_first_loss_is_that_of_data_parallel_training(pipedr
         _, log = trainer.train(**asked, **how)
         found.append(step_log(log)[0]["loss_without_dropout"])
     assert found[0] == pytest.approx(found[1], abs=1e-5)
+
+
+def test_a_stage_that_memory_cannot_hold_is_named(pipedream):
+    with limited_memory(6):
+        record, log = pipedream.train(batch_size=25_000, parallel={"pipeline": [1, 1]})
+    assert record.status == "oom", log[-5000:]
+    assert record.reason.startswith("rank 0 (stage 0): ")
 
 
 def test_a_stage_that_dies_and_one_that_hangs_are_named(pipedream):

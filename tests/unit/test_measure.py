@@ -276,6 +276,8 @@ def test_a_trainers_refusal_is_read(tmp_path):
     log = tmp_path / "train.log"
     log.write_text("0: rank 1: hello\n0: :::REFUSED rank 1: the loss at iteration 2 is nan\nmore\n")
     assert mllog.read_excuse(log) == ("failed", "rank 1: the loss at iteration 2 is nan")
+    log.write_text(":::OOM rank 7 (stage 1): no memory left\n")
+    assert mllog.read_excuse(log) == ("oom", "rank 7 (stage 1): no memory left")
 
 
 @pytest.mark.parametrize(

@@ -311,6 +311,7 @@ def test_a_batch_is_of_the_first_stage_and_replicas_of_each_stage_are_equal(capf
     log.finished([["0", "aa"], ["0", "aa"], ["1", "bb"]], [1, 1, 1])
     assert events(capfd.readouterr().out)[-2]["key"] == "peak_memory_bytes"
     assert log.global_batch == 8
+    assert log.who == "rank 0 (stage 0)"
     with pytest.raises(
         steplog.Refused, match=r"of rank 1 \(stage 0\) differ from rank 0 \(stage 0\)'s"
     ):

@@ -41,7 +41,7 @@ from reperf.logs.scan import after_labels, blocks
 from reperf.training.record import Status
 
 _EXCUSES: dict[bytes, Status] = {b"REFUSED": "failed", b"OOM": "oom"}
-_EXCUSE = re.compile(rb":::(REFUSED|OOM) (rank \d{1,9}: [^\r\n]{0,10000})")
+_EXCUSE = re.compile(rb":::(REFUSED|OOM) (rank \d{1,9}(?: \(stage \d{1,9}\))?: [^\r\n]{0,10000})")
 _LONGEST_LABELS = 200  # bytes
 _WORDS = {compute: word for word, compute in COMPUTES.items()}
 _NO_COUNTS = {"iteration", "seconds", "loss", "throughput"}
