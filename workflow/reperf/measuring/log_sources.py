@@ -171,11 +171,6 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         "workload": suite.workload,
         "precision": suite.precision,
         "variant": variant,
-<<<<<<< HEAD
-        "parallel": None if parallel == DATA_PARALLEL else parallel,
-        "servers": run.identity["servers"] if run else None,
-=======
->>>>>>> w/roles
         "batch_size_per_device": batch,
         "topology": f"{nodes}n{devices}g" if placed else "",
         "num_nodes": nodes,
@@ -200,11 +195,9 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         "also_unit": also_unit,
         "start_loss": measured.start_loss,
         **(run.setting if run else {"input": suite.input, "shape": shape, "device": ""}),
-<<<<<<< HEAD
-        **recorded(answer.record, measured),
-=======
+        "parallel": None if parallel == DATA_PARALLEL else parallel,
         "servers": run.identity["servers"] if run else None,
->>>>>>> w/roles
+        **recorded(answer.record, measured),
     }
 
 
