@@ -63,7 +63,7 @@ def run(recipe, make: Callable[..., Model], arguments: Iterable[str] = sys.argv[
         prepare(flags)  # its cores and its memory, as ours
         jax.config.update("jax_platforms", flags.device)
         jax.config.update("jax_default_matmul_precision", "highest")  # fp32 means fp32
-        work = Work(recipe, flags, flags.batch_size, Backend.mixed)
+        work = Work(recipe, flags, flags.batch_size, Backend.computes)
         _train(work, make(flags, jnp.dtype(work.precision.compute)), log)
 
 

@@ -71,7 +71,7 @@ def train(argv):
     vars(flags).update(vars(names))
     first = flags.pipeline[0]
     backend = driver.made(flags)
-    work = driver.Work(module, flags, flags.batch_size * first, backend.mixed)
+    work = driver.Work(module, flags, flags.batch_size * first, backend.computes)
     stages = [Stage(work, number) for number in range(len(flags.pipeline))]
     read = [
         map(torch.from_numpy, synthetic_batch(module, flags, reader)) for reader in range(first)

@@ -33,8 +33,8 @@ def main(folder, asked):
         if case["alone"]:
             made.place = place._replace(rank=0, world_size=1)
         size = flags.batch_size * readers_of(flags, made.place.world_size)
-        work = driver.Work(recipe, flags, size, made.mixed)
-        step = work.part("step", type(made).step)(made, work)
+        work = driver.Work(recipe, flags, size, made.computes)
+        step = work.step(made)
         losses = [] if flags.proof else [step.without_dropout()]
         losses += [step.fetch(step(True)) for _ in range(case["steps"])]
         kept = {key: np.array(weight) for key, weight in step.weights()}

@@ -11,8 +11,8 @@ from shapes import TINY_BERT
 from trainer import losses, recipe_of, step_log
 
 STEPS = Path(__file__).with_name("pipeline_steps.py")
-PIPELINE = {"step": "schedules.Pipeline"}
-SHARDED = {"step": "sharded.Sharded", "optimizer": "sharded.optimizer"}
+PIPELINE = {"pipeline": "schedules.Pipeline"}
+SHARDED = {"shard": "sharded.Sharded", "optimizer": "sharded.optimizer"}
 ALEXNET = {"workload": "alexnet", "batch_size": 4}
 
 pytestmark = pytest.mark.xdist_group("pytorch")

@@ -475,7 +475,7 @@ class TestSuites:
         report = load_report(asked, archived=True)
         leave_suite(report)
         write_archive(report, report.runs(report.suites[0]), Path("a.zip"))
-        assert len(rebuild(Path("a.zip"), Path("new")).same) == 8
+        assert len(rebuild(Path("a.zip"), Path("new")).same) == 10
 
     def test_every_file_that_differs_is_named(self, archived, tmp_path):
         summary, figure = tables_of("resnet50")[1], figures_of("resnet50")[0]
@@ -848,7 +848,7 @@ class TestCommand:
         assert main(["archive", "verify", str(archived)]) == 0
         assert "all as they were archived" in capsys.readouterr().out
         assert main(["archive", "rebuild", str(archived), "--to", str(tmp_path / "new")]) == 0
-        assert len(capsys.readouterr().out.splitlines()) == 8
+        assert len(capsys.readouterr().out.splitlines()) == 10
 
     def test_several_are_verified_and_each_fault_is_told(self, archived, tmp_path, capsys):
         broken = tmp_path / "broken.zip"

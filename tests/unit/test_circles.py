@@ -4,6 +4,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from reperf.building.code import PACKAGE
+from reperf.data import KINDS
 from test_code import imported
 
 
@@ -53,9 +54,9 @@ def test_the_report_knows_the_doctor_and_not_the_other_way_round():
 
 
 def test_no_two_modules_have_one_name():
-    """Commands and steps may: each is called as what it calls."""
-    modules = PACKAGE.rglob("[!_]*.py")
-    names = [path.stem for path in modules if path.parent.name not in ("commands", "steps")]
+    """Commands and steps may: each is called as what it calls; kinds of data have one interface."""
+    alike = {PACKAGE / "commands", PACKAGE / "steps", *(PACKAGE / "data" / kind for kind in KINDS)}
+    names = [path.stem for path in PACKAGE.rglob("[!_]*.py") if path.parent not in alike]
     assert sorted(set(names)) == sorted(names)
 
 

@@ -22,8 +22,8 @@ from reperf.doctor.checks import find
 from reperf.doctor.diagnosis import Diagnosis, Finding, Probe, Request, Transfer, Trial, Visit
 from reperf.doctor.need import needed_by
 from reperf.doctor.probe import look
+from reperf.doctor.rates import matrix_rate
 from reperf.doctor.screen import show
-from reperf.doctor.seen import matrix_rate
 from reperf.doctor.trials import name_of
 from reperf.machine import resolve
 from reperf.tables import SUMMARY

@@ -1,8 +1,9 @@
 """A cell's key: equal for repeats of one thing, different for what is another thing."""
 
 import pytest
-from reperf.config import Run, load_report
+from reperf.config import Parallel, Run, load_report
 from reperf.config.engine import Container
+from reperf.config.servers import Servers
 from reperf.training.key import NO_PART, differing, key_of, short
 from reperf.training.record import Environment, Gpu, Host, Image, RunRecord
 from small_benchmark import SMALL
@@ -53,7 +54,10 @@ OTHER = {
     "iterations": 1000,
     "print_every": 10,
     "shape": {"image_size": 64},
-    "stages": (7, 1),
+    "accumulation": 2,
+    "parallel": Parallel(pipeline=(7, 1)),
+    "servers": Servers(),
+    "together": True,
     "input": "synthetic",
     "data": "/elsewhere",
     "device": "cuda",

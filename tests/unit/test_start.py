@@ -40,7 +40,7 @@ def test_on_gpus_nothing_turns_float32_into_tf32_and_the_record_says_so(users):
 
 def test_tf32_is_on_where_it_is_asked_for_whatever_the_user_says():
     on = dict.fromkeys(NO_TF32, "1")
-    assert on.items() <= started("cuda", "tf32", **NO_TF32).environment.items()
+    assert on.items() <= started("cuda", "tf32", **NO_TF32).trainers.environment.items()
     assert NO_TF32.items() <= started("cuda", "amp").variables.items()
 
 

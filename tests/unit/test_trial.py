@@ -20,7 +20,7 @@ class Numpy(Backend):
 
     def __init__(self):
         super().__init__(SimpleNamespace(device="cpu"), Place(0, 0, 2))
-        self.mixed = {"cpu": ("bfloat16",)}
+        self.computes = {"cpu": ("bfloat16",)}
 
     def numbers(self, array):
         return array

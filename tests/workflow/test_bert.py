@@ -16,7 +16,7 @@ def systems(request: pytest.FixtureRequest) -> list[str]:
     return [
         name
         for name, one in load_systems().items()
-        if "bert-base" in one.workloads and one.precisions_of("bert-base", "cpu")
+        if one.why_not("bert-base", "fp32", "cpu") is None
     ]
 
 

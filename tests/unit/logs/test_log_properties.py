@@ -141,7 +141,7 @@ def place_value(content: str, at: int) -> float:
         return 36000.0 if len(written_in) else 3600.0
     if re.match(r"\d?:\d\d", content[at + 1 :]):
         return 600.0 if len(written_in) else 60.0
-    if re.match(r"\d*[-/]|\d? \d\d:", content[at + 1 :]):
+    if re.match(r"\d*[-/]|\d?[ T]\d\d:", content[at + 1 :]):
         return 400 * 86400.0 * 1000
     return 10.0 ** len(written_in)
 

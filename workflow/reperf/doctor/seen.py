@@ -1,7 +1,5 @@
 """What the doctor has seen of a cluster's nodes, for those who ask nothing else of it."""
 
-from reperf.builds import build_of
-from reperf.config import Run
 from reperf.layout import DIAGNOSIS
 from reperf.training.record import Host
 
@@ -18,32 +16,3 @@ def hosts_of_diagnosis(partition: str | None) -> list[Host]:
     if diagnosis is None or not diagnosis.on_cluster or diagnosis.partition != partition:
         return []
     return [visit.probe.host for visit in diagnosis.visits if visit.probe]
-
-
-def matrix_rate(run: Run, node: str, dtype: str) -> float | None:
-    """How fast a run's devices multiply matrices, as the doctor measured with the same build.
-
-    Args:
-        node: the run's first.
-        dtype: in which it computes.
-
-    Returns:
-        Floating-point operations a second of a device; None if the doctor has not measured it.
-    """
-    from reperf.doctor.diagnosis import Diagnosis  # noqa: PLC0415
-    from reperf.doctor.trials import name_of  # noqa: PLC0415
-
-    diagnosis = Diagnosis.read(DIAGNOSIS)
-    if diagnosis is None:
-        return None
-    build = build_of(run)
-    as_built = {
-        visit.node: visit.probe.environments[build.id].recipe_sha256
-        for visit in diagnosis.visits
-        if visit.probe and build.id in visit.probe.environments
-    }
-    if as_built.get(node) != build.recipe_digest:
-        return None
-    asked = name_of(run), (node,), run.threads
-    trials = (one for one in diagnosis.trials if (one.name, one.nodes, one.threads) == asked)
-    return next((trial.matrix_rates.get(dtype) for trial in trials), None)

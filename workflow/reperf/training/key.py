@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 
+from reperf.config import Run
 from reperf.training.record import Environment, RunRecord
 
 VERSION = 1
@@ -39,10 +40,16 @@ def key_of(record: RunRecord) -> str:
     parts = record.run.model_dump(mode="json", exclude=set(NO_PART))
     parts |= {"device": device, "build": _build(record.environment)}
     parts["overlay"] = record.environment.overlay
-    parts = {name: parts[name] for name in sorted(parts) if parts[name] not in _EMPTY}
+    parts = {name: parts[name] for name in sorted(parts) if parts[name] not in _usual(name)}
     exact = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     said = "; ".join(f"{name}={_said(value)}" for name, value in parts.items())
     return f"{VERSION}:{sha256(exact.encode()).hexdigest()[:SHOWN]} {said}"
+
+
+def _usual(name: str) -> tuple[Any, ...]:
+    """The values of a part of which nothing is said: none, and what a run has without a word."""
+    field = Run.model_fields.get(name)
+    return _EMPTY if field is None or field.is_required() else (*_EMPTY, field.default)
 
 
 def short(key: str) -> str:

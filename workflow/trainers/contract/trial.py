@@ -131,7 +131,7 @@ def matrix_rates(backend):
     Returns:
         Data type -> the most floating-point operations a second of a few sizes.
     """
-    types = ("float32", *backend.mixed.get(backend.flags.device, ()))
+    types = ("float32", *backend.computes.get(backend.flags.device, ()))
     rates = {dtype: _rates(backend, dtype) for dtype in types}
     return {dtype: max(found) for dtype, found in rates.items() if found}
 

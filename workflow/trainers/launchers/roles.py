@@ -18,25 +18,25 @@ from trainers.launchers.ranks import how_ended, launch_flags, run_ranks, started
 
 def main():
     flags = _parse_flags()
-    os.environ["SERVERS"] = flags.servers
-    os.environ["WORLD_SIZE"] = str(flags.nodes * flags.devices_per_node)
+    trainers = flags.nodes * flags.devices_per_node
+    everybody = {"SERVERS": flags.servers, "WORLD_SIZE": str(trainers)}
     if flags.role == "trainer":
-        _run_trainers(flags)
+        _run_trainers(flags, everybody)
     else:
-        _run_servers(flags)
+        _run_servers(flags, everybody)
 
 
-def _run_trainers(flags):
-    os.environ["MEETING"] = f"{flags.head}:{flags.port}"
+def _run_trainers(flags, everybody):
+    everybody["MEETING"] = f"{flags.head}:{flags.port}"
     local = flags.devices_per_node
     ranks = [
-        {"RANK": str(flags.node_rank * local + number), "LOCAL_RANK": str(number)}
+        dict(everybody, RANK=str(flags.node_rank * local + number), LOCAL_RANK=str(number))
         for number in range(local)
     ]
     run_ranks(flags.command, ranks)
 
 
-def _run_servers(flags):
+def _run_servers(flags, everybody):
     """Run this node's servers until SIGTERM, or until one of them ends, which is a failure."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     each = len(flags.servers.split(",")) // flags.nodes
@@ -48,7 +48,7 @@ def _run_servers(flags):
             first = flags.devices_per_node * flags.threads + place * flags.server_threads
             own = range(first, first + flags.server_threads)
             os.sched_setaffinity(0, {usable[core % len(usable)] for core in own})
-            process = started(flags.command, {"SERVER": str(number)})
+            process = started(flags.command, dict(everybody, SERVER=str(number)))
             servers[process.pid] = number, process
             _say(f"server {number}: started on {socket.gethostname()}, process {process.pid}")
         ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT).si_pid
