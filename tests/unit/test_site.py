@@ -14,7 +14,7 @@ from reperf.root import ROOT
 
 SOURCES = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "config.yaml", "zensical.toml"),
-    *("docs", "reports", "slurm", "benchmarks", "data/published", "workflow"),
+    *("docs", "reports", "slurm", "benchmarks", "data/published", "workflow", "tests/systems"),
 )
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium", path="/usr/bin")
 
