@@ -14,7 +14,7 @@ import pytest
 from loaders import COLOURS, LOADERS
 from reperf.config import Run
 from reperf.plans.run_plan import naming_flags, plan_run, trainer_flags
-from reperf.report.context import BOUND_BY_LOADER
+from reperf.report.cell_views import BOUND_BY_LOADER
 from reperf.systems import load_workloads
 from reperf.training.places import ThisMachine
 from reperf.training.start import launcher

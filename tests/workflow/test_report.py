@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import simplejpeg
-from reperf.report.context import BOUND_BY_LOADER
+from reperf.report.cell_views import BOUND_BY_LOADER
 from small_benchmark import ROOT, SMALL, Benchmark
 
 SUITE_FILES = [

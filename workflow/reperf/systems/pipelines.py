@@ -19,6 +19,9 @@ class Pipelines(Model):
         description="into how many it can cut a batch, which it cuts into as many as there are "
         "stages unless it is told otherwise; left out: not said here",
     )
+    updates: Literal["after each iteration", "after each batch"] = Field(
+        "after each iteration", description="when a stage changes its weights"
+    )
     stages_of_a_device: int = Field(1, ge=1, description="of how many each device has a replica")
 
     def why_not(

@@ -1,0 +1,93 @@
+"""The table of cells that share a model, beside data parallel."""
+
+import pytest
+from reperf.config import Run, load_report
+from reperf.measuring.measure import Measurement
+from reperf.measuring.recorded import recorded
+from reperf.measuring.summary import summarise
+from reperf.report.context import gather
+from reperf.tables import (
+    MEASUREMENTS,
+    SUMMARY,
+    read_measurements,
+    read_summary,
+    write_table,
+)
+from reperf.training.record import Environment, Host, RunRecord
+
+SUITE = {
+    "name": "alexnet",
+    "workload": "alexnet",
+    "precision": "fp32",
+    "batch_size": 256,
+    "input": "synthetic",
+    "systems": [
+        "jax",
+        "pytorch",
+        {"system": "pipedream", "parallel": {"pipeline": [7, 1]}},
+        {"system": "fsdp", "parallel": {"shard": 8}},
+    ],
+}
+RATES = {"jax": 9000.0, "pytorch": 7000.0, "pipedream": 9800.0, "fsdp": 3500.0}
+
+
+def record(run: Run) -> RunRecord:
+    return RunRecord(
+        status="ok",
+        run=run,
+        attempt=1,
+        command=(),
+        variables={},
+        environment=Environment(lock="a", lock_sha256="a" * 64, python="3.11", packages={}),
+        git_commit=None,
+        git_dirty=None,
+        host=Host(hostname="a", cpu="b", cores=2, memory_bytes=1, os="c", kernel="d"),
+        started="2026-11-25T00:00:00+00:00",
+        ended="2026-11-25T00:01:00+00:00",
+        seconds=60,
+        exit_code=0,
+        peak_memory_bytes=(*[2**30] * (run.world_size - 1), 3 * 2**30),
+        log_sha256="",
+    )
+
+
+@pytest.fixture
+def shared(tmp_path):
+    report = load_report(
+        {"device": "cuda", "repeats": 1, "topologies": ["1n8g"], "suites": [SUITE]}
+    )
+    cells = list(report.cells(report.suites[0]))
+    records = [record(run) for cell in cells for run in cell.runs]
+    rows = [
+        dict.fromkeys(MEASUREMENTS)
+        | one.run.identity
+        | {"repeat": 1, "status": "ok", "reason": "", "unit": "images/s", "log": "a"}
+        | recorded(one, Measurement("a", "mllog", "ok"))
+        | {"throughput": RATES[one.run.system]}
+        for one in records
+    ]
+    write_table(tmp_path / "m.csv", rows, MEASUREMENTS)
+    measurements = read_measurements(tmp_path / "m.csv")
+    write_table(tmp_path / "s.csv", summarise(measurements, cells), SUMMARY)
+    [suite] = gather(report, records, measurements, read_summary(tmp_path / "s.csv")).suites
+    return {one.cell.row.system: one for one in suite.shared}
+
+
+def test_the_ratio_is_to_data_parallel_in_the_same_framework(shared):
+    assert list(shared) == ["pytorch", "pipedream", "fsdp"]
+    assert shared["pytorch"].ratio is None
+    assert shared["pipedream"].ratio == pytest.approx(1.4)
+    assert shared["fsdp"].ratio == pytest.approx(0.5)
+
+
+def test_an_epoch_is_of_whole_global_batches(shared):
+    # 1,281,167 images: 625 batches of 2,048, and 714 of 1,792.
+    assert shared["pytorch"].epoch_seconds == pytest.approx(625 * 2048 / 7000)
+    assert shared["pipedream"].epoch_seconds == pytest.approx(714 * 1792 / 9800)
+    updates = {system: one.updates for system, one in shared.items()}
+    assert updates == {"pytorch": "625", "pipedream": "714 + 4,998", "fsdp": "625"}
+
+
+def test_memory_is_each_stages_own(shared):
+    assert shared["pipedream"].memory == "1.0 GiB + 3.0 GiB"
+    assert shared["fsdp"].memory == "3.0 GiB"

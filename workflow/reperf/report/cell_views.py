@@ -1,0 +1,99 @@
+"""Cells of a report: their rows, the runs behind them, and what is to be said of them."""
+
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import pandas as pd
+
+from reperf.layout import RUN_RECORD
+from reperf.measuring.statistics import WIDE
+from reperf.printed import ABSENT
+from reperf.training.key import differing
+from reperf.training.record import RunRecord
+
+Row = Any
+"""A row of a table, as pandas' itertuples gives it."""
+
+BOUND_BY_LOADER = 0.05
+"""The share of its time beyond which a cell that waited for data was bound by its loader."""
+BESIDE = 0.05
+"""The share of the CPUs' time beyond which a cell was measured beside other work."""
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One run: its row of measurements.csv and its record, if there is one."""
+
+    row: Row
+    record: RunRecord | None
+    usual_start: float | None = None
+    """What most other systems' loss on the same first batch is, if this run's is another."""
+
+    @property
+    def record_path(self) -> str:
+        return str(PurePath(self.row.log).with_name(RUN_RECORD))
+
+
+@dataclass(frozen=True)
+class CellView:
+    """One row of summary.csv, the runs behind it, and what was published for the same cell."""
+
+    row: Row
+    series: str
+    runs: tuple[RunView, ...]
+    published: tuple[Row, ...]
+
+    @property
+    def measured(self) -> bool:
+        return pd.notna(self.row.throughput_median)
+
+    @property
+    def bound_by_loader(self) -> bool:
+        """Whether training waited for data for more than a trifle of its time."""
+        return self.measured and pd.notna(self.row.waited) and self.row.waited > BOUND_BY_LOADER
+
+    @property
+    def beside(self) -> bool:
+        """Whether other work took more than a trifle of its machine while it was measured."""
+        loaded = pd.notna(self.row.load) and self.row.load > BESIDE
+        return loaded or (pd.notna(self.row.gpu_processes) and self.row.gpu_processes > 0)
+
+    @property
+    def scattered(self) -> bool:
+        """Whether its repeats, or the baseline's, scatter so much that its speedup says nothing."""
+        return pd.notna(self.row.speedup_low) and (
+            self.row.speedup_high > WIDE * self.row.speedup_low
+        )
+
+    @property
+    def differs_in(self) -> list[str]:
+        """In what its runs differ, so that they are no repeats of one thing."""
+        return differing({run.row.key for run in self.runs if run.row.key})
+
+    @property
+    def stray(self) -> RunView | None:
+        """The first run that started from another loss than most others; None without one."""
+        return next((run for run in self.runs if run.usual_start is not None), None)
+
+    @property
+    def computed_in(self) -> str:
+        """The data types of the runs that were recorded here; logs of others do not tell."""
+        records = [run.record for run in self.runs if run.record]
+        said = [str(record.computed_in) for record in records if record.computed_in]
+        return "; ".join(dict.fromkeys(said)) or ABSENT
+
+    @property
+    def least(self) -> float | None:
+        """The least throughput of the runs; None for a single run, which has no spread."""
+        return self.row.throughput_min if self.row.n > 1 else None
+
+    @property
+    def greatest(self) -> float | None:
+        """The greatest throughput, likewise."""
+        return self.row.throughput_max if self.row.n > 1 else None
+
+    @property
+    def throughputs(self) -> list[float]:
+        """The throughputs of the runs that gave one."""
+        return [run.row.throughput for run in self.runs if pd.notna(run.row.throughput)]
