@@ -16,11 +16,11 @@ PAGES = [
 COMMAND = re.compile(r"(?:reperf|snakemake|make|python|pytest|uv|pipx|git|source|cp|sha256sum) .+")
 GAP = re.compile(r"(?<!\?P)<\w+>|\.\.|\[-|\b(?:FILE|REGEX|NAME|FOLDER)\b")
 """What a reader must fill in."""
-NAMES = ("reperf measure", "reperf runs")
+NAMES = ("reperf measure", "reperf runs", "cp -r")
 """A command as a sentence calls it."""
 ELSEWHERE = {
     r"^make report": "tests/workflow/test_report.py",
-    r"^make test|^uv tool run pre-commit": ".ci/run",
+    r"^make test|^uv tool run pre-commit|^pytest tests/unit": ".ci/run",
     r"^make site": "tests/unit/test_site.py",
     r"^git clone|^source |^make .venv": "tests/workflow/test_places.py",
     r"--profile slurm|cluster.py": "tests/slurm/test_cluster.py",

@@ -54,7 +54,7 @@ def _usual(name: str) -> tuple[Any, ...]:
 
 def short(key: str) -> str:
     """A key without its parts, such as "1:5d0c9e1f7a42"."""
-    return key.partition(" ")[0]
+    return key.partition(" ")[0] or key
 
 
 def differing(keys: Iterable[str]) -> list[str]:
