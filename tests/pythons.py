@@ -8,6 +8,7 @@ from pathlib import Path
 
 from refusal import cannot_run
 from reperf.root import ROOT
+from uv import find_uv_bin
 
 
 def promised() -> tuple[str, str]:
@@ -25,7 +26,7 @@ def interpreter(version: str) -> str:
         found = next((str(p) for p in folder.glob(f"{version}.*/bin/python{version}")), None)
     if found:
         return found
-    asked = ["uv", "python", "install", "--no-bin", version]
+    asked = [find_uv_bin(), "python", "install", "--no-bin", version]
     answer = subprocess.run(asked, check=False, capture_output=True, text=True)
     if answer.returncode:
         cannot_run(f"Python {version}, which uv cannot download: {answer.stderr.strip()[-200:]}")

@@ -17,7 +17,7 @@ from reperf.plans.run_plan import naming_flags, plan_run, trainer_flags
 from reperf.report.cell_views import BOUND_BY_LOADER
 from reperf.systems import load_workloads
 from reperf.training.places import ThisMachine
-from reperf.training.start import launcher
+from reperf.training.start import launcher, placeholders
 from shapes import TINY_BERT
 from trainer import limited_memory, losses, recipe_of, small, step_log, trained_by
 from trainers.contract.weights import synthetic_batch
@@ -493,7 +493,8 @@ def in_pieces(trainer, kept, batch_size, accumulation):
     run = Run.model_validate(asked)
     plan, program = plan_run(run, window=(1, 3), time_limit=60), str(IN_PIECES)
     named = [str(trainer.system.trainer("alexnet")), str(kept / "weights.npz")]
-    words = [*launcher(plan, ThisMachine(run)), program, *named, *plan.program[1:]]
+    words = launcher(plan.launch, placeholders(run, ThisMachine(run)))
+    words += [program, *named, *plan.program[1:]]
     said = trainer.python(*(word.format(node_rank=0) for word in words))
     assert said.returncode == 0, said.stdout
     return said.stdout, dict(np.load(kept / "weights.npz"))

@@ -9,6 +9,7 @@ from pythons import interpreter, promised
 from reperf import __version__
 from reperf.root import ROOT
 from small_benchmark import Benchmark
+from uv import find_uv_bin
 
 LOG = ROOT / "tests/data/logs/oneflow_resnet50_2n8g_b128_fp32.log"
 
@@ -16,7 +17,7 @@ LOG = ROOT / "tests/data/logs/oneflow_resnet50_2n8g_b128_fp32.log"
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    built = ["uv", "build", "--quiet", "--wheel", "--out-dir", str(folder), str(ROOT)]
+    built = [find_uv_bin(), "build", "--quiet", "--wheel", "--out-dir", str(folder), str(ROOT)]
     subprocess.run(built, check=True)
     (file,) = folder.glob("*.whl")
     return file
@@ -45,7 +46,16 @@ def test_an_installed_wheel_measures_verifies_and_rebuilds(
         return answer.stdout
 
     pins = ROOT / "requirements.txt"  # figures are drawn to the byte by the versions that it names
-    call("uv", "tool", "install", "--python", interpreter(version), "--constraints", pins, wheel)
+    call(
+        find_uv_bin(),
+        "tool",
+        "install",
+        "--python",
+        interpreter(version),
+        "--constraints",
+        pins,
+        wheel,
+    )
     reperf = tmp_path / "bin" / "reperf"
     assert call(tmp_path / "tools/reperf/bin/python", "--version").startswith(f"Python {version}.")
     assert call(reperf, "--version") == f"reperf {__version__}\n"

@@ -92,7 +92,7 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
     variables = {"PYTHONPATH": str(TRAINERS.parent), **plan.variables, **place.variables}
     if run.device == "cuda":
         variables |= dict.fromkeys(_TF32_VARIABLES, "1" if run.precision == "tf32" else "0")
-    words = _placeholders(run, place)
+    words = placeholders(run, place)
     trainers, clean_up = _command(
         run, build, place, [*launcher(plan.launch, words), *program], variables
     )
@@ -140,7 +140,7 @@ def _command(
     return Command(command, environment), (clean_up,) if clean_up else ()
 
 
-def _placeholders(run: Run, place: Place) -> dict[str, object]:
+def placeholders(run: Run, place: Place) -> dict[str, object]:
     """What stands for the placeholders of launch words: docs/add-a-system.md names them."""
     of_node = run.servers.per_node if run.servers else 0
     port, *of_servers = place.ports(1 + of_node)
