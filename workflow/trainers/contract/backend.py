@@ -230,7 +230,12 @@ class Step:
 
 
 class NoFeed:
-    """Of a rank that others give what it computes."""
+    """Of a rank that others give what it computes: its batches are None."""
+
+    def __next__(self):
+        return None
+
+    peek = __next__
 
     def take(self):
         """Refuse --load-only."""

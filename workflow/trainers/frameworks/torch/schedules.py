@@ -69,7 +69,7 @@ class Pipeline(backend.Step):
             ready = partial(prepared, network=self._modules, device=device)
             self.feed = backend.Feed(made, work, (place.replica, replicas), ready)
         else:
-            self.feed = _NoFeed(made)
+            self.feed = backend.NoFeed()
         self._labels = torch.empty(flags.batch_size, dtype=torch.int64, device=device)
         self._stages = {
             number: _Stage(module, self._mixed, number == "0")
@@ -181,27 +181,6 @@ class _Stage(nn.Module):
         with self._mixed():
             x = self.module(x)
         return x.permute(0, 2, 3, 1).contiguous() if x.dim() == 4 else x
-
-
-class _NoFeed:
-    """The feed of a rank that reads nothing: what it trains on, other ranks count."""
-
-    def __init__(self, made):
-        self._rank = made.place.rank
-
-    def __next__(self):
-        return None
-
-    peek = __next__
-
-    def take(self):
-        raise Refused(f"rank {self._rank} reads nothing; allowed: to load in the first stage alone")
-
-    def waited(self):
-        return 0.0
-
-    def counted(self, batches):
-        return {}
 
 
 def _groups(place):
