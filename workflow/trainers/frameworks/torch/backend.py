@@ -238,7 +238,7 @@ def mixed_by(precision, flags):
     return torch.autocast(flags.device, getattr(torch, precision.dtype))
 
 
-def distributed(network, device, same):
+def distributed(network, device, same=True):
     """The model, with gradients averaged over the ranks.
 
     Args:
