@@ -151,6 +151,14 @@ def test_what_no_source_says_is_no_fact():
     assert dict(facts_of_configuration({"stages": []}))["parallel"] == "data"
 
 
+def test_pipedream_cuts_no_batches_into_micro_batches():
+    pipedream = load_systems()["pipedream"]
+    asked = {"parallel": ["pipeline"], "pipeline": [7, 1]}
+    assert pipedream.why_not("alexnet", "fp32", "cpu", **asked) is None
+    why = pipedream.why_not("alexnet", "fp32", "cpu", micro_batches=4, **asked)
+    assert why == "PipeDream has no 4 micro-batches; allowed: none"
+
+
 def test_a_variant_that_a_report_printed_and_nobody_can_install_says_why():
     oneflow = load_systems()["oneflow"]
     for variant in ("ssp-2", "ssp-2-10"):

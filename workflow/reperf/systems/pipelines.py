@@ -14,7 +14,7 @@ class Pipelines(Model):
     replicas: Literal["any", "as the first or one", "equal"] = Field(
         "any", description="how many each stage may have"
     )
-    micro_batches: Literal["any", "at least stages", "multiple of stages"] | None = Field(
+    micro_batches: Literal["none", "any", "at least stages", "multiple of stages"] | None = Field(
         None,
         description="into how many it can cut a batch, which it cuts into as many as there are "
         "stages unless it is told otherwise; left out: not said here",
@@ -40,6 +40,8 @@ class Pipelines(Model):
             return f"stages {said}; allowed: {_REPLICAS[self.replicas]}"
         if self.micro_batches is None:
             return None
+        if self.micro_batches == "none":
+            return f"{micro_batches} micro-batches; allowed: none" if micro_batches else None
         count, stages = micro_batches or len(pipeline), len(pipeline)
         fits = {
             "at least stages": count >= stages,

@@ -12,9 +12,10 @@ Understanding (2018); google-research/bert's modeling.py and run_pretraining.py.
 import numpy as np
 
 from trainers.contract.recipe import AdamW
-from trainers.contract.weights import truncated_normal, uniform
+from trainers.recipes.transformer import check_heads, decays, linear, norm, start
 
-DEVIATION = 0.02  # of the start weights
+__all__ = ["decays", "start"]
+
 DROPOUT = 0.1  # of embeddings, attention's weights and each part's output
 MASKED = -10000.0  # is added to the attention scores of padding
 NORM_EPSILON = 1e-12
@@ -41,19 +42,12 @@ def check(shape):
             f"max_predictions is {shape['max_predictions']}; "
             f"allowed: up to {most} in a sequence_length of {length}"
         )
-    hidden, heads = shape["hidden"], shape["heads"]
-    if hidden % heads:
-        raise ValueError(f"hidden is {hidden}; allowed: a multiple of the {heads} heads")
+    check_heads(shape)
 
 
 def learning_rate(global_batch):
     """The same for every batch: no warm-up is needed, for Adam's steps never exceed it by much."""
     return 1e-4
-
-
-def decays(name):
-    """All weights decay except biases and layer norms."""
-    return name.endswith("weight") and ".norm." not in name
 
 
 def weight_shapes(shape):
@@ -63,46 +57,27 @@ def weight_shapes(shape):
     values. "mlm" predicts masked tokens with the word embedding and "mlm.bias", "nsp" from "pooler"
     whether the second sentence follows the first.
     """
-    sizes, hidden = {}, shape["hidden"]
-
-    def linear(name, inputs, outputs):
-        sizes[name + ".weight"], sizes[name + ".bias"] = (outputs, inputs), (outputs,)
-
-    def norm(name):
-        sizes[name + ".norm.weight"] = sizes[name + ".norm.bias"] = (hidden,)
-
-    sizes["embeddings.word.weight"] = (shape["vocabulary"], hidden)
-    sizes["embeddings.position.weight"] = (shape["positions"], hidden)
-    sizes["embeddings.segment.weight"] = (SEGMENTS, hidden)
-    norm("embeddings")
+    hidden, inner = shape["hidden"], shape["intermediate"]
+    sizes = {
+        "embeddings.word.weight": (shape["vocabulary"], hidden),
+        "embeddings.position.weight": (shape["positions"], hidden),
+        "embeddings.segment.weight": (SEGMENTS, hidden),
+    }
+    sizes.update(norm("embeddings", hidden))
     for layer in range(shape["layers"]):
         attention, ffn = f"layer{layer}.attention", f"layer{layer}.ffn"
-        linear(attention + ".qkv", hidden, 3 * hidden)
-        linear(attention + ".out", hidden, hidden)
-        norm(attention)
-        linear(ffn + ".in", hidden, shape["intermediate"])
-        linear(ffn + ".out", shape["intermediate"], hidden)
-        norm(ffn)
-    linear("pooler", hidden, hidden)
-    linear("mlm.transform", hidden, hidden)
-    norm("mlm")
+        sizes.update(linear(attention + ".qkv", hidden, 3 * hidden))
+        sizes.update(linear(attention + ".out", hidden, hidden))
+        sizes.update(norm(attention, hidden))
+        sizes.update(linear(ffn + ".in", hidden, inner))
+        sizes.update(linear(ffn + ".out", inner, hidden))
+        sizes.update(norm(ffn, hidden))
+    sizes.update(linear("pooler", hidden, hidden))
+    sizes.update(linear("mlm.transform", hidden, hidden))
+    sizes.update(norm("mlm", hidden))
     sizes["mlm.bias"] = (shape["vocabulary"],)
-    linear("nsp", hidden, SEGMENTS)
+    sizes.update(linear("nsp", hidden, SEGMENTS))
     return sizes
-
-
-def start(name, size, random, proof):
-    """Where a weight starts: a normal distribution cut off at twice its deviation, biases at zero.
-
-    For a proof the weights are ten times as large, for with small ones the model is nearly linear,
-    and no bias is zero.
-    """
-    if len(size) == 2:
-        return truncated_normal(random, size, 10 * DEVIATION if proof else DEVIATION)
-    around = np.float32(name.endswith("weight"))  # a layer norm's weight, or a bias
-    if not proof:
-        return np.full(size, around, np.float32)
-    return around + uniform(random, size, 0.25)
 
 
 def counts(batch):

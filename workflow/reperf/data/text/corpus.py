@@ -13,10 +13,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from reperf.data.pieces import not_utf8, read_piece
 from reperf.data.text.sentences import sentences_of
 from reperf.errors import ReperfError
 from reperf.files import reading
 
+UTF8 = "text in UTF-8"
 LAYOUT = "a sentence a line, an empty line between documents, UTF-8"
 CHUNK = 1 << 20
 """Bytes of text that are converted at a time; Wikipedia's articles have some 3,000."""
@@ -140,7 +142,8 @@ class Corpus:
             at += 1
             following = self._files[at].start if at < len(self._files) else self._starts[-1]
             offset = max(begin, file.start) - file.start
-            content = _read(file.path, offset, min(finish, following) - file.start - offset)
+            size = min(finish, following) - file.start - offset
+            content = read_piece(file.path, offset, size, UTF8)
             yield from (_articles if file.articles else _documents)(content)
 
 
@@ -207,7 +210,7 @@ def _check_head(path: Path, head: bytes) -> None:
         # A character at the end may be cut.
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError as error:
-        raise _not_utf8(path, 0, error) from None
+        raise not_utf8(path, 0, error, UTF8) from None
 
 
 def _check_opening(path: Path, line: bytes) -> None:
@@ -242,24 +245,6 @@ def _after_empty_lines() -> Callable[[bytes], bool]:
         return was_fresh and not fresh
 
     return begins
-
-
-def _read(path: Path, offset: int, size: int) -> str:
-    with reading(path), path.open("rb") as stream:
-        stream.seek(offset)
-        content = stream.read(size)
-    if len(content) < size:
-        raise ReperfError(f"{path}: became shorter while it was read; allowed: a text at rest")
-    try:
-        return content.removeprefix(b"" if offset else _MARK).decode()
-    except UnicodeDecodeError as error:
-        raise _not_utf8(path, offset, error) from None
-
-
-def _not_utf8(path: Path, offset: int, error: UnicodeDecodeError) -> ReperfError:
-    found = error.object[error.start : error.end]
-    place = f"{path}: byte {offset + error.start}"
-    return ReperfError(f"{place}: got {found!r}; allowed: text in UTF-8")
 
 
 def _documents(content: str) -> Iterator[list[str]]:

@@ -1,12 +1,12 @@
 """The text of a stream of tokens, cut into pieces of whole lines without holding it."""
 
-import codecs
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
 
+from reperf.data.pieces import read_piece
 from reperf.data.text.corpus import files_of
 from reperf.data.tokens.vocabulary import END
 from reperf.errors import ReperfError
@@ -57,7 +57,7 @@ class Stream:
         while begin < end:
             path, start, following = self._paths[at], self._starts[at], self._starts[at + 1]
             until = min(end, following)
-            content = _read(path, begin - start, until - begin)
+            content = read_piece(path, begin - start, until - begin, LAYOUT)
             *whole, last = _END.split(content)
             yield from ((document, True) for document in whole)
             if last:
@@ -81,18 +81,3 @@ class Stream:
                 f"allowed: {LAYOUT}"
             )
         return even - 1 + len(rest)
-
-
-def _read(path: Path, offset: int, size: int) -> str:
-    with reading(path), path.open("rb") as stream:
-        stream.seek(offset)
-        content = stream.read(size)
-    if len(content) < size:
-        raise ReperfError(f"{path}: became shorter while it was read; allowed: a text at rest")
-    try:
-        return content.removeprefix(b"" if offset else codecs.BOM_UTF8).decode()
-    except UnicodeDecodeError as error:
-        found = error.object[error.start : error.end]
-        raise ReperfError(
-            f"{path}: byte {offset + error.start}: got {found!r}; allowed: {LAYOUT}"
-        ) from None
