@@ -202,7 +202,7 @@ def draw_efficiency(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
     with the_style():
         height = min(4.6, 2.8 + 0.25 * cells["series"].nunique())
         over = _speedup_over(baselines).removeprefix("Speedup")
-        figure, axes = _figure(title, f"Efficiency: speedup{over} / ideal, {subtitle}", height)
+        figure, axes = _figure(title, f"Efficiency{over}, {subtitle}", height)
         # Room for the first and the last point: no axis of logarithms begins at nothing.
         axes.set_xscale("log", base=2)
         axes.set(xlabel="devices", xlim=(worlds[0] / 1.15, worlds[-1] * 1.15))
