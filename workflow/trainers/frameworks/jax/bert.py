@@ -2,10 +2,9 @@
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from trainers.contract.recipe import dropout_of
-from trainers.frameworks.jax.layers import cross_entropy, dropped, linear
+from trainers.frameworks.jax.layers import cross_entropy, dropped, layer_norm, linear
 from trainers.recipes import bert
 
 
@@ -70,12 +69,8 @@ class _Layers:
         return linear(x, self._weights[name + ".weight"], self._weights[name + ".bias"])
 
     def norm(self, name, x):
-        """A layer norm, in float32 whatever the data type of its features."""
-        whole = x.astype(jnp.float32)
-        whole -= whole.mean(-1, keepdims=True)
-        spread = jnp.square(whole).mean(-1, keepdims=True) + bert.NORM_EPSILON
         weight, bias = (self._weights[f"{name}.norm.{part}"] for part in ("weight", "bias"))
-        return (whole * lax.rsqrt(spread) * weight + bias).astype(x.dtype)
+        return layer_norm(x, weight, bias, bert.NORM_EPSILON)
 
     def dropped(self, x):
         self._drops += 1

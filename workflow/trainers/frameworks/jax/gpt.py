@@ -2,9 +2,8 @@
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
-from trainers.frameworks.jax.layers import cross_entropy, linear
+from trainers.frameworks.jax.layers import cross_entropy, layer_norm, linear
 from trainers.recipes import gpt2
 
 
@@ -51,9 +50,5 @@ def _linear(weights, name, x):
 
 
 def _norm(weights, name, x):
-    """A layer norm, in float32 whatever the data type of its features."""
-    whole = x.astype(jnp.float32)
-    whole -= whole.mean(-1, keepdims=True)
-    spread = jnp.square(whole).mean(-1, keepdims=True) + gpt2.NORM_EPSILON
     weight, bias = (weights[f"{name}.norm.{part}"] for part in ("weight", "bias"))
-    return (whole * lax.rsqrt(spread) * weight + bias).astype(x.dtype)
+    return layer_norm(x, weight, bias, gpt2.NORM_EPSILON)

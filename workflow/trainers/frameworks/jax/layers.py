@@ -36,6 +36,14 @@ def linear(x, weight, bias):
     return x @ weight.T.astype(x.dtype) + bias.astype(x.dtype)
 
 
+def layer_norm(x, weight, bias, epsilon):
+    """Of features [.., F], in float32 whatever their data type."""
+    whole = x.astype(jnp.float32)
+    whole -= whole.mean(-1, keepdims=True)
+    spread = jnp.square(whole).mean(-1, keepdims=True) + epsilon
+    return (whole * lax.rsqrt(spread) * weight + bias).astype(x.dtype)
+
+
 def largest(x, size, stride, padding=0):
     """The maximum of each part of that size of features [N, H, W, C]."""
     pads = [(0, 0), (padding, padding), (padding, padding), (0, 0)]
