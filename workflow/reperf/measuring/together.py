@@ -14,6 +14,7 @@ from reperf.logs.facts import Refused
 from reperf.logs.format import Format
 from reperf.logs.formats import mllog
 from reperf.logs.logged_runs import LoggedRun
+from reperf.logs.scan import LONGEST_GAP
 
 LEAST_OVERLAP = 0.9
 """The part of the longest window in which all trainers were in theirs."""
@@ -40,8 +41,12 @@ class Apart:
         """Rank -> its lines, as far as the log has been read."""
 
     def __iter__(self) -> Iterator[bytes]:
+        apart, size = False, 0
         for piece in self._pieces:
-            if self._is_ours and _NAMES_RANK in piece:
+            size += len(piece)
+            # Such ranks write from the beginning; to look through all of a log takes its time.
+            if self._is_ours and (apart or size < LONGEST_GAP) and _NAMES_RANK in piece:
+                apart = True
                 yield b"".join(self._of_rank_0(piece))
             else:
                 yield piece
