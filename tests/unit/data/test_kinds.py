@@ -15,7 +15,7 @@ from reperf.steps import make_set as make_set_step
 
 TEXT = "".join(f"A cat sat here.\nThen came dog {number}.\n\n" for number in range(20))
 SMALL = {"parts": 2, "seed": 3}
-SMALL_OF = {"text": {"vocabulary_size": 500}}
+SMALL_OF = {"text": {"vocabulary_size": 500}, "words": {"thinning": 1.0}}
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 
