@@ -30,6 +30,7 @@ DIGESTS = {
     "vgg16": ("6182bb4223789ef7", "0e36d1af22539b6c"),
     "alexnet": ("28f2e626542d9484", "d8234db847e1f6bd"),
     "bert": ("6c5dabedab9c9adf", "85e6553d83c98b35"),
+    "ctr": ("aa9a486090bd754e", "cdc11c78f474f81c"),
     "gpt2": ("a45e6b6f35050124", "f4a17f292257fb7c"),
     "word2vec": ("9c274f9c8f7cab58", "d1837efb6b3339b6"),
 }
