@@ -21,7 +21,7 @@ from reperf.builds import LockBuild
 from reperf.config import Run
 from reperf.systems import SYSTEMS, System, load_workloads
 from reperf.training.record import RunRecord
-from shapes import TINY_BERT, TINY_GPT2
+from shapes import TINY_BERT, TINY_GPT2, TINY_WORD2VEC
 
 # A run of seconds on two processes; what tests change, they say.
 SMALL = {
@@ -44,6 +44,7 @@ SMALL = {
 SMALL_OF = {
     "bert-base": {"shape": TINY_BERT, "batch_size": 4},
     "gpt2-124m": {"shape": TINY_GPT2, "batch_size": 4},
+    "word2vec": {"shape": TINY_WORD2VEC, "batch_size": 50},
 }
 """What is small for workloads, where it is not as SMALL says."""
 
