@@ -12,3 +12,12 @@ TINY_BERT = {
 }
 
 TINY_GPT2 = {"context": 32, "layers": 2, "hidden": 128, "heads": 2, "vocabulary": 1000}
+
+TINY_TRANSFORMER = {
+    "longest": 32,
+    "layers": 2,
+    "hidden": 128,
+    "heads": 2,
+    "intermediate": 256,
+    "vocabulary": 500,
+}

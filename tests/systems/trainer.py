@@ -21,7 +21,7 @@ from reperf.builds import LockBuild
 from reperf.config import Run
 from reperf.systems import SYSTEMS, System, load_workloads
 from reperf.training.record import RunRecord
-from shapes import TINY_BERT, TINY_GPT2
+from shapes import TINY_BERT, TINY_GPT2, TINY_TRANSFORMER
 
 # A run of seconds on two processes; what tests change, they say.
 SMALL = {
@@ -44,6 +44,7 @@ SMALL = {
 SMALL_OF = {
     "bert-base": {"shape": TINY_BERT, "batch_size": 4},
     "gpt2-124m": {"shape": TINY_GPT2, "batch_size": 4},
+    "transformer": {"shape": TINY_TRANSFORMER, "batch_size": 64},
 }
 """What is small for workloads, where it is not as SMALL says."""
 

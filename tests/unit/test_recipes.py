@@ -7,7 +7,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from reperf.systems import load_workloads
-from shapes import TINY_BERT, TINY_GPT2
+from shapes import TINY_BERT, TINY_GPT2, TINY_TRANSFORMER
 from trainers.contract import recipe as contract
 from trainers.contract import weights
 from trainers.contract.driver import Work
@@ -21,7 +21,7 @@ BUILT = {
 SMALL = {
     name: {key: dimension.least for key, dimension in workload.shape.items()}
     for name, workload in BUILT.items()
-} | {"bert": TINY_BERT, "gpt2": TINY_GPT2}
+} | {"bert": TINY_BERT, "gpt2": TINY_GPT2, "encoder_decoder": TINY_TRANSFORMER}
 """For images the smallest shapes that recipes allow."""
 
 # What numpy's generators give on Python 3.7 and on 3.11; tests/systems asks every environment.
@@ -31,6 +31,7 @@ DIGESTS = {
     "alexnet": ("28f2e626542d9484", "d8234db847e1f6bd"),
     "bert": ("6c5dabedab9c9adf", "85e6553d83c98b35"),
     "gpt2": ("a45e6b6f35050124", "f4a17f292257fb7c"),
+    "encoder_decoder": ("4f0fbea7a6f77a6a", "b1df84a6dd9d20f0"),
 }
 
 
