@@ -43,6 +43,8 @@ INPUTS = {
     "folder": "Real samples from the image folder",
     "synthetic": "Synthetic samples, so that no loader is in the way",
 }
+DEVICES = {"cpu": "the CPU", "cuda": "GPUs"}
+"""What a suite that says its own trains on."""
 CELL_KEY = [
     *("suite", "system", "variant", "parallel", "servers", "batch_size_per_device"),
     *("topology", "source"),
@@ -435,9 +437,12 @@ class Context:
         return first[:10], max(record.ended for record in self.records)[:10]
 
     @property
-    def device(self) -> str | None:
-        """What the runs trained on: cpu or cuda."""
-        return self.records[0].run.device if self.records else None
+    def device(self) -> str:
+        """What a device was."""
+        threads = count(self.config.threads_per_device, "CPU thread")
+        kinds = {"cuda": "a GPU", "cpu": f"a training process with {threads}"}
+        found = dict.fromkeys(kinds[record.run.device] for record in self.records)
+        return " or, in suites on the CPU, ".join(sorted(found))
 
     @property
     def timings(self) -> list[Timing]:
@@ -577,7 +582,8 @@ def _conditions(suite: Suite) -> str:
         return f"Logs from {sources}{'' if _is_usual(suite) else shape}"
     beside = f"; beside them logs from {sources}" if sources else ""
     repeats = f"{count(suite.repeats, 'repeat')} per cell"
-    return f"{INPUTS[suite.input]}{shape}; {repeats}{_searched(suite)}{beside}"
+    device = f" on {DEVICES[suite.device]}" if suite.device else ""
+    return f"{INPUTS[suite.input]}{shape}{device}; {repeats}{_searched(suite)}{beside}"
 
 
 def _searched(suite: Suite) -> str:

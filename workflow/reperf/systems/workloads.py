@@ -230,7 +230,7 @@ def _read(path: Path) -> Workload:
     return checked(Workload, described, path)
 
 
-_OF_ITS_SHAPE = frozenset({"id", "title", "parameters", "flops", "shape"})
+_OF_ITS_SHAPE = {"id", "title", "parameters", "flops", "shape"}
 """What no workload takes from another, for it is of its own default shape."""
 
 
