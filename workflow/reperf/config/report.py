@@ -245,7 +245,7 @@ class Report(Model):
         )
 
     def _memory_limit_on(self, device: str) -> int | None:
-        """That of CPUs says nothing of the GPUs beside them. Of GPUs alone it is left to be refused."""
+        """That of the CPUs; where there are GPUs alone, it is kept for `check_memory` to refuse."""
         beside_cpus = any((suite.device or self.device) == "cpu" for suite in self.suites)
         return None if device == "cuda" and beside_cpus else self.memory_limit
 
