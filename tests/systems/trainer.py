@@ -145,6 +145,8 @@ def small(system: str, **changes: object) -> dict[str, object]:
 def trained_by(system: System, data: str | None = None) -> list[str]:
     """The workloads that a system trains data-parallel on a CPU, in the order of its system.yaml.
 
+    One that is like another is trained by the same code, as a test of `like` has it.
+
     Args:
         data: a kind of data set; None for all.
     """
@@ -155,6 +157,7 @@ def trained_by(system: System, data: str | None = None) -> list[str]:
         and system.precisions_of(workload, "cpu")
         and "data" in can.parallel
         if data in (None, load_workloads()[workload].data)
+        and load_workloads()[workload].like is None
     ]
 
 

@@ -366,7 +366,8 @@ MEANT = [
     (report(embedded_on_gpus=True), "; embedded_on_gpus stands under data"),
     (report(partition="gpu"), "; partition stands under cluster"),
     (report(batch_size=3), "; batch_size stands under systems or under suites"),
-    (suite(device="cpu"), "; device stands at the top of the file"),
+    (suite(seed=3), "; seed stands at the top of the file"),
+    (suite(device="gpu"), "suites.small.device: got 'gpu'; allowed: 'cpu' or 'cuda'"),
     (suite(variants=["compile"]), "; variants stands under suites.systems"),
     (report(cluster={"nodes": 1, "devices_per_node": 8, "image": "x"}), ", variables"),
     (

@@ -57,7 +57,7 @@ def test_gpus_and_what_belongs_to_them_come_together():
     ("gpus", "changes", "device"),
     [
         (0, {}, "cpu"),
-        (1, {}, "cpu"),  # not enough for 1n2g, and a report never mixes devices
+        (1, {}, "cpu"),  # not enough for 1n2g, and a suite never mixes devices
         (2, {}, "cuda"),
         (2, {"device": "cpu"}, "cpu"),
         (0, {"device": "cuda"}, "cuda"),
@@ -67,6 +67,25 @@ def test_gpus_and_what_belongs_to_them_come_together():
 def test_a_report_trains_on_one_kind_of_device(monkeypatch, gpus, changes, device):
     monkeypatch.setattr(machine, "gpus", lambda: (GPU,) * gpus)
     assert machine.resolve(report(**changes)).resolved_device == device
+
+
+def test_a_suite_may_train_on_the_cpu_beside_those_on_gpus(monkeypatch):
+    """What the GPUs decide is none of its own, and it alone is limited in its memory."""
+    monkeypatch.setattr(
+        machine, "gpus", lambda: (GPU.model_copy(update={"capability": "7.0"}),) * 2
+    )
+    monkeypatch.setattr(machine, "cores", lambda: 4)
+    beside = SUITE | {"name": "beside", "device": "cpu", "topologies": ["1n1g", "1n4g"]}
+    of = machine.resolve(report(suites=[SUITE, beside], device="cuda", memory_limit=2**33))
+    on_gpus, on_cpus = (of.alone(name) for name in ("small", "beside"))
+    for part in (on_gpus, on_cpus):
+        machine.check_fits(part)
+        machine.check_memory(part)
+        assert list(part.cells(part.suites[0])) == list(of.cells(part.suites[0]))
+    assert {run.device for run in on_gpus.runs(on_gpus.suites[0])} == {"cuda"}
+    (one, *_, four) = on_cpus.runs(on_cpus.suites[0])
+    assert (one.device, one.lock, one.memory_limit, four.topology) == ("cpu", None, 2**33, "1n4g")
+    assert (on_gpus.hardware.locks, on_gpus.memory_limit) == ({"pytorch": "volta"}, None)
 
 
 @pytest.mark.parametrize("build", ["lock", "image"])

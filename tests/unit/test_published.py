@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reperf.errors import ReperfError
 from reperf.layout import PUBLISHED
+from reperf.printed import ABSENT, published_speedup, speedup_over
 from reperf.published import discrepancies, load_tables, published_for
 from reperf.published.definitions import Series, load_definitions
 from reperf.published.discrepancies import find_discrepancies
@@ -135,6 +136,15 @@ def test_columns_stand_in_the_reports_order():
     ]
 
 
+def test_what_stands_beside_an_entry_of_ours_names_one_that_there_is():
+    """Of systems that are there: those of parameter servers are systems of their own."""
+    for table in load_tables():
+        for entry in set(table.cells.get("beside", [])) - {""}:
+            name, _, variant = entry.partition("+")
+            if system := load_systems().get(name):
+                assert variant in ("", *system.variants), (table.id, entry)
+
+
 def test_every_system_of_the_report_is_one_of_reperfs():
     used = {system for name in DLPERF for system in TABLES[name].cells["system"]}
     assert used <= load_systems().keys()
@@ -164,17 +174,21 @@ def test_speedups_are_those_of_the_reports_workbook():
         assert cell.speedup == pytest.approx(expected[cell.series, cell.topology], abs=0.00501)
 
 
-def test_there_is_a_speedup_only_where_one_device_was_measured():
-    with_speedup = [table.id for table in load_tables() if table.has_speedup]
-    assert with_speedup == [*DLPERF, "oneflow-resnet50-amp-dynamic-loss-scale"]
-    assert TABLES["fleetx-resnet50-collective"].cells["speedup"].isna().all()
+def test_a_series_that_begins_at_eight_devices_has_its_speedup_over_those():
+    cells = TABLES["fleetx-bert-large-collective"].cells.set_index(["series", "topology"])
+    assert set(cells["baseline"]) == {"1n8g"}
+    assert cells.loc[("PaddlePaddle 1.6", "4n8g"), "speedup"] == 3.70  # 78.48 / 21.22
+    assert cells.loc[("TensorFlow 1.12 with Horovod", "1n8g"), "speedup"] == 1.0
+    assert speedup_over(cells.loc[("PaddlePaddle 1.6", "4n8g")]) == "3.70 over 1n8g"
+    assert published_speedup(cells.loc[("PaddlePaddle 1.6", "4n8g")]) == ABSENT
 
 
-def test_a_printed_speedup_can_be_drawn_wherever_it_was_printed():
-    from_eight = TABLES["fleetx-resnet50-collective"]
-    assert not from_eight.has_speedup
-    printed = from_eight.cells.assign(speedup_published=7.5)
-    assert from_eight.model_copy(update={"cells": printed}).has_speedup
+def test_there_is_no_speedup_where_nodes_alone_are_counted():
+    with_speedup = {table.id for table in load_tables() if table.has_speedup}
+    assert with_speedup >= {*DLPERF, "fleetx-resnet50-collective"}
+    assert not [name for name in with_speedup if name.endswith("-parameter-server")]
+    for name in DLPERF:
+        assert set(TABLES[name].cells["baseline"]) == {"1n1g"}
 
 
 def test_a_table_shows_the_speedups_that_its_report_prints_and_no_others():

@@ -57,6 +57,15 @@ def test_a_run_has_cpus_for_its_servers():
     assert asked["cpus_per_task"](None) == 5
 
 
+def test_a_run_on_cpus_asks_for_no_gpus():
+    """Whatever the other suites of its report train on."""
+    asked = slurm.resources_of_job(
+        report(), lambda _: "2n1g", lambda _: 90, device_of=lambda job: job
+    )
+    assert asked["sbatch_options"]("cpu") == "--ntasks-per-node=1 --exclusive --mem=0"
+    assert "--gpus-per-node=1" in asked["sbatch_options"]("cuda")
+
+
 @pytest.mark.parametrize(("more", "cpus"), [({}, 16), ({"loader_threads": 6}, 48)])
 def test_a_run_has_cpus_for_its_loaders(more: dict[str, int], cpus: int):
     of = report(cpus_per_device=2)
@@ -206,6 +215,12 @@ def test_runs_that_no_usable_nodes_can_hold_are_told_to_wait(monkeypatch, capsys
 def test_nodes_that_start_jobs_sooner_or_later_are_no_news(monkeypatch, capsys, state):
     check(monkeypatch, report(topologies=["3n8g"]), node2=state)
     assert capsys.readouterr().err == ""
+
+
+def test_a_suite_on_cpus_needs_nodes_with_cpus_alone(monkeypatch):
+    of = report(topologies=["4n8g"])
+    suites = [one.model_copy(update={"device": "cpu"}) for one in of.suites]
+    check(monkeypatch, of.model_copy(update={"suites": tuple(suites)}))
 
 
 def test_an_unknown_partition_is_refused_with_those_that_there_are(monkeypatch):

@@ -102,12 +102,21 @@ def resolve(report: Report) -> Report:
     """The same report, with the device, the container engine and the hardware's say decided.
 
     A Slurm cluster trains on its GPUs. So does this machine if it has enough for every topology: a
-    report never mixes devices, because its cells could not be compared. An engine is looked for
+    suite never mixes devices, because its cells could not be compared. An engine is looked for
     only if it is needed: a report without images stays the same, whatever is installed.
     """
-    report = report.model_copy(update={"hardware": Hardware()})
+    report = report.model_copy(update={"hardware": Hardware(), "other_hardware": Hardware()})
     if report.device == "auto":
         report = report.model_copy(update={"device": _best_device(report)})
+    for part in map(_with_hardware, report.of_each_device()):
+        its = "hardware" if part.device == report.device else "other_hardware"
+        engine = part.container if part.container.engine else report.container
+        report = report.model_copy(update={its: part.hardware, "container": engine})
+    return report
+
+
+def _with_hardware(report: Report) -> Report:
+    """The same report of suites that train on one device, with what the hardware decides."""
     if not report.cluster:
         report = report.model_copy(update={"hardware": Hardware(topologies=_too_large(report))})
     report = _with_engine(report)
@@ -203,7 +212,9 @@ def _image_runs(report: Report, system: System, hosts: Sequence[Host]) -> bool:
 def _best_device(report: Report) -> Literal["cpu", "cuda"]:
     if report.cluster is not None:
         return "cuda"
-    return "cuda" if len(visible_gpus(os.environ)) >= report.largest_shape[1] else "cpu"
+    undecided = [suite for suite in report.suites if suite.device is None]
+    wanted = report.model_copy(update={"suites": tuple(undecided)}).largest_shape[1]
+    return "cuda" if len(visible_gpus(os.environ)) >= wanted else "cpu"
 
 
 def check_fits(report: Report) -> None:

@@ -23,10 +23,15 @@ def plain_number(value: Value) -> str:
 
 
 def published_speedup(cell: Any) -> str:  # noqa: ANN401 - pandas' named tuple
-    """The speedup that was published; in parentheses where only its throughputs were."""
-    if pd.notna(cell.speedup_published) or pd.isna(cell.speedup):
+    """The speedup over one device that was published; in parentheses where its throughputs were."""
+    if pd.notna(cell.speedup_published) or pd.isna(cell.speedup) or cell.baseline != "1n1g":
         return number(cell.speedup_published)
     return f"({number(cell.speedup)})"
+
+
+def speedup_over(cell: Any) -> str:  # noqa: ANN401 - pandas' named tuple
+    """The speedup of a published cell over the smallest one of its series: "3.56 over 1n8g"."""
+    return ABSENT if pd.isna(cell.speedup) else f"{number(cell.speedup)} over {cell.baseline}"
 
 
 def percent(value: Value) -> str:

@@ -150,7 +150,11 @@ rule largest:
     threads: ALL_CORES
     resources:
         **resources_of_job(
-            REPORT, topology_of_search, seconds_of_search, servers_of_search
+            REPORT,
+            topology_of_search,
+            seconds_of_search,
+            servers_of_search,
+            lambda wildcards: plan_of_search(wildcards).run.device,
         ),
     message:
         "find the largest batch of {wildcards.entry}"
@@ -175,6 +179,7 @@ rule train:
             lambda wildcards: wildcards.topology,
             seconds_of_run,
             servers_of_run,
+            lambda wildcards: REPORT.device_of(REPORT.suite(wildcards.suite)),
         ),
     message:
         "train {wildcards.suite}: {wildcards.entry} on {wildcards.topology}, repeat {wildcards.repeat}"

@@ -149,7 +149,7 @@ def test_ids_are_unique_and_links_lead_somewhere(page):
 
 def test_figures_follow_the_theme_and_say_what_they_show(page, html):
     figures = [attributes for tag, attributes in page.elements if tag == "svg"]
-    assert len(figures) == 3 * (2 + 7)  # two suites, seven published tables with a speedup
+    assert len(figures) == 3 * (2 + 11)  # two suites, eleven published tables with a speedup
     for figure in figures:
         assert figure["role"] == "img"
         assert figure["aria-label"]
@@ -175,6 +175,16 @@ def test_a_speedup_that_a_report_prints_is_told_from_one_that_follows_from_it(pa
     assert f"({beside.speedup:.2f})" in page.text
     assert published_speedup(beside._replace(speedup_published=7.5)) == "7.50"
     assert published_speedup(beside._replace(speedup=float("nan"))) == ABSENT
+
+
+def test_numbers_without_a_batch_size_stand_loosely_beside_ours(page, big_benchmark, tmp_path):
+    """PaddlePaddle has been measured on 1n8g; of FleetX's other systems and topologies, nothing."""
+    markdown = big_benchmark.write(tmp_path)[1]
+    assert "PaddlePaddle 1.6 | 2255.00 | 1.00 over 1n8g |" in markdown
+    for text in (markdown, page.text):
+        assert text.count("Loosely beside published numbers") == 1
+        assert "a document that names no batch size" in text
+        assert text.count("The charts begin at 8 devices") == 4 + 1  # each table's note, and here
 
 
 def test_no_page_names_a_file_that_nobody_has(big_benchmark, tmp_path):

@@ -126,7 +126,7 @@ def files_of_systems(runs: list[Run], root: Path) -> dict[str, Path]:
         trained = build.system
         described = (system.folder / "system.yaml" for system in (trained, trained.host))
         files |= {*trained.code(workload), *described, *build.recipe}
-        files.add(root / load_workloads()[workload].file.relative_to(ROOT))
+        files |= {root / file.relative_to(ROOT) for file in load_workloads()[workload].files}
     return {file.relative_to(root).as_posix(): file for file in files}
 
 

@@ -45,7 +45,7 @@ from reperf.config.words import (
 )
 from reperf.faults import checked
 from reperf.nearest import did_you_mean
-from reperf.systems import BuildKind, load_systems, load_workloads
+from reperf.systems import BuildKind, Device, load_systems, load_workloads
 
 
 def _from_one(data: Any) -> Any:  # noqa: ANN401 - raw YAML
@@ -123,6 +123,9 @@ class Report(Model):
     hardware: Hardware = Field(
         Hardware(),
         description="what the machine decides; reperf writes it, and replaces what is written here",
+    )
+    other_hardware: Hardware = Field(
+        Hardware(), description="the same, for suites whose `device` is another than the report's"
     )
 
     @model_validator(mode="before")
@@ -217,8 +220,49 @@ class Report(Model):
         return next(suite for suite in self.suites if suite.name == name)
 
     def alone(self, name: str) -> Self:
-        """The report with this suite only."""
-        return self.model_copy(update={"suites": (self.suite(name),)})
+        """The report with this suite only, whose device is the report's then."""
+        suite = self.suite(name)
+        return self._part(suite.device or self.device, (suite,))
+
+    def of_each_device(self) -> Iterator[Self]:
+        """The report in parts: the suites that train on one device, which is the part's own."""
+        return map(self.on, dict.fromkeys(map(self.device_of, self.suites)))
+
+    def on(self, device: Device) -> Self:
+        """The part of the report that trains on a device; it may have no suites."""
+        found = (suite for suite in self.suites if self.device_of(suite) == device)
+        return self._part(device, tuple(found))
+
+    def _part(self, device: str, suites: tuple[Suite, ...]) -> Self:
+        return self.model_copy(
+            update={
+                "suites": suites,
+                "device": device,
+                "memory_limit": self._memory_limit_on(device),
+                "hardware": self._hardware_for(device),
+                "other_hardware": Hardware(),
+            }
+        )
+
+    def _memory_limit_on(self, device: str) -> int | None:
+        """That of the CPUs; where there are GPUs alone, it is kept for `check_memory` to refuse."""
+        beside_cpus = any((suite.device or self.device) == "cpu" for suite in self.suites)
+        return None if device == "cuda" and beside_cpus else self.memory_limit
+
+    def device_of(self, suite: Suite) -> Device:
+        """What a suite's runs train on.
+
+        Raises:
+            ValueError: it is the report's, which is undecided.
+        """
+        return suite.device or self.resolved_device
+
+    def _hardware_for(self, device: str) -> Hardware:
+        return self.hardware if device == self.device else self.other_hardware
+
+    def hardware_of(self, suite: Suite) -> Hardware:
+        """What the machine decides for a suite's runs."""
+        return self._hardware_for(suite.device or self.device)
 
     def data_of(self, suite: Suite) -> Data | None:
         """The data set that a suite reads; None where the report has none of its kind."""
@@ -227,8 +271,8 @@ class Report(Model):
         return next((data for data in found if suite.data in (None, data.name)), None)
 
     @property
-    def resolved_device(self) -> Literal["cpu", "cuda"]:
-        """What the runs train on.
+    def resolved_device(self) -> Device:
+        """What the runs of suites train on that do not say it.
 
         Raises:
             ValueError: it is undecided; `reperf.machine.resolve` asks the hardware.
@@ -252,7 +296,8 @@ class Report(Model):
 
     def topologies_of(self, suite: Suite) -> tuple[str, ...]:
         """The topologies on which a suite's runs are made: those that there is room for."""
-        return tuple(one for one in suite.topologies_of_runs if one not in self.hardware.topologies)
+        small = self.hardware_of(suite).topologies
+        return tuple(one for one in suite.topologies_of_runs if one not in small)
 
     def widest_topology(self, suite: Suite) -> str:
         """The topology of a suite's runs with the most devices, of these with the most nodes."""
@@ -266,7 +311,7 @@ class Report(Model):
         for entry, topology in product(suite.entries, suite.topologies_of_runs):
             first = self._run(suite, entry, topology)
             repeats = (first.again(repeat) for repeat in range(2, suite.repeats + 1))
-            too_large = self.hardware.topologies.get(topology)
+            too_large = self.hardware_of(suite).topologies.get(topology)
             why = too_large or self._why_not(suite, entry, topology)
             yield Cell(runs=(first, *repeats), unsupported=why)
 
@@ -289,16 +334,18 @@ class Report(Model):
                 if reason := self._why_not(suite, entry):
                     why.setdefault(reason, set()).add(entry.system)
         reasons = [f"{reason}: {', '.join(sorted(ids))}" for reason, ids in why.items()]
-        return "; ".join([*self.hardware.topologies.values(), *reasons])
+        small = self.hardware.topologies | self.other_hardware.topologies
+        return "; ".join([*dict.fromkeys(small.values()), *reasons])
 
     def _why_not(self, suite: Suite, entry: Entry, topology: str | None = None) -> str | None:
         """Why an entry cannot train on a topology, or on any; None if it can."""
-        build, parallel = self._build_of(entry), entry.parallel
+        build, parallel = self._build_of(suite, entry), entry.parallel
+        hardware = self.hardware_of(suite)
         size = entry.batch_size or suite.batch_size
         why = load_systems()[entry.system].why_not(
             suite.workload,
             suite.precision,
-            self.resolved_device,
+            self.device_of(suite),
             entry.variant,
             parallel=parallel.kinds if parallel else (),
             pipeline=parallel.pipeline if parallel else (),
@@ -312,20 +359,20 @@ class Report(Model):
         return (
             why
             or (parallel and topology and parallel.why_not_on(prod(topology_shape(topology))))
-            or self.hardware.unfit.get(entry.system, {}).get(build)
-            or self.hardware.lacking.get(entry.system, {}).get(suite.precision)
+            or hardware.unfit.get(entry.system, {}).get(build)
+            or hardware.lacking.get(entry.system, {}).get(suite.precision)
         )
 
-    def _build_of(self, entry: Entry) -> BuildKind:
+    def _build_of(self, suite: Suite, entry: Entry) -> BuildKind:
         """How an entry gets its framework."""
         named: BuildKind | None = "image" if entry.system in self.images else None
-        preferred = load_systems()[entry.system].ways(self.resolved_device)
-        fit = named or self.hardware.ways.get(entry.system)
+        preferred = load_systems()[entry.system].ways(self.device_of(suite))
+        fit = named or self.hardware_of(suite).ways.get(entry.system)
         return entry.build or self.build or fit or (preferred[0] if preferred else "lock")
 
-    def _container_of(self, entry: Entry) -> Container | None:
+    def _container_of(self, suite: Suite, entry: Entry) -> Container | None:
         """What an entry's runs train in; None where they use a lock."""
-        if self._build_of(entry) != "image":
+        if self._build_of(suite, entry) != "image":
             return None
         named = load_systems()[entry.system].image
         return Container(
@@ -345,7 +392,8 @@ class Report(Model):
         """The first repeat."""
         can = load_systems()[entry.system].workloads.get(suite.workload)
         read = can.reads[0] if suite.input == "records" and can and can.reads else suite.input
-        data, container = self.data_of(suite), self._container_of(entry)
+        data, container = self.data_of(suite), self._container_of(suite, entry)
+        device = self.device_of(suite)
         batch_size = entry.batch_size or suite.batch_size
         return Run(
             suite=suite.name,
@@ -366,12 +414,12 @@ class Report(Model):
             together=load_systems()[entry.system].keeps_own_time(entry.variant),
             input=read,
             data=data and data.folder(read),
-            device=self.resolved_device,
+            device=device,
             threads=self.threads_per_device,
             loader_threads=self.loader_threads,
-            memory_limit=self.memory_limit,
+            memory_limit=self._memory_limit_on(device),
             seed=self.seed,
-            lock=None if container else self.hardware.locks.get(entry.system),
+            lock=None if container else self.hardware_of(suite).locks.get(entry.system),
             container=container,
         )
 

@@ -44,6 +44,7 @@ from reperf.nearest import did_you_mean
 from reperf.systems import (
     RETIRED,
     BuildKind,
+    Device,
     Input,
     Precision,
     System,
@@ -286,6 +287,9 @@ class Suite(Model):
         "records",
         description="where the samples come from: converted records; folder, the images as they "
         "lie, which few systems read; or synthetic, made once and not read at all",
+    )
+    device: Device | None = Field(
+        None, description="what its runs train on; left out: as the report says"
     )
     data: Name | None = Field(
         None, description="one of the data sets; left out: the first of the workload's kind"

@@ -34,13 +34,12 @@ def environments(case: Case) -> Iterator[Finding]:
 
 def compilers(case: Case) -> Iterator[Finding]:
     """What compiles while it trains finds a compiler."""
-    needed: dict[str, set[str]] = defaultdict(set)
+    needed: dict[tuple[str, Device], set[str]] = defaultdict(set)
     for run in case.report.run_of_each_entry():
         varied = load_systems()[run.system].varied(run.variant)
         if run.variant and any(variant.compiles for variant in varied):
-            needed[build_of(run).id].add(run.variant)
-    device = case.report.resolved_device
-    for build, variants in needed.items():
+            needed[build_of(run).id, run.device].add(run.variant)
+    for (build, device), variants in needed.items():
         judge = partial(_judge_compiler, build=build, device=device, of=variants)
         yield from each(case, f"compiler of {build}", judge)
 

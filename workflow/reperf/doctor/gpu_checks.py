@@ -19,8 +19,9 @@ def gpus(case: Case) -> Iterator[Finding]:
 
 
 def _judge_number(case: Case, probe: Probe) -> Verdict:
-    there, wanted = len(probe.gpus), case.report.largest_shape[1]
-    if case.report.resolved_device == "cuda" and there < wanted:
+    there, on_gpus = len(probe.gpus), case.report.on("cuda")
+    wanted = on_gpus.largest_shape[1]
+    if on_gpus.suites and there < wanted:
         advice = "see what nvidia-smi says on the node"
         return Verdict("error", f"{there} seen, runs ask for {wanted}", advice)
     return Verdict("ok", f"{there} seen") if there else Verdict(NOT_THERE, "none, and none needed")

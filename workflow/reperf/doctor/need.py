@@ -28,11 +28,13 @@ def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
     to_convert = [
         data for folder, data in converted.items() if not Path(folder, "manifest.json").exists()
     ]
-    to_build = {build_of(run).folder for run, _ in runs if built[build_of(run).id] is None}
+    to_build = {
+        build_of(run).folder: run.device for run, _ in runs if built[build_of(run).id] is None
+    }
     return (
         len(missing) * LOG_BYTES
         + sum(KINDS[data.kind].record_bytes(data) for data in to_convert)
-        + len(to_build) * ENVIRONMENT_BYTES[report.resolved_device]
+        + sum(ENVIRONMENT_BYTES[device] for device in to_build.values())
         + sum(KINDS[data.kind].embedded_bytes for data in report.data if data.is_embedded)
     )
 
@@ -74,4 +76,4 @@ def needed_by(report: Report, run: Run) -> float | None:
     if own.empty:
         return None
     per_device = own["throughput_median"] / (own["num_nodes"] * own["devices_per_node"])
-    return float(per_device.max()) * report.largest_shape[1]
+    return float(per_device.max()) * report.on(run.device).largest_shape[1]

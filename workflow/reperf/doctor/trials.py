@@ -58,7 +58,8 @@ def _backend_of(run: Run) -> str | None:
 
 def on_nodes(report: Report, run: Run, nodes: int) -> Run:
     """A run as it is tried on so many nodes: with the most devices that a run uses on one."""
-    return run.model_copy(update={"topology": f"{nodes}n{report.largest_shape[1]}g"})
+    devices = report.on(run.device).largest_shape[1]
+    return run.model_copy(update={"topology": f"{nodes}n{devices}g"})
 
 
 def main() -> None:

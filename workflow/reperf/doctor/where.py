@@ -48,13 +48,15 @@ class Partition(Where):
     def __init__(self, report: Report, cluster: Cluster) -> None:
         devices = report.largest_shape[1]
         cpus = devices * report.cpus_per_device
+        with_gpus = report.on("cuda")
+        gpus = [f"--gpus-per-node={with_gpus.largest_shape[1]}"] if with_gpus.suites else []
         self._partition = cluster.partition
         self._options = [
             f"--immediate={WAIT_SECONDS}",
             "--job-name=reperf-doctor",
             "--ntasks-per-node=1",
             f"--cpus-per-task={cpus}",
-            *([f"--gpus-per-node={devices}"] if report.resolved_device == "cuda" else []),
+            *gpus,
             *([f"--partition={cluster.partition}"] if cluster.partition else []),
             *([f"--account={cluster.account}"] if cluster.account else []),
             *([f"--mem={cluster.memory_mb}"] if cluster.memory_mb else []),
@@ -96,11 +98,13 @@ def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]
     if report.cluster:
         check_cluster(report)
     with faults_of(chosen):
-        check_containers(report)
-        if report.cluster:
-            return Partition(report, report.cluster), report, chosen
-        check_fits(report)
-        check_memory(report)
+        for part in report.of_each_device():
+            check_containers(part)
+            if not report.cluster:
+                check_fits(part)
+                check_memory(part)
+    if report.cluster:
+        return Partition(report, report.cluster), report, chosen
     return Where(), report, chosen
 
 

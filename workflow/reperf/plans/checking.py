@@ -21,11 +21,12 @@ def check_report(report: Report, configfile: str) -> None:
         ReperfError: names what is wrong, and what is allowed.
     """
     with faults_of(configfile):
-        check_fits(report)
-        check_memory(report)
-        check_data(report)
-        check_containers(report)
-        check_compiler(report)
+        for part in report.of_each_device():
+            check_fits(part)
+            check_memory(part)
+            check_data(part)
+            check_containers(part)
+            check_compiler(part)
     check_sources(report)
     for data in report.data:
         # Once it is converted, the user's own input is no longer needed.

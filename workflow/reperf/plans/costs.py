@@ -32,8 +32,9 @@ def what_it_costs(report: Report, configfile: str) -> Iterator[str]:
     searches = [plan for path, plan in plans.searches.items() if not _found(path, plans)]
     to_come = [plan.run for plan in plans.runs.values() if not _has_ended(plan, plans)]
     ended = len(plans.runs) - len(to_come)
+    devices = dict.fromkeys(map(report.device_of, report.suites))
     yield (
-        f"{report.title}: {count(len(plans.runs), 'run')} on {report.resolved_device}"
+        f"{report.title}: {count(len(plans.runs), 'run')} on {' and '.join(devices)}"
         f"{f', {ended} of which have ended' if ended else ''}"
     )
     if to_come:
@@ -49,7 +50,7 @@ def what_it_costs(report: Report, configfile: str) -> Iterator[str]:
         )
         yield f"{count(len(searches), 'search')} for the largest batch: {_short(hours)} {AT_MOST}"
     trained = [*to_come, *(plan.run for plan in searches)]
-    yield from _downloads(trained, report)
+    yield from _downloads(trained)
     yield from _room(report, trained)
     yield from _unsupported(report)
     try:
@@ -129,11 +130,11 @@ def _has_ended(plan: RunPlan, plans: Plans) -> bool:
     return why_not_current(plan, size, data=None) == ""
 
 
-def _downloads(runs: Iterable[Run], report: Report) -> Iterator[str]:
+def _downloads(runs: Iterable[Run]) -> Iterator[str]:
     """What is built or pulled first."""
-    missing = [build for build in {build_of(run): None for run in runs} if why_build(build)]
-    size = ENVIRONMENT_BYTES[report.resolved_device]
-    for build in sorted(missing, key=lambda one: one.id):
+    sizes = {build_of(run): ENVIRONMENT_BYTES[run.device] for run in runs}
+    missing = {build: size for build, size in sizes.items() if why_build(build)}
+    for build, size in sorted(missing.items(), key=lambda one: one[0].id):
         yield f"to download: {_described(build)}, up to {gibibytes(size)} once unpacked"
 
 

@@ -5,7 +5,12 @@ columns. None of it was measured by reperf, and nothing that was is mixed in.
 """
 
 from reperf.published.discrepancies import Discrepancy, discrepancies
-from reperf.published.rebuilt import PublishedTable, load_tables, published_for
+from reperf.published.rebuilt import (
+    PublishedTable,
+    load_tables,
+    published_for,
+    published_without_size,
+)
 
 __all__ = [
     "Discrepancy",
@@ -13,4 +18,5 @@ __all__ = [
     "discrepancies",
     "load_tables",
     "published_for",
+    "published_without_size",
 ]

@@ -27,6 +27,7 @@ class Series(_Model):
     model: str | None = None  # one of the table's
     batch_size: int | None = None  # instead of the table's
     system: str | None = None  # instead of the framework's
+    beside: str = ""  # the entry of reperf's that does the same, such as "paddle-fleet+async"
     label: str | None = None  # instead of one made of framework, variant and batch size
 
 

@@ -17,11 +17,13 @@ class PublishedTable(Heading):
 
     Attributes:
         units: what the table holds, metric -> unit, in the order shown.
-        cells: one row per system and topology: series (the label to show), system, variant, model,
+        cells: one row per system and topology: series (the label to show), system, variant, beside
+            (the entry of reperf's that does the same, where only a person can say it), model,
             batch_size_per_device, topology, num_nodes, devices_per_node, num_devices, source_doc,
             and a column for each metric of `units`. For throughput also throughput_min,
             throughput_max and n, if the repeats were published; speedup, computed from the printed
-            throughputs, if one device was measured; and speedup_published.
+            throughputs, over the fewest devices of the series, and baseline, the topology that has
+            so many, both empty where only nodes are counted; and speedup_published.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -36,10 +38,7 @@ class PublishedTable(Heading):
 
     @property
     def has_speedup(self) -> bool:
-        """Whether there are speedups over one device, so that both figures can be drawn.
-
-        They are printed, or follow from the throughputs of a series that begins at one device.
-        """
+        """Whether there are speedups, printed or computed, so that all figures can be drawn."""
         speedups = ["speedup", "speedup_published"]
         return self.unit is not None and bool(self.cells[speedups].notna().any(axis=None))
 
@@ -104,7 +103,7 @@ def published_for(workload: str, precision: str, batch_size: int) -> pd.DataFram
     )
     same = (
         (cells["workload"] == workload)
-        & (cells["precision"] == ("amp" if precision == "fp16" else precision))
+        & (cells["precision"] == _as_published(precision))
         & (cells["batch_size_per_device"] == batch_size)
     )
     # One table's largest batch size may be another's usual one: it is still one cell.
@@ -112,9 +111,25 @@ def published_for(workload: str, precision: str, batch_size: int) -> pd.DataFram
     return found.reset_index(drop=True)
 
 
-def speedup(throughput: Decimal, one_device: Decimal) -> Decimal:
-    """How many times faster than one device: rounded half to even, once, to two decimals."""
-    return (throughput / one_device).quantize(Decimal("0.01"), ROUND_HALF_EVEN)
+def published_without_size(workload: str, precision: str) -> tuple[PublishedTable, ...]:
+    """The tables of throughput of a workload whose documents name no batch size."""
+    return tuple(
+        table
+        for table in load_tables()
+        if table.unit
+        and table.workload == workload
+        and table.precision == _as_published(precision)
+        and table.cells["batch_size_per_device"].isna().all()
+    )
+
+
+def _as_published(precision: str) -> str:
+    return "amp" if precision == "fp16" else precision
+
+
+def speedup(throughput: Decimal, baseline: Decimal) -> Decimal:
+    """How many times faster than a baseline: rounded half to even, once, to two decimals."""
+    return (throughput / baseline).quantize(Decimal("0.01"), ROUND_HALF_EVEN)
 
 
 def build_table(table: Table, definitions: Definitions) -> PublishedTable:
@@ -170,15 +185,25 @@ def _cells(
         cell = {
             "system": series.system or definitions.systems[series.framework],
             "variant": known.id if known else series.variant or "",
+            "beside": series.beside,
             **fact[["model", "batch_size_per_device", "topology", *SHAPE, "source_doc"]],
             **printed.set_index("metric")["value"],
         }
         if fact["metric"] == "throughput":
-            alone = rows[rows["num_devices"] == 1]["value"]
-            cell |= _spread(fact)
-            cell["speedup"] = speedup(fact["value"], alone.item()) if len(alone) else None
+            cell |= _spread(fact) | _speedup_of(fact, rows)
             cell["speedup_published"] = fact["speedup_published"]
         yield cell
+
+
+def _speedup_of(fact: pd.Series, rows: pd.DataFrame) -> dict:
+    """A cell's speedup over the fewest devices of its series, and their topology."""
+    counted = rows[(rows["metric"] == "throughput") & rows["num_devices"].notna()]
+    if counted.empty:
+        return {"speedup": None, "baseline": ""}
+    fewest = counted.loc[counted["num_devices"].idxmin()]
+    known = fact["value"] is not None and fewest["value"] is not None
+    ratio = speedup(fact["value"], fewest["value"]) if known else None
+    return {"speedup": ratio, "baseline": fewest["topology"]}
 
 
 def _spread(fact: pd.Series) -> dict:
@@ -196,6 +221,6 @@ def _spread(fact: pd.Series) -> dict:
 def _typed(cells: pd.DataFrame) -> pd.DataFrame:
     """Counts as nullable integers and numbers as floats, whatever was printed."""
     counts = [name for name in (*SHAPE, "batch_size_per_device", "n") if name in cells]
-    texts = ["series", "system", "variant", "model", "topology", "source_doc"]
+    texts = ["series", "system", "variant", "beside", "model", "topology", "baseline", "source_doc"]
     numbers = cells.columns.difference([*counts, *texts])
     return cells.astype(dict.fromkeys(counts, "Int64") | dict.fromkeys(numbers, float))

@@ -29,7 +29,12 @@ from reperf.measuring.statistics import (
 from reperf.measuring.together import LEAST_OVERLAP
 from reperf.measuring.together import METHOD as TOGETHER
 from reperf.printed import ABSENT, count, day_and_time, memory, number, percent
-from reperf.published import PublishedTable, load_tables, published_for
+from reperf.published import (
+    PublishedTable,
+    load_tables,
+    published_for,
+    published_without_size,
+)
 from reperf.published.discrepancies import Discrepancy, DiscrepancyKind, discrepancies
 from reperf.report.cell_views import BESIDE, BOUND_BY_LOADER, CellView, Row, RunView
 from reperf.report.sharing import SharedCell, shared_cells
@@ -43,6 +48,8 @@ INPUTS = {
     "folder": "Real samples from the image folder",
     "synthetic": "Synthetic samples, so that no loader is in the way",
 }
+DEVICES = {"cpu": "the CPU", "cuda": "GPUs"}
+"""What a suite that says its own trains on."""
 CELL_KEY = [
     *("suite", "system", "variant", "parallel", "servers", "batch_size_per_device"),
     *("topology", "source"),
@@ -108,6 +115,14 @@ class Ranking:
         return f"{needed} repeats could" if fewest < needed else ""
 
 
+class LooseTable(NamedTuple):
+    """A published table that names no batch size, so that nothing in it is the same cell."""
+
+    table: PublishedTable
+    rows: tuple[tuple[CellView, Row], ...]
+    """Measured cells, each with what was published of its system and topology."""
+
+
 @dataclass(frozen=True)
 class SuiteView:
     """One suite of the report."""
@@ -119,6 +134,28 @@ class SuiteView:
     cells: tuple[CellView, ...]
     unplaced: tuple[Row, ...]
     """The logs that are in no cell: their rows of measurements.csv."""
+    without_size: tuple[PublishedTable, ...] = ()
+    """Published tables of the same workload and precision that name no batch size."""
+
+    @property
+    def loose_tables(self) -> list[LooseTable]:
+        """What such tables print of the systems and topologies that were measured here."""
+        measured = {}
+        for cell in self.cells:
+            if cell.measured:
+                entry = "+".join(filter(None, (cell.row.system, cell.row.variant)))
+                measured[entry, cell.row.topology] = cell
+        found = []
+        for table in self.without_size:
+            rows = []
+            for row in table.cells.itertuples():
+                # A node of which only the number is printed has one trainer.
+                topology = row.topology + ("1g" if pd.isna(row.devices_per_node) else "")
+                if own := measured.get((row.beside, topology)):
+                    rows.append((own, row))
+            if rows:
+                found.append(LooseTable(table, tuple(rows)))
+        return found
 
     @property
     def shown(self) -> bool:
@@ -317,6 +354,10 @@ class Context:
     build_headings = HEADINGS
     repeats_for_interval = repeats_for_interval()
     beside_percent = percent(BESIDE)
+    loosely_note = (
+        "The same workload, precision and topology, of a document that names no batch size, on "
+        "other machines and in other versions: beside, not compared."
+    )
 
     @property
     def build_rows(self) -> list[BuildRow]:
@@ -435,9 +476,12 @@ class Context:
         return first[:10], max(record.ended for record in self.records)[:10]
 
     @property
-    def device(self) -> str | None:
-        """What the runs trained on: cpu or cuda."""
-        return self.records[0].run.device if self.records else None
+    def device(self) -> str:
+        """What a device was."""
+        threads = count(self.config.threads_per_device, "CPU thread")
+        kinds = {"cuda": "a GPU", "cpu": f"a training process with {threads}"}
+        found = dict.fromkeys(kinds[record.run.device] for record in self.records)
+        return " or, in suites on the CPU, ".join(sorted(found))
 
     @property
     def timings(self) -> list[Timing]:
@@ -552,6 +596,7 @@ def _suite(
             for row, series in zip(cells.itertuples(), series_of(cells), strict=True)
         ),
         unplaced=tuple(unplaced.itertuples()),
+        without_size=_without_size(suite) if published else (),
     )
 
 
@@ -577,7 +622,8 @@ def _conditions(suite: Suite) -> str:
         return f"Logs from {sources}{'' if _is_usual(suite) else shape}"
     beside = f"; beside them logs from {sources}" if sources else ""
     repeats = f"{count(suite.repeats, 'repeat')} per cell"
-    return f"{INPUTS[suite.input]}{shape}; {repeats}{_searched(suite)}{beside}"
+    device = f" on {DEVICES[suite.device]}" if suite.device else ""
+    return f"{INPUTS[suite.input]}{shape}{device}; {repeats}{_searched(suite)}{beside}"
 
 
 def _searched(suite: Suite) -> str:
@@ -609,13 +655,24 @@ def _is_usual(suite: Suite) -> bool:
 def _published(suite: Suite, cells: pd.DataFrame, unit: str) -> Mapping[tuple, list[Row]]:
     """The published cells that may stand beside a suite's, by what they must have in common."""
     found: dict[tuple, list[Row]] = defaultdict(list)
-    if suite.input == "synthetic" or not _is_usual(suite):
+    if not _may_stand_beside(suite):
         return found
     for size in cells["batch_size_per_device"].dropna().unique():
         for row in published_for(suite.workload, suite.precision, size).itertuples():
             if row.unit == unit:
                 found[_published_key(row)].append(row)
     return found
+
+
+def _without_size(suite: Suite) -> tuple[PublishedTable, ...]:
+    if not _may_stand_beside(suite):
+        return ()
+    return published_without_size(suite.workload, suite.precision)
+
+
+def _may_stand_beside(suite: Suite) -> bool:
+    """Whether a suite trains on what published reports trained on: real samples, as usual."""
+    return suite.input != "synthetic" and _is_usual(suite)
 
 
 def _published_key(row: Row) -> tuple:

@@ -15,6 +15,7 @@ import psutil
 
 from reperf.config import Report, topology_shape
 from reperf.errors import ReperfError
+from reperf.systems import Device
 from reperf.text import printable
 
 JOB_NAME = "reperf"
@@ -57,6 +58,7 @@ def resources_of_job(
     topology_of: Callable[[Any], str],
     seconds_of: Callable[[Any], int],
     servers_of: Callable[[Any], int] = lambda _: 0,
+    device_of: Callable[[Any], Device] | None = None,
 ) -> dict[str, Any]:
     """What a rule that starts trainers asks Slurm for.
 
@@ -64,6 +66,7 @@ def resources_of_job(
         topology_of: the topology that a job needs, by its wildcards.
         seconds_of: its time limit, likewise.
         servers_of: the CPUs that parameter servers take on each of its nodes, likewise.
+        device_of: what it trains on, likewise; left out: what the report says.
 
     Returns:
         Snakemake's resources, as the executor slurm-shell reads them; none without a cluster.
@@ -81,7 +84,8 @@ def resources_of_job(
 
     def options(wildcards: Any) -> str:  # noqa: ANN401
         devices = topology_shape(topology_of(wildcards))[1]
-        gpus = [f"--gpus-per-node={devices}"] if report.resolved_device == "cuda" else []
+        device = device_of(wildcards) if device_of else report.resolved_device
+        gpus = [f"--gpus-per-node={devices}"] if device == "cuda" else []
         exclusive = ["--exclusive"] if cluster.exclusive else []
         # Slurm's default is a part of the memory, though nobody else can use an exclusive node's.
         memory = ["--mem=0"] if cluster.exclusive and cluster.memory_mb is None else []
@@ -154,23 +158,22 @@ def check_cluster(report: Report) -> None:
             f"cluster.partition: {partition or 'left out, and there is no default'}; "
             f"allowed: {', '.join(partitions)}"
         )
-    wants_gpus = report.resolved_device == "cuda"
-    there = [
-        _Node(
-            name,
-            state,
-            gpus_of(resources)
-            if wants_gpus
-            else int(cpus.rstrip("+")) // report.threads_per_device,
-        )
-        for of, cpus, resources, name, state in nodes
-        if of.rstrip("*") == partition
-    ]
-    _check_topologies(report, partition, [node.devices for node in there])
-    cores = [int(cpus.rstrip("+")) for of, cpus, *_ in nodes if of.rstrip("*") == partition]
-    _check_servers(report, partition, cores)
-    if waiting := _must_wait(report, there):
-        print(printable(f"reperf: {waiting}"), file=sys.stderr)
+    nodes = [node for node in nodes if node[0].rstrip("*") == partition]
+    for part in report.of_each_device():
+        there = [
+            _Node(
+                name,
+                state,
+                gpus_of(resources)
+                if part.device == "cuda"
+                else int(cpus.rstrip("+")) // report.threads_per_device,
+            )
+            for _, cpus, resources, name, state in nodes
+        ]
+        _check_topologies(part, partition, [node.devices for node in there])
+        _check_servers(part, partition, [int(cpus.rstrip("+")) for _, cpus, *_ in nodes])
+        if waiting := _must_wait(part, there):
+            print(printable(f"reperf: {waiting}"), file=sys.stderr)
 
 
 class _Node(NamedTuple):
