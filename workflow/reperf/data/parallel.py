@@ -48,7 +48,7 @@ def run_parts(
         try:
             while pending:
                 finished, pending = wait(pending, 0.2, FIRST_COMPLETED)
-                for future in finished:
+                for future in filter(finished.__contains__, futures):  # the first part's fault
                     future.result()
                 watch(sum(done))
         except BrokenProcessPool:
