@@ -140,18 +140,18 @@ class SuiteView:
     @property
     def loose_tables(self) -> list[LooseTable]:
         """What such tables print of the systems and topologies that were measured here."""
-        measured = {}
-        for cell in self.cells:
-            if cell.measured:
-                entry = "+".join(filter(None, (cell.row.system, cell.row.variant)))
-                measured[entry, cell.row.topology] = cell
+        measured = {
+            (cell.row.system, cell.row.variant, cell.row.topology): cell
+            for cell in self.cells
+            if cell.measured
+        }
         found = []
         for table in self.without_size:
             rows = []
             for row in table.cells.itertuples():
                 # A node of which only the number is printed has one trainer.
                 topology = row.topology + ("1g" if pd.isna(row.devices_per_node) else "")
-                if own := measured.get((row.beside, topology)):
+                if own := measured.get((row.system, row.variant, topology)):
                     rows.append((own, row))
             if rows:
                 found.append(LooseTable(table, tuple(rows)))
