@@ -12,3 +12,4 @@ TINY_BERT = {
 }
 
 TINY_GPT2 = {"context": 32, "layers": 2, "hidden": 128, "heads": 2, "vocabulary": 1000}
+TINY_WORD2VEC = {"vocabulary": 1500, "width": 8, "window": 2, "negatives": 3}

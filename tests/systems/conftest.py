@@ -35,7 +35,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     systems = {
         name: one
         for name, one in load_systems().items()
-        if (every and trained_by(one)) or name == "pytorch"
+        # Those with servers have tests of their own.
+        if (every and trained_by(one) and not one.serve) or name == "pytorch"
     }
     for marker, alike in ALIKE.items():
         if metafunc.definition.get_closest_marker(marker):

@@ -20,7 +20,7 @@ CAPABILITY = re.compile(
 )
 SYSTEMS = ("pytorch", "tensorflow2")
 RUN = "results/runs/softmax-synthetic/{}/1n1g/1/train.log"
-CLICKS = "results/runs/logistic/pytorch/1n2g/1/train.log"
+VISITS = "results/runs/logistic/pytorch/1n2g/1/train.log"
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def run(benchmark: Benchmark, config: str, cells: int) -> None:
 def test_a_kind_of_data_is_files_of_its_own(follow):
     benchmark = follow("pytorch")
     run(benchmark, "local/logistic.yaml", 1)
-    first, *_, last = losses((benchmark.folder / CLICKS).read_text(), 0)
+    first, *_, last = losses((benchmark.folder / VISITS).read_text(), 0)
     assert last < first - 0.05
 
 

@@ -21,7 +21,7 @@ from reperf.builds import LockBuild
 from reperf.config import Run
 from reperf.systems import SYSTEMS, System, load_workloads
 from reperf.training.record import RunRecord
-from shapes import TINY_BERT, TINY_GPT2
+from shapes import TINY_BERT, TINY_GPT2, TINY_WORD2VEC
 
 # A run of seconds on two processes; what tests change, they say.
 SMALL = {
@@ -44,6 +44,7 @@ SMALL = {
 SMALL_OF = {
     "bert-base": {"shape": TINY_BERT, "batch_size": 4},
     "gpt2-124m": {"shape": TINY_GPT2, "batch_size": 4},
+    "word2vec": {"shape": TINY_WORD2VEC, "batch_size": 50},
 }
 """What is small for workloads, where it is not as SMALL says."""
 
@@ -91,8 +92,17 @@ class Trainer:
         return RunRecord.read(folder / "run.json"), log
 
     @contextmanager
-    def disturbed(self, what: signal.Signals, rank: int, iteration: int) -> Iterator[None]:
-        """Within this, the rank of a run gets a signal when it has printed an iteration."""
+    def disturbed(
+        self, what: signal.Signals, rank: int, iteration: int, victim: str | None = None
+    ) -> Iterator[None]:
+        """Within this, the rank of a run gets a signal when it has printed an iteration.
+
+        Args:
+            what: the signal.
+            rank: which rank.
+            iteration: which iteration.
+            victim: who gets it instead, such as "server 0".
+        """
         over = threading.Event()
         started = time.time()
 
@@ -102,8 +112,10 @@ class Trainer:
                 for log in logs:
                     text = log.read_text(errors="replace")
                     who = rf"rank {rank}(?: \(stage \d+\))?"
-                    if re.search(f"{who}: iteration {iteration},", text):
-                        process = re.search(rf"{who}: started on \S+ process (\d+)", text)
+                    apart = rf'"iteration": {iteration}, .*"rank": {rank},'  # in its own time
+                    if re.search(rf"{who}: iteration {iteration}\b|{apart}", text):
+                        started_on = rf"{victim or who}: started on \S+ process (\d+)"
+                        process = re.search(started_on, text)
                         os.kill(int(process[1]), what)
                         return
 

@@ -7,7 +7,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from reperf.systems import load_workloads
-from shapes import TINY_BERT, TINY_GPT2
+from shapes import TINY_BERT, TINY_GPT2, TINY_WORD2VEC
 from trainers.contract import recipe as contract
 from trainers.contract import weights
 from trainers.contract.driver import Work
@@ -21,7 +21,7 @@ BUILT = {
 SMALL = {
     name: {key: dimension.least for key, dimension in workload.shape.items()}
     for name, workload in BUILT.items()
-} | {"bert": TINY_BERT, "gpt2": TINY_GPT2}
+} | {"bert": TINY_BERT, "gpt2": TINY_GPT2, "word2vec": TINY_WORD2VEC}
 """For images the smallest shapes that recipes allow."""
 
 # What numpy's generators give on Python 3.7 and on 3.11; tests/systems asks every environment.
@@ -30,7 +30,9 @@ DIGESTS = {
     "vgg16": ("6182bb4223789ef7", "0e36d1af22539b6c"),
     "alexnet": ("28f2e626542d9484", "d8234db847e1f6bd"),
     "bert": ("6c5dabedab9c9adf", "85e6553d83c98b35"),
+    "ctr": ("aa9a486090bd754e", "cdc11c78f474f81c"),
     "gpt2": ("a45e6b6f35050124", "f4a17f292257fb7c"),
+    "word2vec": ("9c274f9c8f7cab58", "d1837efb6b3339b6"),
 }
 
 

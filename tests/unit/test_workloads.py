@@ -94,7 +94,7 @@ def test_a_recipe_that_lacks_a_part_is_refused_in_one_line(
     ("text", "fault"),
     [
         ("{title: A}", "data: is missing"),
-        (WRITTEN.replace("images,", "films,"), "data: got 'films'; allowed: 'images', "),
+        (WRITTEN.replace("images,", "films,"), "data: got 'films'; allowed: 'clicks', "),
         (
             WRITTEN.replace("title: A", "title: A, unit: films"),
             "unit: got 'films'; allowed: ",

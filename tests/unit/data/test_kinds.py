@@ -14,8 +14,11 @@ from reperf.steps import convert as convert_step
 from reperf.steps import make_set as make_set_step
 
 TEXT = "".join(f"A cat sat here.\nThen came dog {number}.\n\n" for number in range(20))
+CLICKS = "".join(
+    "\t".join([str(line % 2), *12 * ["7"], "-1", *26 * ["0123abcd"]]) + "\n" for line in range(50)
+)
 SMALL = {"parts": 2, "seed": 3}
-SMALL_OF = {"text": {"vocabulary_size": 500}}
+SMALL_OF = {"text": {"vocabulary_size": 500}, "words": {"thinning": 1.0}}
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 
@@ -24,7 +27,9 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 def data(kind, tmp_path) -> Data:
     """A small set of the user's own."""
     own = tmp_path / "own"
-    make_set(own, n01=3, n02=2) if kind == "images" else own.write_text(TEXT)
+    make_set(own, n01=3, n02=2) if kind == "images" else own.write_text(
+        {"clicks": CLICKS}.get(kind, TEXT)
+    )
     return small(kind, **{kind: own})
 
 

@@ -80,6 +80,8 @@ def _allowed(field: dict[str, Any]) -> str:
             words = f"list: {_allowed(items)}"
         case {"type": "integer", "minimum": least, "maximum": most}:
             words = f"whole number, {least:,} to {most:,}"
+        case {"type": "number", "minimum": least, "maximum": most}:
+            words = f"number, {least:g} to {most:g}"
         case {"type": "boolean"}:
             words = "`true`, `false`"
         case {"type": "object"}:

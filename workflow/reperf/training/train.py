@@ -253,7 +253,8 @@ def _judge(
         why = f"{_waited_for(_tail(log))}{_last_heard(run, outcome)}"
         return "timeout", f"no end after {time_limit:g} s; {why}"
     if outcome.servers_ended is not None:
-        return _servers_ended(run, outcome, _tail(log))
+        # Trainers say much when their servers have gone.
+        return _servers_ended(run, outcome, _tail(log, 1 << 18))
     ended = outcome.exit_code == 0 and "run_stop" in facts
     if not ended and (excuse := mllog.read_excuse(log)):
         return excuse

@@ -25,19 +25,20 @@ class Stream:
 
     Args:
         text: the file or folder.
+        layout: of what it may hold, in words.
 
     Raises:
         ReperfError: there is no such text, or it is empty.
     """
 
-    def __init__(self, text: Path) -> None:
-        self.text = text
-        self._paths = files_of(text, LAYOUT)
+    def __init__(self, text: Path, layout: str = LAYOUT) -> None:
+        self.text, self._layout = text, layout
+        self._paths = files_of(text, layout)
         with reading(text):
             sizes = [path.stat().st_size for path in self._paths]
         self._starts = list(accumulate(sizes, initial=0))
         if not self._starts[-1]:
-            raise ReperfError(f"{text}: an empty text; allowed: {LAYOUT}")
+            raise ReperfError(f"{text}: an empty text; allowed: {self._layout}")
 
     def pieces(self, parts: int) -> int:
         """Into how many pieces the text is cut: equally many for each part."""
@@ -57,7 +58,7 @@ class Stream:
         while begin < end:
             path, start, following = self._paths[at], self._starts[at], self._starts[at + 1]
             until = min(end, following)
-            content = read_piece(path, begin - start, until - begin, LAYOUT)
+            content = read_piece(path, begin - start, until - begin, self._layout)
             *whole, last = _END.split(content)
             yield from ((document, True) for document in whole)
             if last:
@@ -78,6 +79,6 @@ class Stream:
         if len(rest) == LONGEST_LINE:
             raise ReperfError(
                 f"{path}: byte {offset}: a line of more than {LONGEST_LINE} bytes; "
-                f"allowed: {LAYOUT}"
+                f"allowed: {self._layout}"
             )
         return even - 1 + len(rest)

@@ -1,0 +1,1 @@
+"""Clicks: advertisements shown, as Criteo's display advertising challenge describes them."""

@@ -1,0 +1,125 @@
+"""Convert lines of clicks to parts of rows: the one call behind the rule."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from reperf.data.bar import progress
+from reperf.data.clicks.lines import LAYOUT, ROW, BadLine, rows_of
+from reperf.data.clicks.manifest import ClickManifest, ClickPart, ClickSettings
+from reperf.data.parallel import Tick, run_parts
+from reperf.data.part import Format, Written, all_or_nothing, new_part
+from reperf.errors import ReperfError
+from reperf.files import reading
+
+ROWS = Format[np.ndarray](lambda rows: [rows.tobytes()])
+PIECE = 1 << 20
+"""Bytes of lines that are converted at a time."""
+LONGEST_LINE = 1 << 12
+
+
+def convert(
+    settings: ClickSettings, output: Path, format_name: str, *, workers: int
+) -> ClickManifest:
+    """Convert a file of clicks to rows: part-00000 and so on, manifest.json.
+
+    The file is cut into pieces of whole lines, of which each part has neighbouring ones. The bytes
+    depend on the file and the number of parts, not on the number of workers. What an earlier
+    conversion left in the folder is removed.
+
+    Args:
+        settings: the file, and how it is converted.
+        output: the folder of the parts.
+        format_name: of the only format.
+        workers: number of processes.
+
+    Raises:
+        ReperfError: a line is refused, there are too few for the parts, or a file cannot be read or
+            written.
+    """
+    clicks = Path(settings.clicks)
+    with reading(clicks):
+        size = clicks.stat().st_size
+    if not size:
+        raise ReperfError(f"{clicks}: an empty file; allowed: lines of {LAYOUT}")
+    pieces = settings.parts * -(-size // (settings.parts * PIECE))
+    conversion = _Conversion(clicks, size, settings.parts, pieces, output)
+    with all_or_nothing(output):
+        with progress(f"pieces of clicks to {format_name}", pieces) as watch:
+            written = run_parts(conversion.write_part, settings.parts, workers, watch)
+        manifest = ClickManifest(
+            format=format_name,
+            settings=settings,
+            samples=sum(samples for _, samples, _ in written),
+            clicked=sum(clicked for _, _, clicked in written),
+            bytes=sum(part.bytes for part, _, _ in written),
+            parts=[
+                ClickPart(name=part.name, samples=samples, bytes=part.bytes, crc32c=part.crc32c)
+                for part, samples, _ in written
+            ],
+        )
+        manifest.write(output / "manifest.json")
+    return manifest
+
+
+@dataclass(frozen=True)
+class _Conversion:
+    """What every worker knows."""
+
+    clicks: Path
+    size: int
+    parts: int
+    pieces: int
+    output: Path
+
+    def write_part(self, part: int, tick: Tick) -> tuple[Written, int, int]:
+        """Write a part; return its summary, how many rows it has, and how many of them clicks."""
+        samples = clicked = 0
+        share = self.pieces // self.parts
+        with new_part(self.output / f"part-{part:05d}", ROWS) as records:
+            for number in range(part * share, (part + 1) * share):
+                rows = self._rows(number)
+                records.append(rows)
+                samples += len(rows)
+                clicked += int(rows["label"].sum())
+                tick()
+        if not samples:
+            raise ReperfError(
+                f"{self.clicks}: part {part} of {self.parts} would hold no line; allowed: at least "
+                "one for each part"
+            )
+        return records.summary(), samples, clicked
+
+    def _rows(self, number: int) -> np.ndarray:
+        """The rows of a piece: near equal in bytes, it begins with a line, as the next does."""
+        begin, end = (self._edge(one) for one in (number, number + 1))
+        try:
+            return rows_of(self._read(begin, end - begin)) if begin < end else np.empty(0, ROW)
+        except BadLine as bad:
+            line = self._lines_before(begin) + bad.line + 1
+            raise ReperfError(f"{self.clicks}, line {line}: {bad}") from None
+
+    def _edge(self, number: int) -> int:
+        """Where a piece begins: at the first line from its even share on."""
+        even = self.size * number // self.pieces
+        if even in (0, self.size):
+            return even
+        rest, ended, _ = self._read(even - 1, LONGEST_LINE).partition(b"\n")
+        if not ended and len(rest) == LONGEST_LINE:
+            line = self._lines_before(even) + 1
+            raise ReperfError(
+                f"{self.clicks}, line {line}: more than {LONGEST_LINE} bytes; allowed: {LAYOUT}"
+            )
+        return min(even + len(rest), self.size)
+
+    def _read(self, offset: int, size: int) -> bytes:
+        with reading(self.clicks), self.clicks.open("rb") as stream:
+            stream.seek(offset)
+            return stream.read(size)
+
+    def _lines_before(self, offset: int) -> int:
+        """How many lines end before an offset; asked only for a refusal."""
+        return sum(
+            self._read(at, min(PIECE, offset - at)).count(b"\n") for at in range(0, offset, PIECE)
+        )

@@ -1,0 +1,34 @@
+"""manifest.json of converted clicks."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from reperf.data.manifest import AnyManifest, AnyPart
+from reperf.faults import Model
+
+
+class ClickSettings(Model):
+    """What is converted, and into how many parts it goes."""
+
+    clicks: str = Field(description="the file of lines")
+    parts: int = Field(description="files of rows")
+    seed: int = Field(description="of the order in which batches are read")
+
+
+class ClickPart(AnyPart):
+    """One file of rows."""
+
+    samples: int
+
+
+class ClickManifest(AnyManifest):
+    """Converted clicks."""
+
+    manifest_version: Literal[1] = 1
+    format: str
+    settings: ClickSettings
+    samples: int
+    clicked: int = Field(description="of them, those with the label 1")
+    bytes: int
+    parts: list[ClickPart]

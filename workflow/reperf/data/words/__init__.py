@@ -1,0 +1,1 @@
+"""Words: text as the numbers of its frequent words, of which skip-gram pairs are made."""

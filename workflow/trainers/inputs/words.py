@@ -1,0 +1,145 @@
+"""Skip-gram pairs for one rank out of its parts of words' ids."""
+
+import json
+
+import numpy as np
+
+from trainers.contract.steplog import Refused
+from trainers.inputs.parts import neighbouring_parts
+
+ID = np.dtype("<u4")
+POWER = 0.75
+"""Of a word's count: so often it is drawn as a negative. Source: Mikolov et al. (2013)."""
+_CHUNK = 1 << 16
+"""Ids of which pairs are made at a time; no pair reaches from one chunk to the next."""
+
+
+def word_batches(flags, rank, world_size, device):
+    """Endless batches of a rank's skip-gram pairs, in the order of the text.
+
+    A word makes a pair with each of its neighbours in the line, up to a distance that is drawn for
+    it anew each time, from 1 to `window`. All frameworks see the same batches: distances and
+    negatives come from the data set's seed.
+
+    Args:
+        flags: data, batch_size (N), and of the shape vocabulary, window and negatives (K).
+        rank: which share of the parts is read.
+        world_size: how many ranks share them.
+        device: batches are not put on it.
+
+    Yields:
+        As trainers.recipes.word2vec.synthetic_batch: the centre words of N pairs, their contexts,
+        int64 [N] both; each one's negatives, int64 [N, K]; and whether each pair is the first of
+        its centre word, bool [N].
+
+    Raises:
+        Refused: the parts cannot be shared evenly, are not whole, have more words than the
+            vocabulary, or hold no pair.
+    """
+    shape = flags.shape
+    paths = neighbouring_parts(flags.data, rank, world_size)
+    end, seed = _described(paths[0].with_name("manifest.json"))
+    if end > shape["vocabulary"]:
+        raise Refused(
+            "%s: has %d words; allowed: up to %d, the vocabulary"
+            % (flags.data, end, shape["vocabulary"])
+        )
+    parts = [(path, _mapped(path)) for path in paths]
+    drawn = _negatives(paths[0].with_name("vocab.txt"), end)
+    random = np.random.RandomState([seed, rank])
+    chunks = _chunks(parts, end, shape["window"], random)
+    size, rows = flags.batch_size, next(chunks)
+    at = 0
+    while True:
+        while len(rows) - at < size:
+            rows, at = np.concatenate([rows[at:], next(chunks)]), 0
+        batch = rows[at : at + size]
+        at += size
+        places = random.random_sample((size, shape["negatives"]))
+        negatives = np.searchsorted(drawn, places, side="right")
+        centres, contexts, firsts = batch.T
+        yield (
+            np.ascontiguousarray(centres),
+            np.ascontiguousarray(contexts),
+            negatives.astype(np.int64),
+            firsts.astype(bool),
+        )
+
+
+def pairs(ids, end, distances):
+    """The skip-gram pairs of a piece of text, a line's words among themselves.
+
+    Args:
+        ids: of words, [n], and `end` behind each line.
+        end: the id that ends a line.
+        distances: of each id, how far its neighbours may be.
+
+    Returns:
+        int64 [pairs, 3], by the places of the centre words and of their neighbours: centre word,
+        neighbour, and 1 for the first pair of a place, else 0.
+    """
+    lines = np.cumsum(ids == end)
+    words = ids != end
+    ids, lines, distances = ids[words], lines[words], distances[words]
+    farthest = int(distances.max()) if len(distances) else 0
+    steps = np.array([step for step in range(-farthest, farthest + 1) if step], np.int64)
+    others = np.arange(len(ids))[:, None] + steps
+    inside = np.clip(others, 0, max(0, len(ids) - 1))
+    near = (others == inside) & (np.abs(steps) <= distances[:, None])
+    if len(ids):
+        near &= lines[inside] == lines[:, None]
+    centres, which = np.nonzero(near)
+    firsts = np.append(True, centres[1:] != centres[:-1])[: len(centres)]
+    return np.stack([ids[centres], ids[others[centres, which]], firsts], 1).astype(np.int64)
+
+
+def _chunks(parts, end, window, random):
+    """The pairs of one chunk of the parts after the other, endlessly."""
+    while True:
+        found = 0
+        for path, ids in parts:
+            for first in range(0, len(ids), _CHUNK):
+                chunk = ids[first : first + _CHUNK].astype(np.int64)
+                if chunk.max() > end:
+                    at = first + int(np.argmax(chunk))
+                    raise Refused(
+                        "%s at byte %d: got id %d; allowed: up to %d"
+                        % (path, at * ID.itemsize, chunk.max(), end)
+                    )
+                rows = pairs(chunk, end, random.randint(1, window + 1, size=len(chunk)))
+                found += len(rows)
+                yield rows
+        if not found:
+            raise Refused("%s: no line with two words; allowed: one in each share" % parts[0][0])
+
+
+def _mapped(path):
+    size = path.stat().st_size
+    if size % ID.itemsize:
+        raise Refused("%s: has %d bytes; allowed: whole ids of %d" % (path, size, ID.itemsize))
+    # Nothing cannot be mapped.
+    return np.memmap(str(path), ID, "r") if size else np.zeros(0, ID)
+
+
+def _negatives(vocabulary, size):
+    """What each word's share of the negatives ends at, of an interval from 0 to 1."""
+    try:
+        lines = vocabulary.read_text(encoding="utf-8").splitlines()
+        counts = np.array([int(line.rpartition(" ")[2]) for line in lines], np.float64)
+    except (OSError, ValueError):
+        counts = np.zeros(0)
+    if len(counts) != size or counts.min() < 1:
+        raise Refused("%s: is no vocabulary of %d words and their counts" % (vocabulary, size))
+    ends = np.cumsum(counts**POWER)
+    return ends / ends[-1]
+
+
+def _described(manifest):
+    """The id that ends a line, and the seed."""
+    try:
+        described = json.loads(manifest.read_text(encoding="utf-8"))
+        return int(described["vocabulary"]), int(described["settings"]["seed"])
+    except (OSError, ValueError, LookupError, TypeError):
+        raise Refused(
+            "%s: is no manifest of words; allowed: a folder that reperf has converted" % manifest
+        ) from None
