@@ -13,3 +13,12 @@ TINY_BERT = {
 
 TINY_GPT2 = {"context": 32, "layers": 2, "hidden": 128, "heads": 2, "vocabulary": 1000}
 TINY_WORD2VEC = {"vocabulary": 1500, "width": 8, "window": 2, "negatives": 3}
+
+TINY_TRANSFORMER = {
+    "longest": 32,
+    "layers": 2,
+    "hidden": 128,
+    "heads": 2,
+    "intermediate": 256,
+    "vocabulary": 500,
+}

@@ -1,4 +1,6 @@
-"""torchvision's and transformers' models, trained by hand: the losses that our trainers must have.
+"""torch's, torchvision's and transformers' models, trained by hand.
+
+Their losses are those that our trainers must have.
 
 They start from our weights and train our synthetic batch, in float32 and without dropout; rate,
 decay and the like are the recipe's numbers. Models, backward passes, steps and clipping are none of
@@ -22,6 +24,7 @@ from trainers.contract.recipe import AdamW
 from trainers.contract.weights import initial_weights, synthetic_batch
 from trainers.recipes import alexnet as alexnets
 from trainers.recipes import bert as berts
+from trainers.recipes import encoder_decoder as encoder_decoders
 from trainers.recipes import gpt2 as gpts
 from trainers.recipes import resnet50 as resnets
 from trainers.recipes import vgg16 as vggs
@@ -83,6 +86,70 @@ def gpt2(recipe, flags) -> Model:
 
     decayed = [*map(recipe.decays, recipe.weight_shapes(flags.shape))]
     return Model(weights, decayed, loss)
+
+
+def transformer(recipe, flags) -> Model:
+    shape = flags.shape
+    network = nn.Transformer(
+        shape["hidden"],
+        shape["heads"],
+        shape["layers"],
+        shape["layers"],
+        shape["intermediate"],
+        dropout=0.0,
+        layer_norm_eps=recipe.NORM_EPSILON,
+        batch_first=True,
+        norm_first=True,
+    )
+    starts: dict[str, list[torch.Tensor]] = {}
+    for name, start in initial_weights(recipe, flags):
+        starts.setdefault(of_torchs_transformer(name), []).append(torch.from_numpy(start))
+    (word,) = starts.pop("word")
+    word = nn.Parameter(word)
+    with torch.no_grad():
+        for name, weight in network.named_parameters():
+            weight.copy_(torch.cat(starts.pop(name)))
+    assert not starts
+    batch = map(torch.from_numpy, synthetic_batch(recipe, flags, 0))
+    source, real, target, following, weights = batch
+    length, padding = source.shape[1], real == 0
+    positions = torch.from_numpy(recipe.positions(shape))[:length]
+    wanted = following.masked_fill(weights == 0, -100)  # which cross_entropy leaves out
+
+    def loss() -> torch.Tensor:
+        sides = (word[one] * shape["hidden"] ** 0.5 + positions for one in (source, target))
+        made = network(
+            *sides,
+            tgt_mask=network.generate_square_subsequent_mask(length),
+            src_key_padding_mask=padding,
+            memory_key_padding_mask=padding,
+        )
+        logits, smoothing = made @ word.T, recipe.LABEL_SMOOTHING
+        return nn.functional.cross_entropy(
+            logits.flatten(0, 1), wanted.flatten(), label_smoothing=smoothing
+        )
+
+    trained = [word, *network.parameters()]
+    return Model(trained, [weight.dim() > 1 for weight in trained], loss)
+
+
+def of_torchs_transformer(name: str) -> str:
+    """What torch.nn.Transformer calls the weight that has one of ours, or rows of it."""
+    layer, part, *others = name.removesuffix(".weight").removesuffix(".bias").split(".")
+    if layer == "embeddings":
+        return "word"
+    kind = name.rpartition(".")[2]
+    side, number = layer.rstrip("0123456789"), layer.lstrip("abcdefghijklmnopqrstuvwxyz")
+    if not number:
+        return f"{side}.norm.{kind}"
+    place = f"{side}.layers.{number}"
+    if others == ["norm"]:
+        order = {"attention": 1, "cross": 2, "ffn": 2 + (side == "decoder")}
+        return f"{place}.norm{order[part]}.{kind}"
+    if part == "ffn":
+        return f"{place}.linear{1 if others == ['in'] else 2}.{kind}"
+    place += ".self_attn" if part == "attention" else ".multihead_attn"
+    return f"{place}.out_proj.{kind}" if others == ["out"] else f"{place}.in_proj_{kind}"
 
 
 def of_images(network: nn.Module, recipe, flags) -> Model:
@@ -159,7 +226,7 @@ class AdamWByHand:
         asked = self.asked
         self.taken += 1
         norm = math.sqrt(sum(gradient.double().square().sum().item() for gradient in gradients))
-        share = min(1.0, asked.clip / norm)
+        share = 1.0 if asked.clip is None else min(1.0, asked.clip / norm)
         parts = zip(self.moments, gradients, *self.model[:2], strict=True)
         for (mean, square), gradient, weight, decayed in parts:
             mean.mul_(asked.beta1).add_((1 - asked.beta1) * share * gradient)
@@ -175,6 +242,7 @@ MODELS = {
     "bert-base": (bert, berts),
     "gpt2-124m": (gpt2, gpts),
     "resnet50": (resnet50, resnets),
+    "transformer": (transformer, encoder_decoders),
     "vgg16": (vgg16, vggs),
 }
 

@@ -1,4 +1,4 @@
-"""What others have written trains as ours does: torchvision's and transformers' models.
+"""What others have written trains as ours does: torch's, torchvision's and transformers' models.
 
 PyTorch's trainers are held to them here, and all other systems to PyTorch's in test_training.py.
 """
@@ -31,6 +31,8 @@ CASES = {
     "bert-base at its own size": {"shape": {}, "batch_size": 2, "iterations": 2},
     "gpt2-124m": {},
     "gpt2-124m at its own size": {"shape": {"context": 128}, "batch_size": 1, "iterations": 2},
+    "transformer": {},
+    "transformer at its own size": {"shape": {}, "batch_size": 64, "iterations": 2},
 }
 
 pytestmark = pytest.mark.xdist_group("outside")

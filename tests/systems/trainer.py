@@ -21,7 +21,7 @@ from reperf.builds import LockBuild
 from reperf.config import Run
 from reperf.systems import SYSTEMS, System, load_workloads
 from reperf.training.record import RunRecord
-from shapes import TINY_BERT, TINY_GPT2, TINY_WORD2VEC
+from shapes import TINY_BERT, TINY_GPT2, TINY_TRANSFORMER, TINY_WORD2VEC
 
 # A run of seconds on two processes; what tests change, they say.
 SMALL = {
@@ -45,6 +45,7 @@ SMALL_OF = {
     "bert-base": {"shape": TINY_BERT, "batch_size": 4},
     "gpt2-124m": {"shape": TINY_GPT2, "batch_size": 4},
     "word2vec": {"shape": TINY_WORD2VEC, "batch_size": 50},
+    "transformer": {"shape": TINY_TRANSFORMER, "batch_size": 64},
 }
 """What is small for workloads, where it is not as SMALL says."""
 

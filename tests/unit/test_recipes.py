@@ -7,7 +7,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from reperf.systems import load_workloads
-from shapes import TINY_BERT, TINY_GPT2, TINY_WORD2VEC
+from shapes import TINY_BERT, TINY_GPT2, TINY_TRANSFORMER, TINY_WORD2VEC
 from trainers.contract import recipe as contract
 from trainers.contract import weights
 from trainers.contract.driver import Work
@@ -21,7 +21,12 @@ BUILT = {
 SMALL = {
     name: {key: dimension.least for key, dimension in workload.shape.items()}
     for name, workload in BUILT.items()
-} | {"bert": TINY_BERT, "gpt2": TINY_GPT2, "word2vec": TINY_WORD2VEC}
+} | {
+    "bert": TINY_BERT,
+    "gpt2": TINY_GPT2,
+    "word2vec": TINY_WORD2VEC,
+    "encoder_decoder": TINY_TRANSFORMER,
+}
 """For images the smallest shapes that recipes allow."""
 
 # What numpy's generators give on Python 3.7 and on 3.11; tests/systems asks every environment.
@@ -33,6 +38,7 @@ DIGESTS = {
     "ctr": ("aa9a486090bd754e", "cdc11c78f474f81c"),
     "gpt2": ("a45e6b6f35050124", "f4a17f292257fb7c"),
     "word2vec": ("9c274f9c8f7cab58", "d1837efb6b3339b6"),
+    "encoder_decoder": ("4f0fbea7a6f77a6a", "b1df84a6dd9d20f0"),
 }
 
 

@@ -7,6 +7,7 @@ import pytest
 from pictures import make_set
 from reperf.config import Data, load_report
 from reperf.data.kinds import KINDS
+from reperf.data.pairs.embedded import make_pairs
 from reperf.errors import ReperfError
 from reperf.plans.planning import Plans
 from reperf.plans.set_plan import SetPlan
@@ -20,6 +21,8 @@ CLICKS = "".join(
 SMALL = {"parts": 2, "seed": 3}
 SMALL_OF = {"text": {"vocabulary_size": 500}, "words": {"thinning": 1.0}}
 
+MAKE = {"images": lambda folder: make_set(folder, n01=3, n02=2), "pairs": make_pairs}
+
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -27,9 +30,7 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 def data(kind, tmp_path) -> Data:
     """A small set of the user's own."""
     own = tmp_path / "own"
-    make_set(own, n01=3, n02=2) if kind == "images" else own.write_text(
-        {"clicks": CLICKS}.get(kind, TEXT)
-    )
+    MAKE.get(kind, lambda path: path.write_text({"clicks": CLICKS}.get(kind, TEXT)))(own)
     return small(kind, **{kind: own})
 
 

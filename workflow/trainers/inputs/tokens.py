@@ -37,8 +37,8 @@ class Tokens:
         """
         self._shape, self._batch_size, self._rank = shape, batch_size, rank
         paths = neighbouring_parts(folder, rank, world_size)
-        self._type, self._seed = _described(paths[0].with_name("manifest.json"))
-        self._parts = [(path, self._mapped(path)) for path in paths]
+        self._type, self._seed = described(paths[0].with_name("manifest.json"))
+        self._parts = [(path, mapped(path, self._type)) for path in paths]
         length, sizes = shape["context"], [len(ids) for _, ids in self._parts]
         self._ends = np.cumsum([max(0, size - 1) // length for size in sizes])
         if not self._ends[-1]:
@@ -46,15 +46,6 @@ class Tokens:
                 "%s: rank %d has parts of up to %d tokens; allowed: %d or more in one of them"
                 % (folder, rank, max(sizes), length + 1)
             )
-
-    def _mapped(self, path):
-        size = path.stat().st_size
-        if size % self._type.itemsize:
-            raise Refused(
-                "%s: has %d bytes; allowed: whole ids of %d" % (path, size, self._type.itemsize)
-            )
-        # Nothing cannot be mapped.
-        return np.memmap(str(path), self._type, "r") if size else np.zeros(0, self._type)
 
     def __iter__(self):
         samples = self._samples()
@@ -86,11 +77,30 @@ class Tokens:
         return found
 
 
-def _described(manifest):
-    """The type of ids, and the seed of their order."""
+def mapped(path, number_type):
+    """The ids of a part, which stay on the disk until they are asked for.
+
+    Raises:
+        Refused: it has a part of an id.
+    """
+    size = path.stat().st_size
+    if size % number_type.itemsize:
+        raise Refused(
+            "%s: has %d bytes; allowed: whole ids of %d" % (path, size, number_type.itemsize)
+        )
+    # Nothing cannot be mapped.
+    return np.memmap(str(path), number_type, "r") if size else np.zeros(0, number_type)
+
+
+def described(manifest, *more):
+    """The type of ids, the seed of their order, and what each of `more` takes from the manifest.
+
+    Raises:
+        Refused: it says none of these.
+    """
     try:
-        described = json.loads(manifest.read_text(encoding="utf-8"))
-        return TYPES[described["type"]], described["settings"]["seed"]
+        said = json.loads(manifest.read_text(encoding="utf-8"))
+        return (TYPES[said["type"]], said["settings"]["seed"], *(one(said) for one in more))
     except (OSError, ValueError, LookupError, TypeError):
         raise Refused(
             "%s: is no manifest of tokens; allowed: a folder that reperf has converted" % manifest

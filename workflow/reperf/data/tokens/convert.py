@@ -18,7 +18,6 @@ from reperf.errors import ReperfError
 
 IDS = Format[np.ndarray](lambda ids: [ids.tobytes()], sidecars={".idx": index_line})
 """Ids one after the other, and an index with a line for each document, or each piece of one."""
-MOST_OF_UINT16 = 1 << 16
 
 
 def convert(
@@ -42,9 +41,8 @@ def convert(
     """
     vocabulary = read_vocabulary(Path(settings.bpe) if settings.bpe else None)
     stream = Stream(Path(settings.tokens))
-    number_type = "uint16" if vocabulary.size <= MOST_OF_UINT16 else "uint32"
     pieces = stream.pieces(settings.parts)
-    conversion = _Conversion(settings, vocabulary, stream, pieces, number_type, output)
+    conversion = _Conversion(settings, vocabulary, stream, pieces, output)
     with all_or_nothing(output):
         with progress(f"pieces of text to {format_name}", pieces) as watch:
             written = run_parts(conversion.write_part, settings.parts, workers, watch)
@@ -52,7 +50,7 @@ def convert(
         manifest = TokenManifest(
             format=format_name,
             settings=settings,
-            type=number_type,
+            type=vocabulary.type,
             vocabulary=vocabulary.size,
             vocabulary_sha256=vocabulary.digest,
             end=vocabulary.end,
@@ -78,7 +76,6 @@ class _Conversion:
     vocabulary: Vocabulary
     stream: Stream
     pieces: int
-    type: str
     output: Path
 
     def write_part(self, part: int, tick: Tick) -> tuple[Written, Counter[str]]:
@@ -88,7 +85,9 @@ class _Conversion:
         with new_part(self.output / f"part-{part:05d}", IDS) as records:
             for number in range(part * share, (part + 1) * share):
                 documents = list(self.stream.piece(number, self.pieces))
-                for ids, (_, ends) in zip(self._ids(documents), documents, strict=True):
+                for ids, (_, ends) in zip(
+                    arrays_of(self.vocabulary, documents), documents, strict=True
+                ):
                     records.append(ids)
                     counts += Counter(tokens=len(ids), documents=int(ends))
                 tick()
@@ -99,14 +98,20 @@ class _Conversion:
             )
         return records.summary(), counts
 
-    def _ids(self, documents: Sequence[tuple[str, bool]]) -> list[np.ndarray]:
-        number_type = np.dtype(self.type).newbyteorder("<")
-        end = np.array([self.vocabulary.end], number_type)
-        found = self.vocabulary.ids([text for text, _ in documents])
-        return [
-            np.concatenate([_array(ids, number_type), end[: int(ends)]])
-            for ids, (_, ends) in zip(found, documents, strict=True)
-        ]
+
+def arrays_of(vocabulary: Vocabulary, documents: Sequence[tuple[str, bool]]) -> list[np.ndarray]:
+    """The ids of documents.
+
+    Args:
+        documents: the text of each, and whether the vocabulary's end comes behind it.
+    """
+    number_type = np.dtype(vocabulary.type).newbyteorder("<")
+    end = np.array([vocabulary.end], number_type)
+    found = vocabulary.ids([text for text, _ in documents])
+    return [
+        np.concatenate([_array(ids, number_type), end[: int(ends)]])
+        for ids, (_, ends) in zip(found, documents, strict=True)
+    ]
 
 
 def _array(ids: bytes | Sequence[int], number_type: np.dtype) -> np.ndarray:

@@ -1,12 +1,11 @@
 """manifest.json of a converted stream of tokens."""
 
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
 from reperf.data.manifest import AnyManifest, AnyPart
-from reperf.data.tokens.vocabulary import FILES, digest_of_files
+from reperf.data.tokens.vocabulary import is_still
 from reperf.faults import Model
 
 
@@ -42,9 +41,4 @@ class TokenManifest(AnyManifest):
 
     def is_of(self, settings: TokenSettings) -> bool:
         """Whether the set was made so, of the vocabulary as it is now, if it is still there."""
-        if self.settings != settings:
-            return False
-        given = [Path(settings.bpe, name) for name in FILES] if settings.bpe else []
-        if not given or not all(path.is_file() for path in given):
-            return True
-        return digest_of_files(*(path.read_bytes() for path in given)) == self.vocabulary_sha256
+        return self.settings == settings and is_still(settings.bpe, self.vocabulary_sha256)

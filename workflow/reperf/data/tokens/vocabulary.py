@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from reperf.errors import ReperfError
 from reperf.files import reading
@@ -21,6 +21,7 @@ BYTES = 257
 FILES = ("vocab.json", "merges.txt")
 LAYOUT = f"a folder that holds {' and '.join(FILES)}, as GPT-2 has them"
 LARGEST_FILE = 1 << 28  # bytes
+MOST_OF_UINT16 = 1 << 16
 ALPHABET = 256
 """Tokens of one byte that a vocabulary needs: without one of them text would be lost."""
 
@@ -39,6 +40,11 @@ class Vocabulary:
     end: int = BYTES - 1
     digest: str | None = None
     _files: tuple[bytes, bytes] | None = None
+
+    @property
+    def type(self) -> Literal["uint16", "uint32"]:
+        """Of an id in a file, the lowest byte first."""
+        return "uint16" if self.size <= MOST_OF_UINT16 else "uint32"
 
     def ids(self, documents: Sequence[str]) -> Iterator[bytes | Sequence[int]]:
         """The ids of each document, without the one that ends it."""
@@ -75,6 +81,14 @@ def read_vocabulary(folder: Path | None) -> Vocabulary:
 def digest_of_files(known: bytes, merges: bytes) -> str:
     """The SHA-256 of a vocabulary's two files."""
     return sha256(known + merges).hexdigest()
+
+
+def is_still(folder: str | None, digest: str | None) -> bool:
+    """Whether the vocabulary in a folder, if it is still there, has a digest; bytes have None."""
+    given = [Path(folder, name) for name in FILES] if folder else []
+    if not given or not all(path.is_file() for path in given):
+        return True
+    return digest_of_files(*(path.read_bytes() for path in given)) == digest
 
 
 def _content(path: Path) -> bytes:

@@ -5,6 +5,7 @@ from torch import nn
 from torch.nn import functional
 
 from trainers.contract.recipe import dropout_of
+from trainers.frameworks.torch.attention import heads_of, joined
 from trainers.recipes import bert
 
 
@@ -94,10 +95,9 @@ class Layer(nn.Module):
 
     def attend(self, x, mask):
         """Features of what each token attends to, where the mask, added to scores, lets it."""
-        # [N, S, 3 H] -> three of [N, heads, S, H / heads]
-        query, key, value = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        query, key, value = heads_of(self.qkv(x), 3, self.heads)
         attended = functional.scaled_dot_product_attention(query, key, value, mask, self.dropped())
-        return attended.transpose(1, 2).flatten(2)
+        return joined(attended)
 
     def dropped(self):
         """The share of attention's weights that is dropped out now."""

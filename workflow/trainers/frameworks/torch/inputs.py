@@ -19,6 +19,16 @@ def _tensors(batch):
     return [torch.from_numpy(one) if isinstance(one, np.ndarray) else one for one in batch]
 
 
+def in_host_memory(batches, device):
+    """Batches of arrays as tensors in host memory, page-locked for a GPU.
+
+    So it can copy them while it trains.
+    """
+    for batch in batches:
+        tensors = _tensors(batch)
+        yield [one.pin_memory() for one in tensors] if device.type == "cuda" else tensors
+
+
 def on_device(batches, device):
     """Batches on the device; a GPU copies the next one while it trains on the current one."""
     if device.type == "cpu":

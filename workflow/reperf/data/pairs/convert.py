@@ -1,0 +1,124 @@
+"""Convert pairs to parts of ids: the one call behind the rule."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from reperf.data.bar import progress
+from reperf.data.pairs.lines import Lines
+from reperf.data.pairs.manifest import PairManifest, PairPart, PairSettings
+from reperf.data.parallel import Tick, run_parts
+from reperf.data.part import Format, Written, all_or_nothing, new_part
+from reperf.data.tokens.convert import arrays_of
+from reperf.data.tokens.vocabulary import Vocabulary, read_vocabulary
+from reperf.errors import ReperfError
+
+
+class Pair(NamedTuple):
+    """The ids of both sentences, each with its end."""
+
+    source: np.ndarray
+    target: np.ndarray
+
+
+def _line(pair: Pair, offset: int, _: int) -> str:
+    return f"{offset} {len(pair.source)} {len(pair.target)}\n"
+
+
+IDS = Format[Pair](lambda pair: [one.tobytes() for one in pair], sidecars={".idx": _line})
+"""Ids one after the other, and for each pair a line: its offset in bytes, and both lengths."""
+
+
+def convert(
+    settings: PairSettings, output: Path, format_name: str, *, workers: int
+) -> PairManifest:
+    """Convert pairs to ids: part-00000 and so on, an index beside each, manifest.json.
+
+    Each part has neighbouring pairs, as many as any other or one more. The bytes depend on the
+    pairs, the vocabulary and the number of parts, not on the number of workers. What an earlier
+    conversion left in the folder is removed.
+
+    Args:
+        settings: the pairs, their vocabulary, and how they are converted.
+        output: the folder of the parts.
+        format_name: of the only format.
+        workers: number of processes.
+
+    Raises:
+        ReperfError: the vocabulary or a file is refused, a sentence is too long, there are fewer
+            pairs than parts, or a file cannot be written.
+    """
+    vocabulary = read_vocabulary(Path(settings.joint_bpe) if settings.joint_bpe else None)
+    lines = Lines(Path(settings.pairs))
+    if len(lines) < settings.parts:
+        raise ReperfError(
+            f"{settings.pairs}: has {len(lines)} pairs; allowed: one or more for each of "
+            f"{settings.parts} parts"
+        )
+    conversion = _Conversion(settings, vocabulary, lines, output)
+    with all_or_nothing(output):
+        with progress(f"pairs to {format_name}", len(lines)) as watch:
+            written = run_parts(conversion.write_part, settings.parts, workers, watch)
+        counts: Counter[str] = sum((count for _, count in written), Counter())
+        manifest = PairManifest(
+            format=format_name,
+            settings=settings,
+            type=vocabulary.type,
+            vocabulary=vocabulary.size,
+            vocabulary_sha256=vocabulary.digest,
+            end=vocabulary.end,
+            pairs=len(lines),
+            source_tokens=counts["source"],
+            target_tokens=counts["target"],
+            bytes=sum(part.bytes for part, _ in written),
+            parts=[
+                PairPart(name=part.name, pairs=part.records, bytes=part.bytes, crc32c=part.crc32c)
+                for part, _ in written
+            ],
+        )
+        manifest.write(output / "manifest.json")
+    return manifest
+
+
+@dataclass(frozen=True)
+class _Conversion:
+    """What every worker knows."""
+
+    settings: PairSettings
+    vocabulary: Vocabulary
+    lines: Lines
+    output: Path
+
+    def write_part(self, part: int, tick: Tick) -> tuple[Written, Counter[str]]:
+        """Write a part; return its summary, and what was counted in it."""
+        counts: Counter[str] = Counter()
+        first, end = (len(self.lines) * one // self.settings.parts for one in (part, part + 1))
+        with new_part(self.output / f"part-{part:05d}", IDS) as records:
+            at = first
+            for piece in self.lines.pairs(first, end):
+                sources, targets = (
+                    self._ids(path, at, sentences)
+                    for path, sentences in zip(self.lines.paths, piece, strict=True)
+                )
+                for pair in map(Pair, sources, targets):
+                    records.append(pair)
+                counts["source"] += sum(map(len, sources))
+                counts["target"] += sum(map(len, targets))
+                at += len(sources)
+                tick(len(sources))
+        return records.summary(), counts
+
+    def _ids(self, path: Path, first: int, sentences: Sequence[str]) -> list[np.ndarray]:
+        """The ids of sentences, each with its end; `first` is the number of lines before them."""
+        found = arrays_of(self.vocabulary, [(sentence, True) for sentence in sentences])
+        for number, ids in enumerate(found, first + 1):
+            if len(ids) > self.settings.longest:
+                raise ReperfError(
+                    f"{path}: line {number}: has {len(ids)} tokens with its end; allowed: up to "
+                    f"{self.settings.longest}, `longest`"
+                )
+        return found

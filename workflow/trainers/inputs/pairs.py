@@ -1,0 +1,128 @@
+"""Pairs of sentences for one rank, out of parts of ids, in batches of sentences of like length.
+
+A batch has so many places for tokens of targets, and as many for those of sources. It holds as many
+pairs as fit if all are padded to the same length, a multiple of 8; which one that is for a pair,
+its longer sentence says.
+"""
+
+import numpy as np
+
+from trainers.contract.steplog import Refused
+from trainers.inputs.parts import neighbouring_parts
+from trainers.inputs.tokens import described, mapped
+
+STEP = 8
+"""Lengths to which sentences are padded are multiples of it, or the longest one."""
+
+
+class Pairs:
+    """Endless batches of a rank's share of the pairs, in an order that the data set's seed gives.
+
+    A rank takes the pairs of its own parts in a random order, each time that all were taken in a
+    new one, and each goes where those of its length wait. When they fill a batch, that is the next
+    one; so no pair is left out, and all frameworks see the same batches.
+
+    A batch is a tuple of arrays, all [N, L]: the tokens of sources, and 1 where they are real; what
+    predicts each token of the targets: the one before it, the end of sentences for the first; the
+    tokens of targets, and 1.0 where they are real. The last one is float32, all others are int64.
+    Padding is 0.
+    """
+
+    def __init__(self, folder, shape, batch_size, rank, world_size):
+        """Map the parts into memory.
+
+        Args:
+            folder: holds the parts and manifest.json, as reperf writes them.
+            shape: longest (L is up to it) and vocabulary.
+            batch_size: places of a batch: N is as many pairs of L as fit.
+            rank: which share of the parts is read.
+            world_size: how many ranks share them.
+
+        Raises:
+            Refused: the parts cannot be shared evenly, are not whole or hold sentences that are too
+                long, or a batch has no place for the longest; while iterating: an id is beyond the
+                vocabulary.
+        """
+        self._shape, self._batch_size, self._rank = shape, batch_size, rank
+        if batch_size < shape["longest"]:
+            raise Refused(
+                "a batch of %d places; allowed: %d or more, a sentence's longest"
+                % (batch_size, shape["longest"])
+            )
+        paths = neighbouring_parts(folder, rank, world_size)
+        self._type, self._seed, self._end = described(
+            paths[0].with_name("manifest.json"), lambda said: said["end"]
+        )
+        self._parts = [(path, mapped(path, self._type)) for path in paths]
+        indices = [self._index(number) for number in range(len(paths))]
+        # Of each pair: its part, where it begins there, and the tokens of both sentences.
+        self._places = np.concatenate(indices)
+        if not len(self._places):
+            raise Refused("%s: rank %d has no pairs; allowed: one or more" % (folder, rank))
+        self._padded = padded(self._places[:, 2:].max(axis=1), shape["longest"])
+
+    def _index(self, number):
+        path, ids = self._parts[number]
+        index = path.with_name(path.name + ".idx")
+        try:
+            found = np.fromfile(str(index), np.int64, sep=" ")
+        except OSError as error:
+            raise Refused(f"{index}: cannot be read: {error.strerror}") from None
+        if len(found) % 3:
+            raise Refused(
+                "%s: %d numbers; allowed: lines of offset and two lengths" % (index, len(found))
+            )
+        found = found.reshape(-1, 3)
+        found[:, 0] //= self._type.itemsize
+        ends = found.sum(axis=1)
+        if found[:, 1:].min(initial=1) < 1 or ends.max(initial=0) > len(ids):
+            raise Refused("%s: ends before its index; allowed: a whole part" % path)
+        longest = found[:, 1:].max(initial=0)
+        if longest > self._shape["longest"]:
+            raise Refused(
+                "%s: has a sentence of %d tokens; allowed: up to %d, the shape's longest"
+                % (path, longest, self._shape["longest"])
+            )
+        return np.insert(found, 0, number, axis=1)
+
+    def __iter__(self):
+        waiting = {length: [] for length in np.unique(self._padded).tolist()}
+        for number in self._order():
+            length = int(self._padded[number])
+            pairs = waiting[length]
+            pairs.append(number)
+            if len(pairs) == self._batch_size // length:
+                yield self._batch(pairs, length)
+                pairs.clear()
+
+    def _order(self):
+        """The numbers of the pairs, endlessly."""
+        turn = 0
+        while True:
+            random = np.random.RandomState([self._seed, self._rank, turn])
+            yield from random.permutation(len(self._places))
+            turn += 1
+
+    def _batch(self, numbers, length):
+        source, target, following = (np.zeros((len(numbers), length), np.int64) for _ in range(3))
+        places = self._places[numbers]
+        for row, (part, first, sources, targets) in enumerate(places.tolist()):
+            path, stored = self._parts[part]
+            ids = stored[first : first + sources + targets]
+            if ids.max() >= self._shape["vocabulary"]:
+                at = first + int(np.argmax(ids))
+                raise Refused(
+                    "%s at byte %d: got id %d; allowed: below %d, the vocabulary"
+                    % (path, at * self._type.itemsize, ids.max(), self._shape["vocabulary"])
+                )
+            source[row, :sources] = ids[:sources]
+            following[row, :targets] = ids[sources:]
+            target[row, 0] = self._end
+            target[row, 1:targets] = ids[sources:-1]
+        real, weights = (np.arange(length) < places[:, one, None] for one in (2, 3))
+        return source, real.astype(np.int64), target, following, weights.astype(np.float32)
+
+
+def padded(lengths, longest):
+    """To which length sentences are padded whose longer one of a pair has so many tokens."""
+    return np.minimum(-(-lengths // STEP) * STEP, longest)
