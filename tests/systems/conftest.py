@@ -9,6 +9,9 @@ import simplejpeg
 import skimage.data
 from loaders import COLOURS
 from PIL import Image
+from reperf.data.clicks.convert import convert as convert_clicks
+from reperf.data.clicks.embedded import make_clicks
+from reperf.data.clicks.manifest import ClickSettings
 from reperf.data.images.convert_images import convert
 from reperf.systems import load_systems
 from trainer import Trainer, recipe_of, trained_by
@@ -89,6 +92,16 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def records(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The photographs as two record parts, in the format asked for."""
     return _converted(images, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def clicks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The embedded clicks as two record parts."""
+    folder = tmp_path_factory.mktemp("clicks")
+    make_clicks(folder / "clicks.txt")
+    settings = ClickSettings(clicks=str(folder / "clicks.txt"), parts=2, seed=1)
+    convert_clicks(settings, folder / "rows", "rows", workers=1)
+    return folder / "rows"
 
 
 @pytest.fixture(scope="session")

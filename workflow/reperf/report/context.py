@@ -379,7 +379,8 @@ class Context:
         "Where each trainer keeps its own time, as asynchronous ones beside parameter servers do, "
         "each was measured so by its own lines, and the throughput is the sum of theirs: they "
         "started together, trained on until the last had closed its window, and count only if "
-        f"their windows overlap by {LEAST_OVERLAP:.0%} of the longest."
+        f"their windows overlap by {LEAST_OVERLAP:.0%} of the longest. None has the others' last "
+        "updates, so their last weights were not compared."
     )
 
     search_method = (

@@ -45,8 +45,8 @@ def _run_servers(flags, everybody):
     try:
         for place in range(each):
             number = flags.node_rank * each + place
-            # Those behind the trainers' cores. Where there are none left, all: a server that kept to
-            # one trainer's core would slow that one alone. A process inherits them.
+            # Those behind the trainers' cores. Where none are left, all: on the core of one trainer
+            # a server would slow that one alone. A process inherits them.
             first = flags.devices_per_node * flags.threads + place * flags.server_threads
             own = usable[first : first + flags.server_threads]
             os.sched_setaffinity(0, own if len(own) == flags.server_threads else usable)
