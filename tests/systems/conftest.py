@@ -9,6 +9,9 @@ import simplejpeg
 import skimage.data
 from loaders import COLOURS
 from PIL import Image
+from reperf.data.clicks.convert import convert as convert_clicks
+from reperf.data.clicks.embedded import make_clicks
+from reperf.data.clicks.manifest import ClickSettings
 from reperf.data.images.convert_images import convert
 from reperf.systems import load_systems
 from trainer import Trainer, recipe_of, trained_by
@@ -35,7 +38,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     systems = {
         name: one
         for name, one in load_systems().items()
-        if (every and trained_by(one)) or name == "pytorch"
+        # Those with servers have tests of their own.
+        if (every and trained_by(one) and not one.serve) or name == "pytorch"
     }
     for marker, alike in ALIKE.items():
         if metafunc.definition.get_closest_marker(marker):
@@ -88,6 +92,16 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def records(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The photographs as two record parts, in the format asked for."""
     return _converted(images, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def clicks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The embedded clicks as two record parts."""
+    folder = tmp_path_factory.mktemp("clicks")
+    make_clicks(folder / "clicks.txt")
+    settings = ClickSettings(clicks=str(folder / "clicks.txt"), parts=2, seed=1)
+    convert_clicks(settings, folder / "rows", "rows", workers=1)
+    return folder / "rows"
 
 
 @pytest.fixture(scope="session")

@@ -93,8 +93,17 @@ class Trainer:
         return RunRecord.read(folder / "run.json"), log
 
     @contextmanager
-    def disturbed(self, what: signal.Signals, rank: int, iteration: int) -> Iterator[None]:
-        """Within this, the rank of a run gets a signal when it has printed an iteration."""
+    def disturbed(
+        self, what: signal.Signals, rank: int, iteration: int, victim: str | None = None
+    ) -> Iterator[None]:
+        """Within this, the rank of a run gets a signal when it has printed an iteration.
+
+        Args:
+            what: the signal.
+            rank: which rank.
+            iteration: which iteration.
+            victim: who gets it instead, such as "server 0".
+        """
         over = threading.Event()
         started = time.time()
 
@@ -104,8 +113,10 @@ class Trainer:
                 for log in logs:
                     text = log.read_text(errors="replace")
                     who = rf"rank {rank}(?: \(stage \d+\))?"
-                    if re.search(f"{who}: iteration {iteration},", text):
-                        process = re.search(rf"{who}: started on \S+ process (\d+)", text)
+                    apart = rf'"iteration": {iteration}, .*"rank": {rank},'  # in its own time
+                    if re.search(rf"{who}: iteration {iteration}\b|{apart}", text):
+                        started_on = rf"{victim or who}: started on \S+ process (\d+)"
+                        process = re.search(started_on, text)
                         os.kill(int(process[1]), what)
                         return
 

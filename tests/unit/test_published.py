@@ -136,13 +136,13 @@ def test_columns_stand_in_the_reports_order():
     ]
 
 
-def test_what_stands_beside_an_entry_of_ours_names_one_that_there_is():
-    """Of systems that are there: those of parameter servers are systems of their own."""
-    for table in load_tables():
-        for entry in set(table.cells.get("beside", [])) - {""}:
-            name, _, variant = entry.partition("+")
-            if system := load_systems().get(name):
-                assert variant in ("", *system.variants), (table.id, entry)
+def test_fleetxs_series_are_of_systems_of_ours_and_of_their_variants():
+    for name in (name for name in TABLES if name.startswith("fleetx-")):
+        cells = TABLES[name].cells
+        for system, variant in {*zip(cells["system"], cells["variant"], strict=True)}:
+            known = load_systems().get(system)
+            assert known or name.endswith("-parameter-server")
+            assert not known or variant in ("", *known.variants), (name, system, variant)
 
 
 def test_every_system_of_the_report_is_one_of_reperfs():

@@ -26,8 +26,7 @@ class Series(_Model):
     variant: str | None = None  # as printed, instead of the table's
     model: str | None = None  # one of the table's
     batch_size: int | None = None  # instead of the table's
-    system: str | None = None  # instead of the framework's
-    beside: str = ""  # the entry of reperf's that does the same, such as "paddle-fleet+async"
+    system: str | None = None  # instead of the framework's; also an entry, such as "jax+no-clip"
     label: str | None = None  # instead of one made of framework, variant and batch size
 
 

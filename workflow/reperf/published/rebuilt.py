@@ -17,8 +17,7 @@ class PublishedTable(Heading):
 
     Attributes:
         units: what the table holds, metric -> unit, in the order shown.
-        cells: one row per system and topology: series (the label to show), system, variant, beside
-            (the entry of reperf's that does the same, where only a person can say it), model,
+        cells: one row per system and topology: series (the label to show), system, variant, model,
             batch_size_per_device, topology, num_nodes, devices_per_node, num_devices, source_doc,
             and a column for each metric of `units`. For throughput also throughput_min,
             throughput_max and n, if the repeats were published; speedup, computed from the printed
@@ -180,12 +179,13 @@ def _cells(
     if rows.empty:
         raise ReperfError(f"{TABLES}: {table.id}: no published number belongs to {series!r}")
     known = definitions.variants.get(series.variant) if series.variant else None
+    entry = series.system or definitions.systems[series.framework]
+    system, _, variant = entry.partition("+")
     for _, printed in rows.groupby("topology", sort=False):
         fact = printed.iloc[0]
         cell = {
-            "system": series.system or definitions.systems[series.framework],
-            "variant": known.id if known else series.variant or "",
-            "beside": series.beside,
+            "system": system,
+            "variant": variant or (known.id if known else series.variant or ""),
             **fact[["model", "batch_size_per_device", "topology", *SHAPE, "source_doc"]],
             **printed.set_index("metric")["value"],
         }
@@ -221,6 +221,6 @@ def _spread(fact: pd.Series) -> dict:
 def _typed(cells: pd.DataFrame) -> pd.DataFrame:
     """Counts as nullable integers and numbers as floats, whatever was printed."""
     counts = [name for name in (*SHAPE, "batch_size_per_device", "n") if name in cells]
-    texts = ["series", "system", "variant", "beside", "model", "topology", "baseline", "source_doc"]
+    texts = ["series", "system", "variant", "model", "topology", "baseline", "source_doc"]
     numbers = cells.columns.difference([*counts, *texts])
     return cells.astype(dict.fromkeys(counts, "Int64") | dict.fromkeys(numbers, float))

@@ -140,18 +140,18 @@ class SuiteView:
     @property
     def loose_tables(self) -> list[LooseTable]:
         """What such tables print of the systems and topologies that were measured here."""
-        measured = {}
-        for cell in self.cells:
-            if cell.measured:
-                entry = "+".join(filter(None, (cell.row.system, cell.row.variant)))
-                measured[entry, cell.row.topology] = cell
+        measured = {
+            (cell.row.system, cell.row.variant, cell.row.topology): cell
+            for cell in self.cells
+            if cell.measured
+        }
         found = []
         for table in self.without_size:
             rows = []
             for row in table.cells.itertuples():
                 # A node of which only the number is printed has one trainer.
                 topology = row.topology + ("1g" if pd.isna(row.devices_per_node) else "")
-                if own := measured.get((row.beside, topology)):
+                if own := measured.get((row.system, row.variant, topology)):
                     rows.append((own, row))
             if rows:
                 found.append(LooseTable(table, tuple(rows)))
@@ -379,7 +379,8 @@ class Context:
         "Where each trainer keeps its own time, as asynchronous ones beside parameter servers do, "
         "each was measured so by its own lines, and the throughput is the sum of theirs: they "
         "started together, trained on until the last had closed its window, and count only if "
-        f"their windows overlap by {LEAST_OVERLAP:.0%} of the longest."
+        f"their windows overlap by {LEAST_OVERLAP:.0%} of the longest. None has the others' last "
+        "updates, so their last weights were not compared."
     )
 
     search_method = (

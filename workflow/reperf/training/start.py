@@ -143,7 +143,8 @@ def _command(
 def placeholders(run: Run, place: Place) -> dict[str, object]:
     """What stands for the placeholders of launch words: docs/add-a-system.md names them."""
     of_node = run.servers.per_node if run.servers else 0
-    port, *of_servers = place.ports(1 + of_node)
+    of_trainers = run.devices_per_node if run.servers else 0
+    port, *others = place.ports(1 + of_node + of_trainers)
     hosts = (place.head, *place.nodes[1:])
     return {
         "nodes": run.nodes,
@@ -154,7 +155,8 @@ def placeholders(run: Run, place: Place) -> dict[str, object]:
         "hosts": ",".join(hosts),
         "head": place.head,
         "port": port,
-        "servers": ",".join(f"{host}:{one}" for host in hosts for one in of_servers),
+        "servers": ",".join(f"{host}:{one}" for host in hosts for one in others[:of_node]),
+        "trainers": ",".join(f"{host}:{one}" for host in hosts for one in others[of_node:]),
         "server_threads": run.servers.threads if run.servers else 0,
     }
 

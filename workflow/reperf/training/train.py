@@ -82,7 +82,7 @@ def train(
     Args:
         place: where the launchers of a run start.
         retries: further tries of this call; after the last one a failure is the run's end.
-        more_flags: for the trainer, in tests.
+        more_flags: for trainers and their servers, in tests.
 
     Raises:
         ReperfError: the try failed and another is allowed, or it was stopped from outside.
@@ -159,7 +159,8 @@ def try_once(
     run, window, time_limit = plan.run, plan.aside.window, plan.aside.time_limit
     log = folder / RUN_LOG
     log.touch()
-    start = start_of(plan, place, [*plan.program, *more_flags])
+    told = plan.model_copy(update={"server": (*plan.server, *more_flags)})
+    start = start_of(told, place, [*plan.program, *more_flags])
     commit, dirty = checked_out_commit(ROOT)
     started = datetime.now(UTC)
     # Written now, in case nobody lives to record how the run ended, and again at the end.
@@ -253,7 +254,8 @@ def _judge(
         why = f"{_waited_for(_tail(log))}{_last_heard(run, outcome)}"
         return "timeout", f"no end after {time_limit:g} s; {why}"
     if outcome.servers_ended is not None:
-        return _servers_ended(run, outcome, _tail(log))
+        # Trainers say much when their servers have gone.
+        return _servers_ended(run, outcome, _tail(log, 1 << 18))
     ended = outcome.exit_code == 0 and "run_stop" in facts
     if not ended and (excuse := mllog.read_excuse(log)):
         return excuse

@@ -92,6 +92,12 @@ def parse_flags(recipe, argv=None):
         action="store_true",
         help="each rank keeps its own time, logs its own steps, and trains on until all are done",
     )
+    parser.add_argument(
+        "--push-every",
+        type=int,
+        metavar="ITERATIONS",
+        help="train alone for so long, then tell parameter servers by what each weight has changed",
+    )
     parser.add_argument("--compile", action="store_true", help="compile the model first")
     parser.add_argument("--dali", action="store_true", help="let NVIDIA DALI read and decode")
     parser.add_argument(

@@ -13,6 +13,7 @@ A recipe is a module of trainers.recipes that needs numpy alone and has
 It may have
 
 - DROPOUT: the share of features that the model drops out;
+- TABLES: the names of weights whose rows are looked up, of which a batch needs few;
 - CUTS: number of pipeline stages, or all of their replicas, such as (15, 1), where these are cut
   otherwise -> the first weight of each stage but the first;
 - counts(batch): what a batch counts besides its samples, such as {"tokens": 1000}; the batch is

@@ -1,8 +1,9 @@
 """Start one node's trainers, or its parameter servers: python -m trainers.launchers.roles ...
 
 Each process learns from variables where all are. SERVERS are the addresses of all servers, by
-commas, and WORLD_SIZE is the number of trainers. A server has its number as SERVER; a trainer has
-RANK, LOCAL_RANK and, as MEETING, where rank 0 waits for the others: see trainers.contract.together.
+commas, and WORLD_SIZE is the number of trainers; TRAINERS are addresses that these may listen at,
+where the system asks for them. A server has its number as SERVER; a trainer has RANK, LOCAL_RANK
+and, as MEETING, where rank 0 waits for the others: see trainers.contract.together.
 
 Servers serve until they are told to end; whichever ends earlier fails, and is named.
 """
@@ -19,7 +20,7 @@ from trainers.launchers.ranks import how_ended, launch_flags, run_ranks, started
 def main():
     flags = _parse_flags()
     trainers = flags.nodes * flags.devices_per_node
-    everybody = {"SERVERS": flags.servers, "WORLD_SIZE": str(trainers)}
+    everybody = {"SERVERS": flags.servers, "WORLD_SIZE": str(trainers), "TRAINERS": flags.trainers}
     if flags.role == "trainer":
         _run_trainers(flags, everybody)
     else:
@@ -44,10 +45,11 @@ def _run_servers(flags, everybody):
     try:
         for place in range(each):
             number = flags.node_rank * each + place
-            # Those behind the trainers' cores, as far as there are; a process inherits them.
+            # Those behind the trainers' cores. Where none are left, all: on the core of one trainer
+            # a server would slow that one alone. A process inherits them.
             first = flags.devices_per_node * flags.threads + place * flags.server_threads
-            own = range(first, first + flags.server_threads)
-            os.sched_setaffinity(0, {usable[core % len(usable)] for core in own})
+            own = usable[first : first + flags.server_threads]
+            os.sched_setaffinity(0, own if len(own) == flags.server_threads else usable)
             process = started(flags.command, dict(everybody, SERVER=str(number)))
             servers[process.pid] = number, process
             _say(f"server {number}: started on {socket.gethostname()}, process {process.pid}")
@@ -70,6 +72,7 @@ def _parse_flags():
     parser = launch_flags(__doc__.splitlines()[0])
     parser.add_argument("--role", required=True, choices=("trainer", "server"))
     parser.add_argument("--servers", required=True, help="addresses of all, by commas, by nodes")
+    parser.add_argument("--trainers", default="", help="likewise, if trainers listen, too")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of a trainer")
     parser.add_argument("--server-threads", type=int, default=1, help="CPU threads of a server")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the program and its flags")

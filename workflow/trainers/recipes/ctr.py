@@ -14,6 +14,7 @@ from trainers.inputs.clicks import DENSE, SLOTS
 CLASSES = 2
 LAYERS = 3
 TABLE = "table"
+TABLES = (TABLE,)
 OPTIMIZER = Sgd(momentum=0.0, weight_decay=0.0)
 STATIC_LOSS_SCALE = 128.0
 

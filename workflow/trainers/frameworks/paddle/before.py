@@ -5,7 +5,15 @@ import os
 from trainers.contract import process, settings
 from trainers.contract.backend import place_in
 
-PLACE = place_in("PADDLE_TRAINER_ID", "PADDLE_LOCAL_RANK", "PADDLE_TRAINERS_NUM")
+HAS_SERVERS = "SERVERS" in os.environ
+"""Whether trainers.launchers.roles has started it, and not Paddle's own launcher."""
+PLACE = place_in(
+    *(
+        ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+        if HAS_SERVERS
+        else ("PADDLE_TRAINER_ID", "PADDLE_LOCAL_RANK", "PADDLE_TRAINERS_NUM")
+    )
+)
 
 # Write where the launcher writes: it gives each rank a file, and shows only rank 0's.
 if "PADDLE_LOG_DIR" in os.environ:
@@ -17,8 +25,10 @@ if "PADDLE_LOG_DIR" in os.environ:
 def prepare(flags):
     """Set what Paddle reads from the environment, some of it on import."""
     if flags.device == "cpu":
-        process.keep_to_own_cores(PLACE.rank, flags.threads)
-        settings.variables({"PADDLE_DISTRI_BACKEND": "gloo"}, anyway=True)
+        # Of a node's cores, those behind its ranks' may be parameter servers'.
+        process.keep_to_own_cores(PLACE.local_rank, flags.threads)
+        if not HAS_SERVERS:
+            settings.variables({"PADDLE_DISTRI_BACKEND": "gloo"}, anyway=True)
         if process.is_amd_with_avx2():
             # Else Paddle's MKL, of 2019, multiplies at half the speed on what Intel has not made.
             settings.variables({"MKL_DEBUG_CPU_TYPE": "5"})

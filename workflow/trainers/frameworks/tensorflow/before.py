@@ -3,7 +3,7 @@
 import json
 import os
 
-from trainers.contract import process
+from trainers.contract import process, settings
 from trainers.contract.backend import Place, place_in
 
 PLACE = place_in("HOROVOD_RANK", "HOROVOD_LOCAL_RANK", "HOROVOD_SIZE")
@@ -16,8 +16,12 @@ if "TF_CONFIG" in os.environ and "HOROVOD_RANK" not in os.environ:  # workers of
         world_size=len(_CLUSTER["cluster"]["worker"]),
     )
 
+if "SERVERS" in os.environ:  # of parameters; trainers.launchers.roles starts them and trainers
+    PLACE = place_in("RANK", "LOCAL_RANK", "WORLD_SIZE")
+    settings.variables({"TF_CPP_MIN_LOG_LEVEL": "2"})  # errors
+
 
 def prepare(flags):
-    """Keep to this rank's cores."""
-    if flags.device == "cpu":
+    """Keep to this rank's cores; a parameter server has been given its own."""
+    if flags.device == "cpu" and "SERVER" not in os.environ:
         process.keep_to_own_cores(PLACE.rank, flags.threads)

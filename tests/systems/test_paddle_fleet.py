@@ -1,0 +1,86 @@
+"""Parameter servers of Paddle: what they train, held against plain SGD in numpy.
+
+Proofs start from a table that is not zero, so that a block of it at a wrong place shows.
+"""
+
+import json
+import re
+import signal
+
+import pytest
+from plain_ctr import plain_losses
+from trainer import losses, step_log
+
+SHAPE = {"rows": 20_000, "embedding": 10, "hidden": 32}  # cut over two servers: 10,000 rows each
+ASKED = {
+    "workload": "ctr",
+    "shape": SHAPE,
+    "batch_size": 64,
+    "iterations": 20,
+    "servers": {"per_node": 2},
+    "more_flags": ("--proof",),
+}
+ALONE = {"topology": "1n1g", "together": True}
+
+pytestmark = pytest.mark.every_system
+
+
+@pytest.fixture(scope="module")
+def trainer(trainer_of):
+    return trainer_of("paddle-fleet")
+
+
+def test_in_step_two_trainers_train_as_plain_sgd_on_both_batches_does(trainer):
+    record, log = trainer.train(**ASKED)
+    assert (record.status, record.reason) == ("ok", ""), log[-5000:]
+    plain = plain_losses(SHAPE, 64, 2, 20)
+    for rank in (0, 1):
+        assert losses(log, rank) == pytest.approx(plain[:, rank], abs=1e-4)
+    facts, steps = step_log(log)
+    assert [step["samples"] for step in steps] == [128 * count for count in range(1, 21)]
+    assert len(facts["weight_digests"]) == 2
+    assert len(set(facts["weight_digests"])) == 1
+    assert plain[0, 0] - plain[-1, 0] > 0.02  # so far does it learn
+
+
+@pytest.mark.parametrize(
+    ("variant", "more", "near"),
+    [("async", (), 0.005), ("geo", ("--push-every=1",), 1e-4)],
+)
+def test_one_trainer_in_its_own_time_trains_nearly_as_plain_sgd_does(trainer, variant, more, near):
+    more_flags = (*ASKED["more_flags"], *more)
+    record, log = trainer.train(**ASKED | ALONE | {"variant": variant, "more_flags": more_flags})
+    assert record.status == "ok", log[-5000:]
+    plain = plain_losses(SHAPE, 64, 1, 20)[:, 0]
+    own = losses(log, 0)
+    assert own[0] == pytest.approx(plain[0], abs=1e-4)
+    assert own[-1] == pytest.approx(plain[-1], abs=near)
+
+
+def test_trainers_in_their_own_time_log_each_and_learn_on_clicks(trainer, clicks):
+    """Each pushes what it has changed every five iterations, and reads lines of its own."""
+    changes = {"variant": "geo", "together": True, "input": "rows", "data": str(clicks)}
+    changes |= {"iterations": 60, "print_every": 5, "more_flags": ("--push-every=5",)}
+    record, log = trainer.train(**ASKED | changes)
+    assert record.status == "ok", log[-5000:]
+    lines = [line for line in log.splitlines() if "tracked_stats" in line]
+    events = [json.loads(line.partition(" ")[2]) for line in lines]
+    for rank in (0, 1):
+        own = [one["value"] for one in events if one["metadata"]["rank"] == rank]
+        assert [one["samples"] for one in own] == [64 * count for count in range(5, 61, 5)]
+        assert sum(one["loss"] for one in own[-4:]) < sum(one["loss"] for one in own[:4])
+    assert log.count('"key": "run_stop"') == 2
+
+
+def test_a_run_that_would_push_nothing_is_refused(trainer):
+    record, _ = trainer.train(**ASKED | ALONE | {"variant": "geo", "iterations": 20})
+    assert record.reason.endswith(
+        "--push-every is 100; allowed: with --together, 1 to --iterations, 20"
+    )
+
+
+def test_a_trainer_that_dies_ends_the_other_which_waits_for_it_in_silence(trainer):
+    with trainer.disturbed(signal.SIGKILL, rank=1, iteration=20):
+        record, log = trainer.train(**ASKED | {"iterations": 100_000, "print_every": 20})
+    assert record.status == "failed", log[-5000:]
+    assert re.search("a process was ended by SIGKILL", record.reason)

@@ -1,0 +1,205 @@
+"""Paddle 1.8 with parameter servers for trainers.contract.driver: fleet, by transpiled programs.
+
+A model is a function that adds its operations to the default program: it takes the flags and
+returns the inputs, in the order of a batch, and the mean loss. Its parameters have the names and
+the sizes of the recipe's weight_shapes.
+
+Servers hold the weights, cut into blocks of neighbouring rows, and update them by SGD. A step of a
+trainer computes gradients, and then waits until the servers have those of all trainers (the usual
+way), or does not (--together); with --push-every trainers update weights of their own, and send
+what has changed every so many steps, which is GEO-SGD.
+"""
+
+import os
+from typing import NamedTuple
+
+import numpy as np
+import paddle
+from paddle import fluid
+from paddle.fluid.incubate.fleet.base.role_maker import Role, UserDefinedRoleMaker
+from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler import (
+    StrategyFactory,
+    fleet,
+)
+
+from trainers.contract import backend, process
+from trainers.contract.steplog import Refused
+
+
+class Backend(backend.Backend):
+    """Paddle 1.8 on the CPU; numpy's arrays are its numbers."""
+
+    def __init__(self, flags, place):
+        super().__init__(flags, place)
+        self.executor = fluid.Executor(fluid.CPUPlace())
+
+    def numbers(self, array):
+        return array
+
+    def array(self, numbers):
+        return numbers
+
+    def convolve(self, images, filters):
+        initial = fluid.initializer.NumpyArrayInitializer(filters)
+        with fluid.dygraph.guard(fluid.CPUPlace()):
+            layer = fluid.dygraph.Conv2D(
+                filters.shape[1],
+                len(filters),
+                filters.shape[2:],
+                param_attr=initial,
+                bias_attr=False,
+            )
+            return layer(fluid.dygraph.to_variable(images)).numpy()
+
+    def multiply(self, left, right):
+        with fluid.dygraph.guard(fluid.CPUPlace()):
+            factors = map(fluid.dygraph.to_variable, (left, right))
+            return fluid.layers.matmul(*factors).numpy()
+
+    def versions(self):
+        found = {"python": process.python_version(), "paddlepaddle": paddle.__version__}
+        return f"paddlepaddle {paddle.__version__}", found
+
+    def put(self, batch):
+        return batch
+
+    def step(self, work):
+        return Pushed(self, work)
+
+
+class Pushed(backend.Step):
+    """Gradients or changes go to the servers, and weights come from them."""
+
+    optimizer = "SGD on the servers"
+
+    def __init__(self, made, work):
+        self._run = made.executor.run
+        self.feed = backend.Feed(made, work)
+        self._inputs, self._loss, parameters = transpiled(work)
+        self._sizes = {one.name: int(np.prod(one.shape)) for one in parameters}
+        fleet.init_worker()  # what the next line sends goes by way of it
+        self._run(fleet.startup_program)
+        self._weights = {name: _Pulled(name, work.shapes[name]) for name in work.shapes}
+
+    def sizes(self):
+        return self._sizes
+
+    def weights(self):
+        for name, pulled in self._weights.items():
+            yield name, pulled.from_servers(self._run)
+
+    def __call__(self, wanted):
+        fed = dict(zip(self._inputs, next(self.feed)))
+        return self._run(
+            fleet.main_program, feed=fed, fetch_list=[self._loss], use_program_cache=True
+        )
+
+    def fetch(self, loss):
+        return float(loss[0])
+
+
+def serve(work):
+    """Hold blocks of the weights, and update them, until somebody ends it."""
+    number = int(os.environ["SERVER"])
+    transpiled(work)
+    fleet.init_server()
+    for name in work.shapes:
+        for block in blocks_of(name):
+            if block.endpoint == fleet.server_endpoints()[number]:
+                rows = work.start(name)[block.rows]
+                _tensor(block.name).set(np.ascontiguousarray(rows), fluid.CPUPlace())
+    os.write(1, b"server %d: has its weights\n" % number)
+    fleet.run_server()
+
+
+def transpiled(work):
+    """Make the programs of this process's role.
+
+    Returns:
+        The names of the inputs, the loss and the parameters.
+
+    Raises:
+        Refused: the flags ask for what it does not do.
+    """
+    flags = work.flags
+    if work.optimizer.momentum or any(map(work.decay, work.shapes)):
+        raise Refused("the servers know plain SGD; allowed: no momentum and no decay")
+    inputs, loss = work.model(flags)
+    parameters = fluid.default_main_program().all_parameters()
+    strategy = _strategy(flags)
+    fleet.init(_role())
+    fleet.distributed_optimizer(fluid.optimizer.SGD(work.rate), strategy).minimize(loss)
+    return [one.name for one in inputs], loss, parameters
+
+
+def _role():
+    """What trainers.launchers.roles says of this process."""
+    said = os.environ
+    number, role = (
+        (said["SERVER"], Role.SERVER) if "SERVER" in said else (said["RANK"], Role.WORKER)
+    )
+    servers = said["SERVERS"].split(",")
+    return UserDefinedRoleMaker(int(number), role, int(said["WORLD_SIZE"]), servers)
+
+
+def _strategy(flags):
+    if flags.push_every is not None:
+        if not flags.together or not 1 <= flags.push_every <= flags.iterations:
+            raise Refused(
+                "--push-every is %d; allowed: with --together, 1 to --iterations, %d"
+                % (flags.push_every, flags.iterations)
+            )
+        return StrategyFactory.create_geo_strategy(flags.push_every)
+    if flags.together:
+        return StrategyFactory.create_async_strategy()
+    return StrategyFactory.create_sync_strategy()
+
+
+class _Block(NamedTuple):
+    """Neighbouring rows of a weight, which one server holds."""
+
+    name: str
+    endpoint: str
+    rows: slice
+    size: tuple
+
+
+def blocks_of(name):
+    """The blocks of a weight, in the order of their rows; transpiled() has cut it."""
+    program = fluid.default_main_program()
+    every = program._parameters_on_pservers.distributed_vars
+    own = sorted((one for one in every if one.origin.name == name), key=lambda one: one.block_id)
+    blocks, first = [], 0
+    for one in own:
+        size = tuple(one.slice.shape)
+        blocks.append(_Block(one.slice.name, one.endpoint, slice(first, first + size[0]), size))
+        first += size[0]
+    return blocks
+
+
+class _Pulled:
+    """A weight as the servers have it: what a trainer keeps of a table may be older."""
+
+    def __init__(self, name, size):
+        self._program, self._blocks = fluid.Program(), []
+        for block in blocks_of(name):
+            variable = self._program.global_block().create_var(
+                name=block.name, shape=block.size, dtype="float32", persistable=True
+            )
+            self._program.global_block().append_op(
+                type="recv",
+                inputs={"X": []},
+                outputs={"Out": [variable]},
+                attrs={"epmap": [block.endpoint], "with_barrier": False},
+            )
+            self._blocks.append(block.name)
+        self._size = size
+
+    def from_servers(self, run):
+        run(self._program)
+        blocks = [np.array(_tensor(name)) for name in self._blocks]
+        return np.concatenate(blocks).reshape(self._size)
+
+
+def _tensor(name):
+    return fluid.global_scope().find_var(name).get_tensor()

@@ -1,0 +1,313 @@
+"""TensorFlow 2 on parameter servers, for trainers.contract.driver.
+
+trainers.launchers.roles starts all. Servers hold the weights: tables, whose rows are looked up, are
+cut over all of them, and any other weight is on one. Trainers update them by plain SGD, as they
+come: no trainer waits for another.
+
+In one variant each trainer has a session of the v1 API, and keeps its own time; in the other rank 0
+is the coordinator of a ParameterServerStrategy, whose workers are all ranks, itself included.
+"""
+
+import contextlib
+import os
+
+import numpy as np
+import tensorflow as tf
+
+from trainers.contract import backend, process
+from trainers.contract.recipe import Sgd
+from trainers.contract.steplog import Refused
+from trainers.frameworks.tensorflow.layers import Layers
+from trainers.frameworks.tensorflow.shared import Eager
+
+v1 = tf.compat.v1
+
+_WAITING = 4
+"""Operations of a process that may run at a time, as long as they wait for another process: with a
+single one, a coordinator and its workers wait for ever."""
+
+
+def _cluster():
+    jobs = {"ps": "SERVERS", "worker": "TRAINERS"}
+    return tf.train.ClusterSpec({job: os.environ[one].split(",") for job, one in jobs.items()})
+
+
+def _server(job, number, threads=0, device_filters=()):
+    """A server of a cluster's job; 0 threads are as many as there are cores."""
+    config = v1.ConfigProto(
+        intra_op_parallelism_threads=threads,
+        inter_op_parallelism_threads=max(threads, _WAITING),
+        device_filters=device_filters,
+    )
+    return tf.distribute.Server(_cluster(), job, number, config=config)
+
+
+def serve(work):
+    """Hold weights, until somebody ends this."""
+    number = int(os.environ["SERVER"])
+    server = _server("ps", number)
+    os.write(1, b"server %d: listens\n" % number)
+    server.join()
+
+
+class Backend(Eager):
+    device, library = "CPU:0", "TensorFlow over gRPC"
+
+    def __init__(self, flags, place):
+        super().__init__(flags, place)
+        if "SERVERS" not in os.environ:
+            raise Refused("there are no parameter servers; allowed: a run with servers")
+        tf.config.threading.set_intra_op_parallelism_threads(flags.threads)
+        tf.config.threading.set_inter_op_parallelism_threads(max(flags.threads, _WAITING))
+
+    def versions(self):
+        found = {"python": process.python_version(), "tensorflow": tf.__version__}
+        return f"tensorflow {tf.__version__}", found
+
+    def put(self, batch):
+        return batch
+
+    def step(self, work):
+        optimizer = work.optimizer
+        if (
+            not isinstance(optimizer, Sgd)
+            or optimizer.momentum
+            or any(map(work.decay, work.shapes))
+        ):
+            raise Refused(
+                "servers update by plain SGD; allowed: a recipe without momentum or decay"
+            )
+        if work.flags.together:
+            return Session(self, work)
+        return Coordinator(self, work) if self.place.rank == 0 else Worker(self, work)
+
+    def leave(self):
+        # A coordinator says goodbye to its workers when it ends.
+        if self.place.rank and not self.flags.together:
+            with contextlib.suppress(ConnectionError):
+                self.gather("done")
+
+
+class Shared(Layers):
+    """Weights that lie on servers, and layers of them.
+
+    Args:
+        work: what is to be trained.
+        make: makes a variable of a name and a size.
+    """
+
+    def __init__(self, work, make):
+        self._work = work
+        # Each batch is an update of its own, whatever the number of trainers.
+        self._rate = work.recipe.learning_rate(work.flags.batch_size)
+        servers = len(os.environ["SERVERS"].split(","))
+        self._cuts = {
+            name: [len(rows) for rows in np.array_split(range(size[0]), servers)]
+            if name in work.recipe.TABLES
+            else [size[0]]
+            for name, size in work.shapes.items()
+        }
+        self._parts = {
+            name: [
+                make(f"{name}.{number}", (rows, *work.shapes[name][1:]))
+                for number, rows in enumerate(cut)
+            ]
+            for name, cut in self._cuts.items()
+        }
+        whole = work.shapes.keys() - set(work.recipe.TABLES)
+        super().__init__({name: self._parts[name][0] for name in whole})
+
+    def rows(self, indices, name):
+        """The rows of a table that indices, of any shape, name: one more axis."""
+        return v1.nn.embedding_lookup(self._parts[name], indices, partition_strategy="div")
+
+    @property
+    def variables(self):
+        """All of them: of a table, the neighbouring rows that each server has."""
+        return [one for parts in self._parts.values() for one in parts]
+
+    def starts(self):
+        """The array from which each of them starts."""
+        for name, cut in self._cuts.items():
+            yield from np.split(self._work.start(name), np.cumsum(cut)[:-1])
+
+    def sizes(self):
+        """Name -> number of elements of each weight, as the variables have them."""
+        return {
+            name: sum(one.shape.num_elements() for one in parts)
+            for name, parts in self._parts.items()
+        }
+
+    def arrays(self, read):
+        """Name and array of each weight, given what reads variables."""
+        for name, parts in self._parts.items():
+            yield name, np.concatenate(read(parts))
+
+    def update(self, gradients):
+        """The operation that subtracts gradients, in the order of variables, times the rate."""
+        return tf.group(*map(self._subtract, self.variables, gradients))
+
+    def _subtract(self, variable, gradient):
+        if gradient is None:
+            raise Refused(f"the loss does not depend on {variable.name}")
+        with v1.device(variable.device):
+            if isinstance(gradient, tf.IndexedSlices):
+                return tf.raw_ops.ResourceScatterSub(
+                    resource=variable.handle,
+                    indices=gradient.indices,
+                    updates=self._rate * gradient.values,
+                )
+            return tf.raw_ops.AssignSubVariableOp(
+                resource=variable.handle, value=self._rate * gradient
+            )
+
+
+class Session(backend.Step):
+    """A trainer of its own: a session of the v1 API on the servers and this process alone."""
+
+    def __init__(self, made, work):
+        self.feed = backend.Feed(made, work)
+        rank = made.place.rank
+        own = f"/job:worker/task:{rank}"
+        # Else it would wait for all trainers, and hang where one of them has ended.
+        filters = ["/job:ps", own]
+        self._server = _server("worker", rank, work.flags.threads, filters)
+        setter = v1.train.replica_device_setter(cluster=_cluster(), worker_device=own)
+        with tf.Graph().as_default(), v1.device(setter):
+            batch, loss, given = self._build(work)
+            config = v1.ConfigProto(device_filters=filters)
+            self._session = v1.Session(self._server.target, config=config)
+        if rank == 0:
+            for variable, start in zip(self._layers.variables, self._layers.starts()):
+                self._session.run(variable.initializer, {given[variable.name]: start})
+        made.gather("the weights are there")
+        self._train = self._session.make_callable(loss, batch)
+
+    def _build(self, work):
+        """What takes a batch, the loss after the update, and what takes each variable's start."""
+        given = {}
+
+        # Trainers that make a variable by the same name share it.
+        def make(name, size):
+            start = v1.placeholder(tf.float32, size)
+            variable = v1.Variable(start, name=name, use_resource=True)
+            given[variable.name] = start
+            return variable
+
+        self._layers = Shared(work, make)
+        flags, random = work.flags, np.random.RandomState(0)
+        example = work.recipe.synthetic_batch(flags.shape, flags.batch_size, random)
+        batch = [v1.placeholder(one.dtype, one.shape) for one in example]
+        loss = work.model(flags, self._layers)(*batch)
+        gradients = tf.gradients(loss, self._layers.variables)
+        with tf.control_dependencies([self._layers.update(gradients)]):
+            return batch, tf.identity(loss), given
+
+    def sizes(self):
+        return self._layers.sizes()
+
+    def weights(self):
+        return self._layers.arrays(self._session.run)
+
+    def __call__(self, wanted):
+        return self._train(*next(self.feed))
+
+    def fetch(self, loss):
+        return loss.item()
+
+
+class Coordinator(backend.Step):
+    """The coordinator of a ParameterServerStrategy: it reads all batches, and hands them out.
+
+    An iteration is a batch for each worker. It waits for them where a loss is wanted.
+    """
+
+    def __init__(self, made, work):
+        self._made, self._workers = made, made.place.world_size
+        self._server = _server("worker", 0, work.flags.threads)
+        self.feed = _Dealt(made, work, (0, 1))
+        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+            _cluster(), rpc_layer="grpc"
+        )
+        made.gather("workers are there")
+        strategy = tf.distribute.ParameterServerStrategy(resolver)
+        self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+
+        def make(name, size):
+            return tf.Variable(np.zeros(size, np.float32), name=name)
+
+        with strategy.scope():
+            self._layers = Shared(work, make)
+            for variable, start in zip(self._layers.variables, self._layers.starts()):
+                variable.assign(start)
+        self._model = work.model(work.flags, self._layers)
+        self._first = True
+
+    @tf.function(autograph=False)
+    def _train(self, *batch):
+        variables = self._layers.variables
+        with tf.GradientTape() as tape:
+            loss = self._model(*batch)
+        with tf.control_dependencies([self._layers.update(tape.gradient(loss, variables))]):
+            return tf.identity(loss)
+
+    def sizes(self):
+        return self._layers.sizes()
+
+    def weights(self):
+        return self._layers.arrays(lambda parts: [one.numpy() for one in parts])
+
+    def __call__(self, wanted):
+        loss = self._scheduled()
+        if self._first:  # of which the loss must be that of the start weights
+            self._coordinator.join()
+            self._first = False
+        for _ in range(1, self._workers):
+            self._scheduled()
+        return loss
+
+    def _scheduled(self):
+        return self._coordinator.schedule(self._train, args=next(self.feed))
+
+    def fetch(self, loss):
+        self._coordinator.join()
+        self._made.gather("all is trained")
+        return float(loss.fetch())
+
+    def finish(self):
+        self._coordinator.join()
+        self._made.gather("all is trained")
+
+
+class _Dealt(backend.Feed):
+    """Batches of which each iteration takes one for every rank."""
+
+    def counted(self, batches):
+        return self._counts.after(batches * self._backend.place.world_size)
+
+
+class Worker(backend.Step):
+    """A worker of a ParameterServerStrategy, which trains when rank 0 tells it to."""
+
+    part = "none"
+    feed = backend.NoFeed()
+
+    def __init__(self, made, work):
+        self._made = made
+        self._server = _server("worker", made.place.rank, work.flags.threads)
+        made.gather("workers are there")
+
+    def sizes(self):
+        return {}
+
+    def weights(self):
+        return ()
+
+    def __call__(self, wanted):
+        return None
+
+    def fetch(self, loss):
+        self._made.gather("all is trained")
+
+    def finish(self):
+        self._made.gather("all is trained")
