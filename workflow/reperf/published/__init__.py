@@ -5,12 +5,13 @@ columns. None of it was measured by reperf, and nothing that was is mixed in.
 """
 
 from reperf.published.discrepancies import Discrepancy, discrepancies
-from reperf.published.rebuilt import PublishedTable, load_tables, published_for
+from reperf.published.rebuilt import PublishedTable, epochs_beside, load_tables, published_for
 
 __all__ = [
     "Discrepancy",
     "PublishedTable",
     "discrepancies",
+    "epochs_beside",
     "load_tables",
     "published_for",
 ]

@@ -29,7 +29,7 @@ from reperf.measuring.statistics import (
 from reperf.measuring.together import LEAST_OVERLAP
 from reperf.measuring.together import METHOD as TOGETHER
 from reperf.printed import ABSENT, count, day_and_time, memory, number, percent
-from reperf.published import PublishedTable, load_tables, published_for
+from reperf.published import PublishedTable, epochs_beside, load_tables, published_for
 from reperf.published.discrepancies import Discrepancy, DiscrepancyKind, discrepancies
 from reperf.report.cell_views import BESIDE, BOUND_BY_LOADER, CellView, Row, RunView
 from reperf.report.sharing import SharedCell, shared_cells
@@ -119,6 +119,8 @@ class SuiteView:
     cells: tuple[CellView, ...]
     unplaced: tuple[Row, ...]
     """The logs that are in no cell: their rows of measurements.csv."""
+    published_epochs: pd.DataFrame | None = None
+    """Of the same training on the same topologies; None where nothing published is shown."""
 
     @property
     def shown(self) -> bool:
@@ -241,6 +243,12 @@ class SuiteView:
     def shared(self) -> list[SharedCell]:
         """Its cells whose devices share a model, and the data-parallel ones beside them."""
         return shared_cells(self.cells)
+
+    @property
+    def epochs_of_others(self) -> list[Row]:
+        """The published epochs that stand beside its own; none where no devices share a model."""
+        shown = self.shared and self.published_epochs is not None
+        return list(self.published_epochs.itertuples()) if shown else []
 
     @property
     def rankings(self) -> list[Ranking]:
@@ -398,6 +406,11 @@ class Context:
             "has learned"
         )
 
+    of_others_epochs = (
+        "What is published is from another machine, and its epoch as long as the row says; else it "
+        "is ImageNet's. Its memory is what the system showed of the device that took most"
+    )
+
     @property
     def further(self) -> list[Further]:
         """The columns on demand of some suite's table."""
@@ -552,6 +565,7 @@ def _suite(
             for row, series in zip(cells.itertuples(), series_of(cells), strict=True)
         ),
         unplaced=tuple(unplaced.itertuples()),
+        published_epochs=epochs_beside(cells) if published and len(cells) else None,
     )
 
 
