@@ -121,9 +121,10 @@ def test_a_stage_of_batch_norms_on_records_that_dies_and_one_that_hangs_are_name
     assert "; rank 1 (stage 0) is waited for; " in record.reason
 
 
-def test_shards_train_what_data_parallel_ranks_do(trainer_of):
+def test_shards_train_what_data_parallel_ranks_do_on_records(trainer_of, records):
+    read = {"input": "tfrecord", "data": str(records("tfrecord")), "more_flags": ("--proof",)}
     ours, others = (
-        trainer_of(name).train(**ALEXNET, more_flags=("--proof",), **changes)
+        trainer_of(name).train(**ALEXNET, **read, **changes)
         for name, changes in (("fsdp", {"parallel": {"shard": 2}}), ("pytorch", {}))
     )
     (said, _), (wanted, _) = (step_log(log) for _, log in (ours, others))

@@ -22,11 +22,7 @@ rule report:
         tables=[table for suite in SUITES for table in tables_of(suite)],
         measurements=ALL_MEASUREMENTS,
         summary=ALL_SUMMARY,
-        figures=[
-            file
-            for suite in SUITES
-            for file in PLANS.suites[suite].suite.figures
-        ],
+        figures=[file for suite in SUITES for file in PLANS.suites[suite].suite.figures],
         published="figures/published",
         facts=PUBLISHED_FACTS,
         diagnosis=diagnosis_if_made,

@@ -146,8 +146,9 @@ def _epoch_seconds(good: pd.DataFrame, row: dict) -> float | None:
     """How long an epoch of whole global batches takes; None where nobody knows its samples."""
     known = load_workloads().get(row["workload"])
     batches = set(good["global_batch"].dropna())
-    counted = known is not None and row["unit"] == per_second(known.units[0])
-    if not counted or known.epoch is None or len(batches) != 1:
+    if known is None or known.epoch is None or len(batches) != 1:
+        return None
+    if row["unit"] != per_second(known.units[0]):
         return None
     (batch,) = map(int, batches)
     return known.epoch // batch * batch / row["throughput_median"]

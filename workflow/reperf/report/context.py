@@ -247,8 +247,9 @@ class SuiteView:
     @property
     def epochs_of_others(self) -> list[Row]:
         """The published epochs that stand beside its own; none where no devices share a model."""
-        shown = self.shared and self.published_epochs is not None
-        return list(self.published_epochs.itertuples()) if shown else []
+        if self.published_epochs is None or not self.shared:
+            return []
+        return list(self.published_epochs.itertuples())
 
     @property
     def rankings(self) -> list[Ranking]:
