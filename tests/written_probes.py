@@ -8,6 +8,7 @@ from reperf.doctor.diagnosis import (
     EnvironmentState,
     FabricPort,
     GpuState,
+    Hop,
     Probe,
     Processor,
     Space,
@@ -106,6 +107,12 @@ def trial(*nodes: str, **changes: object) -> Trial:
         convolution_error=4e-7,
         library="NCCL 2.29.7",
         transfers=(Transfer(bytes=64 * 10**6, seconds=0.0015),),
+        hops=tuple(
+            Hop(sender=sender, receiver=receiver, bytes=64 * 10**6, seconds=seconds)
+            for rank in range(ranks - 1)
+            for seconds in [0.001 if (rank + 1) % 8 else 0.002]  # in a node, and over nodes
+            for sender, receiver in ((rank, rank + 1), (rank + 1, rank))
+        ),
         log=f"logs/doctor/{BUILD}.log",
     )
     return usual.model_copy(update=changes)

@@ -102,25 +102,29 @@ def test_a_run_counts_by_its_first_stage_and_its_parameters_by_all(pipelines):
     assert min(losses(log, 0)) < said["loss_without_dropout"] - 2
 
 
-def test_a_last_stage_that_dies_ends_a_run_of_batch_norms_on_records(pipelines, records):
+def test_a_stage_of_batch_norms_on_records_that_dies_and_one_that_hangs_are_named(
+    pipelines, records
+):
     form = pipelines.system.workloads["resnet50"].reads[0]
+    asked = {"topology": "1n3g", "parallel": {"pipeline": [2, 1]}, "iterations": 100_000}
+    asked |= {"batch_size": 2, "input": form, "data": str(records(form))}
     with pipelines.disturbed(signal.SIGKILL, rank=2, iteration=2):
-        record, log = pipelines.train(
-            batch_size=2,
-            topology="1n3g",
-            parallel={"pipeline": [2, 1]},
-            input=form,
-            data=str(records(form)),
-            iterations=100_000,
-        )
+        record, log = pipelines.train(**asked)
     assert record.status == "failed", log[-5000:]
-    assert "SIGKILL" in record.reason
+    assert record.reason.startswith("rank 2 (stage 1) was ended by SIGKILL; ")
     assert losses(log, 0)[0] != losses(log, 1)[0]
+    # Longer than a start takes, and until the others say that they wait.
+    limit = round(1.5 * record.seconds + 20)
+    with pipelines.disturbed(signal.SIGSTOP, rank=1, iteration=2):
+        record, log = pipelines.train(limit, **asked)
+    assert record.status == "timeout", log[-5000:]
+    assert "; rank 1 (stage 0) is waited for; " in record.reason
 
 
-def test_shards_train_what_data_parallel_ranks_do(trainer_of):
+def test_shards_train_what_data_parallel_ranks_do_on_records(trainer_of, records):
+    read = {"input": "tfrecord", "data": str(records("tfrecord")), "more_flags": ("--proof",)}
     ours, others = (
-        trainer_of(name).train(**ALEXNET, more_flags=("--proof",), **changes)
+        trainer_of(name).train(**ALEXNET, **read, **changes)
         for name, changes in (("fsdp", {"parallel": {"shard": 2}}), ("pytorch", {}))
     )
     (said, _), (wanted, _) = (step_log(log) for _, log in (ours, others))

@@ -211,15 +211,33 @@ def test_a_trial_that_fails_is_an_error_where_it_failed():
         assert found.advice == "what the ranks printed is in logs/x.log"
 
 
+NEIGHBOURS = "NCCL 2.29.7: to the next rank 64 MB at {0} GB/s; back 64 MB at {0} GB/s"
+
+
 def test_what_every_node_does_as_well_is_one_line_with_both_ends():
     well = [one for one in find(case()) if one.check.endswith(f" of {BUILD}")]
     quicker = trials_with(trial("node2", transfers=(Transfer(bytes=64 * 10**6, seconds=0.001),)))
     assert [(one.level, one.nodes, one.what) for one in well] == [
         ("ok", NODES, f"8 x {GPU.name}; a convolution is within 4e-07 of numpy's"),
         ("ok", NODES, "8 ranks by NCCL 2.29.7: 64 MB at 74.7 GB/s"),
+        (
+            "ok",
+            NODES,
+            f"8 ranks by {NEIGHBOURS.format(64)}; slowest from rank 0 to rank 1 on node1",
+        ),
         ("ok", NODES, "32 ranks by NCCL 2.29.7: 64 MB at 82.7 GB/s"),
+        ("ok", NODES, f"32 ranks by {NEIGHBOURS.format(32)}; slowest from rank 7 to rank 8"),
     ]
     assert any(one.what.endswith("64 MB at 74.7 to 112 GB/s") for one in find(case(trials=quicker)))
+    hops = trial("node3").hops
+    slow = (*hops[:8], hops[8].model_copy(update={"seconds": 0.064}), *hops[9:])
+    (said,) = (
+        one.what
+        for one in find(case(trials=trials_with(trial("node3", hops=slow))))
+        if one.what.startswith("8 ranks") and "slowest" in one.what
+    )
+    assert "to the next rank 64 MB at 1 to 64 GB/s; back 64 MB at 64 GB/s" in said
+    assert said.endswith("; slowest from rank 4 to rank 5 on node3")
 
 
 def test_the_table_has_a_row_for_each_build_and_names_where_it_fails():
@@ -234,6 +252,8 @@ def test_the_table_has_a_row_for_each_build_and_names_where_it_fails():
         convolution="4e-07",
         in_a_node="74.7 GB/s",
         over_nodes="82.7 GB/s",
+        neighbours_in_a_node="64 GB/s",
+        neighbours_over_nodes="32 GB/s",
         library="NCCL 2.29.7",
         loader="–",  # noqa: RUF001
     )
@@ -272,7 +292,8 @@ def test_what_devices_need_is_what_they_trained_without_a_loader(tmp_path, monke
 
 
 def test_one_device_has_nothing_to_add_up_and_that_is_no_fault():
-    single = trial("node3", world_size=1, devices=(GPU.name,), library="", transfers=())
+    alone = {"world_size": 1, "devices": (GPU.name,), "library": "", "transfers": (), "hops": ()}
+    single = trial("node3", **alone)
     found = find(case(trials=(single,)))[-1]
     assert (found.level, found.what) == ("not there", "one device, nothing to add up")
 

@@ -19,6 +19,7 @@ from reperf.drawing.figures import (
     LONGEST_NAME,
     _shortened,
     draw_efficiency,
+    draw_epochs,
     draw_speedup,
     draw_suite,
     draw_throughput,
@@ -179,6 +180,31 @@ def test_names_at_the_ends_of_lines_keep_clear_of_each_other():
     boxes = [Text.get_window_extent(text, canvas.get_renderer()) for text in words]
     overlapping = [(a, b) for a, b in combinations(boxes, 2) if a.overlaps(b)]
     assert not overlapping
+
+
+def test_an_epoch_and_the_memory_of_each_of_many_stages_keep_clear_of_each_other():
+    """Two devices beside sixteen, whose names are long, and a published row beside both."""
+    many = " ".join(str(megabytes << 20) for megabytes in range(9_000, 25_000, 1_000))
+    rows = [
+        cell(devices=2, epoch_seconds=1_400.5, stage_memory="404000000"),
+        cell("w" * 60, "a", 2, 8, epoch_seconds=210.25, stage_memory=many),
+        cell("B", "b", 2, 8, epoch_seconds=NAN, stage_memory="", status="oom"),
+    ]
+    other = cell("other", "a", 1, 8, epoch_seconds=NAN, stage_memory=str(8325 << 20))
+    published = pd.DataFrame([other | {"status": "not printed"}])
+    figure = draw_epochs(pd.DataFrame(rows), "title", "suite", published)
+    seconds, memory = figure.axes
+    assert [bar.get_width() for bar in seconds.patches] == [1_400.5, 210.25]
+    assert len(memory.patches) == 1 + 16 + 1
+    said = [text.get_text() for axes in figure.axes for text in axes.texts]
+    assert {"1,400.50", "385", "24,000 (stage 15)", "oom", "As published: 8 devices"} <= {*said}
+    assert {"not printed", "8,325"} <= {*said}
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    words = [text for axes in figure.axes for text in axes.texts]
+    boxes = [text.get_window_extent(canvas.get_renderer()) for text in words]
+    assert not [(a, b) for a, b in combinations(boxes, 2) if a.overlaps(b)]
+    assert max(box.x1 for box in boxes) <= figure.bbox.x1
 
 
 def test_a_speedup_beyond_the_ideal_stays_inside_the_plot():

@@ -231,8 +231,8 @@ def test_tables_without_throughput_show_each_metric_with_its_unit():
     ]
     assert pipedream.wide().iloc[0, 1:].tolist() == [151.468, 144.396, 4679]
     ssp = TABLES["oneflow-ssp-epoch-time"].wide().set_index("series")
-    assert pd.isna(ssp.loc["SSP with 2 stages, weights 1:30", "epoch time (s)"])
-    assert ssp.loc["SSP with 1 stage", "epoch time (s)"] == 287.0098
+    assert pd.isna(ssp.loc["OneFlow, SSP with 2 stages, weights 1:30", "epoch time (s)"])
+    assert ssp.loc["OneFlow, SSP with 1 stage", "epoch time (s)"] == 287.0098
 
 
 def test_a_series_that_no_number_belongs_to_is_refused():

@@ -45,6 +45,9 @@ DIAGNOSIS = Path("results/doctor.json")
 FIGURE_KINDS = ("throughput", "speedup", "efficiency")
 FIRST_KINDS = ("throughput", "speedup")
 """The figures that archives of all versions hold."""
+EPOCHS = "epochs"
+"""The figure of suites whose devices share a model; published epochs stand in it, which no archive
+holds."""
 FIGURE_SUFFIXES = ("svg", "png")
 FIGURES = "figures/{suite}"
 """The beginning of the names of a suite's figures."""

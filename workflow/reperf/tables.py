@@ -73,6 +73,7 @@ MEASUREMENTS = _FIRST | {
     "peak_memory_is": str,
     "joules": float,
     "matrix_rate": float,
+    "stage_memory": str,
 }
 """The columns of measurements.csv, one row per run; docs/measuring.md explains each."""
 
@@ -109,6 +110,8 @@ SUMMARY = _FIRST | {
     "peak_memory": int,
     "peak_memory_is": str,
     "joules_per_sample": float,
+    "stage_memory": str,
+    "epoch_seconds": float,
 }
 """The columns of summary.csv, one row per cell; docs/measuring.md explains each."""
 

@@ -13,7 +13,6 @@ from reperf.layout import (
     PAGES,
     RUN_FOLDER,
     RUN_RECORD,
-    figures_of,
     tables_of,
 )
 from reperf.nearest import LONGEST, nearest
@@ -37,8 +36,8 @@ def meant_target(target: str, suites: "Mapping[str, Suite]") -> str | None:
     if parts[:2] == _RUN:
         return _meant_run(parts[2:], suites)
     made = [*PAGES, ALL_MEASUREMENTS, ALL_SUMMARY, COMPLETE]
-    for name in suites:
-        made += [ARCHIVE.format(suite=name), *tables_of(name), *figures_of(name)]
+    for name, suite in suites.items():
+        made += [ARCHIVE.format(suite=name), *tables_of(name), *suite.figures]
     return next(iter(get_close_matches(target[: 4 * LONGEST], made, n=1, cutoff=CLOSE)), None)
 
 

@@ -62,6 +62,7 @@ localrules:
     all,
     complete,
     convert,
+    draw_epochs,
     draw_figures,
     draw_published_figures,
     environment,

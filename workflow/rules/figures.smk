@@ -1,6 +1,6 @@
-# The two figures of each suite, and those of the published tables.
+# The figures of each suite, and those of the published tables.
 
-from reperf.layout import FIGURE_KINDS, PUBLISHED_FILES
+from reperf.layout import EPOCHS, FIGURE_KINDS, PUBLISHED_FILES
 
 PUBLISHED_FACTS = seen_from_here(PUBLISHED_FILES)
 
@@ -35,6 +35,24 @@ rule draw_figures:
         "draw the figures of {wildcards.suite}"
     shell:
         "{PYTHON:q} -m reperf.steps draw_figures {wildcards.suite} --log {log:q}"
+
+
+# Of suites whose devices share a model, for the report alone: published numbers stand in it.
+rule draw_epochs:
+    input:
+        unless_current("draw_epochs"),
+        summary="results/suites/{suite}/summary.csv",
+        described=descriptions_of_suite,
+        facts=PUBLISHED_FACTS,
+    output:
+        svg=f"figures/{{suite}}-{EPOCHS}.svg",
+        png=figure_of_suite(EPOCHS),
+    log:
+        "logs/draw_epochs/{suite}.log",
+    message:
+        "draw the epochs of {wildcards.suite}"
+    shell:
+        "{PYTHON:q} -m reperf.steps draw_epochs {wildcards.suite} --log {log:q}"
 
 
 rule draw_published_figures:

@@ -1,6 +1,6 @@
 # What people read: one HTML file and one Markdown file; and the last word on the whole report.
 
-from reperf.layout import DIAGNOSIS, figures_of, tables_of
+from reperf.layout import DIAGNOSIS, tables_of
 
 
 def diagnosis_if_made(wildcards):
@@ -22,7 +22,7 @@ rule report:
         tables=[table for suite in SUITES for table in tables_of(suite)],
         measurements=ALL_MEASUREMENTS,
         summary=ALL_SUMMARY,
-        figures=[file for suite in SUITES for file in figures_of(suite)],
+        figures=[file for suite in SUITES for file in PLANS.suites[suite].suite.figures],
         published="figures/published",
         facts=PUBLISHED_FACTS,
         diagnosis=diagnosis_if_made,

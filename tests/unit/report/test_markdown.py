@@ -80,7 +80,12 @@ def test_no_name_or_reason_becomes_html_or_another_column(tokens):
 def test_the_published_table_is_the_one_of_the_report(tokens):
     shown = rows(tokens)
     assert ["4", "32", "12411.97", "11331.93", "9514.64"] in [row[:5] for row in shown]
-    assert ["AlexNet, data parallel, synthetic images", "151.468", "144.396", "4679"] in shown
+    assert [
+        "AlexNet, data parallel, 1,000,000 synthetic images",
+        "151.468",
+        "144.396",
+        "4679",
+    ] in shown
 
 
 def test_images_and_links_name_files_that_the_workflow_makes(tokens, folder):

@@ -2,9 +2,11 @@
 
 import pytest
 from reperf.config import Run, load_report
+from reperf.drawing.figures import draw_published, draw_suite, draw_suites_epochs
 from reperf.measuring.measure import Measurement
 from reperf.measuring.recorded import recorded
 from reperf.measuring.summary import summarise
+from reperf.report import write_report
 from reperf.report.context import gather
 from reperf.tables import (
     MEASUREMENTS,
@@ -51,8 +53,10 @@ def record(run: Run) -> RunRecord:
     )
 
 
-@pytest.fixture
-def shared(tmp_path):
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The one SuiteView of a report, and its HTML and its Markdown."""
+    tmp_path = tmp_path_factory.mktemp("written")
     report = load_report(
         {"device": "cuda", "repeats": 1, "topologies": ["1n8g"], "suites": [SUITE]}
     )
@@ -61,15 +65,30 @@ def shared(tmp_path):
     rows = [
         dict.fromkeys(MEASUREMENTS)
         | one.run.identity
+        | one.run.setting
         | {"repeat": 1, "status": "ok", "reason": "", "unit": "images/s", "log": "a"}
         | recorded(one, Measurement("a", "mllog", "ok"))
-        | {"throughput": RATES[one.run.system]}
+        | {"throughput": RATES[one.run.system], "global_batch": one.run.global_batch}
+        | {"world_size": 8, "first": 20, "last": 120, "samples": 1.0, "seconds": 1.0, "method": "a"}
         for one in records
     ]
     write_table(tmp_path / "m.csv", rows, MEASUREMENTS)
     measurements = read_measurements(tmp_path / "m.csv")
     write_table(tmp_path / "s.csv", summarise(measurements, cells), SUMMARY)
-    [suite] = gather(report, records, measurements, read_summary(tmp_path / "s.csv")).suites
+    summary, figures = read_summary(tmp_path / "s.csv"), tmp_path / "figures"
+    draw_suite(tmp_path / "s.csv", figures / "alexnet")
+    draw_suites_epochs(tmp_path / "s.csv", figures / "alexnet")
+    draw_published(figures / "published")
+    pages = tmp_path / "report.html", tmp_path / "report.md"
+    asked = {"figures": figures, "html": pages[0], "markdown": pages[1]}
+    write_report(report, records, measurements, summary, **asked)
+    [suite] = gather(report, records, measurements, summary).suites
+    return suite, [page.read_text(encoding="utf-8") for page in pages]
+
+
+@pytest.fixture
+def shared(written):
+    suite, _ = written
     return {one.cell.row.system: one for one in suite.shared}
 
 
@@ -82,8 +101,8 @@ def test_the_ratio_is_to_data_parallel_in_the_same_framework(shared):
 
 def test_an_epoch_is_of_whole_global_batches(shared):
     # 1,281,167 images: 625 batches of 2,048, and 714 of 1,792.
-    assert shared["pytorch"].epoch_seconds == pytest.approx(625 * 2048 / 7000)
-    assert shared["pipedream"].epoch_seconds == pytest.approx(714 * 1792 / 9800)
+    assert shared["pytorch"].cell.row.epoch_seconds == pytest.approx(625 * 2048 / 7000)
+    assert shared["pipedream"].cell.row.epoch_seconds == pytest.approx(714 * 1792 / 9800)
     updates = {system: one.updates for system, one in shared.items()}
     assert updates == {"pytorch": "625", "pipedream": "714 + 4,998", "fsdp": "625"}
 
@@ -91,3 +110,15 @@ def test_an_epoch_is_of_whole_global_batches(shared):
 def test_memory_is_each_stages_own(shared):
     assert shared["pipedream"].memory == "1.0 GiB + 3.0 GiB"
     assert shared["fsdp"].memory == "3.0 GiB"
+
+
+def test_published_epochs_of_the_same_training_stand_beside_the_measured_ones(written):
+    suite, (html, markdown) = written
+    published = [(one.series, one.epoch_seconds, one.gpu_memory) for one in suite.epochs_of_others]
+    assert published == [
+        ("AlexNet, data parallel, 1,000,000 synthetic images", 144.396, 4679),
+        ("AlexNet, 2 stages on 7 and 1 GPUs, 1,000,000 synthetic images", 102.291, 5047),
+    ]
+    for page in html, markdown:
+        assert "5,047 MiB" in page
+        assert "seconds of an epoch" in page

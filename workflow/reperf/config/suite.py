@@ -40,6 +40,7 @@ from reperf.config.words import (
     distinct,
     topology_shape,
 )
+from reperf.layout import EPOCHS, FIGURE_KINDS, figures_of
 from reperf.nearest import did_you_mean
 from reperf.systems import (
     RETIRED,
@@ -321,6 +322,12 @@ class Suite(Model):
     def topologies_of_runs(self) -> tuple[str, ...]:
         """The topologies on which the suite runs; none if it only measures logs."""
         return self.topologies if self.entries else ()
+
+    @property
+    def figures(self) -> list[str]:
+        """The files of its figures in the report; with epochs, if devices share a model."""
+        shared = any(entry.parallel for entry in self.entries)
+        return figures_of(self.name, (*FIGURE_KINDS, EPOCHS) if shared else FIGURE_KINDS)
 
     @field_validator("shape")
     @classmethod

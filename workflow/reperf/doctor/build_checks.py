@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from reperf.builds import build_of
 from reperf.doctor.case import NOT_THERE, Case, Verdict, each, finding, span, usual
-from reperf.doctor.diagnosis import Finding, Probe, Trial
+from reperf.doctor.diagnosis import Finding, Hop, Probe, Trial
 from reperf.printed import count
 from reperf.systems import Device, load_systems
 
@@ -92,10 +92,12 @@ def trials(case: Case) -> Iterator[Finding]:
         yield from _failed(f"devices of {name}", alone)
         yield from _devices(f"devices of {name}", alone)
         yield from _within_nodes(f"all-reduce of {name}", alone)
+        yield from _neighbours(f"neighbours of {name}", alone)
         yield from _loaders(f"loader of {name}", alone)
         yield from _failed(f"all-reduce of {name}", together)
         for trial in together:
             yield from _over_nodes(f"all-reduce of {name}", case, trial)
+        yield from _neighbours(f"neighbours of {name}", together)
 
 
 def _failed(check: str, tried: Iterable[Trial]) -> Iterator[Finding]:
@@ -178,6 +180,48 @@ def _over_nodes(check: str, case: Case, trial: Trial) -> Iterator[Finding]:
         what = f"{reached / 1e9:.3g} GB/s over ports of {rate / 1e9:.3g} GB/s"
         advice = "run with NCCL_DEBUG=INFO: does it use all ports, and GPUDirect?"
         yield finding(check, trial.nodes, Verdict("warning", what, advice))
+
+
+def _neighbours(check: str, tried: Iterable[Trial]) -> Iterator[Finding]:
+    """What ranks next to each other reach; of trials over nodes, those on different ones."""
+    measured = (trial for trial in tried if hops_between(trial))
+    for (ranks, library), alike in _grouped(
+        measured, lambda one: (one.world_size, one.library)
+    ).items():
+        hops = [(trial, hop) for trial in alike for hop in hops_between(trial)]
+        ways = {
+            "to the next rank": [hop for _, hop in hops if hop.sender < hop.receiver],
+            "back": [hop for _, hop in hops if hop.sender > hop.receiver],
+        }
+        said = "; ".join(f"{way} {_hop_speeds(own)}" for way, own in ways.items())
+        largest = max(hop.bytes for _, hop in hops)
+        slow, slowest = min(
+            (pair for pair in hops if pair[1].bytes == largest), key=lambda pair: pair[1].bandwidth
+        )
+        where = f" on {slow.nodes[0]}" if len(alike) > 1 else ""
+        what = f"{count(ranks, 'rank')} by {library}: {said}"
+        if len(hops) > 2 * len({hop.bytes for _, hop in hops}):  # more than one pair
+            what += f"; slowest from rank {slowest.sender} to rank {slowest.receiver}{where}"
+        yield finding(check, _nodes_of(alike), Verdict("ok", what))
+
+
+def hops_between(trial: Trial) -> list[Hop]:
+    """A trial's hops: over several nodes, those from one node to another."""
+    each = trial.world_size // len(trial.nodes)
+    alone = len(trial.nodes) == 1
+    return [hop for hop in trial.hops if alone or hop.sender // each != hop.receiver // each]
+
+
+def _hop_speeds(hops: list[Hop]) -> str:
+    sizes = {hop.bytes: [one.bandwidth for one in hops if one.bytes == hop.bytes] for hop in hops}
+    return ", ".join(f"{size / 1e6:.3g} MB at {_range(found)}" for size, found in sizes.items())
+
+
+def neighbour_speed(tried: Iterable[Trial]) -> str:
+    """What ranks next to each other reach with the most bytes; "" if nobody measured it."""
+    hops = [hop for trial in tried for hop in hops_between(trial)]
+    most = max((hop.bytes for hop in hops), default=0)
+    return _range([hop.bandwidth for hop in hops if hop.bytes == most]) if hops else ""
 
 
 def devices_of(trial: Trial) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from reperf.doctor.build_checks import bandwidths, devices_of, loader_speed
+from reperf.doctor.build_checks import bandwidths, devices_of, loader_speed, neighbour_speed
 from reperf.doctor.diagnosis import Diagnosis
 from reperf.printed import ABSENT
 
@@ -17,6 +17,8 @@ class BuildRow(NamedTuple):
     convolution: str
     in_a_node: str
     over_nodes: str
+    neighbours_in_a_node: str
+    neighbours_over_nodes: str
     library: str
     loader: str
 
@@ -28,6 +30,8 @@ HEADINGS = (
     "convolution off numpy's",
     "all-reduce in a node",
     "all-reduce over nodes",
+    "rank to next rank in a node",
+    "rank to next rank over nodes",
     "library",
     "loaders of a node",
 )
@@ -62,6 +66,8 @@ def _row(name: str, build: str, diagnosis: Diagnosis) -> BuildRow:
         convolution=f"{max(errors):.0e}" if errors else ABSENT,
         in_a_node=bandwidths(alone) or ABSENT,
         over_nodes=bandwidths(together) or ABSENT,
+        neighbours_in_a_node=neighbour_speed(alone) or ABSENT,
+        neighbours_over_nodes=neighbour_speed(together) or ABSENT,
         library=_joined(_all(trial.library for trial in well)),
         loader=loader_speed(alone) or ABSENT,
     )

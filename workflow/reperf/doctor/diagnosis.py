@@ -148,6 +148,20 @@ class Transfer(Model):
         return self.bytes / self.seconds * 2 * (world_size - 1) / world_size
 
 
+class Hop(Model):
+    """What one rank needs to send numbers to the next one, or to the one before."""
+
+    sender: int
+    receiver: int
+    bytes: int
+    seconds: float = Field(description="median, until the receiver has said that it has them")
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes per second."""
+        return self.bytes / self.seconds
+
+
 class Trial(Model):
     """A system's framework on all its devices of some nodes, started as its runs are."""
 
@@ -167,6 +181,9 @@ class Trial(Model):
     )
     library: str = Field("", description="what added up numbers of different ranks")
     transfers: tuple[Transfer, ...] = ()
+    hops: tuple[Hop, ...] = Field(
+        (), description="between ranks next to each other, both ways, where the framework can"
+    )
     loaded: float | None = Field(
         None, description="samples per second that the loaders of one node's ranks give together"
     )

@@ -97,8 +97,13 @@ def _try(name: str, run: Run, cluster: dict[str, Any] | None) -> Trial:
         matrix_rates=_means([one["matrix_rates"] for one in said]),
         library=said[0]["library"],
         transfers=said[0]["transfers"],
+        hops=[_hop(one["rank"], **hop) for one in said for hop in one["hops"]],
         loaded=_loaded(run, place, log) if len(place.nodes) == 1 else None,
     )
+
+
+def _hop(rank: int, to: int, **measured: float) -> dict[str, float]:
+    return {"sender": rank, "receiver": to, **measured}
 
 
 def _means(rates: list[dict[str, float]]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""The figures of a suite: throughput, speedup and efficiency.
+"""The figures of a suite: throughput, speedup and efficiency; where devices share a model, epochs.
 
 Measured suites and published tables are drawn by the same functions, from a table with one row per
 cell and these columns:
@@ -9,6 +9,8 @@ cell and these columns:
     status             ok, partial, oom, failed, ...
     throughput_median, throughput_min, throughput_max    in the figure's unit; NaN: no value
     speedup, efficiency, baseline    the topology that both are against; NaN: no value
+    epoch_seconds      of whole global batches; NaN: no value
+    stage_memory       the most bytes of a device of each stage, with spaces between; "": no value
 
 Series keep the order of the rows. Nothing depends on colour alone: bars and lines carry their
 names, so that the figures can be read in grey too.
@@ -35,9 +37,9 @@ from reperf.config import topology_shape
 from reperf.drawing.labels import repeats_of, series_of, title_of, unit_of
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
 from reperf.files import whole_file
-from reperf.layout import FIGURE_KINDS, FIGURE_SUFFIXES
-from reperf.printed import count, percent, plain_number
-from reperf.published import load_tables
+from reperf.layout import EPOCHS, FIGURE_KINDS, FIGURE_SUFFIXES
+from reperf.printed import ABSENT, count, percent, plain_number
+from reperf.published import epochs_beside, load_tables
 from reperf.tables import read_summary
 from reperf.text import printable
 
@@ -100,8 +102,12 @@ def draw_suite(summary: Path | str, stem: Path | str) -> None:
 
 
 def draw_published(folder: Path | str) -> None:
-    """Draw every published table that has a speedup, as folder/<table id>-<kind of figure>."""
+    """Draw every published table that has a speedup or epochs, as folder/<table id>-<kind>."""
     for table in load_tables():
+        said = f"as published in the {table.report}"
+        if table.epoch:
+            drawn = draw_epochs(table.epochs(), table.title, f"Time of an epoch and memory, {said}")
+            save(drawn, Path(folder, f"{table.id}-{EPOCHS}"))
         if table.has_speedup:
             cells = table.cells.rename(columns={"throughput": "throughput_median"})
             # Where a report prints no speedup, the one that its throughputs give takes its place.
@@ -111,10 +117,27 @@ def draw_published(folder: Path | str) -> None:
             _save_all(
                 cells.assign(status="ok", speedup=printed, efficiency=printed / ideal),
                 table.title,
-                f"as published in the {table.report}",
+                said,
                 table.unit or "",
                 Path(folder, table.id),
             )
+
+
+def draw_suites_epochs(summary: Path | str, stem: Path | str) -> None:
+    """Draw a suite's epochs beside the published ones of the same training, as `stem`-epochs.
+
+    Args:
+        summary: the suite's summary.csv; nothing else decides the figure but what is published.
+        stem: the path and the beginning of the files' names.
+    """
+    cells = read_summary(summary)
+    subtitle = f"Time of an epoch and memory, suite {Path(stem).name}"
+    if cells.empty:
+        save(draw_nothing(subtitle), f"{stem}-{EPOCHS}")
+        return
+    cells = cells.assign(series=_shortened(series_of(cells)))
+    drawn = draw_epochs(cells, title_of(cells), subtitle, epochs_beside(cells))
+    save(drawn, f"{stem}-{EPOCHS}")
 
 
 def draw_throughput(cells: pd.DataFrame, title: str, subtitle: str, unit: str) -> Figure:
@@ -221,6 +244,54 @@ def draw_efficiency(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
     return figure
 
 
+def draw_epochs(
+    cells: pd.DataFrame, title: str, subtitle: str, published: pd.DataFrame | None = None
+) -> Figure:
+    """Bars of the seconds that an epoch takes, and beside them of the memory of each stage.
+
+    Args:
+        cells: as described above; a cell without a number shows its status instead of a bar.
+        title: what was trained and how.
+        subtitle: where the numbers are from.
+        published: such cells of others, drawn below with words that say so.
+    """
+    groups = [*_by_shape(cells)]
+    if published is not None and len(published):
+        groups += [(f"As published: {words}", own) for words, own in _by_shape(published)]
+    rows = [(cell, _stages(cell)) for _, own in groups for cell in own.itertuples()]
+    lines = len(groups) * GAP + sum(1.6 + max(1, len(stages)) for _, stages in rows)
+    with the_style():
+        figure = _titled(title, subtitle, 1.1 + ROW * lines)
+        seconds, memory = figure.subplots(1, 2, sharey=True)
+        for axes, label in (seconds, "seconds of an epoch"), (memory, "memory of a device, MiB"):
+            axes.set_xlabel(label)
+            axes.xaxis.set_major_locator(MaxNLocator(3, prune="upper"))
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+            axes.grid(visible=False)
+            axes.spines["left"].set_visible(False)
+            axes.set_yticks([])
+        place = 0.0
+        for words, own in groups:
+            _say(seconds, place, words, color=MUTED, weight="bold")
+            place += GAP
+            for cell in own.itertuples():
+                _say(seconds, place, cell.series, fontsize=SMALL)
+                stages = _stages(cell)
+                digits = "{:,.2f}" if cell.epoch_seconds < 10_000 else "{:,.0f}"
+                _draw_length(seconds, cell, place + 1, cell.epoch_seconds, digits.format)
+                for stage, taken in enumerate(stages or [np.nan]):
+                    said = f" (stage {stage})" if len(stages) > 1 else ""
+                    form = ("{:,.0f}" + said).format
+                    _draw_length(memory, cell, place + 1 + stage, taken, form)
+                place += 1.6 + max(1, len(stages))
+        seconds.set_ylim(place, -1)
+        longest = np.nanmax([0, *(cell.epoch_seconds for cell, _ in rows)])
+        most = max((taken for _, stages in rows for taken in stages), default=0)
+        seconds.set_xlim(0, 1.5 * longest or 1)  # room for the numbers at the ends of the bars
+        memory.set_xlim(0, 1.8 * most or 1)
+    return figure
+
+
 def draw_nothing(subtitle: str) -> Figure:
     """The figure of a suite none of whose logs is in a cell.
 
@@ -304,6 +375,11 @@ def _figure(title: str, subtitle: str, height: float) -> tuple[Figure, Axes]:
         title, subtitle: written on top.
         height: inches.
     """
+    figure = _titled(title, subtitle, height)
+    return figure, figure.add_subplot()
+
+
+def _titled(title: str, subtitle: str, height: float) -> Figure:
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     lines = textwrap.wrap(printable(title), 52)
     below = 0.07 + 0.17 * len(lines)
@@ -311,7 +387,7 @@ def _figure(title: str, subtitle: str, height: float) -> tuple[Figure, Axes]:
     figure.suptitle("\n".join([*lines, ""]), x=0.01, ha="left", fontsize=10, weight="bold")
     below_title: dict[str, Any] = {"va": "top", "fontsize": SMALL, "color": MUTED}
     figure.text(0.01, 1 - below / height, printable(subtitle), **below_title)
-    return figure, figure.add_subplot()
+    return figure
 
 
 def _baselines(cells: pd.DataFrame) -> dict[str, int]:
@@ -352,18 +428,58 @@ def _draw_bar(axes: Axes, cell: Any) -> None:  # noqa: ANN401 - pandas' named tu
         text, end, colour = cell.status, 0, MUTED
     else:
         text, end, colour = f"{value:,.2f}", value, INK
-        hatch: dict[str, Any] = {}
-        if cell.twin % 2:
-            hatch = {"hatch": "////", "edgecolor": PAPER, "linewidth": 0}
-        axes.barh(cell.place, value, height=0.78, facecolor=colour_of(cell.system), **hatch)
+        colour_and_hatch = {"facecolor": colour_of(cell.system), **_hatch_of(cell)}
+        axes.barh(cell.place, value, height=0.78, **colour_and_hatch)
         if low < high:
             axes.hlines(cell.place, low, high, color=INK, linewidth=1)
             axes.vlines((low, high), cell.place - 0.2, cell.place + 0.2, color=INK, linewidth=1)
             end = high
         if cell.status != "ok":
             text += f" ({cell.status})"
+    _name_end(axes, end, cell.place, text, colour)
+
+
+def _by_shape(cells: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The drawable cells of each topology, behind what people call it; those that could run."""
+    tried = cells["status"] != "unsupported"
+    for shape, own in _drawable(cells[tried | ~tried.any()]).groupby("shape"):
+        yield _in_words(*shape), own
+
+
+def _stages(cell: Any) -> list[float]:  # noqa: ANN401 - pandas' named tuple
+    """MiB of each stage."""
+    return [int(taken) / 2**20 for taken in cell.stage_memory.split()]
+
+
+def _say(axes: Axes, place: float, text: str, **how: Any) -> None:  # noqa: ANN401
+    """Text from the left on that needs more than one plot's width."""
+    axes.text(0, place, text, va="center", **how).set_in_layout(False)
+
+
+def _draw_length(
+    axes: Axes,
+    cell: Any,  # noqa: ANN401 - pandas' named tuple
+    place: float,
+    value: float,
+    form: Callable[[float], str],
+) -> None:
+    """A bar with its number, or why there is none."""
+    if pd.isna(value):
+        text, colour = ABSENT if cell.status == "ok" else cell.status, MUTED
+    else:
+        text, colour = form(value), INK
+        axes.barh(place, value, height=0.78, facecolor=colour_of(cell.system), **_hatch_of(cell))
+    _name_end(axes, 0 if pd.isna(value) else value, place, text, colour)
+
+
+def _hatch_of(cell: Any) -> dict[str, Any]:  # noqa: ANN401 - pandas' named tuple
+    """What tells every second series of a system from the first."""
+    return {"hatch": "////", "edgecolor": PAPER, "linewidth": 0} if cell.twin % 2 else {}
+
+
+def _name_end(axes: Axes, end: float, place: float, text: str, colour: str) -> None:
     offset: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
-    axes.annotate(text, (end, cell.place), color=colour, fontsize=SMALL, **offset)
+    axes.annotate(text, (end, place), color=colour, fontsize=SMALL, **offset)
 
 
 End = tuple[float, float, str, str]

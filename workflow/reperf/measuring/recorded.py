@@ -1,5 +1,7 @@
 """What a run's record adds to its row: where and when it ran, beside what, and what it took."""
 
+from itertools import islice
+
 from reperf.measuring.measure import Measurement
 from reperf.training.key import key_of
 from reperf.training.record import Power, RunRecord
@@ -7,7 +9,7 @@ from reperf.training.record import Power, RunRecord
 _COLUMNS = (
     *("hosts", "date", "commit", "key"),
     *("load_before", "load_during", "gpu_processes"),
-    *("peak_memory", "peak_memory_is", "joules", "matrix_rate"),
+    *("peak_memory", "peak_memory_is", "joules", "matrix_rate", "stage_memory"),
 )
 
 
@@ -33,10 +35,21 @@ def recorded(record: RunRecord | None, measured: Measurement) -> dict[str, objec
     if record.peak_memory_bytes:
         row["peak_memory"] = max(record.peak_memory_bytes)
         row["peak_memory_is"] = record.peak_memory_is
+        row["stage_memory"] = _stage_memory(record)
     if measured.status == "ok":
         row["joules"] = _joules(record, measured)
         row["matrix_rate"] = record.matrix_rate
     return row
+
+
+def _stage_memory(record: RunRecord) -> str | None:
+    """The most memory of a device of each stage, bytes; all share one stage without a pipeline."""
+    parallel, taken = record.run.parallel, record.peak_memory_bytes
+    stages = (parallel.pipeline if parallel else ()) or (record.run.world_size,)
+    if not taken or len(taken) != sum(stages):
+        return None
+    ranks = iter(taken)
+    return " ".join(str(max(islice(ranks, replicas))) for replicas in stages)
 
 
 def _joules(record: RunRecord, measured: Measurement) -> float | None:

@@ -131,7 +131,27 @@ def _rates(good: pd.DataFrame, row: dict) -> dict:
         "peak_memory": _greatest(good["peak_memory"]),
         "peak_memory_is": " ".join(dict.fromkeys(filter(None, good["peak_memory_is"]))),
         "joules_per_sample": _median((good["joules"] / samples).dropna()),
+        "stage_memory": _greatest_of_stages(good["stage_memory"]),
+        "epoch_seconds": _epoch_seconds(good, row),
     }
+
+
+def _greatest_of_stages(texts: pd.Series) -> str:
+    """The most memory of each stage of all runs, bytes with spaces between them."""
+    stages = zip(*(map(int, text.split()) for text in texts if text), strict=True)
+    return " ".join(str(max(taken)) for taken in stages)
+
+
+def _epoch_seconds(good: pd.DataFrame, row: dict) -> float | None:
+    """How long an epoch of whole global batches takes; None where nobody knows its samples."""
+    known = load_workloads().get(row["workload"])
+    batches = set(good["global_batch"].dropna())
+    if known is None or known.epoch is None or len(batches) != 1:
+        return None
+    if row["unit"] != per_second(known.units[0]):
+        return None
+    (batch,) = map(int, batches)
+    return known.epoch // batch * batch / row["throughput_median"]
 
 
 def _greatest(values: pd.Series) -> float | int | None:

@@ -7,6 +7,7 @@ columns. None of it was measured by reperf, and nothing that was is mixed in.
 from reperf.published.discrepancies import Discrepancy, discrepancies
 from reperf.published.rebuilt import (
     PublishedTable,
+    epochs_beside,
     load_tables,
     published_for,
     published_without_size,
@@ -16,6 +17,7 @@ __all__ = [
     "Discrepancy",
     "PublishedTable",
     "discrepancies",
+    "epochs_beside",
     "load_tables",
     "published_for",
     "published_without_size",

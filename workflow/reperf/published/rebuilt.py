@@ -10,6 +10,7 @@ from pydantic import ConfigDict
 from reperf.errors import ReperfError
 from reperf.published.definitions import Definitions, Heading, Series, Table, load_definitions
 from reperf.published.numbers import SHAPE, TABLES, published_numbers, published_repeats
+from reperf.systems import load_workloads, read_shape
 
 
 class PublishedTable(Heading):
@@ -40,6 +41,26 @@ class PublishedTable(Heading):
         """Whether there are speedups, printed or computed, so that all figures can be drawn."""
         speedups = ["speedup", "speedup_published"]
         return self.unit is not None and bool(self.cells[speedups].notna().any(axis=None))
+
+    @property
+    def epoch(self) -> str | None:
+        """Which of its metrics is the time of an epoch: of several epochs the last, warmed up.
+
+        None: it holds no epochs, of which there would be a figure.
+        """
+        return max((name for name in self.units if name.startswith("epoch_")), default=None)
+
+    def epochs(self) -> pd.DataFrame:
+        """The cells of a table of epochs as figures take them.
+
+        Returns:
+            Its cells with epoch_seconds and stage_memory, the bytes of the device that took most,
+            which nobody printed by stage, as text.
+        """
+        assert self.epoch
+        taken = self.cells["gpu_memory"].map(lambda mebibytes: f"{mebibytes * 2**20:.0f}")
+        seconds = self.cells[self.epoch]
+        return self.cells.assign(epoch_seconds=seconds, stage_memory=taken, status="not printed")
 
     def wide(self, column: str | None = None) -> pd.DataFrame:
         """The table as its report shows it.
@@ -124,6 +145,36 @@ def published_without_size(workload: str, precision: str) -> tuple[PublishedTabl
 
 def _as_published(precision: str) -> str:
     return "amp" if precision == "fp16" else precision
+
+
+def epochs_beside(cells: pd.DataFrame) -> pd.DataFrame:
+    """How long epochs of a suite's training took others on its topologies, with how much memory.
+
+    Args:
+        cells: the suite's rows of summary.csv.
+
+    Returns:
+        The rows of `PublishedTable.epochs` with the table's `report`; none if the suite trains at
+        another shape than the workload's usual one. A document that gives no batch size fits all.
+    """
+    found = pd.concat(
+        table.epochs().assign(report=table.report, precision=table.precision)
+        for table in load_tables()
+        if table.epoch
+    )
+    suite, sizes = cells.iloc[0], found["batch_size_per_device"]
+    known = load_workloads().get(suite["workload"])
+    usual = known is not None and read_shape(suite["shape"]) == known.default_shape
+    same = (
+        (found["model"] == suite["workload"])
+        & (found["precision"] == suite["precision"])
+        & (sizes.isna() | sizes.isin(cells["batch_size_per_device"].dropna()))
+        & found["variant"].str.endswith(
+            "synthetic" if suite["input"] == "synthetic" else "real data"
+        )
+        & found["topology"].isin(cells["topology"])
+    )
+    return found[same & usual].reset_index(drop=True)
 
 
 def speedup(throughput: Decimal, baseline: Decimal) -> Decimal:

@@ -31,6 +31,7 @@ from reperf.measuring.together import METHOD as TOGETHER
 from reperf.printed import ABSENT, count, day_and_time, memory, number, percent
 from reperf.published import (
     PublishedTable,
+    epochs_beside,
     load_tables,
     published_for,
     published_without_size,
@@ -136,6 +137,8 @@ class SuiteView:
     """The logs that are in no cell: their rows of measurements.csv."""
     without_size: tuple[PublishedTable, ...] = ()
     """Published tables of the same workload and precision that name no batch size."""
+    published_epochs: pd.DataFrame | None = None
+    """Of the same training on the same topologies; None where nothing published is shown."""
 
     @property
     def loose_tables(self) -> list[LooseTable]:
@@ -278,6 +281,13 @@ class SuiteView:
     def shared(self) -> list[SharedCell]:
         """Its cells whose devices share a model, and the data-parallel ones beside them."""
         return shared_cells(self.cells)
+
+    @property
+    def epochs_of_others(self) -> list[Row]:
+        """The published epochs that stand beside its own; none where no devices share a model."""
+        if self.published_epochs is None or not self.shared:
+            return []
+        return list(self.published_epochs.itertuples())
 
     @property
     def rankings(self) -> list[Ranking]:
@@ -440,6 +450,11 @@ class Context:
             "has learned"
         )
 
+    of_others_epochs = (
+        "What is published is from another machine, and its epoch as long as the row says; else it "
+        "is ImageNet's. Its memory is what the system showed of the device that took most"
+    )
+
     @property
     def further(self) -> list[Further]:
         """The columns on demand of some suite's table."""
@@ -598,6 +613,7 @@ def _suite(
         ),
         unplaced=tuple(unplaced.itertuples()),
         without_size=_without_size(suite) if published else (),
+        published_epochs=epochs_beside(cells) if published and len(cells) else None,
     )
 
 

@@ -25,19 +25,12 @@ class SharedCell:
         return self.cell.row.throughput_median / self.data_parallel.row.throughput_median
 
     @property
-    def epoch_seconds(self) -> float | None:
-        """How long an epoch of whole global batches takes; None where nobody knows its samples."""
-        batches, run = self._batches, self._run
-        if batches is None or run is None or self.cell.row.unit != f"{self._samples}/s":
-            return None
-        return batches * run.global_batch / self.cell.row.throughput_median
-
-    @property
     def updates(self) -> str:
         """How often each stage updates its weights in an epoch of whole global batches."""
-        batches, run = self._batches, self._run
-        if batches is None or run is None:
+        run, samples = self._run, load_workloads()[self.cell.row.workload].epoch
+        if run is None or samples is None:
             return ABSENT
+        batches = samples // run.global_batch
         pipeline = run.parallel.pipeline if run.parallel else ()
         each = [batches]
         if pipeline and load_systems()[run.system].pipelines.updates == "after each batch":
@@ -47,33 +40,12 @@ class SharedCell:
     @property
     def memory(self) -> str:
         """The most memory of a device of each stage."""
-        run = self._run
-        found = [one.record.peak_memory_bytes for one in self.cell.runs if one.record]
-        known = [one for one in found if one and run and len(one) == run.world_size]
-        if run is None or not known:
-            return ABSENT
-        stages = run.parallel.pipeline if run.parallel and run.parallel.pipeline else ()
-        most = [max(bytes_of) for bytes_of in zip(*known, strict=True)]
-        return " + ".join(gibibytes(max(part)) for part in _parts(most, stages or (len(most),)))
+        taken = self.cell.row.stage_memory.split()
+        return " + ".join(gibibytes(int(one)) for one in taken) or ABSENT
 
     @property
     def _run(self) -> Run | None:
         return next((one.record.run for one in self.cell.runs if one.record), None)
-
-    @property
-    def _samples(self) -> str:
-        return load_workloads()[self.cell.row.workload].units[0]
-
-    @property
-    def _batches(self) -> int | None:
-        """The whole global batches of an epoch."""
-        samples, run = load_workloads()[self.cell.row.workload].epoch, self._run
-        return samples // run.global_batch if samples and run else None
-
-
-def _parts(values: Sequence[int], sizes: Sequence[int]) -> list[Sequence[int]]:
-    ends = [sum(sizes[: number + 1]) for number in range(len(sizes))]
-    return [values[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
 
 def shared_cells(cells: Sequence[CellView]) -> list[SharedCell]:

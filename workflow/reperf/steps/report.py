@@ -14,7 +14,6 @@ from reperf.layout import (
     PUBLISHED_FIGURES,
     PUBLISHED_FILES,
     REPORT_PLAN,
-    figures_of,
     tables_of,
 )
 from reperf.measuring.again import check_tables
@@ -34,7 +33,7 @@ def run() -> None:
     inputs += seen_from_here(PUBLISHED_FILES)
     for plan in plans:
         name = plan.suite.name
-        inputs += [*measured_by(plan), *tables_of(name), *figures_of(name)]
+        inputs += [*measured_by(plan), *tables_of(name), *plan.suite.figures]
     with making("report", PAGES, inputs):
         for plan in plans:
             check_tables(plan.suite, plan.cells, plan.plans)

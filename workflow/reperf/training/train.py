@@ -10,6 +10,7 @@ from typing import get_args
 
 from pydantic import ValidationError
 from trainers.contract.stages import name_of
+from trainers.contract.waiting import OR
 
 from reperf.builds import build_of, read_environment
 from reperf.builds.compiler import why_not_compiled
@@ -376,10 +377,11 @@ def _waited_for(tail: str) -> str:
     waits = {}
     for line in tail.splitlines():
         if found := re.search(r"\b(rank \d+ \(stage \d+\)): (?:waits for (.+))?", line):
-            waits[found[1]] = found[2]
+            waits[found[1]] = (found[2] or "").split(OR)
         elif STEP_MARK.decode() in line:
-            waits["rank 0 (stage 0)"] = None
-    silent = [whom for whom in waits.values() if whom and not waits.get(whom)]
+            waits["rank 0 (stage 0)"] = [""]
+    named = dict.fromkeys(whom for every in waits.values() for whom in every if whom)
+    silent = [whom for whom in named if not any(waits.get(whom, ()))]
     silent.sort(key=lambda whom: not whom.startswith("rank "))
     return f"{silent[0]} is waited for; " if silent else ""
 

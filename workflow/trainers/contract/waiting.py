@@ -10,6 +10,8 @@ import time
 from collections import defaultdict
 from contextlib import contextmanager
 
+OR = " or "
+"""Between the names of ranks, where it is not known for which of them."""
 LONG = 10
 """Seconds after which a wait is told, once."""
 

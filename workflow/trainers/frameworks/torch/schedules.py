@@ -13,8 +13,9 @@ from torch.distributed.pipelining import PipelineStage, schedules
 
 from trainers.contract import backend
 from trainers.contract.recipe import cuts
-from trainers.contract.stages import shares, stage_of
+from trainers.contract.stages import name_of, shares, stage_of
 from trainers.contract.steplog import Refused
+from trainers.contract.waiting import OR, Waits
 from trainers.frameworks.torch.backend import mixed_by, origin, start, torch_optimizer
 from trainers.frameworks.torch.inputs import prepared
 from trainers.frameworks.torch.scaling import FixedScale
@@ -39,6 +40,7 @@ class Pipeline(backend.Step):
 
     def __init__(self, made, work):
         flags, device = work.flags, made.device
+        self._made, self._flags = made, flags
         self._place = place = stage_of(made.place.rank, flags.pipeline)
         self._replicas = replicas = flags.pipeline[0]
         self._micro_batches = flags.micro_batches or len(flags.pipeline)
@@ -59,12 +61,15 @@ class Pipeline(backend.Step):
             zip((name for number in numbers for name in names[number]), self._modules.parameters())
         )
         self.part = f"stage {place.stage}"
+        self._waits = Waits(name_of(made.place.rank, flags.pipeline))
+        self._beside = ()
+        _watch(self._waiting)
         start(self._named, work)
         self._modules.to(device, memory_format=torch.channels_last)
         self._optimizer = torch_optimizer(work.groups(self._named), work.rate, work.optimizer)
         self.optimizer = origin(self._optimizer)
         self._scaler = FixedScale(work.precision.loss_scale or 1.0)
-        self._loss, self._precision, self._flags = work.model.loss, work.precision, flags
+        self._loss, self._precision = work.model.loss, work.precision
         if place.stage == 0:
             ready = partial(prepared, network=self._modules, device=device)
             self.feed = backend.Feed(made, work, (place.replica, replicas), ready)
@@ -118,8 +123,9 @@ class Pipeline(backend.Step):
                 dist.all_reduce(weight.grad, group=self._group, async_op=True)
                 for weight in self._named.values()
             ]
-            for one in works:
-                one.wait()
+            with self._waiting(self._place.ranks_of(self._place.stage)):
+                for one in works:
+                    one.wait()
         self._scaler.step(self._optimizer)
         return loss
 
@@ -135,13 +141,16 @@ class Pipeline(backend.Step):
         for schedule, ranks, group in self._pipelines:
             losses, given, sent = [], (), None
             target = None
+            mine = ranks.index(self._made.place.rank)
+            self._beside = ranks[mine - 1], ranks[(mine + 1) % len(ranks)]
             if self._place.stage == 0:
                 samples, labels = batch
                 given = (samples,)
                 sent = dist.isend(labels, ranks[-1], group)
             elif self._place.is_last:
                 target = self._labels
-                dist.recv(target, ranks[0], group)
+                with self._waiting([ranks[0]]):
+                    dist.recv(target, ranks[0], group)
             getattr(schedule, run)(*given, target=target, losses=losses, return_outputs=False)
             if sent is not None:
                 sent.wait()
@@ -150,9 +159,16 @@ class Pipeline(backend.Step):
                 if self._place.is_last:
                     of_all = sum(one.detach() for one in losses) / self._scaler.factor
                     mean += of_all * self._replicas
-                dist.broadcast(mean, ranks[-1], group)
+                with self._waiting([ranks[-1]]):
+                    dist.broadcast(mean, ranks[-1], group)
                 means.append(mean)
         return sum(means) / len(means) if wanted else None
+
+    def _waiting(self, ranks=None):
+        """A context in which this rank waits for some others; left out: for those beside it."""
+        others = {*(ranks or self._beside)} - {self._made.place.rank}
+        names = (name_of(rank, self._flags.pipeline) for rank in sorted(others))
+        return self._waits.of("stages", OR.join(names))
 
     def _share_of_loss(self, outputs, labels):
         """What a micro-batch's loss adds to that of all batches of an iteration."""
@@ -162,6 +178,21 @@ class Pipeline(backend.Step):
 
     def _mixed(self):
         return mixed_by(self._precision, self._flags)
+
+
+def _watch(waiting):
+    """Have torch's schedules wait for other stages inside a context.
+
+    Only where its version has the one function in which all of them do.
+    """
+    wait = getattr(schedules, "_wait_batch_p2p", None)
+    if wait is not None:
+
+        def watched(works):
+            with waiting():
+                wait(works)
+
+        schedules._wait_batch_p2p = watched
 
 
 class _Stage(nn.Module):
