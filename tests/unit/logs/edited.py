@@ -129,9 +129,14 @@ def change_a_digit(log: bytes, _other: bytes, chance: random.Random) -> bytes:
 
 
 def append_another(log: bytes, other: bytes, chance: random.Random) -> bytes:
-    """Two runs in one file, the second behind the end of the first, or of what is left of it."""
+    """Two runs in one file, the second behind the end of the first, or of what is left of it.
+
+    The digits of two numbers do not make a third one, which nobody printed.
+    """
     if chance.random() < 0.5:
         log = cut_the_end(log, other, chance)
+        if other[:1].isdigit():
+            log = log.rstrip(b"0123456789")
     return log + other
 
 

@@ -107,12 +107,18 @@ class Source:
             found = [one for part in parts for one in asked.measured(part)]
             if not found:
                 start, stop = ends[0] + 1, ends[1]
+                interval = asked.measure(content)[0].interval or 1
                 if start == stop:
-                    start -= asked.measure(content)[0].interval or 1
-                behind = replace(asked.method, ends=(start, stop))
-                found = replace(asked, method=behind).measured(content)
+                    start -= interval
+                found = asked.between(start, stop, content)
+                mean = asked.between(ends[0] + 1 - interval, ends[0] + 1, content)
+                found += [_with_one_more(*both, interval) for both in product(found, mean)]
             self._known[key] = found
         return self._known[key]
+
+    def between(self, first: int, last: int, content: bytes) -> list[Measurement]:
+        """The runs in another log that give a number between two iterations."""
+        return replace(self, method=replace(self.method, ends=(first, last))).measured(content)
 
     def says_otherwise(self, content: bytes) -> bool:
         """Whether an edited log prints a number that this one does not.
@@ -151,6 +157,14 @@ class Source:
         records = (record for *_, record in _records(name, content))
         facts = {*formats()[name].facts(_plain(content)), *facts_in(content)}
         return {record._replace(text=b"") for record in records} | facts
+
+
+def _with_one_more(found: Measurement, mean: Measurement, interval: int) -> Measurement:
+    """What was found, and one iteration in front of it, of a mean of so many."""
+    samples, seconds = (
+        getattr(found, name) + getattr(mean, name) / interval for name in ("samples", "seconds")
+    )
+    return replace(found, throughput=samples / seconds)
 
 
 def _records(name: str, content: bytes) -> list[tuple]:

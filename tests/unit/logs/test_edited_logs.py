@@ -6,7 +6,7 @@ from edited import OF_BYTES, OF_LINES, OF_STEP_LOGS, OF_TWO
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.measuring.measure import Measurement
-from sources import Source, all_sources
+from sources import Source, all_sources, unsteady
 from written import written
 
 SOURCES = all_sources()
@@ -65,6 +65,16 @@ def test_a_number_changes_only_with_what_a_line_says(edit, source, chance):
     content = edit(source.content, b"", chance)
     if wrong(source, content):
         assert source.says_otherwise(content), content.decode(errors="replace")
+
+
+@pytest.mark.parametrize("name", ["megatron", "ngc-pytorch-dlrm", "torchvision"])
+def test_a_line_that_broke_off_gets_no_time_of_the_one_that_follows_it(name):
+    """Their lines count at the beginning and tell the time behind texts of any kind."""
+    *_, source = unsteady(name)  # in its widest window
+    lines = source.content.splitlines(keepends=True)
+    for cut in range(len(lines[5])):
+        content = b"".join([*lines[:5], lines[5][:cut], lines[7]])
+        assert not wrong(source, content), content.decode()
 
 
 def test_a_skipped_step_is_known_where_its_line_is_lost():

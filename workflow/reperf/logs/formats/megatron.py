@@ -17,7 +17,8 @@ FORMAT = Format(
     name="megatron",
     system="megatron",
     marker=b"elapsed time per iteration (ms): ",
-    pattern=r"\biteration +{ITERATION}/ *\d{1,12} \|[^\r\n]{0,200}?"
+    # What is between is of this iteration: a line that broke off may go on with another one's.
+    pattern=r"\biteration +{ITERATION}/ *\d{1,12} \|(?:(?!iteration +\d)[^\r\n]){0,200}?"
     r"elapsed time per iteration \(ms\): *{DURATION}(?:/{NUMBER})? \|[^\r\n]{0,400}?"
     r"glo(?:ba|ab)l batch size: +\d{1,9} \|(?:[^\r\n]{0,400}?loss: {NUMBER} \|)?",
     # In older versions the time goes on.

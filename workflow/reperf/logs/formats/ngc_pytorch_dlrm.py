@@ -16,7 +16,8 @@ FORMAT = Format(
     name="ngc-pytorch-dlrm",
     system="ngc-pytorch",
     marker=b"  step_time: ",
-    pattern=r"Epoch:\[{EPOCH}/\d{1,9}\] \[ *{ITERATION}/\d{1,12}\]  eta: [^\r\n]{1,40}?  "
+    # What is between is of this iteration: a line that broke off may go on with another one's.
+    pattern=r"Epoch:\[{EPOCH}/\d{1,9}\] \[ *{ITERATION}/\d{1,12}\]  eta: (?:(?!Epoch:)[^\r\n]){1,40}?  "
     r"loss: {NUMBER}  step_time: {DURATION} ms",
     duration_in=0.001,
     remembering=durations_since(),

@@ -32,7 +32,8 @@ FORMAT = Format(
     name="oneflow-wide-deep",
     system="oneflow",
     marker=b" time ",
-    pattern=r"(?<![\w.-]){ITERATION} time {UNIX} loss {NUMBER}{END}",
+    # A time that broke off may go on with the next line's count.
+    pattern=r"(?<![\w.-])(?<! time ){ITERATION} time {UNIX} loss {NUMBER}{END}",
     facts=ARGUMENTS,
     published=_published,
     extractor="seconds of 1000 iterations after the first line, given as ms per iteration",

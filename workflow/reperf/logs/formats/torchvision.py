@@ -16,8 +16,9 @@ FORMAT = Format(
     name="torchvision",
     system="torchvision",
     marker=b"  eta: ",
-    pattern=r"Epoch: \[{EPOCH}\]  \[ *{ITERATION}/\d{1,12}\]  eta: [^\r\n]{1,1000}?  "
-    r"time: {DURATION}  data: {NUMBER}",
+    # What is between is of this iteration: a line that broke off may go on with another one's.
+    pattern=r"Epoch: \[{EPOCH}\]  \[ *{ITERATION}/\d{1,12}\]  eta: "
+    r"(?:(?!Epoch: )[^\r\n]){1,1000}?  time: {DURATION}  data: {NUMBER}",
     remembering=durations_since(newest=20),
     untimed="its times are means of 20 iterations, and a line is printed for another number of them",
     counts_from=0,
