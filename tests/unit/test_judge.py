@@ -122,6 +122,11 @@ rank 2 (stage 1): iteration 3
             "rank 2 (stage 1): waits for rank 1 (stage 0)\n",
             "rank 1 (stage 0) is waited for;",
         ),
+        (
+            "rank 0 (stage 0): waits for rank 1 (stage 0) or rank 2 (stage 1)\n"
+            "rank 1 (stage 0): waits for rank 0 (stage 0)\n",
+            "rank 2 (stage 1) is waited for;",
+        ),
         (WAITS, "all 3 ranks were last heard of"),
     ],
 )

@@ -91,7 +91,7 @@ def test_the_published_table_is_the_one_of_the_report(tokens):
 def test_images_and_links_name_files_that_the_workflow_makes(tokens, folder):
     inline = [child for token in tokens for child in token.children or ()]
     images = [token.attrs["src"] for token in inline if token.type == "image"]
-    assert len(images) == 39
+    assert len(images) == 41
     assert all(image.endswith((".svg", ".png")) for image in images)
     links = {token.attrs["href"] for token in inline if token.type == "link_open"}
     assert links == {"measurements.csv", "summary.csv"}
