@@ -10,6 +10,7 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Timer
 from types import SimpleNamespace
 
 import pytest
@@ -197,6 +198,9 @@ def test_bad_ends_are_named_and_the_others_go_on(benchmark):
     assert benchmark.record("2n2g")["status"] == "ok"
     cancelled, hung, died = (benchmark.record(name) for name in ("1n1g", "1n2g", "2n1g"))
     assert cancelled["status"] == "failed"
+    ended = rf"Slurm's job {cancelled['slurm_job']} on node\d: CANCELLED"
+    assert re.match(ended, cancelled["reason"])
+    assert re.search(f"1n1g, repeat 1: failed: {ended}", said)
     assert "stopped from outside: SIGTERM; rank 0 of 1 was last heard of" in cancelled["reason"]
     assert hung["status"] == "timeout"
     assert re.match(r"no end after 150 s; .* last heard of at iteration \d+,", hung["reason"])
@@ -217,19 +221,33 @@ def test_bad_ends_are_named_and_the_others_go_on(benchmark):
     assert benchmark.record("2n2g") == before
 
 
-def test_a_run_past_slurms_own_limit_is_named(benchmark):
-    benchmark.configure(topologies=["1n1g"], repeats=1, iterations=100_000, time_limit=1200)
+def test_a_lost_node_and_slurms_own_limit_are_named(benchmark):
+    topologies = ["1n1g", "2n1g"]
+    benchmark.configure(topologies=topologies, repeats=1, iterations=100_000, time_limit=1200)
     with benchmark.started(*benchmark.command("--retries", "0")) as snakemake:
-        benchmark.rank("1n1g", 0)
-        job = benchmark.job_of("1n1g")
-        benchmark.cluster.run(["scontrol", "update", f"JobId={job}", "TimeLimit=1"])
+        for topology in topologies:
+            benchmark.rank(topology, 0)
+        late, broken = map(benchmark.job_of, topologies)
+        benchmark.cluster.run(["scontrol", "update", f"JobId={late}", "TimeLimit=1"])
+        lost = benchmark.cluster.nodes_of(broken)[0]
+        benchmark.cluster.kill_node(lost)
         said, _ = snakemake.communicate(timeout=300)
     assert snakemake.returncode == 1, said
-    assert benchmark.cluster.state_of(job) == "TIMEOUT"
+    assert benchmark.cluster.state_of(late) == "TIMEOUT"
     benchmark.wait_until_nobody_trains()
-    record = json.loads((benchmark.run_folder("1n1g") / "tries/1/run.json").read_text())
-    assert record["status"] == "failed"
-    assert "stopped from outside: SIGTERM" in record["reason"]
+    records = [
+        json.loads((benchmark.run_folder(one) / "tries/1/run.json").read_text())
+        for one in topologies
+    ]
+    assert [record["status"] for record in records] == ["timeout", "failed"]
+    reasons = [record["reason"] for record in records]
+    assert re.match(rf"Slurm's job {late} on node\d: TIMEOUT, TimeLimit", reasons[0])
+    assert "; stopped from outside: SIGTERM; rank 0" in reasons[0]
+    assert re.match(rf"Slurm's job {broken} on node\[\S+\]: NODE_FAIL, NodeDown", reasons[1])
+    assert f"; {lost} is down* (Not responding" in reasons[1]
+    for reason in reasons:
+        assert reason.partition(";")[0] in said
+    assert "onsider enabling" not in said
 
 
 def test_a_run_is_trained_as_it_was_planned(benchmark):
@@ -237,9 +255,13 @@ def test_a_run_is_trained_as_it_was_planned(benchmark):
     nodes = f"NodeName={','.join(benchmark.cluster.nodes)}"
     benchmark.cluster.run(["scontrol", "update", nodes, "State=DRAIN", "Reason=trial"])
     try:
-        with benchmark.started(*benchmark.command()) as snakemake:
-            waiting = ["squeue", "--noheader", "--states=pending"]
-            wait_for(lambda: benchmark.cluster.ask(*waiting), "a job to wait", LONG)
+        soon = ("--slurm-shell-seconds-to-wait", "1")
+        with benchmark.started(*benchmark.command(*soon)) as snakemake:
+            in_vain = Timer(LONG, snakemake.kill)
+            in_vain.start()
+            waits = r"a job has waited for more than 1 s; Slurm says: (ReqNodeNotAvail|Nodes req)"
+            assert any(re.match(waits, line) for line in snakemake.stdout)
+            in_vain.cancel()
             benchmark.configure(topologies=["1n1g"], repeats=1, seed=5)
             benchmark.cluster.run(["scontrol", "update", nodes, "State=RESUME"])
             said, _ = snakemake.communicate(timeout=300)

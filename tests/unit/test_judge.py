@@ -84,6 +84,8 @@ def test_an_engine_that_does_not_start_a_container_has_the_last_word(tmp_path: P
         (255, "", "failed", "no error was printed"),
         (1, "what():  std::bad_alloc\nended with SIGABRT", "oom", "ran out of memory"),
         (1, "Traceback ..\nMemoryError\nended with SIGTERM", "oom", "ran out of memory"),
+        (137, "srun: error: n1: task 0: Out Of Memory", "oom", "ran out of memory"),
+        (1, "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.", "oom", "ran out of m"),
         (1, "what():  CUDA error: out of memory\nended with SIGABRT", "oom", "ran out of memory"),
         (1, "F1 cuda.cpp] Check failed: status out of memory\nSIGABRT", "oom", "ran out of memory"),
         (1, "cudnn error: CUDNN_STATUS_ALLOC_FAILED\nSIGABRT", "oom", "ran out of memory"),

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -75,7 +76,14 @@ class TestEach:
         for name, archived in old.items():
             assert as_earlier(Path(name).read_bytes(), archived) == archived
         if any(row["speedup"] for row in table(path, "summary")):
-            assert {name: Path(name).read_bytes() for name in drawn} == drawn
+            assert {name: without_ids(Path(name).read_bytes()) for name in drawn} == {
+                name: without_ids(figure) for name, figure in drawn.items()
+            }
+
+
+def without_ids(figure: bytes) -> bytes:
+    """A figure without the names of its groups, which draw nothing; today's name their series."""
+    return re.sub(rb'<g id="[^"]*"', b"<g", figure)
 
 
 def test_measuring_an_old_archive_gives_its_tables_numbers_by_its_own_window(capsys):

@@ -202,7 +202,7 @@ def test_a_topology_needs_enough_nodes_with_enough_gpus(monkeypatch):
         check(monkeypatch, report())
 
 
-@pytest.mark.parametrize("state", ["down*", "drained", "draining", "fail"])
+@pytest.mark.parametrize("state", ["down*", "drained", "draining", "fail", "idle*", "inval"])
 def test_runs_that_no_usable_nodes_can_hold_are_told_to_wait(monkeypatch, capsys, state):
     check(monkeypatch, report(topologies=["2n8g", "3n8g", "4n4g"]), node2=state)
     assert capsys.readouterr().err == (

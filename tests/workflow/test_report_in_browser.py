@@ -124,6 +124,18 @@ def test_rows_are_sorted_and_filtered(visit):
     assert seen.errors == []
 
 
+def test_a_series_is_hidden_from_all_figures_of_its_suite_and_shown_again(visit):
+    seen = visit()
+    figures = seen.page.locator("#published .figures").first
+    box = seen.page.locator("#published fieldset.series").first.get_by_label("PyTorch", exact=True)
+    drawn = figures.locator("svg:has(g:visible[data-series='PyTorch'])")
+    for shown in (3, 0, 3):
+        assert drawn.count() == shown
+        assert figures.locator("svg:has(g:visible[data-series='MXNet'])").count() == 3
+        box.press("Space")
+    assert seen.errors == []
+
+
 def test_without_scripts_the_page_says_the_same(visit):
     page = visit(java_script_enabled=False).page
     assert page.locator("#suite-small .wide table tbody tr").count() == 2

@@ -228,8 +228,10 @@ class LogHandler(LogHandlerBase):
             self._say(self._progress.finished(record.job_id))
         elif event == LogEvent.JOB_ERROR and not self._stopping:
             self._failed = True
-            message, self._cause = record.rule_msg or self._cause, ""
-            line = self._progress.failed(record.jobid, record.rule_name, record.log, message)
+            cause, self._cause = self._cause, ""
+            line = self._progress.failed(
+                record.jobid, record.rule_name, record.log, cause, record.rule_msg or ""
+            )
             self._say_always(line.text, bad=True)
         elif event is None or event == LogEvent.ERROR:
             self._tell_message(record, record.getMessage())

@@ -24,6 +24,7 @@ from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
@@ -48,6 +49,7 @@ ROW = 0.185  # inches of height per bar
 GAP = 1.4  # rows between two device counts, for the heading of the second
 SMALL = 7.5  # points
 ONE_DEVICE = "1n1g"
+SERIES = "series"  # how the ids begin of what a figure draws for a series
 MARKERS = "osD^vPX<>pdh"
 LONGEST_NAME = 48  # characters of a series' name that leave room for a plot
 DPI = 200
@@ -169,6 +171,8 @@ def draw_throughput(cells: pd.DataFrame, title: str, subtitle: str, unit: str) -
         for cell in cells.itertuples():
             _draw_bar(axes, cell)
         axes.set_yticks(cells["place"], cells["series"])
+        for cell, label in zip(cells.itertuples(), axes.get_yticklabels(), strict=True):
+            label.set_gid(_part(cell.series, f"name-{cell.Index}"))
         axes.set_ylim(cells["place"].max() + 0.7, -1.5)
         axes.set_xlim(0, 1.25 * longest or 1)  # room for the numbers at the ends of the bars
     return figure
@@ -203,7 +207,7 @@ def draw_speedup(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
         for baseline, devices in baselines.items():
             ideal = (edge, edge / devices)
             axes.plot((0, ideal[0]), (0, ideal[1]), color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
-            ends.append((*ideal, f"ideal{_over(baseline) if differ else ''}", MUTED))
+            ends.append((*ideal, f"ideal{_over(baseline) if differ else ''}", MUTED, ""))
         _shade_several_nodes(axes, cells)
         ends += _draw_series(axes, cells, "speedup", plain_number, several=differ)
         _name_ends(axes, ends)
@@ -236,7 +240,7 @@ def draw_efficiency(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
         axes.yaxis.label.set_color(MUTED)
         axes.axhline(1, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
         _shade_several_nodes(axes, cells)
-        ends = [(axes.get_xlim()[1], 1.0, "ideal", MUTED)]
+        ends = [(axes.get_xlim()[1], 1.0, "ideal", MUTED, "")]
         ends += _draw_series(axes, cells, "efficiency", percent, several=len(baselines) > 1)
         _name_ends(axes, ends)
         missing = _missing(cells, "efficiency")
@@ -421,22 +425,30 @@ def _in_words(world_size: int, nodes: int) -> str:
     return f"{devices} on {nodes} nodes" if nodes > 1 else devices
 
 
+def _part(series: str, part: str) -> str:
+    """The id of what is drawn for a series: the report's page hides and shows a series by it."""
+    return f"{SERIES}/{quote(series, safe='')}/{part}"
+
+
 def _draw_bar(axes: Axes, cell: Any) -> None:  # noqa: ANN401 - pandas' named tuple
     """One row of the throughput figure: bar, whisker and number, or why there is none."""
     value, low, high = cell.throughput_median, cell.throughput_min, cell.throughput_max
+    ids = {part: _part(cell.series, f"{part}-{cell.Index}") for part in ("bar", "range", "ends")}
     if pd.isna(value):
         text, end, colour = cell.status, 0, MUTED
     else:
         text, end, colour = f"{value:,.2f}", value, INK
-        colour_and_hatch = {"facecolor": colour_of(cell.system), **_hatch_of(cell)}
-        axes.barh(cell.place, value, height=0.78, **colour_and_hatch)
+        look = {"facecolor": colour_of(cell.system), **_hatch_of(cell)}
+        axes.barh(cell.place, value, height=0.78, gid=ids["bar"], **look)
         if low < high:
-            axes.hlines(cell.place, low, high, color=INK, linewidth=1)
-            axes.vlines((low, high), cell.place - 0.2, cell.place + 0.2, color=INK, linewidth=1)
+            whisker: dict[str, Any] = {"color": INK, "linewidth": 1}
+            below, above = cell.place - 0.2, cell.place + 0.2
+            axes.hlines(cell.place, low, high, gid=ids["range"], **whisker)
+            axes.vlines((low, high), below, above, gid=ids["ends"], **whisker)
             end = high
         if cell.status != "ok":
             text += f" ({cell.status})"
-    _name_end(axes, end, cell.place, text, colour)
+    _name_end(axes, end, cell.place, text, colour, gid=_part(cell.series, f"number-{cell.Index}"))
 
 
 def _by_shape(cells: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -477,13 +489,20 @@ def _hatch_of(cell: Any) -> dict[str, Any]:  # noqa: ANN401 - pandas' named tupl
     return {"hatch": "////", "edgecolor": PAPER, "linewidth": 0} if cell.twin % 2 else {}
 
 
-def _name_end(axes: Axes, end: float, place: float, text: str, colour: str) -> None:
+def _name_end(
+    axes: Axes,
+    end: float,
+    place: float,
+    text: str,
+    colour: str,
+    **more: Any,  # noqa: ANN401 - of axes.annotate
+) -> None:
     offset: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
-    axes.annotate(text, (end, place), color=colour, fontsize=SMALL, **offset)
+    axes.annotate(text, (end, place), color=colour, fontsize=SMALL, **offset, **more)
 
 
-End = tuple[float, float, str, str]
-"""x and y of a line's last point, its name and its colour."""
+End = tuple[float, float, str, str, str]
+"""x and y of a line's last point, its name, its colour and its series; "" for the ideal."""
 
 
 def _draw_series(
@@ -512,10 +531,10 @@ def _draw_series(
         colour = colour_of(last["system"])
         fill = PAPER if last["twin"] % 2 else colour
         finish: dict[str, Any] = {"markersize": 5.5, "markerfacecolor": fill, "linewidth": 1.6}
-        finish["marker"] = MARKERS[position % len(MARKERS)]
+        finish |= {"marker": MARKERS[position % len(MARKERS)], "gid": _part(name, "line")}
         axes.plot(line["world_size"], line[column], color=colour, clip_on=False, **finish)
         end = f"{said(last[column])}  {name}{_over(last['baseline']) if several else ''}"
-        yield last["world_size"], last[column], end, colour
+        yield last["world_size"], last[column], end, colour, name
 
 
 def _shade_several_nodes(axes: Axes, cells: pd.DataFrame) -> None:
@@ -540,16 +559,20 @@ def _name_ends(axes: Axes, ends: Iterable[End]) -> None:
     assert figure
     line = top * 0.17 / (figure.get_figheight() - 1.2)  # the height of a name
     gaps = np.arange(len(ends)) * line
-    heights = isotonic_regression([y for _, y, _, _ in ends] + gaps, increasing=False).x - gaps
-    for (x, y, name, colour), height in zip(ends, np.minimum(heights, top - gaps), strict=True):
-        leader = {"arrowstyle": "-", "color": colour, "linewidth": 0.7, "relpos": (0, 0.5)}
+    heights = isotonic_regression([y for _, y, *_ in ends] + gaps, increasing=False).x - gaps
+    for end, height in zip(ends, np.minimum(heights, top - gaps), strict=True):
+        x, y, name, colour, series = end
+        leader: dict[str, Any] = {"arrowstyle": "-", "color": colour, "linewidth": 0.7}
+        leader |= {"relpos": (0, 0.5), "shrinkA": 0, "shrinkB": 4}
+        leader["gid"] = series and _part(series, "leader")
         axes.annotate(
             name,
             xy=(x, y),
             xytext=(beyond, height),
             va="center",
-            arrowprops=leader | {"shrinkA": 0, "shrinkB": 4},
+            arrowprops=leader,
             annotation_clip=False,
+            gid=series and _part(series, "end"),
         )
 
 

@@ -116,17 +116,21 @@ class Progress:
         where = "" if good else f"; its log: {files[RUN_LOG]}"
         return Line(f"{named}: {gave}{where}{self._left('; ')}", bad=not good)
 
-    def failed(self, number: int, rule: str, logs: Sequence[str], message: str) -> Line:
+    def failed(
+        self, number: int, rule: str, logs: Sequence[str], message: str, by_slurm: str = ""
+    ) -> Line:
         """A job has failed, perhaps to be tried again.
 
         Args:
             logs: the job's own first, then those of what ran it.
             message: what Snakemake knows, used if the job itself left no reason.
+            by_slurm: how Slurm ended it, if it was Slurm.
         """
         job = self._leave(number)
         own = Path(logs[0]) if logs else None
         reason = reason_in(own, job.log_before) if own and job else ""
-        reason = reason or one_line(message) or "it gave no reason"
+        reason = reason or one_line(message)
+        reason = "; ".join(filter(None, (one_line(by_slurm), reason))) or "it gave no reason"
         named = rule
         if job is not None:
             named = self._named(job)

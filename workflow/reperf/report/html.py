@@ -1,14 +1,17 @@
 """The report as one HTML file that needs no network, no script and no second file.
 
-A small script of its own sorts and filters tables where scripts may run.
+A small script of its own sorts and filters tables, and shows and hides the series of figures, where
+scripts may run.
 """
 
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from markupsafe import Markup
 
+from reperf.drawing.figures import SERIES
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER
 from reperf.layout import FIGURE_KINDS
 from reperf.report.context import Context
@@ -17,7 +20,7 @@ from reperf.text import printable, printable_lines
 
 # The names under which style.css defines each colour for light and for dark.
 THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--line)", PAPER: "var(--paper)"}
-STYLE, SCRIPT = (Path(__file__).with_name(name) for name in ("style.css", "sort.js"))
+STYLE, SCRIPT = (Path(__file__).with_name(name) for name in ("style.css", "page.js"))
 
 
 def render_html(context: Context, figures: Path) -> str:
@@ -60,6 +63,7 @@ def inline_svg(path: Path, name: str, label: str) -> Markup:
     text = path.read_text(encoding="utf-8")
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(rf' id="{SERIES}/([^/"]*)/[^"]*"', _names_series, text)
     prefix = re.sub(r"\W", "-", name)
     text = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{prefix}-", text)
     for colour, variable in THEME.items():
@@ -69,3 +73,8 @@ def inline_svg(path: Path, name: str, label: str) -> Markup:
     return Markup('{} role="img" aria-label="{}">{}').format(
         Markup(opening), printable(label), Markup(rest)
     )
+
+
+def _names_series(found: re.Match[str]) -> str:
+    """What the page's script finds the parts of a series by."""
+    return Markup(' data-series="{}"').format(unquote(found[1]))

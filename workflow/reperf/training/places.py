@@ -25,6 +25,8 @@ class Place(Protocol):
     """The environment variables that the place adds."""
     cluster: dict[str, Any] | None
     """The cluster's settings that decide how fast a run is; None on this machine."""
+    job: str
+    """The number of the Slurm job; "" on this machine."""
     meters: Sequence[str]
     """The command that prints what the GPUs of the other nodes report; empty without others."""
     seconds_to_end: float
@@ -60,6 +62,7 @@ class ThisMachine:
     environment: Mapping[str, str]
     variables: Mapping[str, str]
     cluster: dict[str, Any] | None = None
+    job: str = ""
     meters: Sequence[str] = ()
     seconds_to_end: float = 0.0
 

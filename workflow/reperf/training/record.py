@@ -22,6 +22,9 @@ Status = Literal["ok", "oom", "failed", "timeout", "unsupported"]
 FINAL = ("ok", "oom", "unsupported")
 """The ends of a run that another try would not change."""
 
+LONGEST_REASON = 500
+"""Characters."""
+
 
 class Gpu(BaseModel):
     """One GPU that the run could see."""
@@ -272,6 +275,7 @@ class RunRecord(Sealed):
     cluster: dict[str, Any] | None = Field(
         None, description="the cluster's variables; null on this machine"
     )
+    slurm_job: str = Field("", description="the number of the job that it ran in; empty: none")
     data_sha256: str | None = Field(
         None, description="of the data set's manifest; null: synthetic, or a folder without one"
     )

@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,8 +25,9 @@ JOB_NAME = "reperf"
 _COMMANDS = ("sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun")
 _MEMORY_FILE_SYSTEMS = ("devtmpfs", "ramfs", "tmpfs")
 _ANSWER_SECONDS = 60
-_OUT_OF_USE = re.compile("down|drain|error|fail")
-"""How the states of nodes begin that start no job, until somebody or something mends them."""
+_OUT_OF_USE = re.compile(r"down|drain|error|fail|inval|unk|\w+\*")
+"""The states of nodes that start no job, until somebody or something mends them; one with a star
+does not answer."""
 
 
 def ask(*command: str) -> list[tuple[str, ...]]:
@@ -247,6 +249,80 @@ def _check_folder(folder: Path) -> None:
             f"{folder}: not shared with the cluster's nodes: {mounts[place]} is this machine's "
             "memory; allowed: a folder that all nodes see at the same path"
         )
+
+
+class JobEnd(NamedTuple):
+    """How a job ended, in Slurm's own words."""
+
+    state: str
+    """Such as TIMEOUT or NODE_FAIL."""
+    said: str
+    """All of it on one line."""
+
+    @property
+    def is_news(self) -> bool:
+        """Whether it says more than that the job's own command ended, well or not."""
+        return self.state != "COMPLETED" and "NonZeroExitCode" not in self.said
+
+
+def end_of_job(job: str) -> JobEnd:
+    """What Slurm says of a job that has ended, and of those of its nodes that it cannot use now.
+
+    Raises:
+        ReperfError: it does not know the job any more.
+    """
+    try:
+        ((line, *_),) = ask("scontrol", "--oneliner", "show", "job", job)
+        found = re.search(r" JobState=(\S+) Reason=(.*?) Dependency=", line)
+        state, reason = found.groups() if found else ("", "")
+        code, nodes = (_word(name, line) for name in ("ExitCode", "NodeList"))
+    except (ReperfError, ValueError):  # it forgets jobs; a database, if there is one, does not
+        asked = ("--allocations", "--noheader", "--parsable2", f"--jobs={job}")
+        lines = ask("sacct", *asked, "--format=State,ExitCode,NodeList,Reason")
+        if not lines or len(lines[0]) < 4:
+            raise ReperfError(f"Slurm: no job {job}") from None
+        state, code, nodes, reason = lines[0][:4]
+    parts = [state]
+    parts += [reason] * (reason not in ("", "None"))
+    parts += [f"exit code {code}"] * (code not in ("", "0:0"))
+    on = f" on {nodes}" if nodes not in ("", "(null)", "None assigned") else ""
+    lost = _out_of_use(nodes) if on else []
+    said = "; ".join([f"Slurm's job {job}{on}: {', '.join(parts)}", *lost])
+    return JobEnd(state.split()[0] if state else "", printable(said))
+
+
+def _word(name: str, line: str) -> str:
+    """The value of a name in a line of scontrol; "" if it is not there."""
+    found = re.search(rf" {name}=(\S+)", line)
+    return found[1] if found else ""
+
+
+def _out_of_use(nodes: str) -> list[str]:
+    """Those of some nodes that start no jobs now, each with its state and Slurm's reason."""
+    lines = ask("sinfo", f"--nodes={nodes}", "--Node", "--format=%N|%T|%E")
+    of_nodes = {name: (state, "|".join(why)) for name, state, *why in lines}
+    return [
+        f"{name} is {state}" + (f" ({why})" if why not in ("", "none") else "")
+        for name, (state, why) in of_nodes.items()
+        if _OUT_OF_USE.match(state)
+    ]
+
+
+def reasons_of_waiting(jobs: Collection[str]) -> Counter[str]:
+    """Why jobs wait, as Slurm says: Priority, Resources, QOSMaxJobsPerUserLimit, ...
+
+    Args:
+        jobs: the numbers of our own jobs; those that do not wait are left out.
+
+    Returns:
+        Each reason, with the number of jobs.
+
+    Raises:
+        ReperfError: Slurm does not answer.
+    """
+    own = f"--user={getpass.getuser()}"
+    waiting = ask("squeue", own, "--states=pending", "--format=%i|%r")
+    return Counter("|".join(why) for job, *why in waiting if job in jobs)
 
 
 def status_command() -> str:

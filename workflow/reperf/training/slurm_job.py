@@ -33,11 +33,12 @@ class SlurmJob:
     environment: Mapping[str, str]
     variables: Mapping[str, str]
     cluster: dict[str, Any] | None
+    job: str
     meters: Sequence[str]
     seconds_to_end = 20.0
 
     def __init__(self, run: Run, variables: Mapping[str, str]) -> None:
-        job = os.environ["SLURM_JOB_ID"]
+        self.job = job = os.environ["SLURM_JOB_ID"]
         ((names, cpus),) = ask("squeue", f"--job={job}", "--format=%N|%C")
         self.nodes = tuple(name for (name,) in ask("scontrol", "show", "hostnames", names))
         self.head = _address(self.nodes[0])

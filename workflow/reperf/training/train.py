@@ -31,6 +31,7 @@ from reperf.training.load import Watch
 from reperf.training.places import Place
 from reperf.training.record import (
     FINAL,
+    LONGEST_REASON,
     ComputedIn,
     Host,
     LargestBatch,
@@ -54,6 +55,8 @@ _GAVE_UP = re.compile(
 # "Allocator (GPU_0_bfc) ran out of memory trying to allocate" is no end: TensorFlow goes on.
 _NO_MEMORY = re.compile(
     r"std::bad_alloc|^MemoryError\b|(?:[Ee]rror|what\(\)|[Ff]ailed)\b.*\b[Oo]ut of memory"
+    # Slurm's step daemon, and srun.
+    r"|\boom[-_]kill event|^srun: error: .*: Out Of Memory$"
     r"|\b(?:CUDNN|CUBLAS)_STATUS_ALLOC_FAILED|\bcudaErrorMemoryAllocation\b",
     re.MULTILINE,
 )
@@ -65,7 +68,6 @@ _SERVER_ENDED = re.compile(r"\b(server \d{1,9} ended with \w{1,20}(?: \d+)?)$", 
 
 _SHELL_SIGNALS = 128
 """What shells and container engines add to the number of the signal that ended a program."""
-_LONGEST_REASON = 500  # characters
 
 
 def train(
@@ -178,6 +180,7 @@ def try_once(
         environment=read_environment(build_of(run)),
         trainer=plan.trainer,
         cluster=place.cluster,
+        slurm_job=place.job,
         data_sha256=digest_of_set(run.data),
         git_commit=commit,
         git_dirty=dirty,
@@ -243,7 +246,7 @@ def judge(
 ) -> tuple[Status, str]:
     """Decide how a run ended, and say why in one line if it did not end well."""
     status, reason = _judge(run, outcome, log, facts, time_limit)
-    return status, " ".join(reason.split())[:_LONGEST_REASON]
+    return status, " ".join(reason.split())[:LONGEST_REASON]
 
 
 def _judge(
@@ -328,7 +331,7 @@ def settings(facts: dict) -> dict[str, Setting]:
         name: value
         for name, value in held
         if isinstance(value, Setting)
-        if f"{name}{value}".isprintable() and len(f"{name}{value}") <= _LONGEST_REASON
+        if f"{name}{value}".isprintable() and len(f"{name}{value}") <= LONGEST_REASON
     }
 
 
@@ -438,7 +441,7 @@ def last_lines(log: Path, count: int = 3) -> str:
     # Some launchers print rules.
     lines = [line.strip() for line in _tail(log).splitlines() if re.search(r"\w", line)]
     said = [line for line in lines if STEP_MARK.decode() not in line]
-    return " | ".join(said[-count:])[-_LONGEST_REASON:]
+    return " | ".join(said[-count:])[-LONGEST_REASON:]
 
 
 def _tail(log: Path, size: int = 20_000) -> str:

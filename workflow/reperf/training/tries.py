@@ -12,7 +12,10 @@ from reperf.files import remove_partials, sha256, whole_file
 from reperf.layout import PLAN, RUN_FILES, RUN_LOG, RUN_RECORD
 from reperf.plans.current import why_not_current
 from reperf.plans.run_plan import RunPlan
-from reperf.training.record import FINAL, RunRecord
+from reperf.training.record import FINAL, LONGEST_REASON, RunRecord, Status
+from reperf.training.slurm import JobEnd
+
+_SLURMS_ENDS: dict[str, Status] = {"OUT_OF_MEMORY": "oom", "TIMEOUT": "timeout"}
 
 
 def this_call() -> str:
@@ -78,6 +81,25 @@ def keep_lost(run: Path) -> bool:
             keep(last, run)
             return True
     return False
+
+
+def tell_of_slurm(run: Path, job: str, end: JobEnd) -> None:
+    """Put how Slurm ended a job into the record of the try that ran in it.
+
+    Its time limit makes it a `timeout`, and its memory limit `oom`, which another try would not
+    change. A try that came to its own end stays as it is.
+    """
+    for folder in _tries(run)[-1:]:
+        with suppress(ReperfError, OSError):
+            record = RunRecord.read(folder / RUN_RECORD)
+            if record.slurm_job != job or record.status in FINAL:
+                continue
+            update = {
+                "status": _SLURMS_ENDS.get(end.state, record.status),
+                "reason": f"{end.said}; {record.reason}"[:LONGEST_REASON],
+                "log_sha256": sha256(folder / RUN_LOG),
+            }
+            record.model_copy(update=update).write(folder / RUN_RECORD)
 
 
 def _call_of(folder: Path) -> str | None:

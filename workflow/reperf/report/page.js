@@ -1,4 +1,5 @@
-// Sorts and filters the tables of suites. Without it the page says all that it says with it.
+// Sorts and filters the tables of suites, hides and shows the series of their figures. Without it the
+// page says all that it says with it.
 "use strict";
 
 // What a cell is sorted by: the number that it begins with, the devices of a topology, or its text.
@@ -80,4 +81,31 @@ for (const table of document.querySelectorAll("table.sortable")) {
     }
   });
   table.closest(".wide").before(filter);
+}
+
+// What is drawn for a series in a colour of its own, not in one of the page's.
+const COLOURED = '[style*="fill: #"]';
+
+// The boxes above a suite's figures.
+for (const figures of document.querySelectorAll(".figures")) {
+  const parts = Map.groupBy(figures.querySelectorAll("[data-series]"), (part) => part.dataset.series);
+  if (parts.size < 2) continue;
+  const boxes = document.createElement("fieldset");
+  boxes.className = "columns series";
+  const legend = document.createElement("legend");
+  legend.textContent = "Show in the figures";
+  boxes.append(legend);
+  for (const [name, drawn] of parts) {
+    const box = document.createElement("input");
+    box.type = "checkbox";
+    box.checked = true;
+    box.style.accentColor = drawn.map((part) => part.querySelector(COLOURED)?.style.fill).find(Boolean) ?? "";
+    box.addEventListener("change", () => {
+      for (const part of drawn) part.style.display = box.checked ? "" : "none";
+    });
+    const label = document.createElement("label");
+    label.append(box, name);
+    boxes.append(label);
+  }
+  figures.before(boxes);
 }
