@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ from reperf.machine import resolve
 from reperf.training.slurm import resources_of_job
 from reperf.training.slurm_job import whole_lines
 from shapes import TINY_BERT
-from slurm_benchmark import LONG, SUITE, SlurmBenchmark, new_slurm_benchmark
+from slurm_benchmark import LONG, SOON, SUITE, SlurmBenchmark, new_slurm_benchmark
 from small_benchmark import ROOT
 from small_image import TORCH
 
@@ -185,36 +186,43 @@ def test_bad_ends_are_named_and_the_others_go_on(benchmark):
     def die() -> None:
         benchmark.rank("2n1g", 1).kill()
 
-    topologies = ["1n1g", "1n2g", "2n1g", "2n2g"]
-    benchmark.configure(topologies=topologies, repeats=1, **DISTURBED)
+    def call(*disturbances: Callable[[], None]) -> str:
+        """Let a call be disturbed; returns what it says."""
+        with benchmark.started(*benchmark.command("--retries", "0")) as snakemake:
+            with ThreadPoolExecutor() as pool:
+                list(pool.map(lambda disturb: disturb(), disturbances))
+            said, _ = snakemake.communicate(timeout=600)
+        assert snakemake.returncode == 1, said
+        benchmark.wait_until_nobody_trains()
+        return said
+
     # All at once; a cluster that is a part of one machine has enough nodes, not enough cores.
-    with benchmark.started(*benchmark.command("--retries", "0")) as snakemake:
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda disturb: disturb(), (cancel, hang, die)))
-        said, _ = snakemake.communicate(timeout=600)
-    assert snakemake.returncode == 1, said
-    benchmark.wait_until_nobody_trains()
-    assert benchmark.record("2n2g")["status"] == "ok"
-    cancelled, hung, died = (benchmark.record(name) for name in ("1n1g", "1n2g", "2n1g"))
+    benchmark.configure(topologies=["1n1g", "2n1g", "2n2g"], repeats=1, **DISTURBED)
+    call(cancel, die)
+    cancelled, died, whole = (benchmark.record(name) for name in ("1n1g", "2n1g", "2n2g"))
     assert cancelled["status"] == "failed"
     assert "stopped from outside: SIGTERM; rank 0 of 1 was last heard of" in cancelled["reason"]
-    assert hung["status"] == "timeout"
-    assert re.match(r"no end after 150 s; .* last heard of at iteration \d+,", hung["reason"])
     assert died["status"] == "failed"
     assert "SIGKILL" in died["reason"]
+    assert whole["status"] == "ok"
 
-    # What Slurm ended is no end for Snakemake: the report comes with the next call.
-    answer = benchmark.snakemake("--retries", "0")
-    assert answer.returncode == 1
-    assert "3 of 4 cells failed" in answer.stdout
-    assert RERUN in answer.stdout
+    # What Slurm ended is no end for Snakemake: the report comes with the next call. In that one
+    # hangs a run whose limit is longer than its start takes.
+    limit = round(1.5 * whole["seconds"] + 20)
+    topologies = ["1n1g", "1n2g", "2n1g", "2n2g"]
+    benchmark.configure(topologies=topologies, repeats=1, **DISTURBED | {"time_limit": limit})
+    said = call(hang)
+    hung = benchmark.record("1n2g")
+    assert hung["status"] == "timeout"
+    assert re.match(rf"no end after {limit} s; .* last heard of at iteration \d+,", hung["reason"])
+    assert "3 of 4 cells failed" in said
+    assert RERUN in said
     assert list(benchmark.cells()["status"]) == ["failed", "timeout", "failed", "ok"]
-    before = benchmark.record("2n2g")
 
-    again = benchmark.call("bash", "-c", RERUN)
+    again = benchmark.call("bash", "-c", f"{RERUN} {' '.join(SOON)}")
     assert again.returncode == 0, again.stdout
     assert list(benchmark.cells()["status"]) == ["ok"] * 4
-    assert benchmark.record("2n2g") == before
+    assert benchmark.record("2n2g") == whole
 
 
 def test_a_run_past_slurms_own_limit_is_named(benchmark):
@@ -222,7 +230,8 @@ def test_a_run_past_slurms_own_limit_is_named(benchmark):
     with benchmark.started(*benchmark.command("--retries", "0")) as snakemake:
         benchmark.rank("1n1g", 0)
         job = benchmark.job_of("1n1g")
-        benchmark.cluster.run(["scontrol", "update", f"JobId={job}", "TimeLimit=1"])
+        # Slurm's limits are whole minutes, but this one is over now.
+        benchmark.cluster.run(["scontrol", "update", f"JobId={job}", "EndTime=now"])
         said, _ = snakemake.communicate(timeout=300)
     assert snakemake.returncode == 1, said
     assert benchmark.cluster.state_of(job) == "TIMEOUT"
