@@ -17,6 +17,11 @@ from cluster import ClusterError, SlurmCluster, wait_for
 from small_benchmark import SMALL, Benchmark, new_benchmark
 
 SUITE = SMALL["suites"][0] | {"input": "synthetic"}
+SOON = (
+    "--slurm-shell-init-seconds-before-status-checks=1",
+    "--seconds-between-status-checks=1",
+)
+"""Runs take seconds: no look at a job need wait as long as on a real cluster."""
 LONG = 100  # seconds that a run may need before it can be disturbed, on a busy machine
 
 
@@ -37,9 +42,7 @@ class SlurmBenchmark(Benchmark):
         (self.folder / "config.yaml").write_text(text, encoding="utf-8")
 
     def command(self, *arguments: str) -> list[str]:
-        # Runs of seconds: the first look at a job need not wait as long as on a real cluster.
-        soon = ("--slurm-shell-init-seconds-before-status-checks", "1")
-        return [sys.executable, "-m", "snakemake", "--profile", "slurm", *soon, *arguments]
+        return [sys.executable, "-m", "snakemake", "--profile", "slurm", *SOON, *arguments]
 
     def snakemake(self, *arguments: str, timeout: float = 1200) -> subprocess.CompletedProcess:
         return self.call(*self.command(*arguments), timeout=timeout)

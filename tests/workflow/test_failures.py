@@ -97,23 +97,6 @@ def test_a_run_past_its_time_limit_is_tried_again_and_then_recorded(benchmark: B
     assert len(list((first_run(benchmark) / "tries").iterdir())) == 5
 
 
-def test_a_rank_that_hangs_is_named(benchmark: Benchmark):
-    benchmark.configure(suites=TWO_RANKS, time_limit=60, iterations=4000, print_every=2)
-    run = first_run(benchmark, "1n2g")
-    log = run / "tries/1/train.log"
-    with started(benchmark, "--retries", "0") as snakemake:
-        process = int(wait_for(log, r"rank 1: started on \S+, process (\d+)")[1])
-        wait_for(log, r"rank 1: iteration 4\b")
-        os.kill(process, signal.SIGSTOP)
-        snakemake.communicate(timeout=120)
-    record = read_record(run)
-    assert record["status"] == "timeout"
-    # Rank 0 waits for rank 1 in the same iteration, or in the next one.
-    assert re.search(r"(rank 1 of 2 was|all 2 ranks were) last heard of at it", record["reason"])
-    assert [one["rank"] for one in record["last_heard"]] == [0, 1]
-    assert not benchmark.trainers()
-
-
 def test_a_rank_that_is_killed_fails_the_run(benchmark: Benchmark):
     benchmark.configure(suites=TWO_RANKS, iterations=4000, print_every=2)
     run = first_run(benchmark, "1n2g")

@@ -127,6 +127,16 @@ class Executor(SlurmExecutor):
         """Without an account, the user's default one; the other executor guesses."""
         yield from super().get_account_arg(job) if job.resources.get("slurm_account") else [""]
 
+    async def sleep(self) -> None:
+        """Wait until jobs are looked at again: ever longer, as the other executor has it, but no
+        longer than --seconds-between-status-checks.
+        """
+        longest = self.workflow.remote_execution_settings.seconds_between_status_checks
+        self.next_seconds_between_status_checks = min(
+            self.next_seconds_between_status_checks, longest
+        )
+        await super().sleep()
+
     def format_job_exec(self, job: JobExecutorInterface) -> str:
         """A job's script."""
         options = job.resources.get("sbatch_options", "")
