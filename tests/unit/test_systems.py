@@ -223,7 +223,7 @@ def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path
             "workloads.vgg16.precisions.tpu",
         ),
         ("{title: [A], framework: t, about: x}", "title: allowed: text"),
-        ("", "got None; allowed: a mapping of keys to values"),
+        ("", "got nothing; allowed: a mapping of keys to values"),
         ("[a]", "allowed: a mapping of keys to values"),
         ("{title: A, title", "is not YAML"),
     ],

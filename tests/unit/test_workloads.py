@@ -103,7 +103,7 @@ def test_a_recipe_that_lacks_a_part_is_refused_in_one_line(
         (WRITTEN.replace("title: A", "title: A, speed: 1"), "speed: unknown key; allowed: data, "),
         (WRITTEN.replace("default: 4", "default: 0"), "shape.size: default is 0; allowed: 1 to"),
         (WRITTEN.replace("parameters: 9", "parameters: many"), "parameters: got 'many'; allowed:"),
-        ("", "got None; allowed: a mapping of keys to values"),
+        ("", "got nothing; allowed: a mapping of keys to values"),
         ("{title: B, like: other}", "like: got 'other'; allowed: base"),
         (
             "{title: B, like: base, shape: {sice: 5}}",

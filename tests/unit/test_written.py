@@ -61,7 +61,11 @@ FAULTS = {
     "a mapping that is merged into itself": ("a: &a {<<: *a}", "is nested too deep"),
     "a date": ("title: 2024-01-01", "line 1: 2024-01-01; allowed: a number without a leading 0"),
     "no month": ("title: 2024-13-45", "line 1: 2024-13-45; allowed: a number without"),
-    "a tab": ("title:\n\t- x", "is not YAML: line 2: while scanning for the next token found "),
+    "a tab": (
+        "title:\n\t- x",
+        "is not YAML: line 2: while scanning for the next token found character that cannot start "
+        "any token; allowed: spaces, no tabs, before a line's first word",
+    ),
     "a tag of Python": (
         "title: !!python/object/apply:os.system [ls]",
         "is not YAML: line 1: could not determine a constructor for the tag",

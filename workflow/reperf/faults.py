@@ -134,6 +134,8 @@ def _complaint(fault: ErrorDetails, model: type[BaseModel], missing: list[str]) 
     message = fault["msg"].removeprefix("Value error, ").replace("Input should be", "allowed:")
     if kind in PLAIN_WORDS:
         message = f"allowed: {PLAIN_WORDS[kind]}"
+    if kind == "tuple_type" and isinstance(value, str):
+        message += f"; did you mean [{_cut(value)}]?"
     if kind == "model_type" and fault["loc"]:
         message += f", of {', '.join(_keys_at(model, fault['loc']))}"
     if kind in ("string_too_long", "too_long"):
@@ -201,6 +203,8 @@ def _cut(text: str) -> str:
 
 
 def _written(value: Any) -> str:  # noqa: ANN401
+    if value is None:
+        return "nothing"
     try:
         return repr(value)
     except ValueError:  # Python does not write out more than 4,300 digits

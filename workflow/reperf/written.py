@@ -107,6 +107,11 @@ def _parse(text: str) -> Any:  # noqa: ANN401
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}: " if mark else ""
         why = " ".join(filter(None, (error.context, error.problem)))
+        if (
+            mark
+            and "\t" in "".join(text.splitlines()[mark.line : mark.line + 1])[: mark.column + 1]
+        ):
+            why += "; allowed: spaces, no tabs, before a line's first word"
         raise ReperfError(f"is not YAML: {where}{why}") from None
     except (yaml.YAMLError, ValueError) as error:
         raise ReperfError(f"is not YAML: {str(error).splitlines()[0]}") from None
