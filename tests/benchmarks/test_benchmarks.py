@@ -91,6 +91,13 @@ WITH_ALL = [
         rf"stages 1 \+ 1 over data parallel, .* {NUMBER}",
         ("pipedream",),
     ),
+    Brief(
+        "parameter_servers.py",
+        "--systems tensorflow-ps --rounds=1 --warmup=5 --iterations=300 --batch-size=50 "
+        "--shape rows=1000 embedding=4 hidden=32",
+        rf"\ntensorflow-ps\+v1 +\d+ +{NUMBER}",
+        ("tensorflow-ps", "pytorch"),
+    ),
     Brief("loading.py", LOADED, rf"oneflow .* {NUMBER}", tuple(load_systems())),
     Brief(
         "training.py",

@@ -76,7 +76,9 @@ class Watched:
     def __init__(self, log, read):
         self._read, self._names = read, log.names
         # Some frameworks' arrays are the weights themselves, which will change.
-        self._start = log.flags.proof and {n: np.array(one, np.float32) for n, one in read()}
+        self._start = None
+        if log.flags.proof:
+            self._start = {name: np.array(one, np.float32) for name, one in read()}
 
     def digest(self):
         """A short digest of the weights as they are."""
@@ -87,7 +89,7 @@ class Watched:
 
         Squares add up: over the parts of a model, and over the shares of a weight.
         """
-        if not self._start:
+        if self._start is None:
             return None
         own = [[name, length(weight - self._start[name])] for name, weight in self._read()]
         squares = dict.fromkeys(self._names, 0.0)
