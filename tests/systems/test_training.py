@@ -54,10 +54,15 @@ SAYS_NO_WAITS = {"oneflow"}
 
 FIRST_LOSS = 1e-4
 """How far a first loss may be from PyTorch's."""
-LATER_LOSSES = {"bert-base": 1e-4, "gpt2-124m": 2e-5}
+LATER_LOSSES = {"bert-base": 1e-4, "gpt2-124m": 2e-5, "transformer": 2e-5}
 """How far those of the next five steps may be; 1e-3 for what is not here."""
-CHANGES = {"bert-base": 5e-4, "gpt2-124m": 5e-4, "vgg16": 1e-3}
+CHANGES = {"bert-base": 5e-4, "gpt2-124m": 5e-4, "transformer": 5e-4, "vgg16": 1e-3}
 """By what part of it the change of a weight may differ; 2e-2 for what is not here."""
+OF_KEYS = {"transformer": ("kv.bias", 1e-1)}
+"""Its weights with the biases of keys, and by what part the change of these may differ.
+
+Those have no gradient, for a softmax stays the same whatever is added to all of a query's scores:
+with so small an epsilon Adam makes whole steps of rounding errors, and changes differ by 3 %."""
 
 # Ranks that wait for another no longer than 30 s, or JAX's 100, which a run's limit may outlast.
 GIVES_UP = {"jax", "paddlepaddle", "tensorflow2"}
@@ -247,7 +252,10 @@ def change_together(workload, ours, pytorchs):
         for _, log in (ours, pytorchs)
     )
     assert min(wanted.values()) > 0
-    assert own == pytest.approx(wanted, rel=CHANGES.get(workload, 2e-2))
+    usual = CHANGES.get(workload, 2e-2)
+    ending, of_keys = OF_KEYS.get(workload, ("", usual))
+    parts = {name: of_keys if name.endswith(ending) else usual for name in wanted}
+    assert own == {name: pytest.approx(one, rel=parts[name]) for name, one in wanted.items()}
 
 
 def test_what_training_waits_for_its_loader_is_logged(system, trainers, slow_records):
@@ -394,12 +402,13 @@ def test_a_gpu_that_is_not_there_is_refused(system, trainers):
         ("resnet50", {"shape": {"image_size": 32}}),
         ("vgg16", {"shape": {"image_size": 32}}),
         ("bert-base", {}),
+        ("transformer", {"batch_size": 64}),
     ],
 )
 def test_paddles_static_graph_trains_the_same(workload, changes, trainers):
     """GPUs run it; a CPU can."""
     run = {"workload": workload, "batch_size": 2, "iterations": 4, "topology": "1n1g"}
-    asked = small("paddlepaddle", **run, **changes)
+    asked = small("paddlepaddle", **run | changes)
     compiled = "DataParallel.begin = lambda step: begin(step) or compile_once(step.network)"
     given = []
     for how in ("", compiled):

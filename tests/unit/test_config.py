@@ -240,6 +240,10 @@ FAULTS = [
         "suites.small.shape.vocabulary: got 256; allowed: 257 or more, which data.embedded-tok",
     ),
     (
+        suite(workload="transformer", batch_size=255),
+        "suites.small.batch_size: got 255; allowed: 256 or more, which data.embedded-pairs needs",
+    ),
+    (
         report(data={"kind": "tokens", "text": "a.txt"}),
         "data: text: got 'a.txt'; allowed: with `kind: text`",
     ),

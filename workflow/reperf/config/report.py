@@ -184,18 +184,7 @@ class Report(Model):
                 )
             if data is None or suite.input != "records" or not suite.entries:
                 continue
-            for key, value in data.shape.items():
-                if suite.shape.get(key, value) != value:
-                    raise ValueError(
-                        f"suites.{suite.name}.shape.{key}: got {suite.shape[key]}; "
-                        f"allowed: {value}, as data.{data.name} has it"
-                    )
-            for key, least in data.least_shape.items():
-                if suite.shape[key] < least:
-                    raise ValueError(
-                        f"suites.{suite.name}.shape.{key}: got {suite.shape[key]}; "
-                        f"allowed: {least} or more, which data.{data.name} has"
-                    )
+            _check_fit(suite, data)
             for entry, topology in product(suite.entries, suite.topologies_of_runs):
                 devices, parallel = prod(topology_shape(topology)), entry.parallel
                 if parallel and parallel.why_not_on(devices):
@@ -438,3 +427,30 @@ def load_report(
         ReperfError: one line with the key, the value and what is allowed.
     """
     return checked(Report, config, name, {"archived": archived})
+
+
+def _check_fit(suite: Suite, data: Data) -> None:
+    """Refuse a shape that is not the set's that a suite reads, and too small a batch.
+
+    Raises:
+        ValueError: names the key, and what is allowed.
+    """
+    for key, value in data.shape.items():
+        if suite.shape.get(key, value) != value:
+            raise ValueError(
+                f"suites.{suite.name}.shape.{key}: got {suite.shape[key]}; "
+                f"allowed: {value}, as data.{data.name} has it"
+            )
+    for key, least in data.least_shape.items():
+        if suite.shape[key] < least:
+            raise ValueError(
+                f"suites.{suite.name}.shape.{key}: got {suite.shape[key]}; "
+                f"allowed: {least} or more, which data.{data.name} has"
+            )
+    for entry in suite.entries:
+        size = entry.batch_size or suite.batch_size
+        if isinstance(size, int) and size < data.least_batch:
+            raise ValueError(
+                f"suites.{suite.name}.batch_size: got {size}; allowed: {data.least_batch} "
+                f"or more, which data.{data.name} needs"
+            )

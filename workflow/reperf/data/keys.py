@@ -36,3 +36,8 @@ class KindKeys(Model):
     def least_shape_of(cls, data: Any) -> dict[str, int]:  # noqa: ANN401 - a Data, whose keys they are
         """What a shape must have at least, for a workload to train on a set."""
         return {}
+
+    @classmethod
+    def least_batch_of(cls, data: Any) -> int:  # noqa: ANN401 - a Data, whose keys they are
+        """Samples that a batch must have at least, for a workload to train on a set."""
+        return 1

@@ -12,12 +12,11 @@ Understanding (2018); google-research/bert's modeling.py and run_pretraining.py.
 import numpy as np
 
 from trainers.contract.recipe import AdamW
-from trainers.recipes.transformer import check_heads, decays, linear, norm, start
+from trainers.recipes.transformer import MASKED, check_heads, decays, linear, norm, start
 
-__all__ = ["decays", "start"]
+__all__ = ["MASKED", "decays", "start"]
 
 DROPOUT = 0.1  # of embeddings, attention's weights and each part's output
-MASKED = -10000.0  # is added to the attention scores of padding
 NORM_EPSILON = 1e-12
 PREDICTIONS_EPSILON = 1e-5  # is added to the number of predictions that a loss is divided by
 SEGMENTS = 2  # and as many classes of the prediction that one sentence follows the other

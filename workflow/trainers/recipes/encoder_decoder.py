@@ -14,10 +14,10 @@ import numpy as np
 from trainers.contract.recipe import AdamW
 from trainers.inputs.pairs import STEP
 from trainers.recipes import transformer
-from trainers.recipes.transformer import DEVIATION, decays, linear, norm
+from trainers.recipes.transformer import DEVIATION, MASKED, decays, linear, norm
 from trainers.recipes.transformer import check_heads as check
 
-__all__ = ["check", "decays"]
+__all__ = ["MASKED", "check", "decays"]
 
 DROPOUT = 0.1  # of embeddings, attention's weights, each part's output and inside of feed-forward
 LABEL_SMOOTHING = 0.1

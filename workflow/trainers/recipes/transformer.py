@@ -5,6 +5,7 @@ import numpy as np
 from trainers.contract.weights import truncated_normal, uniform
 
 DEVIATION = 0.02  # of the start weights
+MASKED = -10000.0  # is added to the attention scores of what may not be attended to
 
 
 def check_heads(shape):

@@ -37,3 +37,8 @@ class Keys(KindKeys):
     def least_shape_of(cls, data: Any) -> dict[str, int]:  # noqa: ANN401 - a Data, whose keys they are
         # How many a vocabulary of the user's own has is seen when it is converted, and read.
         return {} if data.joint_bpe else {"vocabulary": BYTES}
+
+    @classmethod
+    def least_batch_of(cls, data: Any) -> int:  # noqa: ANN401 - a Data, whose keys they are
+        # A sample is a place for a token.
+        return data.longest

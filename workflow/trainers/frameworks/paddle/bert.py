@@ -5,6 +5,7 @@ from paddle import nn
 from paddle.nn import functional
 
 from trainers.contract.recipe import dropout_of
+from trainers.frameworks.paddle.attention import attended, heads_of
 from trainers.recipes import bert
 
 
@@ -66,7 +67,6 @@ class Layer(nn.Layer):
         super().__init__()
         hidden = shape["hidden"]
         self.heads = shape["heads"]
-        self.features = hidden // self.heads
         self.qkv = nn.Linear(hidden, 3 * hidden)
         self.out = nn.Linear(hidden, hidden)
         self.attention_norm = _norm(hidden)
@@ -76,18 +76,11 @@ class Layer(nn.Layer):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x, mask):
-        x = self.attention_norm(x + self.dropout(self.out(self.attend(x, mask))))
+        query, key, value = heads_of(self.qkv(x), 3, self.heads)
+        found = attended(query, key, value, mask, self.dropout)
+        x = self.attention_norm(x + self.dropout(self.out(found)))
         inside = functional.gelu(self.ffn_in(x))
         return self.ffn_norm(x + self.dropout(self.ffn_out(inside)))
-
-    def attend(self, x, mask):
-        length = x.shape[1]
-        # [N, S, 3 H] -> three of [N, heads, S, H / heads]
-        qkv = self.qkv(x).reshape([-1, length, 3, self.heads, self.features])
-        query, key, value = qkv.transpose([2, 0, 3, 1, 4]).unbind()
-        scores = paddle.matmul(query * self.features**-0.5, key, transpose_y=True)
-        attended = paddle.matmul(self.dropout(functional.softmax(scores + mask)), value)
-        return attended.transpose([0, 2, 1, 3]).flatten(2)
 
 
 class MaskedTokens(nn.Layer):

@@ -5,6 +5,8 @@ import itertools
 import tensorflow as tf
 
 from trainers.contract.recipe import dropout_of
+from trainers.frameworks.tensorflow.attention import attended, heads_of
+from trainers.frameworks.tensorflow.layers import cross_entropies
 from trainers.recipes import bert
 
 
@@ -29,12 +31,12 @@ class Bert:
         for layer in range(self.shape["layers"]):
             x = self._layer(x, mask, f"layer{layer}", numbers)
         logits = self._masked_tokens(x, positions)
-        losses = _cross_entropies(logits, tf.reshape(masked, [-1]))
+        losses = cross_entropies(logits, tf.reshape(masked, [-1]))
         weights = tf.reshape(weights, [-1])
         mlm = tf.reduce_sum(losses * weights) / (tf.reduce_sum(weights) + bert.PREDICTIONS_EPSILON)
         first = tf.reshape(x, [-1, self.shape["sequence_length"], hidden])[:, 0]
         pooled = tf.tanh(layers.linear(first, "pooler"))
-        return mlm + tf.reduce_mean(_cross_entropies(layers.linear(pooled, "nsp"), following))
+        return mlm + tf.reduce_mean(cross_entropies(layers.linear(pooled, "nsp"), following))
 
     def _embeddings(self, tokens, segments):
         """Tokens and their segments [N, S] -> [N S, H]."""
@@ -60,15 +62,9 @@ class Bert:
         return self._norm(x + made, name + ".ffn")
 
     def _attend(self, x, mask, name, numbers):
-        heads, hidden = self.shape["heads"], self.shape["hidden"]
-        size = hidden // heads
         fused = self.layers.linear(x, name + ".attention.qkv")
-        fused = tf.reshape(fused, [-1, self.shape["sequence_length"], 3, heads, size])
-        # Three of [N, heads, S, H / heads].
-        query, key, value = tf.unstack(tf.transpose(fused, [2, 0, 3, 1, 4]))
-        scores = tf.matmul(query * size**-0.5, key, transpose_b=True) + mask
-        attended = tf.matmul(self._dropout(tf.nn.softmax(scores), numbers), value)
-        return tf.reshape(tf.transpose(attended, [0, 2, 1, 3]), [-1, hidden])
+        heads = heads_of(fused, self.shape["sequence_length"], 3, self.shape["heads"])
+        return attended(*heads, mask, lambda shares: self._dropout(shares, numbers))
 
     def _masked_tokens(self, x, positions):
         """Places [N, P] in the sequences of x -> logits [N P, vocabulary] of the tokens there."""
@@ -89,10 +85,3 @@ class Bert:
 def _gelu(x):
     """The exact one."""
     return 0.5 * x * (1 + tf.math.erf(x * 0.5**0.5))
-
-
-def _cross_entropies(logits, labels):
-    """Of each row of logits, in float32."""
-    return tf.nn.sparse_softmax_cross_entropy_with_logits(
-        labels=labels, logits=tf.cast(logits, tf.float32)
-    )

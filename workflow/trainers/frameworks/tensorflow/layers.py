@@ -73,6 +73,13 @@ class Layers:
         return x * (tf.cast(kept, x.dtype) / (1 - rate))
 
 
+def cross_entropies(logits, labels):
+    """Of each row of logits, in float32."""
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=labels, logits=tf.cast(logits, tf.float32)
+    )
+
+
 def padded(images, pixels):
     """Images [N, H, W, C] with zeros around them."""
     return tf.pad(images, [[0, 0], [pixels, pixels], [pixels, pixels], [0, 0]])

@@ -1,0 +1,130 @@
+"""The Transformer for PaddlePaddle; trainers/recipes/encoder_decoder.py says what it is."""
+
+import paddle
+from paddle import nn
+from paddle.nn import functional
+
+from trainers.contract.recipe import dropout_of
+from trainers.frameworks.paddle.attention import attended, heads_of
+from trainers.recipes import encoder_decoder
+
+
+class EncoderDecoder(nn.Layer):
+    """Takes a batch as the recipe makes it, returns the mean loss of the real tokens.
+
+    Args:
+        layout: of images, which it has none of.
+    """
+
+    def __init__(self, flags, layout):
+        super().__init__()
+        shape, dropout = flags.shape, dropout_of(encoder_decoder, flags)
+        layers = range(shape["layers"])
+        self.scale = shape["hidden"] ** 0.5
+        self.word = nn.Embedding(shape["vocabulary"], shape["hidden"])
+        self.encoder = nn.LayerList([Encoder(shape, dropout) for _ in layers])
+        self.encoder_norm = _norm(shape)
+        self.decoder = nn.LayerList([Decoder(shape, dropout) for _ in layers])
+        self.decoder_norm = _norm(shape)
+        self.dropout = nn.Dropout(dropout)
+        positions = paddle.to_tensor(encoder_decoder.positions(shape))
+        self.register_buffer("positions", positions, persistable=False)
+
+    def forward(self, source, real, target, following, weights):
+        length = source.shape[1]
+        # Added to scores: [N, 1, 1, L], the same for all heads and all queries; [L, L].
+        mask = ((1 - real).astype("float32") * encoder_decoder.MASKED).unsqueeze([1, 2])
+        later = paddle.triu(paddle.full([length, length], encoder_decoder.MASKED), 1)
+        x = self.embedded(source)
+        for layer in self.encoder:
+            x = layer(x, mask)
+        memory, x = self.encoder_norm(x), self.embedded(target)
+        for layer in self.decoder:
+            x = layer(x, later, memory, mask)
+        logits = paddle.matmul(self.decoder_norm(x), self.word.weight, transpose_y=True)
+        losses = smoothed(logits.flatten(0, 1), following.flatten())
+        return (losses * weights.flatten()).sum() / weights.sum()
+
+    def embedded(self, tokens):
+        return self.dropout(self.word(tokens) * self.scale + self.positions[: tokens.shape[1]])
+
+
+class Encoder(nn.Layer):
+    """Attention, then two linear layers, each behind a layer norm and beside a shortcut."""
+
+    def __init__(self, shape, dropout):
+        super().__init__()
+        self.attention = SelfAttention(shape, dropout)
+        self.ffn = FeedForward(shape, dropout)
+
+    def forward(self, x, mask):
+        return self.ffn(self.attention(x, mask))
+
+
+class Decoder(nn.Layer):
+    """As an encoder's, and attention to what the encoder has made in between."""
+
+    def __init__(self, shape, dropout):
+        super().__init__()
+        self.attention = SelfAttention(shape, dropout)
+        self.cross = CrossAttention(shape, dropout)
+        self.ffn = FeedForward(shape, dropout)
+
+    def forward(self, x, later, memory, mask):
+        return self.ffn(self.cross(self.attention(x, later), memory, mask))
+
+
+class SelfAttention(nn.Layer):
+    def __init__(self, shape, dropout):
+        super().__init__()
+        hidden, self.heads = shape["hidden"], shape["heads"]
+        self.norm = _norm(shape)
+        self.qkv = nn.Linear(hidden, 3 * hidden)
+        self.out = nn.Linear(hidden, hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x, mask):
+        query, key, value = heads_of(self.qkv(self.norm(x)), 3, self.heads)
+        return x + self.dropout(self.out(attended(query, key, value, mask, self.dropout)))
+
+
+class CrossAttention(nn.Layer):
+    def __init__(self, shape, dropout):
+        super().__init__()
+        hidden, self.heads = shape["hidden"], shape["heads"]
+        self.norm = _norm(shape)
+        self.query = nn.Linear(hidden, hidden)
+        self.kv = nn.Linear(hidden, 2 * hidden)
+        self.out = nn.Linear(hidden, hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x, memory, mask):
+        (query,) = heads_of(self.query(self.norm(x)), 1, self.heads)
+        key, value = heads_of(self.kv(memory), 2, self.heads)
+        return x + self.dropout(self.out(attended(query, key, value, mask, self.dropout)))
+
+
+class FeedForward(nn.Layer):
+    def __init__(self, shape, dropout):
+        super().__init__()
+        self.norm = _norm(shape)
+        self.inner = nn.Linear(shape["hidden"], shape["intermediate"])
+        self.out = nn.Linear(shape["intermediate"], shape["hidden"])
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        inside = self.dropout(functional.relu(self.inner(self.norm(x))))
+        return x + self.dropout(self.out(inside))
+
+
+def smoothed(logits, labels):
+    """The cross-entropies of rows of logits with smoothed labels, of which none is made dense."""
+    logits = logits.astype("float32")
+    share = encoder_decoder.LABEL_SMOOTHING
+    of_labels = functional.cross_entropy(logits, labels, reduction="none")
+    of_all = paddle.logsumexp(logits, -1) - logits.mean(-1)
+    return (1 - share) * of_labels.flatten() + share * of_all
+
+
+def _norm(shape):
+    return nn.LayerNorm(shape["hidden"], epsilon=encoder_decoder.NORM_EPSILON)
