@@ -6,12 +6,18 @@ Proofs start from a table that is not zero, so that a block of it at a wrong pla
 import json
 import re
 import signal
+from argparse import Namespace
 
+import numpy as np
 import pytest
-from plain_ctr import plain_losses
+from plain_ctr import plain_losses as plain_ctr
+from plain_word2vec import plain_losses as plain_word2vec
 from trainer import losses, step_log
+from trainers.contract.weights import synthetic_batch
+from trainers.recipes import word2vec
 
 SHAPE = {"rows": 20_000, "embedding": 10, "hidden": 32}  # cut over two servers: 10,000 rows each
+WORDS = {"vocabulary": 2000, "width": 32, "window": 5, "negatives": 5}
 ASKED = {
     "workload": "ctr",
     "shape": SHAPE,
@@ -30,31 +36,47 @@ def trainer(trainer_of):
     return trainer_of("paddle-fleet")
 
 
-def test_in_step_two_trainers_train_as_plain_sgd_on_both_batches_does(trainer):
-    record, log = trainer.train(**ASKED)
+def plain(workload: str, shape: dict[str, int], ranks: int) -> list[float]:
+    """The ranks' mean losses of plain SGD on the batches of all of them."""
+    if workload == "ctr":
+        return plain_ctr(shape, 64, ranks, 20).mean(axis=1).tolist()
+    flags = Namespace(shape=shape, batch_size=64, seed=1)
+    batches = [synthetic_batch(word2vec, flags, rank) for rank in range(ranks)]
+    together = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
+    return plain_word2vec(shape, 20 * [together], proof=True)
+
+
+@pytest.mark.parametrize(("workload", "shape"), [("ctr", SHAPE), ("word2vec", WORDS)])
+def test_in_step_two_trainers_train_as_plain_sgd_on_both_batches_does(trainer, workload, shape):
+    record, log = trainer.train(**ASKED | {"workload": workload, "shape": shape})
     assert (record.status, record.reason) == ("ok", ""), log[-5000:]
-    plain = plain_losses(SHAPE, 64, 2, 20)
-    for rank in (0, 1):
-        assert losses(log, rank) == pytest.approx(plain[:, rank], abs=1e-4)
+    wanted = plain(workload, shape, 2)
+    own = np.mean([losses(log, rank) for rank in (0, 1)], axis=0)
+    assert own == pytest.approx(wanted, abs=1e-4)
+    assert wanted[0] - wanted[-1] > 0.02  # so far does it learn
     facts, steps = step_log(log)
     assert [step["samples"] for step in steps] == [128 * count for count in range(1, 21)]
     assert len(facts["weight_digests"]) == 2
     assert len(set(facts["weight_digests"])) == 1
-    assert plain[0, 0] - plain[-1, 0] > 0.02  # so far does it learn
 
 
 @pytest.mark.parametrize(
-    ("variant", "more", "near"),
-    [("async", (), 0.005), ("geo", ("--push-every=1",), 1e-4)],
+    ("workload", "shape", "variant"),
+    [("ctr", SHAPE, "async"), ("ctr", SHAPE, "geo"), ("word2vec", WORDS, "geo")],
 )
-def test_one_trainer_in_its_own_time_trains_nearly_as_plain_sgd_does(trainer, variant, more, near):
-    more_flags = (*ASKED["more_flags"], *more)
-    record, log = trainer.train(**ASKED | ALONE | {"variant": variant, "more_flags": more_flags})
+def test_one_trainer_in_its_own_time_trains_nearly_as_plain_sgd_does(
+    trainer, workload, shape, variant
+):
+    """GEO that pushes each step trains exactly so."""
+    more, near = ((), 0.005) if variant == "async" else (("--push-every=1",), 1e-4)
+    changes = {"workload": workload, "shape": shape, "variant": variant}
+    changes["more_flags"] = (*ASKED["more_flags"], *more)
+    record, log = trainer.train(**ASKED | ALONE | changes)
     assert record.status == "ok", log[-5000:]
-    plain = plain_losses(SHAPE, 64, 1, 20)[:, 0]
+    wanted = plain(workload, shape, 1)
     own = losses(log, 0)
-    assert own[0] == pytest.approx(plain[0], abs=1e-4)
-    assert own[-1] == pytest.approx(plain[-1], abs=near)
+    assert own[0] == pytest.approx(wanted[0], abs=1e-4)
+    assert own[-1] == pytest.approx(wanted[-1], abs=near)
 
 
 def test_trainers_in_their_own_time_log_each_and_learn_on_clicks(trainer, clicks):

@@ -2,6 +2,7 @@
 
 from paddle import fluid
 
+from trainers.frameworks.paddle.fluid import filled_later
 from trainers.inputs.clicks import DENSE, SLOTS, click_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import ctr
 
@@ -13,7 +14,7 @@ def ctr_dnn(flags):
     slots = fluid.data("slots", [None, SLOTS], "int64")
     labels = fluid.data("labels", [None], "int64")
     size = [shape["rows"], shape["embedding"]]
-    found = fluid.embedding(slots, size, is_sparse=True, param_attr=_named(ctr.TABLE))
+    found = fluid.embedding(slots, size, is_sparse=True, param_attr=filled_later(ctr.TABLE))
     features = fluid.layers.reshape(found, [-1, SLOTS * shape["embedding"]])
     features = fluid.layers.concat([features, dense], axis=1)
     for layer in range(1, ctr.LAYERS + 1):
@@ -26,10 +27,5 @@ def ctr_dnn(flags):
 
 def _linear(features, outputs, layer, then=None):
     names = ("fc%d.%s" % (layer, part) for part in ("weight", "bias"))
-    weight, bias = map(_named, names)
+    weight, bias = map(filled_later, names)
     return fluid.layers.fc(features, outputs, param_attr=weight, bias_attr=bias, act=then)
-
-
-def _named(name):
-    """A weight that starts at zero, until the servers' values come."""
-    return fluid.ParamAttr(name=name, initializer=fluid.initializer.Constant(0.0))

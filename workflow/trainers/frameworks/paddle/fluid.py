@@ -2,7 +2,7 @@
 
 A model is a function that adds its operations to the default program: it takes the flags and
 returns the inputs, in the order of a batch, and the mean loss. Its parameters have the names and
-the sizes of the recipe's weight_shapes.
+the sizes of the recipe's weight_shapes. Of a batch it may leave out what comes last.
 
 Servers hold the weights, cut into blocks of neighbouring rows, and update them by SGD. A step of a
 trainer computes gradients, and then waits until the servers have those of all trainers (the usual
@@ -153,6 +153,11 @@ def _strategy(flags):
     if flags.together:
         return StrategyFactory.create_async_strategy()
     return StrategyFactory.create_sync_strategy()
+
+
+def filled_later(name):
+    """A parameter that is zero until the servers' values come; models name theirs so."""
+    return fluid.ParamAttr(name=name, initializer=fluid.initializer.Constant(0.0))
 
 
 class _Block(NamedTuple):
