@@ -7,14 +7,15 @@ from trainers.contract.weights import initial_weights
 from trainers.recipes import word2vec
 
 
-def plain_losses(shape: dict[str, int], batches: list) -> list[float]:
+def plain_losses(shape: dict[str, int], batches: list, *, proof: bool = False) -> list[float]:
     """The loss of each batch before it is trained on, one after the other.
 
     Args:
         shape: the workload's.
         batches: of equally many pairs, as the recipe's synthetic_batch.
+        proof: whether weights start as for a proof.
     """
-    flags = Namespace(shape=shape, seed=1, proof=False)
+    flags = Namespace(shape=shape, seed=1, proof=proof)
     centre, context = (one for _, one in initial_weights(word2vec, flags))
     rate = word2vec.learning_rate(len(batches[0][0]))
     return [_trained(centre, context, rate, batch) for batch in batches]
