@@ -27,8 +27,11 @@ def keep_to_own_cores(rank, threads):
 
     A device is then the same number of cores whatever the number of ranks, so that more ranks gain
     speed from more devices and not from idle cores. Call it before the first thread starts.
+
+    Beside parameter servers for which no cores are left, all share all cores: a server on the core
+    of one rank would slow that one alone.
     """
-    if hasattr(os, "sched_setaffinity"):
+    if hasattr(os, "sched_setaffinity") and os.environ.get("CORES") != "shared":
         cores = sorted(os.sched_getaffinity(0))
         own = {cores[core % len(cores)] for core in range(rank * threads, (rank + 1) * threads)}
         os.sched_setaffinity(0, own)

@@ -3,7 +3,8 @@
 Each process learns from variables where all are. SERVERS are the addresses of all servers, by
 commas, and WORLD_SIZE is the number of trainers; TRAINERS are addresses that these may listen at,
 where the system asks for them. A server has its number as SERVER; a trainer has RANK, LOCAL_RANK
-and, as MEETING, where rank 0 waits for the others: see trainers.contract.together.
+and, as MEETING, where rank 0 waits for the others: see trainers.contract.together. CORES says
+whether trainers and servers have cores of their own, "own", or too few are there, "shared".
 
 Servers serve until they are told to end; whichever ends earlier fails, and is named.
 """
@@ -21,10 +22,13 @@ def main():
     flags = _parse_flags()
     trainers = flags.nodes * flags.devices_per_node
     everybody = {"SERVERS": flags.servers, "WORLD_SIZE": str(trainers), "TRAINERS": flags.trainers}
+    each = len(flags.servers.split(",")) // flags.nodes
+    needed = flags.devices_per_node * flags.threads + each * flags.server_threads
+    everybody["CORES"] = "own" if needed <= len(os.sched_getaffinity(0)) else "shared"
     if flags.role == "trainer":
         _run_trainers(flags, everybody)
     else:
-        _run_servers(flags, everybody)
+        _run_servers(flags, everybody, each)
 
 
 def _run_trainers(flags, everybody):
@@ -37,19 +41,17 @@ def _run_trainers(flags, everybody):
     run_ranks(flags.command, ranks)
 
 
-def _run_servers(flags, everybody):
+def _run_servers(flags, everybody, each):
     """Run this node's servers until SIGTERM, or until one of them ends, which is a failure."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    each = len(flags.servers.split(",")) // flags.nodes
     usable, servers = sorted(os.sched_getaffinity(0)), {}
     try:
         for place in range(each):
             number = flags.node_rank * each + place
-            # Those behind the trainers' cores. Where none are left, all: on the core of one trainer
-            # a server would slow that one alone. A process inherits them.
-            first = flags.devices_per_node * flags.threads + place * flags.server_threads
-            own = usable[first : first + flags.server_threads]
-            os.sched_setaffinity(0, own if len(own) == flags.server_threads else usable)
+            if everybody["CORES"] == "own":
+                # Those behind the trainers' cores; a process inherits them.
+                first = flags.devices_per_node * flags.threads + place * flags.server_threads
+                os.sched_setaffinity(0, usable[first : first + flags.server_threads])
             process = started(flags.command, dict(everybody, SERVER=str(number)))
             servers[process.pid] = number, process
             _say(f"server {number}: started on {socket.gethostname()}, process {process.pid}")

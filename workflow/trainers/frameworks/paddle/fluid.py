@@ -73,6 +73,7 @@ class Pushed(backend.Step):
     optimizer = "SGD on the servers"
 
     def __init__(self, made, work):
+        _check(work)
         self._run = made.executor.run
         self.feed = backend.Feed(made, work)
         self._inputs, self._loss, parameters = transpiled(work)
@@ -117,16 +118,10 @@ def transpiled(work):
 
     Returns:
         The names of the inputs, the loss and the parameters.
-
-    Raises:
-        Refused: the flags ask for what it does not do.
     """
-    flags = work.flags
-    if work.optimizer.momentum or any(map(work.decay, work.shapes)):
-        raise Refused("the servers know plain SGD; allowed: no momentum and no decay")
-    inputs, loss = work.model(flags)
+    inputs, loss = work.model(work.flags)
     parameters = fluid.default_main_program().all_parameters()
-    strategy = _strategy(flags)
+    strategy = _strategy(work.flags)
     fleet.init(_role())
     fleet.distributed_optimizer(fluid.optimizer.SGD(work.rate), strategy).minimize(loss)
     return [one.name for one in inputs], loss, parameters
@@ -142,13 +137,21 @@ def _role():
     return UserDefinedRoleMaker(int(number), role, int(said["WORLD_SIZE"]), servers)
 
 
+def _check(work):
+    """Refuse what the servers do not do: trainers say it, for a server's end is no reason."""
+    flags = work.flags
+    if work.optimizer.momentum or any(map(work.decay, work.shapes)):
+        raise Refused("the servers know plain SGD; allowed: no momentum and no decay")
+    each = flags.push_every
+    if each is not None and not (flags.together and 1 <= each <= flags.iterations):
+        raise Refused(
+            "--push-every is %d; allowed: with --together, 1 to --iterations, %d"
+            % (each, flags.iterations)
+        )
+
+
 def _strategy(flags):
     if flags.push_every is not None:
-        if not flags.together or not 1 <= flags.push_every <= flags.iterations:
-            raise Refused(
-                "--push-every is %d; allowed: with --together, 1 to --iterations, %d"
-                % (flags.push_every, flags.iterations)
-            )
         return StrategyFactory.create_geo_strategy(flags.push_every)
     if flags.together:
         return StrategyFactory.create_async_strategy()

@@ -24,4 +24,6 @@ if "SERVERS" in os.environ:  # of parameters; trainers.launchers.roles starts th
 def prepare(flags):
     """Keep to this rank's cores; a parameter server has been given its own."""
     if flags.device == "cpu" and "SERVER" not in os.environ:
-        process.keep_to_own_cores(PLACE.rank, flags.threads)
+        # Of a node's cores, those behind its ranks' may be parameter servers'.
+        number = PLACE.local_rank if "SERVERS" in os.environ else PLACE.rank
+        process.keep_to_own_cores(number, flags.threads)
