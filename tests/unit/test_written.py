@@ -66,6 +66,10 @@ FAULTS = {
         "is not YAML: line 2: while scanning for the next token found character that cannot start "
         "any token; allowed: spaces, no tabs, before a line's first word",
     ),
+    "a colon in text": (
+        "title: a: b",
+        "is not YAML: line 1: mapping values are not allowed in this context; allowed: quotes ",
+    ),
     "a tag of Python": (
         "title: !!python/object/apply:os.system [ls]",
         "is not YAML: line 1: could not determine a constructor for the tag",

@@ -112,6 +112,8 @@ def _parse(text: str) -> Any:  # noqa: ANN401
             and "\t" in "".join(text.splitlines()[mark.line : mark.line + 1])[: mark.column + 1]
         ):
             why += "; allowed: spaces, no tabs, before a line's first word"
+        elif "mapping values are not allowed" in why:
+            why += "; allowed: quotes around text in which a colon stands before a space"
         raise ReperfError(f"is not YAML: {where}{why}") from None
     except (yaml.YAMLError, ValueError) as error:
         raise ReperfError(f"is not YAML: {str(error).splitlines()[0]}") from None

@@ -27,7 +27,7 @@ def check_report(report: Report, configfile: str) -> None:
             check_data(part)
             check_containers(part)
             check_compiler(part)
-    check_sources(report)
+        check_sources(report)
     for data in report.data:
         # Once it is converted, the user's own input is no longer needed.
         if not any(Path("data", data.name).glob("*/manifest.json")):
