@@ -85,6 +85,7 @@ def test_trainers_in_their_own_time_log_each_and_learn_on_clicks(trainer, clicks
     changes |= {"iterations": 60, "print_every": 5, "more_flags": ("--push-every=5",)}
     record, log = trainer.train(**ASKED | changes)
     assert record.status == "ok", log[-5000:]
+    assert record.not_compared.startswith("the trainers' last weights: ")
     lines = [line for line in log.splitlines() if "tracked_stats" in line]
     events = [json.loads(line.partition(" ")[2]) for line in lines]
     for rank in (0, 1):

@@ -25,6 +25,9 @@ FINAL = ("ok", "oom", "unsupported")
 LONGEST_REASON = 500
 """Characters."""
 
+NOT_COMPARED = "the trainers' last weights: each keeps its own time, and lacks others' last updates"
+"""What a record says of trainers that wait for nobody."""
+
 
 class Gpu(BaseModel):
     """One GPU that the run could see."""
@@ -313,6 +316,9 @@ class RunRecord(Sealed):
     load: Load | None = Field(None, description="what else the machine did; null: nobody looked")
     largest: LargestBatch | None = Field(
         None, description="how the batch size was found; null: the configuration names it"
+    )
+    not_compared: str = Field(
+        "", description="what was not compared between ranks, and why; empty: all was"
     )
     log_sha256: str
 

@@ -32,6 +32,7 @@ from reperf.training.places import Place
 from reperf.training.record import (
     FINAL,
     LONGEST_REASON,
+    NOT_COMPARED,
     ComputedIn,
     Host,
     LargestBatch,
@@ -215,6 +216,7 @@ def try_once(
             "exit_code": outcome.exit_code,
             "last_heard": outcome.last_heard,
             "servers_heard": outcome.servers_heard,
+            "not_compared": NOT_COMPARED if run.together else "",
             "peak_memory_bytes": peak_memory(run, facts),
             "peak_memory_is": peak_memory_is(facts),
             "computed_in": computed,
