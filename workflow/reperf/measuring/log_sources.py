@@ -47,9 +47,7 @@ def check_sources(report: Report) -> None:
 def _check_source(source: LogSource) -> None:
     path = source.path
     if not os.path.lexists(path):
-        raise ReperfError(
-            f"{path} is not there; allowed: a log, a folder of logs, or a zip of them"
-        )
+        raise ReperfError(f"{path} is not there; allowed: a log, or a folder or a zip of logs")
     if not os.path.isfile(path) and not os.path.isdir(path):  # noqa: PTH112, PTH113 - never raise
         raise ReperfError(f"{path} is neither a file nor a folder")
     if source.format is not None:
