@@ -27,3 +27,25 @@ def test_every_framework_trains_on_two_nodes(tmp_path, built_environments, clust
         places = dict(re.findall(r"rank (\d+): started on (\S+), process", log.read_text()))
         assert sorted(places) == ["0", "1", "2", "3"], name
         assert len(set(places.values())) == 2, name
+
+
+@pytest.mark.every_system
+def test_every_framework_with_servers_trains_on_four_nodes(tmp_path, built_environments, cluster):
+    systems = [one.id for one in load_systems().values() if one.serve]
+    benchmark = new_slurm_benchmark(tmp_path / "benchmark", built_environments(*systems), cluster)
+    small = {"workload": "ctr", "shape": {"rows": 10007, "hidden": 64}, "batch_size": 50}
+    benchmark.configure(
+        suites=[SUITE | small | {"systems": systems}],
+        topologies=["4n1g"],
+        repeats=1,
+        time_limit=600,
+    )
+    answer = benchmark.snakemake("--jobs", "1", timeout=1500)
+    assert answer.returncode == 0, answer.stdout[-5000:]
+    for name in systems:
+        run = benchmark.folder / f"results/runs/small/{name}+servers-1/4n1g/1"
+        log = (run / "train.log").read_text()
+        for role in ("rank", "server"):
+            places = dict(re.findall(rf"{role} (\d+): started on (\S+), process", log))
+            assert sorted(places) == ["0", "1", "2", "3"], name
+            assert len(set(places.values())) == 4, name
