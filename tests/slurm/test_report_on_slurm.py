@@ -234,8 +234,8 @@ def test_a_lost_node_and_slurms_own_limit_are_named(benchmark):
         for topology in topologies:
             benchmark.rank(topology, 0)
         late, broken = map(benchmark.job_of, topologies)
-        # Slurm's limits are whole minutes, but this one is over now.
-        benchmark.cluster.run(["scontrol", "update", f"JobId={late}", "EndTime=now"])
+        # Slurm's limits are whole minutes, but this one is soon over; "now" may be past already.
+        benchmark.cluster.run(["scontrol", "update", f"JobId={late}", "EndTime=now+3"])
         lost = benchmark.cluster.nodes_of(broken)[0]
         benchmark.cluster.kill_node(lost)
         said, _ = snakemake.communicate(timeout=300)
