@@ -22,8 +22,8 @@ from training import FIELDS, make_environment
 
 TOLERANCE = {"alexnet": 5e-5}
 """By what part of it a loss may differ; 1e-5 for what is not here. AlexNet's few large maxima
-magnify rounding errors, more or fewer by the kernels that a CPU takes: at 64 pixels and 8 images the
-last losses came to 8e-4 on one CPU, at the shape here to 3e-6 on the same."""
+magnify rounding errors, more or fewer by the kernels that a CPU takes: of 8 images of 64 pixels the
+last losses came to 8e-4 on one CPU; of the shape here, on the same one, to 3e-6."""
 CASES = {
     "resnet50": {},
     "vgg16": {"shape": {"image_size": 32}, "batch_size": 4},
