@@ -237,8 +237,8 @@ def test_a_finished_report_does_not_hide_that_another_one_cannot_be_made(
 ):
     small, synthetic = SMALL["suites"]
     finished_benchmark.configure(title="another", suites=[small | {"from": ["q<b>x"]}, synthetic])
-    fault = "config.yaml: suite small: from: q<b>x is not there; allowed: a log, or a folder"
-    assert refused(finished_benchmark).startswith(fault)
+    fault = "/report.yaml: suite small: from: q<b>x is not there; allowed: a log, or a folder"
+    assert fault in refused(finished_benchmark)
     finished_benchmark.configure()
     repeats = finished_benchmark.folder / "data/published/repeats.csv"
     repeats.unlink()
