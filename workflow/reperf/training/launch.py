@@ -196,7 +196,11 @@ def launch(
                 outcome.servers_ended = beside.ended(max(_SECONDS_TO_SEE, seconds_to_end / 4))
         finally:
             alive = [one for one in (running, beside) if one and one.ended() is None]
-            if seconds_to_end or (alive == [beside] and outcome.exit_code is not None):
+            only_servers = running and outcome.exit_code is not None and alive == [beside]
+            if running and only_servers:
+                # What servers say of their end comes after all that the trainers have said.
+                running.ear.join(_SECONDS_TO_SEE)
+            if seconds_to_end or only_servers:
                 _end_all(alive, seconds_to_end or _SECONDS_TO_END_SERVERS)
             kill_descendants()
             for one in filter(None, (running, beside)):
