@@ -56,6 +56,8 @@ class LoggedRun:
         phase: what the program was doing when it printed the newest record.
         meanwhile: whether it prints records while it evaluates: other devices do that, then, and
             no evaluation keeps these from training.
+        evenly: whether lines stand for as many iterations as lie between two, which their distances
+            tell, or the log itself.
     """
 
     facts: list[Fact]
@@ -73,6 +75,7 @@ class LoggedRun:
     keeps_text: bool = False
     phase: Phase = field(default_factory=Phase)
     meanwhile: bool = False
+    evenly: bool = False
     _seen: set[Record] = field(default_factory=set)
     _seen_later: set[int] = field(default_factory=set)  # hashes: the text is not kept
     _bars: list[tuple[int, Bar]] = field(default_factory=list)
@@ -168,8 +171,23 @@ class LoggedRun:
         if self.meanwhile:
             self.records = list(map(_not_apart, self.records))
             self.later = list(map(_not_apart, self.later))
+        if self.evenly:
+            self._doubt_spans()
         if bounds := batches_per_step(self._bars):
             self.facts.append(("batches_per_step", bounds))
+
+    def _doubt_spans(self) -> None:
+        """Take no time from lines that seem to stand for more iterations than they do.
+
+        What the log says of its own interval decides. Where it says none, one distance alone is no
+        interval: lines may be lost between the two.
+        """
+        told = [value for name, value in self.facts if name == "print_every"]
+        most = min(told) if told else 0 if len(self.first_epoch) == 2 else inf
+        self.records, self.later = (
+            [one._replace(span=0) if one.span > most else one for one in records]
+            for records in (self.records, self.later)
+        )
 
     def add_of_any_rank(self, record: Record) -> None:
         """Take one more record of any rank; one that appears twice is taken twice."""
@@ -400,6 +418,7 @@ def _begin(facts: list[Fact], log_format: Format, last: float = inf) -> LoggedRu
         ends=None if log_format.ended is None else [],
         last=last,
         keeps_text=log_format.tells is not no_facts,
+        evenly=log_format.evenly,
     )
 
 

@@ -110,6 +110,11 @@ def _widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> Wi
             check_evaluations(behind, "every stretch of the log behind the warm-up")
         if step_samples(steps, log_format, facts) is None:
             facts.need(log_format.step_is[0])
+        if not steps and len(records) > 1:
+            raise Refused(
+                f"the time from iteration {records[0].iteration} to {records[-1].iteration} is not "
+                "in the log: nothing shows how many iterations the time of a line is of"
+            )
         raise Refused(
             f"the log allows no window behind a warm-up of {warmup} iterations: "
             f"printed are {records[0].iteration} to {records[-1].iteration}"
