@@ -14,6 +14,7 @@ from reperf.logs.events import (
     Phase,
     evaluated_in,
     facts_in,
+    has_begun,
     run_stamps,
     stopped_as,
 )
@@ -46,6 +47,8 @@ class LoggedRun:
         ended_elsewhere: whether another rank says that the run came to its end.
         stopped_as: how the run stopped by the log, if it did not go well; else empty.
         begun_again: the record before which the log says that another run begins; None: nowhere.
+        restarts: the iterations before which the program says again what it says before its first.
+        unlabelled: the first record without a launcher's label behind one that has one, or None.
         began: when the run began by MLPerf's `run_start`; several times, if several lines say so.
         trained: when it ended well by MLPerf's `run_stop`, likewise.
         newest: the last record of the measured rank.
@@ -68,6 +71,8 @@ class LoggedRun:
     ended_elsewhere: bool = False
     stopped_as: str = ""
     begun_again: Record | None = None
+    restarts: list[int] = field(default_factory=list)
+    unlabelled: Record | None = None
     began: set[float] = field(default_factory=set)
     trained: set[float] = field(default_factory=set)
     newest: Record | None = None
@@ -91,6 +96,8 @@ class LoggedRun:
             Whether it is of that rank, and new.
         """
         needed = record.iteration <= self.last
+        if self.newest is not None and self.newest.rank and not record.rank and needed:
+            self.unlabelled = self.unlabelled or record
         if self.newest is None or (record.rank < self.newest.rank and needed):
             self.records, self.later, self._seen, self.newest = [], [], set(), record
             self.ends = None if self.ends is None else []
@@ -291,6 +298,8 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
                     run.learn(text, log_format)
                     if text.begins_run():
                         run.begun_again = run.newest
+                    if text.is_head():
+                        run.restarts.append(following.iteration)
                     text.forget()
             continue
         if run is not None:
@@ -372,6 +381,15 @@ class _Text:
         """Whether the text says that a run begins."""
         begins = self._format.begins
         return begins is not None and begins(self.all())
+
+    def is_head(self) -> bool:
+        """Whether the text holds what the program says before its first record."""
+        if self._format.begins is not None:
+            return False
+        said = self.all()
+        marks = getattr(self._format.facts, "marks", ())
+        again = any(mark in said for mark in marks) and self.facts()
+        return bool(again) or has_begun(said) or any(facts_in(said))
 
     def evaluated(self, record: Record, run: LoggedRun | None = None) -> tuple[Evaluated, Phase]:
         """The evaluations in the text, and what the program does behind it.

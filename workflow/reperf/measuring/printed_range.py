@@ -87,6 +87,9 @@ def _widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> Wi
     first = warm_up(steps, log_format, facts, warmup) - (1 - log_format.counts_from)
     stamped = records[0].time is not None
     doubtful = [step for step in steps if (step.start if stamped else step.stop) in repeated]
+    doubtful += [
+        step for step in steps if any(step.start < one <= step.stop for one in run.restarts)
+    ]
     if short := cut_short(steps, log_format):
         doubtful.append(short)
     told = {record.iteration: tuple(log_format.tells(record.text)) for record in records}

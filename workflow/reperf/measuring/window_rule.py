@@ -73,6 +73,12 @@ def by_window(
     ends = next((ends for ends in choices if not _holes(_inside(steps, ends), ends)), choices[0])
     inside = _inside(steps, ends)
     _listen(records, ends, log_format, facts)
+    for again in run.restarts:
+        if ends[0] < again <= ends[1]:
+            raise Refused(
+                f"before iteration {again}, the log says again what it says at its start: the "
+                "program was started anew in the window"
+            )
     for step in inside:
         if step.seconds < 0:
             raise Refused(
