@@ -14,7 +14,9 @@ def test_bars_whose_counts_are_renumbered_are_denied_by_the_pace_that_they_print
     [true, *_] = measure(log, **how)
     assert true.throughput
     more = re.sub(
-        rb"(\d+)/(\d+) \[", lambda one: b"%d/%d [" % tuple(int(x) * times for x in one.groups()), log
+        rb"(\d+)/(\d+) \[",
+        lambda one: b"%d/%d [" % tuple(int(x) * times for x in one.groups()),
+        log,
     )
     [found, *_] = measure(more, **how)
     assert found.throughput is None
@@ -51,3 +53,12 @@ def test_a_line_without_a_label_is_no_line_of_the_rank_that_has_one():
     quoted = [f"eval | {line}" for line in lines if "TRAIN [" in line]
     found = measure_written("ngc-pytorch-gnmt", [*lines[:50], *quoted, *lines[50:]])
     assert "carries no rank's label, and lines before it do" in found.reason
+
+
+def test_an_evaluation_of_tf_cnn_benchmarks_lies_in_no_window():
+    lines = written("tf-cnn-benchmarks")
+    at = next(at for at, line in enumerate(lines) if "27| 60\t" in line)
+    words = ["Running evaluation at global_step 70", "Accuracy @ 1 = 0.3692 Accuracy @ 5 = 0.6404"]
+    for said in words:
+        found = measure_written("tf-cnn-benchmarks", [*lines[:at], said, *lines[at:]])
+        assert found.reason.startswith("evaluations lie in the window: the first between the")
