@@ -55,10 +55,20 @@ def test_a_line_without_a_label_is_no_line_of_the_rank_that_has_one():
     assert "carries no rank's label, and lines before it do" in found.reason
 
 
-def test_an_evaluation_of_tf_cnn_benchmarks_lies_in_no_window():
-    lines = written("tf-cnn-benchmarks")
-    at = next(at for at, line in enumerate(lines) if "27| 60\t" in line)
-    words = ["Running evaluation at global_step 70", "Accuracy @ 1 = 0.3692 Accuracy @ 5 = 0.6404"]
-    for said in words:
-        found = measure_written("tf-cnn-benchmarks", [*lines[:at], said, *lines[at:]])
-        assert found.reason.startswith("evaluations lie in the window: the first between the")
+@pytest.mark.parametrize(
+    ("name", "mark", "said"),
+    [
+        ("tf-cnn-benchmarks", "27| 60\t", "Running evaluation at global_step 70"),
+        ("tf-cnn-benchmarks", "27| 60\t", "Accuracy @ 1 = 0.3692 Accuracy @ 5 = 0.6404"),
+        (
+            "mmengine",
+            " 60/",
+            "09/15 14:33:13 - mmengine - INFO - after_train_iter in EvaluateChatHook.",
+        ),
+    ],
+)
+def test_the_evaluations_that_a_program_tells_of_lie_in_no_window(name, mark, said):
+    lines = written(name)
+    at = next(at for at, line in enumerate(lines) if mark in line)
+    found = measure_written(name, [*lines[:at], said, *lines[at:]])
+    assert found.reason.startswith("evaluations lie in the window: the first between the")

@@ -18,7 +18,8 @@ FORMAT = Format(
     marker=b" - mmengine - INFO - ",
     pattern=r"{YEARLESS} - mmengine - INFO - (?:Epoch\(train\) +\[{EPOCH}\]|Iter\(train\) +)"
     r"\[ *{ITERATION}/\d{1,12}\]  [^\r\n]{0,1000}?\btime: {PACE}  data_time: {NUMBER}{END}",
-    evaluates=rb" - mmengine - INFO - (?:Iter|Epoch)\(val\) ",
+    # The second is XTuner's, which lets the model talk.
+    evaluates=rb" - mmengine - INFO - (?:(?:Iter|Epoch)\(val\) |after_train_iter in EvaluateChatHook)",
     facts=facts_by(
         world_size=r"\bGPU number: (\d{1,9})\s",
     ),
