@@ -164,8 +164,8 @@ def measure_log(
         else:
             pieces = of_text(blocks(stream))
     except Refused as refusal:
-        format_name = log_format and log_format.name
-        refused = Measurement(name, format_name, "refused", str(refusal), method=method.name)
+        known_format = log_format.name if log_format else None
+        refused = Measurement(name, known_format, "refused", str(refusal), method=method.name)
         yield refused, Facts(), None
         return
     number, apart = 0, Apart(pieces, log_format)
