@@ -233,14 +233,23 @@ def test_logs_of_no_known_format_are_listed_and_refused(ask, tmp_path, name, pac
     ("pack", "reason"),
     [
         (gzip.compress, "it is compressed by gzip: unpack it first"),
+        (lambda text: text.decode().encode("utf-16-le"), "it is written in UTF-16: convert it to"),
         (lambda text: text.decode().encode("utf-16"), "it is written in UTF-16: convert it to"),
     ],
 )
 def test_a_log_that_is_no_text_is_refused_for_that(ask, tmp_path, pack, reason):
     (tmp_path / "train.log").write_bytes(pack(b"iter 20, loss: 7.08, samples/s: 398\n" * 9))
-    status, [found] = ask(tmp_path / "train.log")
-    assert status == 3
-    assert found["reason"].startswith(reason)
+    for more in ((), ("--format", "megatron")):
+        status, [found] = ask(tmp_path / "train.log", *more)
+        assert status == 3
+        assert found["reason"].startswith(reason)
+
+
+def test_a_log_in_a_folder_that_is_compressed_alone_is_listed(ask, tmp_path):
+    (tmp_path / "train.log.gz").write_bytes(gzip.compress(RESNET50.read_bytes()))
+    (tmp_path / "notes.gz").write_bytes(gzip.compress(b"notes"))
+    status, [found] = ask(tmp_path)
+    assert (status, found["reason"]) == (3, "it is compressed by gzip: unpack it first")
 
 
 def test_one_log_of_no_known_format_among_others_is_listed(ask, tmp_path):

@@ -23,6 +23,20 @@ NOISE = (
     b"I0904 12:01:02.123456 1400 utils.py:450] saved a checkpoint\n",
 )
 
+DRESSES: tuple[tuple[bytes, bytes], ...] = (
+    (b"", b"\r\n"),
+    (b"", b"  \n\n"),
+    (b"[rank0]: ", b"\n"),
+    (b"[1,0]<stdout>:", b"\n"),
+    (b"train-1  | ", b"\n"),
+    (b"2024-05-06T07:08:09.123456789Z stdout F ", b"\n"),
+    (b"Nov 25 19:43:00 node01 python[123]: ", b"\n"),
+    (b"\r\x1b[K", b"\n"),
+    (b"\x1b[36m(Worker pid=1234, ip=10.0.0.1)\x1b[0m ", b"\x1b[0m\x1b[K\n"),
+)
+"""What stands before and behind each line once somebody's tool has passed it on."""
+QUOTES = (b"# e.g. ", b'example: "', b"Validation: ", b"> ", b"the last line was ", b"step 7: ")
+
 
 def _lines(log: bytes) -> list[bytes]:
     return log.splitlines(keepends=True) or [b""]
@@ -79,6 +93,21 @@ def repeat_a_stretch(log: bytes, _other: bytes, chance: random.Random) -> bytes:
     lines = _lines(log)
     start, stop = _span(len(lines), chance)
     return b"".join(lines[:stop] + lines[start:])
+
+
+def dress_lines(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+    """All lines went through a launcher, a container, a terminal or a system of another kind."""
+    before, behind = chance.choice(DRESSES)
+    return b"".join(before + line.rstrip(b"\r\n") + behind for line in _lines(log))
+
+
+def quote_lines(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+    """Lines are quoted in others, anywhere: a help text, a summary, an error."""
+    lines = _lines(log)
+    for _ in range(chance.randint(1, 4)):
+        quoted = chance.choice(QUOTES) + chance.choice(lines)
+        lines.insert(chance.randint(0, len(lines)), quoted)
+    return b"".join(lines)
 
 
 def mix_up_lines(log: bytes, _other: bytes, chance: random.Random) -> bytes:
@@ -306,6 +335,8 @@ OF_LINES: tuple[Edit, ...] = (
     repeat_a_stretch,
     mix_up_lines,
     append_itself,
+    dress_lines,
+    quote_lines,
 )
 """These write nothing that was not there: a number must be right, or absent."""
 OF_TWO: tuple[Edit, ...] = (append_another, interleave, insert_a_stretch_of_another)

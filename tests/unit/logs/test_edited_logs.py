@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.measuring.measure import Measurement
 from sources import Source, all_sources, unsteady
-from written import written
+from written import STYLES, written
 
 SOURCES = all_sources()
 sources = st.sampled_from(SOURCES)
@@ -115,3 +115,21 @@ def test_a_time_of_an_unknown_number_of_steps_is_none(lost, widest):
     [found] = measure(left, widest=True)
     [true] = measure(content, ends=widest)
     assert ((found.first, found.last), found.throughput) == (widest, true.throughput)
+
+
+@pytest.mark.parametrize(
+    ("name", "stray"),
+    [("gluonnlp-bert", (59, 89)), ("gluonnlp-bert", (29, 59, 89)), ("paddleseg", (30, 60))],
+)
+@pytest.mark.parametrize("widest", [True, False])
+def test_lines_farther_apart_than_the_log_prints_them_tell_no_time(name, stray, widest):
+    """gluon-nlp's says its interval; PaddleSeg's does not, and one distance alone is none."""
+    lines = [f"{line}\n" for line in written(name)]
+    marks = [f"[step {step}]\t" if name == "gluonnlp-bert" else f"iter: {step}/" for step in stray]
+    again = [next(line for line in lines if mark in line) for mark in marks]
+    head = next(at for at, line in enumerate(lines) if "some other line" in line)
+    content = "".join([*lines[:head], *again, *lines[head:]]).encode()
+    how = {"log_format": name, "facts": STYLES[name].facts}
+    strays, _ = measure(content, widest=widest, ends=None if widest else stray[-2:], **how)
+    assert (strays.throughput, strays.first_printed) == (None, stray[0])
+    assert f"the time from iteration {stray[0 if widest else -2]} to" in strays.reason

@@ -40,6 +40,9 @@ class Record(NamedTuple):
     """How many evaluations these are."""
     stamp: float | None = None
     """When the line was written by the log's second clock, in seconds, if it has one."""
+    pace: float | None = None
+    """Seconds that an iteration takes as the line prints it beside its time stamp, roughly: a mean of
+    the newest ones."""
     fault: str = ""
     """What no run of the format's program prints, in a clause; empty if the line may be its own."""
 
@@ -250,8 +253,17 @@ def read_groups(
         span=span,
         tick=tick(written) * (1.0 if stamp else seconds) if written else 0.0,
         rate=float(rate) if rate else None,
+        pace=pace_of(found),
         text=match[0],
     )
+
+
+def pace_of(found: Mapping[str, bytes | None]) -> float | None:
+    """The seconds an iteration takes by the groups `pace` or `paces` of a match; None: none, or 0."""
+    pace, paces = found.get("pace"), found.get("paces")
+    if pace is not None:
+        return float(pace) or None
+    return 1 / float(paces) if paces is not None and float(paces) else None
 
 
 _COUNT = r"\d{1,12}"
@@ -263,6 +275,8 @@ PARTS = {
     "SPAN": rf"(?P<span>{_COUNT})",
     "RATE": rf"(?P<rate>{_DECIMAL})",
     "DURATION": rf"(?P<duration>{_DECIMAL})",
+    "PACE": rf"(?P<pace>{_DECIMAL})",  # seconds an iteration
+    "PACES": rf"(?P<paces>{_DECIMAL})",  # iterations a second
     "NUMBER": r"[-+.\w]{1,40}",  # any that does not matter, nan and inf included
     "END": r"(?=\s)",  # white space follows: what was written last is not cut off
 }

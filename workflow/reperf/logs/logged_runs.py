@@ -14,6 +14,7 @@ from reperf.logs.events import (
     Phase,
     evaluated_in,
     facts_in,
+    has_begun,
     run_stamps,
     stopped_as,
 )
@@ -46,6 +47,8 @@ class LoggedRun:
         ended_elsewhere: whether another rank says that the run came to its end.
         stopped_as: how the run stopped by the log, if it did not go well; else empty.
         begun_again: the record before which the log says that another run begins; None: nowhere.
+        restarts: the iterations before which the program says again what it says before its first.
+        unlabelled: the first record without a launcher's label behind one that has one, or None.
         began: when the run began by MLPerf's `run_start`; several times, if several lines say so.
         trained: when it ended well by MLPerf's `run_stop`, likewise.
         newest: the last record of the measured rank.
@@ -56,6 +59,8 @@ class LoggedRun:
         phase: what the program was doing when it printed the newest record.
         meanwhile: whether it prints records while it evaluates: other devices do that, then, and
             no evaluation keeps these from training.
+        evenly: whether lines stand for as many iterations as lie between two, which their distances
+            tell, or the log itself.
     """
 
     facts: list[Fact]
@@ -66,6 +71,8 @@ class LoggedRun:
     ended_elsewhere: bool = False
     stopped_as: str = ""
     begun_again: Record | None = None
+    restarts: list[int] = field(default_factory=list)
+    unlabelled: Record | None = None
     began: set[float] = field(default_factory=set)
     trained: set[float] = field(default_factory=set)
     newest: Record | None = None
@@ -73,6 +80,7 @@ class LoggedRun:
     keeps_text: bool = False
     phase: Phase = field(default_factory=Phase)
     meanwhile: bool = False
+    evenly: bool = False
     _seen: set[Record] = field(default_factory=set)
     _seen_later: set[int] = field(default_factory=set)  # hashes: the text is not kept
     _bars: list[tuple[int, Bar]] = field(default_factory=list)
@@ -88,6 +96,8 @@ class LoggedRun:
             Whether it is of that rank, and new.
         """
         needed = record.iteration <= self.last
+        if self.newest is not None and self.newest.rank and not record.rank and needed:
+            self.unlabelled = self.unlabelled or record
         if self.newest is None or (record.rank < self.newest.rank and needed):
             self.records, self.later, self._seen, self.newest = [], [], set(), record
             self.ends = None if self.ends is None else []
@@ -168,8 +178,23 @@ class LoggedRun:
         if self.meanwhile:
             self.records = list(map(_not_apart, self.records))
             self.later = list(map(_not_apart, self.later))
+        if self.evenly:
+            self._doubt_spans()
         if bounds := batches_per_step(self._bars):
             self.facts.append(("batches_per_step", bounds))
+
+    def _doubt_spans(self) -> None:
+        """Take no time from lines that seem to stand for more iterations than they do.
+
+        What the log says of its own interval decides. Where it says none, one distance alone is no
+        interval: lines may be lost between the two.
+        """
+        told = [value for name, value in self.facts if name == "print_every"]
+        most = min(told) if told else 0 if len(self.first_epoch) == 2 else inf
+        self.records, self.later = (
+            [one._replace(span=0) if one.span > most else one for one in records]
+            for records in (self.records, self.later)
+        )
 
     def add_of_any_rank(self, record: Record) -> None:
         """Take one more record of any rank; one that appears twice is taken twice."""
@@ -273,6 +298,8 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
                     run.learn(text, log_format)
                     if text.begins_run():
                         run.begun_again = run.newest
+                    if text.is_head():
+                        run.restarts.append(following.iteration)
                     text.forget()
             continue
         if run is not None:
@@ -355,6 +382,15 @@ class _Text:
         begins = self._format.begins
         return begins is not None and begins(self.all())
 
+    def is_head(self) -> bool:
+        """Whether the text holds what the program says before its first record."""
+        if self._format.begins is not None:
+            return False
+        said = self.all()
+        marks = getattr(self._format.facts, "marks", ())
+        again = any(mark in said for mark in marks) and self.facts()
+        return bool(again) or has_begun(said) or any(facts_in(said))
+
     def evaluated(self, record: Record, run: LoggedRun | None = None) -> tuple[Evaluated, Phase]:
         """The evaluations in the text, and what the program does behind it.
 
@@ -400,6 +436,7 @@ def _begin(facts: list[Fact], log_format: Format, last: float = inf) -> LoggedRu
         ends=None if log_format.ended is None else [],
         last=last,
         keeps_text=log_format.tells is not no_facts,
+        evenly=log_format.evenly,
     )
 
 

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 
 from reperf.logs.clock import ELAPSED
 
-BAR = r"(?<!\d){ITERATION}/(?P<total>\d{1,12}) \[{ELAPSED}<(?:[\d:]{1,20}|\?)[,\]]"
+BAR = (
+    r"(?<!\d){ITERATION}/(?P<total>\d{1,12}) \[{ELAPSED}<(?:[\d:]{1,20}|\?)"
+    r"(?:, *(?:{PACE}s/it|{PACES}it/s)(?=[,\]])|[,\]])"
+)
 """The pattern of a bar from its counts on."""
 
 

@@ -10,13 +10,16 @@ from reperf.logs.formats import formats
 from reperf.logs.scan import LONGEST_GAP, find_records, is_one_long_line
 
 NO_FORMAT = "no known format: no line is one that a format prints for an iteration"
+_UTF_16 = "it is written in UTF-16: convert it to UTF-8 first"
+_LETTERS = 64
+"""How many bytes at its beginning show the encoding of a text."""
 _NO_TEXT = {
     b"\x1f\x8b": "it is compressed by gzip: unpack it first",
     b"BZh": "it is compressed by bzip2: unpack it first",
     b"\xfd7zXZ": "it is compressed by xz: unpack it first",
     b"\x28\xb5\x2f\xfd": "it is compressed by zstd: unpack it first",
-    b"\xff\xfe": "it is written in UTF-16: convert it to UTF-8 first",
-    b"\xfe\xff": "it is written in UTF-16: convert it to UTF-8 first",
+    b"\xff\xfe": _UTF_16,
+    b"\xfe\xff": _UTF_16,
 }
 """What is wrong with a file that begins so."""
 LONGEST_HEAD = 1 << 28
@@ -94,10 +97,24 @@ class _Head:
         return map(self._file.read, self._sizes)
 
 
+def of_text(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The pieces of a log whose format is known, once its beginning shows that it is text.
+
+    Raises:
+        Refused: it is compressed, or in another encoding.
+    """
+    first = next(pieces, b"")
+    _check_text(first)
+    return chain([first], pieces)
+
+
 def _check_text(start: bytes) -> None:
     for sign, reason in _NO_TEXT.items():
         if start.startswith(sign):
             raise Refused(reason)
+    for odd in (0, 1):  # without the mark that says so
+        if len(start) > _LETTERS and set(start[odd:_LETTERS:2]) == {0} != set(start[:_LETTERS]):
+            raise Refused(_UTF_16)
 
 
 def _meant(found: list[Format]) -> Format:

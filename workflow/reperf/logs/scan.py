@@ -28,8 +28,9 @@ end of the run."""
 _OF_RUN = b"run_st"
 """What is in every line that says that a run starts or stops."""
 _ESCAPE = b"\x1b"
-_COLOUR = re.compile(rb"\x1b\[[\d;]{0,30}m")
-"""What a terminal shows as a colour, around a line or any part of it."""
+_COLOUR = re.compile(rb"\x1b(?:\[(?:[\d;]{0,30}m|0?K)|\(B)")
+"""What a terminal shows as a colour, around a line or any part of it, or by which it clears the rest
+of a line."""
 
 # What launchers put before a line: mpirun and horovodrun `[1,3]<stderr>:` (perhaps after a date),
 # srun `3: `, torchrun `[default3]:`, and `rank 3: ` or `[rank3]: `.

@@ -12,7 +12,7 @@ from reperf.logs.logged_runs import LoggedRun
 
 
 def check_as_planned(run: LoggedRun, facts: Facts) -> None:
-    """Check the lines of a run against its plan, as far as somebody says it.
+    """Check the lines of a run against its labels and its plan, as far as somebody says it.
 
     Behind the window, lines may be missing where they were not read.
 
@@ -20,6 +20,11 @@ def check_as_planned(run: LoggedRun, facts: Facts) -> None:
         Refused: a line is not one that the run prints, or one is missing; or another run begins
             between two lines.
     """
+    if run.unlabelled is not None:
+        raise Refused(
+            f"the line of iteration {run.unlabelled.iteration} carries no rank's label, and lines "
+            "before it do: nothing says which rank wrote it"
+        )
     for record in run.first_epoch:
         if record.fault:
             raise Refused(f"{record.fault}, which no run of ours prints")

@@ -33,8 +33,8 @@ class Counted:
         Returns:
             Why it does not count, with the log that it repeats; empty if it does.
         """
-        marks = dict(_marks(cell, answer))
-        for kind, mark in marks.items():
+        marks = list(_marks(cell, answer))
+        for kind, mark in marks:
             if other := self._logs.get((kind, mark)):
                 return f"counted already, as {other}: {_SAME[kind]}"
         hosts, span = _hosts(answer), _span(answer)
@@ -44,7 +44,7 @@ class Counted:
                     name = min(hosts & others)
                     return f"counted already, as {other}: the same time on the same host, {name}"
             self._spans[cell].append((hosts, span, log))
-        self._logs |= dict.fromkeys(marks.items(), log)
+        self._logs |= dict.fromkeys(marks, log)
         return ""
 
 
@@ -54,8 +54,8 @@ def _marks(cell: object, answer: Answer) -> Iterator[tuple[str, object]]:
         yield "file", (answer.digest, answer.measured.run)
     if answer.evidence is not None:
         yield "lines", answer.evidence.lines
-        if answer.evidence.times is not None:
-            yield "times", (cell, answer.evidence.times)
+        for times in answer.evidence.times:
+            yield "times", (cell, times)
     if answer.record is not None and answer.record.started:
         yield "record", (answer.record.host.hostname, answer.record.started)
 

@@ -19,6 +19,7 @@ SURE = (".log",)
 LIKELY = (".txt", ".out", ".err")
 """A file with one of these is a log if its content is a log's."""
 SUFFIXES = (*SURE, *LIKELY)
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 Name = Literal["sure", "likely", "open", "other"]
 """What a name says: a log; perhaps one; nothing, for it has no ending; something else."""
@@ -42,6 +43,8 @@ _MLPERF = re.compile(rb":::ML(?:LOG|L|Pv\d[\d.]{0,9}) ")
 def by_name(path: PurePath) -> Name:
     """What the name of a file says about it."""
     ending = path.suffix.lower()
+    if ending in _COMPRESSED and by_name(path.with_suffix("")) == "sure":
+        return "sure"  # to be refused by name
     if ending in SURE:
         return "sure"
     if ending in LIKELY:

@@ -14,7 +14,7 @@ from reperf.config import Window
 from reperf.logs.facts import FORWARD_ONLY, LOG, TOGETHER, Fact, Facts, Refused
 from reperf.logs.format import Format
 from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whole_log
-from reperf.logs.recognise import recognise
+from reperf.logs.recognise import of_text, recognise
 from reperf.logs.scan import Stream, blocks
 from reperf.measuring.as_planned import check_as_planned
 from reperf.measuring.evidence import Evidence, evidence_of
@@ -157,12 +157,16 @@ def measure_log(
     Yields:
         What each run gives, what is known about it, and by what a measured one is told from others.
     """
-    pieces: Iterable[bytes] = blocks(stream)
+    pieces: Iterable[bytes]
     try:
         if log_format is None:
-            log_format, pieces = recognise(iter(pieces))
+            log_format, pieces = recognise(blocks(stream))
+        else:
+            pieces = of_text(blocks(stream))
     except Refused as refusal:
-        yield Measurement(name, None, "refused", str(refusal), method=method.name), Facts(), None
+        known_format = log_format.name if log_format else None
+        refused = Measurement(name, known_format, "refused", str(refusal), method=method.name)
+        yield refused, Facts(), None
         return
     number, apart = 0, Apart(pieces, log_format)
     for number, run in enumerate(_runs(apart, log_format, method), 1):

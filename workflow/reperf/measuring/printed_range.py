@@ -87,6 +87,9 @@ def _widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> Wi
     first = warm_up(steps, log_format, facts, warmup) - (1 - log_format.counts_from)
     stamped = records[0].time is not None
     doubtful = [step for step in steps if (step.start if stamped else step.stop) in repeated]
+    doubtful += [
+        step for step in steps if any(step.start < one <= step.stop for one in run.restarts)
+    ]
     if short := cut_short(steps, log_format):
         doubtful.append(short)
     told = {record.iteration: tuple(log_format.tells(record.text)) for record in records}
@@ -110,6 +113,11 @@ def _widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> Wi
             check_evaluations(behind, "every stretch of the log behind the warm-up")
         if step_samples(steps, log_format, facts) is None:
             facts.need(log_format.step_is[0])
+        if not steps and len(records) > 1:
+            raise Refused(
+                f"the time from iteration {records[0].iteration} to {records[-1].iteration} is not "
+                "in the log: nothing shows how many iterations the time of a line is of"
+            )
         raise Refused(
             f"the log allows no window behind a warm-up of {warmup} iterations: "
             f"printed are {records[0].iteration} to {records[-1].iteration}"

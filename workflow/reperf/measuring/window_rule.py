@@ -7,6 +7,7 @@ counted instead of samples, or whatever else the log counts at both ends.
 from collections import Counter
 from collections.abc import Sequence
 from math import fsum, inf
+from statistics import median
 from typing import Any
 
 from reperf.logs.facts import LOG, Fact, Facts, Refused
@@ -38,6 +39,10 @@ from reperf.measuring.window_counts import (
 
 BETWEEN_CLOCKS = 0.05
 """Seconds that may pass between the readings of two clocks for one line, as on a busy machine."""
+OFF_PACE = 1.5
+"""How many times as long an iteration of a window may take as most of its lines print, or as short:
+what they print is a mean of a few iterations."""
+FEWEST_PACES = 3
 BETWEEN_MACHINES = 1.0
 """Seconds by which the wall clock of a run record may differ from that of its log."""
 SLOWEST, FASTEST = 1e-9, 1e15
@@ -73,6 +78,12 @@ def by_window(
     ends = next((ends for ends in choices if not _holes(_inside(steps, ends), ends)), choices[0])
     inside = _inside(steps, ends)
     _listen(records, ends, log_format, facts)
+    for again in run.restarts:
+        if ends[0] < again <= ends[1]:
+            raise Refused(
+                f"before iteration {again}, the log says again what it says at its start: the "
+                "program was started anew in the window"
+            )
     for step in inside:
         if step.seconds < 0:
             raise Refused(
@@ -86,6 +97,7 @@ def by_window(
     if not holes:
         _check_clock(records, inside, seconds)  # before it makes a speed of too few seconds
         _check_second_clock(inside, log_format, facts)
+        _check_pace(records, ends, seconds)
         _check_span(records, ends, seconds, facts)
     reached, what = _reached(run, records)
     if holes and reached >= ends[1]:
@@ -270,6 +282,20 @@ def _check_second_clock(inside: Sequence[Interval], log_format: Format, facts: F
         f"the log's two clocks disagree: {one} and {other} {unit}, for the window takes "
         f"{first:.6g} s by the one and {second:.6g} s by the other"
     )
+
+
+def _check_pace(records: Sequence[Record], ends: tuple[int, int], seconds: float) -> None:
+    """Check a window against what most of its lines say an iteration takes, which is rough."""
+    inside = (record for record in records if ends[0] < record.iteration <= ends[1])
+    paces = [record.pace for record in inside if record.pace]
+    if len(paces) < FEWEST_PACES:
+        return
+    took, usual = seconds / (ends[1] - ends[0]), median(paces)
+    if not usual / OFF_PACE <= took <= usual * OFF_PACE:
+        raise Refused(
+            f"an iteration of the window takes {took:.4g} s by the log's time stamps, and "
+            f"{usual:.4g} s by what most of its lines print"
+        )
 
 
 def _check_span(

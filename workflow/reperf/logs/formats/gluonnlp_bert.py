@@ -15,13 +15,14 @@ from collections.abc import Iterator
 
 from reperf.logs.averages import durations_since
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, marked
+from reperf.logs.format import Format, facts_by, marked
 
 # One process on one machine; of several, the arguments do not say how many there are.
 _ARGUMENTS = re.compile(
     rb"Namespace\(accumulate=(\d{1,9}), batch_size=(\d{1,9}),"
     rb".{0,2000}\bgpus='([\d,]{1,200})', kvstore='(?:device|local)\w{0,20}'"
 )
+_INTERVAL = facts_by(print_every=r"Namespace\(accumulate=.{0,2000}\blog_interval=(\d{1,9})\b")
 
 
 @marked(b"Namespace(accumulate=")
@@ -30,6 +31,7 @@ def _facts(head: bytes) -> Iterator[Fact]:
         yield "accumulation", int(accumulate) or None
         yield "batch_size", int(batch) or None
         yield "world_size", len(devices.split(b","))
+    yield from _INTERVAL(head)
 
 
 FORMAT = Format(

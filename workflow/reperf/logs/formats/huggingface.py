@@ -17,7 +17,7 @@ documentation of trainings. No extractor was published.
 import re
 from collections import Counter, defaultdict
 
-from reperf.logs.format import Format, Record, facts_by
+from reperf.logs.format import Format, Record, facts_by, pace_of
 from reperf.logs.progress_bars import BAR, DrawnBars
 
 _NO_TOTAL = -1
@@ -68,7 +68,8 @@ class _Reader:
         time = bars.time_of(0, count, match["time"].decode())
         if time is None:
             return None
-        return Record(count, rank=rank, time=time, tick=bars.tick, text=match[0])
+        pace = pace_of(match.groupdict())
+        return Record(count, rank=rank, time=time, tick=bars.tick, pace=pace, text=match[0])
 
 
 FORMAT = Format(

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Read, Record, facts_by
+from reperf.logs.format import Format, Read, Record, facts_by, pace_of
 from reperf.logs.progress_bars import BAR, DrawnBars
 
 
@@ -36,7 +36,15 @@ def _remembering(_format: Format) -> Read:
         time = bars[rank].time_of(*place, match["time"].decode())
         if time is None or rank in validating:
             return None
-        return Record(count, rank=rank, epoch=epoch, time=time, tick=bars[rank].tick, text=match[0])
+        return Record(
+            count,
+            rank=rank,
+            epoch=epoch,
+            time=time,
+            tick=bars[rank].tick,
+            pace=pace_of(match.groupdict()),
+            text=match[0],
+        )
 
     return read
 

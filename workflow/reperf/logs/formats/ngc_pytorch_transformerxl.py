@@ -15,7 +15,10 @@ from reperf.logs.averages import durations_since
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format, facts_by, marked
 
-_ARGUMENTS = facts_by(global_batch=r"\bNamespace\([^\r\n]{0,4000}?\bbatch_size=(\d{1,9})\b")
+_ARGUMENTS = facts_by(
+    global_batch=r"\bNamespace\([^\r\n]{0,4000}?\bbatch_size=(\d{1,9})\b",
+    print_every=r"\bNamespace\([^\r\n]{0,8000}?\blog_interval=(\d{1,9})\b",
+)
 _LENGTH = facts_by(tokens=r"\bNamespace\([^\r\n]{0,8000}?\btgt_len=(\d{1,9})\b")
 
 

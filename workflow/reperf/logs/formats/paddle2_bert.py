@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from reperf.logs.averages import durations_since
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format
+from reperf.logs.format import Format, facts_by
 
 _SAMPLES = re.compile(rb"avg_samples: (\d{1,9})(?:\.0{1,9})?,")
 
@@ -40,6 +40,7 @@ FORMAT = Format(
     evenly=True,
     mean_durations=True,
     rate_times=("world_size",),
+    facts=facts_by(print_every=r"\blogging_steps=(\d{1,9})\b"),
     tells=_tells,
     unit="sentences/s",
     timing=(

@@ -49,6 +49,7 @@ FORMAT = Format(
     r"(?:[^\r\n]{0,200}?[ \t](?P<unix>\d{10})(?=[\r\n]))?",
     read=_read,
     facts=_facts,
+    evaluates=rb"\bRunning evaluation at global_step \d|\bAccuracy @ 1 = ",
     unit="images/s",
     timing="time stamps, where the program or a launcher printed them",
 )

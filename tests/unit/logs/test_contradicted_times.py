@@ -1,0 +1,74 @@
+"""What else a log says bounds its times: printed paces, a second start, the labels of ranks."""
+
+import re
+
+import pytest
+from asking import REAL, measure, measure_written
+from written import STYLES, written
+
+
+@pytest.mark.parametrize("times", [2, 10])
+def test_bars_whose_counts_are_renumbered_are_denied_by_the_pace_that_they_print(times):
+    log = (REAL / "ran_lightning.log").read_bytes()
+    how = {"facts": (("global_batch", 32),), "widest": True}
+    [true, *_] = measure(log, **how)
+    assert true.throughput
+    more = re.sub(
+        rb"(\d+)/(\d+) \[",
+        lambda one: b"%d/%d [" % tuple(int(x) * times for x in one.groups()),
+        log,
+    )
+    [found, *_] = measure(more, **how)
+    assert found.throughput is None
+    assert "by what most of its lines print" in found.reason
+
+
+def test_the_mean_time_that_mmcv_prints_is_a_second_clock():
+    lines = written("openmmlab")
+    assert measure_written("openmmlab", lines).throughput
+    faster = [re.sub(r"time: 0\.250", "time: 0.200", line) for line in lines]
+    assert faster != lines
+    found = measure_written("openmmlab", faster)
+    assert found.reason.startswith("the log's two clocks disagree: ")
+
+
+@pytest.mark.parametrize("widest", [True, False])
+def test_a_program_that_is_started_anew_has_no_window_across_its_start(widest):
+    lines, head = written("torchtitan"), list(STYLES["torchtitan"].head)
+    again = next(at for at, line in enumerate(lines) if "step: 60 " in line)
+    lines = [*lines[:again], *head, *lines[again:]]
+    how = {"facts": (("accumulation", 1),), "widest": widest}
+    found = measure_written("torchtitan", lines, **how)
+    if widest:
+        assert (found.first, found.last) == (60, 200)
+    else:
+        assert found.reason == (
+            "before iteration 60, the log says again what it says at its start: the program was "
+            "started anew in the window"
+        )
+
+
+def test_a_line_without_a_label_is_no_line_of_the_rank_that_has_one():
+    lines = written("ngc-pytorch-gnmt")
+    quoted = [f"eval | {line}" for line in lines if "TRAIN [" in line]
+    found = measure_written("ngc-pytorch-gnmt", [*lines[:50], *quoted, *lines[50:]])
+    assert "carries no rank's label, and lines before it do" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "mark", "said"),
+    [
+        ("tf-cnn-benchmarks", "27| 60\t", "Running evaluation at global_step 70"),
+        ("tf-cnn-benchmarks", "27| 60\t", "Accuracy @ 1 = 0.3692 Accuracy @ 5 = 0.6404"),
+        (
+            "mmengine",
+            " 60/",
+            "09/15 14:33:13 - mmengine - INFO - after_train_iter in EvaluateChatHook.",
+        ),
+    ],
+)
+def test_the_evaluations_that_a_program_tells_of_lie_in_no_window(name, mark, said):
+    lines = written(name)
+    at = next(at for at, line in enumerate(lines) if mark in line)
+    found = measure_written(name, [*lines[:at], said, *lines[at:]])
+    assert found.reason.startswith("evaluations lie in the window: the first between the")
