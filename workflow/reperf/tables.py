@@ -150,7 +150,11 @@ def read_summary(path: Path | str) -> pd.DataFrame:
 def _read(path: Path | str | TextIO, columns: Mapping[str, type]) -> pd.DataFrame:
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ReperfError(
+            f"{path}: {error.strerror}; allowed: a table that a report made"
+        ) from None
+    except ValueError as error:
         raise ReperfError(f"{path}: not a table: {str(error).strip()}") from None
     names = list(columns)
     for column in names:
