@@ -115,7 +115,7 @@ SUMMARY = _FIRST | {
 }
 """The columns of summary.csv, one row per cell; docs/measuring.md explains each."""
 
-_LATER = next(iter(SETTING))
+LATER = next(iter(SETTING))
 """The first of the columns that tables of earlier versions lack; there is no value in them then."""
 
 
@@ -158,7 +158,7 @@ def _read(path: Path | str | TextIO, columns: Mapping[str, type]) -> pd.DataFram
         raise ReperfError(f"{path}: not a table: {str(error).strip()}") from None
     names = list(columns)
     for column in names:
-        if column not in table.columns and column not in names[names.index(_LATER) :]:
+        if column not in table.columns and column not in names[names.index(LATER) :]:
             raise ReperfError(f"{path}: column {column} is missing")
     table = table.reindex(columns=[*dict.fromkeys([*table.columns, *names])], fill_value="")
     for column, kind in columns.items():

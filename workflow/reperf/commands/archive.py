@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from reperf import __version__
 from reperf.errors import ReperfError
 from reperf.text import printable
 
@@ -43,13 +44,14 @@ def run_verify(options: argparse.Namespace) -> int:
 
 
 def run_rebuild(options: argparse.Namespace) -> int:
-    """Name what came out the same, and pages that another version wrote otherwise."""
+    """Name what came out the same, and what another version or commit wrote otherwise."""
     from reperf.archive.rebuild import rebuild  # noqa: PLC0415 - matplotlib takes a second
 
     made = rebuild(options.file, options.to)
     for name in made.same:
         print(printable(f"{options.to / name}: the same bytes as in {options.file}"))
-    for name in made.by_another:
-        said = f"{options.to / name}: not as in {options.file}, which reperf {made.maker} wrote"
-        print(printable(said))
+    this = made.maker in ("", __version__)
+    who = f"an earlier commit of reperf {__version__}" if this else f"reperf {made.maker}"
+    for name, (how, other) in made.by_another.items():
+        print(printable(f"{options.to / name}: {how} in {options.file}, which {who} wrote{other}"))
     return 0
