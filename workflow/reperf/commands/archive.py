@@ -14,16 +14,18 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser("archive", help="check archives of suites, or rebuild from one")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
 
-    verify = actions.add_parser("verify", help="find any changed, missing or added byte")
-    verify.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    archive = "such as archive/resnet50-fp32.zip"
+    said = "find any changed, missing or added byte"
+    verify = actions.add_parser("verify", help=said, description=f"{said.capitalize()}.")
+    verify.add_argument("files", type=Path, nargs="+", metavar="FILE", help=archive)
     verify.set_defaults(run=run_verify)
 
-    rebuild = actions.add_parser(
-        "rebuild",
-        help="make tables, figures and page again from the logs, and compare the bytes",
+    said = "make tables, figures and page again from the logs, and compare the bytes"
+    rebuild = actions.add_parser("rebuild", help=said, description=f"{said.capitalize()}.")
+    rebuild.add_argument("file", type=Path, metavar="FILE", help=archive)
+    rebuild.add_argument(
+        "--to", type=Path, required=True, metavar="FOLDER", help="where to; new or empty"
     )
-    rebuild.add_argument("file", type=Path)
-    rebuild.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="new or empty")
     rebuild.set_defaults(run=run_rebuild)
 
 

@@ -32,7 +32,9 @@ def add(commands: argparse._SubParsersAction) -> None:
         description="Measure every run in logs, in folders of them, and in .zip, .tar and .tar.gz "
         "archives. Exit status: 0 all measured, 3 some refused, 2 wrong arguments.",
     )
-    parser.add_argument("paths", type=_existing, nargs="+", metavar="PATH")
+    parser.add_argument(
+        "paths", type=_existing, nargs="+", metavar="PATH", help="a log, a folder or an archive"
+    )
     parser.add_argument(
         "--format", metavar="NAME", help="the logs' format; left out, told from their content"
     )
@@ -54,7 +56,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         type=_window,
         metavar="FIRST:LAST|all",
         help="iterations as the log prints them; left out, the 100 after the first 20; all: the "
-        "widest window behind the first 20 that the rule allows",
+        "widest window after the first 20 that the rule allows",
     )
     parser.add_argument(
         "--unit", metavar="NAME", help="what to count, such as tokens; left out, samples"
@@ -64,7 +66,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         type=count,
         action=_OneRun,
         metavar="N",
-        help="measure only this run of each log, counted from 1; the facts behind it are of that "
+        help="measure only this run of each log, counted from 1; the options that follow tell of that "
         "run; may be given again",
     )
     for option, read, name, text in (
