@@ -66,8 +66,8 @@ def add(commands: argparse._SubParsersAction) -> None:
         type=count,
         action=_OneRun,
         metavar="N",
-        help="measure only this run of each log, counted from 1; the options that follow tell of that "
-        "run; may be given again",
+        help="measure only this run of each log, counted from 1; the options after it tell of "
+        "that run; may be given again",
     )
     for option, read, name, text in (
         ("--global-batch", count, "N", "samples per printed step"),
