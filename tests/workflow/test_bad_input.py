@@ -114,7 +114,7 @@ def test_without_the_profile_a_key_that_appears_twice_is_one_line_as_well(benchm
 
 def test_what_the_command_line_says_of_a_key_counts_more_than_the_file(benchmark: Benchmark):
     answer = benchmark.snakemake("-n", "--config", "repeats=0")
-    assert "reperf: local/report.yaml with --config repeats=0: repeats: got 0;" in answer.stdout
+    assert "local/report.yaml with --config repeats=0: repeats: got 0;" in answer.stdout
 
 
 def test_a_report_for_a_cluster_is_not_run_on_this_machine(benchmark: Benchmark):
