@@ -123,6 +123,26 @@ FAULTS = [
     (report(repeats=1.5), "repeats: got 1.5; allowed: a whole number"),
     (report(repeats=[3]), "repeats: got a list; allowed: a whole number"),
     (report(cluster={"nodes": 4}), "cluster.devices_per_node: is missing"),
+    (
+        report(cluster=CLUSTER | {"container": "docker"}),
+        "cluster: container: has moved; allowed: `container` and `images` beside `cluster`",
+    ),
+    (
+        suite(systems=[{"system": "fsdp", "parallel": {"shard": 2, "micro_batches": 4}}]),
+        "suites.small.systems.fsdp.parallel: micro_batches without pipeline; allowed: both, or",
+    ),
+    (
+        suite(systems=[{"system": "torch-pipeline", "variants": ["gpipe", "interleaved"]}]),
+        "suites.small.systems.torch-pipeline.variants: ",
+    ),
+    (
+        suite(systems=[{"system": "pytorch", "variants": ["compile", "compile"]}]),
+        "suites.small.systems.pytorch.variants: compile is named twice; allowed: each variant once",
+    ),
+    (
+        {"suites": [{key: SUITE[key] for key in SUITE if key != "batch_size"} | {"from": "a.zip"}]},
+        "suites.small.systems: pytorch has no batch_size; allowed: its own or the suite's",
+    ),
     (report(data={"images": 3}), "data.images: got 3; allowed: a path"),
     (report(topologies="1n1g"), "topologies: got '1n1g'; allowed: a list; did you mean [1n1g]?"),
     (report(topologies=[]), "topologies: allowed: at least one item"),
