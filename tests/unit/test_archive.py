@@ -507,7 +507,7 @@ class TestSuites:
         changes = {METADATA: json.dumps(crate | {"@graph": graph}).encode(), table: text.encode()}
         made = rebuild(rewritten(archived, **changes, **dict.fromkeys(later)), tmp_path / "new")
         assert {*made.same, *made.by_another} == {*tables_of("resnet50"), *first, README, PAGE}
-        assert table in made.same
+        assert made.by_another[table][1].startswith(" without ")
         changes[table] = text.replace(",ok,", ",OK,", 1).encode()
         forged = rewritten(archived, **changes, **dict.fromkeys(later))
         with refused_in_one_line(f"{forged}: 1 of 8 files differ"):
@@ -559,6 +559,25 @@ class TestSuites:
         said = f"{tmp_path / 'new' / PAGE}: not as in {path}, which reperf 9.9 wrote"
         assert said in capsys.readouterr().out.splitlines()
         assert (tmp_path / "new" / PAGE).read_bytes() == page
+
+    def test_ids_that_draw_nothing_and_a_page_of_an_earlier_commit_are_named(
+        self, archived, tmp_path, capsys
+    ):
+        figure = figures_of("resnet50")[0]
+        with verified(archived) as opened:
+            drawn, page = opened.read(figure), opened.read(PAGE)
+        earlier = drawn.replace(b'<g id="series/', b'<g id="part-')
+        assert earlier != drawn
+        path = rewritten(archived, **{figure: earlier, PAGE: page + b"\n"})
+        assert main(["archive", "rebuild", str(path), "--to", str(tmp_path / "new")]) == 0
+        who = f"in {path}, which an earlier commit of reperf {__version__} wrote"
+        said = capsys.readouterr().out
+        assert f"{figure}: drawn as {who} with other ids, which draw nothing\n" in said
+        assert f"{PAGE}: not as {who}\n" in said
+        moved = earlier.replace(b"translate(", b"translate(1", 1)
+        path = rewritten(archived, **{figure: moved, PAGE: page + b"\n"})
+        with refused_in_one_line(f"{path}: 2 of 10 files differ"):
+            rebuild(path, tmp_path / "moved")
 
     def test_an_archive_without_pages_is_one_of_earlier_versions(self, archived, tmp_path):
         def drop(graph: dict) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from reperf.archive.container import Member, write
-from reperf.cli import INTERRUPTED, NOBODY_READS
+from reperf.cli import INTERRUPTED, NOBODY_READS, WRONG_ARGUMENTS
 from reperf.commands.measure import _object
 from reperf.config import load_report
 from reperf.doctor.diagnosis import Finding
@@ -161,3 +161,29 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
     answer = command.communicate(timeout=60)
     os.close(writer)
     assert (command.returncode, *answer) == (INTERRUPTED, "", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (
+            "measur x.log",
+            "COMMAND: got 'measur'; allowed: archive, config, doctor, latex, measure, ",
+        ),
+        (
+            "measure --window 15:5 train.log",
+            "--window: got '15:5'; allowed: FIRST:LAST, FIRST below",
+        ),
+        ("measure --method Published train.log", "published; did you mean published? (see reperf"),
+        ("measure --unit img train.log", "--unit: got 'img'; allowed: images, "),
+        ("runs --repeat x", "--repeat: got 'x'; allowed: a whole number above 0"),
+        ("config shema", "form: got 'shema'; allowed: docs, schema; did you mean schema?"),
+        ("latex one", "results/summary.csv: No such file or directory; allowed: a table that"),
+        ("archive verify none.zip", "none.zip: No such file or directory; allowed: an archive"),
+    ],
+)
+def test_a_wrong_argument_is_answered_in_one_line_with_what_is_allowed(folder, line, words):
+    answer = call(folder, f"reperf {line}")
+    assert answer.returncode in (1, WRONG_ARGUMENTS)
+    assert len(answer.stderr.splitlines()) == 1
+    assert words in answer.stderr

@@ -26,6 +26,7 @@ SUITE = {
     "batch_size": 4,
     "systems": ["pytorch"],
 }
+CLUSTER = {"nodes": 4, "devices_per_node": 8}
 SCALED = {"system": "mxnet", "variants": "dynamic-loss-scale"}
 SYSTEMS = ", ".join(load_systems())
 SHIPPED = (
@@ -63,7 +64,7 @@ FAULTS = [
     ),
     (
         suite(systems=[{"system": "pytorch", "servers": {"per_node": 0}}]),
-        "suites.small.systems.pytorch.servers.per_node: got 0; allowed: greater than or equal to 1",
+        "suites.small.systems.pytorch.servers.per_node: got 0; allowed: a whole number, 1 to 14",
     ),
     (
         suite(systems=["pytorch", {"system": "pytorch", "servers": {}}] * 2),
@@ -115,19 +116,39 @@ FAULTS = [
     ),
     (suite(topologies=["0n1g"]), "suites.small.topologies.0n1g: got '0n1g'; allowed: <nodes>n"),
     # What is out of range or of another kind.
-    (report(repeats=0), "repeats: got 0; allowed: greater than or equal to 1"),
-    (suite(repeats=0), "suites.small.repeats: got 0; allowed: greater than or equal to 1"),
+    (report(repeats=0), "repeats: got 0; allowed: a whole number, 1 to 100,000: runs per cell"),
+    (suite(repeats=0), "suites.small.repeats: got 0; allowed: a whole number, 1 to "),
     (report(repeats="many"), "repeats: got 'many'; allowed: a whole number"),
-    (report(repeats=True), "repeats: got True; allowed: a whole number"),
+    (report(repeats=True), "repeats: got true, as YAML reads on and yes; allowed: a whole number"),
     (report(repeats=1.5), "repeats: got 1.5; allowed: a whole number"),
-    (report(repeats=[3]), "repeats: allowed: a whole number"),
+    (report(repeats=[3]), "repeats: got a list; allowed: a whole number"),
     (report(cluster={"nodes": 4}), "cluster.devices_per_node: is missing"),
+    (
+        report(cluster=CLUSTER | {"container": "docker"}),
+        "cluster: container: has moved; allowed: `container` and `images` beside `cluster`",
+    ),
+    (
+        suite(systems=[{"system": "fsdp", "parallel": {"shard": 2, "micro_batches": 4}}]),
+        "suites.small.systems.fsdp.parallel: micro_batches without pipeline; allowed: both, or",
+    ),
+    (
+        suite(systems=[{"system": "torch-pipeline", "variants": ["gpipe", "interleaved"]}]),
+        "suites.small.systems.torch-pipeline.variants: ",
+    ),
+    (
+        suite(systems=[{"system": "pytorch", "variants": ["compile", "compile"]}]),
+        "suites.small.systems.pytorch.variants: compile is named twice; allowed: each variant once",
+    ),
+    (
+        {"suites": [{key: SUITE[key] for key in SUITE if key != "batch_size"} | {"from": "a.zip"}]},
+        "suites.small.systems: pytorch has no batch_size; allowed: its own or the suite's",
+    ),
     (report(data={"images": 3}), "data.images: got 3; allowed: a path"),
     (report(topologies="1n1g"), "topologies: got '1n1g'; allowed: a list; did you mean [1n1g]?"),
     (report(topologies=[]), "topologies: allowed: at least one item"),
     (report(suites=[]), "suites: allowed: at least one item"),
     (report(suites=None), "suites: got nothing; allowed: a list"),
-    (report(title=3), "title: got 3; allowed: text"),
+    (report(title=3), "title: got 3; allowed: text, in quotes where YAML"),
     (report(window=20), "window: got 20; allowed: a mapping of keys to values"),
     (suite(systems=[]), "suites.small.systems: allowed: at least one item"),
     (suite(systems="pytorch"), "suites.small.systems: got 'pytorch'; allowed: a list"),
@@ -137,25 +158,28 @@ FAULTS = [
         "suites.Two Words.name: got 'Two Words'; allowed: lowercase letters, digits, - and .",
     ),
     ({}, "suites: is missing"),
-    ([], "allowed: a mapping of keys to values"),
+    ([], "got an empty list; allowed: a mapping of keys to values"),
     (None, "got nothing; allowed: a mapping of keys to values"),
-    (report(repeats=10**9), "repeats: got 1000000000; allowed: less than or equal to 100000"),
-    (report(repeats=10**5000), "repeats: got a number of thousands of digits; allowed: less than"),
+    (report(repeats=10**9), "repeats: got 1000000000; allowed: a whole number, 1 to 100,000"),
+    (
+        report(repeats=10**5000),
+        "repeats: got a number of thousands of digits; allowed: a whole",
+    ),
     (report(iterations=1e30), "iterations: got 1e+30; allowed: a whole number"),
-    (report(iterations=10**30), f"iterations: got {10**30}; allowed: less than or equal to"),
-    (report(print_every=10**8), "print_every: got 100000000; allowed: less than or equal to"),
+    (report(iterations=10**30), f"iterations: got {10**30}; allowed: a whole number, "),
+    (report(print_every=10**8), "print_every: got 100000000; allowed: a whole number, "),
     (report(seed=1e26), "seed: got 1e+26; allowed: a whole number"),
-    (report(seed=10**26), f"seed: got {10**26}; allowed: less than or equal to 2000000000"),
+    (report(seed=10**26), f"seed: got {10**26}; allowed: a whole number, 0 to 2,000,000,000"),
     (report(seed=float("inf")), "seed: got inf; allowed: a whole number"),
     (report(seed=float("nan")), "seed: got nan; allowed: a whole number"),
-    (report(time_limit=10**9), "time_limit: got 1000000000; allowed: less than or equal to"),
-    (report(threads_per_device=10**6), "threads_per_device: got 1000000; allowed: less than"),
-    (report(data={"parts": 10**6}), "data.parts: got 1000000; allowed: less than or equal to"),
-    (report(data={"workers": 10**6}), "data.workers: got 1000000; allowed: less than or equal"),
-    (report(data={"seed": 10**12}), "data.seed: got 1000000000000; allowed: less than or equal"),
+    (report(time_limit=10**9), "time_limit: got 1000000000; allowed: a whole number, "),
+    (report(threads_per_device=10**6), "threads_per_device: got 1000000; allowed: a whole number"),
+    (report(data={"parts": 10**6}), "data.parts: got 1000000; allowed: a whole number, "),
+    (report(data={"workers": 10**6}), "data.workers: got 1000000; allowed: a whole number, "),
+    (report(data={"seed": 10**12}), "data.seed: got 1000000000000; allowed: a whole number, "),
     (
         report(cluster={"nodes": 10**6, "devices_per_node": 8}),
-        "cluster.nodes: got 1000000; allowed: less than or equal to 99999",
+        "cluster.nodes: got 1000000; allowed: a whole number, 1 to 99,999",
     ),
     (
         report(cluster={"nodes": 1, "devices_per_node": 8, "options": ["x"] * 51}),
@@ -186,7 +210,7 @@ FAULTS = [
         suite(print_every=50),
         "suites.small: window: warmup is 20, which is not printed; allowed: multiples of print_",
     ),
-    (suite(time_limit=0), "suites.small.time_limit: got 0; allowed: greater than or equal to 1"),
+    (suite(time_limit=0), "suites.small.time_limit: got 0; allowed: a whole number, 1 to "),
     (
         suite(baseline="1n8g"),
         "suites.small: baseline: 1n8g is in no series; allowed: 1n1g",
@@ -228,10 +252,10 @@ FAULTS = [
         "data.name: got 'published'; allowed: names other than measured and published, reperf's o",
     ),
     (report(data=[{}, {"name": "measured"}]), "data.measured.name: got 'measured'; allowed: nam"),
-    (report(data={"passes": 0}), "data.passes: got 0; allowed: greater than or equal to 1"),
+    (report(data={"passes": 0}), "data.passes: got 0; allowed: a whole number, 1 to 1,000: over"),
     (
         report(data=[{"name": "one"}, {"name": "one"}]),
-        "one appears twice; allowed: each once",
+        "data: one appears twice; allowed: each once",
     ),
     (report(data=[]), "data: allowed: at least one item"),
     (report(data=[{"kind": "films"}]), "data.1.kind: got 'films'; allowed: 'clicks', "),
@@ -254,11 +278,11 @@ FAULTS = [
     ),
     (
         suite(systems=[{"system": "pytorch", "parallel": {}}]),
-        "suites.small.systems.pytorch.parallel: allowed: one of pipeline, shard, tensor; left",
+        "suites.small.systems.pytorch.parallel: got an empty mapping; allowed: one of pipeline, ",
     ),
     (
         suite(systems=[{"system": "pytorch", "parallel": {"pipeline": [0, 1]}}]),
-        "suites.small.systems.pytorch.parallel.pipeline.1: got 0; allowed: greater than or equal",
+        "suites.small.systems.pytorch.parallel.pipeline.1: got 0; allowed: a whole number, 1 to ",
     ),
     (
         suite(systems=[{"system": "pytorch", "parallel": {"pipeline": [1, 1], "shard": 2}}]),
@@ -278,7 +302,7 @@ FAULTS = [
         report(topologies=["999999999n9g"]),
         "topologies.999999999n9g: got '999999999n9g'; allowed: <nodes>n<devices per node>g, such",
     ),
-    (report(window={"warmup": 10**9}), "window.warmup: got 1000000000; allowed: less than"),
+    (report(window={"warmup": 10**9}), "window.warmup: got 1000000000; allowed: a whole number"),
     (suite(systems=["pytorch"] * 201), "suites.small.systems: allowed: up to 200 items"),
     (report(systems=["pytorch"] * 20_000, suites=[SUITE] * 1000), "systems: allowed: up to 200"),
     (report(suites=["a"] * 99_999), "suites.a: got 'a'; allowed: a mapping of keys to values"),
@@ -304,7 +328,7 @@ FAULTS = [
         "suites.small.from./.path: got '/'; allowed: a path that ends with the name of a file",
     ),
     (suite(**{"from": ".."}), "suites.small.from....path: got '..'; allowed: a path that ends"),
-    (suite(**{"from": ""}), "suites.small.from..path: got ''; allowed: a path that ends with"),
+    (suite(**{"from": ""}), "suites.small.from.1.path: got ''; allowed: a path that ends with"),
     (
         suite(**{"from": {"path": "logs", "variant": "a\nb"}}),
         "suites.small.from.variant: got 'a\\nb'; allowed: one line of printed characters",
@@ -389,7 +413,10 @@ MEANT = [
     (suite(system="pytorch"), "; did you mean systems?"),
     (suite(systems=[{"name": "pytorch"}]), "; did you mean system?"),
     (suite(**{"from": {"file": "x"}}), "; did you mean path?"),
-    (report(window=[20, 100]), "window: allowed: a mapping of keys to values, of measured, warmup"),
+    (
+        report(window=[20, 100]),
+        "window: got a list; allowed: a mapping of keys to values, of measured, warmup",
+    ),
     # A value.
     (report(device="gpu"), "; did you mean cuda?"),
     (report(build="docker"), "got 'docker'; allowed: 'lock' or 'image'"),

@@ -3,14 +3,13 @@
 import csv
 import io
 import json
-import re
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 from reperf.archive.container import verified
 from reperf.archive.contents import CELL_LIST
-from reperf.archive.rebuild import as_earlier, make_results
+from reperf.archive.rebuild import as_earlier, make_results, without_ids
 from reperf.cli import main
 from reperf.config import Report, Suite, Window, load_report
 from reperf.drawing import figures
@@ -79,11 +78,6 @@ class TestEach:
             assert {name: without_ids(Path(name).read_bytes()) for name in drawn} == {
                 name: without_ids(figure) for name, figure in drawn.items()
             }
-
-
-def without_ids(figure: bytes) -> bytes:
-    """A figure without the names of its groups, which draw nothing; today's name their series."""
-    return re.sub(rb'<g id="[^"]*"', b"<g", figure)
 
 
 def test_measuring_an_old_archive_gives_its_tables_numbers_by_its_own_window(capsys):

@@ -214,7 +214,7 @@ def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path
         ),
         (
             "{title: A, framework: t, about: x, variants: {../a: {about: x, flags: [-x]}}}",
-            "variants.../a: got '../a'; String should match pattern",
+            "variants.../a: got '../a'; allowed: text that matches",
         ),
         ("title: A\nabout: x\ntitle: B", "'title' appears twice, in lines 1 and 3; allowed: each"),
         ("{title: A, framework: t, about: x, speed: 9}", "speed: unknown key; allowed: about, "),
@@ -222,9 +222,9 @@ def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path
             "{title: A, framework: t, about: x, workloads: {vgg16: {precisions: {tpu: [fp32]}}}}",
             "workloads.vgg16.precisions.tpu",
         ),
-        ("{title: [A], framework: t, about: x}", "title: allowed: text"),
+        ("{title: [A], framework: t, about: x}", "title: got a list; allowed: text"),
         ("", "got nothing; allowed: a mapping of keys to values"),
-        ("[a]", "allowed: a mapping of keys to values"),
+        ("[a]", "got a list; allowed: a mapping of keys to values"),
         ("{title: A, title", "is not YAML"),
     ],
 )

@@ -70,13 +70,19 @@ FAULTS = {
         "title: a: b",
         "is not YAML: line 1: mapping values are not allowed in this context; allowed: quotes ",
     ),
+    "a word in backquotes": (
+        "device: `cpu`",
+        "is not YAML: line 1: while scanning for the next token found character that cannot start "
+        "any token; allowed: quotes around text that begins with @, `, % or !",
+    ),
+    "no number by its tag": ("a: 1\nrepeats: !!int 3x", "line 2: '3x' is no int; allowed: without"),
     "a tag of Python": (
         "title: !!python/object/apply:os.system [ls]",
         "is not YAML: line 1: could not determine a constructor for the tag",
     ),
     "two documents": ("a: 1\n---\nb: 2", "is not YAML: line 2: expected a single document"),
     "a key that is not closed": ("a: [1", "is not YAML: line "),
-    "an unknown name": ("a: *b", "is not YAML: line 1: found undefined alias"),
+    "an unknown name": ("a: *b", "is not YAML: line 1: found undefined alias; allowed: *name "),
     "a NUL": ("title: a\0b", "is not YAML: unacceptable character #x0000"),
     "Latin 1": ("title: caf\u00e9".encode("latin-1"), "is not UTF-8: byte 10 is 233"),
     "UTF-16": ("title: a".encode("utf-16"), "is not UTF-8: byte 0 is 255"),

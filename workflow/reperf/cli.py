@@ -1,4 +1,4 @@
-"""The `reperf` command: what people ask for outside the workflow."""
+"""Measure logs, check archives, examine machines and plan reports: all but the runs themselves."""
 
 import argparse
 import os
@@ -9,10 +9,13 @@ from typing import NoReturn, TextIO, TypeVar
 
 from reperf import __version__
 from reperf.errors import ReperfError
+from reperf.nearest import did_you_mean
 from reperf.text import printable
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C: the one a shell gives a program that SIGINT ended."""
+WRONG_ARGUMENTS = 2
+"""Exit status after arguments that no command takes: argparse's."""
 NOBODY_READS = 141
 """Exit status when `head` and the like have read enough: the one a shell gives after SIGPIPE."""
 
@@ -23,8 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        The exit status: 0 success, 1 a ReperfError, 2 wrong arguments, INTERRUPTED, NOBODY_READS,
-        or the command's own.
+        The exit status: 0 success, 1 a ReperfError, WRONG_ARGUMENTS, INTERRUPTED, NOBODY_READS, or
+        the command's own.
     """
     try:
         with _output():
@@ -55,10 +58,17 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser, like those of its commands, whose complaints are printable."""
+    """A parser, like those of its commands, that complains in one printable line."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(printable(message))
+        message = message.removeprefix("argument ")
+        self.exit(WRONG_ARGUMENTS, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = list(map(str, action.choices))
+            allowed = f"allowed: {', '.join(known)}{did_you_mean(value, known)}"
+            raise argparse.ArgumentError(action, f"got {value!r}; {allowed}")
 
 
 class _NobodyReads(Exception):

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from annotated_types import Ge, Le
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from reperf.errors import ReperfError
@@ -24,8 +26,12 @@ LIKE_AN_ALLOWED_KEY = 0.9
 """The same for one that is allowed beside it, if the unknown key is allowed elsewhere."""
 
 # pydantic speaks Python, but users write YAML.
-PLAIN_WORDS = {
+WRONG_TYPES = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
     "dict_type": "a mapping of keys to values",
+    "float_parsing": "a number",
+    "float_type": "a number",
     "int_from_float": "a whole number",
     "int_parsing": "a whole number",
     "int_parsing_size": "a whole number",
@@ -33,9 +39,9 @@ PLAIN_WORDS = {
     "model_type": "a mapping of keys to values",
     "path_type": "a path",
     "string_type": "text",
-    "too_short": "at least one item",
     "tuple_type": "a list",
 }
+OUT_OF_RANGE = ("greater_than_equal", "less_than_equal", "finite_number")
 
 
 class Model(BaseModel):
@@ -115,7 +121,7 @@ def _place(content: Any, location: tuple[int | str, ...]) -> str:  # noqa: ANN40
 def _name_of(item: Any, position: int) -> str:  # noqa: ANN401
     if isinstance(item, Mapping):
         item = item.get("name", item.get("system"))
-    return item if isinstance(item, str) else str(position + 1)
+    return item if isinstance(item, str) and item.strip() else str(position + 1)
 
 
 def _complaint(fault: ErrorDetails, model: type[BaseModel], missing: list[str]) -> str:
@@ -131,20 +137,84 @@ def _complaint(fault: ErrorDetails, model: type[BaseModel], missing: list[str]) 
         return "is missing"
     if kind == "extra_forbidden":
         return _of_unknown_key(fault["loc"], model, missing)
+    message = _message(fault, model)
+    if not isinstance(value, dict | list):
+        return f"got {_cut(_written(value))}; {message}"
+    # What is in it is not shown: its place says enough.
+    if kind in ("too_short", "too_long") or not message.startswith("allowed:"):
+        return message
+    found = "list" if isinstance(value, list) else "mapping"
+    return f"got {'a' if value else 'an empty'} {found}; {message}"
+
+
+def _message(fault: ErrorDetails, model: type[BaseModel]) -> str:
+    """What is allowed in place of a value."""
+    kind, value, place = fault["type"], fault["input"], fault["loc"]
     message = fault["msg"].removeprefix("Value error, ").replace("Input should be", "allowed:")
-    if kind in PLAIN_WORDS:
-        message = f"allowed: {PLAIN_WORDS[kind]}"
-    if kind == "tuple_type" and isinstance(value, str):
-        message += f"; did you mean [{_cut(value)}]?"
-    if kind == "model_type" and fault["loc"]:
-        message += f", of {', '.join(_keys_at(model, fault['loc']))}"
-    if kind in ("string_too_long", "too_long"):
+    field = _field_at(model, place)
+    if kind in WRONG_TYPES or kind in OUT_OF_RANGE:
+        message = f"allowed: {_in_words(kind, field)}{_what_it_is(model, place)}"
+    if kind == "string_type" and isinstance(value, int | float):
+        message = "allowed: text, in quotes where YAML reads a number, true or false"
+    elif kind == "tuple_type" and field and isinstance(value, str) and _takes(field, value):
+        message = f"allowed: a list; did you mean [{_cut(value)}]?"
+    elif kind == "tuple_type" and field and _model_at(model, place) and not _takes(field, "a"):
+        message = f"allowed: a list of mappings with the keys {', '.join(_keys_at(model, place))}"
+    elif kind == "model_type" and place:
+        message = f"allowed: {WRONG_TYPES[kind]}, of {', '.join(_keys_at(model, place))}"
+    elif kind == "too_short":
+        message = "allowed: at least one item"
+    elif kind == "string_pattern_mismatch":
+        message = f"allowed: text that matches {fault['ctx']['pattern']}"
+    elif kind in ("string_too_long", "too_long"):
         what = "characters" if kind == "string_too_long" else "items"
         message = f"allowed: up to {fault['ctx']['max_length']} {what}"
-    if kind == "literal_error":
+    elif kind == "literal_error":
         message += did_you_mean(value, re.findall(r"'([^']*)'", fault["ctx"]["expected"]))
-    # A list or a mapping is not shown: its place says enough.
-    return message if isinstance(value, dict | list) else f"got {_cut(_written(value))}; {message}"
+    return message
+
+
+def _in_words(kind: str, field: FieldInfo | None) -> str:
+    """What type and range a value must have."""
+    parts = [*_parts_of(field)]
+    words = WRONG_TYPES.get(kind, "a number" if float in parts else "a whole number")
+    if not words.endswith("number"):
+        return words
+    least: Any = next((part.ge for part in parts if isinstance(part, Ge)), None)
+    most: Any = next((part.le for part in parts if isinstance(part, Le)), None)
+    if least is None or most is None:
+        return words
+    form = "," if isinstance(most, int) and float not in parts else "g"
+    return f"{words}, {least:{form}} to {most:{form}}"
+
+
+def _parts_of(field: FieldInfo | None) -> Iterator[Any]:
+    """All that a field's type is made of, its limits among it."""
+    todo: list[Any] = [field] if field else []
+    while todo:
+        part = todo.pop()
+        todo += get_args(part)
+        if isinstance(part, FieldInfo):
+            todo += [part.annotation, *part.metadata]
+        yield part
+
+
+def _what_it_is(model: type[BaseModel], place: tuple[int | str, ...]) -> str:
+    """The first words of a key's description, which say what it counts; nothing inside of it."""
+    around = _model_at(model, place[:-1])
+    field = _fields(around).get(str(place[-1])) if around and place else None
+    words = ((field and field.description) or "").partition(";")[0]
+    return f": {words}" if words and not words.startswith("left out") else ""
+
+
+def _takes(field: FieldInfo, word: str) -> bool:
+    """Whether a list of words may stand there, or of such words, if this is not the right one."""
+    try:
+        kind: Any = Annotated[field.annotation, *field.metadata]
+        TypeAdapter(kind).validate_python([word])
+    except ValidationError as error:
+        return all(len(fault["loc"]) > 1 for fault in error.errors())
+    return True
 
 
 def _of_unknown_key(
@@ -205,6 +275,8 @@ def _cut(text: str) -> str:
 def _written(value: Any) -> str:  # noqa: ANN401
     if value is None:
         return "nothing"
+    if isinstance(value, bool):
+        return "true, as YAML reads on and yes" if value else "false, as YAML reads off and no"
     try:
         return repr(value)
     except ValueError:  # Python does not write out more than 4,300 digits
@@ -213,14 +285,27 @@ def _written(value: Any) -> str:  # noqa: ANN401
 
 def _keys_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
     """The keys allowed at a place."""
+    return sorted(_fields(_model_at(model, location) or model))
+
+
+def _field_at(model: type[BaseModel], location: tuple[int | str, ...]) -> FieldInfo | None:
+    """What the model says of a place, or of the list or mapping that the place is in."""
+    found = None
+    around: type[BaseModel] | None = model
     for step in location:
-        fields = _fields(model)
-        if step in fields:  # otherwise an item of a list, or a name in a mapping
-            model = _model_in(fields[step].annotation) or model
-    return sorted(_fields(model))
+        field = _fields(around).get(str(step)) if around else None
+        if field:  # otherwise an item of a list, or a name in a mapping
+            found, around = field, _model_in(field.annotation)
+    return found
 
 
-def _fields(model: type[BaseModel]) -> dict[str, Any]:
+def _model_at(model: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel] | None:
+    """The model of what stands at a place; None for a value that is not made of keys."""
+    field = _field_at(model, location)
+    return _model_in(field.annotation) if field else model
+
+
+def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 

@@ -115,7 +115,7 @@ SUMMARY = _FIRST | {
 }
 """The columns of summary.csv, one row per cell; docs/measuring.md explains each."""
 
-_LATER = next(iter(SETTING))
+LATER = next(iter(SETTING))
 """The first of the columns that tables of earlier versions lack; there is no value in them then."""
 
 
@@ -150,11 +150,15 @@ def read_summary(path: Path | str) -> pd.DataFrame:
 def _read(path: Path | str | TextIO, columns: Mapping[str, type]) -> pd.DataFrame:
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ReperfError(
+            f"{path}: {error.strerror}; allowed: a table that a report made"
+        ) from None
+    except ValueError as error:
         raise ReperfError(f"{path}: not a table: {str(error).strip()}") from None
     names = list(columns)
     for column in names:
-        if column not in table.columns and column not in names[names.index(_LATER) :]:
+        if column not in table.columns and column not in names[names.index(LATER) :]:
             raise ReperfError(f"{path}: column {column} is missing")
     table = table.reindex(columns=[*dict.fromkeys([*table.columns, *names])], fill_value="")
     for column, kind in columns.items():

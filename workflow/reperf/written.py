@@ -114,6 +114,10 @@ def _parse(text: str) -> Any:  # noqa: ANN401
             why += "; allowed: spaces, no tabs, before a line's first word"
         elif "mapping values are not allowed" in why:
             why += "; allowed: quotes around text in which a colon stands before a space"
+        elif "undefined alias" in why:
+            why += "; allowed: *name below the value that has &name, or quotes around text with *"
+        elif "cannot start any token" in why or "a constructor for the tag" in why:
+            why += "; allowed: quotes around text that begins with @, `, % or !"
         raise ReperfError(f"is not YAML: {where}{why}") from None
     except (yaml.YAMLError, ValueError) as error:
         raise ReperfError(f"is not YAML: {str(error).splitlines()[0]}") from None
@@ -149,7 +153,13 @@ class _Values(_Loader):
                 f"line {line}: {text}; "
                 "allowed: a number without a leading 0, _ or :, or text in quotes"
             )
-        return self.construct_object(node)
+        try:
+            return self.construct_object(node)
+        except ValueError:
+            kind = node.tag.rpartition(":")[2]
+            raise ReperfError(
+                f"line {line}: {text[:80]!r} is no {kind}; allowed: without !!{kind}"
+            ) from None
 
     def _mapping(self, node: yaml.MappingNode, depth: int) -> dict:
         merged: dict[str, Any] = {}

@@ -38,7 +38,7 @@ with one_line_errors():
     check_folder(Path.cwd())
     check_library(Path(workflow.basedir))
     read_written(CALL.configfile)  # as Snakemake has, which lets a key appear twice
-    REPORT = load_report(config, CALL.configfile)
+    REPORT = load_report(config, CALL.configuration)
     check_profile(REPORT, LogHandler.place, CALL.configfile)
     with faults_of(CALL.configfile):
         REPORT = resolve(REPORT)

@@ -24,6 +24,7 @@ from reperf.errors import ReperfError, faults_of
 from reperf.files import whole_file
 from reperf.layout import FIGURES, FIRST_KINDS, RUN_RECORD, figures_of, tables_of
 from reperf.measuring.again import measured_tables
+from reperf.tables import LATER
 from reperf.training.record import records_of, with_found_batch
 
 Content = TypeVar("Content")
@@ -35,8 +36,9 @@ class Rebuilt:
 
     same: list[str]
     """The same bytes as in the archive."""
-    by_another: list[str]
-    """Pages that differ, in an archive that another version of reperf made."""
+    by_another: dict[str, tuple[str, str]]
+    """What another version, or an earlier commit of this one, wrote otherwise: how it is made
+    again ("as", "drawn as", "not as" in the archive), and what is other there."""
     maker: str
     """That version; "" if the archive does not say."""
 
@@ -44,8 +46,10 @@ class Rebuilt:
 def rebuild(path: Path, folder: Path) -> Rebuilt:
     """Unpack an archive's logs and make its tables, figures and pages again, from them alone.
 
-    Another version of reperf words its pages otherwise, which says nothing about the numbers: only
-    tables and figures must be the same then. No page out of an archive is written to the folder.
+    Another version of reperf, or an earlier commit of this one, words its pages otherwise, has no
+    names for the groups of its figures, and lacks the last columns: that says nothing about the
+    numbers. All else in tables and figures must be the same. No page out of an archive is written
+    to the folder.
 
     Args:
         path: the archive.
@@ -95,21 +99,38 @@ def _rebuild(archive: ZipFile, path: Path, folder: Path, maker: str) -> Rebuilt:
         for name, content in made.items():
             with whole_file(name, "wb") as stream:
                 stream.write(content)
-    all_made, by_another = [*results, *explained], maker not in ("", __version__)
+    all_made, forgiven = [*results, *explained], {}
     differ = {}
     for name in all_made:
         new, old = (folder / name).read_bytes(), archive.read(name)
-        if by_another and name.endswith(".csv"):
-            new = as_earlier(new, old)
         if new != old:
             differ[name] = _where(name, new, old)
-    forgiven = [name for name in differ if name in made and by_another]
+            if how := _earlier_form(name, new, old):
+                forgiven[name] = how
+    if forgiven or maker not in ("", __version__):
+        forgiven |= {name: ("not as", "") for name in differ if name in made}
     if wrong := [f"{name}{where}" for name, where in differ.items() if name not in forgiven]:
         raise ReperfError(
             f"{path}: {len(wrong)} of {len(all_made)} files differ from those made again in "
             f"{folder}: {'; '.join(wrong)}"
         )
     return Rebuilt([name for name in all_made if name not in differ], forgiven, maker)
+
+
+def _earlier_form(name: str, made: bytes, archived: bytes) -> tuple[str, str] | None:
+    """How a table or a figure says what today's does, in an earlier form; None if it does not."""
+    if name.endswith(".csv") and as_earlier(made, archived) == archived:
+        columns, known = (text.decode().partition("\n")[0].split(",") for text in (made, archived))
+        missing = ", ".join(columns[len(known) :])
+        return ("as", f" without {missing}") if columns.index(LATER) <= len(known) else None
+    if name.endswith(".svg") and without_ids(made) == without_ids(archived):
+        return "drawn as", " with other ids, which draw nothing"
+    return None
+
+
+def without_ids(figure: bytes) -> bytes:
+    """An SVG without the names of its groups, which draw nothing; today's name their series."""
+    return re.sub(rb'<g id="[^"]*"', b"<g", figure)
 
 
 def _read_plan(archive: ZipFile, path: Path) -> tuple[Report, tuple[Cell, ...]]:

@@ -42,6 +42,12 @@ class Call:
         return str(next(reversed(self._workflow.configfiles), ""))
 
     @property
+    def configuration(self) -> str:
+        """The configuration as a message names it: the file, and what --config puts over it."""
+        over = " ".join(self.options.get("--config", ()))
+        return f"{self.configfile} with --config {over}" if over else self.configfile
+
+    @property
     def options(self) -> dict[str, list[str]]:
         """The options of the command line that say which report it is of, with their values."""
         return options_of(sys.argv[1:])

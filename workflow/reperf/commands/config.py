@@ -6,7 +6,8 @@ import json
 
 def add(commands: argparse._SubParsersAction) -> None:
     """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser("config", help="print what a configuration may contain")
+    said = "print what a configuration may contain"
+    parser = commands.add_parser("config", help=said, description=f"{said.capitalize()}.")
     parser.add_argument(
         "form", choices=("docs", "schema"), help="docs/configuration.md, or the JSON Schema"
     )

@@ -16,7 +16,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         description="Print the table of a suite for LaTeX, ruled by the package booktabs: "
         r"`reperf latex resnet50-fp32 > resnet50.tex`, and \input{resnet50.tex} in the paper.",
     )
-    parser.add_argument("suite")
+    parser.add_argument("suite", metavar="SUITE", help="its name in the report")
     parser.add_argument(
         "--summary", type=Path, default=ALL_SUMMARY, metavar="FILE", help=f"default: {ALL_SUMMARY}"
     )

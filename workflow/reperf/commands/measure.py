@@ -14,6 +14,8 @@ from shutil import get_terminal_size
 from time import monotonic
 from typing import Any
 
+from reperf.commands import count
+
 WIDEST = "all"
 """The window that is as wide as the log allows."""
 OFTEN = 0.2
@@ -30,7 +32,9 @@ def add(commands: argparse._SubParsersAction) -> None:
         description="Measure every run in logs, in folders of them, and in .zip, .tar and .tar.gz "
         "archives. Exit status: 0 all measured, 3 some refused, 2 wrong arguments.",
     )
-    parser.add_argument("paths", type=_existing, nargs="+", metavar="PATH")
+    parser.add_argument(
+        "paths", type=_existing, nargs="+", metavar="PATH", help="a log, a folder or an archive"
+    )
     parser.add_argument(
         "--format", metavar="NAME", help="the logs' format; left out, told from their content"
     )
@@ -52,25 +56,25 @@ def add(commands: argparse._SubParsersAction) -> None:
         type=_window,
         metavar="FIRST:LAST|all",
         help="iterations as the log prints them; left out, the 100 after the first 20; all: the "
-        "widest window behind the first 20 that the rule allows",
+        "widest window after the first 20 that the rule allows",
     )
     parser.add_argument(
         "--unit", metavar="NAME", help="what to count, such as tokens; left out, samples"
     )
     parser.add_argument(
         "--run",
-        type=_count,
+        type=count,
         action=_OneRun,
         metavar="N",
-        help="measure only this run of each log, counted from 1; the facts behind it are of that "
-        "run; may be given again",
+        help="measure only this run of each log, counted from 1; the options after it tell of "
+        "that run; may be given again",
     )
     for option, read, name, text in (
-        ("--global-batch", _count, "N", "samples per printed step"),
-        ("--batch-size", _count, "B", "samples per device and batch"),
+        ("--global-batch", count, "N", "samples per printed step"),
+        ("--batch-size", count, "B", "samples per device and batch"),
         ("--topology", _topology, "NnGg", "nodes and the devices on each, such as 2n8g"),
-        ("--accumulation", _count, "K", "batches per printed step, if gradients are accumulated"),
-        ("--epoch-samples", _count, "N", "samples in an epoch, if epochs are what the log prints"),
+        ("--accumulation", count, "K", "batches per printed step, if gradients are accumulated"),
+        ("--epoch-samples", count, "N", "samples in an epoch, if epochs are what the log prints"),
     ):
         parser.add_argument(option, type=read, action=_Fact, metavar=name, help=text)
     parser.set_defaults(facts={}, facts_of_runs={})
@@ -116,22 +120,16 @@ def _window(text: str) -> tuple[int, int] | str:
     match = re.fullmatch(r"(\d{1,12}):(\d{1,12})", text)
     if not match or int(match[1]) >= int(match[2]):
         raise argparse.ArgumentTypeError(
-            f"{text!r}; allowed: FIRST:LAST, FIRST below LAST, or {WIDEST}"
+            f"got {text!r}; allowed: FIRST:LAST, FIRST below LAST, or {WIDEST}"
         )
     return int(match[1]), int(match[2])
-
-
-def _count(text: str) -> int:
-    if not re.fullmatch(r"[1-9]\d{0,11}", text):
-        raise argparse.ArgumentTypeError(f"{text!r}; allowed: a whole number above 0")
-    return int(text)
 
 
 def _topology(text: str) -> tuple[int, int]:
     from reperf.config import TOPOLOGY, topology_shape  # noqa: PLC0415 - a fifth of a second
 
     if not TOPOLOGY.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r}; allowed: nodes and devices, such as 2n8g")
+        raise argparse.ArgumentTypeError(f"got {text!r}; allowed: nodes and devices, such as 2n8g")
     return topology_shape(text)
 
 
@@ -149,12 +147,14 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     if options.format not in (None, *formats()):
         meant = did_you_mean(options.format, formats())
         allowed = f"{', '.join(formats())}, as docs/log-formats.md shows them{meant}"
-        parser.error(f"argument --format: {options.format!r}; allowed: {allowed}")
+        parser.error(f"argument --format: got {options.format!r}; allowed: {allowed}")
     if options.pattern is not None:
         _check_pattern(parser, options)
     if options.unit not in (None, *counts()):
         meant = did_you_mean(options.unit, counts())
-        parser.error(f"argument --unit: {options.unit!r}; allowed: {', '.join(counts())}{meant}")
+        parser.error(
+            f"argument --unit: got {options.unit!r}; allowed: {', '.join(counts())}{meant}"
+        )
     if options.method == "published" and options.window:
         parser.error("argument --window: --method published has a window of its own")
     told = {number: options.facts | facts for number, facts in options.facts_of_runs.items()}

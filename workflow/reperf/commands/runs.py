@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reperf.commands import count
 from reperf.errors import ReperfError
 from reperf.nearest import did_you_mean
 from reperf.text import printable
@@ -32,11 +33,14 @@ def add(commands: argparse._SubParsersAction) -> None:
         metavar="FILE",
         help="the report; left out: the one that snakemake was last called for in this folder",
     )
-    parser.add_argument("--suite")
-    parser.add_argument("--system", help="all of its variants")
-    parser.add_argument("--variant", help=f"such as compile; {WITHOUT}: runs without any")
-    parser.add_argument("--topology", help="such as 1n8g")
-    parser.add_argument("--repeat", type=int)
+    for option, text in (
+        ("--suite", "by its name in the report"),
+        ("--system", "all of its variants"),
+        ("--variant", f"such as compile; {WITHOUT}: runs without any"),
+        ("--topology", "such as 1n8g"),
+    ):
+        parser.add_argument(option, metavar="NAME", help=text)
+    parser.add_argument("--repeat", type=count, metavar="N", help="counted from 1")
     parser.add_argument(
         "--failed", action="store_true", help="runs that another try could still measure"
     )

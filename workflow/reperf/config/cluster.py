@@ -37,8 +37,8 @@ class Cluster(Model):
         None,
         ge=1,
         le=1_000_000_000,
-        description="memory to ask for on each node; left out: all of it for an exclusive run, "
-        "else the cluster's default",
+        description="MB of memory to ask for on each node; left out: all of it for an exclusive "
+        "run, else the cluster's default",
     )
     spare_minutes: Number = Field(
         5,

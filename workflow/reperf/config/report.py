@@ -163,7 +163,6 @@ class Report(Model):
     @model_validator(mode="after")
     def _data_sets_fit(self) -> Self:
         """Check that each suite that reads has a data set of its kind, in enough parts."""
-        distinct(tuple(data.name for data in self.data))
         for suite in self.suites:
             kind = load_workloads()[suite.workload].data
             of_kind = [data.name for data in self.data if data.kind == kind]
@@ -197,6 +196,12 @@ class Report(Model):
                         f"{who} {topology} in suite {suite.name}; allowed: multiples of {readers}"
                     )
         return self
+
+    @field_validator("data")
+    @classmethod
+    def _distinct_data(cls, data: tuple[Data, ...]) -> tuple[Data, ...]:
+        distinct(tuple(one.name for one in data))
+        return data
 
     @field_validator("suites")
     @classmethod

@@ -59,13 +59,13 @@ _UNPRINTED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 def _like(
     pattern: re.Pattern, allowed: str, meant: Callable[[str], str] = lambda _: ""
-) -> AfterValidator:
-    def check(text: str) -> str:
-        if not pattern.fullmatch(text):
-            raise ValueError(f"allowed: {allowed}{meant(text)}")
+) -> BeforeValidator:
+    def check(text: Any) -> str:  # noqa: ANN401 - raw YAML
+        if not isinstance(text, str) or not pattern.fullmatch(text):
+            raise ValueError(f"allowed: {allowed}{meant(str(text))}")
         return text
 
-    return AfterValidator(check)
+    return BeforeValidator(check)
 
 
 def _one_of(known: Callable[[], Collection[str]]) -> AfterValidator:
@@ -87,6 +87,8 @@ def _path(path: Path) -> Path:
     _one_line(str(path))
     if set(str(path)) & set("{}"):  # Snakemake would take them for a wildcard
         raise ValueError("allowed: names without { and }")
+    if str(path).startswith(("~/", "$")):
+        raise ValueError("allowed: the whole path, for ~ and $ stand for nothing here")
     parts = [len(part.encode()) for part in path.parts]
     if max(parts, default=0) > LONGEST_STEP or len(str(path).encode()) > LONGEST_PATH:
         raise ValueError(

@@ -127,6 +127,7 @@ def _settings_of(profile: str) -> dict[str, Any]:
     places = (Path(profile), ROOT / profile)
     file = next((path for place in places if (path := place / "config.yaml").is_file()), None)
     if file is None:
-        known = sorted(path.parent.name for path in ROOT.glob("*/config.yaml"))
-        raise ReperfError(f"profile {profile}: not there; allowed: {', '.join(known)}")
+        known = [path.parent.name for path in sorted(ROOT.glob("*/config.yaml"))]
+        allowed = ", ".join(known) or "in a clone of reperf, its profiles"
+        raise ReperfError(f"profile {profile}: not there; allowed: {allowed}")
     return read_written(file)

@@ -145,6 +145,8 @@ def damage_in(path: PurePath) -> Iterator[None]:
     try:
         with faults_of(path):
             yield
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise ReperfError(f"{path}: {error.strerror}; allowed: an archive") from None
     except (OSError, *DAMAGE) as error:
         why = " ".join(str(error).split()) or type(error).__name__
         raise ReperfError(f"{path}: is no whole archive: {why}") from None
