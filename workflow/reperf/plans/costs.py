@@ -52,6 +52,7 @@ def what_it_costs(report: Report, configfile: str) -> Iterator[str]:
     trained = [*to_come, *(plan.run for plan in searches)]
     yield from _downloads(trained)
     yield from _room(report, trained)
+    yield from _shared(report)
     yield from _unsupported(report)
     try:
         check_report(report, configfile)
@@ -156,6 +157,14 @@ def _room(report: Report, runs: Sequence[Run]) -> Iterator[str]:
         yield f"memory: up to {most} of a node, {gibibytes(report.memory_limit)} a process"
     elif report.cluster and report.cluster.memory_mb:
         yield f"memory: {gibibytes(report.cluster.memory_mb * 2**20)} of each node"
+
+
+def _shared(report: Report) -> Iterator[str]:
+    """Where devices share the CPUs of this machine."""
+    shared = report.hardware.shared | report.other_hardware.shared
+    for topology, cpus in shared.items():
+        devices = count(_devices(topology), "device")
+        yield f"{topology}: {devices} share {count(cpus, 'CPU')}; such cells have no speedup"
 
 
 def _unsupported(report: Report) -> Iterator[str]:
