@@ -121,6 +121,7 @@ FAULTS = [
     (report(repeats=True), "repeats: got True; allowed: a whole number"),
     (report(repeats=1.5), "repeats: got 1.5; allowed: a whole number"),
     (report(repeats=[3]), "repeats: allowed: a whole number"),
+    (report(share_cpus="perhaps"), "share_cpus: got 'perhaps'; allowed: true or false"),
     (report(cluster={"nodes": 4}), "cluster.devices_per_node: is missing"),
     (report(data={"images": 3}), "data.images: got 3; allowed: a path"),
     (report(topologies="1n1g"), "topologies: got '1n1g'; allowed: a list; did you mean [1n1g]?"),

@@ -26,6 +26,8 @@ LIKE_AN_ALLOWED_KEY = 0.9
 # pydantic speaks Python, but users write YAML.
 PLAIN_WORDS = {
     "dict_type": "a mapping of keys to values",
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
     "int_from_float": "a whole number",
     "int_parsing": "a whole number",
     "int_parsing_size": "a whole number",

@@ -133,10 +133,12 @@ def _has_ended(plan: RunPlan, plans: Plans) -> bool:
 
 def _downloads(runs: Iterable[Run]) -> Iterator[str]:
     """What is built or pulled first."""
-    sizes = {build_of(run): ENVIRONMENT_BYTES[run.device] for run in runs}
-    missing = {build: size for build, size in sizes.items() if why_build(build)}
-    for build, size in sorted(missing.items(), key=lambda one: one[0].id):
-        yield f"to download: {_described(build)}, up to {gibibytes(size)} once unpacked"
+    # Systems may have one in common.
+    builds = {(build := build_of(run)).folder: (build, run.device) for run in runs}
+    missing = [(build, device) for build, device in builds.values() if why_build(build)]
+    for build, device in sorted(missing, key=lambda one: one[0].id):
+        size = gibibytes(ENVIRONMENT_BYTES[device])
+        yield f"to download: {_described(build)}, up to {size} once unpacked"
 
 
 def _described(build: Build) -> str:
