@@ -75,7 +75,8 @@ def _identity(cell: Cell) -> dict:
 def _unsupported(cell: Cell, unit: str | None) -> dict:
     counted = per_second(unit) if unit else unit_of(cell.runs[0].workload)
     why = {"status": "unsupported", "reason": cell.unsupported}
-    asked = _identity(cell) | cell.runs[0].setting
+    first = cell.runs[0]
+    asked = _identity(cell) | first.setting | {"shared_cpus": first.shared_cpus}
     return dict.fromkeys(SUMMARY) | asked | why | {"n": 0, "unit": counted}
 
 
