@@ -381,6 +381,9 @@ def _ended(run: Run, tail: str) -> str:
     """Whom a signal ended, as far as the launcher says it."""
     # As torchrun does; it ends the others with SIGTERM.
     found = re.findall(r"^ *rank *: (\d+) \(.*\n *exitcode *: -(?!15\b)\d+ ", tail, re.MULTILINE)
+    if not found and run.nodes == 1:
+        # As trainers.launchers.ranks does, which counts a node's own.
+        found = re.findall(r"\bthe node's rank (\d+) ended with SIG(?!TERM\b)", tail)
     return _name_of_rank(run, int(found[0])) if found else "a process"
 
 
