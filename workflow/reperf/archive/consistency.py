@@ -109,9 +109,9 @@ def _record_of(run: Run) -> RunRecord:
             raise ReperfError(f"{run.record}: {fault}, as {PLAN} beside it has it")
     if record.record_version == NEWEST and record.status == "ok":
         said = said_in(run, mllog.read_facts(run.log))
-        both = record, record.model_copy(update=said)
-        pair = (one.model_dump(mode="json", include={*said}) for one in both)
-        if fault := _difference(*pair):
+        due = record.model_copy(update=said)
+        both = [one.model_dump(mode="json", include={*said}) for one in (record, due)]
+        if fault := _difference(both[0], both[1]):
             raise ReperfError(f"{run.record}: {fault}, as {RUN_LOG} beside it says")
     return record
 
