@@ -1,5 +1,7 @@
 """OneFlow's pipeline: stages of one graph on devices of their own."""
 
+import signal
+
 import pytest
 from trainer import losses, step_log
 
@@ -25,3 +27,11 @@ def test_two_stages_train_as_one_device_does(trainer_of, records):
     assert staged["parameters"] == whole["parameters"]
     assert (staged["world_size"], staged["global_batch_size"]) == (2, whole["global_batch_size"])
     assert len(set(staged["weight_digests"])) == 2
+
+
+def test_a_stage_that_dies_is_named(trainer_of):
+    oneflow = trainer_of("oneflow")
+    asked = {"shape": {"image_size": 32}, "batch_size": 2, "iterations": 100_000}
+    with oneflow.disturbed(signal.SIGKILL, rank=1, iteration=2):
+        record, log = oneflow.train(**asked, **PIPELINE)
+    assert record.reason.startswith("rank 1 (stage 1) was ended by SIGKILL; "), log[-5000:]

@@ -88,7 +88,7 @@ def test_more_servers_than_cores_are_refused_in_one_line(folder):
             "failed: server 0 ended with SIGKILL, before the trainers",
         ),
         # The other rank may have printed once more.
-        (signal.SIGKILL, "rank 1", {}, "failed: a process was ended by SIGKILL; "),
+        (signal.SIGKILL, "rank 1", {}, "failed: rank 1 was ended by SIGKILL; "),
         (signal.SIGSTOP, "server 0", HANGS, "; server 0 of 1 was last heard of at iteration"),
         (
             signal.SIGSTOP,

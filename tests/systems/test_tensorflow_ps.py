@@ -93,7 +93,7 @@ def test_a_coordinator_of_one_worker_is_plain_sgd_and_of_two_learns(trainer):
     [
         (V1, "server 0", "failed: server 0 ended with SIGKILL, before the trainers"),
         ({}, "server 0", "failed: server 0 ended with SIGKILL, before the trainers"),
-        (V1, "rank 1", "failed: a process was ended by SIGKILL; "),
+        (V1, "rank 1", "failed: rank 1 was ended by SIGKILL; "),
     ],
 )
 def test_a_process_that_is_killed_ends_the_run_and_is_named(trainer, changes, victim, reason):

@@ -727,6 +727,11 @@ def of_another_repeat(folder: Path) -> None:
     shutil.copy(folder / "results/runs/resnet50/pytorch/1n1g/2/run.json", folder / RUN)
 
 
+def of_less_memory(folder: Path) -> None:
+    record = RunRecord.read(folder / RUN / "run.json")
+    record.model_copy(update={"peak_memory_bytes": (1,)}).write(folder / RUN / "run.json")
+
+
 def entity(graph: dict, name: str) -> dict:
     return next(one for one in graph["@graph"] if one["@id"] == name)
 
@@ -759,6 +764,10 @@ FORGERIES = {
     "one record for two runs": (
         of_another_repeat,
         rf"{RUN}/run\.json: repeat is 2 by the run record, 1 by the configuration",
+    ),
+    "less memory, sealed anew": (
+        of_less_memory,
+        rf"{RUN}/run\.json: peak_memory_bytes\.1: got 1; allowed: null, as train\.log beside it",
     ),
     "another trainer": (
         replaced("workflow/trainers/recipes/resnet50.py", "import", "import os\nimport"),

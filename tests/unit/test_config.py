@@ -122,6 +122,7 @@ FAULTS = [
     (report(repeats=True), "repeats: got true, as YAML reads on and yes; allowed: a whole number"),
     (report(repeats=1.5), "repeats: got 1.5; allowed: a whole number"),
     (report(repeats=[3]), "repeats: got a list; allowed: a whole number"),
+    (report(share_cpus="perhaps"), "share_cpus: got 'perhaps'; allowed: true or false"),
     (report(cluster={"nodes": 4}), "cluster.devices_per_node: is missing"),
     (
         report(cluster=CLUSTER | {"container": "docker"}),

@@ -255,6 +255,14 @@ def test_a_figure_without_any_speedup_is_over_nothing():
     assert "Speedup, suite" in [text.get_text() for text in figure.texts]
 
 
+def test_devices_that_share_cpus_are_a_group_that_says_so():
+    shared = cell(devices=3, median=1.5, shared_cpus=2)
+    cells = pd.DataFrame([cell(median=1.0, speedup=1.0, shared_cpus=None), shared])
+    words = "3 devices share 2 CPUs"
+    assert words in texts(draw_throughput(cells, "title", "suite", "images/s"))
+    assert f"No speedup: PyTorch on 1n3g ({words})" in texts(draw_speedup(cells, "title", "suite"))
+
+
 @pytest.fixture
 def summary(tmp_path: Path) -> Path:
     names = {"suite": "mine", "system": "pytorch", "workload": "resnet50", "precision": "fp32"}

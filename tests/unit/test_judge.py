@@ -146,6 +146,10 @@ def test_a_stage_that_a_signal_ended_is_named(tmp_path: Path):
         "rank 2 (stage 1) was ended by SIGKILL" in judged(tmp_path, log, PIPELINE, exit_code=1)[1]
     )
     assert "rank 2 was ended by SIGKILL" in judged(tmp_path, log, exit_code=1)[1]
+    ours = "the node's rank 1 ended with SIGKILL\n"
+    assert (
+        "rank 1 (stage 0) was ended by SIGKILL" in judged(tmp_path, ours, PIPELINE, exit_code=1)[1]
+    )
     unheard = judged(tmp_path, "", PIPELINE, exit_code=1)[1]
     assert "rank 2 (stage 1) of 3 was never heard of" in unheard
 

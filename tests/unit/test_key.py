@@ -62,6 +62,7 @@ OTHER = {
     "data": "/elsewhere",
     "device": "cuda",
     "threads": 4,
+    "shared_cpus": 2,
     "loader_threads": 3,
     "memory_limit": 2**30,
     "seed": 7,

@@ -7,6 +7,8 @@ from refusal import refused_in_one_line
 from reperf import machine
 from reperf.config import Report, load_report
 from reperf.errors import ReperfError
+from reperf.plans.run_plan import variables_of
+from reperf.systems import load_systems
 from reperf.training.record import Gpu, Host
 
 GPU = Gpu(name="NVIDIA V100", uuid="GPU-0", memory_bytes=16 * 2**30)
@@ -256,6 +258,27 @@ def test_a_topology_that_is_too_large_is_one_line(monkeypatch, changes, topology
     message = str(refusal.value)
     assert message.startswith(f"suite small: topology {topology} is too large: ")
     assert message.endswith(f"; allowed: at most {allowed}")
+
+
+def test_devices_share_too_few_cpus_if_the_report_says_so(monkeypatch):
+    monkeypatch.setattr(machine, "cores", lambda: 2)
+    asked = machine.resolve(
+        report(device="cpu", share_cpus=True, topologies=["1n2g", "1n3g", "2n1g"])
+    )
+    machine.check_fits(asked)
+    own, shared, nodes = asked.cells(asked.suites[0])
+    assert [cell.runs[0].shared_cpus for cell in (own, shared)] == [None, 2]
+    assert nodes.unsupported == "2n1g is too large: this machine has CPUs for 2 devices"
+    system = load_systems()["pytorch"]
+    assert "CORES" not in variables_of(own.runs[0], system)
+    assert variables_of(shared.runs[0], system)["CORES"] == "shared"
+    # A device of more threads than there are CPUs is still none.
+    with pytest.raises(ReperfError, match="threads_per_device: got 3; allowed: up to 2"):
+        machine.check_fits(
+            machine.resolve(report(device="cpu", share_cpus=True, threads_per_device=3))
+        )
+    with pytest.raises(ReperfError, match="share_cpus: got true for a cluster"):
+        report(share_cpus=True, cluster={"nodes": 1, "devices_per_node": 3})
 
 
 def test_a_machine_that_is_too_small_for_some_topologies_leaves_them_out(monkeypatch):

@@ -381,21 +381,23 @@ def test_another_error_shows_where_it_happened():
     assert ":::" not in answer.stdout
 
 
-def test_ranks_keep_to_cores_of_their_own():
+def test_ranks_keep_to_cores_of_their_own_unless_they_share_all():
     count = (
         "import os; from trainers.contract.process import keep_to_own_cores; "
         "keep_to_own_cores({}, 1); print(*os.sched_getaffinity(0))"
     )
-    cores = [
-        subprocess.run(
+
+    def cores_of(rank, **said):
+        return subprocess.run(
             [sys.executable, "-c", count.format(rank)],
             check=True,
             capture_output=True,
             text=True,
-            env={"PYTHONPATH": str(TRAINERS.parent)},
+            env={"PYTHONPATH": str(TRAINERS.parent), **said},
         ).stdout.split()
-        for rank in range(2)
-    ]
+
+    cores, there = [cores_of(rank) for rank in range(2)], os.sched_getaffinity(0)
     assert [len(own) for own in cores] == [1, 1]
-    if len(os.sched_getaffinity(0)) > 1:
+    if len(there) > 1:
         assert cores[0] != cores[1]
+    assert {*map(int, cores_of(0, CORES="shared"))} == there

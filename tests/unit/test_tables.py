@@ -54,7 +54,8 @@ def test_columns_are_the_ones_that_others_read():
         "throughput_iqr,ci_low,ci_high,ci_level,unit,speedup,efficiency,method,source,"
         "baseline,waited,also_median,also_unit,input,shape,device,parallel,servers,hosts,date,"
         "commit,key,load,gpu_processes,speedup_low,speedup_high,per_device,step_ms,"
-        "flop_utilisation,peak_memory,peak_memory_is,joules_per_sample,stage_memory,epoch_seconds"
+        "flop_utilisation,peak_memory,peak_memory_is,joules_per_sample,stage_memory,epoch_seconds,"
+        "shared_cpus"
     )
 
 

@@ -118,7 +118,8 @@ def resolve(report: Report) -> Report:
 def _with_hardware(report: Report) -> Report:
     """The same report of suites that train on one device, with what the hardware decides."""
     if not report.cluster:
-        report = report.model_copy(update={"hardware": Hardware(topologies=_too_large(report))})
+        found = Hardware(topologies=_too_large(report), shared=_shared(report))
+        report = report.model_copy(update={"hardware": found})
     report = _with_engine(report)
     known: dict[str, Any] = {}
     if report.device == "cuda":
@@ -135,11 +136,26 @@ def _too_large(report: Report) -> dict[str, str]:
     Where a machine is too small for all of them, `check_fits` refuses the report.
     """
     nodes, devices, there = _room(report)
+    shared = _shared(report)
     return {
         topology: f"{topology} is too large: {there}"
         for suite in report.suites
         for topology in suite.topologies_of_runs
         if topology_shape(topology)[0] > nodes or topology_shape(topology)[1] > devices
+        if topology not in shared
+    }
+
+
+def _shared(report: Report) -> dict[str, int]:
+    """The topologies of a report whose devices share this machine's CPUs, and how many it has."""
+    if report.device != "cpu" or not report.share_cpus:
+        return {}
+    each = report.threads_per_device
+    return {
+        topology: cores()
+        for suite in report.suites
+        for topology in suite.topologies_of_runs
+        if topology_shape(topology)[0] == 1 and topology_shape(topology)[1] * each > cores() >= each
     }
 
 

@@ -54,6 +54,15 @@ def memory(value: Value, kind: str) -> str:
     return f"{gibibytes(value)} {kind}".rstrip()
 
 
+def sharing(cell: Any) -> str:  # noqa: ANN401 - pandas' named tuple, or a row of published numbers
+    """Which devices share which CPUs: "3 devices share 2 CPUs"; "" where each has its own."""
+    cpus = getattr(cell, "shared_cpus", None)
+    if cpus is None or pd.isna(cpus):
+        return ""
+    devices = count(int(cell.num_nodes) * int(cell.devices_per_node), "device")
+    return f"{devices} share {count(int(cpus), 'CPU')}"
+
+
 def batch_size(size: Value) -> str:
     """Samples per device; where nothing has run, nobody knows the largest that trains."""
     return "largest" if pd.isna(size) else str(size)

@@ -1,5 +1,8 @@
 """The table of cells that share a model, beside data parallel."""
 
+from pathlib import Path
+
+import pandas as pd
 import pytest
 from reperf.config import Run, load_report
 from reperf.drawing.figures import draw_published, draw_suite, draw_suites_epochs
@@ -7,7 +10,7 @@ from reperf.measuring.measure import Measurement
 from reperf.measuring.recorded import recorded
 from reperf.measuring.summary import summarise
 from reperf.report import write_report
-from reperf.report.context import gather
+from reperf.report.context import SuiteView, gather
 from reperf.tables import (
     MEASUREMENTS,
     SUMMARY,
@@ -56,12 +59,13 @@ def record(run: Run) -> RunRecord:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     """The one SuiteView of a report, and its HTML and its Markdown."""
-    tmp_path = tmp_path_factory.mktemp("written")
-    report = load_report(
-        {"device": "cuda", "repeats": 1, "topologies": ["1n8g"], "suites": [SUITE]}
-    )
+    return write(tmp_path_factory.mktemp("written"), device="cuda", topologies=["1n8g"])
+
+
+def write(tmp_path: Path, **changes: object) -> tuple[SuiteView, list[str]]:
+    report = load_report({"repeats": 1, "suites": [SUITE]} | changes)
     cells = list(report.cells(report.suites[0]))
-    records = [record(run) for cell in cells for run in cell.runs]
+    records = [record(run) for run in report.runs(report.suites[0])]
     rows = [
         dict.fromkeys(MEASUREMENTS)
         | one.run.identity
@@ -69,7 +73,8 @@ def written(tmp_path_factory):
         | {"repeat": 1, "status": "ok", "reason": "", "unit": "images/s", "log": "a"}
         | recorded(one, Measurement("a", "mllog", "ok"))
         | {"throughput": RATES[one.run.system], "global_batch": one.run.global_batch}
-        | {"world_size": 8, "first": 20, "last": 120, "samples": 1.0, "seconds": 1.0, "method": "a"}
+        | {"world_size": one.run.world_size, "first": 20, "last": 120, "method": "a"}
+        | {"samples": 1.0, "seconds": 1.0}
         for one in records
     ]
     write_table(tmp_path / "m.csv", rows, MEASUREMENTS)
@@ -122,3 +127,25 @@ def test_published_epochs_of_the_same_training_stand_beside_the_measured_ones(wr
     for page in html, markdown:
         assert "5,047 MiB" in page
         assert "seconds of an epoch" in page
+
+
+def test_devices_that_share_cpus_say_so_and_have_no_speedup(tmp_path):
+    small = SUITE | {
+        "systems": ["pytorch", {"system": "pipedream", "parallel": {"pipeline": [2, 1]}}]
+    }
+    there = {"shared": {"1n3g": 2}}
+    asked = {"device": "cpu", "share_cpus": True, "topologies": ["1n1g", "1n2g", "1n3g"]}
+    suite, (html, markdown) = write(tmp_path, suites=[small], hardware=there, **asked)
+    rows = {(cell.row.system, cell.row.topology): cell.row for cell in suite.cells}
+    speedups = [rows["pytorch", topology].speedup for topology in asked["topologies"]]
+    assert speedups == pytest.approx([1, 1, float("nan")], nan_ok=True)
+    for system in "pytorch", "pipedream":
+        row = rows[system, "1n3g"]
+        assert row.throughput_median == RATES[system]
+        assert pd.isna([row.speedup, row.efficiency, row.per_device, row.flop_utilisation]).all()
+        assert row.shared_cpus == 2
+    assert [one.ratio for one in suite.shared] == [None, pytest.approx(1.4)]
+    assert suite.title.endswith(", on CPUs (3 devices share 2 CPUs)")
+    for page in html, markdown:
+        assert page.count("3 devices share 2 CPUs") > 4
+        assert "Shared CPUs: " in page

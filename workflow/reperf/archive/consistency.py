@@ -18,10 +18,12 @@ from reperf.config.known_hardware import Hardware
 from reperf.errors import ReperfError
 from reperf.faults import LONGEST
 from reperf.files import sha256
-from reperf.layout import PLAN
+from reperf.layout import PLAN, RUN_LOG
+from reperf.logs.formats import mllog
 from reperf.plans.run_plan import RunPlan
 from reperf.systems import BuildKind, LockName
 from reperf.training.record import RunRecord
+from reperf.training.train import said_in
 
 NEWEST = RunRecord.model_fields["record_version"].default
 RESULTS = "results"
@@ -105,6 +107,12 @@ def _record_of(run: Run) -> RunRecord:
             held, {"plan": plan.digest, "run": asked.run.model_dump(mode="json")}
         ):
             raise ReperfError(f"{run.record}: {fault}, as {PLAN} beside it has it")
+    if record.record_version == NEWEST and record.status == "ok":
+        said = said_in(run, mllog.read_facts(run.log))
+        due = record.model_copy(update=said)
+        both = [one.model_dump(mode="json", include={*said}) for one in (record, due)]
+        if fault := _difference(both[0], both[1]):
+            raise ReperfError(f"{run.record}: {fault}, as {RUN_LOG} beside it says")
     return record
 
 

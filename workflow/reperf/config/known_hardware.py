@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from reperf.config.words import Model, SystemId, Text, Topology
+from reperf.config.words import Model, SystemId, Text, Topology, Whole
 from reperf.systems import BuildKind, LockName, Precision, load_systems
 
 
@@ -25,6 +25,9 @@ class Hardware(Model):
     )
     topologies: dict[Topology, Text] = Field(
         {}, description="topologies that this machine is too small for, and why"
+    )
+    shared: dict[Topology, Whole] = Field(
+        {}, description="topologies whose devices share this machine's CPUs, and how many these are"
     )
 
     @model_validator(mode="after")

@@ -68,6 +68,11 @@ class Report(Model):
     threads_per_device: Number = Field(
         1, ge=1, le=MOST_PROCESSES, description="CPU threads per training process"
     )
+    share_cpus: bool = Field(
+        False,
+        description="whether devices share all CPUs of this machine where it has too few for a "
+        "topology; such cells have no speedup; left out: the machine is too small for it",
+    )
     loader_threads: Number | None = Field(
         None,
         ge=1,
@@ -157,6 +162,15 @@ class Report(Model):
             raise ValueError(
                 f"{runs} runs in all, from systems x topologies x repeats; "
                 f"allowed: up to {MOST_RUNS}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _only_this_machine_is_shared(self) -> Self:
+        if self.share_cpus and self.cluster:
+            raise ValueError(
+                "share_cpus: got true for a cluster, where Slurm gives each device its CPUs; "
+                "allowed: false, or no `cluster`"
             )
         return self
 
@@ -410,6 +424,7 @@ class Report(Model):
             data=data and data.folder(read),
             device=device,
             threads=self.threads_per_device,
+            shared_cpus=self.hardware_of(suite).shared.get(topology),
             loader_threads=self.loader_threads,
             memory_limit=self._memory_limit_on(device),
             seed=self.seed,

@@ -46,6 +46,11 @@ class Run(Model):
     data: str | None = Field(description="folder of the samples, None when synthetic")
     device: Literal["cpu", "cuda"]
     threads: Whole = Field(description="CPU threads per device")
+    shared_cpus: Whole | None = Field(
+        None,
+        description="CPUs that all devices share, too few for each to have its own; "
+        "None: each has its own",
+    )
     loader_threads: Whole | None = Field(
         None, description="CPU threads per device that read and decode; None: the trainer decides"
     )

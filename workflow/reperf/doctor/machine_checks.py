@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
+from reperf.config import Report
 from reperf.doctor.case import NOT_THERE, Case, Verdict, each, enough, same
 from reperf.doctor.diagnosis import Finding, Probe
 from reperf.printed import count, gibibytes
@@ -20,7 +21,7 @@ def processors(case: Case) -> Iterator[Finding]:
         case,
         "CPUs for a run",
         lambda probe: probe.host.cores,
-        least=case.report.largest_shape[1] * case.report.threads_per_device,
+        least=_devices_with_cpus(case.report) * case.report.threads_per_device,
         show=lambda cores: count(int(cores), "CPU"),
         level="error",
         advice="lower threads_per_device, or the devices per node of the topologies",
@@ -30,6 +31,11 @@ def processors(case: Case) -> Iterator[Finding]:
     yield from each(case, "CPU quota", _judge_quota)
     yield from same(case, "kernel settings", _settings)
     yield from each(case, "other processes", _judge_company)
+
+
+def _devices_with_cpus(report: Report) -> int:
+    """The most devices of a node that have CPUs of their own."""
+    return 1 if report.share_cpus else report.largest_shape[1]
 
 
 def _judge_governor(probe: Probe) -> Verdict:

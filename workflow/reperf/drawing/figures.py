@@ -11,6 +11,7 @@ cell and these columns:
     speedup, efficiency, baseline    the topology that both are against; NaN: no value
     epoch_seconds      of whole global batches; NaN: no value
     stage_memory       the most bytes of a device of each stage, with spaces between; "": no value
+    shared_cpus        how many CPUs the devices share; NaN, or no such column: each has its own
 
 Series keep the order of the rows. Nothing depends on colour alone: bars and lines carry their
 names, so that the figures can be read in grey too.
@@ -39,7 +40,7 @@ from reperf.drawing.labels import repeats_of, series_of, title_of, unit_of
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
 from reperf.files import whole_file
 from reperf.layout import EPOCHS, FIGURE_KINDS, FIGURE_SUFFIXES
-from reperf.printed import ABSENT, count, percent, plain_number
+from reperf.printed import ABSENT, count, percent, plain_number, sharing
 from reperf.published import epochs_beside, load_tables
 from reperf.tables import read_summary
 from reperf.text import printable
@@ -356,18 +357,20 @@ def _shortened(series: pd.Series) -> pd.Series:
 def _drawable(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells of the series that were tried, smallest topology first, their words printable.
 
-    Adds world_size (number of devices), shape (what the bars are grouped by) and twin (the position
-    of a series among those of its system).
+    Adds world_size (number of devices), shared (which CPUs they share, in words), shape (what the
+    bars are grouped by) and twin (the position of a series among those of its system).
     """
     tried = cells.groupby("series")["status"].transform(lambda all_: (all_ != "unsupported").any())
     cells = cells[tried | ~tried.any()]  # if nothing was tried, the figure shows just that
     sizes = cells[["num_nodes", "devices_per_node"]].astype(int)
     world_size = sizes.prod(axis="columns")
+    shared = [sharing(cell) for cell in cells.itertuples()]
     shown = {name: cells[name].map(printable) for name in ("series", "topology", "status")}
     return cells.assign(
         **shown,
         world_size=world_size,
-        shape=[*zip(world_size, sizes["num_nodes"], strict=True)],
+        shared=shared,
+        shape=[*zip(world_size, sizes["num_nodes"], shared, strict=True)],
         twin=cells.groupby("system")["series"].transform(lambda names: pd.factorize(names)[0]),
     ).sort_values("shape", kind="stable", ignore_index=True)
 
@@ -419,8 +422,10 @@ def _over(baseline: str) -> str:
     return f", over {baseline}"
 
 
-def _in_words(world_size: int, nodes: int) -> str:
+def _in_words(world_size: int, nodes: int, shared: str) -> str:
     """A topology as people say it: "16 devices on 2 nodes"."""
+    if shared:
+        return shared
     devices = count(world_size, "device")
     return f"{devices} on {nodes} nodes" if nodes > 1 else devices
 
@@ -579,6 +584,8 @@ def _name_ends(axes: Axes, ends: Iterable[End]) -> None:
 def _missing(cells: pd.DataFrame, column: str = "speedup") -> str:
     """The cells that a figure of a column has no point for, by series and status."""
     missing = cells[cells[column].isna()]
+    measured = (missing["status"] == "ok") & (missing["shared"] != "")
+    missing = missing.assign(status=missing["status"].mask(measured, missing["shared"]))
     told = [
         f"{series} on {', '.join(group['topology'])} ({status})"
         for (series, status), group in missing.groupby(["series", "status"], sort=False)

@@ -2,13 +2,15 @@
 
 import pandas as pd
 
+from reperf.printed import sharing
 from reperf.systems import load_systems, load_workloads, read_shape
 
 
 def title_of(cells: pd.DataFrame) -> str:
     """A suite's title, such as "ResNet-50 v1.5 (64 px), FP32, batch size 128, on CPUs".
 
-    It names the shape where that is not the workload's own, synthetic input, and CPUs.
+    It names the shape where that is not the workload's own, synthetic input, CPUs,
+    and which devices share them.
 
     Args:
         cells: the suite's rows of summary.csv; or, if it has none, of measurements.csv.
@@ -29,7 +31,8 @@ def title_of(cells: pd.DataFrame) -> str:
     if first["input"] == "synthetic":
         parts.append("synthetic")
     if set(cells["device"]) & {"cpu"}:
-        parts.append("on CPUs")
+        shared = dict.fromkeys(filter(None, map(sharing, cells.itertuples())))
+        parts.append(f"on CPUs ({'; '.join(shared)})" if shared else "on CPUs")
     return ", ".join(parts)
 
 

@@ -10,6 +10,7 @@ _COLUMNS = (
     *("hosts", "date", "commit", "key"),
     *("load_before", "load_during", "gpu_processes"),
     *("peak_memory", "peak_memory_is", "joules", "matrix_rate", "stage_memory"),
+    "shared_cpus",
 )
 
 
@@ -28,6 +29,7 @@ def recorded(record: RunRecord | None, measured: Measurement) -> dict[str, objec
         "date": record.started,
         "commit": record.commit,
         "key": key_of(record),
+        "shared_cpus": record.run.shared_cpus,
     }
     if load := record.load:
         row |= {"load_before": load.before, "load_during": load.during}

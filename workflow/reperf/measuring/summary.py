@@ -75,7 +75,8 @@ def _identity(cell: Cell) -> dict:
 def _unsupported(cell: Cell, unit: str | None) -> dict:
     counted = per_second(unit) if unit else unit_of(cell.runs[0].workload)
     why = {"status": "unsupported", "reason": cell.unsupported}
-    asked = _identity(cell) | cell.runs[0].setting
+    first = cell.runs[0]
+    asked = _identity(cell) | first.setting | {"shared_cpus": first.shared_cpus}
     return dict.fromkeys(SUMMARY) | asked | why | {"n": 0, "unit": counted}
 
 
@@ -89,6 +90,7 @@ def _measured(runs: pd.DataFrame) -> dict:
         # What was seen before a run stands for it where nobody could look during it.
         "load": _greatest(runs["load_during"].fillna(runs["load_before"])),
         "gpu_processes": _greatest(runs["gpu_processes"]),
+        "shared_cpus": _greatest(runs["shared_cpus"]),
     }
     if len(good):
         row |= spread([float(value) for value in good["throughput"]])
@@ -124,10 +126,12 @@ def _rates(good: pd.DataFrame, row: dict) -> dict:
     samples = iterations * good["global_batch"].astype(float)
     of_sample = load_workloads()[row["workload"]].flops_at(read_shape(row["shape"]))
     used = samples / good["seconds"] / good["matrix_rate"] * ((of_sample or nan) / devices)
+    # Devices that share CPUs have no part of their own that a rate would be of.
+    own = not _shares(row)
     return {
-        "per_device": row["throughput_median"] / devices,
+        "per_device": row["throughput_median"] / devices if own else None,
         "step_ms": step,
-        "flop_utilisation": _median(used.dropna()),
+        "flop_utilisation": _median(used.dropna()) if own else None,
         "peak_memory": _greatest(good["peak_memory"]),
         "peak_memory_is": " ".join(dict.fromkeys(filter(None, good["peak_memory_is"]))),
         "joules_per_sample": _median((good["joules"] / samples).dropna()),
@@ -180,7 +184,8 @@ def _add_speedup(rows: Iterable[dict], baseline: str | None) -> None:
     """Add speedup and efficiency, and the baseline that they are against.
 
     The baseline is a cell of the same series. If it gave no number, there is no speedup: no larger
-    topology takes its place.
+    topology takes its place. Nor is there one where devices share CPUs: more devices are not more
+    of anything there.
     """
     series = defaultdict(list)
     for row in rows:
@@ -188,9 +193,9 @@ def _add_speedup(rows: Iterable[dict], baseline: str | None) -> None:
     for own in series.values():
         against = baseline or min(own, key=_size)["topology"]
         base = next((row for row in own if row["topology"] == against), None)
-        if base is not None and base["throughput_median"] is not None:
+        if base is not None and base["throughput_median"] is not None and not _shares(base):
             for row in own:
-                row.update(_speedup_over(base, row))
+                row.update({} if _shares(row) else _speedup_over(base, row))
 
 
 def _speedup_over(base: dict, row: dict) -> dict:
@@ -208,6 +213,11 @@ def _speedup_over(base: dict, row: dict) -> dict:
         "efficiency": efficiency(median, base["throughput_median"], ideal),
         "baseline": base["topology"],
     }
+
+
+def _shares(row: dict) -> bool:
+    """Whether a cell's devices had no CPUs of their own."""
+    return bool(pd.notna(row["shared_cpus"]))
 
 
 def _extremes(row: dict) -> tuple[float, float]:

@@ -52,6 +52,7 @@ def what_it_costs(report: Report, configfile: str) -> Iterator[str]:
     trained = [*to_come, *(plan.run for plan in searches)]
     yield from _downloads(trained)
     yield from _room(report, trained)
+    yield from _shared(report)
     yield from _unsupported(report)
     try:
         check_report(report, configfile)
@@ -132,10 +133,12 @@ def _has_ended(plan: RunPlan, plans: Plans) -> bool:
 
 def _downloads(runs: Iterable[Run]) -> Iterator[str]:
     """What is built or pulled first."""
-    sizes = {build_of(run): ENVIRONMENT_BYTES[run.device] for run in runs}
-    missing = {build: size for build, size in sizes.items() if why_build(build)}
-    for build, size in sorted(missing.items(), key=lambda one: one[0].id):
-        yield f"to download: {_described(build)}, up to {gibibytes(size)} once unpacked"
+    # Systems may have one in common.
+    builds = {(build := build_of(run)).folder: (build, run.device) for run in runs}
+    missing = [(build, device) for build, device in builds.values() if why_build(build)]
+    for build, device in sorted(missing, key=lambda one: one[0].id):
+        size = gibibytes(ENVIRONMENT_BYTES[device])
+        yield f"to download: {_described(build)}, up to {size} once unpacked"
 
 
 def _described(build: Build) -> str:
@@ -156,6 +159,14 @@ def _room(report: Report, runs: Sequence[Run]) -> Iterator[str]:
         yield f"memory: up to {most} of a node, {gibibytes(report.memory_limit)} a process"
     elif report.cluster and report.cluster.memory_mb:
         yield f"memory: {gibibytes(report.cluster.memory_mb * 2**20)} of each node"
+
+
+def _shared(report: Report) -> Iterator[str]:
+    """Where devices share the CPUs of this machine."""
+    shared = report.hardware.shared | report.other_hardware.shared
+    for topology, cpus in shared.items():
+        devices = count(_devices(topology), "device")
+        yield f"{topology}: {devices} share {count(cpus, 'CPU')}; such cells have no speedup"
 
 
 def _unsupported(report: Report) -> Iterator[str]:

@@ -209,6 +209,8 @@ def _parallel_flags(run: Run) -> list[str]:
 def variables_of(run: Run, system: System) -> dict[str, str]:
     """The environment variables that decide a run, wherever it starts."""
     given = {"PYTHONUNBUFFERED": "1", **dict.fromkeys(THREADS, str(run.threads))}
+    if run.shared_cpus:
+        given["CORES"] = "shared"
     for variant in system.varied(run.variant):
         given |= variant.environment
     return dict(sorted(given.items()))  # their order decides nothing

@@ -245,6 +245,13 @@ class SuiteView:
                 f"{100 * (WIDE - 1):g} % above the least. Such a speedup, and its efficiency, say "
                 "nothing: a quiet machine or a longer window may help"
             )
+        if any(pd.notna(cell.row.shared_cpus) for cell in measured):
+            said.append(
+                "Shared CPUs: the machine has too few for a topology, so its devices ran on all of "
+                "them together. That says nothing about how training scales: these cells have no "
+                "speedup, no efficiency and no median a device. Compare them with cells of the "
+                "same topology alone"
+            )
         least = repeats_for_interval()
         if any(1 < cell.row.n < least for cell in measured):
             said.append(

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from pydantic import ValidationError
 from trainers.contract.stages import name_of
@@ -217,12 +217,8 @@ def try_once(
             "last_heard": outcome.last_heard,
             "servers_heard": outcome.servers_heard,
             "not_compared": NOT_COMPARED if run.together else "",
-            "peak_memory_bytes": peak_memory(run, facts),
-            "peak_memory_is": peak_memory_is(facts),
-            "computed_in": computed,
+            **said_in(run, facts),
             "matrix_rate": computed and matrix_rate(run, place.nodes[0], computed.compute),
-            "loader_threads": loader_threads(facts),
-            "settings": settings(facts),
             # Slurm, or an engine that must be told to remove containers, starts them elsewhere.
             "load": watch.load(ours=place.cluster is None and not start.clean_up),
             "power": power_of_window(meters, window, mllog.read_ends(log, window)),
@@ -294,6 +290,22 @@ def _wrong_model(run: Run, facts: dict) -> str:
         return ""
     said = said if mllog.is_number(said) else "no number of"
     return f"the trainer reported {said} parameters; {run.workload} has {expected}"
+
+
+def said_in(run: Run, facts: dict) -> dict[str, Any]:
+    """The fields of a run's record that its log says.
+
+    Args:
+        run: the run.
+        facts: as read_facts gives them.
+    """
+    return {
+        "peak_memory_bytes": peak_memory(run, facts),
+        "peak_memory_is": peak_memory_is(facts),
+        "computed_in": computed_in(facts),
+        "loader_threads": loader_threads(facts),
+        "settings": settings(facts),
+    }
 
 
 def peak_memory(run: Run, facts: dict) -> tuple[int, ...]:
@@ -369,6 +381,9 @@ def _ended(run: Run, tail: str) -> str:
     """Whom a signal ended, as far as the launcher says it."""
     # As torchrun does; it ends the others with SIGTERM.
     found = re.findall(r"^ *rank *: (\d+) \(.*\n *exitcode *: -(?!15\b)\d+ ", tail, re.MULTILINE)
+    if not found and run.nodes == 1:
+        # As trainers.launchers.ranks does, which counts a node's own.
+        found = re.findall(r"\bthe node's rank (\d+) ended with SIG(?!TERM\b)", tail)
     return _name_of_rank(run, int(found[0])) if found else "a process"
 
 

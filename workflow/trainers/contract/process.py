@@ -28,8 +28,8 @@ def keep_to_own_cores(rank, threads):
     A device is then the same number of cores whatever the number of ranks, so that more ranks gain
     speed from more devices and not from idle cores. Call it before the first thread starts.
 
-    Beside parameter servers for which no cores are left, all share all cores: a server on the core
-    of one rank would slow that one alone.
+    Where there are too few cores for all ranks, or for them and parameter servers, all share all of
+    them: two on the core of one would slow those two alone. CORES says so.
     """
     if hasattr(os, "sched_setaffinity") and os.environ.get("CORES") != "shared":
         cores = sorted(os.sched_getaffinity(0))

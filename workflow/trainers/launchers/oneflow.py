@@ -2,20 +2,56 @@
 
 Used as python -m trainers.launchers.oneflow ..., with the flags of oneflow.distributed.launch.
 
-Of its own OneFlow writes them into log/, of the folder in which it is imported.
+Of its own OneFlow writes them into log/, of the folder in which it is imported, and does not say
+which rank has failed.
 """
 
 import os
 import runpy
+import subprocess
 import sys
+import threading
+import time
+
+from trainers.launchers.ranks import how_ended
 
 LOGS = os.path.abspath("logs/oneflow")
+
+
+class Started(subprocess.Popen):
+    """What OneFlow's launcher starts, its ranks among it."""
+
+    ranks = {}
+    """Process -> its number among the node's."""
+
+    def __init__(self, *command, **how):
+        super().__init__(*command, **how)
+        number = (how.get("env") or {}).get("LOCAL_RANK")
+        if number is not None:
+            Started.ranks[self.pid] = number
 
 
 def main():
     os.environ.setdefault("GLOG_log_dir", LOGS)
     sys.argv.insert(1, f"--logdir={LOGS}")  # of the ranks
+    subprocess.Popen = Started
+    threading.Thread(target=_name_the_first_to_fail, daemon=True).start()
     runpy.run_module("oneflow.distributed.launch", run_name="__main__", alter_sys=True)
+
+
+def _name_the_first_to_fail():
+    """The others fail after it, before OneFlow's launcher looks."""
+    while True:
+        try:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        except ChildProcessError:  # none has been started yet
+            ended = None
+        if ended and ended.si_status and ended.si_pid in Started.ranks:
+            code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+            who = f"the node's rank {Started.ranks[ended.si_pid]}"
+            os.write(1, f"{who} ended with {how_ended(code)}\n".encode())
+            return
+        time.sleep(0.1)
 
 
 if __name__ == "__main__":

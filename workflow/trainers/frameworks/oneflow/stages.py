@@ -11,7 +11,8 @@ from oneflow import nn
 from oneflow.nn.graph import GraphModule
 
 from trainers.contract.recipe import cuts
-from trainers.contract.stages import shares, stage_of
+from trainers.contract.stages import name_of, shares, stage_of
+from trainers.contract.waiting import OR, Waits
 from trainers.frameworks.oneflow import backend
 from trainers.frameworks.oneflow.inputs import fixed_batch
 
@@ -25,6 +26,9 @@ class Pipeline(backend.DataParallel):
         stages = [list(own.ranks_of(stage)) for stage in range(len(pipeline))]
         placements = [flow.placement(flags.device, ranks=ranks) for ranks in stages]
         self.part = f"stage {own.stage}"
+        self._waits = Waits(name_of(rank, pipeline))
+        others = (one for one in range(sum(pipeline)) if one != rank)
+        self._others = OR.join(name_of(one, pipeline) for one in others)
         self.feed, self._reads, self._counts = self, flags.input != "synthetic", {}
         micro = copy.copy(flags)
         micro.batch_size //= flags.micro_batches or len(pipeline)
@@ -56,7 +60,8 @@ class Pipeline(backend.DataParallel):
         return losses
 
     def fetch(self, losses):
-        backend.wait()
+        with self._waits.of("stages", self._others):
+            backend.wait()
         return losses.to_global(self._everywhere, flow.sbp.broadcast).numpy().mean().item()
 
 
