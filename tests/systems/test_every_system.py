@@ -8,7 +8,8 @@ from reperf.systems import load_systems
 
 
 @pytest.mark.every_system
-def test_the_report_of_all_systems_comes_from_one_command(benchmark, every_environment):
+def test_the_report_of_all_systems_comes_from_one_command(begun_benchmark, every_environment):
+    benchmark = begun_benchmark
     benchmark.configure(repeats=1, time_limit=600)
     answer = benchmark.snakemake("--config", "systems=all", timeout=3600)
     assert answer.returncode == 0, answer.stdout[-5000:]
