@@ -25,11 +25,12 @@ STALE := $(shell [ ! -e $(VENV)/reperf-installed ] || { [ -x $(VENV)/bin/python 
 report: $(VENV)/reperf-installed
 	$(VENV)/bin/python -m snakemake --profile local
 
-# Up to four tests at once: much of the time, one program waits for another.
+# Three tests at once, on two cores too: much of the time, one program waits for another.
 test-all: SYSTEMS := all
+test-all: TOLD := --durations 40 --durations-min 20
 test-fast: TESTS := tests/unit tests/workflow/test_archive_of_a_run.py tests/workflow/test_wheel.py
 test test-all test-fast: $(VENV)/tests-installed
-	$(VENV)/bin/python -m pytest $(TESTS) --systems $(SYSTEMS) --numprocesses logical --maxprocesses 4 --dist loadgroup
+	$(VENV)/bin/python -m pytest $(TESTS) --systems $(SYSTEMS) --numprocesses 3 --dist loadgroup $(TOLD)
 
 site: $(VENV)/tests-installed
 	$(VENV)/bin/python docs/build_site.py

@@ -1,11 +1,13 @@
 """What tests share: a small real benchmark in a folder of its own."""
 
 import fcntl
+import os
 import shlex
 import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import hypothesis
@@ -102,7 +104,26 @@ def new_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
 
 
 @pytest.fixture(scope="session")
-def built_environments(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of all processes that test, for what one makes and the others need not."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "shared"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    """Let no other process that tests be in such a block."""
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="session")
+def built_environments(
+    tmp_path_factory: pytest.TempPathFactory, shared: Path
+) -> Callable[..., Path]:
     """Have the workflow build systems' environments; returns where they lie, now and next time."""
     folder = ROOT / ".envs"
     folder.mkdir(exist_ok=True)
@@ -110,11 +131,13 @@ def built_environments(tmp_path_factory: pytest.TempPathFactory) -> Callable[...
 
     def build(*systems: str) -> Path:
         builds = (LockBuild(load_systems()[name], "cpu") for name in systems)
-        targets = {str(build.folder / RECORD) for build in builds}
-        with (folder / "tests.lock").open("w") as lock:  # of the processes that test
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            answer = builder.snakemake(*sorted(targets), timeout=2400)
-        assert answer.returncode == 0, answer.stdout
+        targets = {str(build.folder / RECORD): shared / build.folder.name for build in builds}
+        with alone(folder / "tests.lock"):
+            if missing := sorted(one for one, mark in targets.items() if not mark.exists()):
+                answer = builder.snakemake(*missing, timeout=2400)
+                assert answer.returncode == 0, answer.stdout
+                for one in missing:
+                    targets[one].touch()
         return folder
 
     return build
@@ -160,6 +183,26 @@ def torch_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def benchmark(tmp_path: Path, environments: Path) -> Benchmark:
     """A small benchmark of which nothing has been built yet."""
     return new_benchmark(tmp_path / "benchmark", environments)
+
+
+@pytest.fixture(scope="session")
+def begun(environments: Path, shared: Path) -> Path:
+    """A benchmark with what takes long and is the same in all: published figures, records."""
+    folder = shared / "begun"
+    with alone(shared / "begun.lock"):
+        if not folder.exists():
+            first = new_benchmark(shared / "beginning", environments)
+            answer = first.snakemake("figures/published", "data/embedded/tfrecord/manifest.json")
+            assert answer.returncode == 0, answer.stdout
+            first.folder.rename(folder)
+    return folder
+
+
+@pytest.fixture
+def begun_benchmark(benchmark: Benchmark, begun: Path) -> Benchmark:
+    """A small benchmark that has its published figures and its records, but no run."""
+    benchmark.take_over(begun)
+    return benchmark
 
 
 @pytest.fixture(scope="session")

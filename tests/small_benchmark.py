@@ -67,6 +67,13 @@ class Benchmark:
         text = yaml.safe_dump(SMALL | changes, sort_keys=False)
         (self.folder / "local/report.yaml").write_text(text, encoding="utf-8")
 
+    def take_over(self, begun: Path) -> None:
+        """Take what another benchmark has that no run decides: published figures and records."""
+        for name in ("figures/published", "data/embedded"):
+            shutil.copytree(begun / name, self.folder / name)
+        (self.folder / "results").mkdir()
+        shutil.copy2(begun / "results/made.json", self.folder / "results")
+
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "snakemake", "--profile", "local", *arguments]
 

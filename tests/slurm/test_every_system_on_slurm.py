@@ -8,7 +8,7 @@ from slurm_benchmark import SUITE, new_slurm_benchmark
 
 
 @pytest.mark.every_system
-def test_every_framework_trains_on_two_nodes(tmp_path, built_environments, cluster):
+def test_every_framework_trains_on_two_nodes(tmp_path, built_environments, cluster, begun):
     # Of systems that are started alike, and compute by one backend, one is enough.
     alike = {
         (one.launch, one.framework, one.backend): one.id
@@ -17,6 +17,7 @@ def test_every_framework_trains_on_two_nodes(tmp_path, built_environments, clust
     }
     systems = list(alike.values())
     benchmark = new_slurm_benchmark(tmp_path / "benchmark", built_environments(*systems), cluster)
+    benchmark.take_over(begun)
     suite = SUITE | {"input": "records", "systems": systems}
     benchmark.configure(suites=[suite], topologies=["2n2g"], repeats=1, time_limit=600)
     # One run at a time: four processes of each are more than enough for the machine's cores.
@@ -30,9 +31,12 @@ def test_every_framework_trains_on_two_nodes(tmp_path, built_environments, clust
 
 
 @pytest.mark.every_system
-def test_every_framework_with_servers_trains_on_four_nodes(tmp_path, built_environments, cluster):
+def test_every_framework_with_servers_trains_on_four_nodes(
+    tmp_path, built_environments, cluster, begun
+):
     systems = [one.id for one in load_systems().values() if one.serve]
     benchmark = new_slurm_benchmark(tmp_path / "benchmark", built_environments(*systems), cluster)
+    benchmark.take_over(begun)
     small = {"workload": "ctr", "shape": {"rows": 10007, "hidden": 64}, "batch_size": 50}
     benchmark.configure(
         suites=[SUITE | small | {"systems": systems}],

@@ -8,9 +8,10 @@ from slurm_benchmark import SUITE, new_slurm_benchmark
 
 
 def test_servers_and_trainers_share_nodes_and_a_server_or_a_node_that_is_lost_is_seen(
-    tmp_path, environments, cluster
+    tmp_path, environments, cluster, begun
 ):
     benchmark = new_slurm_benchmark(tmp_path / "benchmark", environments, cluster)
+    benchmark.take_over(begun)
     benchmark.entry = f"{SYSTEM}+servers-1"
     follow_pages(benchmark.folder, shares="pytorch")
     suite = SUITE | {"workload": "softmax", "batch_size": 8, "shape": SHAPE, "systems": [SYSTEM]}

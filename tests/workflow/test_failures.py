@@ -11,11 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from small_benchmark import SMALL, Benchmark
 
 ONE_RUN = [SMALL["suites"][1] | {"systems": ["pytorch"]}]
 TWO_RANKS = [SMALL["suites"][1] | {"systems": ["pytorch"], "topologies": ["1n2g"]}]
 RERUN = "snakemake --profile local --forcerun $(reperf runs --failed)"
+
+
+@pytest.fixture
+def benchmark(begun_benchmark: Benchmark) -> Benchmark:
+    return begun_benchmark
 
 
 def first_run(benchmark: Benchmark, topology: str = "1n1g") -> Path:
@@ -184,7 +190,6 @@ def test_two_workflows_do_not_measure_in_one_folder(benchmark: Benchmark):
 def test_a_full_disk_is_one_line_and_loses_nothing(benchmark: Benchmark, new_disk):
     benchmark.configure(suites=ONE_RUN)
     runs = benchmark.folder / "results/runs"
-    runs.parent.mkdir()
     runs.symlink_to(new_disk("4k"))
     answer = benchmark.snakemake("--retries", "0")
     assert answer.returncode != 0

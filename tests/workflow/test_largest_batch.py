@@ -29,9 +29,12 @@ SUITES = [
 
 
 @pytest.fixture(scope="module")
-def searched(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Benchmark:
+def searched(
+    tmp_path_factory: pytest.TempPathFactory, environments: Path, begun: Path
+) -> Benchmark:
     """A benchmark whose batch sizes were searched, and whose runs have trained with them."""
     benchmark = new_benchmark(tmp_path_factory.mktemp("searched") / "benchmark", environments)
+    benchmark.take_over(begun)
     benchmark.configure(suites=SUITES, memory_limit=LIMIT)
     answer = benchmark.snakemake()
     assert answer.returncode == 0, answer.stdout

@@ -30,6 +30,11 @@ def dlperf_archive(path: Path) -> None:
 
 
 @pytest.fixture
+def benchmark(begun_benchmark: Benchmark) -> Benchmark:
+    return begun_benchmark
+
+
+@pytest.fixture
 def theirs(benchmark: Benchmark) -> Benchmark:
     """A report that runs nothing."""
     dlperf_archive(benchmark.folder / "logs-of-oneflow.zip")

@@ -84,7 +84,10 @@ def full_log(benchmark: Benchmark) -> str:
     return log.read_text()
 
 
-def test_in_a_pipe_there_is_a_plain_line_a_run_and_the_full_text_is_in_a_log(benchmark: Benchmark):
+def test_in_a_pipe_there_is_a_plain_line_a_run_and_the_full_text_is_in_a_log(
+    begun_benchmark: Benchmark,
+):
+    benchmark = begun_benchmark
     benchmark.configure(suites=ONE_RUN)
     answer = benchmark.snakemake()
     assert answer.returncode == 0, answer.stdout
@@ -131,7 +134,10 @@ def test_quiet_says_nothing_of_what_goes_well(benchmark: Benchmark):
     assert "Reason: " in full_log(benchmark)
 
 
-def test_on_a_terminal_the_runs_are_lines_above_a_display_that_goes_away(benchmark: Benchmark):
+def test_on_a_terminal_the_runs_are_lines_above_a_display_that_goes_away(
+    begun_benchmark: Benchmark,
+):
+    benchmark = begun_benchmark
     benchmark.configure(suites=ONE_RUN)
     terminal = Terminal(benchmark)
     try:

@@ -152,8 +152,9 @@ def test_snakemakes_own_report_has_captions(finished_benchmark: Benchmark):
 
 
 def test_a_cell_that_waits_for_its_loader_is_marked_and_its_synthetic_twin_is_not(
-    benchmark: Benchmark,
+    begun_benchmark: Benchmark,
 ):
+    benchmark = begun_benchmark
     random = np.random.default_rng(1)
     for number in range(4):
         image = benchmark.folder / f"own/train/n0000000{number % 2}/{number}.JPEG"

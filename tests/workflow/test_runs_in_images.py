@@ -71,7 +71,8 @@ def containers_of_podman() -> list[str]:
     return subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split()
 
 
-def test_the_whole_report_is_made_from_an_image_and_names_it(benchmark, torch_image):
+def test_the_whole_report_is_made_from_an_image_and_names_it(benchmark, torch_image, begun):
+    benchmark.take_over(begun)
     answer = benchmark.snakemake()
     assert answer.returncode == 0, answer.stdout
     check_record(benchmark, torch_image, "charliecloud")

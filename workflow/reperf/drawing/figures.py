@@ -33,7 +33,6 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
-from scipy.optimize import isotonic_regression
 
 from reperf.config import topology_shape
 from reperf.drawing.labels import repeats_of, series_of, title_of, unit_of
@@ -564,7 +563,7 @@ def _name_ends(axes: Axes, ends: Iterable[End]) -> None:
     assert figure
     line = top * 0.17 / (figure.get_figheight() - 1.2)  # the height of a name
     gaps = np.arange(len(ends)) * line
-    heights = isotonic_regression([y for _, y, *_ in ends] + gaps, increasing=False).x - gaps
+    heights = _falling(np.array([y for _, y, *_ in ends]) + gaps) - gaps
     for end, height in zip(ends, np.minimum(heights, top - gaps), strict=True):
         x, y, name, colour, series = end
         leader: dict[str, Any] = {"arrowstyle": "-", "color": colour, "linewidth": 0.7}
@@ -579,6 +578,15 @@ def _name_ends(axes: Axes, ends: Iterable[End]) -> None:
             annotation_clip=False,
             gid=series and _part(series, "end"),
         )
+
+
+def _falling(heights: np.ndarray) -> np.ndarray:
+    """The falling heights that are closest to these."""
+    if len(heights) < 2:
+        return heights
+    from scipy.optimize import isotonic_regression  # noqa: PLC0415 - as slow as the rest
+
+    return isotonic_regression(heights, increasing=False).x
 
 
 def _missing(cells: pd.DataFrame, column: str = "speedup") -> str:
