@@ -29,6 +29,7 @@ def test_servers_and_trainers_share_nodes_and_a_server_or_a_node_that_is_lost_is
         job = benchmark.job_of("2n1g")
         (cpus,) = cluster.ask("squeue", "--noheader", f"--job={job}", "--format=%c")
         (server,) = [one for one in benchmark.trainers() if one.environ().get("SERVER") == "1"]
+        killed_on = cluster.nodes_of(job)[1]
         server.kill()
 
         benchmark.wait_for_log("2n1g", r"server 1: iteration (\d)", attempt=2)
@@ -39,7 +40,9 @@ def test_servers_and_trainers_share_nodes_and_a_server_or_a_node_that_is_lost_is
     benchmark.wait_until_nobody_trains()
     assert cpus == "2"  # a node, at least: one for its trainer, one for its server
     killed = json.loads((benchmark.run_folder("2n1g") / "tries/1/run.json").read_text())
-    assert killed["reason"].startswith("server 1 ended with SIGKILL, before the trainers; ")
+    assert killed["reason"].startswith(
+        f"server 1 on {killed_on} ended with SIGKILL, before the trainers; "
+    )
 
     record = benchmark.record("2n1g")
     assert (record["status"], lost in record["nodes"]) == ("ok", False)

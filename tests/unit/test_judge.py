@@ -77,6 +77,7 @@ def test_an_engine_that_does_not_start_a_container_has_the_last_word(tmp_path: P
     [
         (1, "Signal 9 (SIGKILL) received\n[rank 0] SIGTERM", "failed", "ended by SIGKILL"),
         (1, "exit code -9", "failed", "ended by SIGKILL"),
+        (1, "1: rank 1 on n2 ended with SIGKILL", "failed", "rank 1 on n2 was ended by SIGKILL;"),
         (-11, "", "failed", "ended by SIGSEGV"),
         # As container engines, shells and srun report signals.
         (128 + 11, "", "failed", "ended by SIGSEGV"),
@@ -183,14 +184,14 @@ SERVERS_HEARD = (
         (
             SERVERS_HEARD,
             {"servers_ended": 1, "exit_code": 1},
-            "server 1 ended with SIGKILL\nConnectionResetError",
-            "failed: server 1 ended with SIGKILL, before the trainers; all 2 ranks were last heard",
+            "server 1 on node2 ended with SIGKILL\nConnectionResetError",
+            "failed: server 1 on node2 ended with SIGKILL, before the trainers; all 2 ranks",
         ),
         (
             SERVERS_HEARD,
             {"servers_ended": 137, "out_of_memory_kills": 1},
-            "3: server 3 ended with SIGKILL\n",
-            "oom: server 3 ended with SIGKILL because the machine's memory was full",
+            "3: server 3 on node4 ended with SIGKILL\n",
+            "oom: server 3 on node4 ended with SIGKILL because the machine's memory was full",
         ),
         (
             SERVERS_HEARD[:1],

@@ -64,8 +64,11 @@ _NO_MEMORY = re.compile(
 # What the loader of libraries says, too, where their code may not be run.
 _NO_PLACE = "failed to map segment from shared object"
 
-# What trainers.launchers.roles says.
-_SERVER_ENDED = re.compile(r"\b(server \d{1,9} ended with \w{1,20}(?: \d+)?)$", re.MULTILINE)
+# What trainers.launchers says, of ranks and of servers.
+_SERVER_ENDED = re.compile(
+    r"\b(server \d{1,9} on \S{1,255} ended with \w{1,20}(?: \d+)?)$", re.MULTILINE
+)
+_RANK_ENDED = re.compile(r"\brank (\d{1,9}) on (\S{1,255}) ended with (SIG\w{1,20})$", re.MULTILINE)
 
 _SHELL_SIGNALS = 128
 """What shells and container engines add to the number of the signal that ended a program."""
@@ -358,18 +361,25 @@ def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
     # A rank that gives up waiting aborts, and its launcher ends the others.
     if _GAVE_UP.search(tail) and not set(signals) - {"SIGABRT", "SIGTERM"}:
         return "timeout", f"a rank gave up waiting for another; {_last_heard(run, outcome)}"
-    what = f"{_ended(run, tail)} was ended by {signals[0]}" if signals else _last_error(tail)
+    what = (
+        f"{_ended(run, tail, signals[0])} was ended by {signals[0]}"
+        if signals
+        else _last_error(tail)
+    )
     if run.container and not what:
         said = [line for line in tail.splitlines() if line.strip() and "srun: " not in line]
         what = f"the last line from {run.container.engine} is: {said[-1]}" if said else ""
     return "failed", f"{what or 'no error was printed'}; {_last_heard(run, outcome)}"
 
 
-def _ended(run: Run, tail: str) -> str:
+def _ended(run: Run, tail: str, by: str) -> str:
     """Whom a signal ended, as far as the launcher says it."""
     # As torchrun does; it ends the others with SIGTERM.
     found = re.findall(r"^ *rank *: (\d+) \(.*\n *exitcode *: -(?!15\b)\d+ ", tail, re.MULTILINE)
-    return _name_of_rank(run, int(found[0])) if found else "a process"
+    if found:
+        return _name_of_rank(run, int(found[0]))
+    said = [(rank, host) for rank, host, name in _RANK_ENDED.findall(tail) if name == by]
+    return f"{_name_of_rank(run, int(said[0][0]))} on {said[0][1]}" if said else "a process"
 
 
 def _name_of_rank(run: Run, rank: int) -> str:
