@@ -361,11 +361,7 @@ def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
     # A rank that gives up waiting aborts, and its launcher ends the others.
     if _GAVE_UP.search(tail) and not set(signals) - {"SIGABRT", "SIGTERM"}:
         return "timeout", f"a rank gave up waiting for another; {_last_heard(run, outcome)}"
-    what = (
-        f"{_ended(run, tail, signals[0])} was ended by {signals[0]}"
-        if signals
-        else _last_error(tail)
-    )
+    what = _ended(run, tail, signals[0]) if signals else _last_error(tail)
     if run.container and not what:
         said = [line for line in tail.splitlines() if line.strip() and "srun: " not in line]
         what = f"the last line from {run.container.engine} is: {said[-1]}" if said else ""
@@ -373,13 +369,15 @@ def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
 
 
 def _ended(run: Run, tail: str, by: str) -> str:
-    """Whom a signal ended, as far as the launcher says it."""
+    """Whom a signal ended, and where, as far as the launcher says it."""
     # As torchrun does; it ends the others with SIGTERM.
     found = re.findall(r"^ *rank *: (\d+) \(.*\n *exitcode *: -(?!15\b)\d+ ", tail, re.MULTILINE)
-    if found:
-        return _name_of_rank(run, int(found[0]))
-    said = [(rank, host) for rank, host, name in _RANK_ENDED.findall(tail) if name == by]
-    return f"{_name_of_rank(run, int(said[0][0]))} on {said[0][1]}" if said else "a process"
+    who = _name_of_rank(run, int(found[0])) if found else "a process"
+    for rank, host, name in _RANK_ENDED.findall(tail):
+        if name == by:
+            who = f"{_name_of_rank(run, int(rank))} on {host}"
+            break
+    return f"{who} was ended by {by}"
 
 
 def _name_of_rank(run: Run, rank: int) -> str:

@@ -22,7 +22,7 @@ from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler import (
     fleet,
 )
 
-from trainers.contract import backend, process
+from trainers.contract import backend, process, settings
 from trainers.contract.steplog import Refused
 
 
@@ -154,7 +154,11 @@ def _strategy(flags):
     if flags.push_every is not None:
         return StrategyFactory.create_geo_strategy(flags.push_every)
     if flags.together:
-        return StrategyFactory.create_async_strategy()
+        strategy = StrategyFactory.create_async_strategy()
+        # Beside a thread of its own that pulls weights, the one that pushes gradients never sleeps.
+        name = "communicator_independent_recv_thread"
+        strategy.set_trainer_runtime_config({name: settings.switched(name, "0")})
+        return strategy
     return StrategyFactory.create_sync_strategy()
 
 
