@@ -61,7 +61,7 @@ def test_servers_and_trainers_share_nodes_and_a_server_or_a_node_that_is_lost_is
 def test_a_server_a_trainer_and_a_node_that_are_lost_end_a_run_of_each_framework_and_are_named(
     tmp_path, built_environments, cluster, system
 ):
-    """One after the other, in three tries; by themselves, Paddle's processes would wait for ever."""
+    """One after the other, in three tries; by itself, what is left of Paddle waits for ever."""
     benchmark = new_slurm_benchmark(tmp_path / "benchmark", built_environments(system), cluster)
     benchmark.entry = f"{system}+servers-1"
     small = {"workload": "ctr", "shape": {"rows": 10007, "hidden": 64}, "batch_size": 50}
