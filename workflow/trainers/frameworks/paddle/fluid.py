@@ -2,7 +2,8 @@
 
 A model is a function that adds its operations to the default program: it takes the flags and
 returns the inputs, in the order of a batch, and the mean loss. Its parameters have the names and
-the sizes of the recipe's weight_shapes. Of a batch it may leave out what comes last.
+the sizes of the recipe's weight_shapes. Of a batch it may leave out what comes last. What else it
+takes, the system's part `taken` makes of a batch.
 
 Servers hold the weights, cut into blocks of neighbouring rows, and update them by SGD. A step of a
 trainer computes gradients, and then waits until the servers have those of all trainers (the usual
@@ -76,6 +77,7 @@ class Pushed(backend.Step):
         _check(work)
         self._run = made.executor.run
         self.feed = backend.Feed(made, work)
+        self._taken = work.part("taken", tuple)
         self._inputs, self._loss, parameters = transpiled(work)
         self._sizes = {one.name: int(np.prod(one.shape)) for one in parameters}
         fleet.init_worker()  # what the next line sends goes by way of it
@@ -90,7 +92,7 @@ class Pushed(backend.Step):
             yield name, pulled.from_servers(self._run)
 
     def __call__(self, wanted):
-        fed = dict(zip(self._inputs, next(self.feed)))
+        fed = dict(zip(self._inputs, self._taken(next(self.feed))))
         return self._run(
             fleet.main_program, feed=fed, fetch_list=[self._loss], use_program_cache=True
         )
