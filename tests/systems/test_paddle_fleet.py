@@ -77,6 +77,8 @@ def test_one_trainer_in_its_own_time_trains_nearly_as_plain_sgd_does(
     own = losses(log, 0)
     assert own[0] == pytest.approx(wanted[0], abs=1e-4)
     assert own[-1] == pytest.approx(wanted[-1], abs=near)
+    pulls_apart = record.settings.get("communicator_independent_recv_thread")
+    assert pulls_apart == ("0" if variant == "async" else None)
 
 
 def test_trainers_in_their_own_time_log_each_and_learn_on_clicks(trainer, clicks):
