@@ -54,7 +54,7 @@ def main() -> None:
     rates: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(flags.rounds):
         for name, command in commands.items():
-            rates[name].append(rate_of(command, flags))
+            rates[name].append(rate_of(name, command, flags))
             print(f"{name}: {rates[name][-1]:.0f} samples/CPU-s", flush=True)
     print(f"{'':28} samples/CPU-s  times {PEER}")
     for name, own in rates.items():
@@ -109,7 +109,7 @@ def peer(flags: argparse.Namespace) -> Command:
     return Command([str(python), program, *numbers, *pairs], TRAINERS)
 
 
-def rate_of(command: Command, flags: argparse.Namespace) -> float:
+def rate_of(name: str, command: Command, flags: argparse.Namespace) -> float:
     """The samples per CPU second, between the end of the warm-up and the first trainer's end."""
     variables = {**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "OMP_NUM_THREADS": "1"}
     batch = flags.batch_size * TRAINERS // command.tell
@@ -128,7 +128,10 @@ def rate_of(command: Command, flags: argparse.Namespace) -> float:
             if len(trained) == command.tell and all(warm <= one < last for one in trained.values()):
                 seen.append((sum(trained.values()), cpu_seconds(process)))
         if process.returncode or not seen or seen[0] == seen[-1]:
-            sys.exit(f"{command.words[:2]}: failed or too short: {log.read_text()[-2000:]}")
+            records = (json.loads(one.read_text()) for one in Path(folder).rglob("1/run.json"))
+            reason = next((one["reason"] for one in records if one["status"] != "ok"), "")
+            reason = reason or log.read_text()[-2000:] or "too few iterations to measure"
+            sys.exit(f"{name}, {flags.all} iterations with the warm-up: {reason}")
     (first, begun), (end, ended) = seen[0], seen[-1]
     return (end - first) / (ended - begun)
 

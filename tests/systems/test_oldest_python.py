@@ -83,7 +83,7 @@ def test_ranks_start_and_log_the_same_there_as_here(workload, trainer_of, record
         *(f"--data={records('tfrecord')}", "--device=cpu", "--threads=1", "--seed=1"),
     ]
     ranks = [{"RANK": str(rank), "WORLD_SIZE": "2"} for rank in range(2)]
-    starter = f"from trainers.launchers.ranks import run_ranks; run_ranks({command}, {ranks})"
+    starter = f"from trainers.launchers.ranks import run_ranks; run_ranks({command}, {ranks}, 0)"
     there = trainer_of(OLDEST).python("-c", starter)
     here = subprocess.run(
         [sys.executable, "-c", starter],

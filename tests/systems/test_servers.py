@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from small_benchmark import SMALL, Benchmark, new_benchmark
 from trainer import MARK, TRAIN_ONCE, small, step_log
 
 HANGS = {"time_limit": 12}
+HERE = socket.gethostname()
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +87,10 @@ def test_more_servers_than_cores_are_refused_in_one_line(folder):
             signal.SIGKILL,
             "server 0",
             {},
-            "failed: server 0 ended with SIGKILL, before the trainers",
+            f"failed: server 0 on {HERE} ended with SIGKILL, before the trainers",
         ),
         # The other rank may have printed once more.
-        (signal.SIGKILL, "rank 1", {}, "failed: rank 1 was ended by SIGKILL; "),
+        (signal.SIGKILL, "rank 1", {}, f"failed: rank 1 on {HERE} was ended by SIGKILL; "),
         (signal.SIGSTOP, "server 0", HANGS, "; server 0 of 1 was last heard of at iteration"),
         (
             signal.SIGSTOP,

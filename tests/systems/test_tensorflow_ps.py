@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 from argparse import Namespace
 from itertools import islice
 
@@ -19,6 +20,7 @@ WORDS = {"vocabulary": 1400, "width": 32, "window": 5, "negatives": 5}
 SLOTS = {"rows": 1000, "embedding": 4, "hidden": 32}
 CTR = {"workload": "ctr", "shape": SLOTS, "batch_size": 50, "iterations": 20}
 V1 = {"variant": "v1", "together": True}
+HERE = socket.gethostname()
 
 pytestmark = [pytest.mark.every_system, pytest.mark.xdist_group("tensorflow2")]
 
@@ -91,9 +93,9 @@ def test_a_coordinator_of_one_worker_is_plain_sgd_and_of_two_learns(trainer):
 @pytest.mark.parametrize(
     ("changes", "victim", "reason"),
     [
-        (V1, "server 0", "failed: server 0 ended with SIGKILL, before the trainers"),
-        ({}, "server 0", "failed: server 0 ended with SIGKILL, before the trainers"),
-        (V1, "rank 1", "failed: rank 1 was ended by SIGKILL; "),
+        (V1, "server 0", f"failed: server 0 on {HERE} ended with SIGKILL, before the trainers"),
+        ({}, "server 0", f"failed: server 0 on {HERE} ended with SIGKILL, before the trainers"),
+        (V1, "rank 1", f"failed: rank 1 on {HERE} was ended by SIGKILL; "),
     ],
 )
 def test_a_process_that_is_killed_ends_the_run_and_is_named(trainer, changes, victim, reason):

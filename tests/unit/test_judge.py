@@ -27,6 +27,7 @@ RUN = load_report(SMALL).run("small", "pytorch", "1n2g", 1)
 HEARD = tuple(LastHeard(rank=rank, iteration=3, seconds=2.0) for rank in (0, 1))
 
 
+MUCH = 20_000 * "E " + "SIGTERM"
 RECORD = RunRecord(
     status="ok",
     run=RUN,
@@ -77,6 +78,7 @@ def test_an_engine_that_does_not_start_a_container_has_the_last_word(tmp_path: P
     [
         (1, "Signal 9 (SIGKILL) received\n[rank 0] SIGTERM", "failed", "ended by SIGKILL"),
         (1, "exit code -9", "failed", "ended by SIGKILL"),
+        (1, f"1: rank 1 on n2 ended with SIGKILL\n{MUCH}", "failed", "rank 1 on n2 was ended"),
         (-11, "", "failed", "ended by SIGSEGV"),
         # As container engines, shells and srun report signals.
         (128 + 11, "", "failed", "ended by SIGSEGV"),
@@ -146,9 +148,10 @@ def test_a_stage_that_a_signal_ended_is_named(tmp_path: Path):
         "rank 2 (stage 1) was ended by SIGKILL" in judged(tmp_path, log, PIPELINE, exit_code=1)[1]
     )
     assert "rank 2 was ended by SIGKILL" in judged(tmp_path, log, exit_code=1)[1]
-    ours = "the node's rank 1 ended with SIGKILL\n"
+    ours = "rank 1 on n2 ended with SIGKILL\n"
     assert (
-        "rank 1 (stage 0) was ended by SIGKILL" in judged(tmp_path, ours, PIPELINE, exit_code=1)[1]
+        "rank 1 (stage 0) on n2 was ended by SIGKILL"
+        in judged(tmp_path, ours, PIPELINE, exit_code=1)[1]
     )
     unheard = judged(tmp_path, "", PIPELINE, exit_code=1)[1]
     assert "rank 2 (stage 1) of 3 was never heard of" in unheard
@@ -187,14 +190,14 @@ SERVERS_HEARD = (
         (
             SERVERS_HEARD,
             {"servers_ended": 1, "exit_code": 1},
-            "server 1 ended with SIGKILL\nConnectionResetError",
-            "failed: server 1 ended with SIGKILL, before the trainers; all 2 ranks were last heard",
+            "server 1 on node2 ended with SIGKILL\nConnectionResetError",
+            "failed: server 1 on node2 ended with SIGKILL, before the trainers; all 2 ranks",
         ),
         (
             SERVERS_HEARD,
             {"servers_ended": 137, "out_of_memory_kills": 1},
-            "3: server 3 ended with SIGKILL\n",
-            "oom: server 3 ended with SIGKILL because the machine's memory was full",
+            "3: server 3 on node4 ended with SIGKILL\n",
+            "oom: server 3 on node4 ended with SIGKILL because the machine's memory was full",
         ),
         (
             SERVERS_HEARD[:1],

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -29,7 +30,7 @@ def start_ranks(program: str, count: int = 2) -> subprocess.Popen:
     """Ranks that run a program; each has its number as RANK."""
     ranks = [{"RANK": str(rank)} for rank in range(count)]
     code = "from trainers.launchers.ranks import run_ranks; "
-    return start("-c", f"{code}run_ranks(['-c', {program!r}], {ranks})")
+    return start("-c", f"{code}run_ranks(['-c', {program!r}], {ranks}, 4)")
 
 
 def test_each_rank_runs_with_its_own_variables():
@@ -50,7 +51,7 @@ def test_when_a_rank_fails_the_others_end_and_it_is_named(last_act: str, end: st
     ranks = start_ranks(program)
     said, complaints = ranks.communicate(timeout=20)
     assert ranks.returncode == 1
-    assert complaints == f"the node's rank 1 ended with {end}\n"
+    assert complaints == f"rank 5 on {socket.gethostname()} ended with {end}\n"
     assert not any(psutil.pid_exists(int(pid)) for pid in said.split())
 
 
@@ -67,7 +68,7 @@ time.sleep(0.03)
 os._exit(3)
 """
     _, complaints = start_ranks(program).communicate(timeout=20)
-    assert complaints == "the node's rank 1 ended with SIGKILL\n"
+    assert complaints == f"rank 5 on {socket.gethostname()} ended with SIGKILL\n"
 
 
 def test_ranks_end_with_their_starter():

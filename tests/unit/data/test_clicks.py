@@ -1,5 +1,6 @@
 """Lines of clicks to parts of rows, and the batches that ranks read of them."""
 
+import gzip
 import zlib
 from argparse import Namespace
 from itertools import islice
@@ -128,14 +129,18 @@ def test_a_bad_line_is_refused_by_file_line_and_column(tmp_path, monkeypatch, ch
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        ("", ": an empty file; allowed: lines of 0 or 1, 13 integers"),
-        ("\t".join(FIRST) + "\n", ": part 1 of 2 would hold no line; allowed: at least one for"),
-        ("x" * 10_000, ", line 1: more than 4096 bytes; allowed: 0 or 1"),
+        (b"", ": an empty file; allowed: lines of 0 or 1, 13 integers"),
+        (gzip.compress(b"0"), ": compressed by gzip; allowed: lines of 0 or 1, 13 integers"),
+        (
+            "\t".join(FIRST).encode() + b"\n",
+            ": part 1 of 2 would hold no line; allowed: at least one for",
+        ),
+        (b"x" * 10_000, ", line 1: more than 4096 bytes; allowed: 0 or 1"),
     ],
 )
 def test_a_file_of_too_little_or_of_no_lines_is_refused(tmp_path, content, fault):
     own = tmp_path / "own.txt"
-    own.write_text(content)
+    own.write_bytes(content)
     with refused_in_one_line(f"{own}{fault}"):
         convert(settings(own), tmp_path / "rows", "rows", workers=1)
 

@@ -3,7 +3,7 @@
 import re
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
@@ -64,8 +64,14 @@ _NO_MEMORY = re.compile(
 # What the loader of libraries says, too, where their code may not be run.
 _NO_PLACE = "failed to map segment from shared object"
 
-# What trainers.launchers.roles says.
-_SERVER_ENDED = re.compile(r"\b(server \d{1,9} ended with \w{1,20}(?: \d+)?)$", re.MULTILINE)
+# What trainers.launchers says, of ranks and of servers.
+_SERVER_ENDED = re.compile(
+    r"\b(server \d{1,9} on \S{1,255} ended with \w{1,20}(?: \d+)?)$", re.MULTILINE
+)
+_RANK_ENDED = re.compile(r"\brank (\d{1,9}) on (\S{1,255}) ended with (SIG\w{1,20})$", re.MULTILINE)
+
+_FAR = 1 << 18
+"""Bytes before a log's end, among which it may stand."""
 
 _SHELL_SIGNALS = 128
 """What shells and container engines add to the number of the signal that ended a program."""
@@ -257,12 +263,12 @@ def _judge(
         return "timeout", f"no end after {time_limit:g} s; {why}"
     if outcome.servers_ended is not None:
         # Trainers say much when their servers have gone.
-        return _servers_ended(run, outcome, _tail(log, 1 << 18))
+        return _servers_ended(run, outcome, _tail(log, _FAR))
     ended = outcome.exit_code == 0 and "run_stop" in facts
     if not ended and (excuse := mllog.read_excuse(log)):
         return excuse
     if outcome.exit_code != 0:
-        return _crash(run, outcome, _tail(log))
+        return _crash(run, outcome, _tail(log), _RANK_ENDED.findall(_tail(log, _FAR)))
     wrong = _wrong_model(run, facts)
     if not wrong and not ended:
         wrong = f"the trainer exited without an end line; {_last_heard(run, outcome)}"
@@ -349,9 +355,17 @@ def settings(facts: dict) -> dict[str, Setting]:
     }
 
 
-def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
-    """What to say about a launcher that did not exit with 0."""
-    signals = re.findall(r"\bSIG[A-Z0-9]{1,9}\b", tail)
+def _crash(
+    run: Run, outcome: Outcome, tail: str, ended: Sequence[tuple[str, str, str]]
+) -> tuple[Status, str]:
+    """What to say about a launcher that did not exit with 0.
+
+    Args:
+        tail: the end of its log.
+        ended: rank, host and signal of each rank of which its launcher said that a signal ended it,
+            also before the tail: ranks on other nodes may say much, once it has gone.
+    """
+    signals = [name for _, _, name in ended] + re.findall(r"\bSIG[A-Z0-9]{1,9}\b", tail)
     # Some launchers report a rank's signal as its exit code.
     codes = set(re.findall(r"\bcode -(\d+)\b", tail))
     signals += [one.name for one in signal.Signals if str(one.value) in codes]
@@ -370,21 +384,23 @@ def _crash(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
     # A rank that gives up waiting aborts, and its launcher ends the others.
     if _GAVE_UP.search(tail) and not set(signals) - {"SIGABRT", "SIGTERM"}:
         return "timeout", f"a rank gave up waiting for another; {_last_heard(run, outcome)}"
-    what = f"{_ended(run, tail)} was ended by {signals[0]}" if signals else _last_error(tail)
+    what = _ended(run, tail, ended, signals[0]) if signals else _last_error(tail)
     if run.container and not what:
         said = [line for line in tail.splitlines() if line.strip() and "srun: " not in line]
         what = f"the last line from {run.container.engine} is: {said[-1]}" if said else ""
     return "failed", f"{what or 'no error was printed'}; {_last_heard(run, outcome)}"
 
 
-def _ended(run: Run, tail: str) -> str:
-    """Whom a signal ended, as far as the launcher says it."""
+def _ended(run: Run, tail: str, ended: Sequence[tuple[str, str, str]], by: str) -> str:
+    """Whom a signal ended, and where, as far as the launcher says it."""
     # As torchrun does; it ends the others with SIGTERM.
     found = re.findall(r"^ *rank *: (\d+) \(.*\n *exitcode *: -(?!15\b)\d+ ", tail, re.MULTILINE)
-    if not found and run.nodes == 1:
-        # As trainers.launchers.ranks does, which counts a node's own.
-        found = re.findall(r"\bthe node's rank (\d+) ended with SIG(?!TERM\b)", tail)
-    return _name_of_rank(run, int(found[0])) if found else "a process"
+    who = _name_of_rank(run, int(found[0])) if found else "a process"
+    for rank, host, name in ended:
+        if name == by:
+            who = f"{_name_of_rank(run, int(rank))} on {host}"
+            break
+    return f"{who} was ended by {by}"
 
 
 def _name_of_rank(run: Run, rank: int) -> str:

@@ -26,8 +26,9 @@ def main():
         server.init(slots)
         threading.Thread(target=server.serve_forever, daemon=True).start()
     meeting = meeting_at(flags.head, flags.port)
-    here = (slot for slot in slots if slot.hostname == str(flags.node_rank))
-    run_ranks(flags.command, [dict(meeting, **create_slot_env_vars(slot)) for slot in here])
+    here = [slot for slot in slots if slot.hostname == str(flags.node_rank)]
+    ranks = [dict(meeting, **create_slot_env_vars(slot)) for slot in here]
+    run_ranks(flags.command, ranks, here[0].rank)
 
 
 def meeting_at(head, port):

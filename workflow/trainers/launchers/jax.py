@@ -10,12 +10,13 @@ from trainers.launchers.ranks import parse_launch_flags, run_ranks
 def main():
     flags = parse_launch_flags(__doc__.splitlines()[0])
     local = flags.devices_per_node
+    first = flags.node_rank * local
     shared = {"WORLD_SIZE": str(flags.nodes * local), "HEAD": f"{flags.head}:{flags.port}"}
     ranks = [
-        {**shared, "RANK": str(flags.node_rank * local + number), "LOCAL_RANK": str(number)}
+        {**shared, "RANK": str(first + number), "LOCAL_RANK": str(number)}
         for number in range(local)
     ]
-    run_ranks(flags.command, ranks)
+    run_ranks(flags.command, ranks, first)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from trainers.launchers.ranks import how_ended
+from trainers.launchers.ranks import said_of_end
 
 LOGS = os.path.abspath("logs/oneflow")
 
@@ -22,11 +22,11 @@ class Started(subprocess.Popen):
     """What OneFlow's launcher starts, its ranks among it."""
 
     ranks = {}
-    """Process -> its number among the node's."""
+    """Process -> its number."""
 
     def __init__(self, *command, **how):
         super().__init__(*command, **how)
-        number = (how.get("env") or {}).get("LOCAL_RANK")
+        number = (how.get("env") or {}).get("RANK")
         if number is not None:
             Started.ranks[self.pid] = number
 
@@ -48,8 +48,7 @@ def _name_the_first_to_fail():
             ended = None
         if ended and ended.si_status and ended.si_pid in Started.ranks:
             code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
-            who = f"the node's rank {Started.ranks[ended.si_pid]}"
-            os.write(1, f"{who} ended with {how_ended(code)}\n".encode())
+            os.write(1, f"{said_of_end(f'rank {Started.ranks[ended.si_pid]}', code)}\n".encode())
             return
         time.sleep(0.1)
 

@@ -7,6 +7,7 @@ this is started once on every node. It needs only the standard library.
 import argparse
 import os
 import signal
+import socket
 import subprocess
 import sys
 
@@ -37,7 +38,7 @@ def parse_launch_flags(about):
     return parser.parse_args()
 
 
-def run_ranks(command, environments):
+def run_ranks(command, environments, first):
     """Run a Python program once per rank of this node.
 
     When a rank fails, the others are killed, and this process exits with a line that names the rank
@@ -46,6 +47,7 @@ def run_ranks(command, environments):
     Args:
         command: the program and its arguments.
         environments: environment variables that each rank gets besides this process's own.
+        first: the number, among all nodes' ranks, of the first one here.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     ranks = []
@@ -57,7 +59,9 @@ def run_ranks(command, environments):
             # The first to end is to blame: the others fail after it, within milliseconds.
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT).si_pid
             number = running.pop(ended)
-            _exit_if_it_failed(number, ranks[number].wait())
+            code = ranks[number].wait()
+            if code:
+                sys.exit(said_of_end(f"rank {first + number}", code))
     finally:
         for rank in ranks:
             rank.kill()
@@ -69,11 +73,7 @@ def started(command, variables):
     return subprocess.Popen([sys.executable, *command], env=dict(os.environ, **variables))
 
 
-def how_ended(code):
-    """A process's return code, in words."""
-    return signal.Signals(-code).name if code < 0 else f"status {code}"
-
-
-def _exit_if_it_failed(number, code):
-    if code:
-        sys.exit(f"the node's rank {number} ended with {how_ended(code)}")
+def said_of_end(who, code):
+    """How a process of this node has ended, by its return code: reperf.training.train reads it."""
+    how = signal.Signals(-code).name if code < 0 else f"status {code}"
+    return f"{who} on {socket.gethostname()} ended with {how}"

@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 
-from trainers.launchers.ranks import how_ended, launch_flags, run_ranks, started
+from trainers.launchers.ranks import launch_flags, run_ranks, said_of_end, started
 
 
 def main():
@@ -34,11 +34,11 @@ def main():
 def _run_trainers(flags, everybody):
     everybody["MEETING"] = f"{flags.head}:{flags.port}"
     local = flags.devices_per_node
+    first = flags.node_rank * local
     ranks = [
-        dict(everybody, RANK=str(flags.node_rank * local + number), LOCAL_RANK=str(number))
-        for number in range(local)
+        dict(everybody, RANK=str(first + number), LOCAL_RANK=str(number)) for number in range(local)
     ]
-    run_ranks(flags.command, ranks)
+    run_ranks(flags.command, ranks, first)
 
 
 def _run_servers(flags, everybody, each):
@@ -57,7 +57,7 @@ def _run_servers(flags, everybody, each):
             _say(f"server {number}: started on {socket.gethostname()}, process {process.pid}")
         ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT).si_pid
         number, process = servers[ended]
-        _say(f"server {number} ended with {how_ended(process.wait())}")
+        _say(said_of_end(f"server {number}", process.wait()))
         sys.exit(1)
     finally:
         for _, process in servers.values():

@@ -29,12 +29,12 @@ def main():
     alone = len(hosts) == 1
     ports = free_ports(len(local)) if alone else [flags.port + number for number in local]
     workers = [f"{host}:{port}" for host in hosts for port in ports]
-    ranks = []
+    first, ranks = flags.node_rank * len(local), []
     for number in local:
         ranks.append({"LOCAL_RANK": str(number)})
         if len(workers) > 1:
-            ranks[-1]["TF_CONFIG"] = tf_config(workers, flags.node_rank * len(local) + number)
-    run_ranks(flags.command, ranks)
+            ranks[-1]["TF_CONFIG"] = tf_config(workers, first + number)
+    run_ranks(flags.command, ranks, first)
 
 
 def free_ports(count):

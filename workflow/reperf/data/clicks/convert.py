@@ -17,6 +17,7 @@ ROWS = Format[np.ndarray](lambda rows: [rows.tobytes()])
 PIECE = 1 << 20
 """Bytes of lines that are converted at a time."""
 LONGEST_LINE = 1 << 12
+_GZIP = b"\x1f\x8b"
 
 
 def convert(
@@ -39,10 +40,11 @@ def convert(
             written.
     """
     clicks = Path(settings.clicks)
-    with reading(clicks):
-        size = clicks.stat().st_size
-    if not size:
-        raise ReperfError(f"{clicks}: an empty file; allowed: lines of {LAYOUT}")
+    with reading(clicks), clicks.open("rb") as stream:
+        size, begin = clicks.stat().st_size, stream.read(len(_GZIP))
+    if not size or begin == _GZIP:
+        found = "compressed by gzip" if size else "an empty file"
+        raise ReperfError(f"{clicks}: {found}; allowed: lines of {LAYOUT}")
     pieces = settings.parts * -(-size // (settings.parts * PIECE))
     conversion = _Conversion(clicks, size, settings.parts, pieces, output)
     with all_or_nothing(output):

@@ -53,9 +53,11 @@ def convert(
     pieces = stream.pieces(settings.parts)
     with all_or_nothing(output):
         counts = _counted(settings, stream, pieces, workers)
+        if not counts:
+            raise ReperfError(f"{settings.words}: holds no word; allowed: text")
         known = [one for one in counts.items() if one[1] >= settings.least_count]
         if not known:
-            often = max(counts.items(), key=lambda one: (one[1], one[0]), default=("no word", 0))
+            often = max(counts.items(), key=lambda one: (one[1], one[0]))
             raise ReperfError(
                 f"{settings.words}: the most frequent word, {often[0][:100]!r}, is there "
                 f"{often[1]} times; allowed: {settings.least_count} or more (least_count)"

@@ -2,7 +2,8 @@
 
 A model is a function that adds its operations to the default program: it takes the flags and
 returns the inputs, in the order of a batch, and the mean loss. Its parameters have the names and
-the sizes of the recipe's weight_shapes. Of a batch it may leave out what comes last.
+the sizes of the recipe's weight_shapes. Of a batch it may leave out what comes last. What else it
+takes, the system's part `taken` makes of a batch.
 
 Servers hold the weights, cut into blocks of neighbouring rows, and update them by SGD. A step of a
 trainer computes gradients, and then waits until the servers have those of all trainers (the usual
@@ -22,7 +23,7 @@ from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler import (
     fleet,
 )
 
-from trainers.contract import backend, process
+from trainers.contract import backend, process, settings
 from trainers.contract.steplog import Refused
 
 
@@ -76,6 +77,7 @@ class Pushed(backend.Step):
         _check(work)
         self._run = made.executor.run
         self.feed = backend.Feed(made, work)
+        self._taken = work.part("taken", tuple)
         self._inputs, self._loss, parameters = transpiled(work)
         self._sizes = {one.name: int(np.prod(one.shape)) for one in parameters}
         fleet.init_worker()  # what the next line sends goes by way of it
@@ -90,7 +92,7 @@ class Pushed(backend.Step):
             yield name, pulled.from_servers(self._run)
 
     def __call__(self, wanted):
-        fed = dict(zip(self._inputs, next(self.feed)))
+        fed = dict(zip(self._inputs, self._taken(next(self.feed))))
         return self._run(
             fleet.main_program, feed=fed, fetch_list=[self._loss], use_program_cache=True
         )
@@ -154,7 +156,11 @@ def _strategy(flags):
     if flags.push_every is not None:
         return StrategyFactory.create_geo_strategy(flags.push_every)
     if flags.together:
-        return StrategyFactory.create_async_strategy()
+        strategy = StrategyFactory.create_async_strategy()
+        # Beside a thread of its own that pulls weights, the one that pushes gradients never sleeps.
+        name = "communicator_independent_recv_thread"
+        strategy.set_trainer_runtime_config({name: settings.switched(name, "0")})
+        return strategy
     return StrategyFactory.create_sync_strategy()
 
 
