@@ -20,6 +20,7 @@ class Written(NamedTuple):
     records: int
     bytes: int
     crc32c: str  # of the file, 8 hexadecimal digits
+    counts: Mapping[str, int]  # by the field of the manifest
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,9 @@ class PartWriter(Generic[Item]):
             sidecar.write(line(item, offset, self._bytes - offset))
         self._records += 1
 
-    def summary(self) -> Written:
-        """What the manifest says about the part."""
-        return Written(self.name, self._records, self._bytes, f"{self._crc32c:08x}")
+    def summary(self, **counts: int) -> Written:
+        """What the manifest says about the part; counts are by the field of the manifest."""
+        return Written(self.name, self._records, self._bytes, f"{self._crc32c:08x}", counts)
 
 
 @contextmanager
