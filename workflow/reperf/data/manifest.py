@@ -3,13 +3,15 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from reperf.data.part import Written
 from reperf.faults import Model
 from reperf.files import sha256, whole_file
+
+if TYPE_CHECKING:  # plans ask for manifests, and write no parts
+    from reperf.data.part import Written
 
 
 class AnyPart(Model):
@@ -42,7 +44,7 @@ class AnyManifest(Model):
         return bool(getattr(self, "settings", None) == settings)
 
     @classmethod
-    def of_parts(cls, folder: Path, written: Sequence[Written], **others: Any) -> Self:  # noqa: ANN401
+    def of_parts(cls, folder: Path, written: "Sequence[Written]", **others: Any) -> Self:  # noqa: ANN401
         """Write the manifest of parts that are whole, as indented JSON; returns it.
 
         Args:
