@@ -5,7 +5,7 @@ import platform
 import re
 import shutil
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import takewhile
@@ -21,7 +21,7 @@ from reperf.builds.compiler import why_not_compiled
 from reperf.builds.engines import engine_called, engine_here
 from reperf.builds.fitness import fit_lock, why_not_computed, why_unfit
 from reperf.builds.image_build import check_image
-from reperf.config import Container, Report, topology_shape
+from reperf.config import Container, Report, Run, topology_shape
 from reperf.config.engine import ENGINES
 from reperf.config.known_hardware import Hardware
 from reperf.config.words import LARGEST
@@ -125,7 +125,7 @@ def _with_hardware(report: Report) -> Report:
     if report.device == "cuda":
         known = _say_of_gpus(report)
     elif not report.cluster:
-        known = {"lacking": _say_of_processor(report)}
+        known = {"lacking": _lacking(report, _why_not_on_processor)}
     hardware = report.hardware.model_copy(update=known)
     return _with_engine(report.model_copy(update={"hardware": hardware}))
 
@@ -167,13 +167,8 @@ def _with_engine(report: Report) -> Report:
     return report.model_copy(update={"container": chosen})
 
 
-def _say_of_processor(report: Report) -> dict[str, dict[Precision, str]]:
-    """Which precisions the systems of a report cannot train in on this machine's CPUs."""
-    lacking: dict[str, dict[Precision, str]] = {}
-    for run in report.run_of_each_entry():
-        if why := load_systems()[run.system].why_not_on_processor(run.precision, cpu_flags()):
-            lacking.setdefault(run.system, {})[run.precision] = why
-    return lacking
+def _why_not_on_processor(run: Run) -> str | None:
+    return load_systems()[run.system].why_not_on_processor(run.precision, cpu_flags())
 
 
 def _say_of_gpus(report: Report) -> dict[str, Any]:
@@ -204,14 +199,17 @@ def _say_of_gpus(report: Report) -> dict[str, Any]:
             unfit.setdefault(system, {})["lock"] = why
             if _image_runs(report, build.system, hosts):
                 ways[system] = "image"
-    return {"locks": locks, "ways": ways, "unfit": unfit, "lacking": _lacking(report, hosts)}
+    lacking = _lacking(report, lambda run: why_not_computed(run.precision, hosts))
+    return {"locks": locks, "ways": ways, "unfit": unfit, "lacking": lacking}
 
 
-def _lacking(report: Report, hosts: Sequence[Host]) -> dict[str, dict[Precision, str]]:
-    """Which precisions of a report's runs its GPUs do not have."""
+def _lacking(
+    report: Report, why_not: Callable[[Run], str | None]
+) -> dict[str, dict[Precision, str]]:
+    """Which precisions of a report's runs its devices do not have."""
     lacking: dict[str, dict[Precision, str]] = {}
     for run in report.run_of_each_entry():
-        if why := why_not_computed(run.precision, hosts):
+        if why := why_not(run):
             lacking.setdefault(run.system, {})[run.precision] = why
     return lacking
 

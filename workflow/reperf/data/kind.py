@@ -11,6 +11,7 @@ from typing import Any
 
 from reperf.config import Data
 from reperf.data.manifest import AnyManifest
+from reperf.faults import Model
 
 
 class Kind(ABC):
@@ -19,8 +20,11 @@ class Kind(ABC):
     Attributes:
         formats: the record formats that can hold it.
         manifest: what manifest.json of a converted set holds.
+        settings: what decides the records of a set: keys of the configuration, the first of them
+            where it is converted from.
         last: the file of the embedded set that is written last, below data/<set>.
         embedded_bytes: of the embedded set, and of its records for a pass, on the safe side.
+        growth: bytes of records for a byte of the user's input, on the safe side.
         few: how many samples the embedded set has, in words.
         real: what is real data instead.
         modules: what makes the embedded set, and what converts. Their code decides the bytes.
@@ -28,8 +32,10 @@ class Kind(ABC):
 
     formats: tuple[str, ...]
     manifest: type[AnyManifest]
+    settings: type[Model]
     last: str
     embedded_bytes: int
+    growth: int = 1
     few: str
     real: str
     modules: tuple[str, str]
@@ -60,21 +66,22 @@ class Kind(ABC):
             ReperfError: names the file or folder, and what is allowed.
         """
 
-    @abstractmethod
     def convert(self, data: Data, folder: Path, format_name: str, workers: int) -> None:
         """Convert a set to record parts in a folder; manifest.json is written last.
 
         Raises:
             ReperfError: the input is refused, or a file cannot be written.
         """
+        self.converter.convert(self.settings_of(data), folder, format_name, workers=workers)
 
-    @abstractmethod
     def record_bytes(self, data: Data) -> int:
-        """An estimate of the size of a set's records."""
+        """An estimate of the size of a set's records, from the size of all files of its input."""
+        return self.embedded_bytes if data.own is None else self.growth * bytes_below(data.own)
 
-    @abstractmethod
-    def _is_of(self, data: Data, found: Any) -> bool:  # noqa: ANN401 - its own kind's
-        """Whether a converted set was made from what is asked for, with its settings."""
+    def settings_of(self, data: Data) -> Any:  # noqa: ANN401 - its own kind's
+        """All that decides the records of a set."""
+        asked = data.model_dump(mode="json", include=set(self.settings.model_fields))
+        return self.settings(**asked | {data.kind: str(data.source)})
 
     def is_of(self, data: Data, manifest: Path) -> bool:
         """Whether the converted set beside a manifest is the one asked for, with all its bytes."""
@@ -82,7 +89,7 @@ class Kind(ABC):
             found: Any = self.manifest.read(manifest)
             return bool(
                 found.format == manifest.parent.name
-                and self._is_of(data, found)
+                and found.is_of(self.settings_of(data))
                 and all(
                     manifest.with_name(part.name).stat().st_size == part.bytes
                     for part in found.parts

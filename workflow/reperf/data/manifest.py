@@ -1,13 +1,17 @@
 """manifest.json: what lies in a folder of record parts."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from reperf.faults import Model
 from reperf.files import sha256, whole_file
+
+if TYPE_CHECKING:  # plans ask for manifests, and write no parts
+    from reperf.data.part import Written
 
 
 class AnyPart(Model):
@@ -24,13 +28,42 @@ class AnyPart(Model):
 
 
 class AnyManifest(Model):
-    """A converted data set. It is written last: once it is there, every part is whole."""
+    """A converted data set. It is written last: once it is there, every part is whole.
 
-    def write(self, path: Path) -> None:
-        """Write the manifest as indented JSON, whole or not at all."""
-        with whole_file(path) as stream:
-            json.dump(self.model_dump(mode="json"), stream, indent=1, ensure_ascii=False)
+    Attributes:
+        counted: the field of a part that says how many samples, or what else, it holds; None: none.
+    """
+
+    counted: ClassVar[str | None] = None
+
+    manifest_version: Literal[1] = 1
+    format: str
+
+    def is_of(self, settings: Any) -> bool:  # noqa: ANN401 - of its own kind
+        """Whether the set was made so."""
+        return bool(getattr(self, "settings", None) == settings)
+
+    @classmethod
+    def of_parts(cls, folder: Path, written: "Sequence[Written]", **others: Any) -> Self:  # noqa: ANN401
+        """Write the manifest of parts that are whole, as indented JSON; returns it.
+
+        Args:
+            folder: where the parts lie.
+            written: the parts; what was counted in them is added up.
+            others: all fields that do not follow from the parts.
+        """
+        counts = {name: sum(one.counts[name] for one in written) for name in written[0].counts}
+        parts = [
+            {"name": one.name, "bytes": one.bytes, "crc32c": one.crc32c}
+            | ({cls.counted: one.counts[cls.counted]} if cls.counted else {})
+            for one in written
+        ]
+        size = sum(one.bytes for one in written)
+        manifest = cls.model_validate(counts | others | {"bytes": size, "parts": parts})
+        with whole_file(folder / "manifest.json") as stream:
+            json.dump(manifest.model_dump(mode="json"), stream, indent=1, ensure_ascii=False)
             stream.write("\n")
+        return manifest
 
     @classmethod
     def read(cls, path: Path | str) -> Self:

@@ -17,9 +17,9 @@ class Written(NamedTuple):
     """What lies in a part that is whole."""
 
     name: str
-    records: int
     bytes: int
     crc32c: str  # of the file, 8 hexadecimal digits
+    counts: Mapping[str, int]  # by the field of the manifest
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,6 @@ class PartWriter(Generic[Item]):
     stream: IO[bytes]
     format: Format[Item]
     sidecars: Sequence[IO[str]]
-    _records: int = 0
     _bytes: int = 0
     _crc32c: int = 0
 
@@ -74,11 +73,10 @@ class PartWriter(Generic[Item]):
             self._bytes += len(piece)
         for sidecar, line in zip(self.sidecars, self.format.sidecars.values(), strict=True):
             sidecar.write(line(item, offset, self._bytes - offset))
-        self._records += 1
 
-    def summary(self) -> Written:
-        """What the manifest says about the part."""
-        return Written(self.name, self._records, self._bytes, f"{self._crc32c:08x}")
+    def summary(self, **counts: int) -> Written:
+        """What the manifest says about the part; counts are by the field of the manifest."""
+        return Written(self.name, self._bytes, f"{self._crc32c:08x}", counts)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import numpy as np
 
 from reperf.data.bar import progress
 from reperf.data.clicks.lines import LAYOUT, ROW, BadLine, rows_of
-from reperf.data.clicks.manifest import ClickManifest, ClickPart, ClickSettings
+from reperf.data.clicks.manifest import ClickManifest, ClickSettings
 from reperf.data.parallel import Tick, run_parts
 from reperf.data.part import Format, Written, all_or_nothing, new_part
 from reperf.errors import ReperfError
@@ -50,19 +50,7 @@ def convert(
     with all_or_nothing(output):
         with progress(f"pieces of clicks to {format_name}", pieces) as watch:
             written = run_parts(conversion.write_part, settings.parts, workers, watch)
-        manifest = ClickManifest(
-            format=format_name,
-            settings=settings,
-            samples=sum(samples for _, samples, _ in written),
-            clicked=sum(clicked for _, _, clicked in written),
-            bytes=sum(part.bytes for part, _, _ in written),
-            parts=[
-                ClickPart(name=part.name, samples=samples, bytes=part.bytes, crc32c=part.crc32c)
-                for part, samples, _ in written
-            ],
-        )
-        manifest.write(output / "manifest.json")
-    return manifest
+        return ClickManifest.of_parts(output, written, format=format_name, settings=settings)
 
 
 @dataclass(frozen=True)
@@ -75,8 +63,8 @@ class _Conversion:
     pieces: int
     output: Path
 
-    def write_part(self, part: int, tick: Tick) -> tuple[Written, int, int]:
-        """Write a part; return its summary, how many rows it has, and how many of them clicks."""
+    def write_part(self, part: int, tick: Tick) -> Written:
+        """Write a part; return its summary."""
         samples = clicked = 0
         share = self.pieces // self.parts
         with new_part(self.output / f"part-{part:05d}", ROWS) as records:
@@ -91,7 +79,7 @@ class _Conversion:
                 f"{self.clicks}: part {part} of {self.parts} would hold no line; allowed: at least "
                 "one for each part"
             )
-        return records.summary(), samples, clicked
+        return records.summary(samples=samples, clicked=clicked)
 
     def _rows(self, number: int) -> np.ndarray:
         """The rows of a piece: near equal in bytes, it begins with a line, as the next does."""

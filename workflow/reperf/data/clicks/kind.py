@@ -4,7 +4,7 @@ from pathlib import Path
 
 from reperf.config import Data
 from reperf.data.clicks.manifest import ClickManifest, ClickSettings
-from reperf.data.kind import Kind, bytes_below
+from reperf.data.kind import Kind
 from reperf.errors import ReperfError
 
 
@@ -13,8 +13,9 @@ class Clicks(Kind):
 
     formats = ("rows",)
     manifest = ClickManifest
+    settings = ClickSettings
     last = "clicks.txt"
-    embedded_bytes = 30 * 10**6
+    embedded_bytes = 30 * 10**6  # a row has 160 bytes; a line of Criteo's has some 240
     few = "hundred thousand"
     real = "a file as Criteo's train.txt"
     modules = ("reperf.data.clicks.embedded", "reperf.data.clicks.convert")
@@ -25,20 +26,6 @@ class Clicks(Kind):
     def check(self, data: Data) -> None:
         if data.clicks and not data.clicks.is_file():
             raise ReperfError(f"{data.clicks}: no such file; allowed: {self.real}")
-
-    def convert(self, data: Data, folder: Path, format_name: str, workers: int) -> None:
-        self.converter.convert(_settings_of(data), folder, format_name, workers=workers)
-
-    def record_bytes(self, data: Data) -> int:
-        # A row has 160 bytes; a line of Criteo's has some 240.
-        return self.embedded_bytes if data.is_embedded else bytes_below(data.clicks)
-
-    def _is_of(self, data: Data, found: ClickManifest) -> bool:
-        return found.settings == _settings_of(data)
-
-
-def _settings_of(data: Data) -> ClickSettings:
-    return ClickSettings(clicks=str(data.source), parts=data.parts, seed=data.seed)
 
 
 KIND = Clicks()

@@ -1,7 +1,5 @@
 """manifest.json of converted clicks."""
 
-from typing import Literal
-
 from pydantic import Field
 
 from reperf.data.manifest import AnyManifest, AnyPart
@@ -25,8 +23,8 @@ class ClickPart(AnyPart):
 class ClickManifest(AnyManifest):
     """Converted clicks."""
 
-    manifest_version: Literal[1] = 1
-    format: str
+    counted = "samples"
+
     settings: ClickSettings
     samples: int
     clicked: int = Field(description="of them, those with the label 1")

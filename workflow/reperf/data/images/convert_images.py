@@ -8,7 +8,7 @@ from reperf.data.bar import progress
 from reperf.data.images.formats import FORMATS
 from reperf.data.images.image import Image, read_image
 from reperf.data.images.listing import Listing
-from reperf.data.images.manifest import ImageManifest, ImagePart
+from reperf.data.images.manifest import ImageManifest
 from reperf.data.parallel import Tick, run_parts
 from reperf.data.part import Format, Written, all_or_nothing, new_part
 from reperf.errors import ReperfError
@@ -47,23 +47,17 @@ def convert(
             written = run_parts(conversion.write_part, parts, workers, watch)
         record_parts = [part for part, _ in written]
         conversion.format.finish(output, record_parts)
-        manifest = ImageManifest(
+        return ImageManifest.of_parts(
+            output,
+            record_parts,
             format=format_name,
             source=str(images),
             seed=seed,
-            images=len(listing),
-            bytes=sum(part.bytes for part in record_parts),
             classes=listing.classes,
             images_per_class=listing.images_per_class(),
             reencoded=sorted(name for _, reencoded in written for name in reencoded),
             ignored=listing.ignored,
-            parts=[
-                ImagePart(name=part.name, images=part.records, bytes=part.bytes, crc32c=part.crc32c)
-                for part in record_parts
-            ],
         )
-        manifest.write(output / "manifest.json")
-    return manifest
 
 
 @dataclass(frozen=True)
@@ -93,4 +87,4 @@ class _Conversion:
                 if image.reencoded:
                     reencoded.append(f"{synset}/{name}")
                 tick()
-        return records.summary(), reencoded
+        return records.summary(images=end - first), reencoded

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from reperf.config import Data
 from reperf.data.images.listing import LAYOUT, check_layout
-from reperf.data.images.manifest import ImageManifest
+from reperf.data.images.manifest import ImageManifest, ImageSettings
 from reperf.data.kind import Kind
 
 
@@ -14,6 +14,7 @@ class Images(Kind):
 
     formats = ("tfrecord", "ofrecord", "recordio")
     manifest = ImageManifest
+    settings = ImageSettings
     last = "images/manifest.json"
     embedded_bytes = 50 * 10**6
     few = "few hundred"
@@ -40,9 +41,6 @@ class Images(Kind):
         few = list(islice(classes, 0, None, max(1, len(classes) // self._CLASSES_MEASURED)))
         seen = sum(image.stat().st_size for one in few for image in one.glob("*"))
         return seen * len(classes) // max(1, len(few))
-
-    def _is_of(self, data: Data, found: ImageManifest) -> bool:
-        return found.is_of(data.source, data.parts, data.seed)
 
 
 KIND = Images()

@@ -1,11 +1,17 @@
 """manifest.json of a converted set of images."""
 
-from pathlib import Path
-from typing import Literal
-
 from pydantic import Field
 
 from reperf.data.manifest import AnyManifest, AnyPart
+from reperf.faults import Model
+
+
+class ImageSettings(Model):
+    """What is converted, and into how many parts it goes."""
+
+    images: str
+    parts: int
+    seed: int
 
 
 class ImagePart(AnyPart):
@@ -17,8 +23,8 @@ class ImagePart(AnyPart):
 class ImageManifest(AnyManifest):
     """A converted set of images."""
 
-    manifest_version: Literal[1] = 1
-    format: str
+    counted = "images"
+
     source: str = Field(description="the folder of the images")
     seed: int = Field(description="of the shuffle")
     images: int
@@ -29,6 +35,7 @@ class ImageManifest(AnyManifest):
     ignored: int = Field(description="files among the images without a JPEG's name")
     parts: list[ImagePart]
 
-    def is_of(self, images: Path, parts: int, seed: int) -> bool:
-        """Whether the set was made from this folder, into so many parts, by this seed."""
-        return (self.source, len(self.parts), self.seed) == (str(images), parts, seed)
+    def is_of(self, settings: ImageSettings) -> bool:
+        """Whether the set was made so."""
+        made = ImageSettings(images=self.source, parts=len(self.parts), seed=self.seed)
+        return made == settings

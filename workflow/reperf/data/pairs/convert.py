@@ -1,6 +1,5 @@
 """Convert pairs to parts of ids: the one call behind the rule."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ import numpy as np
 
 from reperf.data.bar import progress
 from reperf.data.pairs.lines import Lines
-from reperf.data.pairs.manifest import PairManifest, PairPart, PairSettings
+from reperf.data.pairs.manifest import PairManifest, PairSettings
 from reperf.data.parallel import Tick, run_parts
 from reperf.data.part import Format, Written, all_or_nothing, new_part
 from reperf.data.tokens.convert import arrays_of
@@ -63,25 +62,9 @@ def convert(
     with all_or_nothing(output):
         with progress(f"pairs to {format_name}", len(lines)) as watch:
             written = run_parts(conversion.write_part, settings.parts, workers, watch)
-        counts: Counter[str] = sum((count for _, count in written), Counter())
-        manifest = PairManifest(
-            format=format_name,
-            settings=settings,
-            type=vocabulary.type,
-            vocabulary=vocabulary.size,
-            vocabulary_sha256=vocabulary.digest,
-            end=vocabulary.end,
-            pairs=len(lines),
-            source_tokens=counts["source"],
-            target_tokens=counts["target"],
-            bytes=sum(part.bytes for part, _ in written),
-            parts=[
-                PairPart(name=part.name, pairs=part.records, bytes=part.bytes, crc32c=part.crc32c)
-                for part, _ in written
-            ],
+        return PairManifest.of_parts(
+            output, written, format=format_name, settings=settings, **vocabulary.described
         )
-        manifest.write(output / "manifest.json")
-    return manifest
 
 
 @dataclass(frozen=True)
@@ -93,9 +76,9 @@ class _Conversion:
     lines: Lines
     output: Path
 
-    def write_part(self, part: int, tick: Tick) -> tuple[Written, Counter[str]]:
-        """Write a part; return its summary, and what was counted in it."""
-        counts: Counter[str] = Counter()
+    def write_part(self, part: int, tick: Tick) -> Written:
+        """Write a part; return its summary."""
+        source_tokens = target_tokens = 0
         first, end = (len(self.lines) * one // self.settings.parts for one in (part, part + 1))
         with new_part(self.output / f"part-{part:05d}", IDS) as records:
             at = first
@@ -106,11 +89,13 @@ class _Conversion:
                 )
                 for pair in map(Pair, sources, targets):
                     records.append(pair)
-                counts["source"] += sum(map(len, sources))
-                counts["target"] += sum(map(len, targets))
+                source_tokens += sum(map(len, sources))
+                target_tokens += sum(map(len, targets))
                 at += len(sources)
                 tick(len(sources))
-        return records.summary(), counts
+        return records.summary(
+            pairs=end - first, source_tokens=source_tokens, target_tokens=target_tokens
+        )
 
     def _ids(self, path: Path, first: int, sentences: Sequence[str]) -> list[np.ndarray]:
         """The ids of sentences, each with its end; `first` is the number of lines before them."""

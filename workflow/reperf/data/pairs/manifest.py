@@ -1,11 +1,9 @@
 """manifest.json of converted pairs."""
 
-from typing import Literal
-
 from pydantic import Field
 
-from reperf.data.manifest import AnyManifest, AnyPart
-from reperf.data.tokens.vocabulary import is_still
+from reperf.data.manifest import AnyPart
+from reperf.data.tokens.ids import IdManifest
 from reperf.faults import Model
 
 
@@ -25,22 +23,15 @@ class PairPart(AnyPart):
     pairs: int
 
 
-class PairManifest(AnyManifest):
+class PairManifest(IdManifest):
     """Converted pairs."""
 
-    manifest_version: Literal[1] = 1
-    format: str
+    named = "joint_bpe"
+    counted = "pairs"
+
     settings: PairSettings
-    type: Literal["uint16", "uint32"] = Field(description="of an id, the lowest byte first")
-    vocabulary: int = Field(description="ids are below it")
-    vocabulary_sha256: str | None = Field(description="of the user's two files; null: bytes")
-    end: int = Field(description="the id that ends a sentence, and begins what is predicted")
     pairs: int
     source_tokens: int = Field(description="of all sources, with their ends")
     target_tokens: int = Field(description="of all targets, with their ends")
     bytes: int = Field(description="of all parts, without the files beside them")
     parts: list[PairPart]
-
-    def is_of(self, settings: PairSettings) -> bool:
-        """Whether the set was made so, of the vocabulary as it is now, if it is still there."""
-        return self.settings == settings and is_still(settings.joint_bpe, self.vocabulary_sha256)

@@ -10,7 +10,7 @@ from reperf.data.bar import progress
 from reperf.data.parallel import Tick, run_parts
 from reperf.data.part import Written, all_or_nothing, new_part
 from reperf.data.text.corpus import Corpus
-from reperf.data.text.manifest import TextManifest, TextPart
+from reperf.data.text.manifest import TextManifest
 from reperf.data.text.records import FORMATS, TextFormat
 from reperf.data.text.sequences import Marks, Sequences, Tokens, make_sequences
 from reperf.data.text.settings import TextSettings
@@ -50,23 +50,14 @@ def convert(
             stream.writelines(token + "\n" for token in vocabulary)
         with progress(f"documents to {format_name}", len(corpus)) as watch:
             written = run_parts(conversion.write_part, settings.parts, workers, watch)
-        counts: Counter[str] = sum((count for _, count in written), Counter())
-        manifest = TextManifest(
+        return TextManifest.of_parts(
+            output,
+            written,
             format=format_name,
             settings=settings,
             vocabulary_sha256=digest or sha256(output / "vocab.txt"),
             documents=len(corpus),
-            **{name: counts[name] for name in _COUNTED},
-            bytes=sum(part.bytes for part, _ in written),
-            parts=[
-                TextPart(
-                    name=part.name, sequences=part.records, bytes=part.bytes, crc32c=part.crc32c
-                )
-                for part, _ in written
-            ],
         )
-        manifest.write(output / "manifest.json")
-    return manifest
 
 
 def _vocabulary(settings: TextSettings, corpus: Corpus) -> tuple[list[str], str | None]:
@@ -76,9 +67,6 @@ def _vocabulary(settings: TextSettings, corpus: Corpus) -> tuple[list[str], str 
         tokens = read_vocabulary(Path(settings.vocabulary), size)
         return tokens, sha256(settings.vocabulary)
     return train_vocabulary(corpus, size=size, lowercase=settings.lowercase), None
-
-
-_COUNTED = ("sentences", "sequences", "tokens", "predictions", "random_next")
 
 
 @dataclass(frozen=True)
@@ -101,8 +89,8 @@ class _Conversion:
         start, end, mask = map(self.vocabulary.index, (START, END, MASK))
         return Marks(start, end, mask, len(self.vocabulary))
 
-    def write_part(self, part: int, tick: Tick) -> tuple[Written, Counter[str]]:
-        """Write a part; return its summary, and what was counted in it."""
+    def write_part(self, part: int, tick: Tick) -> Written:
+        """Write a part; return its summary."""
         settings = self.settings
         counts: Counter[str] = Counter()
         with new_part(self.output / f"part-{part:05d}", self.format.format) as records:
@@ -121,14 +109,14 @@ class _Conversion:
                     )
                     for message in self.format.messages(sequences):
                         records.append(message)
-                    counts += _counted(sequences)
+                    counts.update(_counted(sequences))
                 tick(end - first)
         if not counts["sequences"]:
             raise ReperfError(
                 f"{settings.text}: part {part} of {settings.parts} would hold no word; "
                 "allowed: words in at least one document of each"
             )
-        return records.summary(), counts
+        return records.summary(**counts)
 
     def _tokens(self, first: int, end: int) -> Tokens:
         documents = list(self.corpus.documents(first, end))
@@ -136,10 +124,10 @@ class _Conversion:
         return Tokens.of([[next(ids) for _ in document] for document in documents])
 
 
-def _counted(sequences: Sequences) -> Counter[str]:
-    return Counter(
-        sequences=len(sequences.input_ids),
-        tokens=int(sequences.input_mask.sum()),
-        predictions=int(sequences.masked_lm_weights.sum()),
-        random_next=int(sequences.next_sentence_labels.sum()),
-    )
+def _counted(sequences: Sequences) -> dict[str, int]:
+    return {
+        "sequences": len(sequences.input_ids),
+        "tokens": int(sequences.input_mask.sum()),
+        "predictions": int(sequences.masked_lm_weights.sum()),
+        "random_next": int(sequences.next_sentence_labels.sum()),
+    }

@@ -1,7 +1,6 @@
 """manifest.json of a converted text."""
 
 from pathlib import Path
-from typing import Literal
 
 from pydantic import Field
 
@@ -19,8 +18,8 @@ class TextPart(AnyPart):
 class TextManifest(AnyManifest):
     """A converted text."""
 
-    manifest_version: Literal[1] = 1
-    format: str
+    counted = "sequences"
+
     settings: TextSettings
     vocabulary_sha256: str = Field(description="of the user's file, or of the trained one")
     documents: int
@@ -34,7 +33,6 @@ class TextManifest(AnyManifest):
 
     def is_of(self, settings: TextSettings) -> bool:
         """Whether the set was made so, of the vocabulary as it is now, if it is still there."""
-        if self.settings != settings:
-            return False
         given = settings.vocabulary
-        return not (given and Path(given).exists()) or sha256(given) == self.vocabulary_sha256
+        changed = given and Path(given).exists() and sha256(given) != self.vocabulary_sha256
+        return super().is_of(settings) and not changed

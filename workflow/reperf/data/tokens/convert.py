@@ -1,6 +1,5 @@
 """Convert text to parts of ids: the one call behind the rule."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from reperf.data.bar import progress
 from reperf.data.framing import index_line
 from reperf.data.parallel import Tick, run_parts
 from reperf.data.part import Format, Written, all_or_nothing, new_part
-from reperf.data.tokens.manifest import TokenManifest, TokenPart, TokenSettings
+from reperf.data.tokens.manifest import TokenManifest, TokenSettings
 from reperf.data.tokens.stream import Stream
 from reperf.data.tokens.vocabulary import Vocabulary, read_vocabulary
 from reperf.errors import ReperfError
@@ -46,26 +45,9 @@ def convert(
     with all_or_nothing(output):
         with progress(f"pieces of text to {format_name}", pieces) as watch:
             written = run_parts(conversion.write_part, settings.parts, workers, watch)
-        counts: Counter[str] = sum((count for _, count in written), Counter())
-        manifest = TokenManifest(
-            format=format_name,
-            settings=settings,
-            type=vocabulary.type,
-            vocabulary=vocabulary.size,
-            vocabulary_sha256=vocabulary.digest,
-            end=vocabulary.end,
-            documents=counts["documents"],
-            tokens=counts["tokens"],
-            bytes=sum(part.bytes for part, _ in written),
-            parts=[
-                TokenPart(
-                    name=part.name, tokens=count["tokens"], bytes=part.bytes, crc32c=part.crc32c
-                )
-                for part, count in written
-            ],
+        return TokenManifest.of_parts(
+            output, written, format=format_name, settings=settings, **vocabulary.described
         )
-        manifest.write(output / "manifest.json")
-    return manifest
 
 
 @dataclass(frozen=True)
@@ -78,9 +60,9 @@ class _Conversion:
     pieces: int
     output: Path
 
-    def write_part(self, part: int, tick: Tick) -> tuple[Written, Counter[str]]:
-        """Write a part; return its summary, and what was counted in it."""
-        counts: Counter[str] = Counter()
+    def write_part(self, part: int, tick: Tick) -> Written:
+        """Write a part; return its summary."""
+        tokens = ended = 0
         share = self.pieces // self.settings.parts
         with new_part(self.output / f"part-{part:05d}", IDS) as records:
             for number in range(part * share, (part + 1) * share):
@@ -89,14 +71,15 @@ class _Conversion:
                     arrays_of(self.vocabulary, documents), documents, strict=True
                 ):
                     records.append(ids)
-                    counts += Counter(tokens=len(ids), documents=int(ends))
+                    tokens += len(ids)
+                    ended += ends
                 tick()
-        if not counts["tokens"]:
+        if not tokens:
             raise ReperfError(
                 f"{self.settings.tokens}: part {part} of {self.settings.parts} would hold no "
                 "text; allowed: at least a line for each part"
             )
-        return records.summary(), counts
+        return records.summary(documents=ended, tokens=tokens)
 
 
 def arrays_of(vocabulary: Vocabulary, documents: Sequence[tuple[str, bool]]) -> list[np.ndarray]:

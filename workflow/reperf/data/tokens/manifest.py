@@ -1,11 +1,9 @@
 """manifest.json of a converted stream of tokens."""
 
-from typing import Literal
-
 from pydantic import Field
 
-from reperf.data.manifest import AnyManifest, AnyPart
-from reperf.data.tokens.vocabulary import is_still
+from reperf.data.manifest import AnyPart
+from reperf.data.tokens.ids import IdManifest
 from reperf.faults import Model
 
 
@@ -24,21 +22,14 @@ class TokenPart(AnyPart):
     tokens: int
 
 
-class TokenManifest(AnyManifest):
+class TokenManifest(IdManifest):
     """A converted stream of tokens."""
 
-    manifest_version: Literal[1] = 1
-    format: str
+    named = "bpe"
+    counted = "tokens"
+
     settings: TokenSettings
-    type: Literal["uint16", "uint32"] = Field(description="of an id, the lowest byte first")
-    vocabulary: int = Field(description="ids are below it")
-    vocabulary_sha256: str | None = Field(description="of the user's two files; null: bytes")
-    end: int = Field(description="the id that ends a document")
     documents: int
     tokens: int
     bytes: int = Field(description="of all parts, without the files beside them")
     parts: list[TokenPart]
-
-    def is_of(self, settings: TokenSettings) -> bool:
-        """Whether the set was made so, of the vocabulary as it is now, if it is still there."""
-        return self.settings == settings and is_still(settings.bpe, self.vocabulary_sha256)

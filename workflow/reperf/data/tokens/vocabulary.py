@@ -46,6 +46,16 @@ class Vocabulary:
         """Of an id in a file, the lowest byte first."""
         return "uint16" if self.size <= MOST_OF_UINT16 else "uint32"
 
+    @property
+    def described(self) -> dict[str, Any]:
+        """What the manifest of a set of its ids says of it."""
+        return {
+            "type": self.type,
+            "vocabulary": self.size,
+            "vocabulary_sha256": self.digest,
+            "end": self.end,
+        }
+
     def ids(self, documents: Sequence[str]) -> Iterator[bytes | Sequence[int]]:
         """The ids of each document, without the one that ends it."""
         if self._files is None:

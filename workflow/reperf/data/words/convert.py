@@ -13,7 +13,7 @@ from reperf.data.parallel import Tick, run_parts
 from reperf.data.part import Format, Written, all_or_nothing, new_part
 from reperf.data.text.corpus import UTF8
 from reperf.data.tokens.stream import Stream
-from reperf.data.words.manifest import WordManifest, WordPart, WordSettings
+from reperf.data.words.manifest import WordManifest, WordSettings
 from reperf.errors import ReperfError
 from reperf.files import whole_file
 
@@ -68,21 +68,15 @@ def convert(
             written = run_parts(conversion.write_part, settings.parts, workers, watch)
         with whole_file(output / "vocab.txt") as lines:
             lines.writelines(f"{word} {count}\n" for word, count in vocabulary)
-        manifest = WordManifest(
+        return WordManifest.of_parts(
+            output,
+            written,
             format=format_name,
             settings=settings,
             vocabulary=len(vocabulary),
             words_read=counts.total(),
             words_known=sum(count for _, count in vocabulary),
-            words=sum(words for _, words in written),
-            bytes=sum(part.bytes for part, _ in written),
-            parts=[
-                WordPart(name=part.name, words=words, bytes=part.bytes, crc32c=part.crc32c)
-                for part, words in written
-            ],
         )
-        manifest.write(output / "manifest.json")
-    return manifest
 
 
 def _lines(stream: Stream, number: int, pieces: int) -> Iterator[list[str]]:
@@ -121,8 +115,8 @@ class _Conversion:
     pieces: int
     output: Path
 
-    def write_part(self, part: int, tick: Tick) -> tuple[Written, int]:
-        """Write a part; return its summary, and how many words it holds."""
+    def write_part(self, part: int, tick: Tick) -> Written:
+        """Write a part; return its summary."""
         words = pairs = 0
         share, end = self.pieces // self.settings.parts, len(self.vocabulary)
         ids = {word: number for number, (word, _) in enumerate(self.vocabulary)}
@@ -142,7 +136,7 @@ class _Conversion:
                 f"{self.settings.words}: part {part} of {self.settings.parts} would hold no line "
                 "with two words; allowed: more text for each part, or a larger thinning"
             )
-        return records.summary(), words
+        return records.summary(words=words)
 
     def _ids(self, number: int, ids: dict[str, int]) -> np.ndarray:
         """Those of a piece's known words, and the end of each line."""

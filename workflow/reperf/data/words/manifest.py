@@ -1,7 +1,5 @@
 """manifest.json of converted words."""
 
-from typing import Literal
-
 from pydantic import Field
 
 from reperf.data.manifest import AnyManifest, AnyPart
@@ -27,8 +25,8 @@ class WordPart(AnyPart):
 class WordManifest(AnyManifest):
     """Converted words; vocab.txt beside it has a line for each id, from 0: the word, its count."""
 
-    manifest_version: Literal[1] = 1
-    format: str
+    counted = "words"
+
     settings: WordSettings
     vocabulary: int = Field(description="ids of words are below it; it is itself the end of a line")
     words_read: int = Field(description="of the whole text")
