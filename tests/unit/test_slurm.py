@@ -232,3 +232,14 @@ def test_without_slurm_the_missing_command_is_named(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(ReperfError, match="no Slurm on this machine: sbatch not found"):
         slurm.check_cluster(report())
+
+
+def test_a_slurm_that_does_not_answer_is_one_line(monkeypatch, tmp_path):
+    program = tmp_path / "sinfo"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ReperfError, match=r"^no Slurm on this machine: sinfo not found$"):
+        slurm.ask("sinfo")
+    program.write_text("#!/bin/sh\necho 'Unable to contact\nslurm controller' >&2\nexit 1\n")
+    program.chmod(0o755)
+    with pytest.raises(ReperfError, match=r"^Slurm: Unable to contact slurm controller$"):
+        slurm.ask("sinfo")
