@@ -138,4 +138,4 @@ def test_the_command_takes_a_unit_that_some_workload_counts(tmp_path, capsys):
         main(["measure", "--unit", "parsecs", str(log)])
     assert refusal.value.code == 2
     said = capsys.readouterr().err.splitlines()[-1]
-    assert f"argument --unit: 'parsecs'; allowed: {', '.join(counts())}" in said
+    assert f"--unit: got 'parsecs'; allowed: {', '.join(counts())}" in said

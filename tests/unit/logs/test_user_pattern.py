@@ -120,4 +120,4 @@ def test_the_command_refuses_it(tmp_path, capsys, more):
     with pytest.raises(SystemExit) as stopped:
         main(["measure", str(tmp_path), "--pattern", pattern, *more])
     assert stopped.value.code == 2
-    assert "argument --pattern: " in capsys.readouterr().err
+    assert "reperf measure: --pattern: " in capsys.readouterr().err
