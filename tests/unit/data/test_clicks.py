@@ -130,7 +130,7 @@ def test_a_bad_line_is_refused_by_file_line_and_column(tmp_path, monkeypatch, ch
     ("content", "fault"),
     [
         (b"", ": an empty file; allowed: lines of 0 or 1, 13 integers"),
-        (gzip.compress(b"0", mtime=0), ": compressed by gzip; allowed: lines of 0 or 1, 13 integers"),
+        (gzip.compress(b"0", mtime=0), ": compressed by gzip; allowed: lines of 0 or 1"),
         (
             "\t".join(FIRST).encode() + b"\n",
             ": part 1 of 2 would hold no line; allowed: at least one for",
