@@ -1,6 +1,7 @@
 """OneFlow's pipeline: stages of one graph on devices of their own."""
 
 import signal
+import socket
 
 import pytest
 from trainer import losses, step_log
@@ -34,4 +35,5 @@ def test_a_stage_that_dies_is_named(trainer_of):
     asked = {"shape": {"image_size": 32}, "batch_size": 2, "iterations": 100_000}
     with oneflow.disturbed(signal.SIGKILL, rank=1, iteration=2):
         record, log = oneflow.train(**asked, **PIPELINE)
-    assert record.reason.startswith("rank 1 (stage 1) was ended by SIGKILL; "), log[-5000:]
+    who = f"rank 1 (stage 1) on {socket.gethostname()}"
+    assert record.reason.startswith(f"{who} was ended by SIGKILL; "), log[-5000:]
