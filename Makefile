@@ -28,7 +28,7 @@ report: $(VENV)/reperf-installed
 # Three tests at once, on two cores too: much of the time, one program waits for another.
 test-all: SYSTEMS := all
 test-all: TOLD := --durations 40 --durations-min 20
-test-fast: TESTS := tests/unit tests/workflow/test_archive_of_a_run.py tests/workflow/test_wheel.py
+test-fast: TESTS := tests/unit tests/workflow/test_archive_of_a_run.py
 test test-all test-fast: $(VENV)/tests-installed
 	$(VENV)/bin/python -m pytest $(TESTS) --systems $(SYSTEMS) --numprocesses 3 --dist loadgroup $(TOLD)
 
