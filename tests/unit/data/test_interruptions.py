@@ -70,8 +70,8 @@ def stuck(images, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     held = images / "train" / "n01" / "n01_0.JPEG", tmp_path / "pipe"
     process = start(images, tmp_path / "out", "tfrecord", *held, start_new_session=True)
-    # The part that holds the pipe stays partial; the other one takes its name.
-    wait_until(lambda: any(name.startswith("part-") for name in files(tmp_path / "out")))
+    # The part that holds the pipe stays partial; the other one takes its name, its index before it.
+    wait_until(lambda: any((tmp_path / "out").glob("part-?????")))
     wait_until(lambda: len(files(tmp_path / "out")) == 4)
     yield process
     process.kill()
