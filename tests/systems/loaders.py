@@ -41,8 +41,13 @@ from trainers.frameworks.tensorflow.inputs import tfrecord_images as batches
 tensorflow.compat.v1.enable_eager_execution()
 """,
     "oneflow": f"""
-import socket, subprocess, sys, tempfile
+import pathlib, socket, subprocess, sys, tempfile
+read = {{}}
 def batches(flags, rank, world_size):
+    if not read:  # all ranks read at once
+        read_together(flags, world_size)
+    return read[rank]
+def read_together(flags, world_size):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory() as folder:
@@ -51,9 +56,16 @@ def batches(flags, rank, world_size):
         script = [{str(Path(__file__).with_name("oneflow_ranks.py"))!r}]
         script += [folder, "8", json.dumps(vars(flags))]
         # The launcher ends its whole process group where a rank fails.
-        subprocess.run([*launcher, *script], check=True, start_new_session=True)
-        with np.load(f"{{folder}}/{{rank}}.npz") as read:
-            return list(zip(read["images"], read["labels"]))
+        said = subprocess.run(
+            [*launcher, *script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, start_new_session=True,
+        )
+        files = [pathlib.Path(folder, f"{{rank}}.npz") for rank in range(world_size)]
+        if said.returncode or not all(file.exists() for file in files):
+            sys.exit(f"{{said.stdout}}\\nthe launcher ended with status {{said.returncode}}")
+        for rank, file in enumerate(files):
+            with np.load(file) as saved:
+                read[rank] = list(zip(saved["images"], saved["labels"]))
 """,
     "jax": """
 from trainers.frameworks.jax.jpegs import decoded_jpegs

@@ -7,28 +7,26 @@ JSON; each rank leaves its images and labels in the folder, as <rank>.npz.
 import json
 import sys
 from argparse import Namespace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
-import oneflow as flow
-from trainers.frameworks.oneflow.inputs import RecordImages
-
-
-class Reading(flow.nn.Graph):
-    def __init__(self, batches):
-        super().__init__()
-        self.batches = batches
-
-    def build(self):
-        return self.batches()
+from trainers.frameworks.oneflow.before import PLACE, prepare
 
 
 def main(folder, count, flags):
-    rank, world_size = flow.env.get_rank(), flow.env.get_world_size()
-    read = Reading(RecordImages(Namespace(**json.loads(flags)), rank, world_size))
+    flags = Namespace(**json.loads(flags))
+    # Ranks meet and leave as a trainer's do, for those that miss another one abort.
+    prepare(flags)
+    oneflow, inputs = (
+        import_module(f"trainers.frameworks.oneflow.{name}") for name in ("backend", "inputs")
+    )
+    backend, (rank, _, world_size) = oneflow.Backend(flags, PLACE), PLACE
+    read = oneflow.Reading(inputs.RecordImages(flags, rank, world_size))
     given = [[part.to_local().numpy() for part in read()] for _ in range(int(count))]
     images, labels, _ = map(np.stack, zip(*given, strict=True))
     np.savez(Path(folder, f"{rank}.npz"), images=images, labels=labels)
+    backend.leave()
 
 
 if __name__ == "__main__":
