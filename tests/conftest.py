@@ -1,7 +1,9 @@
 """What tests share: a small real benchmark in a folder of its own."""
 
 import fcntl
+import hashlib
 import os
+import pickle
 import shlex
 import shutil
 import signal
@@ -9,6 +11,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -121,6 +124,26 @@ def alone(lock: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
+def once(shared: Path) -> Callable[[str, Callable[[], Any]], Any]:
+    """Have one of all processes that test make something; the others read what it came to.
+
+    A call takes what to know it by, and the function that makes it.
+    """
+    folder = shared / "once"
+    folder.mkdir(exist_ok=True)
+
+    def made(name: str, make: Callable[[], Any]) -> Any:
+        file = folder / hashlib.sha256(name.encode()).hexdigest()
+        with alone(file.with_suffix(".lock")):
+            if not file.exists():
+                content = pickle.dumps(make())
+                file.write_bytes(content)
+        return pickle.loads(file.read_bytes())
+
+    return made
+
+
+@pytest.fixture(scope="session")
 def built_environments(
     tmp_path_factory: pytest.TempPathFactory, shared: Path
 ) -> Callable[..., Path]:
@@ -132,12 +155,18 @@ def built_environments(
     def build(*systems: str) -> Path:
         builds = (LockBuild(load_systems()[name], "cpu") for name in systems)
         targets = {str(build.folder / RECORD): shared / build.folder.name for build in builds}
-        with alone(folder / "tests.lock"):
-            if missing := sorted(one for one, mark in targets.items() if not mark.exists()):
-                answer = builder.snakemake(*missing, timeout=2400)
-                assert answer.returncode == 0, answer.stdout
-                for one in missing:
-                    targets[one].touch()
+
+        def missing() -> list[str]:
+            return sorted(one for one, mark in targets.items() if not mark.exists())
+
+        # Who needs nothing more does not wait for what another process builds.
+        if missing():
+            with alone(folder / "tests.lock"):
+                if left := missing():
+                    answer = builder.snakemake(*left, timeout=2400)
+                    assert answer.returncode == 0, answer.stdout
+                    for one in left:
+                        targets[one].touch()
         return folder
 
     return build

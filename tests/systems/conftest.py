@@ -13,7 +13,7 @@ from reperf.data.clicks.convert import convert as convert_clicks
 from reperf.data.clicks.embedded import make_clicks
 from reperf.data.clicks.manifest import ClickSettings
 from reperf.data.images.convert_images import convert
-from reperf.systems import load_systems
+from reperf.systems import System, load_systems
 from trainer import Trainer, recipe_of, trained_by
 
 # What a test of a system asks for besides -> of which workloads that is.
@@ -28,6 +28,11 @@ ALIKE = {
     "each_launcher": lambda system: system.launch,
     "each_backend": lambda system: (system.framework, system.backend),
 }
+
+
+def code_of(system: System, workload: str) -> tuple[str, ...]:
+    """What trains a workload on synthetic batches; of systems with the same, one is enough."""
+    return (system.framework, system.backend, workload, system.workloads[workload].model)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -45,6 +50,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if metafunc.definition.get_closest_marker(marker):
             # Of those that are alike, the last one: pytorch, and not ngc-pytorch.
             systems = dict({alike(one): (name, one) for name, one in systems.items()}.values())
+    # On CPUs, the models that ngc-pytorch has of pytorch are trained by the same code.
+    last = {code_of(one, of): name for name, one in systems.items() for of in trained_by(one)}
     names, cases = ("system",), [(name,) for name in systems]
     for wanted, fits in ASKED.items():
         if wanted in metafunc.fixturenames:
@@ -53,6 +60,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
                 (name, workload)
                 for name, one in systems.items()
                 for workload in filter(fits, trained_by(one))
+                if last[code_of(one, workload)] == name or workload == trained_by(one)[0]
             ]
     # What a system has trained once serves several tests.
     marked = [pytest.param(*case, marks=pytest.mark.xdist_group(case[0])) for case in cases]
