@@ -169,6 +169,12 @@ FAULTS = [
     (report(iterations=1e30), "iterations: got 1e+30; allowed: a whole number"),
     (report(iterations=10**30), f"iterations: got {10**30}; allowed: a whole number, "),
     (report(print_every=10**8), "print_every: got 100000000; allowed: a whole number, "),
+    (report(share_cpus=1), "share_cpus: got 1; allowed: true or false: whether devices share all"),
+    (
+        report(cluster={"nodes": 1, "devices_per_node": 8, "exclusive": 0}),
+        "cluster.exclusive: got 0; allowed: true or false: whether a run has its nodes to itself",
+    ),
+    (report(data={"embedded_on_gpus": "1"}), "data.embedded_on_gpus: got '1'; allowed: true or"),
     (report(seed=1e26), "seed: got 1e+26; allowed: a whole number"),
     (report(seed=10**26), f"seed: got {10**26}; allowed: a whole number, 0 to 2,000,000,000"),
     (report(seed=float("inf")), "seed: got inf; allowed: a whole number"),
@@ -195,13 +201,19 @@ FAULTS = [
     (suite(image_size=64), "suites.small.image_size: unknown key; allowed: accumulation, baseline"),
     (
         suite(shape={"image_size": 10**6}),
-        "suites.small.shape: image_size: got 1000000; allowed: 32 to 8192",
+        "suites.small.shape: image_size: got 1000000; allowed: a whole number, 32 to 8,192: height",
     ),
     (
         suite(shape={"sequence_length": 64}),
         "suites.small.shape: sequence_length: unknown key for resnet50; allowed: image_size",
     ),
-    (suite(shape={"image_size": "big"}), "suites.small.shape.image_size: got 'big'; allowed: a"),
+    (
+        suite(shape={"image_size": "64px"}),
+        "suites.small.shape: image_size: got '64px'; allowed: a whole number, 32 to 8,192: height "
+        "and width after the crop, pixels",
+    ),
+    (suite(shape={"image_size": None}), "suites.small.shape: image_size: got nothing; allowed: a"),
+    (suite(shape=64), "suites.small.shape: got 64; allowed: a mapping of keys to values"),
     (suite(unit="tokens"), "suites.small.unit: got 'tokens'; allowed: images"),
     (
         suite(window={"warmup": 20, "measured": 120}),

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
 from annotated_types import Ge, Le
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from reperf.errors import ReperfError
 from reperf.nearest import CLOSE, did_you_mean, nearest
@@ -42,6 +42,16 @@ WRONG_TYPES = {
     "tuple_type": "a list",
 }
 OUT_OF_RANGE = ("greater_than_equal", "less_than_equal", "finite_number")
+
+
+def _no_number(value: Any) -> Any:  # noqa: ANN401 - raw YAML
+    if value in (0, 1, "0", "1") and not isinstance(value, bool):
+        raise PydanticCustomError("bool_type", "")  # WRONG_TYPES says it
+    return value
+
+
+YesOrNo = Annotated[bool, BeforeValidator(_no_number)]
+"""What YAML reads as true or false; text may say it, as Snakemake's --config does."""
 
 
 class Model(BaseModel):
@@ -139,7 +149,7 @@ def _complaint(fault: ErrorDetails, model: type[BaseModel], missing: list[str]) 
         return _of_unknown_key(fault["loc"], model, missing)
     message = _message(fault, model)
     if not isinstance(value, dict | list):
-        return f"got {_cut(_written(value))}; {message}"
+        return f"got {shown(value)}; {message}"
     # What is in it is not shown: its place says enough.
     if kind in ("too_short", "too_long") or not message.startswith("allowed:"):
         return message
@@ -270,6 +280,11 @@ def _named(place: Sequence[str]) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def shown(value: Any) -> str:  # noqa: ANN401
+    """A value of a file as messages show it, cut short."""
+    return _cut(_written(value))
 
 
 def _written(value: Any) -> str:  # noqa: ANN401

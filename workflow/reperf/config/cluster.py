@@ -16,6 +16,7 @@ from reperf.config.words import (
     Number,
     Text,
     Texts,
+    YesOrNo,
 )
 
 
@@ -26,7 +27,7 @@ class Cluster(Model):
     devices_per_node: Number = Field(ge=1, le=MOST_DEVICES, description="GPUs per node")
     partition: Label | None = Field(None, description="left out: the cluster's default")
     account: Label | None = Field(None, description="left out: the user's default")
-    exclusive: bool = Field(True, description="whether a run has its nodes to itself")
+    exclusive: YesOrNo = Field(True, description="whether a run has its nodes to itself")
     cpus_per_device: Number = Field(
         1,
         ge=1,

@@ -6,7 +6,15 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from reperf.config.words import LARGEST_SEED, MOST_PARTS, MOST_PROCESSES, Model, Name, Number
+from reperf.config.words import (
+    LARGEST_SEED,
+    MOST_PARTS,
+    MOST_PROCESSES,
+    Model,
+    Name,
+    Number,
+    YesOrNo,
+)
 from reperf.data import KINDS
 from reperf.data.keys import KindKeys
 
@@ -37,7 +45,7 @@ class _AnyData(Model):
     kind: Literal[KINDS] = Field(  # type: ignore[valid-type]  # their folders say it
         "images", description="what it holds"
     )
-    embedded_on_gpus: bool = Field(
+    embedded_on_gpus: YesOrNo = Field(
         False, description="whether GPUs, too, may train on the embedded set, which is small"
     )
     parts: Number = Field(

@@ -40,6 +40,7 @@ from reperf.config.words import (
     SystemId,
     Text,
     Topologies,
+    YesOrNo,
     distinct,
     topology_shape,
 )
@@ -68,7 +69,7 @@ class Report(Model):
     threads_per_device: Number = Field(
         1, ge=1, le=MOST_PROCESSES, description="CPU threads per training process"
     )
-    share_cpus: bool = Field(
+    share_cpus: YesOrNo = Field(
         False,
         description="whether devices share all CPUs of this machine where it has too few for a "
         "topology; such cells have no speedup; left out: the machine is too small for it",

@@ -10,7 +10,16 @@ from reperf.config.engine import Container
 from reperf.config.parallelism import Parallel
 from reperf.config.servers import Servers
 from reperf.config.suite import entry_id, shown_variant
-from reperf.config.words import LARGEST, BatchSize, Model, Topology, Whole, Workload, topology_shape
+from reperf.config.words import (
+    LARGEST,
+    BatchSize,
+    Model,
+    Topology,
+    Whole,
+    Workload,
+    YesOrNo,
+    topology_shape,
+)
 from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
 from reperf.systems import LockName, Precision, written_shape
 
@@ -39,7 +48,7 @@ class Run(Model):
         None, description="how devices share the training; None: data parallel"
     )
     servers: Servers | None = Field(None, description="parameter servers beside the trainers")
-    together: bool = Field(
+    together: YesOrNo = Field(
         False, description="whether each trainer keeps its own time, by one of its variants"
     )
     input: str = Field(description="a record format, folder or synthetic")

@@ -329,10 +329,11 @@ class Suite(Model):
         shared = any(entry.parallel for entry in self.entries)
         return figures_of(self.name, (*FIGURE_KINDS, EPOCHS) if shared else FIGURE_KINDS)
 
-    @field_validator("shape")
+    @field_validator("shape", mode="before")
     @classmethod
-    def _shape_is_whole(cls, shape: dict[str, int], info: ValidationInfo) -> dict[str, int]:
-        if workload := load_workloads().get(info.data.get("workload", "")):
+    def _shape_is_whole(cls, shape: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - raw YAML
+        workload = load_workloads().get(info.data.get("workload", ""))
+        if workload and isinstance(shape, Mapping):
             return workload.shape_of(shape)
         return shape
 

@@ -15,7 +15,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from reperf.faults import Model  # noqa: F401 - all values here go into one
+from reperf.faults import Model, YesOrNo  # noqa: F401 - all values here go into one
 from reperf.nearest import did_you_mean, of_topology
 from reperf.systems import load_systems, load_workloads
 

@@ -15,7 +15,7 @@ from pydantic import Field, PrivateAttr, model_validator
 from trainers.contract.precision import AMP
 
 from reperf.building.code import closure, digest_of_code
-from reperf.faults import Model, checked
+from reperf.faults import Model, YesOrNo, checked
 from reperf.files import sha256
 from reperf.root import ROOT
 from reperf.systems.capability import ARCHITECTURE, DRIVER
@@ -60,7 +60,7 @@ class Variant(Model):
         get_args(Precision), description="in which it changes something; left out: all"
     )
     inputs: tuple[Input, ...] = Field(get_args(Input), description="likewise")
-    compiles: bool = Field(
+    compiles: YesOrNo = Field(
         False, description="whether it compiles where it trains, by the machine's compiler"
     )
     unsupported: str | None = Field(
@@ -195,7 +195,7 @@ class System(Model):
         {},
         description="in which it trains; amp is what it is there: fp16 on GPUs, bf16 on CPUs",
     )
-    accumulates: bool = Field(
+    accumulates: YesOrNo = Field(
         False, description="whether it adds up the gradients of several batches before an update"
     )
     processors: dict[Precision, tuple[str, ...]] = Field(

@@ -4,7 +4,7 @@ The recipe is the trainers' module of the numbers on which all frameworks agree.
 numpy, so reperf asks it about a shape before any trainer starts.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +16,7 @@ from trainers.contract import recipe as contract
 
 from reperf.data import KINDS
 from reperf.errors import ReperfError
-from reperf.faults import Model, checked
+from reperf.faults import Model, checked, shown
 from reperf.nearest import did_you_mean
 from reperf.root import ROOT
 from reperf.written import read_written
@@ -145,11 +145,12 @@ class Workload(Model):
         said = labels or [f"{key.replace('_', ' ')} {value}" for key, value in others.items()]
         return f"{self.family or self.title} ({', '.join(said)})"
 
-    def shape_of(self, given: Shape) -> Shape:
+    def shape_of(self, given: Mapping[str, Any]) -> Shape:
         """A whole shape: the given values, and defaults for the rest.
 
         Raises:
-            ValueError: a key is unknown, a value is out of bounds, or the recipe cannot make it.
+            ValueError: a key is unknown, a value is no whole number or out of bounds, or the recipe
+                cannot make it.
             ReperfError: the recipe cannot be imported, or is incomplete.
         """
         for name, value in given.items():
@@ -159,11 +160,12 @@ class Workload(Model):
                     f"{did_you_mean(name, self.shape)}"
                 )
             dimension = self.shape[name]
-            if not dimension.least <= value <= dimension.most:
+            if type(value) is not int or not dimension.least <= value <= dimension.most:
                 raise ValueError(
-                    f"{name}: got {value}; allowed: {dimension.least} to {dimension.most}"
+                    f"{name}: got {shown(value)}; allowed: a whole number, "
+                    f"{dimension.least:,} to {dimension.most:,}: {dimension.about}"
                 )
-        whole = self.default_shape | given
+        whole = {**self.default_shape, **given}
         if self.recipe_file.exists():
             self.numbers.check(whole)
         return whole

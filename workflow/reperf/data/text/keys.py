@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from reperf.config.words import Number, PlainPath
+from reperf.config.words import Number, PlainPath, YesOrNo
 from reperf.data.keys import KindKeys
 
 AROUND = 3
@@ -27,7 +27,7 @@ class Keys(KindKeys):
     vocabulary_size: Number = Field(
         30522, ge=16, le=1_000_000, description="tokens of the vocabulary"
     )
-    lowercase: bool = Field(
+    lowercase: YesOrNo = Field(
         True, description="whether case and accents are dropped, as an uncased vocabulary asks"
     )
     sequence_length: Number = Field(
