@@ -13,15 +13,15 @@ from reperf.measuring.measure import Measurement, Method, measure_log
 from step_logs import planned_log
 from test_steplog import make_log
 from trainers.contract.backend import Place
-from trainers.contract.together import Meeting
+from trainers.contract.ports import claimed_ports
+from trainers.contract.together import Meeting, _connected
 
 
 def meetings(size: int) -> list[Meeting]:
     """Those of all ranks of a run."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
-    with ThreadPoolExecutor(size) as pool:
+    (port,) = claims = claimed_ports(1)
+    address = f"127.0.0.1:{port}"
+    with claims[port], ThreadPoolExecutor(size) as pool:
         # Rank 0 comes last.
         ranks = [
             pool.submit(Meeting, Place(rank, rank, size), address) for rank in reversed(range(size))
@@ -51,6 +51,18 @@ def test_values_longer_than_what_comes_at_once_come_whole():
         assert said[0].result(20) == said[1].result(20) == [[0] * 300_000, [1] * 300_000]
 
 
+def test_what_comes_in_one_piece_with_a_ranks_number_is_heard():
+    """Rank 0 may look late: a rank that has come does not wait for it before it says something."""
+    (port,) = claims = claimed_ports(1)
+    with claims[port], ThreadPoolExecutor(1) as pool:
+        first = pool.submit(Meeting, Place(0, 0, 2), f"127.0.0.1:{port}")
+        second = _connected(("127.0.0.1", port))
+        second.sendall(b'1\n"second"\n')
+        ranks = first.result(20)
+        ranks.enter("first")
+        assert ranks.entered() == ["first", "second"]
+
+
 def test_a_rank_that_has_left_after_its_last_word_has_been_heard():
     first, second = meetings(2)
     second.enter("second")
@@ -61,9 +73,7 @@ def test_a_rank_that_has_left_after_its_last_word_has_been_heard():
 
 
 def test_who_is_no_rank_is_shown_out_and_a_rank_that_goes_is_named():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    (port,) = claimed_ports(1)
     found = []
     first = threading.Thread(
         target=lambda: found.append(Meeting(Place(0, 0, 2), f"127.0.0.1:{port}"))

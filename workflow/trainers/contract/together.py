@@ -13,6 +13,8 @@ import time
 
 ADDRESS = "MEETING"
 """The environment variable that says where rank 0 listens: "host:port"."""
+PARTING = "PARTING"
+"""That which says where it does so at the end of a run whose ranks have collectives."""
 _SECONDS_BETWEEN_TRIES = 0.05
 _SECONDS_TO_SAY_WHO = 10
 
@@ -29,16 +31,20 @@ class Meeting:
         self._rank, _, self._size = place
         host, _, port = address.rpartition(":")
         if self._rank:
-            self._lines = {0: _Line(_connected((host, int(port))))}
+            self._lines, self._said = {0: _Line(_connected((host, int(port))))}, {}
             self._lines[0].say(self._rank)
         else:
-            self._lines = _all_others(int(port), self._size)
-        self._said = {}
+            self._lines, self._said = _all_others(int(port), self._size)
 
     @classmethod
-    def of(cls, place):
-        """The meeting that the launcher has named; None: there is none, or nobody to meet."""
-        address = os.environ.get(ADDRESS)
+    def of(cls, place, variable=ADDRESS):
+        """The meeting that the launch has named; None: there is none, or nobody to meet.
+
+        Args:
+            place: this process's Place.
+            variable: the environment variable that names it.
+        """
+        address = os.environ.get(variable)
         return cls(place, address) if address and place.world_size > 1 else None
 
     def enter(self, value):
@@ -114,29 +120,31 @@ def _connected(address):
 
 
 def _all_others(port, size):
-    """Rank -> the connection of each other rank, once all have come."""
-    lines = {}
+    """Rank -> the connection of each other rank, once all have come; and what they said by then."""
+    lines, values = {}, {}
     with socket.socket() as door:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         door.bind(("", port))
         door.listen(size)
         while len(lines) < size - 1:
             line = _Line(_without_delay(door.accept()[0]))
-            rank = _who(line)
+            rank, *more = _who(line)
             if rank in range(1, size) and rank not in lines:
                 lines[rank] = line
-    return lines
+                # A rank that has come goes on at once, and may have entered something already.
+                values.update((rank, value) for value in more)
+    return lines, values
 
 
 def _who(line):
-    """Which rank has come; None: it is no rank, or does not say so."""
+    """Which rank has come, and what it said next; None: it is no rank, or does not say so."""
     line.connection.settimeout(_SECONDS_TO_SAY_WHO)
     try:
         said = line.heard(0)
     except (OSError, ValueError):
-        return None
+        return (None,)
     line.connection.settimeout(None)
-    return said[0] if said and type(said[0]) is int else None
+    return said if said and type(said[0]) is int else (None,)
 
 
 def _without_delay(connection):
