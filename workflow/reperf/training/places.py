@@ -3,13 +3,13 @@
 import os
 import socket
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any, Protocol
 
 from reperf.builds.starting import VISIBLE_GPUS
 from reperf.config import Run
 from reperf.training.slurm_job import SlurmJob
 from reperf.training.telemetry import used_gpus
+from trainers.contract.ports import claimed_ports
 
 
 class Place(Protocol):
@@ -75,11 +75,8 @@ class ThisMachine:
         self.variables = {"CUDA_VISIBLE_DEVICES": ",".join(used), **as_nvml_counts}
 
     def ports(self, count: int) -> tuple[int, ...]:
-        with ExitStack() as held:
-            probes = [held.enter_context(socket.socket()) for _ in range(count)]
-            for probe in probes:
-                probe.bind(("127.0.0.1", 0))
-            return tuple(probe.getsockname()[1] for probe in probes)
+        self._claims = claimed_ports(count)
+        return tuple(self._claims)
 
     def start(
         self, launcher: Sequence[str], srun_options: Sequence[str] = (), *, shared: bool = False
