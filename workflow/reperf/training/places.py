@@ -5,11 +5,12 @@ import socket
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from trainers.contract.ports import claimed_ports
+
 from reperf.builds.starting import VISIBLE_GPUS
 from reperf.config import Run
 from reperf.training.slurm_job import SlurmJob
 from reperf.training.telemetry import used_gpus
-from trainers.contract.ports import claimed_ports
 
 
 class Place(Protocol):

@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainers.contract.together import PARTING
+
 from reperf.builds import Build, ImageBuild, build_of
 from reperf.builds.built import why_build
 from reperf.builds.starting import VISIBLE_GPUS, start_in, variables_inside
@@ -16,7 +18,6 @@ from reperf.plans.run_plan import THREADS, RunPlan
 from reperf.systems import MODULE_STARTER, TRAINERS
 from reperf.training.launch import Command, Outcome, launch
 from reperf.training.places import Place
-from trainers.contract.together import PARTING
 
 # What srun itself needs; the image must see no more of this machine's environment.
 _OF_SRUN = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "USER")
