@@ -3,8 +3,9 @@
 import os
 import socket
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any, Protocol
+
+from trainers.contract.ports import claimed_ports
 
 from reperf.builds.starting import VISIBLE_GPUS
 from reperf.config import Run
@@ -75,11 +76,8 @@ class ThisMachine:
         self.variables = {"CUDA_VISIBLE_DEVICES": ",".join(used), **as_nvml_counts}
 
     def ports(self, count: int) -> tuple[int, ...]:
-        with ExitStack() as held:
-            probes = [held.enter_context(socket.socket()) for _ in range(count)]
-            for probe in probes:
-                probe.bind(("127.0.0.1", 0))
-            return tuple(probe.getsockname()[1] for probe in probes)
+        self._claims = claimed_ports(count)
+        return tuple(self._claims)
 
     def start(
         self, launcher: Sequence[str], srun_options: Sequence[str] = (), *, shared: bool = False

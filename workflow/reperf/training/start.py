@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainers.contract.together import PARTING
+
 from reperf.builds import Build, ImageBuild, build_of
 from reperf.builds.built import why_build
 from reperf.builds.starting import VISIBLE_GPUS, start_in, variables_inside
@@ -93,6 +95,7 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
     if run.device == "cuda":
         variables |= dict.fromkeys(_TF32_VARIABLES, "1" if run.precision == "tf32" else "0")
     words = placeholders(run, place)
+    variables[PARTING] = str(words["parting"])
     trainers, clean_up = _command(
         run, build, place, [*launcher(plan.launch, words), *program], variables
     )
@@ -143,8 +146,8 @@ def _command(
 def placeholders(run: Run, place: Place) -> dict[str, object]:
     """What stands for the placeholders of launch words: docs/add-a-system.md names them."""
     of_node = run.servers.per_node if run.servers else 0
-    of_trainers = run.devices_per_node if run.servers else 0
-    port, *others = place.ports(1 + of_node + of_trainers)
+    # Where there are no servers, the launchers of several nodes count on from the first port.
+    port, *others, parting = place.ports(2 + of_node + run.devices_per_node)
     hosts = (place.head, *place.nodes[1:])
     return {
         "nodes": run.nodes,
@@ -157,6 +160,7 @@ def placeholders(run: Run, place: Place) -> dict[str, object]:
         "port": port,
         "servers": ",".join(f"{host}:{one}" for host in hosts for one in others[:of_node]),
         "trainers": ",".join(f"{host}:{one}" for host in hosts for one in others[of_node:]),
+        "parting": f"{place.head}:{parting}",
         "server_threads": run.servers.threads if run.servers else 0,
     }
 

@@ -18,7 +18,7 @@ import numpy as np
 from trainers.contract import process
 from trainers.contract.counts import Counts
 from trainers.contract.steplog import Refused
-from trainers.contract.together import Meeting
+from trainers.contract.together import PARTING, Meeting
 from trainers.contract.weights import synthetic_batch
 
 
@@ -140,7 +140,18 @@ class Backend:
         return None
 
     def leave(self):
-        """Part from the other ranks, when all have come so far."""
+        """End what connects the ranks, as the framework does that, when all have come so far."""
+
+    def part(self):
+        """Leave; back once all ranks have left, so that this process may end.
+
+        A rank may be through with a collective while its answer to another one is still on its way,
+        which fails there if the process ends.
+        """
+        self.leave()
+        parting = None if self.meeting else Meeting.of(self.place, PARTING)
+        if parting:
+            parting.gather("left")
 
     # Of training.
     reader_device = None

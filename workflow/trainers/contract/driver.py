@@ -209,7 +209,7 @@ def train(backend, work, log):
         None if retries is None else backend.gather(retries),
         backend.peak_memory_is,
     )
-    backend.leave()
+    backend.part()
 
 
 def _train_on(step, meeting):

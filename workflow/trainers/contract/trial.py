@@ -64,7 +64,7 @@ def try_out(backend, sizes):
     # In one piece: other ranks write, too.
     sys.stdout.write("\n" + MARK + json.dumps(said) + "\n")
     sys.stdout.flush()
-    backend.leave()
+    backend.part()
 
 
 def convolution_error(backend):

@@ -6,10 +6,9 @@ own, on one node as on many, so that what nodes add is the same program on more 
 
 import argparse
 import json
-import socket
-from contextlib import ExitStack
 
 from trainers.contract import settings
+from trainers.contract.ports import claimed_ports
 from trainers.launchers.ranks import run_ranks
 
 SETTINGS = {
@@ -27,7 +26,8 @@ def main():
     hosts, local = flags.hosts.split(","), range(flags.devices_per_node)
     # Of one node all is known here; of several, each must know where the others' workers will be.
     alone = len(hosts) == 1
-    ports = free_ports(len(local)) if alone else [flags.port + number for number in local]
+    claims = claimed_ports(len(local)) if alone else {}
+    ports = list(claims) or [flags.port + number for number in local]
     workers = [f"{host}:{port}" for host in hosts for port in ports]
     first, ranks = flags.node_rank * len(local), []
     for number in local:
@@ -35,15 +35,6 @@ def main():
         if len(workers) > 1:
             ranks[-1]["TF_CONFIG"] = tf_config(workers, first + number)
     run_ranks(flags.command, ranks, first)
-
-
-def free_ports(count):
-    """Different ports of this node on which nobody listens now."""
-    with ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("", 0))
-        return [probe.getsockname()[1] for probe in probes]
 
 
 def tf_config(workers, index):

@@ -7,7 +7,6 @@ data is a module, made from flags, rank and world size, that returns the batch o
 """
 
 import re
-import time
 
 import oneflow as flow
 from oneflow import nn, sysconfig
@@ -89,11 +88,7 @@ class Backend(backend.Backend):
         return DataParallel(self, work)
 
     def leave(self):
-        """The first rank, whose server the others ask, leaves last."""
         flow.comm.barrier()
-        if self.place.rank == 0 and self.place.world_size > 1:
-            # Else it may be gone before the others have its server's answer, and they abort.
-            time.sleep(1)
 
 
 def wait():
