@@ -144,7 +144,6 @@ def test_a_stage_that_dies_and_one_that_hangs_are_named(pipedream):
     assert record.reason.startswith("rank 1 (stage 1) was ended by SIGKILL; ")
     # Longer than a start takes, and until the others say that they wait.
     limit = round(1.5 * record.seconds + 20)
-    with pipedream.disturbed(signal.SIGSTOP, rank=1, iteration=2):
-        record, log = pipedream.train(limit, **asked)
+    record, log, _ = pipedream.train_until_one_hangs(limit, 1, 2, **asked)
     assert record.status == "timeout", log[-5000:]
     assert "; rank 1 (stage 1) is waited for; " in record.reason

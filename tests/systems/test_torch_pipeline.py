@@ -115,8 +115,7 @@ def test_a_stage_of_batch_norms_on_records_that_dies_and_one_that_hangs_are_name
     assert losses(log, 0)[0] != losses(log, 1)[0]
     # Longer than a start takes, and until the others say that they wait.
     limit = round(1.5 * record.seconds + 20)
-    with pipelines.disturbed(signal.SIGSTOP, rank=1, iteration=2):
-        record, log = pipelines.train(limit, **asked)
+    record, log, _ = pipelines.train_until_one_hangs(limit, 1, 2, **asked)
     assert record.status == "timeout", log[-5000:]
     assert "; rank 1 (stage 0) is waited for; " in record.reason
 

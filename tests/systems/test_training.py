@@ -305,17 +305,11 @@ def test_a_rank_that_hangs_ends_a_run_on_records_at_its_time_limit(
     known = {one: proofs(system, one)[0] for one in trained_by(trainer.system, "images")}
     workload, record = min(known.items(), key=lambda one: one[1].seconds)  # JAX compiles for long
     form = trainer.system.workloads[workload].reads[0]
-    # Longer than a start and some iterations take, even if other tests keep the machine busy now.
+    # Longer than a start and some iterations take.
     limit = round(2 * record.seconds + 15)
-    with trainer.disturbed(signal.SIGSTOP, rank=1, iteration=2):
-        record, log = trainer.train(
-            limit,
-            workload=workload,
-            input=form,
-            data=str(records(form)),
-            batch_size=2,
-            iterations=100_000,
-        )
+    asked = {"workload": workload, "input": form, "data": str(records(form))}
+    asked |= {"batch_size": 2, "iterations": 100_000}
+    record, log, limit = trainer.train_until_one_hangs(limit, 1, 2, **asked)
     assert record.status == "timeout", log[-5000:]
     early = system in GIVES_UP and record.seconds < limit
     end = "a rank gave up waiting for another" if early else f"no end after {limit} s"

@@ -49,6 +49,9 @@ SMALL_OF = {
 }
 """What is small for workloads, where it is not as SMALL says."""
 
+SECONDS_TO_MISS_ONE = 15
+"""How long the other ranks of a run need, on a busy machine too, to say that one hangs."""
+
 TRAIN_ONCE = Path(__file__).with_name("train_once.py")
 
 # By this environment variable every process of a run is known, whatever has become of its parents.
@@ -95,8 +98,10 @@ class Trainer:
     @contextmanager
     def disturbed(
         self, what: signal.Signals, rank: int, iteration: int, victim: str | None = None
-    ) -> Iterator[None]:
+    ) -> Iterator[list[float]]:
         """Within this, the rank of a run gets a signal when it has printed an iteration.
+
+        It yields a list, into which comes how many seconds the run had lasted by then.
 
         Args:
             what: the signal.
@@ -105,11 +110,13 @@ class Trainer:
             victim: who gets it instead, such as "server 0".
         """
         over = threading.Event()
-        started = time.time()
+        started, hit = time.time(), []
 
         def watch() -> None:
+            begun = None
             while not over.wait(0.1):
                 logs = [log for log in self.folder.rglob("train.log") if started < _written(log)]
+                begun = begun or (logs and time.monotonic())
                 for log in logs:
                     text = log.read_text(errors="replace")
                     who = rf"rank {rank}(?: \(stage \d+\))?"
@@ -118,15 +125,38 @@ class Trainer:
                         started_on = rf"{victim or who}: started on \S+ process (\d+)"
                         process = re.search(started_on, text)
                         os.kill(int(process[1]), what)
+                        hit.append(time.monotonic() - begun)
                         return
 
         watcher = threading.Thread(target=watch)
         watcher.start()
         try:
-            yield
+            yield hit
         finally:
             over.set()
             watcher.join()
+
+    def train_until_one_hangs(
+        self, limit: int, rank: int, iteration: int, **changes: object
+    ) -> tuple[RunRecord, str, int]:
+        """Train with a rank that stops after an iteration, to the run's time limit.
+
+        Args:
+            limit: seconds; a longer one is taken where a busy machine comes so far too late in it.
+            rank: which rank.
+            iteration: which iteration.
+            changes: of the run.
+
+        Returns:
+            Its record, its log and its limit.
+        """
+        while True:
+            with self.disturbed(signal.SIGSTOP, rank, iteration) as hit:
+                record, log = self.train(limit, **changes)
+            if hit and hit[0] + SECONDS_TO_MISS_ONE < limit:
+                return record, log, limit
+            assert record.status == "timeout", log[-5000:]  # and no fault of another kind
+            limit *= 2
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess:
         """Run the environment's Python, where the trainer's modules can be imported."""

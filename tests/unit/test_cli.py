@@ -158,7 +158,7 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
     os.write(writer, b"a line\n")
     time.sleep(0.2)
     command.send_signal(signal.SIGINT)
-    answer = command.communicate(timeout=60)
+    answer = command.communicate(timeout=240)
     os.close(writer)
     assert (command.returncode, *answer) == (INTERRUPTED, "", "")
 

@@ -165,7 +165,7 @@ print("not reached")
         check=False,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=240,
         env={"PYTHONPATH": str(TRAINERS.parent)},
     )
 

@@ -26,7 +26,7 @@ def meetings(size: int) -> list[Meeting]:
         ranks = [
             pool.submit(Meeting, Place(rank, rank, size), address) for rank in reversed(range(size))
         ]
-        return [rank.result(20) for rank in reversed(ranks)]
+        return [rank.result(240) for rank in reversed(ranks)]
 
 
 def test_all_ranks_hear_what_all_have_said_once_the_last_has():
@@ -40,7 +40,7 @@ def test_all_ranks_hear_what_all_have_said_once_the_last_has():
             heard = [None, None]
             while None in heard:  # as who trains on asks
                 heard = [heard[0] or ranks[0].entered(), heard[1] or ranks[2].entered()]
-            assert heard == [late.result(20)] * 2
+            assert heard == [late.result(240)] * 2
             assert late.result() == [f"{round_} of {rank}" for rank in range(3)]
 
 
@@ -48,7 +48,7 @@ def test_values_longer_than_what_comes_at_once_come_whole():
     ranks = meetings(2)
     with ThreadPoolExecutor(2) as pool:
         said = [pool.submit(one.gather, [rank] * 300_000) for rank, one in enumerate(ranks)]
-        assert said[0].result(20) == said[1].result(20) == [[0] * 300_000, [1] * 300_000]
+        assert said[0].result(240) == said[1].result(240) == [[0] * 300_000, [1] * 300_000]
 
 
 def test_what_comes_in_one_piece_with_a_ranks_number_is_heard():
@@ -89,7 +89,7 @@ def test_who_is_no_rank_is_shown_out_and_a_rank_that_goes_is_named():
         stranger.sendall(said)
         stranger.close()
     other = Meeting(Place(1, 0, 2), f"127.0.0.1:{port}")
-    first.join(20)
+    first.join(240)
     (zeroth,) = found
     other._lines[0].connection.close()
     with pytest.raises(ConnectionError, match="rank 1 has left the others"):

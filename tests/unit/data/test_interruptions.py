@@ -53,7 +53,7 @@ def lives(process: psutil.Process) -> bool:
 
 
 def wait_until(condition) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -116,7 +116,7 @@ def test_after_a_kill_of_the_first_process_the_others_end(stuck, images, tmp_pat
 def test_an_interrupted_conversion_ends_its_workers_and_leaves_nothing(stuck, tmp_path):
     workers = psutil.Process(stuck.pid).children()
     os.killpg(stuck.pid, signal.SIGINT)  # as Ctrl-C does
-    _, said = stuck.communicate(timeout=60)
+    _, said = stuck.communicate(timeout=240)
     assert said.splitlines()[-1] == "KeyboardInterrupt"
     assert not any(map(lives, workers))
     assert files(tmp_path / "out") == set()
@@ -125,7 +125,7 @@ def test_an_interrupted_conversion_ends_its_workers_and_leaves_nothing(stuck, tm
 def test_a_killed_worker_is_said_in_one_line_and_leaves_nothing(stuck, tmp_path):
     workers = psutil.Process(stuck.pid).children()
     workers[0].kill()
-    _, said = stuck.communicate(timeout=60)
+    _, said = stuck.communicate(timeout=240)
     assert said == "reperf: a worker process was killed; memory may have run out\n"
     assert not any(map(lives, workers))
     assert files(tmp_path / "out") == set()
@@ -134,7 +134,7 @@ def test_a_killed_worker_is_said_in_one_line_and_leaves_nothing(stuck, tmp_path)
 def test_a_full_disk_is_said_in_one_line_and_leaves_nothing_half_written(images, new_disk):
     disk = new_disk("64k")  # less than half of what the conversion needs
     process = start(images, disk / "out", "recordio")
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=240)
     assert process.returncode == 1
     (line,) = [line for line in said.splitlines() if not line.startswith("images to")]
     assert line.startswith(f"reperf: {disk}/out/part-0000")
@@ -147,7 +147,7 @@ def test_a_file_size_limit_is_said_in_one_line_and_leaves_nothing_half_written(i
         resource.setrlimit(resource.RLIMIT_FSIZE, (16_384, 16_384))
 
     process = start(images, tmp_path / "out", preexec_fn=limit)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=240)
     assert process.returncode == 1
     assert f"reperf: {tmp_path}/out/part-0000" in said
     assert said.endswith(": cannot be written: File too large\n")
