@@ -14,9 +14,17 @@ import pandas as pd
 import psutil
 import yaml
 from cluster import ClusterError, SlurmCluster, wait_for
+from shapes import TINY_BERT
 from small_benchmark import SMALL, Benchmark, new_benchmark
 
 SUITE = SMALL["suites"][0] | {"input": "synthetic"}
+WORDS = {
+    "name": "words",
+    "kind": "text",
+    "vocabulary_size": TINY_BERT["vocabulary"],
+    "parts": 4,
+} | {key: TINY_BERT[key] for key in ("sequence_length", "max_predictions")}
+"""The embedded text, for a small BERT."""
 SOON = (
     "--slurm-shell-init-seconds-before-status-checks=1",
     "--seconds-between-status-checks=1",

@@ -22,7 +22,7 @@ from reperf.machine import resolve
 from reperf.training.slurm import resources_of_job
 from reperf.training.slurm_job import whole_lines
 from shapes import TINY_BERT
-from slurm_benchmark import LONG, SOON, SUITE, SlurmBenchmark, new_slurm_benchmark
+from slurm_benchmark import LONG, SOON, SUITE, WORDS, SlurmBenchmark, new_slurm_benchmark
 from small_benchmark import ROOT
 from small_image import TORCH
 
@@ -92,18 +92,11 @@ def test_ranks_are_spread_over_the_nodes_and_end_with_equal_weights(_report, top
 
 def test_bert_on_text_and_a_pipeline_train_over_several_nodes(benchmark):
     suite = SUITE | {"name": "bert", "workload": "bert-base", "input": "records"}
-    words = {
-        "name": "words",
-        "kind": "text",
-        "vocabulary_size": TINY_BERT["vocabulary"],
-        "parts": 4,
-    }
-    words |= {key: TINY_BERT[key] for key in ("sequence_length", "max_predictions")}
     pipeline = {"system": "pipedream", "parallel": {"pipeline": [3, 1]}}
     benchmark.configure(
         suites=[suite | {"shape": TINY_BERT}, SUITE | {"name": "stages", "systems": [pipeline]}],
         topologies=["2n2g"],
-        data=words,
+        data=WORDS,
         repeats=1,
     )
     answer = benchmark.snakemake("results/summary.csv")
