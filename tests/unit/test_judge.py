@@ -27,6 +27,12 @@ RUN = load_report(SMALL).run("small", "pytorch", "1n2g", 1)
 HEARD = tuple(LastHeard(rank=rank, iteration=3, seconds=2.0) for rank in (0, 1))
 
 
+OTHERS_ENDED = """Killing subprocess 7
+Traceback (most recent call last):
+    sigkill_handler(signal.SIGTERM, None)
+subprocess.CalledProcessError: Command 'python' returned non-zero exit status 1.
+"""
+"""What OneFlow's launcher says when a rank has failed."""
 MUCH = 20_000 * "E " + "SIGTERM"
 RECORD = RunRecord(
     status="ok",
@@ -86,6 +92,22 @@ def test_an_engine_that_does_not_start_a_container_has_the_last_word(tmp_path: P
         (255, "", "failed", "no error was printed"),
         (1, "what():  std::bad_alloc\nended with SIGABRT", "oom", "ran out of memory"),
         (1, "Traceback ..\nMemoryError\nended with SIGTERM", "oom", "ran out of memory"),
+        (1, "numpy._core._exceptions._ArrayMemoryError: Unable\nSIGTERM", "oom", "ran out of mem"),
+        (1, f"KeyError: 'a'\n{OTHERS_ENDED}", "failed", "KeyError: 'a'; "),
+        (
+            1,
+            f"rank 0 on n1 ended with SIGSEGV\n{OTHERS_ENDED}",
+            "failed",
+            "n1 was ended by SIGSEGV",
+        ),
+        (1, f"KeyError: 'a'\nrank 0 on n1 ended with status 1\n{OTHERS_ENDED}", "failed", "KeyErr"),
+        (
+            1,
+            f"MemoryError\nrank 0 on n1 ended with status 1\n{OTHERS_ENDED}",
+            "oom",
+            "rank 0 on n1 ran",
+        ),
+        (1, OTHERS_ENDED, "failed", "a process was ended by SIGTERM"),
         (137, "srun: error: n1: task 0: Out Of Memory", "oom", "ran out of memory"),
         (1, "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.", "oom", "ran out of m"),
         (1, "what():  CUDA error: out of memory\nended with SIGABRT", "oom", "ran out of memory"),
@@ -237,6 +259,23 @@ def test_a_lost_rank_is_the_one_that_is_behind(tmp_path: Path):
     behind = (HEARD[0], LastHeard(rank=1, iteration=2, seconds=1.0))
     said = "no end after 60 s; rank 1 of 2 was last heard of at iteration 2, 1 s in"
     assert judged(tmp_path, "", timed_out=True, last_heard=behind) == ("timeout", said)
+
+
+@pytest.mark.parametrize(
+    ("quiet", "who"),
+    [
+        ({0: 20}, "rank 1 of 2 was"),
+        ({0: 160, 1: 40}, "rank 1 of 2 was"),
+        # The other may be about to say it, too.
+        ({0: 10}, "all 2 ranks were"),
+        ({0: 40, 1: 20}, "all 2 ranks were"),
+    ],
+)
+def test_of_ranks_that_stand_still_the_one_is_named_that_does_not_say_that_it_lives(
+    tmp_path: Path, quiet, who
+):
+    said = f"no end after 60 s; {who} last heard of at iteration 3, 2 s in"
+    assert judged(tmp_path, "", timed_out=True, quiet=quiet) == ("timeout", said)
 
 
 def test_of_a_trainers_settings_those_that_can_be_such_are_recorded():

@@ -111,6 +111,8 @@ def test_a_launch_knows_how_each_rank_was_last_heard_of(tmp_path: Path):
         echo 'rank 1: started on host, process 1'
         echo '[1]: rank 2 (stage 1): iteration 40'
         echo 'rank 2: done'
+        echo 'rank 0: nothing new for 80 s'
+        echo '[1]: rank 2 (stage 1): nothing new for 10 s'
         echo ':::MLLOG {"key": "tracked_stats", "value": {"iteration": 60}}'
         echo ':::MLLOG {"key": "seed", "value": 1}'
         echo ':::MLLOG {"value": {"iteration": 7}, "metadata": {"rank": 1}}'
@@ -120,6 +122,7 @@ def test_a_launch_knows_how_each_rank_was_last_heard_of(tmp_path: Path):
     heard = [(one["rank"], one["iteration"]) for one in outcome["last_heard"]]
     assert heard == [(0, 60), (1, 7), (2, 40)]
     assert outcome["done"] == [2]
+    assert outcome["quiet"] == {"2": 10}
 
 
 SERVE = "echo server 0: listens; echo server 1: listens;"

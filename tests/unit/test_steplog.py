@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -206,6 +207,24 @@ driver.run({[*names, *FLAGS, f"--device={device}"]})
     )
     (said,) = (one["value"] for one in events(answer.stdout) if one["key"] == "configuration")
     assert said["cpus"] == near
+
+
+def test_a_rank_says_that_it_lives_while_it_has_nothing_new_to_say():
+    answer = run("""
+    import os
+    from trainers.contract import waiting
+    waiting.LONG = 1
+    log.step(5, 6.9, 0.0)
+    told, write = [], os.write
+    os.write = lambda where, line: told.append(line) or write(where, line)
+    while len(told) < 2:
+        time.sleep(0.1)
+""")
+    lines = answer.stdout.splitlines()
+    assert lines[1] == "rank 1: iteration 5, loss 6.9", answer.stderr
+    first, second = (re.fullmatch(r"rank 1: nothing new for (\d+) s", one)[1] for one in lines[2:])
+    # A machine that stands still for seconds leaves some out.
+    assert (int(first) in {1, 2, 4}) and int(second) in {2 * int(first), 4 * int(first)}
 
 
 def test_a_whole_run_is_a_log_of_one_object_a_line(capfd):

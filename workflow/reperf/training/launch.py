@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
+from trainers.contract.waiting import QUIET
+
 from reperf.building.keeper import adopt_orphans, kill_descendants
 from reperf.errors import ReperfError
 from reperf.logs import events
@@ -29,7 +31,7 @@ LONGEST_PIECE = 1 << 20
 # A rank that waits for another says nothing new of itself.
 _RANK_LINE = re.compile(
     rb"\b(rank|server) (\d{1,9})(?: \(stage \d{1,9}\))?: (?!waits for )"
-    rb"(?:iteration (\d{1,15})\b|(done)[\r\n])?"
+    rb"(?:iteration (\d{1,15})\b|(done)[\r\n]|%s (\d{1,9}) s\b)?" % QUIET.encode()
 )
 _POLL_SECONDS = 0.1
 _SECONDS_TO_SEE = 1.0
@@ -64,6 +66,8 @@ class Outcome:
     servers_heard: tuple[LastHeard, ...] = ()
     done: frozenset[int] = frozenset()
     """The ranks that said that they have come to their end."""
+    quiet: dict[int, int] = field(default_factory=dict)
+    """Of ranks whose last line was that they live: for how many seconds nothing else was new."""
 
 
 @dataclass
@@ -81,6 +85,7 @@ class _Listener:
     heard: dict[int, LastHeard] = field(default_factory=dict)
     servers_heard: dict[int, LastHeard] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
+    quiet: dict[int, int] = field(default_factory=dict)
     trouble: OSError | None = None
 
     def listen(self, pieces: Iterable[bytes]) -> None:
@@ -102,18 +107,23 @@ class _Listener:
             self.trouble = error
 
     def _note(self, line: bytes) -> None:
-        heard, most, rank, iteration = self.heard, self.world_size, None, None
+        heard, most, rank, iteration, quiet = self.heard, self.world_size, None, None, None
         if line.startswith(STEP_MARK):
             rank, iteration = _step_of(line)
         elif found := _RANK_LINE.search(line):
             if found[1] == b"server":
                 heard, most = self.servers_heard, self.servers
             rank = int(found[2])
-            iteration = int(found[3]) if found[3] else None
+            iteration, quiet = (int(one) if one else None for one in (found[3], found[5]))
             if found[4] and heard is self.heard:
                 self.done.add(rank)
         if rank is None or rank >= most:
             return
+        if quiet is not None:
+            self.quiet[rank] = quiet
+            return
+        if heard is self.heard:
+            self.quiet.pop(rank, None)
         if iteration is None and rank in heard:
             iteration = heard[rank].iteration
         heard[rank] = LastHeard(
@@ -212,6 +222,7 @@ def launch(
         listener.servers_heard[number] for number in sorted(listener.servers_heard)
     )
     outcome.done = frozenset(listener.done)
+    outcome.quiet = listener.quiet
     return outcome
 
 

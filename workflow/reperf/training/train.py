@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 from trainers.contract.stages import name_of
-from trainers.contract.waiting import OR
+from trainers.contract.waiting import LONG, OR, QUIET
 
 from reperf.builds import build_of, read_environment
 from reperf.builds.compiler import why_not_compiled
@@ -55,20 +55,27 @@ _GAVE_UP = re.compile(
 # What C++ and Python say at a process's end.
 # "Allocator (GPU_0_bfc) ran out of memory trying to allocate" is no end: TensorFlow goes on.
 _NO_MEMORY = re.compile(
-    r"std::bad_alloc|^MemoryError\b|(?:[Ee]rror|what\(\)|[Ff]ailed)\b.*\b[Oo]ut of memory"
+    r"std::bad_alloc|^[\w.]*MemoryError\b|(?:[Ee]rror|what\(\)|[Ff]ailed)\b.*\b[Oo]ut of memory"
     # Slurm's step daemon, and srun.
     r"|\boom[-_]kill event|^srun: error: .*: Out Of Memory$"
     r"|\b(?:CUDNN|CUBLAS)_STATUS_ALLOC_FAILED|\bcudaErrorMemoryAllocation\b",
     re.MULTILINE,
 )
 # What the loader of libraries says, too, where their code may not be run.
-_NO_PLACE = "failed to map segment from shared object"
+_NO_PLACE = re.compile(r"failed to map segment from shared object|can't start new thread")
 
 # What trainers.launchers says, of ranks and of servers.
 _SERVER_ENDED = re.compile(
     r"\b(server \d{1,9} on \S{1,255} ended with \w{1,20}(?: \d+)?)$", re.MULTILINE
 )
-_RANK_ENDED = re.compile(r"\brank (\d{1,9}) on (\S{1,255}) ended with (SIG\w{1,20})$", re.MULTILINE)
+_RANK_ENDED = re.compile(
+    r"\brank (\d{1,9}) on (\S{1,255}) ended with (SIG\w{1,20}|status) ?\d*$", re.MULTILINE
+)
+
+_OTHERS_END = re.compile(
+    r"SIGTERM|^Killing subprocess |\brank \d{1,9} on \S+ ended with status", re.MULTILINE
+)
+"""How launchers begin to say that they end what is left of a run."""
 
 _FAR = 1 << 18
 """Bytes before a log's end, among which it may stand."""
@@ -362,10 +369,12 @@ def _crash(
 
     Args:
         tail: the end of its log.
-        ended: rank, host and signal of each rank of which its launcher said that a signal ended it,
-            also before the tail: ranks on other nodes may say much, once it has gone.
+        ended: rank, host and signal, or "status", of each rank of which its launcher said how it
+            ended, also before the tail: ranks on other nodes may say much, once it has gone.
     """
-    signals = [name for _, _, name in ended] + re.findall(r"\bSIG[A-Z0-9]{1,9}\b", tail)
+    signals = [name for _, _, name in ended if name != "status"] + re.findall(
+        r"\bSIG[A-Z0-9]{1,9}\b", tail
+    )
     # Some launchers report a rank's signal as its exit code.
     codes = set(re.findall(r"\bcode -(\d+)\b", tail))
     signals += [one.name for one in signal.Signals if str(one.value) in codes]
@@ -379,12 +388,18 @@ def _crash(
     if "SIGKILL" in signals and outcome.out_of_memory_kills:
         return "oom", "a process was killed because the machine's memory was full"
     # Nobody caught it, so the trainer could not report it.
-    if _NO_MEMORY.search(tail) or (run.memory_limit and _NO_PLACE in tail):
-        return "oom", f"a process ran out of memory and died; {_last_heard(run, outcome)}"
+    if _NO_MEMORY.search(tail) or (run.memory_limit and _NO_PLACE.search(tail)):
+        who = _where_it_was(run, *ended[0][:2]) if ended else "a process"
+        return "oom", f"{who} ran out of memory and died; {_last_heard(run, outcome)}"
     # A rank that gives up waiting aborts, and its launcher ends the others.
     if _GAVE_UP.search(tail) and not set(signals) - {"SIGABRT", "SIGTERM"}:
         return "timeout", f"a rank gave up waiting for another; {_last_heard(run, outcome)}"
-    what = _ended(run, tail, ended, signals[0]) if signals else _last_error(tail)
+    what = ""
+    if not {*signals} - {"SIGTERM"}:
+        # The first one to fail has said why before its launcher ends the others.
+        what = _last_error(_OTHERS_END.split(tail)[0])
+    if not what:
+        what = _ended(run, tail, ended, signals[0]) if signals else _last_error(tail)
     if run.container and not what:
         said = [line for line in tail.splitlines() if line.strip() and "srun: " not in line]
         what = f"the last line from {run.container.engine} is: {said[-1]}" if said else ""
@@ -398,9 +413,13 @@ def _ended(run: Run, tail: str, ended: Sequence[tuple[str, str, str]], by: str) 
     who = _name_of_rank(run, int(found[0])) if found else "a process"
     for rank, host, name in ended:
         if name == by:
-            who = f"{_name_of_rank(run, int(rank))} on {host}"
+            who = _where_it_was(run, rank, host)
             break
     return f"{who} was ended by {by}"
+
+
+def _where_it_was(run: Run, rank: str, host: str) -> str:
+    return f"{_name_of_rank(run, int(rank))} on {host}"
 
 
 def _name_of_rank(run: Run, rank: int) -> str:
@@ -412,7 +431,9 @@ def _waited_for(tail: str) -> str:
     """Of ranks that say for whom they wait: who does not; "" if all do, or none."""
     waits = {}
     for line in tail.splitlines():
-        if found := re.search(r"\b(rank \d+ \(stage \d+\)): (?:waits for (.+))?", line):
+        if found := re.search(
+            rf"\b(rank \d+ \(stage \d+\)): (?!{QUIET} )(?:waits for (.+))?", line
+        ):
             waits[found[1]] = (found[2] or "").split(OR)
         elif STEP_MARK.decode() in line:
             waits["rank 0 (stage 0)"] = [""]
@@ -460,10 +481,15 @@ def _rank_last_heard(run: Run, outcome: Outcome) -> str:
     silent = [rank for rank in range(run.world_size) if rank not in heard]
     if silent:
         return f"{_name_of_rank(run, silent[0])} of {run.world_size} was never heard of"
-    last = min(heard.values(), key=lambda one: (one.iteration or 0, one.seconds))
+    # A rank that says for much less long than others that it lives does not.
+    longest = max(outcome.quiet.values(), default=0)
+    hung = longest >= 2 * LONG and [
+        one for rank, one in heard.items() if outcome.quiet.get(rank, 0) < longest / 2
+    ]
+    last = min(hung or heard.values(), key=lambda one: (one.iteration or 0, one.seconds))
     behind = [one for one in heard.values() if one.iteration == last.iteration]
     who = f"{_name_of_rank(run, last.rank)} of {run.world_size} was"
-    if len(behind) == len(heard) > 1:
+    if len(behind) == len(heard) > 1 and not hung:
         who = f"all {run.world_size} ranks were"
     where = f"at iteration {last.iteration}" if last.iteration else "before its first iteration"
     return f"{who} last heard of {where}, {last.seconds:.0f} s in"
@@ -473,7 +499,7 @@ def last_lines(log: Path, count: int = 3) -> str:
     """The last lines of a log that are no steps, in one: what a crash looked like."""
     # Some launchers print rules.
     lines = [line.strip() for line in _tail(log).splitlines() if re.search(r"\w", line)]
-    said = [line for line in lines if STEP_MARK.decode() not in line]
+    said = [line for line in lines if STEP_MARK.decode() not in line and f": {QUIET} " not in line]
     return " | ".join(said[-count:])[-LONGEST_REASON:]
 
 

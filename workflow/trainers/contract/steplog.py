@@ -23,6 +23,7 @@ from trainers.contract import settings
 from trainers.contract.recipe import dropout_of
 from trainers.contract.recipe import parameters as parameters_of
 from trainers.contract.stages import name_of, readers_of
+from trainers.contract.waiting import Pulse
 
 # A trainer that gives up says why in a line with one of these marks; the run record quotes it.
 REFUSAL = ":::REFUSED "
@@ -30,7 +31,8 @@ OUT_OF_MEMORY = ":::OOM "
 
 # What frameworks say when memory is full; not all have an exception for it.
 _MEMORY_IS_FULL = re.compile(
-    "out of memory|not enough memory|(can't|cannot|failed to|when) allocat(e|ing)|allocate failed"
+    "out of memory|not enough memory|(can't|cannot|failed to|unable to|when) allocat(e|ing)"
+    "|allocate failed"
     # What cuDNN and cuBLAS say, by way of torch and TensorFlow.
     "|bad_alloc|alloc_failed|no algorithm worked|unable to find an engine",
     re.IGNORECASE,
@@ -74,6 +76,7 @@ class StepLog:
         readers = 1 if flags.together else readers_of(flags, world_size)
         self.global_batch = flags.batch_size * readers * flags.accumulation
         self.who = name_of(rank, flags.pipeline)
+        self._pulse = None
         self._expected = parameters_of(recipe, flags.shape)
         self.names = list(recipe.weight_shapes(flags.shape))
         # Where nothing drops out and all systems get the same batch, its loss is asked for, too.
@@ -237,7 +240,7 @@ class StepLog:
         It skips the frameworks' own clean-up, which may abort or wait for ranks that are gone, as
         gloo does: a rank that gives up must end, so that its launcher ends the others.
         """
-        status = 1
+        status, self._pulse = 1, Pulse(self.who)
         try:
             yield
             status = 0
@@ -254,6 +257,7 @@ class StepLog:
             else:
                 traceback.print_exc()
         finally:
+            self._pulse.stop()
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)
@@ -281,8 +285,9 @@ class StepLog:
     def _say_plainly(self, text):
         self._write(f"{self.who}: {text}")
 
-    @staticmethod
-    def _write(line):
+    def _write(self, line):
+        if self._pulse is not None:
+            self._pulse.heard()
         # One write per line, so that lines of several ranks on one pipe never mix.
         sys.stdout.flush()
         os.write(1, (line + "\n").encode())

@@ -1,19 +1,54 @@
-"""Whom a rank waits for.
+"""What ranks say while they have nothing to log.
 
-A rank that hangs says nothing, and in a pipeline all others soon stand still with it: so they say
-for whom they wait.
+A rank that hangs says nothing, and all others soon stand still with it. So each rank says now and
+then that it lives, and those of a pipeline say for whom they wait.
 """
 
 import os
 import threading
 import time
 from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 OR = " or "
 """Between the names of ranks, where it is not known for which of them."""
 LONG = 10
 """Seconds after which a wait is told, once."""
+QUIET = "nothing new for"
+"""What a rank says of so many seconds, to show that it lives."""
+
+
+class Pulse:
+    """Says of a rank that it has had nothing new to say for LONG seconds, for twice as long, ...
+
+    Args:
+        who: the rank, as StepLog calls it.
+    """
+
+    def __init__(self, who):
+        self._who, self._over = who, threading.Event()
+        self.heard()
+        with suppress(RuntimeError):  # under a limit of memory there may be no room for a thread
+            threading.Thread(target=self._beat, daemon=True).start()
+
+    def heard(self):
+        """The rank has said something new."""
+        self._since = time.perf_counter()
+
+    def stop(self):
+        """Say nothing any more."""
+        self._over.set()
+
+    def _beat(self):
+        since = None
+        while not self._over.wait(1):
+            if since != self._since:
+                since, after = self._since, LONG
+            told = 0
+            while time.perf_counter() - since >= after:
+                told, after = after, 2 * after
+            if told:
+                os.write(1, f"{self._who}: {QUIET} {told} s\n".encode())
 
 
 class Waits:

@@ -30,6 +30,12 @@ class Started(subprocess.Popen):
         if number is not None:
             Started.ranks[self.pid] = number
 
+    def poll(self):
+        code = super().poll()
+        if code:
+            _say_that_it_failed(self.pid, code)  # before OneFlow's launcher ends the others
+        return code
+
 
 def main():
     os.environ.setdefault("GLOG_log_dir", LOGS)
@@ -48,9 +54,17 @@ def _name_the_first_to_fail():
             ended = None
         if ended and ended.si_status and ended.si_pid in Started.ranks:
             code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
-            os.write(1, f"{said_of_end(f'rank {Started.ranks[ended.si_pid]}', code)}\n".encode())
+            _say_that_it_failed(ended.si_pid, code)
             return
         time.sleep(0.1)
+
+
+def _say_that_it_failed(process, code):
+    """Name a rank, if it is the first to fail."""
+    number = Started.ranks.get(process)
+    if number is not None:
+        Started.ranks = {}
+        os.write(1, f"{said_of_end(f'rank {number}', code)}\n".encode())
 
 
 if __name__ == "__main__":
