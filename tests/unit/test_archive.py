@@ -820,6 +820,16 @@ class TestForgeries:
             rebuild(forgery, tmp_path / "new")
         assert re.search(fault, str(refusal.value)), str(refusal.value)
 
+    def test_the_trainer_is_not_taken_for_that_of_an_archive_unpacked_there_before(
+        self, archived, tmp_path
+    ):
+        edit, fault = FORGERIES["another trainer"]
+        forgery, folder = forge(archived, edit), tmp_path / "new"
+        rebuild(archived, folder)
+        shutil.rmtree(folder)
+        with pytest.raises(ReperfError, match=fault):
+            rebuild(forgery, folder)
+
     @pytest.mark.parametrize("build", ["lock", "image"])
     def test_the_archived_code_of_every_system_has_its_digest(self, tmp_path, build):
         asked = {"suites": SUITE["suites"][:1], "systems": "all", "device": "cuda", "build": build}

@@ -106,7 +106,7 @@ def unless_current(step):
         if named not in known:
             made_by = getattr(rules, step)
             given = [part for _, part in made_by.input.items()]
-            inputs = [file for part in given for file in files(part, wildcards)]
+            inputs = (file for part in given for file in files(part, wildcards))
             outputs = files(list(made_by.output), wildcards)
             why = MADE.why_again(step, outputs, inputs)
             known[named] = [] if why is None else [made_again(why)]

@@ -12,7 +12,7 @@ from typing import Any
 
 from reperf.archive.contents import CELL_LIST, files_of_suite, files_of_systems
 from reperf.archive.names import CELLS, CONFIG, METADATA, PAGE, README, REPERF
-from reperf.builds import LockBuild, build_of
+from reperf.builds import LockBuild, build_of, forget_builds
 from reperf.config import Cell, Report, Run
 from reperf.config.known_hardware import Hardware
 from reperf.errors import ReperfError
@@ -77,6 +77,7 @@ def check_records(
     """
     from reperf.archive.crate import describe  # noqa: PLC0415 - a quarter of a second
 
+    forget_builds()  # the folder may have held another archive
     members = {*names} - {METADATA}
     records = [_record_of(run) for run in runs]
     try:

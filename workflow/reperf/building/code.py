@@ -124,7 +124,7 @@ def closure(files: Iterable[Path], files_of: Callable[[str], Iterable[Path]]) ->
         path = waiting.pop()
         if path not in found:
             found.add(path)
-            waiting.extend(file for name in _imported_by(path) for file in files_of(name))
+            waiting.extend(file for name in imported_by(path) for file in files_of(name))
     return found
 
 
@@ -134,7 +134,7 @@ def seen_from_here(paths: Iterable[Path]) -> list[str]:
 
 
 @cache
-def _imported_by(path: Path) -> set[str]:
+def imported_by(path: Path) -> set[str]:
     """The modules that a file may import, by their full names.
 
     `from reperf.logs import events` names a module, `from reperf.files import sha256` does not, and

@@ -5,7 +5,7 @@ once, and a folder under .images/ holds what it lacks. A folder's name holds the
 it is made from, and environment.json is written last.
 """
 
-from reperf.builds.build import Build, ImageBuild, LockBuild, build_of, every_lock
+from reperf.builds.build import Build, ImageBuild, LockBuild, build_of, every_lock, forget_builds
 from reperf.builds.built import RECORD, read_environment, why_build
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "LockBuild",
     "build_of",
     "every_lock",
+    "forget_builds",
     "read_environment",
     "why_build",
 ]

@@ -5,7 +5,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from reperf.config import Container, Run
-from reperf.systems import ROOT, Device, Lock, LockName, System, load_systems
+from reperf.systems import ROOT, Device, Lock, LockName, System, forget_systems, load_systems
 from reperf.systems.system import sha256_of
 
 
@@ -118,6 +118,12 @@ def build_of(run: Run, root: Path = ROOT) -> Build:
 def _build_of(root: Path, system: str, lock: LockName, container: Container | None) -> Build:
     known = load_systems(root)[system]
     return LockBuild(known, lock) if container is None else ImageBuild(known, container)
+
+
+def forget_builds() -> None:
+    """Forget all builds and their systems: another archive may have been unpacked since."""
+    _build_of.cache_clear()
+    forget_systems()
 
 
 def every_lock() -> dict[str, LockBuild]:

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Self
 
 from pydantic import Field
@@ -133,9 +134,8 @@ def plan_run(
         time_limit: seconds that a try may take.
     """
     system, build = load_systems()[run.system], build_of(run)
-    program = os.path.relpath(system.trainer(run.workload))
+    program, server = _programs(run.system, run.workload, Path.cwd())
     flags = trainer_flags(run, system)
-    server = os.path.relpath(system.server(run.workload))
     # Ten thousand are made, of what is valid already.
     return RunPlan.model_construct(
         run=run,
@@ -151,6 +151,15 @@ def plan_run(
         batch=batch,
         aside=Aside(window=window, time_limit=time_limit),
     )
+
+
+@cache
+def _programs(system: str, workload: str, seen_from: Path) -> tuple[str, str]:
+    """What trains and what serves, by relative paths: the same for many runs."""
+    known = load_systems()[system]
+    both = known.trainer(workload), known.server(workload)
+    program, server = (os.path.relpath(file, seen_from) for file in both)
+    return program, server
 
 
 def naming_flags(system: System, workload: str) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, PrivateAttr, model_validator
 from trainers.contract.precision import AMP
 
-from reperf.building.code import closure, digest_of_code
+from reperf.building.code import closure, digest_of_code, imported_by
 from reperf.faults import Model, YesOrNo, checked
 from reperf.files import sha256
 from reperf.root import ROOT
@@ -469,6 +469,12 @@ class System(Model):
         if not flags or not lacking:
             return None
         return f"{self.framework} needs a CPU with {lacking} for {precision}"
+
+
+def forget_systems() -> None:
+    """Forget what was read below any root: another archive may have been unpacked there since."""
+    for known in (_systems_in, _module, imported_by):
+        known.cache_clear()
 
 
 def load_systems(root: Path = ROOT) -> dict[str, System]:
