@@ -14,7 +14,7 @@ from reperf.training.slurm import ask
 _LABEL = re.compile(rb" *\d+: ")
 _OF_A_NODE = {"{node_rank}": '"$SLURM_NODEID"', VISIBLE_GPUS: '"$CUDA_VISIBLE_DEVICES"'}
 _FIRST_PORT, _PORTS = 20_000, 10_000
-_PORTS_OF_A_JOB = 16
+_PORTS_OF_A_JOB = 32
 """Those of two jobs with neighbouring numbers, which may share a node, lie side by side."""
 _LONGEST_PART = 1024
 """Bytes that srun passes on at once of a line (SLURM_IO_MAX_MSG_LEN in its source)."""
