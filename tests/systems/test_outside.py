@@ -54,7 +54,7 @@ def of_others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[float]
         check=True,
         stdout=subprocess.PIPE,
         text=True,
-        timeout=480,
+        timeout=1200,
         env=os.environ | {"PYTHONPATH": f"{TRAINERS.parent}:{ROOT / 'benchmarks'}"},
     )
     return dict(zip(CASES, json.loads(said.stdout.splitlines()[-1]), strict=True))

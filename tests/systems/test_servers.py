@@ -63,7 +63,7 @@ def hit(folder: Path, process: subprocess.Popen, what: signal.Signals, who: str)
 
 def ended(folder: Path, process: subprocess.Popen) -> tuple[dict, str]:
     """The record and the log of a run, when it has ended; no process may outlive it."""
-    assert process.wait(300) == 0
+    assert process.wait(900) == 0
     marked = psutil.process_iter(["environ"])
     assert not [p for p in marked if (p.info["environ"] or {}).get(MARK) == str(folder)]
     (record,) = folder.glob("results/runs/small/*/*/1/run.json")

@@ -46,7 +46,7 @@ def tried(folder: Path, system: str, **changes: object) -> Trial:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
     )
     (trial,) = json.loads(answer.stdout)
     return Trial(**trial)

@@ -49,7 +49,7 @@ SMALL_OF = {
 }
 """What is small for workloads, where it is not as SMALL says."""
 
-SECONDS_TO_MISS_ONE = 15
+SECONDS_TO_MISS_ONE = 20
 """How long the other ranks of a run need, on a busy machine too, to say that one hangs."""
 
 TRAIN_ONCE = Path(__file__).with_name("train_once.py")
@@ -70,7 +70,7 @@ class Trainer:
         return self.folder / LockBuild(self.system, "cpu").folder
 
     def train(
-        self, time_limit: float = 240, more_flags: tuple[str, ...] = (), **changes: object
+        self, time_limit: float = 600, more_flags: tuple[str, ...] = (), **changes: object
     ) -> tuple[RunRecord, str]:
         """Train as the workflow does, in a process of its own; returns the run's record and log.
 
@@ -166,7 +166,7 @@ class Trainer:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=240,
+            timeout=600,
             env={**os.environ, "PYTHONPATH": str(SYSTEMS.parent), "OMP_NUM_THREADS": "1"},
         )
 

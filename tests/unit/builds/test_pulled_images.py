@@ -1,8 +1,8 @@
 """Images out of a real registry on this machine: by tag, by digest, and those it does not have."""
 
 import os
+import re
 import shutil
-import socket
 import subprocess
 import tarfile
 import time
@@ -22,7 +22,7 @@ PROGRAMS = ("docker-registry", "openssl", "podman", "ch-run", "ch-image")
 CONFIGURATION = """\
 version: 0.1
 storage: {{filesystem: {{rootdirectory: {folder}/store}}}}
-http: {{addr: "127.0.0.1:{port}", tls: {{certificate: {folder}/cert.pem, key: {folder}/key.pem}}}}
+http: {{addr: "127.0.0.1:0", tls: {{certificate: {folder}/cert.pem, key: {folder}/key.pem}}}}
 """
 CERTIFICATE = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
 NAME = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
@@ -33,15 +33,9 @@ def registry(tmp_path: Path, podman_settings: None, monkeypatch) -> Iterator[str
     """A registry that holds `tiny:1`, an image with Python and no framework; its host and port."""
     if missing := [program for program in PROGRAMS if shutil.which(program) is None]:
         cannot_run(f"{', '.join(missing)}: apt-get install docker-registry openssl charliecloud")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    host = f"localhost:{port}"
     files = ["-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"]
     subprocess.run([*CERTIFICATE, *NAME, *files], check=True, capture_output=True)
-    (tmp_path / "registry.yml").write_text(CONFIGURATION.format(folder=tmp_path, port=port))
-    insecure = f'[[registry]]\nlocation = "{host}"\ninsecure = true\n'
-    (tmp_path / "registries.conf").write_text(insecure)
+    (tmp_path / "registry.yml").write_text(CONFIGURATION.format(folder=tmp_path))
     monkeypatch.setenv("CONTAINERS_REGISTRIES_CONF", str(tmp_path / "registries.conf"))
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "cert.pem"))
     monkeypatch.setenv("CH_IMAGE_STORAGE", str(tmp_path / "charliecloud"))
@@ -49,26 +43,25 @@ def registry(tmp_path: Path, podman_settings: None, monkeypatch) -> Iterator[str
     monkeypatch.setenv("PATH", f"/usr/sbin:/usr/bin:/bin:{os.environ['PATH']}")
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-    server = subprocess.Popen(
-        ["docker-registry", "serve", tmp_path / "registry.yml"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    with (tmp_path / "registry.log").open("wb") as log:
+        serve = ["docker-registry", "serve", tmp_path / "registry.yml"]
+        server = subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=log)
+    host = f"localhost:{port_of(server, tmp_path / 'registry.log')}"
     try:
+        insecure = f'[[registry]]\nlocation = "{host}"\ninsecure = true\n'
+        (tmp_path / "registries.conf").write_text(insecure)
         image = make_image(tmp_path / "image")
         with tarfile.open(tmp_path / "image.tar", "w") as packed:
             packed.add(image, ".")
-        wait_for_port(port)
         podman("import", "--quiet", str(tmp_path / "image.tar"), f"{host}/tiny:1")
         podman("push", "--quiet", f"{host}/tiny:1")
         podman("rmi", "--force", f"{host}/tiny:1")
         yield host
     finally:
-        left = podman("images", "--quiet", "--filter", f"reference={host}/tiny").split()
-        if left:
-            podman("rmi", "--force", *left)
         server.kill()
         server.wait()
+        if left := podman("images", "--quiet", "--filter", f"reference={host}/tiny").split():
+            podman("rmi", "--force", *left)
 
 
 def podman(*arguments: str) -> str:
@@ -76,16 +69,12 @@ def podman(*arguments: str) -> str:
     return done.stdout
 
 
-def wait_for_port(port: int) -> None:
-    until = time.monotonic() + 60
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=5).close()
-        except OSError:
-            assert time.monotonic() < until, "the registry never answered"
-            time.sleep(0.1)
-        else:
-            return
+def port_of(server: subprocess.Popen, log: Path) -> str:
+    """The port that the registry has chosen, once it listens."""
+    while not (found := re.search(r"listening on 127\.0\.0\.1:(\d+)", log.read_text())):
+        assert server.poll() is None, log.read_text()
+        time.sleep(0.1)
+    return found[1]
 
 
 def build_of(engine: str, image: str) -> ImageBuild:

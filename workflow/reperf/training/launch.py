@@ -34,9 +34,9 @@ _RANK_LINE = re.compile(
     rb"(?:iteration (\d{1,15})\b|(done)[\r\n]|%s (\d{1,9}) s\b)?" % QUIET.encode()
 )
 _POLL_SECONDS = 0.1
-_SECONDS_TO_SEE = 1.0
+_SECONDS_TO_SEE = 3.0
 """How long servers may take to show that they ended first, where trainers fail: these know of a
-server's end at once, its launcher a moment later."""
+server's end at once, its launcher a moment later, and a busy machine later still."""
 _SECONDS_TO_END_SERVERS = 5.0
 
 
