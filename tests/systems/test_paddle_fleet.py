@@ -46,17 +46,24 @@ def plain(workload: str, shape: dict[str, int], ranks: int) -> list[float]:
     return plain_word2vec(shape, 20 * [together], proof=True)
 
 
-@pytest.mark.parametrize(("workload", "shape"), [("ctr", SHAPE), ("word2vec", WORDS)])
-def test_in_step_two_trainers_train_as_plain_sgd_on_both_batches_does(trainer, workload, shape):
-    record, log = trainer.train(**ASKED | {"workload": workload, "shape": shape})
+@pytest.mark.parametrize(
+    ("workload", "shape", "trainers"),
+    [("ctr", SHAPE, 1), ("ctr", SHAPE, 2), ("word2vec", WORDS, 2)],
+)
+def test_in_step_trainers_train_as_plain_sgd_on_the_batches_of_all_does(
+    trainer, workload, shape, trainers
+):
+    changes = {"workload": workload, "shape": shape, "topology": f"1n{trainers}g"}
+    record, log = trainer.train(**ASKED | changes)
     assert (record.status, record.reason) == ("ok", ""), log[-5000:]
-    wanted = plain(workload, shape, 2)
-    own = np.mean([losses(log, rank) for rank in (0, 1)], axis=0)
+    wanted = plain(workload, shape, trainers)
+    own = np.mean([losses(log, rank) for rank in range(trainers)], axis=0)
     assert own == pytest.approx(wanted, abs=1e-4)
     assert wanted[0] - wanted[-1] > 0.02  # so far does it learn
+    assert record.settings["runtime_split_send_recv"] == "0"
     facts, steps = step_log(log)
-    assert [step["samples"] for step in steps] == [128 * count for count in range(1, 21)]
-    assert len(facts["weight_digests"]) == 2
+    assert [step["samples"] for step in steps] == [64 * trainers * count for count in range(1, 21)]
+    assert len(facts["weight_digests"]) == trainers
     assert len(set(facts["weight_digests"])) == 1
 
 

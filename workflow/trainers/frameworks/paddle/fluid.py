@@ -80,7 +80,8 @@ class Pushed(backend.Step):
         self._taken = work.part("taken", tuple)
         self._inputs, self._loss, parameters = transpiled(work)
         self._sizes = {one.name: int(np.prod(one.shape)) for one in parameters}
-        fleet.init_worker()  # what the next line sends goes by way of it
+        if work.flags.together:
+            fleet.init_worker()  # what the next line sends goes by way of it
         self._run(fleet.startup_program)
         self._weights = {name: _Pulled(name, work.shapes[name]) for name in work.shapes}
 
@@ -161,7 +162,15 @@ def _strategy(flags):
         name = "communicator_independent_recv_thread"
         strategy.set_trainer_runtime_config({name: settings.switched(name, "0")})
         return strategy
-    return StrategyFactory.create_sync_strategy()
+    # The program itself sends. fleet's threads would first copy a table's gradient into sorted
+    # trees of rows, and the trainer would wait for them.
+    strategy = StrategyFactory.create_sync_strategy()
+    config = strategy.get_program_config()
+    config.runtime_split_send_recv = False
+    # A server that adds up the gradients of all trainers cannot do it for one, who waits anyway.
+    config.sync_mode = config.completely_not_async = int(os.environ["WORLD_SIZE"]) > 1
+    settings.switched("runtime_split_send_recv", "0")
+    return strategy
 
 
 def filled_later(name):
