@@ -45,7 +45,7 @@ batches = iter(lambda: [one.to_local().numpy() for one in reading()], None)
 PADDLE = """
 from argparse import Namespace
 from trainers.frameworks.paddle.inputs import on_device
-from trainers.frameworks.paddle.sentences import sentence_batches
+from trainers.inputs.sentences import sentence_batches
 batches = sentence_batches(Namespace(data=FOLDER, shape=SHAPE, batch_size=BATCH), 0, 1, None)
 batches = on_device(batches)
 """

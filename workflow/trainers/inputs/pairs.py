@@ -15,6 +15,11 @@ STEP = 8
 """Lengths to which sentences are padded are multiples of it, or the longest one."""
 
 
+def pair_batches(flags, rank, world_size, device):
+    """Endless batches of sources and targets, as numpy's arrays."""
+    return iter(Pairs(flags.data, flags.shape, flags.batch_size, rank, world_size))
+
+
 class Pairs:
     """Endless batches of a rank's share of the pairs, in an order that the data set's seed gives.
 

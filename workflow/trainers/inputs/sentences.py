@@ -28,6 +28,11 @@ BLOCK = 256  # records that are decoded at once
 LONGEST = 5  # bytes of a number
 
 
+def sentence_batches(flags, rank, world_size, device):
+    """Endless batches of pairs of sentences, as numpy's arrays."""
+    return iter(Sentences(flags.data, flags.shape, flags.batch_size, rank, world_size))
+
+
 class Sentences:
     """Endless batches of a rank's share of the records, in the order in which they were written.
 

@@ -10,6 +10,11 @@ from trainers.inputs.parts import neighbouring_parts
 TYPES = {"uint16": np.dtype("<u2"), "uint32": np.dtype("<u4")}
 
 
+def token_batches(flags, rank, world_size, device):
+    """Endless batches of tokens and those that follow each, as numpy's arrays."""
+    return iter(Tokens(flags.data, flags.shape, flags.batch_size, rank, world_size))
+
+
 class Tokens:
     """Endless batches of a rank's share of a stream, in an order that the data set's seed gives.
 

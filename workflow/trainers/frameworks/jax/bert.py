@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from trainers.contract.recipe import dropout_of
 from trainers.frameworks.jax.layers import cross_entropy, dropped, layer_norm, linear
+from trainers.inputs.sentences import sentence_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import bert
 
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from trainers.frameworks.jax.layers import cross_entropy, layer_norm, linear
+from trainers.inputs.tokens import token_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import gpt2
 
 

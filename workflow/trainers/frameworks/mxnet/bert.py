@@ -8,6 +8,7 @@ so and interleaved: head by head, and not all queries, all keys, all values as i
 from mxnet.gluon import nn
 
 from trainers.contract.recipe import dropout_of
+from trainers.inputs.sentences import sentence_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import bert
 
 

@@ -6,6 +6,7 @@ from torch.nn import functional
 
 from trainers.contract.recipe import dropout_of
 from trainers.frameworks.torch.attention import heads_of, joined
+from trainers.inputs.pairs import pair_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import encoder_decoder
 
 

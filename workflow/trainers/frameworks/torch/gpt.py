@@ -4,6 +4,7 @@ from torch import nn
 from torch.nn import functional
 
 from trainers.frameworks.torch.attention import heads_of, joined
+from trainers.inputs.tokens import token_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import gpt2
 
 

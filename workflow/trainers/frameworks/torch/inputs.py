@@ -5,28 +5,20 @@ import torch
 
 
 def prepared(batches, network, device):
-    """Batches on the host, as tensors, as a model takes them, if it says how to prepare them."""
+    """Batches on the host, as tensors, as a model takes them, if it says how to prepare them.
+
+    They are page-locked for a GPU, which can copy them then while it trains.
+    """
     batches = map(_tensors, batches)
-    if not hasattr(network, "prepared"):
-        return batches
-    made = map(network.prepared, batches)
+    if hasattr(network, "prepared"):
+        batches = map(network.prepared, batches)
     if device.type == "cpu":
-        return made
-    return ([tensor.pin_memory() for tensor in batch] for batch in made)
+        return batches
+    return ([one if one.is_cuda else one.pin_memory() for one in batch] for batch in batches)
 
 
 def _tensors(batch):
     return [torch.from_numpy(one) if isinstance(one, np.ndarray) else one for one in batch]
-
-
-def in_host_memory(batches, device):
-    """Batches of arrays as tensors in host memory, page-locked for a GPU.
-
-    So it can copy them while it trains.
-    """
-    for batch in batches:
-        tensors = _tensors(batch)
-        yield [one.pin_memory() for one in tensors] if device.type == "cuda" else tensors
 
 
 def on_device(batches, device):
