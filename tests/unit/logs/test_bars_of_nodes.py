@@ -101,3 +101,24 @@ def test_bars_that_began_at_several_times_are_no_finer_clock_than_that():
     for seed in range(9):
         [near] = measured(launch(4, apart=5.0, seed=seed))
         assert near.throughput == pytest.approx(8.0, rel=0.01)
+
+
+def with_a_foreign_bar(at: int, name: str, seconds: float) -> str:
+    """A training in which another program draws a bar of the same total, before a count."""
+    foreign = "".join(name + drawn(n, n * seconds).lstrip("\r") + "\r" for n in range(1001))
+    steps = [drawn(count, count * SECONDS) for count in range(601)]
+    return HEAD + "".join([*steps[:at], "\n", foreign, "\n", *steps[at:]])
+
+
+@pytest.mark.parametrize("seconds", [0.02, 3.0, 4.5])
+@pytest.mark.parametrize("at", [0, 1, 61, 300])
+def test_a_foreign_bar_of_the_same_total_gives_no_number(at, seconds):
+    [named] = measured(with_a_foreign_bar(at, "Map: ", seconds))
+    assert named.throughput == 8.0
+    assert {one.throughput for one in measured(with_a_foreign_bar(at, "", seconds))} <= {8.0, None}
+
+
+def test_a_label_in_front_of_all_lines_is_no_name_of_a_bar():
+    lines = (HEAD + launch(1).removeprefix(HEAD).replace("\r", "\n")).splitlines()
+    [one] = measured("\n".join(f"worker-1: {line}" for line in lines))
+    assert one.throughput == 8.0

@@ -108,6 +108,15 @@ def test_epoch_times_need_the_size_of_an_epoch():
     assert vgg.seconds == 2430.059
 
 
+def test_a_quoted_epoch_is_none():
+    epochs = [f"Epoch {n}: {100 + n}.250 seconds\n" for n in range(6)]
+    quoted = "best run so far: Epoch 3: 7.000 seconds\n"
+    for at in range(1, len(epochs) + 1):
+        content = "".join([*epochs[:at], quoted, *epochs[at:]]).encode()
+        [one] = measure(content, ends=(1, 5), facts=(("global_batch", 1000),))
+        assert one.seconds == 102.25 + 103.25 + 104.25 + 105.25
+
+
 ONE = (("batch_size", 8), ("nodes", 1), ("devices_per_node", 1))
 AN_EPOCH = (*ONE, ("epoch_samples", 96))
 

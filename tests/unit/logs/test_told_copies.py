@@ -7,6 +7,9 @@ from reperf.config import Suite
 from reperf.measuring.log_sources import measure_suite
 from written import uneven
 
+DAY = 86_400_000
+"""In milliseconds."""
+
 
 @pytest.mark.parametrize(
     ("name", "workload", "changed", "into"),
@@ -15,6 +18,8 @@ from written import uneven
         ("oneflow-resnet50", "resnet50", r"iter (\d+),", lambda one: f"iter {int(one[1]) - 20},"),
         ("megatron", "bert-base", r"lm loss: \S+", "lm loss: 1.0"),
         ("pytorch-resnet50", "resnet50", r"Loss \S+", "Loss 1.0"),
+        ("ngc-mxnet-resnet50", "resnet50", r"2020-09-15", "2020-09-16"),
+        ("mlperf", "resnet50", r'"time_ms": (\d+)', lambda one: f'"time_ms": {int(one[1]) + DAY}'),
     ],
 )
 def test_whatever_else_is_changed(tmp_path, name, workload, changed, into):
@@ -28,3 +33,32 @@ def test_whatever_else_is_changed(tmp_path, name, workload, changed, into):
     first, second = measure_suite(Suite.model_validate(suite), [])
     assert (first["status"], second["status"]) == ("ok", "refused")
     assert second["reason"] == f"counted already, as {first['log']}: the same times in the window"
+
+
+def tf_cnn(began: int, seconds: int, jitter: float) -> str:
+    """A log of tf_cnn_benchmarks: a clock of whole seconds, and mean speeds.
+
+    Args:
+        began: when, in seconds since 1970.
+        seconds: that ten steps take.
+        jitter: by how much the speeds go up and down.
+    """
+    lines = (
+        f"{step}\timages/sec: {1024 * 10 / seconds + jitter * (step * 7 % 13):.1f} +/- 0.4 "
+        f"(jitter = 0.7)\t7.{step}1 {began + step // 10 * seconds}"
+        for step in range(10, 201, 10)
+    )
+    return "\n".join(("Batch size:  1024 global", "             256 per device", *lines, ""))
+
+
+@pytest.mark.parametrize(("jitter", "counted"), [(0.3, 1), (0.0, 2)])
+def test_coarse_clocks_need_other_digits_to_tell_a_copy(tmp_path, jitter, counted):
+    """Two runs whose clock and speeds are steady may well be alike: nothing tells a copy."""
+    folder = tmp_path / "1n4g"
+    folder.mkdir()
+    for repeat in range(2):
+        log = folder / f"x_b256_fp32_{repeat}.log"
+        log.write_text(tf_cnn(1_600_000_000 + repeat * 99_999, 20, jitter))
+    suite = {"name": "theirs", "workload": "resnet50", "precision": "fp32", "from": [str(tmp_path)]}
+    rows = measure_suite(Suite.model_validate(suite), [])
+    assert [row["status"] for row in rows].count("ok") == counted, rows

@@ -18,6 +18,10 @@ BAR = (
 
 _REMEMBERED = 1 << 12
 """How many counts lie between the bars of two nodes, at most: launchers hold lines back."""
+_FAR = 50
+"""Counts: nodes step together, so that a bar so far behind is another program's, or held back."""
+_DRIFT = 0.1, 5.0
+"""By which share, and by how many seconds, two bars of one training may drift apart."""
 
 
 @dataclass
@@ -32,6 +36,8 @@ class _Epoch:
     """The highest count."""
     elapsed: dict[int, float] = field(default_factory=dict)
     """Of the newest counts: the seconds that were first shown with each."""
+    behind: float | None = None
+    """By how many seconds the bar that is drawn again from far behind differs from this one."""
     over: bool = False
     """Whether what stands behind these counts may begin another run."""
 
@@ -70,7 +76,9 @@ class DrawnBars:
         """When a count was shown first, in seconds on a clock that goes on through all bars.
 
         Returns:
-            The time; None if a bar has shown this count or a higher one, or if none is shown yet.
+            The time; None if a bar has shown this count or a higher one, or if none is shown yet. Of
+            a bar that cannot be of the same training, the time that it shows itself: a count that
+            has two times is measured nowhere.
         """
         before, self._shown = self._shown, (epoch, count)
         known = self._epochs.get(epoch)
@@ -87,13 +95,16 @@ class DrawnBars:
             known = self._epochs[epoch] = _Epoch(count, self._latest)
         elif count <= known.latest:
             self._compare(known, count, seconds)
-            return None
+            if before is None or not 0 < before[1] <= count:  # it has begun anew
+                known.behind = None
+            return known.began + seconds if self._drifts(known, count, seconds) else None
         known.latest = count
         known.elapsed[count] = seconds
         if len(known.elapsed) > _REMEMBERED:
             del known.elapsed[next(iter(known.elapsed))]
         time = known.began + seconds
-        if self._several:  # another bar, whose clock is behind, may be the first to show it
+        # Another bar, whose clock is behind, may be the first to show it.
+        if self._several and time >= self._latest - self.tick:
             time = max(time, self._latest)
         self._latest = max(self._latest, time)
         return time
@@ -103,3 +114,12 @@ class DrawnBars:
         self._several = self._several or count < known.latest
         if self._several and count in known.elapsed:
             self._apart = max(self._apart, abs(seconds - known.elapsed[count]))
+
+    def _drifts(self, known: _Epoch, count: int, seconds: float) -> bool:
+        """Whether a bar that is drawn from far behind counts at another speed."""
+        if count not in known.elapsed or known.latest - count < _FAR or count <= known.first:
+            return False
+        behind = seconds - known.elapsed[count]
+        known.behind = behind if known.behind is None else known.behind
+        share, least = _DRIFT
+        return abs(behind - known.behind) > max(least, share * max(seconds, known.elapsed[count]))

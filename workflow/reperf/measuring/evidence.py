@@ -13,7 +13,7 @@ from math import log2
 from statistics import median
 from typing import NamedTuple
 
-from reperf.logs.clock import DATE, UNIX
+from reperf.logs.clock import DATE, TIME_OF_DAY, UNIX, YEARLESS, tick
 from reperf.logs.format import Format, Record
 
 _ABSOLUTE = (DATE, UNIX)
@@ -25,13 +25,23 @@ steps of the clock long, no two of them take the same times."""
 _RAREST = 30.0
 """Bits: shorter stretches tell a run, too, if another takes the same times with a chance of one in
 two to this power: by a thousandth, in which repeats differ most often, and by what the stretches
-differ among each other, for a clock may be too steady to be true."""
+differ among each other, for a clock may be too steady to be true. Printed speeds tell likewise."""
+_RARE = 15.0
+"""Bits that are enough where the lines say the same in all but their dates, losses included: these
+alone tell nothing, for repeats may begin with the same weights and see the same batches."""
 _PAIRS = 1000
 """How many pairs of stamps of one window are compared."""
 _FINE = 1e-3
 """The coarsest step in seconds of a clock of which no two runs have two stamps in common."""
 _STEP = 1e-6
 """The step in seconds of a clock whose stamps do not show it."""
+_STEP_OF_UNIX = 1e-3
+"""Likewise of one that counts from 1970: its many digits are not known to the last one, and a copy
+whose dates are others must show the same steps."""
+_FINEST_SPEED = 1e-6
+"""The part of a printed speed that is measured: of more digits, its clock knows nothing."""
+_DATES = "|".join(one.pattern for one in (DATE, YEARLESS, TIME_OF_DAY, UNIX))
+_ANY_STAMP = re.compile(rf"(?<![\d.])(?:{_DATES}|\d{{12,14}})(?!\d)".encode())
 _STAMP = re.compile(rb'"time_ms": ?(\d{12,14})\b')
 
 _SIGMAS = 1.4826
@@ -64,7 +74,7 @@ def evidence_of(records: Sequence[Record], log_format: Format) -> Evidence:
     lines = ((str(one.iteration).encode(), one.text) for one in records)
     return Evidence(
         lines=sha256(b"\n".join(b"\t".join(line) for line in lines)).hexdigest(),
-        times=(*_stamps(records, log_format), *_steps(records)),
+        times=(*_stamps(records, log_format), *_steps(records, log_format)),
         span=_span(records, log_format),
     )
 
@@ -81,22 +91,59 @@ def _stamps(records: Sequence[Record], log_format: Format) -> Iterator[str]:
         yield " ".join(times)
 
 
-def _steps(records: Sequence[Record]) -> Iterator[str]:
+def _steps(records: Sequence[Record], log_format: Format) -> Iterator[str]:
     """How long each stretch took, whenever that was, if no other run can have taken the same."""
+    finest = _STEP_OF_UNIX if log_format.clock is UNIX else _STEP
     stamped = [one for one in records if one.time is not None]
     steps = [
-        round(((after.time or 0.0) - (before.time or 0.0)) / max(before.tick, _STEP))
+        round(((after.time or 0.0) - (before.time or 0.0)) / max(before.tick, finest))
         for before, after in pairwise(stamped)
-    ] or [round((one.duration or 0.0) / max(one.tick, _STEP)) for one in records[1:]]
-    if len(steps) < _FEWEST or min(steps) < 1:
+    ] or [round((one.duration or 0.0) / max(one.tick, finest)) for one in records[1:]]
+    if not steps or min(steps) < 1:
         return
+    known = [one.iteration for one in records], steps
+    by_times = len(steps) * _bits_of(steps)
+    if by_times >= _RAREST or (len(steps) >= _FEWEST and min(steps) >= _FINEST):
+        yield _digest(known)
+    speeds = [speed for one in records[1:] if (speed := _speed(one, log_format))]
+    by_both = max(by_times, len(speeds) * _bits_of(_in_steps(speeds)))
+    if by_both >= _RAREST:
+        yield _digest((*known, speeds))
+    if by_both >= _RARE:
+        yield _digest((*known, [_ANY_STAMP.sub(b"", one.text) for one in records]))
+
+
+def _speed(record: Record, log_format: Format) -> float | None:
+    """The printed speed, or the mean speed of a format that prints no other."""
+    if record.rate is not None or "mean" not in log_format.line.groupindex:
+        return record.rate
+    found = log_format.line.search(record.text)
+    return float(found["mean"]) if found else None
+
+
+def _digest(said: object) -> str:
+    return sha256(repr(said).encode()).hexdigest()
+
+
+def _in_steps(speeds: Sequence[float]) -> list[float]:
+    """Printed speeds, counted in steps of their last digit that is measured."""
+    if not speeds:
+        return []
+    step = max(_FINEST_SPEED * median(speeds), min(tick(repr(one)) for one in speeds))
+    return [one / step for one in speeds]
+
+
+def _bits_of(steps: Sequence[float]) -> float:
+    """How much each of some numbers says that another run would have otherwise, in bits.
+
+    Of one number alone, nobody knows how it spreads.
+    """
+    if not steps:
+        return 0.0
     usual = median(steps)
+    by_size = _bits(usual / 1000)
     spread = _SIGMAS * median(abs(one - usual) for one in steps)
-    rare = len(steps) * min(_bits(usual / 1000), _bits(spread)) >= _RAREST
-    if min(steps) >= _FINEST or rare:
-        iterations = (one.iteration for one in records)
-        text = "\n".join(map(str, (*iterations, *steps)))
-        yield sha256(text.encode()).hexdigest()
+    return by_size if len(steps) == 1 else min(by_size, _bits(spread))
 
 
 def _bits(spread: float) -> float:

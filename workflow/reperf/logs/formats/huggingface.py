@@ -7,7 +7,8 @@
 
 A dictionary says neither step nor time. The bar counts steps of the optimizer, in whole seconds; it
 is the Trainer's if its total is the one announced, and until an evaluation, whose bar may have the
-same total. The announcement is left out below a log level: the Trainer's is then the bar, one
+same total. A bar with a name is another's, unless that is a label of the announcement, too. The
+announcement is left out below a log level: the Trainer's is then the bar, one
 without a name, in which the first dictionary stands, until another bar without a name.
 
 Source: github.com/huggingface/transformers, trainer.py and trainer_callback.py; lines as in public
@@ -32,6 +33,8 @@ class _Reader:
     def __init__(self, _format: Format) -> None:
         self._total: int | None = None
         self._announced = False
+        self._labels = b""
+        """What stands in front of the announcement."""
         self._newest: int | None = None
         """Of the newest bar without a name: its total."""
         self._bars: defaultdict[tuple[int, ...], DrawnBars] = defaultdict(DrawnBars)
@@ -41,6 +44,8 @@ class _Reader:
         if match["announced"] is not None:
             self._total, self._announced = int(match["announced"].replace(b",", b"")), True
             self._bars[rank].announce()
+            line = max(match.string.rfind(end, 0, match.start()) for end in (b"\n", b"\r")) + 1
+            self._labels = match.string[line : match.start()]
         elif match["evaluation"] is not None:
             self._total, self._newest = self._total and _NO_TOTAL, None
         elif match["loss"] is not None and self._total is None:
@@ -54,8 +59,12 @@ class _Reader:
 
     def _of_bar(self, match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
         total = int(match["total"])
+        named = _NAME.search(match.string, max(0, match.start() - 100), match.start())
+        if named and named[0].strip() in self._labels:
+            named = None
+        if named and total == self._total:
+            return None
         if total != self._total:
-            named = _NAME.search(match.string, max(0, match.start() - 100), match.start())
             if not self._announced and not named:
                 self._newest = total
                 if self._total is not None:  # that of an evaluation

@@ -45,7 +45,8 @@ FORMAT = Format(
     system="tensorflow1",
     marker=b"images/sec: ",
     pattern=r"(?:\bINFO\|{DATE}\|[^|\r\n]{1,200}\|\d{1,9}\| ?|(?<![^\s:]))"
-    r"{ITERATION}\s{1,12}images/sec: {NUMBER} \+/- {NUMBER} \(jitter = {NUMBER}\)\s"
+    r"{ITERATION}\s{1,12}images/sec: (?P<mean>\d{1,9}\.\d{1,3}) \+/- {NUMBER} "
+    r"\(jitter = {NUMBER}\)\s"
     r"(?:[^\r\n]{0,200}?[ \t](?P<unix>\d{10})(?=[\r\n]))?",
     read=_read,
     facts=_facts,
