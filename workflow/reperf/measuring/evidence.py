@@ -36,8 +36,8 @@ _FINE = 1e-3
 _STEP = 1e-6
 """The step in seconds of a clock whose stamps do not show it."""
 _STEP_OF_UNIX = 1e-3
-"""Likewise of one that counts from 1970: so many digits are not known to the last one, and a copy whose
-dates are others must show the same steps."""
+"""Likewise of one that counts from 1970: its many digits are not known to the last one, and a copy
+whose dates are others must show the same steps."""
 _FINEST_SPEED = 1e-6
 """The part of a printed speed that is measured: of more digits, its clock knows nothing."""
 _DATES = "|".join(one.pattern for one in (DATE, YEARLESS, TIME_OF_DAY, UNIX))
