@@ -39,7 +39,8 @@ heard = {
     name: [one.model_dump() for one in getattr(outcome, name)]
     for name in ("last_heard", "servers_heard")
 }
-print(json.dumps(asdict(outcome) | heard | {"done": sorted(outcome.done)}))
+sets = {name: sorted(getattr(outcome, name)) for name in ("done", "silent")}
+print(json.dumps(asdict(outcome) | heard | sets))
 """
 # Named by a number that nobody else sleeps for, so that a survivor can be found: tests of this file
 # run in several processes at once.
@@ -122,7 +123,24 @@ def test_a_launch_knows_how_each_rank_was_last_heard_of(tmp_path: Path):
     heard = [(one["rank"], one["iteration"]) for one in outcome["last_heard"]]
     assert heard == [(0, 60), (1, 7), (2, 40)]
     assert outcome["done"] == [2]
-    assert outcome["quiet"] == {"2": 10}
+
+
+@pytest.mark.parametrize(
+    ("ranks", "silent"),
+    [
+        ("rank 0: nothing new for 20 s\n", {1}),
+        # The next time it is to say so is 40 s after its news.
+        ("rank 0: nothing new for 20 s\nrank 1: nothing new for 20 s\n", set()),
+        ("", set()),
+        ("rank 0: nothing new for 20 s\nrank 1: done\n", set()),
+    ],
+)
+def test_the_rank_is_silent_that_does_not_say_that_it_lives_where_others_do(ranks, silent):
+    listener = launch._Listener(io.BytesIO(), time.monotonic(), world_size=2)
+    news = b"rank 0: iteration 3\nrank 1: iteration 3\n"
+    listener.listen(io.BytesIO(news + ranks.encode()))
+    listener.started -= 35
+    assert listener.silent() == silent
 
 
 SERVE = "echo server 0: listens; echo server 1: listens;"

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from trainers.contract.waiting import QUIET
+from trainers.contract.waiting import LONG, QUIET
 
 from reperf.building.keeper import adopt_orphans, kill_descendants
 from reperf.errors import ReperfError
@@ -66,8 +66,8 @@ class Outcome:
     servers_heard: tuple[LastHeard, ...] = ()
     done: frozenset[int] = frozenset()
     """The ranks that said that they have come to their end."""
-    quiet: dict[int, int] = field(default_factory=dict)
-    """Of ranks whose last line was that they live: for how many seconds nothing else was new."""
+    silent: frozenset[int] = frozenset()
+    """The ranks that no longer said that they live at the end, where others did."""
 
 
 @dataclass
@@ -129,6 +129,19 @@ class _Listener:
         heard[rank] = LastHeard(
             rank=rank, iteration=iteration, seconds=round(time.monotonic() - self.started, 3)
         )
+
+    def silent(self) -> frozenset[int]:
+        """The ranks that should have said by now that they live, if others have.
+
+        They say it LONG seconds after their last news, then each time twice as long after it.
+        """
+        now = time.monotonic() - self.started
+        overdue = {
+            rank
+            for rank, last in self.heard.items()
+            if now - last.seconds > max(LONG, 2 * self.quiet.get(rank, 0)) + LONG
+        }
+        return frozenset(overdue - self.done if len(overdue) < len(self.heard) else ())
 
 
 def _step_of(line: bytes) -> tuple[int, int | None]:
@@ -202,6 +215,7 @@ def launch(
                     running = _Running(trainers, listener, lines)
                 else:
                     time.sleep(_POLL_SECONDS)
+            outcome.silent = listener.silent()
             if beside is not None and outcome.exit_code and outcome.servers_ended is None:
                 outcome.servers_ended = beside.ended(max(_SECONDS_TO_SEE, seconds_to_end / 4))
         finally:
@@ -222,7 +236,6 @@ def launch(
         listener.servers_heard[number] for number in sorted(listener.servers_heard)
     )
     outcome.done = frozenset(listener.done)
-    outcome.quiet = listener.quiet
     return outcome
 
 

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 from trainers.contract.stages import name_of
-from trainers.contract.waiting import LONG, OR, QUIET
+from trainers.contract.waiting import OR, QUIET
 
 from reperf.builds import build_of, read_environment
 from reperf.builds.compiler import why_not_compiled
@@ -481,11 +481,7 @@ def _rank_last_heard(run: Run, outcome: Outcome) -> str:
     silent = [rank for rank in range(run.world_size) if rank not in heard]
     if silent:
         return f"{_name_of_rank(run, silent[0])} of {run.world_size} was never heard of"
-    # A rank that says for much less long than others that it lives does not.
-    longest = max(outcome.quiet.values(), default=0)
-    hung = longest >= 2 * LONG and [
-        one for rank, one in heard.items() if outcome.quiet.get(rank, 0) < longest / 2
-    ]
+    hung = [one for rank, one in heard.items() if rank in outcome.silent]
     last = min(hung or heard.values(), key=lambda one: (one.iteration or 0, one.seconds))
     behind = [one for one in heard.values() if one.iteration == last.iteration]
     who = f"{_name_of_rank(run, last.rank)} of {run.world_size} was"
