@@ -8,13 +8,13 @@ from reperf.systems import load_systems
 @pytest.mark.every_system
 def test_the_report_of_all_systems_comes_from_one_command(begun_benchmark, every_environment):
     benchmark = begun_benchmark
-    # One device alone trains for the suite in mixed precision.
-    benchmark.configure(topologies=["1n2g"], repeats=1, time_limit=600)
+    # On two devices all train in test_training.py, on four in test_every_system_on_slurm.py.
+    benchmark.configure(topologies=["1n1g"], repeats=1, time_limit=600)
     answer = benchmark.snakemake("--config", "systems=all", timeout=3600)
     assert answer.returncode == 0, answer.stdout[-5000:]
     summary = pd.read_csv(benchmark.folder / "results/summary.csv")
     fp32 = summary[summary["suite"] == "small"].set_index(["system", "topology"])
-    assert set(fp32.index) == {(name, "1n2g") for name in load_systems()}
+    assert set(fp32.index) == {(name, "1n1g") for name in load_systems()}
     of_all = {name: one.workloads.get("resnet50") for name, one in load_systems().items()}
     parallel = {name: one.parallel if one else () for name, one in of_all.items()}
     for (name, _), cell in fp32.iterrows():
