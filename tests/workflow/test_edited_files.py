@@ -192,6 +192,16 @@ def test_another_configuration_is_seen_without_snakemakes_memory(
     assert not kept & planned.keys()
 
 
+def test_what_a_description_says_is_read_anew_by_tables_and_report(finished_benchmark: Benchmark):
+    described = finished_benchmark.folder / "workflow/workloads/resnet50.yaml"
+    text = described.read_text()
+    assert "\nepoch: " in text
+    described.write_text(text.replace("\nepoch: ", "\nepoch: 1"))
+    planned = finished_benchmark.planned()
+    assert {"measure", "summarise", "report", "archive"} <= planned.keys()
+    assert "train" not in planned
+
+
 def test_logs_that_were_put_back_from_a_copy_are_measured_again(finished_benchmark: Benchmark):
     # A copy keeps its times, which are older than the tables'.
     first, second = (finished_benchmark.folder / RUN).parent / "1", Path(RUN).with_name("2")

@@ -53,6 +53,7 @@ wildcard_constraints:
 
 rule make_set:
     input:
+        plan=if_written("data/{set}/plan.json"),
         code=code_that_makes,
     output:
         "data/{set}/{embedded}",

@@ -16,11 +16,6 @@ def figure_of_suite(kind):
     )
 
 
-def descriptions_of_suite(wildcards):
-    """The files that say what the suite's workload and its systems are."""
-    return PLANS.suites[wildcards.suite].descriptions()
-
-
 rule draw_figures:
     input:
         unless_current("draw_figures"),

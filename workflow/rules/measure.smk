@@ -18,6 +18,11 @@ def sources_of_suite(wildcards):
     return logs_of_others(PLANS.suites[wildcards.suite])
 
 
+def descriptions_of_suite(wildcards):
+    """The files that say what the suite's workload and its systems are."""
+    return PLANS.suites[wildcards.suite].descriptions()
+
+
 SUITE = "results/suites/{suite}"
 
 
@@ -29,6 +34,7 @@ rule measure:
         logs=logs_of_suite,
         records=records_of_suite,
         sources=sources_of_suite,
+        described=descriptions_of_suite,  # units and parameters
     output:
         f"{SUITE}/measurements.csv",
     log:
@@ -44,6 +50,7 @@ rule summarise:
         unless_current("summarise"),
         plan=if_written(f"{SUITE}/plan.json"),
         batches=batches_of_suite,
+        described=descriptions_of_suite,  # what a sample costs, and an epoch holds
         measurements=f"{SUITE}/measurements.csv",
     output:
         f"{SUITE}/summary.csv",

@@ -14,6 +14,12 @@ def all_measured(wildcards):
     return existing_plans(found)
 
 
+def all_descriptions(wildcards):
+    """What the page says of workloads and systems beyond the tables."""
+    found = [file for plan in PLANS.suites.values() for file in plan.descriptions()]
+    return sorted({*found})
+
+
 rule report:
     input:
         unless_current("report"),
@@ -25,6 +31,7 @@ rule report:
         figures=[file for suite in SUITES for file in PLANS.suites[suite].suite.figures],
         published="figures/published",
         facts=PUBLISHED_FACTS,
+        described=all_descriptions,
         diagnosis=diagnosis_if_made,
     output:
         html=report(

@@ -10,5 +10,5 @@ from reperf.tables import MEASUREMENTS, write_table
 
 def run(suite: str) -> None:
     plan, output = SuitePlan.of(suite), SUITE_MEASUREMENTS.format(suite=suite)
-    with making("measure", [output], measured_by(plan)):
+    with making("measure", [output], [*measured_by(plan), *plan.descriptions()]):
         write_table(output, measure_suite(plan.suite, plan.runs, plan.plans), MEASUREMENTS)

@@ -33,7 +33,7 @@ def run() -> None:
     inputs += seen_from_here(PUBLISHED_FILES)
     for plan in plans:
         name = plan.suite.name
-        inputs += [*measured_by(plan), *tables_of(name), *plan.suite.figures]
+        inputs += [*measured_by(plan), *tables_of(name), *plan.suite.figures, *plan.descriptions()]
     with making("report", PAGES, inputs):
         for plan in plans:
             check_tables(plan.suite, plan.cells, plan.plans)
