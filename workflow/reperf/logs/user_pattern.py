@@ -95,6 +95,7 @@ class _Patient:
 
     def __init__(self, pattern: re.Pattern[bytes]) -> None:
         self._pattern = pattern
+        self.groupindex = pattern.groupindex
 
     def finditer(self, block: bytes, start: int, stop: int) -> Iterator[re.Match[bytes]]:
         """The matches in a part of a block.
