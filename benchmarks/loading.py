@@ -36,15 +36,13 @@ CLOCKS = ("images/s", "images/CPU-s")
 
 # One process whose graph returns what its reader gives.
 ONEFLOW = """
-import sys
-sys.path.insert(0, {tests!r})
-from oneflow_ranks import Reading
+from trainers.frameworks.oneflow.backend import Reading
 from trainers.frameworks.oneflow.inputs import RecordImages
 def batches(flags, rank, world_size):
     read = Reading(RecordImages(flags, rank, world_size))
     while True:
         yield [part.to_local().numpy() for part in read()]
-""".format(tests=str(ROOT / "tests/systems"))
+"""
 
 DECODER = """
 from collections import deque

@@ -267,6 +267,7 @@ def test_what_training_waits_for_its_loader_is_logged(system, trainers, slow_rec
         topology="1n1g",
         shape={"image_size": 32},
         batch_size=4,
+        iterations=10,
         input=form,
         data=str(slow_records(form)),
         loader_threads=1,
@@ -276,7 +277,8 @@ def test_what_training_waits_for_its_loader_is_logged(system, trainers, slow_rec
     if system in SAYS_NO_WAITS:
         assert all("waited" not in step for step in steps)
         return
-    first, *_, last = steps
+    # While a model is compiled, which JAX does twice, a loader reads ahead.
+    _, _, first, *_, last = steps
     share = (last["waited"] - first["waited"]) / (last["seconds"] - first["seconds"])
     assert BOUND_BY_LOADER < share < 1
 
