@@ -11,7 +11,7 @@ from pathlib import Path
 
 # A graph is millions of objects, none of them garbage: looking for some takes a tenth of planning,
 # and a twentieth of a call with nothing to do, as soon as modules are imported.
-gc.set_threshold(100_000)
+gc.set_threshold(1_000_000)
 
 from reperf.building.code import check_library, code_files, seen_from_here
 from reperf.building.hold import check_folder, hold_folder

@@ -24,7 +24,7 @@ def why_train(folder):
     plan = PLANS.runs[folder]
     largest, _ = found(plan.batch) if plan.batch else (None, "")
     data = set_now(plan.run.input, plan.run.data)
-    return why_not_current(plan, largest and largest.batch_size, data)
+    return why_not_current(plan, largest and largest.batch_size, data, folder)
 
 
 def is_wanted_anew(folder):

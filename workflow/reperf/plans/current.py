@@ -12,7 +12,7 @@ from reperf.training.record import LARGEST_RECORD
 
 
 def why_not_current(
-    plan: RunPlan, batch_size: int | None, data: str | None, folder: Path | None = None
+    plan: RunPlan, batch_size: int | None, data: str | None, folder: Path | str = ""
 ) -> str | None:
     """Why the record of a run is not of a plan.
 
@@ -23,7 +23,7 @@ def why_not_current(
         plan: today's.
         batch_size: the one that was found, if the plan leaves it open; None: not found yet.
         data: SHA-256 of the manifest of the data set; None: there is no set, or not yet.
-        folder: of one of the run's tries; left out: the run's own.
+        folder: of one of the run's tries, or the run's own, which it is if left out.
 
     Returns:
         One line, "" if it is of the plan, None if there is no record.

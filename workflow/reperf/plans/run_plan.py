@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping
 from functools import cache, cached_property
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, Self
 
 from pydantic import Field
@@ -134,7 +133,7 @@ def plan_run(
         time_limit: seconds that a try may take.
     """
     system, build = load_systems()[run.system], build_of(run)
-    program, server = _programs(run.system, run.workload, Path.cwd())
+    program, server = _programs(run.system, run.workload, os.getcwd())  # noqa: PTH109 - pathlib is slow
     flags = trainer_flags(run, system)
     # Ten thousand are made, of what is valid already.
     return RunPlan.model_construct(
@@ -154,7 +153,7 @@ def plan_run(
 
 
 @cache
-def _programs(system: str, workload: str, seen_from: Path) -> tuple[str, str]:
+def _programs(system: str, workload: str, seen_from: str) -> tuple[str, str]:
     """What trains and what serves, by relative paths: the same for many runs."""
     known = load_systems()[system]
     both = known.trainer(workload), known.server(workload)
@@ -167,7 +166,7 @@ def naming_flags(system: System, workload: str) -> list[str]:
     names = system.named(workload)
     if not names:
         return []
-    recipe = load_workloads()[workload].recipe_file.stem
+    recipe = load_workloads()[workload].recipe_name
     parts = {key: names.pop(key) for key in system.workloads[workload].parts}
     more = ["--part", *(f"{key}={name}" for key, name in parts.items())] if parts else []
     return [f"--recipe={recipe}", *(f"--{key}={name}" for key, name in names.items()), *more]

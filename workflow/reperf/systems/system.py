@@ -345,7 +345,7 @@ class System(Model):
         modules = self.modules(workload)
         if not modules:
             return []
-        recipe = f"{TRAINERS.name}.recipes.{load_workloads()[workload].recipe_file.stem}"
+        recipe = f"{TRAINERS.name}.recipes.{load_workloads()[workload].recipe_name}"
         below = self._root / TRAINERS.parent.relative_to(ROOT)
         told = []
         for name in [*modules, recipe]:

@@ -120,9 +120,14 @@ class Workload(Model):
         return [self.file, *([WORKLOADS / f"{self.like}.yaml"] if self.like else [])]
 
     @property
+    def recipe_name(self) -> str:
+        """The recipe's module, which workloads may share."""
+        return self.recipe or self.id
+
+    @property
     def recipe_file(self) -> Path:
         """Where the recipe lies; it may not exist while no system trains the workload."""
-        return WORKLOADS.parent / "trainers" / "recipes" / f"{self.recipe or self.id}.py"
+        return WORKLOADS.parent / "trainers" / "recipes" / f"{self.recipe_name}.py"
 
     @property
     def default_shape(self) -> Shape:
@@ -195,7 +200,7 @@ class Workload(Model):
             ReperfError: it cannot be imported, lacks a part of the interface, or says another one.
         """
         try:
-            module = import_module(f"trainers.recipes.{self.recipe_file.stem}")
+            module = import_module(f"trainers.recipes.{self.recipe_name}")
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             raise ReperfError(f"{self.recipe_file}: cannot be imported: {reason}") from None
@@ -254,7 +259,7 @@ def _with_what_it_is_like(described: dict[str, Any], path: Path) -> dict[str, An
                 f"{path}: shape: got {name!r}; allowed: {', '.join(other.shape)}, as in {like}"
                 f"{did_you_mean(name, other.shape)}"
             )
-    kept = other.model_dump(exclude=_OF_ITS_SHAPE) | {"recipe": other.recipe_file.stem}
+    kept = other.model_dump(exclude=_OF_ITS_SHAPE) | {"recipe": other.recipe_name}
     if isinstance(defaults, dict):
         shape = {name: one.model_dump() for name, one in other.shape.items()}
         defaults = {
