@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from hypothesis import given
@@ -177,6 +178,15 @@ def test_a_stage_that_a_signal_ended_is_named(tmp_path: Path):
     )
     unheard = judged(tmp_path, "", PIPELINE, exit_code=1)[1]
     assert "rank 2 (stage 1) of 3 was never heard of" in unheard
+
+
+def test_a_full_gpu_is_out_of_memory_in_its_own_words(tmp_path: Path):
+    """What PyTorch printed on an H100."""
+    logs = Path(__file__).parents[1] / "data" / "logs" / "h100.zip"
+    text = ZipFile(logs).read("pytorch-resnet50-fp16-b8192-oom.log").decode()
+    status, why = judged(tmp_path, text, exit_code=1)
+    assert status == "oom"
+    assert "Tried to allocate 12.25 GiB. GPU 0 has a total capacity of 79.18 GiB" in why
 
 
 @pytest.mark.parametrize(("exit_code", "ended"), [(0, "ok"), (1, "oom")])

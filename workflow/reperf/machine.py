@@ -404,8 +404,14 @@ def describe_host() -> Host:
         gpus=gpus(),
         driver=driver,
         cuda=f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
-        topology_matrix=answer_of(["nvidia-smi", "topo", "-m"]) if gpus() else None,
+        topology_matrix=_topology_matrix() if gpus() else None,
     )
+
+
+def _topology_matrix() -> str | None:
+    said = answer_of(["nvidia-smi", "topo", "-m"])
+    # Its head is underlined, in a pipe too.
+    return re.sub(r"\x1b\[[\d;]*m", "", said) if said else None
 
 
 def _cpu_name() -> str:

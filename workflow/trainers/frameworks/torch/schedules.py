@@ -80,13 +80,18 @@ class Pipeline(backend.Step):
             number: _Stage(module, self._mixed, number == "0")
             for number, module in self._modules.items()
         }
-        self._group, pipelines = _groups(place)
-        kind = getattr(schedules, SCHEDULES[flags.schedule])
+        self._group, self._members = _groups(place)
+        self._count = len(stages)
+        self._pipelines = self._scheduled()
+
+    def _scheduled(self):
+        """Each pipeline of this rank: its schedule, its ranks and their group."""
+        kind = getattr(schedules, SCHEDULES[self._flags.schedule])
         single = issubclass(kind, schedules.PipelineScheduleSingle)
-        self._pipelines = []
-        for ranks, group in pipelines:
+        pipelines = []
+        for ranks, group in self._members:
             held = [
-                PipelineStage(stage, int(number), len(stages), device, group=group)
+                PipelineStage(stage, int(number), self._count, self._made.device, group=group)
                 for number, stage in self._stages.items()
             ]
             # With scale_grads, what several pipelines share would be scaled once for each.
@@ -96,7 +101,8 @@ class Pipeline(backend.Step):
                 loss_fn=self._share_of_loss,
                 scale_grads=False,
             )
-            self._pipelines.append((schedule, ranks, group))
+            pipelines.append((schedule, ranks, group))
+        return pipelines
 
     def sizes(self):
         return {name: weight.numel() for name, weight in self._named.items()}
@@ -111,6 +117,8 @@ class Pipeline(backend.Step):
         with torch.no_grad():
             loss = self._through(batch, wanted=True, run="eval").item()
         self._modules.train()
+        # Up to torch 2.11 at least, stages that have evaluated first send no gradients afterwards.
+        self._pipelines = self._scheduled()
         return loss
 
     def __call__(self, wanted):
