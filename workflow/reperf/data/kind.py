@@ -41,22 +41,17 @@ class Kind(ABC):
     modules: tuple[str, str]
 
     @property
-    def maker(self) -> ModuleType:
-        """What makes the embedded set."""
-        return import_module(self.modules[0])
-
-    @property
     def converter(self) -> ModuleType:
         """What converts."""
         return import_module(self.modules[1])
 
-    @abstractmethod
-    def embed(self, folder: Path) -> None:
-        """Make the embedded set in data/<set>, in place of an earlier one.
+    def embed(self, data: Data) -> None:
+        """Make the embedded set where a data set has it, in place of an earlier one.
 
         Raises:
             ReperfError: a file cannot be written.
         """
+        import_module(self.modules[0]).make(data.source)
 
     @abstractmethod
     def check(self, data: Data) -> None:
