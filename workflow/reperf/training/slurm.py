@@ -4,18 +4,19 @@ import getpass
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any, NamedTuple
 
 import psutil
 
 from reperf.config import Report, topology_shape
 from reperf.errors import ReperfError
+from reperf.programs import ended
 from reperf.systems import Device
 from reperf.text import printable
 
@@ -38,17 +39,10 @@ def ask(*command: str) -> list[tuple[str, ...]]:
     """
     headless = ("--noheader",) if command[0] in ("sinfo", "squeue") else ()
     try:
-        answer = subprocess.run(
-            [*command, *headless],
-            check=False,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_ANSWER_SECONDS,
-        )
+        answer = ended([*command, *headless], time_limit=_ANSWER_SECONDS)
     except FileNotFoundError:
         raise ReperfError(f"no Slurm on this machine: {command[0]} not found") from None
-    except subprocess.TimeoutExpired:
+    except TimeoutExpired:
         raise ReperfError(f"Slurm: no answer to {command[0]} in {_ANSWER_SECONDS} s") from None
     if answer.returncode:
         raise ReperfError(f"Slurm: {' '.join(answer.stderr.split()) or 'no answer'}")
