@@ -159,7 +159,7 @@ rule largest:
     message:
         "find the largest batch of {wildcards.entry}"
     shell:
-        "{PYTHON:q} -m reperf.training.largest"
+        "{PYTHON:q} -m reperf.training"
         " results/largest/{wildcards.entry}/{wildcards.digest}/plan.json"
         " --retries {CALL.retries} --log {log:q}"
 
