@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
@@ -267,11 +268,8 @@ def _places_of(
 
 def _steps(start: Sequence[str], end: Sequence[str]) -> int:
     """How many keys lie on the way from one place to another."""
-    shared = next(
-        (n for n, (one, other) in enumerate(zip(start, end, strict=False)) if one != other),
-        min(len(start), len(end)),
-    )
-    return len(start) + len(end) - 2 * shared
+    shared = [*takewhile(lambda both: both[0] == both[1], zip(start, end, strict=False))]
+    return len(start) + len(end) - 2 * len(shared)
 
 
 def _named(place: Sequence[str]) -> str:

@@ -396,7 +396,7 @@ def describe_host() -> Host:
         cuda = pynvml.nvmlSystemGetCudaDriverVersion_v2() if handles else None
     return Host(
         hostname=socket.gethostname(),
-        cpu=_cpu_name(),
+        cpu=_said_of_cpu("model name") or platform.processor(),
         cores=cores(),
         memory_bytes=psutil.virtual_memory().total,
         os=_os_name(),
@@ -406,10 +406,6 @@ def describe_host() -> Host:
         cuda=f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
         topology_matrix=answer_of(["nvidia-smi", "topo", "-m"]) if gpus() else None,
     )
-
-
-def _cpu_name() -> str:
-    return _said_of_cpu("model name") or platform.processor()
 
 
 @cache
