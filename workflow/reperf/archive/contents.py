@@ -119,7 +119,7 @@ def files_of_systems(runs: list[Run], root: Path) -> dict[str, Path]:
     files = set()
     for build, workload in {(build_of(run, root), run.workload) for run in runs}:
         trained = build.system
-        described = (system.folder / "system.yaml" for system in (trained, trained.host))
+        described = (system.file for system in (trained, trained.host))
         files |= {*trained.code(workload), *described, *build.recipe}
         files |= {root / file.relative_to(ROOT) for file in load_workloads()[workload].files}
     return {file.relative_to(root).as_posix(): file for file in files}

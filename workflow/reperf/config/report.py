@@ -451,16 +451,18 @@ def _check_fit(suite: Suite, data: Data) -> None:
                 f"suites.{suite.name}.shape.{key}: got {suite.shape[key]}; "
                 f"allowed: {value}, as data.{data.name} has it"
             )
-    for key, least in data.least_shape.items():
+    keys = KEYS[data.kind]
+    for key, least in keys.least_shape_of(data).items():
         if suite.shape[key] < least:
             raise ValueError(
                 f"suites.{suite.name}.shape.{key}: got {suite.shape[key]}; "
                 f"allowed: {least} or more, which data.{data.name} has"
             )
+    least = keys.least_batch_of(data)
     for entry in suite.entries:
         size = entry.batch_size or suite.batch_size
-        if isinstance(size, int) and size < data.least_batch:
+        if isinstance(size, int) and size < least:
             raise ValueError(
-                f"suites.{suite.name}.batch_size: got {size}; allowed: {data.least_batch} "
+                f"suites.{suite.name}.batch_size: got {size}; allowed: {least} "
                 f"or more, which data.{data.name} needs"
             )
