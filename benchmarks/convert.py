@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from reperf.data.images.convert_images import convert
-from reperf.data.images.embedded_images import make_images
+from reperf.data.images.embedded_images import make as make_images
 from reperf.data.images.formats import FORMATS
 
 PARTS = 8

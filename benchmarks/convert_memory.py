@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from reperf.data.images.embedded_images import make_images
+from reperf.data.images.embedded_images import make as make_images
 
 CONVERT = """
 import resource, sys

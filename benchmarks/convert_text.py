@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 
 from reperf.data.text.convert_text import convert
-from reperf.data.text.embedded_text import make_text
+from reperf.data.text.embedded_text import make as make_text
 from reperf.data.text.settings import TextSettings
 from trainers.inputs.sentences import Sentences
 

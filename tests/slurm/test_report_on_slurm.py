@@ -12,13 +12,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Timer
-from types import SimpleNamespace
 
 import pytest
 import yaml
 from cluster import inside, wait_for
 from reperf.config import load_report
 from reperf.machine import resolve
+from reperf.plans.planning import Plans
 from reperf.training.slurm import resources_of_job
 from reperf.training.slurm_job import whole_lines
 from shapes import TINY_BERT
@@ -347,11 +347,12 @@ def test_the_whole_published_matrix_is_planned_and_its_requests_fit(benchmark):
     print(f"planned in {time.monotonic() - started:.1f} s")
     assert answer.returncode == 0, answer.stdout
     report = resolve(load_report(yaml.safe_load((ROOT / "config.yaml").read_text())))
-    resources = resources_of_job(report, lambda job: job.topology, lambda _: report.time_limit)
-    for topology in report.topologies:
-        here = SimpleNamespace(topology=topology)
+    plans = {plan.run.topology: plan for plan in Plans(report).runs.values()}
+    assert {*plans} == {*report.topologies}
+    resources = resources_of_job(report, plans.get)
+    for topology in plans:
         asked = {
-            name: value(here) if callable(value) else value for name, value in resources.items()
+            name: value(topology) if callable(value) else value for name, value in resources.items()
         }
         benchmark.cluster.run(
             [

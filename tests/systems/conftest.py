@@ -10,7 +10,7 @@ import skimage.data
 from loaders import COLOURS
 from PIL import Image
 from reperf.data.clicks.convert import convert as convert_clicks
-from reperf.data.clicks.embedded import make_clicks
+from reperf.data.clicks.embedded import make as make_clicks
 from reperf.data.clicks.manifest import ClickSettings
 from reperf.data.images.convert_images import convert
 from reperf.systems import System, load_systems

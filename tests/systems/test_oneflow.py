@@ -2,7 +2,7 @@
 
 import pytest
 from reperf.data.text.convert_text import convert
-from reperf.data.text.embedded_text import make_text
+from reperf.data.text.embedded_text import make as make_text
 from shapes import TINY_BERT
 from small_text import text_settings
 from trainer import step_log

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from plain_ctr import plain_losses as plain_ctr
 from plain_word2vec import plain_losses as plain_word2vec
-from reperf.data.tokens.embedded import make_text
+from reperf.data.tokens.embedded import make as make_text
 from reperf.data.words.convert import convert
 from reperf.data.words.manifest import WordSettings
 from trainer import losses, step_log

@@ -6,7 +6,7 @@ from itertools import accumulate, islice
 import numpy as np
 import pytest
 from reperf.data.text.convert_text import convert
-from reperf.data.text.embedded_text import make_text
+from reperf.data.text.embedded_text import make as make_text
 from shapes import TINY_BERT
 from small_text import SHAPE, text_settings
 from trainer import step_log

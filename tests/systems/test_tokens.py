@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from reperf.data.pairs.convert import convert as convert_pairs
-from reperf.data.pairs.embedded import make_pairs
+from reperf.data.pairs.embedded import make as make_pairs
 from reperf.data.pairs.manifest import PairSettings
 from reperf.data.tokens.convert import convert
-from reperf.data.tokens.embedded import make_text
+from reperf.data.tokens.embedded import make as make_text
 from reperf.data.tokens.manifest import TokenSettings
 from reperf.systems import load_systems
 from shapes import TINY_GPT2, TINY_TRANSFORMER

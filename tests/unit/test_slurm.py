@@ -3,16 +3,17 @@
 import os
 import subprocess
 from collections.abc import Sequence
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reperf.builds.starting import VISIBLE_GPUS, inside
 from reperf.config import Report, load_report
+from reperf.config.servers import Servers
 from reperf.errors import ReperfError
 from reperf.machine import resolve
 from reperf.plans.planning import Plans
+from reperf.plans.run_plan import RunPlan
 from reperf.training import slurm
 from reperf.training.slurm_job import _on_its_node, whole_lines
 
@@ -31,15 +32,25 @@ def report(topologies: Sequence[str] = ("1n1g", "4n8g"), **cluster: object) -> R
     config = {
         "suites": [suite],
         "topologies": list(topologies),
+        "time_limit": 90,
         "cluster": {"nodes": 4, "devices_per_node": 8} | cluster,
     }
     return resolve(load_report(config))
 
 
 def resources(topology: str, of: Report) -> dict:
-    asked = slurm.resources_of_job(of, lambda job: job.topology, lambda _: 90)
-    job = SimpleNamespace(topology=topology)
-    return {name: value(job) if callable(value) else value for name, value in asked.items()}
+    return asked_for(plan_on(topology, of), of)
+
+
+def plan_on(topology: str, of: Report, **changes: object) -> RunPlan:
+    """The plan of a run of a report, with changes to the run."""
+    plan = next(plan for plan in Plans(of).runs.values() if plan.run.topology == topology)
+    return plan.model_copy(update={"run": plan.run.model_copy(update=changes)})
+
+
+def asked_for(plan: RunPlan, of: Report) -> dict:
+    asked = slurm.resources_of_job(of, lambda _: plan)
+    return {name: value(None) if callable(value) else value for name, value in asked.items()}
 
 
 def test_a_run_asks_for_its_nodes_and_devices():
@@ -53,17 +64,17 @@ def test_a_run_asks_for_its_nodes_and_devices():
 
 
 def test_a_run_has_cpus_for_its_servers():
-    asked = slurm.resources_of_job(report(), lambda _: "4n2g", lambda _: 90, lambda _: 3)
-    assert asked["cpus_per_task"](None) == 5
+    of = report(["4n2g"])
+    plan = plan_on("4n2g", of, servers=Servers(per_node=3))
+    assert asked_for(plan, of)["cpus_per_task"] == 5
 
 
 def test_a_run_on_cpus_asks_for_no_gpus():
     """Whatever the other suites of its report train on."""
-    asked = slurm.resources_of_job(
-        report(), lambda _: "2n1g", lambda _: 90, device_of=lambda job: job
-    )
-    assert asked["sbatch_options"]("cpu") == "--ntasks-per-node=1 --exclusive --mem=0"
-    assert "--gpus-per-node=1" in asked["sbatch_options"]("cuda")
+    of = report(["2n1g"])
+    on_cpus, on_gpus = (plan_on("2n1g", of, device=device) for device in ("cpu", "cuda"))
+    assert asked_for(on_cpus, of)["sbatch_options"] == "--ntasks-per-node=1 --exclusive --mem=0"
+    assert "--gpus-per-node=1" in asked_for(on_gpus, of)["sbatch_options"]
 
 
 @pytest.mark.parametrize(("more", "cpus"), [({}, 16), ({"loader_threads": 6}, 48)])

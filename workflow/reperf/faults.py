@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
@@ -93,7 +94,7 @@ def first_fault(error: ValidationError, model: type[BaseModel], content: Any) ->
     faults = error.errors(include_url=False)
     fault, missing = _instead_of_missing(faults)
     place = _place(content, fault["loc"])
-    return ": ".join(filter(None, [_cut(place), _complaint(fault, model, missing)]))
+    return ": ".join(filter(None, [cut(place), _complaint(fault, model, missing)]))
 
 
 def _instead_of_missing(faults: Sequence[ErrorDetails]) -> tuple[ErrorDetails, list[str]]:
@@ -167,7 +168,7 @@ def _message(fault: ErrorDetails, model: type[BaseModel]) -> str:
     if kind == "string_type" and isinstance(value, int | float):
         message = "allowed: text, in quotes where YAML reads a number, true or false"
     elif kind == "tuple_type" and field and isinstance(value, str) and _takes(field, value):
-        message = f"allowed: a list; did you mean [{_cut(value)}]?"
+        message = f"allowed: a list; did you mean [{cut(value)}]?"
     elif kind == "tuple_type" and field and _model_at(model, place) and not _takes(field, "a"):
         message = f"allowed: a list of mappings with the keys {', '.join(_keys_at(model, place))}"
     elif kind == "model_type" and place:
@@ -267,24 +268,22 @@ def _places_of(
 
 def _steps(start: Sequence[str], end: Sequence[str]) -> int:
     """How many keys lie on the way from one place to another."""
-    shared = next(
-        (n for n, (one, other) in enumerate(zip(start, end, strict=False)) if one != other),
-        min(len(start), len(end)),
-    )
-    return len(start) + len(end) - 2 * shared
+    shared = [*takewhile(lambda both: both[0] == both[1], zip(start, end, strict=False))]
+    return len(start) + len(end) - 2 * len(shared)
 
 
 def _named(place: Sequence[str]) -> str:
     return f"under {'.'.join(place)}" if place else "at the top of the file"
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """A text as messages show it, cut short."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def shown(value: Any) -> str:  # noqa: ANN401
     """A value of a file as messages show it, cut short."""
-    return _cut(_written(value))
+    return cut(_written(value))
 
 
 def _written(value: Any) -> str:  # noqa: ANN401

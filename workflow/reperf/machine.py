@@ -396,7 +396,7 @@ def describe_host() -> Host:
         cuda = pynvml.nvmlSystemGetCudaDriverVersion_v2() if handles else None
     return Host(
         hostname=socket.gethostname(),
-        cpu=_cpu_name(),
+        cpu=_said_of_cpu("model name") or platform.processor(),
         cores=cores(),
         memory_bytes=psutil.virtual_memory().total,
         os=_os_name(),
@@ -412,10 +412,6 @@ def _topology_matrix() -> str | None:
     said = answer_of(["nvidia-smi", "topo", "-m"])
     # Its head is underlined, in a pipe too.
     return re.sub(r"\x1b\[[\d;]*m", "", said) if said else None
-
-
-def _cpu_name() -> str:
-    return _said_of_cpu("model name") or platform.processor()
 
 
 @cache

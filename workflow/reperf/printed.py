@@ -6,6 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from reperf.text import count
+
 ABSENT = "–"  # noqa: RUF001 - an en dash is what it is
 
 Value = Any
@@ -88,11 +90,6 @@ def trials(found: Any) -> str:  # noqa: ANN401 - a LargestBatch
     of = "" if found.memory_bytes is None else f" of {gibibytes(found.memory_bytes)}"
     result = found.batch_size if found.status == "ok" else f"none, {found.reason}"
     return f"{result}; multiples of {found.multiple} were tried in memory{of}: {', '.join(told)}"
-
-
-def count(value: int, noun: str) -> str:
-    """A number of things: "1 cell", "12 cells"."""
-    return f"{value} {noun}" + ("" if value == 1 else "s")
 
 
 def day_and_time(iso: str) -> str:

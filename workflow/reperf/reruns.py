@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-import pandas as pd
-
 from reperf.config import Run, load_report
 from reperf.errors import ReperfError
 from reperf.files import whole_file
@@ -40,7 +38,10 @@ def failed_runs(runs: Iterable[Run]) -> list[Run]:
     runs = list(runs)
     tables = [Path(tables_of(suite)[0]) for suite in dict.fromkeys(run.suite for run in runs)]
     measured = [read_measurements(table) for table in tables if table.exists()]
-    logs = {log: status for table in measured for log, status in _statuses(table)}
+    own = [table[table["source"] == ""] for table in measured]
+    logs = {
+        log: status for one in own for log, status in zip(one["log"], one["status"], strict=True)
+    }
 
     def has_failed(run: Run) -> bool:
         status = logs.get(str(run.log))
@@ -71,8 +72,3 @@ def complete(summary: Path, measurements: Path, output: Path) -> None:
         )
     with whole_file(output) as stream:
         stream.write(f"{len(cells)} cells, each measured or explained\n")
-
-
-def _statuses(measurements: pd.DataFrame) -> Iterable[tuple[str, str]]:
-    own = measurements[measurements["source"] == ""]
-    return zip(own["log"], own["status"], strict=True)

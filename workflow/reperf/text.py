@@ -24,6 +24,11 @@ def printable(text: str) -> str:
     return "".join(char if _harmless(char) else _escape(char) for char in text)
 
 
+def count(value: int, noun: str) -> str:
+    """A number of things: "1 cell", "12 cells"."""
+    return f"{value} {noun}" + ("" if value == 1 else "s")
+
+
 def printable_lines(text: str) -> str:
     """The text with every line made printable; line feeds and tabs stay."""
     lines = text.split("\n")

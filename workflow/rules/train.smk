@@ -113,29 +113,8 @@ def plan_of_search(wildcards):
     return PLANS.searches["results/largest/{}/{}/batch.json".format(*wildcards)]
 
 
-def topology_of_search(wildcards):
-    return plan_of_search(wildcards).run.topology
-
-
-def servers_of_search(wildcards):
-    return cpus_of_servers(plan_of_search(wildcards).run)
-
-
-def servers_of_run(wildcards):
-    run = PLANS.runs.get(RUN.format(**wildcards))
-    return cpus_of_servers(run.run) if run else 0
-
-
-def cpus_of_servers(run):
-    return run.servers.cpus if run.servers else 0
-
-
-def seconds_of_search(wildcards):
-    return TIME_LIMITS * plan_of_search(wildcards).aside.time_limit
-
-
-def seconds_of_run(wildcards):
-    return REPORT.suite(wildcards.suite).time_limit
+def plan_of_run(wildcards):
+    return PLANS.runs[RUN.format(**wildcards)]
 
 
 rule largest:
@@ -149,17 +128,11 @@ rule largest:
         digest="[0-9a-f]{16}",
     threads: ALL_CORES
     resources:
-        **resources_of_job(
-            REPORT,
-            topology_of_search,
-            seconds_of_search,
-            servers_of_search,
-            lambda wildcards: plan_of_search(wildcards).run.device,
-        ),
+        **resources_of_job(REPORT, plan_of_search, TIME_LIMITS),
     message:
         "find the largest batch of {wildcards.entry}"
     shell:
-        "{PYTHON:q} -m reperf.training.largest"
+        "{PYTHON:q} -m reperf.training"
         " results/largest/{wildcards.entry}/{wildcards.digest}/plan.json"
         " --retries {CALL.retries} --log {log:q}"
 
@@ -174,13 +147,7 @@ rule train:
         "logs/train/{suite}/{entry}/{topology}/{repeat}.log",
     threads: ALL_CORES
     resources:
-        **resources_of_job(
-            REPORT,
-            lambda wildcards: wildcards.topology,
-            seconds_of_run,
-            servers_of_run,
-            lambda wildcards: REPORT.device_of(REPORT.suite(wildcards.suite)),
-        ),
+        **resources_of_job(REPORT, plan_of_run),
     message:
         "train {wildcards.suite}: {wildcards.entry} on {wildcards.topology}, repeat {wildcards.repeat}"
     # A shell command: a Slurm job can run one without starting Snakemake.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from reperf.data.text.corpus import Corpus
-from reperf.data.text.embedded_text import make_text
+from reperf.data.text.embedded_text import make as make_text
 from reperf.data.text.vocabulary import train_vocabulary
 
 

@@ -11,7 +11,8 @@ import pytest
 from refusal import refused_in_one_line
 from reperf.data.clicks import convert as converting
 from reperf.data.clicks.convert import convert
-from reperf.data.clicks.embedded import WORDS, make_clicks
+from reperf.data.clicks.embedded import WORDS
+from reperf.data.clicks.embedded import make as make_clicks
 from reperf.data.clicks.lines import CLIPS, ROW
 from reperf.data.clicks.manifest import ClickManifest, ClickSettings
 from trainers.contract.steplog import Refused

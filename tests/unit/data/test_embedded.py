@@ -4,7 +4,8 @@ from statistics import mean
 
 import pytest
 from PIL import Image
-from reperf.data.images.embedded_images import FOLDER, PHOTOGRAPHS, make_images
+from reperf.data.images.embedded_images import FOLDER, PHOTOGRAPHS
+from reperf.data.images.embedded_images import make as make_images
 from reperf.data.images.jpeg import read_frame
 
 

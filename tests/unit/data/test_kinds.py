@@ -7,7 +7,7 @@ import pytest
 from pictures import make_set
 from reperf.config import Data, load_report
 from reperf.data.kinds import KINDS
-from reperf.data.pairs.embedded import make_pairs
+from reperf.data.pairs.embedded import make as make_pairs
 from reperf.errors import ReperfError
 from reperf.plans.planning import Plans
 from reperf.plans.set_plan import SetPlan

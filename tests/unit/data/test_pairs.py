@@ -10,7 +10,7 @@ import pytest
 import tokenizers
 from reperf.data.pairs import lines
 from reperf.data.pairs.convert import convert
-from reperf.data.pairs.embedded import make_pairs
+from reperf.data.pairs.embedded import make as make_pairs
 from reperf.data.pairs.manifest import PairSettings
 from reperf.data.tokens.vocabulary import END
 from reperf.errors import ReperfError

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reperf.data.text import corpus as corpus_module
 from reperf.data.text.convert_text import convert
 from reperf.data.text.corpus import Corpus
-from reperf.data.text.embedded_text import make_text
+from reperf.data.text.embedded_text import make as make_text
 from reperf.data.text.kind import KIND
 from reperf.data.text.manifest import TextManifest
 from reperf.data.text.records import FORMATS

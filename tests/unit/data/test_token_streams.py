@@ -9,7 +9,7 @@ import pytest
 import tokenizers
 from reperf.data.tokens import stream
 from reperf.data.tokens.convert import convert
-from reperf.data.tokens.embedded import make_text
+from reperf.data.tokens.embedded import make as make_text
 from reperf.data.tokens.manifest import TokenManifest, TokenSettings
 from reperf.data.tokens.vocabulary import END, read_vocabulary
 from reperf.errors import ReperfError

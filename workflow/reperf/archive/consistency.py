@@ -16,7 +16,7 @@ from reperf.builds import LockBuild, build_of, forget_builds
 from reperf.config import Cell, Report, Run
 from reperf.config.known_hardware import Hardware
 from reperf.errors import ReperfError
-from reperf.faults import LONGEST
+from reperf.faults import cut
 from reperf.files import sha256
 from reperf.layout import PLAN, RUN_LOG
 from reperf.logs.formats import mllog
@@ -196,5 +196,4 @@ def _name_of(number: int, held: Any, due: Any) -> str:  # noqa: ANN401
 
 
 def _shown(value: Any) -> str:  # noqa: ANN401
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return cut(json.dumps(value, ensure_ascii=False))

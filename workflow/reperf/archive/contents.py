@@ -69,24 +69,19 @@ def files_of_suite(suite: Suite, runs: list[Run], records: list[RunRecord]) -> d
         runs: its own.
         records: of the runs.
     """
-    files = _files_of_runs(runs) | _files_of_searches(records) | _files_of_sources(suite)
+    files = _files_left(runs, records) | _files_of_sources(suite)
     return files | {name: Path(name) for name in (*tables_of(suite.name), *figures_of(suite.name))}
 
 
-def _files_of_runs(runs: list[Run]) -> dict[str, Path]:
-    """Archived name -> file: everything the runs left, earlier tries included."""
-    left = (file for run in runs for file in run.folder.rglob("*") if file.is_file())
-    return {file.as_posix(): file for file in left}
-
-
-def _files_of_searches(records: list[RunRecord]) -> dict[str, Path]:
-    """Archived name -> file: the trials that found the largest batches, and what they found."""
+def _files_left(runs: list[Run], records: list[RunRecord]) -> dict[str, Path]:
+    """Archived name -> file: all that runs and searches for batches left, earlier tries too."""
     tried = (
         Path(trial.log) for record in records if record.largest for trial in record.largest.trials
     )
     # results/largest/<entry>/<digest>/trials/<n>/train.log
-    folders = {log.parents[2] for log in tried if log.parts[:2] == BATCH_FOLDERS.parts}
-    left = (file for folder in sorted(folders) for file in folder.rglob("*") if file.is_file())
+    searches = {log.parents[2] for log in tried if log.parts[:2] == BATCH_FOLDERS.parts}
+    folders = (*(run.folder for run in runs), *sorted(searches))
+    left = (file for folder in folders for file in folder.rglob("*") if file.is_file())
     return {file.as_posix(): file for file in left}
 
 
@@ -124,7 +119,7 @@ def files_of_systems(runs: list[Run], root: Path) -> dict[str, Path]:
     files = set()
     for build, workload in {(build_of(run, root), run.workload) for run in runs}:
         trained = build.system
-        described = (system.folder / "system.yaml" for system in (trained, trained.host))
+        described = (system.file for system in (trained, trained.host))
         files |= {*trained.code(workload), *described, *build.recipe}
         files |= {root / file.relative_to(ROOT) for file in load_workloads()[workload].files}
     return {file.relative_to(root).as_posix(): file for file in files}

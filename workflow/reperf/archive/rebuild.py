@@ -18,7 +18,7 @@ from reperf.archive.container import MANIFEST, unpack, verified
 from reperf.archive.contents import CELL_LIST
 from reperf.archive.names import CELLS, CONFIG, METADATA, PAGE, README, REPERF, SOURCES
 from reperf.archive.suite_pages import pages
-from reperf.config import Cell, Report, Run, load_report, runs_of
+from reperf.config import Cell, Report, load_report, runs_of
 from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError, faults_of
 from reperf.files import whole_file
@@ -82,7 +82,7 @@ def _rebuild(archive: ZipFile, path: Path, folder: Path, maker: str) -> Rebuilt:
     needed = [*tables_of(suite), *figures_of(suite, FIRST_KINDS)]
     # Earlier versions drew less.
     results = needed + [name for name in figures_of(suite) if name in held - {*needed}]
-    for name in [*_files_to_measure(runs), *needed]:
+    for name in [*(str(file) for run in runs for file in (run.log, run.record)), *needed]:
         if name not in held:
             raise ReperfError(f"{path}: is not the archive of a suite: {name} is not in it")
     explained = [name for name in (README, PAGE) if name in held]  # earlier versions had none
@@ -219,10 +219,6 @@ def _check_sources(report: Report, archive: ZipFile, path: Path) -> None:
             raise ReperfError(
                 f"{path}: {CONFIG}: from: {inside} is no member; allowed: files below {SOURCES}/"
             )
-
-
-def _files_to_measure(runs: list[Run]) -> list[str]:
-    return [str(file) for run in runs for file in (run.log, run.record)]
 
 
 def make_results(report: Report, cells: tuple[Cell, ...]) -> None:

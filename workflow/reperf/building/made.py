@@ -82,10 +82,8 @@ class List:
             digest_of(path) == self._digest_soon(path) for path in written
         ):
             return None
-        return None if entry.read == self._digest_of_all(inputs) else ""
-
-    def _digest_of_all(self, inputs: Iterable[str]) -> str:
-        return _joined((path, self._digest_soon(path)) for path in sorted(set(inputs)))
+        read = _joined((path, self._digest_soon(path)) for path in sorted(set(inputs)))
+        return None if entry.read == read else ""
 
     def _digest_soon(self, path: str) -> str | None:
         """The SHA-256 of a file, as it will be when the first job begins."""

@@ -7,15 +7,3 @@ it is made from, and environment.json is written last.
 
 from reperf.builds.build import Build, ImageBuild, LockBuild, build_of, every_lock, forget_builds
 from reperf.builds.built import RECORD, read_environment, why_build
-
-__all__ = [
-    "RECORD",
-    "Build",
-    "ImageBuild",
-    "LockBuild",
-    "build_of",
-    "every_lock",
-    "forget_builds",
-    "read_environment",
-    "why_build",
-]

@@ -3,14 +3,14 @@
 import ast
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from subprocess import TimeoutExpired
 
 from reperf.errors import ReperfError
-from reperf.programs import answer_of
+from reperf.programs import answer_of, ended
 from reperf.systems import TRAINERS
 
 _EXACT = re.compile(r"[A-Za-z0-9][\w.-]*==[\w.!+-]*\w")
@@ -39,19 +39,10 @@ def do(
     if environment is None:
         environment = {**os.environ, "PYTHONPATH": str(TRAINERS.parent), **uv_settings()}
     try:
-        answer = subprocess.run(
-            command,
-            check=False,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=time_limit,
-        )
+        answer = ended(command, environment, time_limit)
     except OSError as error:
         raise ReperfError(f"{trouble}: {command[0]}: {error.strerror}") from None
-    except subprocess.TimeoutExpired:
+    except TimeoutExpired:
         raise ReperfError(f"{trouble}: no answer after {time_limit:g} s") from None
     sys.stderr.write(answer.stderr)
     if answer.returncode == 0:

@@ -1,7 +1,8 @@
 """`reperf doctor`: look at every node for what ruins benchmarks, before it ruins one."""
 
 import argparse
-from pathlib import Path
+
+from reperf.commands import ask_for_report
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -12,14 +13,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         description="Look for what ruins benchmarks on every node where a profile runs its report. "
         "Exit status: 0 no error, though perhaps warnings; 1 something would spoil runs.",
     )
-    parser.add_argument(
-        "--profile",
-        default="local",
-        help="as for snakemake: local (the default: this machine), slurm, or a folder of your own",
-    )
-    parser.add_argument(
-        "--configfile", type=Path, metavar="FILE", help="instead of the profile's own report"
-    )
+    ask_for_report(parser)
     parser.set_defaults(run=run)
 
 

@@ -1,8 +1,8 @@
 """`reperf plan`: what a report will cost, before it starts."""
 
 import argparse
-from pathlib import Path
 
+from reperf.commands import ask_for_report
 from reperf.text import printable
 
 
@@ -15,12 +15,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         "most, what is downloaded, disk, memory, and what cannot be run, and why. Nothing is "
         "started or written.",
     )
-    parser.add_argument(
-        "--profile", default="local", help="as for snakemake; it names a report if no file is given"
-    )
-    parser.add_argument(
-        "--configfile", type=Path, metavar="FILE", help="instead of the profile's own report"
-    )
+    ask_for_report(parser)
     parser.set_defaults(run=run)
 
 

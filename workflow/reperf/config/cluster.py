@@ -68,4 +68,4 @@ class Cluster(Model):
 
     def of_launch(self) -> dict[str, Any]:
         """The part that decides how fast a run is: if it changes, runs are trained again."""
-        return self.model_dump(include={"variables"})
+        return {"variables": dict(sorted(self.variables.items()))}  # their order decides nothing

@@ -89,16 +89,6 @@ class Data(*reversed(KEYS.values()), _AnyData):  # type: ignore[misc]  # likewis
         return KEYS[self.kind].shape_of(self)
 
     @property
-    def least_shape(self) -> dict[str, int]:
-        """What a shape must have at least, for a workload to train on it."""
-        return KEYS[self.kind].least_shape_of(self)
-
-    @property
-    def least_batch(self) -> int:
-        """Samples that a batch must have at least, for a workload to train on it."""
-        return KEYS[self.kind].least_batch_of(self)
-
-    @property
     def source(self) -> Path:
         """What it is converted from, where that lies."""
         return self.own or Path("data", self.name, KEYS[self.kind].embedded)

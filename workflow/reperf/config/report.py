@@ -5,7 +5,7 @@ from itertools import product
 from math import prod
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from reperf.config.cluster import Cluster
 from reperf.config.data import EMBEDDED, KEYS, Data
@@ -92,6 +92,7 @@ class Report(Model):
     data: Annotated[
         tuple[Data, ...],
         BeforeValidator(_from_one, json_schema_input_type=Data | list[Data]),
+        AfterValidator(distinct),
     ] = Field(
         EMBEDDED,
         validate_default=True,
@@ -123,7 +124,7 @@ class Report(Model):
         description="systems for every suite that runs any, instead of those it names; "
         "`all`: every system",
     )
-    suites: tuple[Suite, ...] = Field(
+    suites: Annotated[tuple[Suite, ...], AfterValidator(distinct)] = Field(
         min_length=1, max_length=MOST_SUITES, description="one table and two plots each"
     )
     hardware: Hardware = Field(
@@ -211,18 +212,6 @@ class Report(Model):
                         f"{who} {topology} in suite {suite.name}; allowed: multiples of {readers}"
                     )
         return self
-
-    @field_validator("data")
-    @classmethod
-    def _distinct_data(cls, data: tuple[Data, ...]) -> tuple[Data, ...]:
-        distinct(tuple(one.name for one in data))
-        return data
-
-    @field_validator("suites")
-    @classmethod
-    def _distinct_suites(cls, suites: tuple[Suite, ...]) -> tuple[Suite, ...]:
-        distinct(tuple(suite.name for suite in suites))
-        return suites
 
     def suite(self, name: str) -> Suite:
         """The suite called `name`."""
@@ -462,16 +451,18 @@ def _check_fit(suite: Suite, data: Data) -> None:
                 f"suites.{suite.name}.shape.{key}: got {suite.shape[key]}; "
                 f"allowed: {value}, as data.{data.name} has it"
             )
-    for key, least in data.least_shape.items():
+    keys = KEYS[data.kind]
+    for key, least in keys.least_shape_of(data).items():
         if suite.shape[key] < least:
             raise ValueError(
                 f"suites.{suite.name}.shape.{key}: got {suite.shape[key]}; "
                 f"allowed: {least} or more, which data.{data.name} has"
             )
+    least = keys.least_batch_of(data)
     for entry in suite.entries:
         size = entry.batch_size or suite.batch_size
-        if isinstance(size, int) and size < data.least_batch:
+        if isinstance(size, int) and size < least:
             raise ValueError(
-                f"suites.{suite.name}.batch_size: got {size}; allowed: {data.least_batch} "
+                f"suites.{suite.name}.batch_size: got {size}; allowed: {least} "
                 f"or more, which data.{data.name} needs"
             )

@@ -70,15 +70,13 @@ def _ends_with_a_name(path: Path) -> Path:
     return path
 
 
-def _from_one(variants: Any) -> Any:  # noqa: ANN401 - raw YAML
-    return (variants,) if isinstance(variants, str) else variants
-
-
 Variants = Annotated[
-    tuple[str, ...], BeforeValidator(_from_one, json_schema_input_type=str | tuple[str, ...])
+    tuple[str, ...],
+    BeforeValidator(
+        lambda variants: (variants,) if isinstance(variants, str) else variants,
+        json_schema_input_type=str | tuple[str, ...],
+    ),
 ]
-
-
 Accumulation = Annotated[Number, Field(ge=1, le=MOST_ACCUMULATED)]
 
 
@@ -199,11 +197,13 @@ def entry_id(
     return "+".join([system, *filter(None, [variant]), *more])
 
 
-def _from_name(entry: Any) -> Any:  # noqa: ANN401 - raw YAML
-    return {"system": entry} if isinstance(entry, str) else entry
-
-
-EntryOrName = Annotated[Entry, BeforeValidator(_from_name, json_schema_input_type=str | Entry)]
+EntryOrName = Annotated[
+    Entry,
+    BeforeValidator(
+        lambda entry: {"system": entry} if isinstance(entry, str) else entry,
+        json_schema_input_type=str | Entry,
+    ),
+]
 
 
 def chosen_systems(systems: Any) -> Any:  # noqa: ANN401 - raw YAML
@@ -238,8 +238,10 @@ class LogSource(Model):
         return self.path.name
 
 
-def _from_path(source: Any) -> Any:  # noqa: ANN401 - raw YAML
-    return {"path": source} if isinstance(source, str) else source
+SourceOrPath = Annotated[
+    LogSource,
+    BeforeValidator(lambda source: {"path": source} if isinstance(source, str) else source),
+]
 
 
 def _listed(sources: Any) -> Any:  # noqa: ANN401 - raw YAML
@@ -255,8 +257,9 @@ class Suite(Model):
         description="fp32, tf32, fp16, bf16; or amp, as published: fp16 on GPUs, bf16 on CPUs"
     )
     sources: Annotated[
-        tuple[Annotated[LogSource, BeforeValidator(_from_path)], ...],
+        tuple[SourceOrPath, ...],
         BeforeValidator(_listed, json_schema_input_type=str | LogSource | list[str | LogSource]),
+        AfterValidator(distinct),
     ] = Field(
         (),
         alias="from",
@@ -348,12 +351,6 @@ class Suite(Model):
             raise ValueError(f"allowed: {', '.join(workload.units)}{meant}")
         return unit or workload.usual_unit
 
-    @field_validator("sources")
-    @classmethod
-    def _distinct_sources(cls, sources: tuple[LogSource, ...]) -> tuple[LogSource, ...]:
-        distinct(tuple(source.id for source in sources))
-        return sources
-
     @field_validator("batch_size")
     @classmethod
     def _batch_size_is_known(
@@ -377,8 +374,7 @@ class Suite(Model):
         entries = tuple(
             entry if entry.accumulation else entry.model_copy(update=suites) for entry in entries
         )
-        distinct(tuple(entry.id for entry in entries))
-        return entries
+        return distinct(entries)
 
     @model_validator(mode="after")
     def _window_fits(self) -> Self:

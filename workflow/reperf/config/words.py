@@ -5,7 +5,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -18,6 +18,8 @@ from pydantic import (
 from reperf.faults import Model, YesOrNo  # noqa: F401 - all values here go into one
 from reperf.nearest import did_you_mean, of_topology
 from reperf.systems import load_systems, load_workloads
+
+Named = TypeVar("Named", bound=Any)
 
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
 TOPOLOGY = re.compile(r"([1-9][0-9]{0,4})n([1-9][0-9]{0,3})g")
@@ -104,16 +106,17 @@ def _number_or_largest(size: Any) -> Any:  # noqa: ANN401 - raw YAML
     raise ValueError(f"allowed: a whole number, 1 to {MOST_SAMPLES:,}, or {LARGEST}{meant}")
 
 
-def distinct(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names themselves, if none appears twice.
+def distinct(items: tuple[Named, ...]) -> tuple[Named, ...]:
+    """The items themselves, words or what has an `id` or a name, if none appears twice.
 
     Raises:
         ValueError: names the first that does.
     """
+    names = (one if isinstance(one, str) else getattr(one, "id", None) or one.name for one in items)
     for name, times in Counter(names).items():
         if times > 1:
             raise ValueError(f"{name} appears twice; allowed: each once")
-    return names
+    return items
 
 
 Topology = Annotated[

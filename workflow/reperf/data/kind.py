@@ -41,22 +41,17 @@ class Kind(ABC):
     modules: tuple[str, str]
 
     @property
-    def maker(self) -> ModuleType:
-        """What makes the embedded set."""
-        return import_module(self.modules[0])
-
-    @property
     def converter(self) -> ModuleType:
         """What converts."""
         return import_module(self.modules[1])
 
-    @abstractmethod
-    def embed(self, folder: Path) -> None:
-        """Make the embedded set in data/<set>, in place of an earlier one.
+    def embed(self, data: Data) -> None:
+        """Make the embedded set where a data set has it, in place of an earlier one.
 
         Raises:
             ReperfError: a file cannot be written.
         """
+        import_module(self.modules[0]).make(data.source)
 
     @abstractmethod
     def check(self, data: Data) -> None:
@@ -76,7 +71,10 @@ class Kind(ABC):
 
     def record_bytes(self, data: Data) -> int:
         """An estimate of the size of a set's records, from the size of all files of its input."""
-        return self.embedded_bytes if data.own is None else self.growth * bytes_below(data.own)
+        if data.own is None:
+            return self.embedded_bytes
+        files = data.own.rglob("*") if data.own.is_dir() else [data.own]
+        return self.growth * sum(file.stat().st_size for file in files if file.is_file())
 
     def settings_of(self, data: Data) -> Any:  # noqa: ANN401 - its own kind's
         """All that decides the records of a set."""
@@ -97,9 +95,3 @@ class Kind(ABC):
             )
         except (OSError, ValueError):  # no manifest, or none of this kind
             return False
-
-
-def bytes_below(path: Path) -> int:
-    """The size of a file, or of all files of a folder."""
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files if file.is_file())

@@ -34,17 +34,15 @@ def answers(case: Case) -> Iterator[Finding]:
 
 def work_folder(case: Case) -> Iterator[Finding]:
     """What the caller writes there, each node can read, and the other way round."""
-    arrived = {visit.node for visit in case.visits if visit.note_arrived}
-    good = []
-    for node, probe in case.probes.items():
-        trouble = probe.shared_trouble or (
-            "" if node in arrived else "the caller cannot see what it writes"
-        )
-        if trouble:
-            advice = "work in a folder that all nodes see at the same path"
-            yield finding("work folder", (node,), Verdict("error", trouble, advice))
+    good, advice = [], "work in a folder that all nodes see at the same path"
+    for visit in case.visits:
+        if not visit.probe:
+            continue
+        unseen = "" if visit.note_arrived else "the caller cannot see what it writes"
+        if trouble := visit.probe.shared_trouble or unseen:
+            yield finding("work folder", (visit.node,), Verdict("error", trouble, advice))
         else:
-            good.append(node)
+            good.append(visit.node)
     if good:
         yield finding("work folder", tuple(good), Verdict("ok", "read and written"))
 

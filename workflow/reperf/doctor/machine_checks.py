@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from functools import partial
 
-from reperf.config import Report
 from reperf.doctor.case import NOT_THERE, Case, Verdict, each, enough, same
 from reperf.doctor.diagnosis import Finding, Probe
 from reperf.printed import count, gibibytes
@@ -15,13 +14,14 @@ SHOWN_PROCESSES = 3
 
 def processors(case: Case) -> Iterator[Finding]:
     """CPUs of one kind, enough of them, at full clocks, and not used by others."""
+    of_their_own = 1 if case.report.share_cpus else case.report.largest_shape[1]
     yield from same(case, "CPU", lambda probe: f"{probe.host.cores} x {probe.host.cpu}")
     yield from same(case, "system", lambda probe: f"{probe.host.os}, kernel {probe.host.kernel}")
     yield from enough(
         case,
         "CPUs for a run",
         lambda probe: probe.host.cores,
-        least=_devices_with_cpus(case.report) * case.report.threads_per_device,
+        least=of_their_own * case.report.threads_per_device,
         show=lambda cores: count(int(cores), "CPU"),
         level="error",
         advice="lower threads_per_device, or the devices per node of the topologies",
@@ -31,11 +31,6 @@ def processors(case: Case) -> Iterator[Finding]:
     yield from each(case, "CPU quota", _judge_quota)
     yield from same(case, "kernel settings", _settings)
     yield from each(case, "other processes", _judge_company)
-
-
-def _devices_with_cpus(report: Report) -> int:
-    """The most devices of a node that have CPUs of their own."""
-    return 1 if report.share_cpus else report.largest_shape[1]
 
 
 def _judge_governor(probe: Probe) -> Verdict:

@@ -207,7 +207,7 @@ def draw_speedup(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
         for baseline, devices in baselines.items():
             ideal = (edge, edge / devices)
             axes.plot((0, ideal[0]), (0, ideal[1]), color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
-            ends.append((*ideal, f"ideal{_over(baseline) if differ else ''}", MUTED, ""))
+            ends.append((*ideal, f"ideal{f', over {baseline}' if differ else ''}", MUTED, ""))
         _shade_several_nodes(axes, cells)
         ends += _draw_series(axes, cells, "speedup", plain_number, several=differ)
         _name_ends(axes, ends)
@@ -417,10 +417,6 @@ def _speedup_over(baselines: Mapping[str, int]) -> str:
     return f"Speedup over {nodes * each} devices on {on} ({baseline})"
 
 
-def _over(baseline: str) -> str:
-    return f", over {baseline}"
-
-
 def _in_words(world_size: int, nodes: int, shared: str) -> str:
     """A topology as people say it: "16 devices on 2 nodes"."""
     if shared:
@@ -537,7 +533,8 @@ def _draw_series(
         finish: dict[str, Any] = {"markersize": 5.5, "markerfacecolor": fill, "linewidth": 1.6}
         finish |= {"marker": MARKERS[position % len(MARKERS)], "gid": _part(name, "line")}
         axes.plot(line["world_size"], line[column], color=colour, clip_on=False, **finish)
-        end = f"{said(last[column])}  {name}{_over(last['baseline']) if several else ''}"
+        over = f", over {last['baseline']}" if several else ""
+        end = f"{said(last[column])}  {name}{over}"
         yield last["world_size"], last[column], end, colour, name
 
 

@@ -56,7 +56,8 @@ def why_not_current(
 
 def _difference(plan: RunPlan, made_by: str) -> str:
     """Where the plan of a record and today's differ, if the record's lies beside it."""
-    for path in _plans_beside(plan.run.folder):
+    run = plan.run.folder
+    for path in (run / PLAN, *sorted(run.glob(f"tries/*/{PLAN}"), reverse=True)):
         try:
             old = RunPlan.read(path)
         except ReperfError:
@@ -64,7 +65,3 @@ def _difference(plan: RunPlan, made_by: str) -> str:
         if old.digest == made_by:
             return plan.differences(old)
     return "is of another plan"
-
-
-def _plans_beside(run: Path) -> list[Path]:
-    return [run / PLAN, *sorted(run.glob(f"tries/*/{PLAN}"), reverse=True)]

@@ -5,11 +5,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import ValidationError
-
 from reperf.config.words import Model
 from reperf.errors import ReperfError
-from reperf.faults import first_fault
+from reperf.faults import checked
 
 
 class Plan(Model):
@@ -29,12 +27,8 @@ class Plan(Model):
         Raises:
             ReperfError: the file is missing, or is no plan.
         """
-        content = None
         try:
-            content = json.loads(Path(path).read_bytes())
-            return cls.model_validate(content)
-        except ValidationError as error:
-            fault = first_fault(error, cls, content)
+            return checked(cls, json.loads(Path(path).read_bytes()), f"{path}: not a plan")
         except (OSError, ValueError, RecursionError) as error:
             fault = getattr(error, "strerror", None) or str(error)
         raise ReperfError(f"{path}: not a plan: {fault}")

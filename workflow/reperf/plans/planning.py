@@ -45,9 +45,7 @@ class Plans:
     def __init__(self, report: Report) -> None:
         self._report = report
         self.profile = "slurm" if report.cluster else "local"
-        # As read back from JSON, as records hold it; the order of variables decides nothing.
-        launch = report.cluster and report.cluster.of_launch()
-        self._cluster = json.loads(json.dumps(launch, sort_keys=True))
+        self._cluster = report.cluster.of_launch() if report.cluster else None
         self.runs: dict[str, RunPlan] = {}
         self.searches: dict[str, RunPlan] = {}
         self.sets = {data.name: data for data in report.data}

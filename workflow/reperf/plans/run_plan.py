@@ -10,7 +10,7 @@ from pydantic import Field
 
 from reperf.builds import build_of
 from reperf.config import Run
-from reperf.config.words import Model
+from reperf.config.words import LARGEST, Model
 from reperf.plans.plan import Plan
 from reperf.systems import System, load_systems, load_workloads
 
@@ -69,6 +69,11 @@ class RunPlan(Plan):
     def digest(self) -> str:
         """The SHA-256 of all that decides the run, by which its record names the plan."""
         return sha256(self.model_dump_json(exclude={"aside"}).encode()).hexdigest()
+
+    @property
+    def is_search(self) -> bool:
+        """Whether it asks for the largest batch, and not for a run with the one that was found."""
+        return self.run.batch_size == LARGEST and self.batch is None
 
     def with_batch(self, size: int) -> "RunPlan":
         """The same plan, with the batch size that was found to be the largest."""

@@ -11,6 +11,7 @@ from reperf.layout import RUN_LOG, RUN_RECORD
 from reperf.progress.outcome import State, of_run, reason_in, state_of, tail
 from reperf.progress.pace import Pace
 from reperf.progress.phrases import about, one_line
+from reperf.text import count
 
 RUN = "train"
 """The rule that makes runs."""
@@ -63,8 +64,8 @@ class Progress:
         """
         self.runs = counts.get(RUN, 0)
         self.steps = counts.get("total", 0) - self.runs - counts.get("all", 0)
-        runs = [_count(self.runs, "run")] * bool(self.runs)
-        steps = [_count(self.steps, "other step" if runs else "step")] * bool(self.steps)
+        runs = [count(self.runs, "run")] * bool(self.runs)
+        steps = [count(self.steps, "other step" if runs else "step")] * bool(self.steps)
         return Line(f"{' and '.join(runs + steps) or 'nothing'} to do")
 
     @property
@@ -172,7 +173,3 @@ class Progress:
         runs = self.runs - self.ended
         seconds = self._pace.left(runs, self._clock()) if runs > 0 else None
         return "" if seconds is None else f"{before}about {about(seconds)} left"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + "s" * (number != 1)

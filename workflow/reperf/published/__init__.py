@@ -12,13 +12,3 @@ from reperf.published.rebuilt import (
     published_for,
     published_without_size,
 )
-
-__all__ = [
-    "Discrepancy",
-    "PublishedTable",
-    "discrepancies",
-    "epochs_beside",
-    "load_tables",
-    "published_for",
-    "published_without_size",
-]

@@ -3,23 +3,19 @@
 from functools import cache
 
 import yaml
-from pydantic import BaseModel, ConfigDict
 
+from reperf.faults import Model
 from reperf.published.numbers import TABLES
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Variant(_Model):
+class Variant(Model):
     """A variant that the documents print: reperf's name for it, and the words that tables show."""
 
     id: str
     label: str
 
 
-class Series(_Model):
+class Series(Model):
     """A column of a table: which rows of the document it shows."""
 
     framework: str
@@ -30,7 +26,7 @@ class Series(_Model):
     label: str | None = None  # instead of one made of framework, variant and batch size
 
 
-class Heading(_Model):
+class Heading(Model):
     """What a table is about.
 
     Attributes:
@@ -62,7 +58,7 @@ class Table(Heading):
     series: tuple[Series, ...]
 
 
-class Definitions(_Model):
+class Definitions(Model):
     """The whole file."""
 
     systems: dict[str, str]

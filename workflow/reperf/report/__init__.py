@@ -46,6 +46,3 @@ def write_report(
         stream.write(render_html(context, figures))
     with whole_file(markdown) as stream:
         stream.write(render_markdown(context, relpath(figures, markdown.parent)))
-
-
-__all__ = ["write_report"]

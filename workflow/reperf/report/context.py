@@ -447,16 +447,11 @@ class Context:
         """The cells that were measured beside other work."""
         return [cell for cell in self.cells if cell.measured and cell.beside]
 
-    @property
-    def of_epochs(self) -> str:
-        """What the tables beside data parallel count."""
-        return (
-            "An epoch is of whole global batches, as PipeDream counts it. Rows train differently: "
-            "a stage that updates after each batch changes its weights more often, by gradients "
-            "from older weights of the stages before it. The ratio says nothing of what a model "
-            "has learned"
-        )
-
+    of_epochs = (
+        "An epoch is of whole global batches, as PipeDream counts it. Rows train differently: a "
+        "stage that updates after each batch changes its weights more often, by gradients from "
+        "older weights of the stages before it. The ratio says nothing of what a model has learned"
+    )
     of_others_epochs = (
         "What is published is from another machine, and its epoch as long as the row says; else it "
         "is ImageNet's. Its memory is what the system showed of the device that took most"

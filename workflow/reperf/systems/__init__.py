@@ -24,28 +24,3 @@ from reperf.systems.system import (
     load_systems,
 )
 from reperf.systems.workloads import Workload, load_workloads, read_shape, written_shape
-
-__all__ = [
-    "ENVIRONMENTS",
-    "MODULE_STARTER",
-    "RETIRED",
-    "ROOT",
-    "SYSTEMS",
-    "TRAINERS",
-    "BuildKind",
-    "Device",
-    "Input",
-    "Lock",
-    "LockName",
-    "Needs",
-    "Parallelism",
-    "Precision",
-    "System",
-    "Variant",
-    "Workload",
-    "forget_systems",
-    "load_systems",
-    "load_workloads",
-    "read_shape",
-    "written_shape",
-]

@@ -453,7 +453,8 @@ class System(Model):
             return f"{', '.join([self.title, *own])} has no {lacking}"
         stages = len(pipeline) * able.stages_of_a_device
         if stages not in (cuts := load_workloads()[workload].stages):
-            return f"{workload} is cut into {_or(cuts)} stages, not {stages}"
+            said = " or ".join(map(str, sorted(cuts))) or "no"
+            return f"{workload} is cut into {said} stages, not {stages}"
         return None
 
     def why_not_on_processor(self, precision: Precision, flags: Collection[str]) -> str | None:
@@ -493,10 +494,6 @@ def load_systems(root: Path = ROOT) -> dict[str, System]:
 def _systems_in(root: Path) -> dict[str, System]:
     files = sorted((root / SYSTEMS.relative_to(ROOT)).glob("*/system.yaml"))
     return {path.parent.name: _read(path, root) for path in files}
-
-
-def _or(numbers: Iterable[int]) -> str:
-    return " or ".join(map(str, sorted(numbers))) or "no"
 
 
 def sha256_of(files: Iterable[Path], more: str = "") -> str:

@@ -26,7 +26,11 @@ def checked_out_commit(root: Path) -> tuple[str | None, bool | None]:
         The commit, and whether files differ; None and None without such a repository or git.
     """
     # The caller may be working in another repository and have told git so, as a hook does.
-    own = {name: value for name, value in os.environ.items() if not _names_a_repository(name)}
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name.startswith("GIT_CONFIG")
+    }
     # Looking must not write: neither to the index nor by starting a watcher.
     own["GIT_OPTIONAL_LOCKS"] = "0"
     git = ["git", "-C", str(root), "-c", "core.fsmonitor=false"]
@@ -44,7 +48,3 @@ def checked_out_commit(root: Path) -> tuple[str | None, bool | None]:
     left_out = [f"--exclude={pattern}" for pattern in _BUILT]
     new = answer_of([*git, "ls-files", "--others", *left_out, "--", *_DECIDES_RUNS], own)
     return commit, changed != "" or new != ""
-
-
-def _names_a_repository(variable: str) -> bool:
-    return variable.startswith("GIT_") and not variable.startswith("GIT_CONFIG")

@@ -9,11 +9,8 @@ for, because collectives do: what was found then trains on all of the suite's to
 
 The digest is that of the search's plan, which lies beside what it finds. Equal plans share one
 search, in whichever suites they are.
-
-    python -m reperf.training.largest results/largest/<entry>/<digest>/plan.json
 """
 
-import argparse
 import shutil
 import sys
 import time
@@ -22,16 +19,15 @@ from pathlib import Path
 
 import psutil
 
-from reperf.building.script import script
 from reperf.config import Run
 from reperf.config.words import MOST_SAMPLES
-from reperf.errors import ReperfError, one_line_errors
+from reperf.errors import ReperfError
 from reperf.layout import BATCH_RECORD, RUN_LOG, RUN_RECORD
 from reperf.logs.formats import mllog
 from reperf.plans.run_plan import RunPlan, plan_run
 from reperf.printed import gibibytes
 from reperf.training.batch_search import TIME_LIMITS, models_of
-from reperf.training.places import Place, place_of
+from reperf.training.places import Place
 from reperf.training.record import FINAL, BatchTrial, LargestBatch, RunRecord, Status
 from reperf.training.search import Tried, largest
 from reperf.training.train import last_lines, try_once
@@ -243,24 +239,3 @@ def _told(asked: Run, record: RunRecord, folder: Path) -> BatchTrial:
         log=str(folder / RUN_LOG),
         log_sha256=record.log_sha256,
     )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m reperf.training.largest")
-    parser.add_argument("plan", type=Path)
-    parser.add_argument("--retries", type=int, default=0, help="further searches of this call")
-    parser.add_argument("--log", type=Path, help="for messages; left out: standard error")
-    options = parser.parse_args()
-    with one_line_errors():
-        plan = RunPlan.read(options.plan)
-    with script(options.log, kept=plan.cluster is None):
-        find(
-            plan,
-            options.plan.parent,
-            lambda run: place_of(run, plan.cluster),
-            retries=options.retries,
-        )
-
-
-if __name__ == "__main__":
-    main()

@@ -24,13 +24,13 @@ class Place(Protocol):
     """The environment variables that exist there."""
     variables: Mapping[str, str]
     """The environment variables that the place adds."""
-    cluster: dict[str, Any] | None
+    cluster: dict[str, Any] | None = None
     """The cluster's settings that decide how fast a run is; None on this machine."""
-    job: str
+    job: str = ""
     """The number of the Slurm job; "" on this machine."""
-    meters: Sequence[str]
+    meters: Sequence[str] = ()
     """The command that prints what the GPUs of the other nodes report; empty without others."""
-    seconds_to_end: float
+    seconds_to_end: float = 0.0
     """How long the started command needs, after SIGTERM, to end all that it has started."""
 
     def ports(self, count: int) -> tuple[int, ...]:
@@ -56,16 +56,8 @@ class Place(Protocol):
         """
 
 
-class ThisMachine:
+class ThisMachine(Place):
     """This machine as the only node."""
-
-    nodes: tuple[str, ...]
-    environment: Mapping[str, str]
-    variables: Mapping[str, str]
-    cluster: dict[str, Any] | None = None
-    job: str = ""
-    meters: Sequence[str] = ()
-    seconds_to_end: float = 0.0
 
     def __init__(self, run: Run) -> None:
         self.nodes = (socket.gethostname(),)

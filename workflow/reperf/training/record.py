@@ -8,11 +8,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from reperf.config import Run
 from reperf.errors import ReperfError
-from reperf.faults import first_fault
+from reperf.faults import checked
 from reperf.files import whole_file
 
 LARGEST_RECORD = 1 << 24
@@ -188,10 +188,7 @@ class Sealed(BaseModel):
         try:
             content: Any = json.loads(text)
             seal = content.pop("seal", None) if isinstance(content, dict) else None
-            found = cls.model_validate(content)
-        except ValidationError as error:
-            fault = first_fault(error, cls, content)
-            raise ReperfError(f"{name}: not {cls.KIND}: {fault}") from None
+            found = checked(cls, content, f"{name}: not {cls.KIND}")
         except (ValueError, RecursionError) as error:
             raise ReperfError(f"{name}: not {cls.KIND}: {error}") from None
         if found.has_seal and seal != _seal(content):

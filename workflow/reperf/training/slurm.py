@@ -4,20 +4,23 @@ import getpass
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, NamedTuple
+from subprocess import TimeoutExpired
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
 
 from reperf.config import Report, topology_shape
 from reperf.errors import ReperfError
-from reperf.systems import Device
+from reperf.programs import ended
 from reperf.text import printable
+
+if TYPE_CHECKING:
+    from reperf.plans.run_plan import RunPlan
 
 JOB_NAME = "reperf"
 """How the names of our jobs start: slurm-shell-jobname-prefix in slurm/config.yaml."""
@@ -38,17 +41,10 @@ def ask(*command: str) -> list[tuple[str, ...]]:
     """
     headless = ("--noheader",) if command[0] in ("sinfo", "squeue") else ()
     try:
-        answer = subprocess.run(
-            [*command, *headless],
-            check=False,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_ANSWER_SECONDS,
-        )
+        answer = ended([*command, *headless], time_limit=_ANSWER_SECONDS)
     except FileNotFoundError:
         raise ReperfError(f"no Slurm on this machine: {command[0]} not found") from None
-    except subprocess.TimeoutExpired:
+    except TimeoutExpired:
         raise ReperfError(f"Slurm: no answer to {command[0]} in {_ANSWER_SECONDS} s") from None
     if answer.returncode:
         raise ReperfError(f"Slurm: {' '.join(answer.stderr.split()) or 'no answer'}")
@@ -56,19 +52,13 @@ def ask(*command: str) -> list[tuple[str, ...]]:
 
 
 def resources_of_job(
-    report: Report,
-    topology_of: Callable[[Any], str],
-    seconds_of: Callable[[Any], int],
-    servers_of: Callable[[Any], int] = lambda _: 0,
-    device_of: Callable[[Any], Device] | None = None,
+    report: Report, plan_of: "Callable[[Any], RunPlan]", times: int = 1
 ) -> dict[str, Any]:
     """What a rule that starts trainers asks Slurm for.
 
     Args:
-        topology_of: the topology that a job needs, by its wildcards.
-        seconds_of: its time limit, likewise.
-        servers_of: the CPUs that parameter servers take on each of its nodes, likewise.
-        device_of: what it trains on, likewise; left out: what the report says.
+        plan_of: what a job trains, by its wildcards.
+        times: how many of its time limits a job may take.
 
     Returns:
         Snakemake's resources, as the executor slurm-shell reads them; none without a cluster.
@@ -78,23 +68,23 @@ def resources_of_job(
         return {}
 
     def nodes(wildcards: Any) -> int:  # noqa: ANN401 - Snakemake's
-        return topology_shape(topology_of(wildcards))[0]
+        return plan_of(wildcards).run.nodes
 
     def cpus(wildcards: Any) -> int:  # noqa: ANN401
-        of_trainers = topology_shape(topology_of(wildcards))[1] * report.cpus_per_device
-        return of_trainers + servers_of(wildcards)
+        run = plan_of(wildcards).run
+        of_servers = run.servers.cpus if run.servers else 0
+        return run.devices_per_node * report.cpus_per_device + of_servers
 
     def options(wildcards: Any) -> str:  # noqa: ANN401
-        devices = topology_shape(topology_of(wildcards))[1]
-        device = device_of(wildcards) if device_of else report.resolved_device
-        gpus = [f"--gpus-per-node={devices}"] if device == "cuda" else []
+        run = plan_of(wildcards).run
+        gpus = [f"--gpus-per-node={run.devices_per_node}"] if run.device == "cuda" else []
         exclusive = ["--exclusive"] if cluster.exclusive else []
         # Slurm's default is a part of the memory, though nobody else can use an exclusive node's.
         memory = ["--mem=0"] if cluster.exclusive and cluster.memory_mb is None else []
         return shlex.join(["--ntasks-per-node=1", *gpus, *exclusive, *memory, *cluster.options])
 
     def minutes(wildcards: Any) -> int:  # noqa: ANN401
-        return -(-seconds_of(wildcards) // 60) + cluster.spare_minutes
+        return -(-times * plan_of(wildcards).aside.time_limit // 60) + cluster.spare_minutes
 
     asked = {
         "nodes": nodes,

@@ -30,11 +30,6 @@ class SlurmJob:
         variables: environment variables that the configuration adds.
     """
 
-    environment: Mapping[str, str]
-    variables: Mapping[str, str]
-    cluster: dict[str, Any] | None
-    job: str
-    meters: Sequence[str]
     seconds_to_end = 20.0
 
     def __init__(self, run: Run, variables: Mapping[str, str]) -> None:
@@ -45,17 +40,17 @@ class SlurmJob:
         self._first_port = _FIRST_PORT + int(job) * _PORTS_OF_A_JOB % _PORTS
         self._cpus = int(cpus) // len(self.nodes)
         self._gpus = [f"--gpus-per-node={run.devices_per_node}"] * (run.device == "cuda")
-        self.meters = self._on_others(
+        self.meters: Sequence[str] = self._on_others(
             [sys.executable, "-m", "reperf.training.telemetry", str(run.devices_per_node)]
         )
-        self.cluster = {"variables": dict(variables)}
+        self.cluster: dict[str, Any] | None = {"variables": dict(variables)}
         # Slurm itself tells each node's processes which GPUs they have.
-        self.variables = {
+        self.variables: Mapping[str, str] = {
             **({} if run.device == "cuda" else {"CUDA_VISIBLE_DEVICES": ""}),
             **variables,
         }
         # Slurm's settings for the job's script must not apply to the step that it starts.
-        self.environment = {
+        self.environment: Mapping[str, str] = {
             name: value
             for name, value in os.environ.items()
             if name == "SLURM_JOB_ID" or not name.startswith(("SLURM_", "SRUN_"))

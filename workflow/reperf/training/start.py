@@ -1,11 +1,11 @@
 """How a launcher is started: in its system's environment, or in a container of its image."""
 
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import TimeoutExpired
 
 from trainers.contract.together import PARTING
 
@@ -15,6 +15,7 @@ from reperf.builds.starting import VISIBLE_GPUS, start_in, variables_inside
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.plans.run_plan import THREADS, RunPlan
+from reperf.programs import ended
 from reperf.systems import MODULE_STARTER, TRAINERS
 from reperf.training.launch import Command, Outcome, launch
 from reperf.training.places import Place
@@ -66,15 +67,8 @@ class Start:
     def _remove_containers(self) -> None:
         """Remove what is left of containers on this machine, if the engine leaves any."""
         for command in self.clean_up:
-            with suppress(OSError, subprocess.TimeoutExpired):
-                subprocess.run(
-                    command,
-                    check=False,
-                    env=self.trainers.environment,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    timeout=_SECONDS_TO_REMOVE,
-                )
+            with suppress(OSError, TimeoutExpired):
+                ended(command, self.trainers.environment, _SECONDS_TO_REMOVE)
 
 
 def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:

@@ -24,7 +24,7 @@ _GAPS = 0.05  # the share of values that are missing
 _CLICKED = 0.25
 
 
-def make_clicks(path: Path) -> None:
+def make(path: Path) -> None:
     """Write the lines, always the same.
 
     Raises:

@@ -1,7 +1,5 @@
 """Clicks as a kind of data."""
 
-from pathlib import Path
-
 from reperf.config import Data
 from reperf.data.clicks.manifest import ClickManifest, ClickSettings
 from reperf.data.kind import Kind
@@ -19,9 +17,6 @@ class Clicks(Kind):
     few = "hundred thousand"
     real = "a file as Criteo's train.txt"
     modules = ("reperf.data.clicks.embedded", "reperf.data.clicks.convert")
-
-    def embed(self, folder: Path) -> None:
-        self.maker.make_clicks(folder / "clicks.txt")
 
     def check(self, data: Data) -> None:
         if data.clicks and not data.clicks.is_file():

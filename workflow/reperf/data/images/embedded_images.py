@@ -36,7 +36,7 @@ QUALITY = 96
 GRAIN = range(3, 10)  # standard deviation, in steps of 255
 
 
-def make_images(folder: Path, images_per_class: int = 32) -> None:
+def make(folder: Path, images_per_class: int = 32) -> None:
     """Make train/<synset>/*.JPEG and manifest.json in a folder, in place of an earlier set there.
 
     The bytes depend only on the photographs and the version of Pillow.

@@ -22,9 +22,6 @@ class Images(Kind):
     modules = ("reperf.data.images.embedded_images", "reperf.data.images.convert_images")
     _CLASSES_MEASURED = 5
 
-    def embed(self, folder: Path) -> None:
-        self.maker.make_images(folder / "images")
-
     def check(self, data: Data) -> None:
         if data.images:
             check_layout(data.images)

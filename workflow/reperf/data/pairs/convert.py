@@ -24,11 +24,10 @@ class Pair(NamedTuple):
     target: np.ndarray
 
 
-def _line(pair: Pair, offset: int, _: int) -> str:
-    return f"{offset} {len(pair.source)} {len(pair.target)}\n"
-
-
-IDS = Format[Pair](lambda pair: [one.tobytes() for one in pair], sidecars={".idx": _line})
+IDS = Format[Pair](
+    lambda pair: [one.tobytes() for one in pair],
+    sidecars={".idx": lambda pair, at, _: f"{at} {len(pair.source)} {len(pair.target)}\n"},
+)
 """Ids one after the other, and for each pair a line: its offset in bytes, and both lengths."""
 
 

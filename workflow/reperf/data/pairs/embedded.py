@@ -25,7 +25,7 @@ _ENGLISH, _ENGLISH_TENS, _GERMAN, _GERMAN_TENS = (
 )
 
 
-def make_pairs(folder: Path) -> None:
+def make(folder: Path) -> None:
     """Write both files: a number and a sum in turn, 20,000 pairs, always the same bytes.
 
     Raises:

@@ -1,7 +1,5 @@
 """Pairs of sentences as a kind of data."""
 
-from pathlib import Path
-
 from reperf.config import Data
 from reperf.data.kind import Kind
 from reperf.data.pairs.lines import LAYOUT, check_files
@@ -21,9 +19,6 @@ class Pairs(Kind):
     few = "twenty thousand"
     real = LAYOUT
     modules = ("reperf.data.pairs.embedded", "reperf.data.pairs.convert")
-
-    def embed(self, folder: Path) -> None:
-        self.maker.make_pairs(folder / "pairs")
 
     def check(self, data: Data) -> None:
         if data.pairs:

@@ -83,7 +83,7 @@ class Corpus:
             articles = opening.startswith(_DOC)
             self._files.append(_File(path, start, articles))
             stream.seek(at)
-            begins = _begins_article if articles else _after_empty_lines()
+            begins = (lambda line: line.startswith(_DOC)) if articles else _after_empty_lines()
             for line in iter(partial(stream.readline, LONGEST_DOCUMENT), b""):
                 if begins(line):
                     self._starts.append(start + at)
@@ -229,10 +229,6 @@ def _is_empty(line: bytes) -> bool:
     """Whether a line holds nothing, or white space of any kind."""
     rest = line.strip()
     return not rest or (rest[0] in _RARE_SPACES and not rest.decode(errors="replace").strip())
-
-
-def _begins_article(line: bytes) -> bool:
-    return line.startswith(_DOC)
 
 
 def _after_empty_lines() -> Callable[[bytes], bool]:

@@ -10,7 +10,7 @@ from reperf.data.text.sentences import sentences_of
 from reperf.files import whole_file
 
 
-def make_text(path: Path) -> None:
+def make(path: Path) -> None:
     """Write the text: a sentence a line, an empty line after each document.
 
     The bytes depend only on the version of Python.

@@ -1,7 +1,5 @@
 """Sentences as a kind of data."""
 
-from pathlib import Path
-
 from reperf.config import Data
 from reperf.data.kind import Kind
 from reperf.data.text.corpus import check_text
@@ -22,9 +20,6 @@ class Text(Kind):
     few = "thousand"
     real = "a file or a folder with a sentence a line"
     modules = ("reperf.data.text.embedded_text", "reperf.data.text.convert_text")
-
-    def embed(self, folder: Path) -> None:
-        self.maker.make_text(folder / "text.txt")
 
     def check(self, data: Data) -> None:
         if data.text:

@@ -10,7 +10,7 @@ from reperf.data.tokens.vocabulary import END
 from reperf.files import whole_file
 
 
-def make_text(path: Path) -> None:
+def make(path: Path) -> None:
     """Write the text: a document for each topic.
 
     The bytes depend only on the version of Python.

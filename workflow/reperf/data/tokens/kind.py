@@ -1,7 +1,5 @@
 """A stream of tokens as a kind of data."""
 
-from pathlib import Path
-
 from reperf.config import Data
 from reperf.data.kind import Kind
 from reperf.data.text.corpus import check_text
@@ -22,9 +20,6 @@ class Tokens(Kind):
     few = "half a million"
     real = "a file or a folder of text"
     modules = ("reperf.data.tokens.embedded", "reperf.data.tokens.convert")
-
-    def embed(self, folder: Path) -> None:
-        self.maker.make_text(folder / "text.txt")
 
     def check(self, data: Data) -> None:
         if data.tokens:

@@ -1,7 +1,5 @@
 """Words as a kind of data."""
 
-from pathlib import Path
-
 from reperf.config import Data
 from reperf.data.kind import Kind
 from reperf.data.text.corpus import UTF8, check_text
@@ -19,9 +17,6 @@ class Words(Kind):
     few = "tens of thousands of"
     real = "a file or a folder of text"
     modules = ("reperf.data.tokens.embedded", "reperf.data.words.convert")
-
-    def embed(self, folder: Path) -> None:
-        self.maker.make_text(folder / "text.txt")
 
     def check(self, data: Data) -> None:
         if data.words:
