@@ -502,7 +502,7 @@ def in_pieces(trainer, kept, batch_size, accumulation):
     run = Run.model_validate(asked)
     plan, program = plan_run(run, window=(1, 3), time_limit=60), str(IN_PIECES)
     named = [str(trainer.system.trainer("alexnet")), str(kept / "weights.npz")]
-    words = launcher(plan.launch, placeholders(run, ThisMachine(run)))
+    words = launcher(plan.launch, placeholders(run, ThisMachine(run))[0])
     words += [program, *named, *plan.program[1:]]
     said = trainer.python(*(word.format(node_rank=0) for word in words))
     assert said.returncode == 0, said.stdout
