@@ -42,6 +42,7 @@ $(VENV)/reperf-installed: requirements.txt pyproject.toml $(STALE)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $$(grep '^uv==' requirements.txt)
 	VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet -r requirements.txt
 	VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet --no-deps -e .
+	$(VENV)/bin/python -m compileall -q workflow
 	@pwd -P > $@
 
 $(VENV)/tests-installed: $(VENV)/reperf-installed requirements-test.txt
