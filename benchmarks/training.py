@@ -211,6 +211,7 @@ def train(python: str, program: Program, options: argparse.Namespace) -> dict[st
         *(["--compile"] if options.compile else []),
     ]
     environment = {"PYTHONPATH": str(program.library), "OMP_NUM_THREADS": str(options.threads)}
+    environment["PYTHONDONTWRITEBYTECODE"] = ""  # make_environment leaves it to the first that runs
     lines, spent = [], []
     with subprocess.Popen(
         [python, *program.words, *flags],

@@ -32,12 +32,11 @@ GROUPS = {
     "cluster": "cluster",
     "podman_settings": "cluster",
     "_finished": "_finished",
-    "torch_image": "torch_image",
 }
 
 
-LARGE = {"torch_image", "complete_image"}
-"""Fixtures that fetch five gigabytes: make test-all."""
+LARGE = "plain_image"
+"""The fixture that fetches five gigabytes: make test-all."""
 UNIT = ROOT / "tests/unit"
 ENGINES = {"bubblewrap": "bwrap", "charliecloud": "ch-run", "podman": "podman"}
 """Container engines that the tests use, by their packages' names, and their programs."""
@@ -66,7 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [
             item
             for item in items
-            if item.get_closest_marker("every_system") or LARGE & set(item.fixturenames)
+            if item.get_closest_marker("every_system") or LARGE in item.fixturenames
         ]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
@@ -198,14 +197,25 @@ def podman_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def torch_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def plain_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A container image, in a folder, with a torch of another version than the lock's."""
-    missing = [program for program in ENGINES.values() if shutil.which(program) is None]
-    if missing:
-        cannot_run(f"{', '.join(missing)}: apt-get install {' '.join(ENGINES)} runc")
     folder = tmp_path_factory.mktemp("image") / "torch"
     yield make_image(folder, [f"torch=={TORCH}", "numpy"])
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def engines() -> None:
+    """The container engines."""
+    missing = [program for program in ENGINES.values() if shutil.which(program) is None]
+    if missing:
+        cannot_run(f"{', '.join(missing)}: apt-get install {' '.join(ENGINES)} runc")
+
+
+@pytest.fixture(scope="session")
+def torch_image(engines: None, plain_image: Path) -> Path:
+    """The image, where all engines can run it."""
+    return plain_image
 
 
 @pytest.fixture
@@ -235,8 +245,11 @@ def begun_benchmark(benchmark: Benchmark, begun: Path) -> Benchmark:
 
 
 @pytest.fixture(scope="session")
-def _finished(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Benchmark:
+def _finished(
+    tmp_path_factory: pytest.TempPathFactory, environments: Path, begun: Path
+) -> Benchmark:
     finished = new_benchmark(tmp_path_factory.mktemp("finished") / "benchmark", environments)
+    finished.take_over(begun)
     answer = finished.snakemake()
     assert answer.returncode == 0, answer.stdout
     return finished

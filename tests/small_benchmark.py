@@ -123,7 +123,8 @@ def new_benchmark(folder: Path, shared: Path) -> Benchmark:
     for name in WORKFLOW:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_dir():
-            built = shutil.ignore_patterns("__pycache__", "*.egg-info")
+            # With bytecode, which a Python takes only for the file that it was made from.
+            built = shutil.ignore_patterns("*.egg-info")
             shutil.copytree(ROOT / name, folder / name, ignore=built)
         else:
             shutil.copy2(ROOT / name, folder / name)

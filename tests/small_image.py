@@ -1,5 +1,6 @@
 """A container image without a registry: this machine's own Python, unpacked in a folder."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ TORCH = "2.12.1"
 """Another than the lock's."""
 PYTHON = Path("/usr/bin/python3")
 """Debian's own: its packages lie apart from those that uv or pyenv installed."""
+_PACKAGES = "usr/lib/python3/dist-packages"
 _EMPTY_FOLDERS = ("dev", "etc", "mnt", "proc", "run", "sys", "tmp", "var/tmp")
 _EMPTY_FILES = ("etc/hosts", "etc/resolv.conf", "etc/passwd", "etc/group")
 
@@ -48,13 +50,24 @@ def make_image(folder: Path, packages: Iterable[str] = ()) -> Path:
         target = folder / "usr" / path.relative_to("/usr" if path.is_relative_to("/usr") else "/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path.resolve(), target)
-    place = folder / "usr/lib/python3/dist-packages"
-    place.mkdir(parents=True)
+    (folder / _PACKAGES).mkdir(parents=True)
     if listed := list(packages):
-        install = [find_uv_bin(), "pip", "install", "--quiet", "--python", str(PYTHON)]
-        install += ["--no-config", "--no-sources", "--target", str(place)]
-        subprocess.run([*install, *listed], check=True, stdout=sys.stderr)
+        _install(folder, listed)
     return folder
+
+
+def link_image(image: Path, folder: Path, packages: Iterable[str] = ()) -> Path:
+    """Make an image of another one's files, linked and not copied, and of more packages."""
+    shutil.copytree(image, folder, symlinks=True, copy_function=os.link)
+    if listed := list(packages):
+        _install(folder, listed)
+    return folder
+
+
+def _install(image: Path, packages: Iterable[str]) -> None:
+    install = [find_uv_bin(), "pip", "install", "--quiet", "--python", str(PYTHON)]
+    install += ["--no-config", "--no-sources", "--target", str(image / _PACKAGES)]
+    subprocess.run([*install, *packages], check=True, stdout=sys.stderr)
 
 
 def _libraries_of(binary: Path) -> set[Path]:

@@ -9,7 +9,7 @@ from cluster import SlurmCluster, why_not
 from refusal import cannot_run
 from reperf.builds import LockBuild
 from reperf.systems import load_systems
-from small_image import TORCH, make_image
+from small_image import link_image
 
 
 @pytest.fixture(scope="session")
@@ -22,12 +22,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
 
 
 @pytest.fixture(scope="session")
-def complete_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def complete_image(tmp_path_factory: pytest.TempPathFactory, plain_image: Path) -> Iterator[Path]:
     """An image that lacks nothing, because the cluster has no network to get it from."""
     lock = LockBuild(load_systems()["pytorch"], "cpu").lock.read_text().splitlines()
     more = [line for line in lock if line.startswith(("simplejpeg==", "opencv-python-headless=="))]
     folder = tmp_path_factory.mktemp("image") / "complete"
-    yield make_image(folder, [f"torch=={TORCH}", "numpy", *more])
+    yield link_image(plain_image, folder, more)
     shutil.rmtree(folder)
 
 

@@ -1,88 +1,56 @@
 """Parameter servers beside trainers: what dies or hangs is named, and nothing outlives a run."""
 
 import json
-import math
-import os
-import re
 import shutil
 import signal
 import socket
-import subprocess
-import sys
-import time
-from contextlib import suppress
-from pathlib import Path
+from types import SimpleNamespace
 
-import psutil
 import pytest
+from reperf.systems import load_systems
 from servers import SHAPE, SYSTEM, follow_pages
 from small_benchmark import SMALL, Benchmark, new_benchmark
-from trainer import MARK, TRAIN_ONCE, small, step_log
+from trainer import Trainer, small, step_log
 
 HERE = socket.gethostname()
 
 
+class Served(Trainer):
+    """The trainer of a system with servers, which only the library in its folder knows."""
+
+    def train(
+        self, time_limit: float = 240, more_flags: tuple[str, ...] = (), **changes: object
+    ) -> tuple[SimpleNamespace, str]:
+        shutil.rmtree(self.folder / "results", ignore_errors=True)
+        asked = {"workload": "softmax", "shape": SHAPE, "servers": {"per_node": 1}} | changes
+        library = str(self.folder / "workflow")
+        self.train_once(
+            json.dumps(small(SYSTEM, **asked)), time_limit, *more_flags, PYTHONPATH=library
+        )
+        (record,) = self.folder.glob("results/runs/small/*/*/1/run.json")
+        log = record.with_name("train.log").read_text()
+        return SimpleNamespace(**json.loads(record.read_text())), log
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, environments) -> Path:
+def trainer(tmp_path_factory, environments) -> Served:
     """A benchmark with a system that has servers, in PyTorch's environment."""
     benchmark = new_benchmark(tmp_path_factory.mktemp("servers") / "benchmark", environments)
     follow_pages(benchmark.folder, shares="pytorch")
-    return benchmark.folder
+    return Served(load_systems()["pytorch"], benchmark.folder)
 
 
-def train(folder: Path, time_limit: int = 240, **changes: object) -> subprocess.Popen:
-    """Train as the workflow does, in a process of its own."""
-    run = small(SYSTEM, workload="softmax", shape=SHAPE, servers={"per_node": 1}, **changes)
-    return subprocess.Popen(
-        [sys.executable, str(TRAIN_ONCE), json.dumps(run), str(time_limit)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder / "workflow"), MARK: str(folder)},
-    )
-
-
-def hit(folder: Path, process: subprocess.Popen, what: signal.Signals, who: str) -> float:
-    """Send a signal to a rank or server after its tenth iteration.
-
-    Returns:
-        How many seconds of the run's limit had passed; infinity: the run was over.
-    """
-    begun, log, victim = time.monotonic(), "", None
-    far = rf'^{who}: iteration \d{{2}}|"iteration": \d{{2}}, .*"rank": {who[-1]},'
-    while not victim and process.poll() is None:
-        time.sleep(0.1)
-        begun = begun if log else time.monotonic()
-        log = "".join(one.read_text() for one in folder.rglob("results/**/tries/1/train.log"))
-        if re.search(far, log, re.MULTILINE):
-            victim = re.search(rf"{who}: started on \S+ process (\d+)", log)
-    with suppress(ProcessLookupError):
-        if victim:
-            os.kill(int(victim[1]), what)
-            return time.monotonic() - begun
-    return math.inf
-
-
-def ended(folder: Path, process: subprocess.Popen) -> tuple[dict, str]:
-    """The record and the log of a run, when it has ended; no process may outlive it."""
-    assert process.wait(900) == 0
-    marked = psutil.process_iter(["environ"])
-    assert not [p for p in marked if (p.info["environ"] or {}).get(MARK) == str(folder)]
-    (record,) = folder.glob("results/runs/small/*/*/1/run.json")
-    said = json.loads(record.read_text()), record.with_name("train.log").read_text()
-    shutil.rmtree(folder / "results")
-    return said
-
-
-def test_trainers_in_step_end_with_equal_weights_and_those_in_their_own_time_log_each(folder):
-    together, log = ended(folder, train(folder))
-    assert (together["status"], together["reason"]) == ("ok", "")
-    assert [one["rank"] for one in together["servers_heard"]] == [0]
-    assert "--role=server" in together["servers_command"]
+def test_trainers_in_step_end_with_equal_weights_and_those_in_their_own_time_log_each(trainer):
+    together, log = trainer.train()
+    assert (together.status, together.reason) == ("ok", "")
+    assert [one["rank"] for one in together.servers_heard] == [0]
+    assert "--role=server" in together.servers_command
     facts, steps = step_log(log)
     assert len(set(facts["weight_digests"])) == 1
     assert [one["samples"] for one in steps] == [16 * count for count in range(1, 7)]
 
-    apart, log = ended(folder, train(folder, variant="async", together=True))
-    assert (apart["status"], apart["reason"]) == ("ok", "")
+    apart, log = trainer.train(variant="async", together=True)
+    assert (apart.status, apart.reason) == ("ok", "")
     lines = [line for line in log.splitlines() if "tracked_stats" in line]
     events = [json.loads(line.partition(" ")[2]) for line in lines]
     for rank in (0, 1):
@@ -91,8 +59,8 @@ def test_trainers_in_step_end_with_equal_weights_and_those_in_their_own_time_log
     assert log.count('"key": "run_stop"') == 2
 
 
-def test_more_servers_than_cores_are_refused_in_one_line(folder):
-    benchmark = Benchmark(folder)
+def test_more_servers_than_cores_are_refused_in_one_line(trainer):
+    benchmark = Benchmark(trainer.folder)
     many = {"system": SYSTEM, "servers": {"threads": 1024}}
     suite = SMALL["suites"][0] | {"workload": "softmax", "shape": SHAPE, "input": "synthetic"}
     benchmark.configure(suites=[suite | {"systems": [many]}])
@@ -122,13 +90,13 @@ def test_more_servers_than_cores_are_refused_in_one_line(folder):
         ),
     ],
 )
-def test_what_dies_or_hangs_is_named(folder, what, who, changes, reason):
-    # What hangs lets a run last to its limit: a short one, unless a busy machine needs half of it.
-    limit = 12 if what == signal.SIGSTOP else 240
-    process = train(folder, limit, iterations=100_000, **changes)
-    while hit(folder, process, what, who) > limit / 2:
-        ended(folder, process)
-        limit *= 2
-        process = train(folder, limit, iterations=100_000, **changes)
-    record, _ = ended(folder, process)
-    assert reason.format(limit=limit) in ": ".join((record["status"], record["reason"]))
+def test_what_dies_or_hangs_is_named(trainer, what, who, changes, reason):
+    limit, changes = 240, {"iterations": 100_000} | changes
+    if what == signal.SIGKILL:
+        with trainer.disturbed(what, rank=1, iteration=10, victim=who):
+            record, _ = trainer.train(limit, **changes)
+    else:
+        record, _, limit = trainer.train_until_one_hangs(
+            12, rank=1, iteration=10, victim=who, seconds_to_miss=6, **changes
+        )
+    assert reason.format(limit=limit) in ": ".join((record.status, record.reason))

@@ -83,17 +83,25 @@ class Trainer:
             AssertionError: a process outlived the run.
         """
         run = Run.model_validate(small(self.system.id, **changes))
-        subprocess.run(
-            [sys.executable, str(TRAIN_ONCE), run.model_dump_json(), str(time_limit), *more_flags],
-            check=True,
-            cwd=self.folder,
-            env={**os.environ, MARK: str(self.folder)},
-        )
-        marked = psutil.process_iter(["environ"])
-        assert not [p for p in marked if (p.info["environ"] or {}).get(MARK) == str(self.folder)]
+        self.train_once(run.model_dump_json(), time_limit, *more_flags)
         folder = self.folder / run.folder
         log = (folder / "train.log").read_text(errors="replace")
         return RunRecord.read(folder / "run.json"), log
+
+    def train_once(self, asked: str, time_limit: float, *more_flags: str, **variables: str) -> None:
+        """Train a run, given as JSON, in a process that has more environment variables.
+
+        Raises:
+            AssertionError: a process outlived the run.
+        """
+        subprocess.run(
+            [sys.executable, str(TRAIN_ONCE), asked, str(time_limit), *more_flags],
+            check=True,
+            cwd=self.folder,
+            env={**os.environ, **variables, MARK: str(self.folder)},
+        )
+        marked = psutil.process_iter(["environ"])
+        assert not [p for p in marked if (p.info["environ"] or {}).get(MARK) == str(self.folder)]
 
     @contextmanager
     def disturbed(
@@ -137,7 +145,13 @@ class Trainer:
             watcher.join()
 
     def train_until_one_hangs(
-        self, limit: int, rank: int, iteration: int, **changes: object
+        self,
+        limit: int,
+        rank: int,
+        iteration: int,
+        victim: str | None = None,
+        seconds_to_miss: float = SECONDS_TO_MISS_ONE,
+        **changes: object,
     ) -> tuple[RunRecord, str, int]:
         """Train with a rank that stops after an iteration, to the run's time limit.
 
@@ -145,15 +159,17 @@ class Trainer:
             limit: seconds; a longer one is taken where a busy machine comes so far too late in it.
             rank: which rank.
             iteration: which iteration.
+            victim: who stops instead, such as "server 0".
+            seconds_to_miss: how much of the limit must be left then.
             changes: of the run.
 
         Returns:
             Its record, its log and its limit.
         """
         while True:
-            with self.disturbed(signal.SIGSTOP, rank, iteration) as hit:
+            with self.disturbed(signal.SIGSTOP, rank, iteration, victim) as hit:
                 record, log = self.train(limit, **changes)
-            if hit and hit[0] + SECONDS_TO_MISS_ONE < limit:
+            if hit and hit[0] + seconds_to_miss < limit:
                 return record, log, limit
             assert record.status == "timeout", log[-5000:]  # and no fault of another kind
             limit *= 2

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from small_benchmark import SMALL, Benchmark, new_benchmark
-from small_image import TORCH
+from small_image import TORCH, link_image
 
 SUITE = SMALL["suites"][0] | {"input": "synthetic", "topologies": ["1n2g"], "repeats": 1}
 RECORD = "results/runs/small/pytorch/1n2g/1/run.json"
@@ -127,8 +127,7 @@ def test_the_whole_report_is_made_from_an_image_and_names_it(benchmark, torch_im
 def test_an_image_that_changes_is_looked_at_again_and_its_runs_are_made_again(
     benchmark, torch_image, tmp_path
 ):
-    image = tmp_path / "image"
-    shutil.copytree(torch_image, image, symlinks=True, copy_function=link)
+    image = link_image(torch_image, tmp_path / "image")
     configure(benchmark, image, "charliecloud")
     assert benchmark.snakemake(RECORD).returncode == 0
     before = record_of(benchmark)["environment"]["image"]["digest"]
@@ -137,8 +136,3 @@ def test_an_image_that_changes_is_looked_at_again_and_its_runs_are_made_again(
     assert answer.returncode == 0, answer.stdout
     assert "has changed since" in answer.stdout
     assert record_of(benchmark)["environment"]["image"]["digest"] != before
-
-
-def link(source: str, target: str) -> None:
-    """Link a file in place of copying five gigabytes."""
-    Path(target).hardlink_to(source)

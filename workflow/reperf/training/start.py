@@ -88,8 +88,7 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
     variables = {"PYTHONPATH": str(TRAINERS.parent), **plan.variables, **place.variables}
     if run.device == "cuda":
         variables |= dict.fromkeys(_TF32_VARIABLES, "1" if run.precision == "tf32" else "0")
-    words = placeholders(run, place)
-    variables[PARTING] = str(words["parting"])
+    words, variables[PARTING] = placeholders(run, place)
     trainers, clean_up = _command(
         run, build, place, [*launcher(plan.launch, words), *program], variables
     )
@@ -137,13 +136,17 @@ def _command(
     return Command(command, environment), (clean_up,) if clean_up else ()
 
 
-def placeholders(run: Run, place: Place) -> dict[str, object]:
-    """What stands for the placeholders of launch words: docs/add-a-system.md names them."""
+def placeholders(run: Run, place: Place) -> tuple[dict[str, object], str]:
+    """What stands for the placeholders of launch words: docs/add-a-system.md names them.
+
+    Returns:
+        Them, and the `host:port` where rank 0 waits for the others at the end.
+    """
     of_node = run.servers.per_node if run.servers else 0
     # Where there are no servers, the launchers of several nodes count on from the first port.
     port, *others, parting = place.ports(2 + of_node + run.devices_per_node)
     hosts = (place.head, *place.nodes[1:])
-    return {
+    words = {
         "nodes": run.nodes,
         "node_rank": "{node_rank}",
         "devices_per_node": run.devices_per_node,
@@ -154,9 +157,9 @@ def placeholders(run: Run, place: Place) -> dict[str, object]:
         "port": port,
         "servers": ",".join(f"{host}:{one}" for host in hosts for one in others[:of_node]),
         "trainers": ",".join(f"{host}:{one}" for host in hosts for one in others[of_node:]),
-        "parting": f"{place.head}:{parting}",
         "server_threads": run.servers.threads if run.servers else 0,
     }
+    return words, f"{place.head}:{parting}"
 
 
 def launcher(words: Sequence[str], places: Mapping[str, object]) -> list[str]:
