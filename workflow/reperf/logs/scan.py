@@ -57,7 +57,8 @@ def blocks(stream: Stream) -> Iterator[bytes]:
     """The stream in pieces that end where a line ends, small ones first, without colours.
 
     Each piece is a small part of what came before it, so that a run that began in it would visibly
-    count lower than one that goes on; see _only_goes_on. Where eight ranks print, half of it is.
+    count lower than one that goes on, even if eight ranks print and nobody counts their lines; see
+    _only_goes_on.
     """
     coloured, size = False, 0
     for piece in _pieces(stream):
@@ -76,7 +77,7 @@ def _pieces(stream: BufferedIOBase) -> Iterator[bytes]:
     buffer, size = bytearray(2 * SMALLEST_BLOCK), SMALLEST_BLOCK
     held = 0  # bytes of a line that goes on
     while True:
-        wanted = min(BLOCK, max(SMALLEST_BLOCK, size // 8))
+        wanted = min(BLOCK, max(SMALLEST_BLOCK, size // 24))
         if held + wanted > len(buffer):
             buffer = buffer[:held].ljust(held + 2 * wanted, b"\0")
         with memoryview(buffer) as whole, whole[held : held + wanted] as free:
@@ -141,8 +142,9 @@ def scan(
             yield _before(final, block, log_format), before
             end = final[1]
         else:
-            lowest = before.rank if before is not None and not all_ranks else None
-            for start, stop, record in find_records(block, log_format, read, lowest=lowest):
+            lowest = before.rank if before is not None else None
+            found = find_records(block, log_format, read, lowest=lowest, all_ranks=all_ranks)
+            for start, stop, record in found:
                 yield block[end:start], record
                 end = stop
                 if before is None or record.rank < before.rank:
@@ -225,6 +227,7 @@ def find_records(
     *,
     start: int = 0,
     lowest: tuple[int, ...] | None = None,
+    all_ranks: bool = False,
 ) -> Iterator[Found]:
     """The records of a block, in order.
 
@@ -233,7 +236,8 @@ def find_records(
         log_format: the log's format.
         read: the format's reader for this log.
         start: offset from which to look.
-        lowest: labelled ranks above this one are skipped.
+        lowest: the lowest rank so far; labelled ranks above the lowest are skipped.
+        all_ranks: skip none.
     """
     marker, pattern = log_format.marker, log_format.line
     at = block.find(marker, start)
@@ -247,11 +251,12 @@ def find_records(
         begin = block.rfind(b"\r", end, at) + 1 or end
         end = block.find(b"\r", at, line_end) + 1 or line_end
         rank = _rank(block, line)
-        if lowest is None or rank <= lowest:
+        if all_ranks or lowest is None or rank <= lowest:
             for match in pattern.finditer(block, begin, end):
                 record = read(match, rank)
                 if record is not None:
                     yield match.start(), match.end(), record
+                    lowest = record.rank if lowest is None else min(lowest, record.rank)
         at = block.find(marker, end)
 
 
