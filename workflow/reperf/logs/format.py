@@ -44,7 +44,7 @@ class Record(NamedTuple):
     """Seconds that an iteration takes as the line prints it beside its time stamp, roughly: a mean of
     the newest ones."""
     fault: str = ""
-    """What no run of the format's program prints, in a clause; empty if the line may be its own."""
+    """Why the line cannot be of one run of the format's program; empty if it may be."""
 
 
 class Estimate(NamedTuple):
