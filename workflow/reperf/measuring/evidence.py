@@ -31,8 +31,8 @@ _RARE = 15.0
 alone tell nothing, for repeats may begin with the same weights and see the same batches."""
 _LOSS = re.compile(rb"(?i)loss[^\w\r\n]{0,9}(\d{1,9}\.\d{3,20})")
 _FEWEST_LOSSES = 3
-"""So many losses, in three decimals at least, tell a run if another has the same ones after the same
-times, however coarse the clock is: who repeats a run to the last digit has other times."""
+"""So many losses, in three decimals at least, tell a run if another has the same ones at the same
+times, however coarse the clock is."""
 _PAIRS = 1000
 """How many pairs of stamps of one window are compared."""
 _FINE = 1e-3
