@@ -142,8 +142,8 @@ def scan(
             yield _before(final, block, log_format), before
             end = final[1]
         else:
-            lowest = before.rank if before is not None else None
-            found = find_records(block, log_format, read, lowest=lowest, all_ranks=all_ranks)
+            lowest = before.rank if before is not None and not all_ranks else None
+            found = find_records(block, log_format, read, lowest=lowest, descend=not all_ranks)
             for start, stop, record in found:
                 yield block[end:start], record
                 end = stop
@@ -227,7 +227,7 @@ def find_records(
     *,
     start: int = 0,
     lowest: tuple[int, ...] | None = None,
-    all_ranks: bool = False,
+    descend: bool = False,
 ) -> Iterator[Found]:
     """The records of a block, in order.
 
@@ -236,8 +236,8 @@ def find_records(
         log_format: the log's format.
         read: the format's reader for this log.
         start: offset from which to look.
-        lowest: the lowest rank so far; labelled ranks above the lowest are skipped.
-        all_ranks: skip none.
+        lowest: labelled ranks above this one are skipped.
+        descend: skip those above the lowest that is found, too.
     """
     marker, pattern = log_format.marker, log_format.line
     at = block.find(marker, start)
@@ -251,12 +251,13 @@ def find_records(
         begin = block.rfind(b"\r", end, at) + 1 or end
         end = block.find(b"\r", at, line_end) + 1 or line_end
         rank = _rank(block, line)
-        if all_ranks or lowest is None or rank <= lowest:
+        if lowest is None or rank <= lowest:
             for match in pattern.finditer(block, begin, end):
                 record = read(match, rank)
                 if record is not None:
                     yield match.start(), match.end(), record
-                    lowest = record.rank if lowest is None else min(lowest, record.rank)
+                    if descend:
+                        lowest = record.rank if lowest is None else min(lowest, record.rank)
         at = block.find(marker, end)
 
 
