@@ -243,7 +243,16 @@ def test_both_clocks_lie_between_the_lines_that_start_and_stop_the_run(factor):
         value["throughput"] = value.get("throughput", 100.0) / factor
 
     reason = measure_one(edited(planned_log(), both)).reason
-    assert reason.endswith("s outside the run, whose start and end the log says")
+    assert re.search(
+        r"s outside the run, whose start and end the log says$|the run took \S+ s by the log$",
+        reason,
+    )
+
+
+def test_one_clock_lies_between_the_lines_that_start_and_stop_the_run():
+    slow = edited(planned_log(), scaled("seconds", 10))
+    alone = edited(slow, lambda said, _: said.pop("time_ms"))
+    assert measure_one(alone).reason.endswith(" s by the log")
 
 
 def test_a_log_that_does_not_say_its_plan_is_not_held_to_one():

@@ -103,11 +103,12 @@ def test_bars_that_began_at_several_times_are_no_finer_clock_than_that():
         assert near.throughput == pytest.approx(8.0, rel=0.01)
 
 
-def with_a_foreign_bar(at: int, name: str, seconds: float) -> str:
+def with_a_foreign_bar(at: int, name: str, seconds: float, head: str = HEAD) -> str:
     """A training in which another program draws a bar of the same total, before a count."""
     foreign = "".join(name + drawn(n, n * seconds).lstrip("\r") + "\r" for n in range(1001))
     steps = [drawn(count, count * SECONDS) for count in range(601)]
-    return HEAD + "".join([*steps[:at], "\n", foreign, "\n", *steps[at:]])
+    steps[50] += "\n{'loss': 6.9, 'learning_rate': 1e-05, 'epoch': 0.1}\n"
+    return head + "".join([*steps[:at], "\n", foreign, "\n", *steps[at:]])
 
 
 @pytest.mark.parametrize("seconds", [0.02, 3.0, 4.5])
@@ -116,6 +117,13 @@ def test_a_foreign_bar_of_the_same_total_gives_no_number(at, seconds):
     [named] = measured(with_a_foreign_bar(at, "Map: ", seconds))
     assert named.throughput == 8.0
     assert {one.throughput for one in measured(with_a_foreign_bar(at, "", seconds))} <= {8.0, None}
+
+
+@pytest.mark.parametrize("seconds", [0.02, 3.6, 4.5])
+@pytest.mark.parametrize("at", [51, 61, 300])
+def test_without_an_announcement_nothing_says_which_bar_is_the_trainings(at, seconds):
+    *_, newest = measured(with_a_foreign_bar(at, "", seconds, head=""))
+    assert "two progress bars of 1000 steps take turns at iteration" in newest.reason
 
 
 def test_a_label_in_front_of_all_lines_is_no_name_of_a_bar():

@@ -32,6 +32,26 @@ def test_the_mean_time_that_mmcv_prints_is_a_second_clock():
     assert found.reason.startswith("the log's two clocks disagree: ")
 
 
+@pytest.mark.parametrize("name", ["maskrcnn-benchmark", "detectron2"])
+def test_an_iteration_takes_about_as_long_as_the_lines_print(name):
+    lines = written(name)
+    assert measure_written(name, lines).throughput
+    faster = [re.sub(r"(?<= time: )[\d.]+", "0.01", line) for line in lines]
+    assert "by what most of its lines print" in measure_written(name, faster).reason
+
+
+def test_an_hour_more_may_be_that_of_summer_time():
+    lines = written("torchtitan")
+    after = next(at for at, line in enumerate(lines) if "step: 60 " in line)
+    later = [
+        re.sub(r" (\d\d):(?=\d\d:\d\d,)", lambda one: f" {int(one[1]) + 1:02d}:", line)
+        for line in lines[after:]
+    ]
+    assert later != lines[after:]
+    found = measure_written("torchtitan", [*lines[:after], *later], facts=(("accumulation", 1),))
+    assert found.reason.startswith("from iteration 50 to 60, an hour passes more than between")
+
+
 @pytest.mark.parametrize("widest", [True, False])
 def test_a_program_that_is_started_anew_has_no_window_across_its_start(widest):
     lines, head = written("torchtitan"), list(STYLES["torchtitan"].head)

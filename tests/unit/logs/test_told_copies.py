@@ -62,3 +62,21 @@ def test_coarse_clocks_need_other_digits_to_tell_a_copy(tmp_path, jitter, counte
     suite = {"name": "theirs", "workload": "resnet50", "precision": "fp32", "from": [str(tmp_path)]}
     rows = measure_suite(Suite.model_validate(suite), [])
     assert [row["status"] for row in rows].count("ok") == counted, rows
+
+
+@pytest.mark.parametrize(("other_loss", "counted"), [(0.0, 1), (0.001, 2)])
+def test_a_short_log_of_whole_seconds_is_told_by_its_losses(tmp_path, other_loss, counted):
+    """Steady times tell nothing, but with all losses the same, a log with other dates is a copy."""
+    folder = tmp_path / "1n8g"
+    folder.mkdir()
+    for repeat in range(2):
+        lines = (
+            f"train: epoch 0, iter {step}, loss: {7 - step / 999 + repeat * other_loss:.4f}, "
+            "top_1: 0.001, top_k: 0.005, samples/s: 2048.0 "
+            f"{1_600_000_000 + step + repeat * 99_999}\n"
+            for step in range(20, 121, 20)
+        )
+        (folder / f"x_b256_fp32_{repeat}.log").write_text("".join(lines))
+    suite = {"name": "theirs", "workload": "resnet50", "precision": "fp32", "from": [str(tmp_path)]}
+    rows = measure_suite(Suite.model_validate(suite), [])
+    assert [row["status"] for row in rows].count("ok") == counted, rows

@@ -6,8 +6,7 @@ it. Too few lines are a refusal, even where an extractor would carry on.
 """
 
 from collections.abc import Callable, Sequence
-
-import numpy as np
+from statistics import fmean, median
 
 from reperf.logs.clock import Clock
 from reperf.logs.facts import Facts, Refused
@@ -83,7 +82,7 @@ def mean_speed(
     def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
         enough(records, stop, exactly=exactly)
         speeds = [speed(one, facts) for one in records[:stop]]
-        mean = round(float(np.mean(speeds[start:])), 2)
+        mean = round(fmean(speeds[start:]), 2)
         return Estimate(mean, records[max(start, 1) - 1].iteration, records[stop - 1].iteration)
 
     return estimate
@@ -97,8 +96,9 @@ def mean_of_rank_medians(
     def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
         ranks = facts.need("world_size")
         enough(records, stop * ranks, exactly=True)
-        speeds = np.array([speed(one, facts) for one in records]).reshape(stop, ranks)
-        mean = round(float(np.mean(np.median(speeds, axis=1)[start:stop])), 2)
+        speeds = [speed(one, facts) for one in records]
+        medians = [median(speeds[line : line + ranks]) for line in range(0, stop * ranks, ranks)]
+        mean = round(fmean(medians[start:]), 2)
         return Estimate(mean, records[start * ranks - 1].iteration, records[-1].iteration)
 
     return estimate

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import chain
 from re import _constants, _parser  # type: ignore[attr-defined]  # private, and without types
 from typing import Any, NamedTuple
@@ -44,7 +44,7 @@ class Record(NamedTuple):
     """Seconds that an iteration takes as the line prints it beside its time stamp, roughly: a mean of
     the newest ones."""
     fault: str = ""
-    """What no run of the format's program prints, in a clause; empty if the line may be its own."""
+    """Why the line cannot be of one run of the format's program; empty if it may be."""
 
 
 class Estimate(NamedTuple):
@@ -112,7 +112,6 @@ class Format:
             such as {ITERATION} and {DATE}. Its named groups are fields of Record. It must not match
             a record that is cut off after its last number.
         clock: of the records' times; left out, the one in the pattern.
-        line: the pattern, compiled.
         duration_in: seconds in the unit of the group `duration`.
         read: makes records from matches, if named groups are not enough.
         remembering: makes such a function for one log, if a match alone is not enough.
@@ -196,16 +195,20 @@ class Format:
     speed_of: str = ""
     extractor: str = "none"
 
-    line: re.Pattern[bytes] = field(init=False)
-
     def __post_init__(self) -> None:
+        for part in _PART.findall(self.pattern):
+            self.clock = CLOCKS.get(part, self.clock)
+
+    @cached_property
+    def line(self) -> re.Pattern[bytes]:
+        """The pattern, compiled."""
+
         def fill(part: re.Match[str]) -> str:
             if part[1] not in CLOCKS:
                 return PARTS[part[1]]
-            self.clock = CLOCKS[part[1]]
-            return rf"(?P<time>{self.clock.pattern})"
+            return rf"(?P<time>{CLOCKS[part[1]].pattern})"
 
-        self.line = re.compile(re.sub(r"\{([A-Z_]+)\}", fill, self.pattern).encode())
+        return re.compile(_PART.sub(fill, self.pattern).encode())
 
     def reader(self) -> Read:
         """A function that reads the matches of one log."""
@@ -266,6 +269,7 @@ def pace_of(found: Mapping[str, bytes | None]) -> float | None:
     return 1 / float(paces) if paces is not None and float(paces) else None
 
 
+_PART = re.compile(r"\{([A-Z_]+)\}")
 _COUNT = r"\d{1,12}"
 _DECIMAL = r"\d{1,15}(?:\.\d{0,20})?(?:[eE][-+]?\d\d?)?"
 PARTS = {

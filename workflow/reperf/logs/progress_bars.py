@@ -20,6 +20,9 @@ _REMEMBERED = 1 << 12
 """How many counts lie between the bars of two nodes, at most: launchers hold lines back."""
 _FAR = 50
 """Counts: nodes step together, so that a bar so far behind is another program's, or held back."""
+_PAUSE, _CUT = 3.0, 2.0
+"""How many times as long a count takes as those before it, and how many seconds more, at most, where
+nothing but the clock tells whose it is."""
 _DRIFT = 0.1, 5.0
 """By which share, and by how many seconds, two bars of one training may drift apart."""
 
@@ -41,6 +44,12 @@ class _Epoch:
     over: bool = False
     """Whether what stands behind these counts may begin another run."""
 
+    def goes_on(self, count: int, seconds: float) -> bool:
+        """Whether the bar that has shown the highest count may have shown this one next."""
+        at, steps = self.elapsed[self.latest], count - self.latest
+        usual = at / self.latest * steps
+        return 0 < steps <= _FAR and 0 <= seconds - at <= _PAUSE * usual + _CUT
+
 
 class DrawnBars:
     """What the bars of one rank have shown: each count is drawn again and again.
@@ -59,6 +68,10 @@ class DrawnBars:
         self._announced = False
         self._several = False
         """Whether there is more than one bar."""
+        self._left: _Epoch | None = None
+        """What was shown before a bar that is not announced began again."""
+        self.mixed = False
+        """Whether the bar before that went on in it."""
         self._apart = 0.0
 
     @property
@@ -90,9 +103,14 @@ class DrawnBars:
             return None
         seconds = ELAPSED.seconds(elapsed)
         again = known is not None and count <= known.first and before != (epoch, count)
+        again = again or (known is not None and known.over and before == (epoch, 0))
         # A line that stands in the wrong place must not move the clock of those behind it.
         if known is None or (again and (known.over or not (self._zeros or self._announced))):
+            self._left, self.mixed = None if self._announced else known, False
             known = self._epochs[epoch] = _Epoch(count, self._latest)
+        elif self._is_left(known, count, seconds, before):
+            self.mixed = True
+            return known.began + seconds
         elif count <= known.latest:
             self._compare(known, count, seconds)
             if before is None or not 0 < before[1] <= count:  # it has begun anew
@@ -108,6 +126,15 @@ class DrawnBars:
             time = max(time, self._latest)
         self._latest = max(self._latest, time)
         return time
+
+    def _is_left(
+        self, known: _Epoch, count: int, seconds: float, before: tuple[int, int] | None
+    ) -> bool:
+        """Whether a bar that had begun before this one goes on, as another program's may not."""
+        if self._left is None or not self._left.goes_on(count, seconds):
+            return False
+        back = before is not None and before[1] - count > _FAR
+        return back or (count > known.latest and not known.goes_on(count, seconds))
 
     def _compare(self, known: _Epoch, count: int, seconds: float) -> None:
         """Learn from a count that was shown before how far the clocks of several bars are apart."""

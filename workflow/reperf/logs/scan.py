@@ -57,7 +57,8 @@ def blocks(stream: Stream) -> Iterator[bytes]:
     """The stream in pieces that end where a line ends, small ones first, without colours.
 
     Each piece is a small part of what came before it, so that a run that began in it would visibly
-    count lower than one that goes on; see _only_goes_on. Where eight ranks print, half of it is.
+    count lower than one that goes on, even if eight ranks print and nobody counts their lines; see
+    _only_goes_on.
     """
     coloured, size = False, 0
     for piece in _pieces(stream):
@@ -76,7 +77,7 @@ def _pieces(stream: BufferedIOBase) -> Iterator[bytes]:
     buffer, size = bytearray(2 * SMALLEST_BLOCK), SMALLEST_BLOCK
     held = 0  # bytes of a line that goes on
     while True:
-        wanted = min(BLOCK, max(SMALLEST_BLOCK, size // 8))
+        wanted = min(BLOCK, max(SMALLEST_BLOCK, size // 24))
         if held + wanted > len(buffer):
             buffer = buffer[:held].ljust(held + 2 * wanted, b"\0")
         with memoryview(buffer) as whole, whole[held : held + wanted] as free:
@@ -142,7 +143,8 @@ def scan(
             end = final[1]
         else:
             lowest = before.rank if before is not None and not all_ranks else None
-            for start, stop, record in find_records(block, log_format, read, lowest=lowest):
+            found = find_records(block, log_format, read, lowest=lowest, descend=not all_ranks)
+            for start, stop, record in found:
                 yield block[end:start], record
                 end = stop
                 if before is None or record.rank < before.rank:
@@ -225,6 +227,7 @@ def find_records(
     *,
     start: int = 0,
     lowest: tuple[int, ...] | None = None,
+    descend: bool = False,
 ) -> Iterator[Found]:
     """The records of a block, in order.
 
@@ -234,6 +237,7 @@ def find_records(
         read: the format's reader for this log.
         start: offset from which to look.
         lowest: labelled ranks above this one are skipped.
+        descend: skip those above the lowest that is found, too.
     """
     marker, pattern = log_format.marker, log_format.line
     at = block.find(marker, start)
@@ -252,6 +256,8 @@ def find_records(
                 record = read(match, rank)
                 if record is not None:
                     yield match.start(), match.end(), record
+                    if descend:
+                        lowest = record.rank if lowest is None else min(lowest, record.rank)
         at = block.find(marker, end)
 
 

@@ -27,7 +27,7 @@ def check_as_planned(run: LoggedRun, facts: Facts) -> None:
         )
     for record in run.first_epoch:
         if record.fault:
-            raise Refused(f"{record.fault}, which no run of ours prints")
+            raise Refused(record.fault)
     if run.begun_again is not None:
         raise Refused(
             "the log says that a run starts before iteration "

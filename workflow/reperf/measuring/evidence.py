@@ -29,6 +29,10 @@ differ among each other, for a clock may be too steady to be true. Printed speed
 _RARE = 15.0
 """Bits that are enough where the lines say the same in all but their dates, losses included: these
 alone tell nothing, for repeats may begin with the same weights and see the same batches."""
+_LOSS = re.compile(rb"(?i)loss[^\w\r\n]{0,9}(\d{1,9}\.\d{3,20})")
+_FEWEST_LOSSES = 3
+"""So many losses, in three decimals at least, tell a run if another has the same ones at the same
+times, however coarse the clock is."""
 _PAIRS = 1000
 """How many pairs of stamps of one window are compared."""
 _FINE = 1e-3
@@ -99,9 +103,14 @@ def _steps(records: Sequence[Record], log_format: Format) -> Iterator[str]:
         round(((after.time or 0.0) - (before.time or 0.0)) / max(before.tick, finest))
         for before, after in pairwise(stamped)
     ] or [round((one.duration or 0.0) / max(one.tick, finest)) for one in records[1:]]
-    if not steps or min(steps) < 1:
+    if not steps or max(steps) < 1:
         return
     known = [one.iteration for one in records], steps
+    said = [_ANY_STAMP.sub(b"", one.text) for one in records]
+    if len({loss for text in said for loss in _LOSS.findall(text)}) >= _FEWEST_LOSSES:
+        yield _digest((*known, said))
+    if min(steps) < 1:
+        return
     by_times = len(steps) * _bits_of(steps)
     if by_times >= _RAREST or (len(steps) >= _FEWEST and min(steps) >= _FINEST):
         yield _digest(known)
@@ -110,7 +119,7 @@ def _steps(records: Sequence[Record], log_format: Format) -> Iterator[str]:
     if by_both >= _RAREST:
         yield _digest((*known, speeds))
     if by_both >= _RARE:
-        yield _digest((*known, [_ANY_STAMP.sub(b"", one.text) for one in records]))
+        yield _digest((*known, said))
 
 
 def _speed(record: Record, log_format: Format) -> float | None:

@@ -50,6 +50,7 @@ class Apart:
                 yield b"".join(self._of_rank_0(piece))
             else:
                 yield piece
+            del piece  # its memory is the next one's
 
     def _of_rank_0(self, piece: bytes) -> Iterator[bytes]:
         for line in piece.splitlines(keepends=True):

@@ -10,6 +10,7 @@ from math import fsum, inf
 from statistics import median
 from typing import Any
 
+from reperf.logs.clock import DATE, TIME_OF_DAY, YEARLESS
 from reperf.logs.facts import LOG, Fact, Facts, Refused
 from reperf.logs.format import Format, Record
 from reperf.logs.logged_runs import LoggedRun
@@ -43,6 +44,7 @@ OFF_PACE = 1.5
 """How many times as long an iteration of a window may take as most of its lines print, or as short:
 what they print is a mean of a few iterations."""
 FEWEST_PACES = 3
+_HOUR = 3600.0
 BETWEEN_MACHINES = 1.0
 """Seconds by which the wall clock of a run record may differ from that of its log."""
 SLOWEST, FASTEST = 1e-9, 1e15
@@ -96,6 +98,8 @@ def by_window(
     seconds = fsum(step.seconds for step in inside)
     if not holes:
         _check_clock(records, inside, seconds)  # before it makes a speed of too few seconds
+        if log_format.clock in (DATE, YEARLESS, TIME_OF_DAY):
+            _check_summer_time(inside)
         _check_second_clock(inside, log_format, facts)
         _check_pace(records, ends, seconds)
         _check_span(records, ends, seconds, facts)
@@ -258,6 +262,18 @@ def _check_clock(records: Sequence[Record], inside: Sequence[Interval], seconds:
         )
 
 
+def _check_summer_time(inside: Sequence[Interval]) -> None:
+    """Check that a clock of local time was not put forward in the window, as in spring."""
+    usual = median(step.seconds / (step.stop - step.start) for step in inside)
+    for step in inside:
+        expected = usual * (step.stop - step.start)
+        if abs(step.seconds - expected - _HOUR) <= min(max(1.0, expected / 2), _HOUR / 20):
+            raise Refused(
+                f"from iteration {step.start} to {step.stop}, an hour passes more than between "
+                "others: nothing says whether the run stood still, or summer time began"
+            )
+
+
 def _check_second_clock(inside: Sequence[Interval], log_format: Format, facts: Facts) -> None:
     """Check that a log's second clock measures the window as the first one does.
 
@@ -305,13 +321,13 @@ def _check_span(
     tellers = facts.tellers()
     spans = [(facts.get("run_start") or 0.0, facts.get("run_stop") or inf, 0.0, LOG)]
     if (span := facts.get("run_span")) is not None:
-        started, ended = span
-        if seconds > ended - started + BETWEEN_MACHINES:
+        spans.append((*span, BETWEEN_MACHINES, tellers["run_span"]))
+    for earliest, latest, slack, teller in spans:
+        took = latest - earliest
+        if seconds > took + slack + BETWEEN_CLOCKS:
             raise Refused(
-                f"the window takes {seconds:.6g} s, the run took {ended - started:.6g} s by "
-                f"{tellers['run_span']}"
+                f"the window takes {seconds:.6g} s, the run took {took:.6g} s by {teller}"
             )
-        spans.append((started, ended, BETWEEN_MACHINES, tellers["run_span"]))
     for record in records:
         if record.stamp is None or not ends[0] <= record.iteration <= ends[1]:
             continue

@@ -3,7 +3,8 @@
     [06/11 13:51:41 d2.utils.events]:  eta: 0:05:22  iter: 19  total_loss: 1.986  loss_cls: 0.595  .. time: 1.1678  data_time: 0.0222  lr: 1.6068e-05  max_mem: 2725M
     [06/11 13:51:41] d2.utils.events INFO:  eta: 0:05:22  iter: 19  total_loss: 1.986  loss_cls: 0.595  .. time: 1.1678  data_time: 0.0222  lr: 1.6068e-05  max_mem: 2725M
 
-The second is what it writes to a file. The printed time is a mean over all iterations, and is not read.
+The second is what it writes to a file. The printed time is a mean over all iterations, and a rough check
+on the stamps.
 The batch is that of all devices, unless it says that it scales the configuration.
 
 Source: github.com/facebookresearch/detectron2, detectron2/utils/events.py and logger.py; lines as in
@@ -34,7 +35,7 @@ FORMAT = Format(
     marker=b".utils.events",
     pattern=r"\[{YEARLESS}(?:\] (?:d2|detectron2)\.utils\.events INFO"
     r"| (?:d2|detectron2)\.utils\.events\]): +(?:eta: [^\r\n]{1,40}? +)?"
-    r"iter: {ITERATION}  [^\r\n]{0,4000}?\blr: {NUMBER}{END}",
+    r"iter: {ITERATION}  [^\r\n]{0,4000}?(?:(?<!_)\btime: {PACE} [^\r\n]{0,400}?)?\blr: {NUMBER}{END}",
     evaluates=rb": Start inference on \d",
     facts=_facts,
     counts_from=0,

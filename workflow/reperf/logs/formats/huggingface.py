@@ -23,6 +23,10 @@ from reperf.logs.progress_bars import BAR, DrawnBars
 
 _NO_TOTAL = -1
 """No bar has that total."""
+_MIXED = (
+    "two progress bars of {total} steps take turns at iteration {count}, and nothing says which is the "
+    "training's"
+)
 _NAME = re.compile(rb"[A-Za-z][^\r\n\]>]{0,99}: *$")
 """What stands in front of the percentage of a bar that has a name."""
 
@@ -78,7 +82,10 @@ class _Reader:
         if time is None:
             return None
         pace = pace_of(match.groupdict())
-        return Record(count, rank=rank, time=time, tick=bars.tick, pace=pace, text=match[0])
+        fault = _MIXED.format(total=total, count=count) if bars.mixed else ""
+        return Record(
+            count, rank=rank, time=time, tick=bars.tick, pace=pace, text=match[0], fault=fault
+        )
 
 
 FORMAT = Format(

@@ -16,7 +16,7 @@ FORMAT = Format(
     system="maskrcnn-benchmark",
     marker=b"trainer INFO: eta: ",
     pattern=r"{DATE} maskrcnn_benchmark\.trainer INFO: eta: [^\r\n]{1,40}?  "
-    r"iter: {ITERATION}  [^\r\n]{0,1000}?\btime: {NUMBER} ",
+    r"iter: {ITERATION}  [^\r\n]{0,1000}?\btime: {PACE} ",
     facts=facts_by(global_batch=r"\bSOLVER\.IMS_PER_BATCH'?,? '?(\d{1,9})\b"),
     evaluates=rb" INFO: Start evaluation on ",
     yields=2,

@@ -46,6 +46,7 @@ _LONGEST_LABELS = 200  # bytes
 _WORDS = {compute: word for word, compute in COMPUTES.items()}
 _NO_COUNTS = {"iteration", "seconds", "loss", "throughput"}
 """All other numbers of a step are counts."""
+_NO_LOSS = "the loss at iteration {iteration} is {loss}, which no run of ours prints"
 _LONGEST_LOSS = 40  # characters
 MOST_RANKS = 10**9
 _KEYS = (
@@ -68,6 +69,7 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
         return None
     rate, loss = value.get("throughput"), value.get("loss", 0.0)
     fits = type(loss) in (int, float) and abs(loss) < inf  # false for NaN, too
+    loss = str(loss)[:_LONGEST_LOSS]
     return Record(
         iteration=iteration,
         rank=rank,
@@ -75,7 +77,7 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
         rate=rate if is_number(rate) else None,
         text=match[0],
         stamp=stamp_of(event),
-        fault="" if fits else f"the loss at iteration {iteration} is {str(loss)[:_LONGEST_LOSS]}",
+        fault="" if fits else _NO_LOSS.format(iteration=iteration, loss=loss),
     )
 
 
