@@ -175,10 +175,12 @@ def test_a_cell_of_which_some_runs_ended_for_good_is_complete(tmp_path, monkeypa
 
 def test_a_cell_with_a_run_that_failed_is_named(tmp_path, monkeypatch):
     rows = [row("pytorch", 1, "ok"), row("pytorch", 2, "oom"), row("pytorch", 3, "oom")]
-    leave(tmp_path, monkeypatch, *rows, row("pytorch", 4, "failed"), row("mxnet", 1, "ok"))
+    rows.append(row("pytorch", 4, "failed"))
+    rows = [one | {"variant": "compile"} for one in rows]
+    leave(tmp_path, monkeypatch, *rows, row("mxnet", 1, "ok"))
     with pytest.raises(ReperfError) as refusal:
         complete(*TABLES, Path("complete.txt"))
     message = str(refusal.value)
-    assert message.startswith("1 of 2 cells failed: one/pytorch/1n1g (partial: 3 of 4 repeats")
+    assert message.startswith("1 of 2 cells failed: one/pytorch+compile/1n1g (partial: 3 of 4 ")
     assert message.endswith("; the report shows them")
     assert not Path("complete.txt").exists()

@@ -64,7 +64,8 @@ def complete(summary: Path, measurements: Path, output: Path) -> None:
     failed = cells.merge(ended_badly[list(CELL)].drop_duplicates())
     if len(failed):
         told = ", ".join(
-            f"{cell.suite}/{cell.system}/{cell.topology} ({cell.status}: {cell.reason})"
+            f"{cell.suite}/{'+'.join(filter(None, (cell.system, cell.variant)))}/{cell.topology} "
+            f"({cell.status}: {cell.reason})"
             for cell in failed.itertuples()
         )
         raise ReperfError(

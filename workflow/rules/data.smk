@@ -75,6 +75,7 @@ rule convert:
         "data/{set}/{format}/manifest.json",
     log:
         "logs/convert/{set}/{format}.log",
+    retries: 0  # another try would find the same
     threads: number_of_workers
     message:
         "convert {wildcards.set} to {wildcards.format}"
