@@ -57,8 +57,7 @@ def blocks(stream: Stream) -> Iterator[bytes]:
     """The stream in pieces that end where a line ends, small ones first, without colours.
 
     Each piece is a small part of what came before it, so that a run that began in it would visibly
-    count lower than one that goes on, even if eight ranks print and nobody counts their lines; see
-    _only_goes_on.
+    count lower than one that goes on; see _only_goes_on. Where eight ranks print, half of it is.
     """
     coloured, size = False, 0
     for piece in _pieces(stream):
@@ -77,7 +76,7 @@ def _pieces(stream: BufferedIOBase) -> Iterator[bytes]:
     buffer, size = bytearray(2 * SMALLEST_BLOCK), SMALLEST_BLOCK
     held = 0  # bytes of a line that goes on
     while True:
-        wanted = min(BLOCK, max(SMALLEST_BLOCK, size // 24))
+        wanted = min(BLOCK, max(SMALLEST_BLOCK, size // 8))
         if held + wanted > len(buffer):
             buffer = buffer[:held].ljust(held + 2 * wanted, b"\0")
         with memoryview(buffer) as whole, whole[held : held + wanted] as free:
