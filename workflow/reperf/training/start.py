@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import TimeoutExpired
 
+from trainers.contract.compilers import COMPILED
 from trainers.contract.together import PARTING
 
 from reperf.builds import Build, ImageBuild, build_of
@@ -17,6 +18,7 @@ from reperf.errors import ReperfError
 from reperf.plans.run_plan import THREADS, RunPlan
 from reperf.programs import ended
 from reperf.systems import MODULE_STARTER, TRAINERS
+from reperf.training.compiled import compiled_folder
 from reperf.training.launch import Command, Outcome, launch
 from reperf.training.places import Place
 
@@ -89,6 +91,8 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
     if run.device == "cuda":
         variables |= dict.fromkeys(_TF32_VARIABLES, "1" if run.precision == "tf32" else "0")
     words, variables[PARTING] = placeholders(run, place)
+    if compiled := compiled_folder(run):
+        variables[COMPILED] = str(compiled)
     trainers, clean_up = _command(
         run, build, place, [*launcher(plan.launch, words), *program], variables
     )

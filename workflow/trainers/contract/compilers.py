@@ -1,14 +1,20 @@
-"""The compiler that is found here, for what compiles while it trains.
+"""The compiler that is found here, for what compiles while it trains; and where that is kept.
 
 Source: torch/_inductor/config.py (cpp.cxx) and Triton's runtime/build.py: these look for g++ to
 compile for a CPU, and for gcc or clang for a GPU, unless CXX or CC names another.
 """
 
+import hashlib
 import os
 import shutil
+import socket
+
+from trainers.contract import process
 
 COMPILERS = {"cpu": ("C++", "CXX", ("g++",)), "cuda": ("C", "CC", ("gcc", "clang"))}
 """Device -> the language, the variable that names another compiler, the usual ones."""
+COMPILED = "COMPILED"
+"""The environment variable that names the folder of what was compiled for other repeats."""
 
 
 def compiler_for(device):
@@ -16,3 +22,21 @@ def compiler_for(device):
     _, variable, usual = COMPILERS[device]
     names = (os.environ[variable],) if os.environ.get(variable) else usual
     return next(filter(None, map(shutil.which, names)), None)
+
+
+def compiled_before(flags, rank):
+    """The file of what this rank's program is compiled to, if another repeat has left it there.
+
+    Repeats differ in their seed, which must not be part of the program. Another host's processor
+    may be another one.
+
+    Returns:
+        Its path; None: this run compiles for itself. Under a limit the compiler's memory counts,
+        and each run must need as much.
+    """
+    folder = os.environ.get(COMPILED)
+    if not folder or process.is_limited():
+        return None
+    same = {name: value for name, value in vars(flags).items() if name != "seed"}
+    told = hashlib.sha256(repr(sorted(same.items())).encode()).hexdigest()
+    return os.path.join(folder, socket.gethostname(), f"{told}-{rank}")

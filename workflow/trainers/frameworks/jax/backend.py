@@ -9,6 +9,8 @@ Weights have the recipe's sizes, but for convolutions, [height, width, in, out],
 """
 
 import math
+import os
+import pickle
 import socket
 from functools import cached_property, partial
 
@@ -17,10 +19,12 @@ import jax.numpy as jnp
 import jaxlib
 import numpy as np
 from jax import lax
+from jax.experimental.serialize_executable import deserialize_and_load, serialize
 from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from trainers.contract import backend, process, settings
+from trainers.contract.compilers import COMPILED, compiled_before
 from trainers.contract.recipe import AdamW
 from trainers.contract.steplog import Refused
 from trainers.frameworks.jax.before import HEAD
@@ -42,6 +46,10 @@ class Backend(backend.Backend):
         products = "tensorfloat32" if flags.precision == "tf32" else "highest"
         name = "jax_default_matmul_precision"
         jax.config.update(name, settings.switched(name, products))
+        self._compiled = compiled_before(flags, place.rank)
+        if self._compiled:
+            there = os.path.exists(self._compiled)
+            settings.switched(COMPILED, "by an earlier repeat" if there else "here")
         if flags.device == "cuda":
             jax.config.update("jax_cuda_visible_devices", str(place.local_rank))
         if place.world_size > 1:
@@ -98,6 +106,25 @@ class Backend(backend.Backend):
             function, mesh=self._mesh, in_specs=ins, out_specs=outs, check_vma=False
         )
         return jax.jit(each, **settings)
+
+    def compiled(self, function, given):
+        """A function of `mapped`, compiled for such arguments, or as another repeat compiled it.
+
+        JAX's own cache keeps nothing for ranks but the first.
+        """
+        path = self._compiled
+        if path and os.path.exists(path):
+            with open(path, "rb") as stream:
+                # Of this call's own, which nobody else writes.
+                return deserialize_and_load(*pickle.load(stream))  # noqa: S301
+        found = function.lower(*given).compile()
+        if path:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            partial_path = f"{path}.{os.getpid()}"
+            with open(partial_path, "wb") as stream:
+                pickle.dump(serialize(found), stream)
+            os.replace(partial_path, path)
+        return found
 
     def spread(self, array, how=OWN):
         """This rank's array on its device, as a part of one of all ranks, or as what all have."""
@@ -178,16 +205,21 @@ class DataParallel(backend.Step):
         self._iteration = 0
         # Weights, moments and state are overwritten where they lie.
         self._iterate = made.mapped(
-            self._one, (ALL, ALL, OWN, ALL, OWN), (ALL, ALL, OWN, OWN), donate_argnums=(0, 1, 2)
+            self._one,
+            (ALL, ALL, OWN, ALL, ALL, OWN),
+            (ALL, ALL, OWN, OWN),
+            donate_argnums=(0, 1, 2),
         )
+        # It is no constant of the program, which all repeats share.
+        self._seed = np.array(work.flags.seed).astype(np.int32)
 
     def _zeros(self):
         zeros = ((n, np.zeros(weight.shape, np.float32)) for n, weight in self._weights.items())
         return {name: self._made.spread(zero, ALL) for name, zero in zeros}
 
-    def _one(self, weights, moments, state, iteration, batches):
+    def _one(self, weights, moments, state, seed, iteration, batches):
         # The device's own generator: JAX's usual one takes longer, to compile, too.
-        key = jax.random.key(self._flags.seed, impl="rbg")
+        key = jax.random.key(seed, impl="rbg")
         key = jax.random.fold_in(jax.random.fold_in(key, lax.axis_index(RANKS)), iteration)
 
         def scaled(weights, state, key, batch):
@@ -229,14 +261,19 @@ class DataParallel(backend.Step):
 
     def begin(self):
         batches = [self.feed.peek()] * self._flags.accumulation
-        given = self._weights, self._moments, self._state, np.int32(1), batches
-        self._iterate = self._iterate.lower(*given).compile()
+        given = self._weights, self._moments, self._state, self._seed, np.int32(1), batches
+        self._iterate = self._made.compiled(self._iterate, given)
 
     def __call__(self, wanted):
         self._iteration += 1
         batches = [next(self.feed) for _ in range(self._flags.accumulation)]
         self._weights, self._moments, self._state, loss = self._iterate(
-            self._weights, self._moments, self._state, np.int32(self._iteration), batches
+            self._weights,
+            self._moments,
+            self._state,
+            self._seed,
+            np.int32(self._iteration),
+            batches,
         )
         return self._made.queued(loss)
 
