@@ -116,7 +116,7 @@ class Backend(backend.Backend):
         if path and os.path.exists(path):
             with open(path, "rb") as stream:
                 # Of this call's own, which nobody else writes.
-                return deserialize_and_load(*pickle.load(stream))  # noqa: S301
+                return deserialize_and_load(*pickle.load(stream))
         found = function.lower(*given).compile()
         if path:
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -205,19 +205,17 @@ class DataParallel(backend.Step):
         self._iteration = 0
         # Weights, moments and state are overwritten where they lie.
         self._iterate = made.mapped(
-            self._one,
-            (ALL, ALL, OWN, ALL, ALL, OWN),
-            (ALL, ALL, OWN, OWN),
-            donate_argnums=(0, 1, 2),
+            self._one, (ALL, ALL, OWN, ALL, OWN), (ALL, ALL, OWN, OWN), donate_argnums=(0, 1, 2)
         )
-        # It is no constant of the program, which all repeats share.
+        # No constant of the program: repeats share that.
         self._seed = np.array(work.flags.seed).astype(np.int32)
 
     def _zeros(self):
         zeros = ((n, np.zeros(weight.shape, np.float32)) for n, weight in self._weights.items())
         return {name: self._made.spread(zero, ALL) for name, zero in zeros}
 
-    def _one(self, weights, moments, state, seed, iteration, batches):
+    def _one(self, weights, moments, state, numbers, batches):
+        seed, iteration = numbers
         # The device's own generator: JAX's usual one takes longer, to compile, too.
         key = jax.random.key(seed, impl="rbg")
         key = jax.random.fold_in(jax.random.fold_in(key, lax.axis_index(RANKS)), iteration)
@@ -261,7 +259,7 @@ class DataParallel(backend.Step):
 
     def begin(self):
         batches = [self.feed.peek()] * self._flags.accumulation
-        given = self._weights, self._moments, self._state, self._seed, np.int32(1), batches
+        given = self._weights, self._moments, self._state, (self._seed, np.int32(1)), batches
         self._iterate = self._made.compiled(self._iterate, given)
 
     def __call__(self, wanted):
@@ -271,8 +269,7 @@ class DataParallel(backend.Step):
             self._weights,
             self._moments,
             self._state,
-            self._seed,
-            np.int32(self._iteration),
+            (self._seed, np.int32(self._iteration)),
             batches,
         )
         return self._made.queued(loss)
