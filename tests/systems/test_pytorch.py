@@ -109,6 +109,40 @@ def test_a_compiled_model_trains_the_same(pytorch):
     assert losses(compiled.stdout, 0) == pytest.approx(losses(usual.stdout, 0), abs=1e-3)
 
 
+SAME_LAYERS = """
+import torch
+from torch import nn
+from trainers.frameworks.torch import compiled
+
+torch.manual_seed(0)
+PAIRS = {
+    "stem": (nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False), compiled.Stem(3, 64)),
+    "pool": (nn.MaxPool2d(3, stride=2, padding=1), compiled.MaxPool()),
+    "norm": (nn.BatchNorm2d(3), compiled.BatchNorm2d(3)),
+}
+for name, (usual, ours) in PAIRS.items():
+    ours.load_state_dict(usual.state_dict())
+    for size in ((10, 12), (10, 11), (9, 12)):
+        images = torch.randint(0, 4, (2, 3, *size)).float()  # of equal ones the first is chosen
+        seen = []
+        for layer in (usual, ours):
+            x = images.clone().requires_grad_()
+            y = layer(x)
+            y.backward(torch.rand(y.shape, generator=torch.Generator().manual_seed(1)))
+            kept = [average for name, average in layer.named_buffers() if "running" in name]
+            seen.append([y, x.grad, *(weight.grad for weight in layer.parameters()), *kept])
+            layer.zero_grad()
+        for one, other in zip(*seen):
+            assert torch.allclose(one, other, rtol=1e-4, atol=1e-5), (name, size)
+"""
+
+
+def test_layers_for_the_compiler_give_what_the_usual_ones_give(pytorch):
+    """Outputs, gradients and running averages, of even and odd images."""
+    answer = pytorch.python("-c", SAME_LAYERS)
+    assert answer.returncode == 0, answer.stdout
+
+
 def test_each_rank_drops_out_its_own(pytorch, tmp_path):
     """Two ranks with the same batch and a rate of zero: nothing else can change a loss."""
     program = tmp_path / "alexnet.py"

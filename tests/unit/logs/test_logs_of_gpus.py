@@ -1,4 +1,4 @@
-"""What our trainers printed on a real GPU: docs/gpu-builds.md states these losses."""
+"""What trainers printed on real GPUs: docs/gpu-builds.md states these losses and throughputs."""
 
 import json
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 from reperf.cli import main
 
 LOGS = Path(__file__).parents[2] / "data" / "logs" / "h100.zip"
+ALONE = LOGS.with_name("h200.zip")
 TRAINED = 13
 
 
@@ -35,3 +36,10 @@ def test_all_that_trained_are_measured_and_memory_that_was_full_is_refused(capsy
 )
 def test_precisions_and_systems_agree(one, other, close):
     assert last_loss(one) == pytest.approx(last_loss(other), rel=close)
+
+
+def test_the_throughputs_of_the_h200_are_those_of_its_logs(capsys):
+    main(["measure", "--window", "20:120", str(ALONE)])
+    said = capsys.readouterr().out
+    for median in ("5060.29", "5200.64", "6098.96", "7679.71"):
+        assert f"  {median}  " in said
