@@ -16,7 +16,7 @@ from reperf.config.words import LARGEST
 from reperf.doctor.build_table import HEADINGS, BuildRow, build_rows
 from reperf.doctor.diagnosis import Diagnosis
 from reperf.drawing.labels import series_of, system_title, title_of, unit_of
-from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY
+from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
 from reperf.logs.facts import called
 from reperf.measuring.agreement import strays
 from reperf.measuring.statistics import (
@@ -170,6 +170,13 @@ class SuiteView:
         """What all speedups are against; None if series differ, or none has a speedup."""
         found = {cell.row.baseline for cell in self.cells if pd.notna(cell.row.speedup)}
         return found.pop() if len(found) == 1 else None
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """The kinds of figures that show something: where no series scales, throughput alone."""
+        measured = [cell.row for cell in self.cells if cell.measured]
+        counts = {row.num_nodes * row.devices_per_node for row in measured}
+        return FIGURE_KINDS[:1] if len(counts) == 1 else FIGURE_KINDS
 
     @property
     def speedup(self) -> str:

@@ -13,7 +13,6 @@ from markupsafe import Markup
 
 from reperf.drawing.figures import SERIES
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER
-from reperf.layout import FIGURE_KINDS
 from reperf.report.context import Context
 from reperf.report.pages import page_environment
 from reperf.text import printable, printable_lines
@@ -31,7 +30,6 @@ def render_html(context: Context, figures: Path) -> str:
         figures: folder of the figures, as the workflow writes them.
     """
     environment = page_environment(block, finalize=_shown, autoescape=True)
-    environment.globals["figure_kinds"] = FIGURE_KINDS
     return environment.get_template("report.html.j2").render(
         report=context,
         style=Markup(STYLE.read_text(encoding="utf-8")),

@@ -7,6 +7,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from reperf import printed
+from reperf.layout import FIGURE_KINDS
 
 
 def page_environment(
@@ -30,4 +31,5 @@ def page_environment(
     environment.filters |= dict(getmembers(printed, isfunction))
     environment.filters |= {one.__name__: one for one in filters}
     environment.tests["given"] = pd.notna
+    environment.globals["figure_kinds"] = FIGURE_KINDS
     return environment
