@@ -188,16 +188,9 @@ class LogHandler(LogHandlerBase):
         is_one = getattr(record, "exception", "") == "MissingRuleException"
         if not (is_one and (found := _NO_RULE.search(record.getMessage()))):
             return ""
-        from reperf.targets import meant_target  # noqa: PLC0415
-        from reperf.text import printable  # noqa: PLC0415
+        from reperf.targets import not_a_target  # noqa: PLC0415
 
-        meant = meant_target(found[1].strip(), self.suites or {})
-        profile = f" --profile {self.place}" if self.place else ""
-        return (
-            f"reperf: {printable(found[1])}: no rule makes it; allowed: the name of a rule, or a "
-            f"file that snakemake{profile} -n -p -F lists"
-            f"{f'; did you mean {meant}?' if meant else ''}"
-        )
+        return not_a_target(found[1].strip(), "no rule makes it", self.suites or {}, self.place)
 
     def _keep(self, record: LogRecord) -> None:
         """Add a record to the full log, which begins with the first job."""
