@@ -52,7 +52,7 @@ def meant_target(target: str, suites: "Mapping[str, Suite]") -> str | None:
         target: what no rule makes.
         suites: those of the report, by name.
     """
-    if meant := nearest(target, _rules()):
+    if "/" not in target and (meant := nearest(target, _rules())):
         return meant
     parts = PurePath(target[: 4 * LONGEST]).parts
     if parts[:2] == _RUN:
