@@ -38,7 +38,7 @@ def not_a_target(target: str, why: str, suites: "Mapping[str, Suite]", profile: 
         profile: the one that Snakemake was called with.
     """
     meant = meant_target(target, suites)
-    listed = f"snakemake{f' --profile {profile}' if profile else ''} -n -p -F"
+    listed = f"snakemake{f' --profile {profile}' if profile else ''} --summary"
     return (
         f"reperf: {printable(target)}: {why}; allowed: the name of a rule, or a file that {listed} "
         f"lists{f'; did you mean {meant}?' if meant else ''}"
