@@ -178,6 +178,13 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
         ("measure --unit img train.log", "--unit: got 'img'; allowed: images, "),
         ("runs --repeat x", "--repeat: got 'x'; allowed: a whole number above 0"),
         ("config shema", "form: got 'shema'; allowed: docs, schema; did you mean schema?"),
+        ("--versoin", "unrecognized arguments: --versoin; did you mean --version? (see reperf"),
+        ("", "COMMAND: is missing; allowed: archive, config, doctor, latex, measure, plan, runs"),
+        (
+            "plan mine.yaml",
+            "reperf plan: unrecognized arguments: mine.yaml; did you mean --configf",
+        ),
+        ("runs --configfile none.yaml", "none.yaml: No such file or directory"),
         ("latex one", "results/summary.csv: No such file or directory; allowed: a table that"),
         ("archive verify none.zip", "none.zip: No such file or directory; allowed: an archive"),
     ],

@@ -123,7 +123,10 @@ FAULTS = [
     (report(repeats=1.5), "repeats: got 1.5; allowed: a whole number"),
     (report(repeats=[3]), "repeats: got a list; allowed: a whole number"),
     (report(share_cpus="perhaps"), "share_cpus: got 'perhaps'; allowed: true or false"),
-    (report(cluster={"nodes": 4}), "cluster.devices_per_node: is missing"),
+    (
+        report(cluster={"nodes": 4}),
+        "cluster.devices_per_node: is missing; allowed: a whole number, 1 to ",
+    ),
     (
         report(cluster=CLUSTER | {"container": "docker"}),
         "cluster: container: has moved; allowed: `container` and `images` beside `cluster`",
@@ -153,12 +156,16 @@ FAULTS = [
     (report(window=20), "window: got 20; allowed: a mapping of keys to values"),
     (suite(systems=[]), "suites.small.systems: allowed: at least one item"),
     (suite(systems="pytorch"), "suites.small.systems: got 'pytorch'; allowed: a list"),
-    (suite(systems=[{}]), "suites.small.systems.1.system: is missing"),
+    (suite(systems=[{}]), "suites.small.systems.1.system: is missing; allowed: fsdp, jax, "),
     (
         suite(name="Two Words"),
         "suites.Two Words.name: got 'Two Words'; allowed: lowercase letters, digits, - and .",
     ),
-    ({}, "suites: is missing"),
+    (
+        {"suites": [{name: SUITE[name] for name in SUITE if name != "systems"}]},
+        "suites.small.systems: allowed: at least one item",
+    ),
+    ({}, "suites: is missing; allowed: a list of mappings with the keys "),
     ([], "got an empty list; allowed: a mapping of keys to values"),
     (None, "got nothing; allowed: a mapping of keys to values"),
     (report(repeats=10**9), "repeats: got 1000000000; allowed: a whole number, 1 to 100,000"),

@@ -57,6 +57,7 @@ def test_two_numbers_are_a_topology(word, meant):
         ("results/runs/resnet50-fp32/pytorch/1n2g/9/run.json", RUN.replace("/3/", "/1/")),
         ("results/runs/resnet50-fp32/caffe/1n2g/3/run.json", None),
         ("results/runs", None),
+        ("mesure", "measure"),
         ("nonsense", None),
         ("a" * 10**6, None),
     ],

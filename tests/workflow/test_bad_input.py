@@ -49,7 +49,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ({"suites": [SUITE | {"workload": "resnet51"}]}, ["resnet51", "resnet50"]),
         ({"suites": [SUITE | {"precision": "fp8"}]}, ["fp8", "fp32", "amp"]),
         ({"suites": [SUITE | {"systems": ["pytorhc"]}]}, ["pytorhc", "pytorch"]),
-        ({"data": {"name": "mine", "images": "nowhere"}}, ["nowhere"]),
+        ({"data": {"name": "mine", "images": "nowhere"}}, ["data.mine: nowhere: no such folder"]),
         ({"data": {"name": "embedded", "parts": 3}}, ["parts", "3", "1n2g"]),
     ],
 )

@@ -144,13 +144,19 @@ def test_without_scripts_the_page_says_the_same(visit):
     assert page.locator("#suite-small .more-each").first.is_visible()
 
 
-def test_provenance_opens_on_demand(visit):
+def test_provenance_opens_on_demand(visit, report):
     page = visit().page
     log = page.get_by_text("results/runs/small/pytorch/1n1g/1/train.log")
     assert not log.is_visible()
     page.locator("#suite-small details.runs > summary").click()
     page.locator("#suite-small details.runs details > summary").first.click()
     assert log.is_visible()
+    for link in page.locator("#suite-small details.runs a").all():
+        file = report.parent / link.get_attribute("href")
+        assert file.read_bytes()
+        assert file.name in ("train.log", "run.json")
+    log.click()
+    assert ":::MLLOG" in page.locator("body").inner_text()
 
 
 def brightness(page: Page, element: str, what: str) -> float:

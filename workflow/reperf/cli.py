@@ -48,12 +48,17 @@ def _run(arguments: Sequence[str] | None) -> int:
 
     parser = _Parser(prog="reperf", description=__doc__)
     parser.add_argument("--version", action="version", version=f"reperf {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     # Each adds one command: its parser, with `run` set to a function that takes the parsed options
     # and returns an exit status. What a command needs is imported when it runs.
     for command in (archive, config, doctor, latex, measure, plan, runs):
         command.add(commands)
-    options = parser.parse_args(arguments)
+    options, unknown = parser.parse_known_args(arguments)
+    called = commands.choices.get(options.command, parser)
+    if unknown:
+        called.error(f"unrecognized arguments: {' '.join(unknown)}{called.meant_by(unknown[0])}")
+    if called is parser:
+        parser.error(f"COMMAND: is missing; allowed: {', '.join(commands.choices)}")
     return options.run(options)
 
 
@@ -63,6 +68,13 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         message = message.removeprefix("argument ")
         self.exit(WRONG_ARGUMENTS, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
+
+    def meant_by(self, word: str) -> str:
+        """The end of a complaint of an argument that is not known."""
+        known = self._option_string_actions
+        if "--configfile" in known and not word.startswith("-"):
+            return f"; did you mean --configfile {word}?"
+        return did_you_mean(word, known)
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:

@@ -93,7 +93,11 @@ def first_fault(error: ValidationError, model: type[BaseModel], content: Any) ->
     """
     faults = error.errors(include_url=False)
     fault, missing = _instead_of_missing(faults)
-    place = _place(content, fault["loc"])
+    *around, last = fault["loc"] or ("",)
+    fields = getattr(_model_at(model, tuple(around)), "model_fields", {})
+    # Of a key that is left out, pydantic says the field's name, and not what it is called in files.
+    named = fields[last].alias or last if last in fields else last
+    place = _place(content, (*around, named) if fault["loc"] else ())
     return ": ".join(filter(None, [cut(place), _complaint(fault, model, missing)]))
 
 
@@ -145,17 +149,28 @@ def _complaint(fault: ErrorDetails, model: type[BaseModel], missing: list[str]) 
     """
     kind, value = fault["type"], fault["input"]
     if kind == "missing":
-        return "is missing"
+        return "; ".join(filter(None, ["is missing", _needed(model, fault["loc"])]))
     if kind == "extra_forbidden":
         return _of_unknown_key(fault["loc"], model, missing)
     message = _message(fault, model)
-    if not isinstance(value, dict | list):
+    if not isinstance(value, dict | list | tuple):
         return f"got {shown(value)}; {message}"
     # What is in it is not shown: its place says enough.
     if kind in ("too_short", "too_long") or not message.startswith("allowed:"):
         return message
-    found = "list" if isinstance(value, list) else "mapping"
+    found = "mapping" if isinstance(value, dict) else "list"
     return f"got {'a' if value else 'an empty'} {found}; {message}"
+
+
+def _needed(model: type[BaseModel], place: tuple[int | str, ...]) -> str:
+    """What is allowed for a key that is missing: what an empty text there would be told."""
+    field = _field_at(model, place)
+    try:
+        if field:
+            _type_of(field).validate_python("")
+    except ValidationError as error:
+        return _message(error.errors(include_url=False)[0] | {"loc": place}, model)
+    return ""
 
 
 def _message(fault: ErrorDetails, model: type[BaseModel]) -> str:
@@ -218,11 +233,16 @@ def _what_it_is(model: type[BaseModel], place: tuple[int | str, ...]) -> str:
     return f": {words}" if words and not words.startswith("left out") else ""
 
 
+def _type_of(field: FieldInfo) -> TypeAdapter:
+    """What checks a value of a field alone."""
+    kind: Any = Annotated[field.annotation, "", *field.metadata]  # at least one, if only a text
+    return TypeAdapter(kind)
+
+
 def _takes(field: FieldInfo, word: str) -> bool:
     """Whether a list of words may stand there, or of such words, if this is not the right one."""
     try:
-        kind: Any = Annotated[field.annotation, *field.metadata]
-        TypeAdapter(kind).validate_python([word])
+        _type_of(field).validate_python([word])
     except ValidationError as error:
         return all(len(fault["loc"]) > 1 for fault in error.errors())
     return True

@@ -29,7 +29,10 @@ def planned_runs(configfile: Path | None) -> list[Run]:
     elif Path(REPORT_PLAN).exists():
         report = load_report(ReportPlan.read(REPORT_PLAN).report, REPORT_PLAN)
     else:
-        raise ReperfError(f"{REPORT_PLAN}: not there; allowed: --configfile FILE, or a first call")
+        raise ReperfError(
+            f"{REPORT_PLAN}: not there, so no report has been begun in this folder; allowed: "
+            "--configfile FILE"
+        )
     return [run for suite in report.suites for run in report.runs(suite)]
 
 

@@ -2,6 +2,7 @@
 
 from reperf.data.manifest import digest_of_set
 from reperf.plans.current import why_not_current
+from reperf.targets import not_a_target
 from reperf.training.batch_search import TIME_LIMITS, found_by
 from reperf.training.slurm import resources_of_job
 
@@ -34,10 +35,8 @@ def is_wanted_anew(folder):
 
 def check_is_planned(path, plans):
     if path not in plans:
-        allowed = "what snakemake -n lists"
-        sys.exit(
-            f"reperf: {path}: not in the report of {CALL.configfile}; allowed: {allowed}"
-        )
+        why = f"not in the report of {CALL.configfile}"
+        sys.exit(not_a_target(path, why, LogHandler.suites, LogHandler.place))
 
 
 @cache

@@ -62,6 +62,8 @@ _REPEATED = (
 RUN = "train"
 """The rule that makes runs."""
 _REASONS = "Reasons:"  # why jobs run, by their rules
+# reperf keeps a list of its own of what was made from what, see reperf.building.made.
+_NO_METADATA = " have missing provenance/metadata "
 # What it says of a file that somebody mistyped, see `MissingRuleException`.
 _NO_RULE = re.compile(r"No rule to produce (.+) \(if you use input functions ", re.DOTALL)
 
@@ -169,7 +171,9 @@ class LogHandler(LogHandlerBase):
             again, self._begun = self._begun, True
             return again
         about_jobs = event in (LogEvent.JOB_INFO, LogEvent.WORKFLOW_STARTED)
-        return about_jobs or record.getMessage().startswith((*_NOISE, _REASONS))
+        message = record.getMessage()
+        told = message.startswith((*_NOISE, _REASONS)) or _NO_METADATA in message
+        return about_jobs or told
 
     def _tell_runs_to_come(self) -> None:
         """The table of a dry run, below all else."""
@@ -188,16 +192,9 @@ class LogHandler(LogHandlerBase):
         is_one = getattr(record, "exception", "") == "MissingRuleException"
         if not (is_one and (found := _NO_RULE.search(record.getMessage()))):
             return ""
-        from reperf.targets import meant_target  # noqa: PLC0415
-        from reperf.text import printable  # noqa: PLC0415
+        from reperf.targets import not_a_target  # noqa: PLC0415
 
-        meant = meant_target(found[1].strip(), self.suites or {})
-        profile = f" --profile {self.place}" if self.place else ""
-        return (
-            f"reperf: {printable(found[1])}: no rule makes it; allowed: the name of a rule, or a "
-            f"file that snakemake{profile} -n -p -F lists"
-            f"{f'; did you mean {meant}?' if meant else ''}"
-        )
+        return not_a_target(found[1].strip(), "no rule makes it", self.suites or {}, self.place)
 
     def _keep(self, record: LogRecord) -> None:
         """Add a record to the full log, which begins with the first job."""

@@ -12,6 +12,7 @@ from reperf.data.images.convert_images import convert
 from reperf.data.images.formats import FORMATS
 from reperf.data.images.kind import KIND
 from reperf.data.images.manifest import ImageManifest
+from reperf.data.manifest import read_of_set
 from reperf.errors import ReperfError
 
 formats = pytest.mark.parametrize("format_name", FORMATS)
@@ -60,6 +61,13 @@ def test_the_manifest_says_what_lies_there(images, tmp_path, format_name):
     assert manifest.images_per_class == [7, 1, 4]
     assert manifest.images == sum(part.images for part in manifest.parts) == 12
     assert manifest.bytes == sum(part.bytes for part in manifest.parts)
+    said = read_of_set(str(tmp_path / "out"))
+    assert said == {
+        "name": tmp_path.name,
+        "counted": "images",
+        "samples": 12,
+        "bytes": manifest.bytes,
+    }
     suffix = FORMATS[format_name].suffix
     assert [part.name for part in manifest.parts] == [f"part-0000{k}{suffix}" for k in range(5)]
     assert {part.images for part in manifest.parts} == {2, 3}

@@ -4,6 +4,9 @@ from reperf.config import LogSource, Window
 from reperf.report.context import Context, Timing, gather
 from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
+from reperf.training.record import SetRead
+
+IMAGENET = {"name": "imagenet", "counted": "images", "samples": 12811}
 
 
 def gathered(benchmark):
@@ -80,6 +83,29 @@ def test_the_shape_is_said_in_the_words_of_the_workload(big_benchmark):
     assert changed(big_benchmark, **logs).suites[0].conditions == "Logs from theirs.zip"
     (suite,) = changed(big_benchmark, **logs, shape={"image_size": 64}).suites
     assert suite.conditions == "Logs from theirs.zip, image size 64"
+
+
+def test_a_suite_names_the_data_sets_that_its_runs_read(big_benchmark):
+    def said(*formats):
+        own = [
+            record.model_copy(
+                update={
+                    "run": record.run.model_copy(update={"input": form}),
+                    "data_set": SetRead(**IMAGENET, bytes=size),
+                }
+            )
+            for record, (form, size) in zip(big_benchmark.records, formats, strict=False)
+        ]
+        tables = (big_benchmark.measurements, big_benchmark.summary)
+        return gather(big_benchmark.report, own, *tables).suites[0].conditions
+
+    one = ("tfrecord", 1_481_234_567)
+    assert said(one, one) == (
+        "Real samples from record files of imagenet (12,811 images; 1,481.2 MB as tfrecord), image "
+        "size 224; 7 repeats per cell"
+    )
+    both = " of imagenet (12,811 images; 1,400.0 MB as recordio, 1,481.2 MB as tfrecord), "
+    assert both in said(one, ("recordio", 1_400_000_000))
 
 
 def test_crops_are_said_to_differ_where_tensorflow_stands_beside_others(big_benchmark):

@@ -75,6 +75,25 @@ class AnyManifest(Model):
         return cls.model_validate_json(Path(path).read_bytes())
 
 
+def read_of_set(folder: str | None) -> dict[str, Any] | None:
+    """What a set in a folder that runs read holds, as SetRead of a run's record has it.
+
+    Args:
+        folder: data/<name>/<format>; None: nothing is read.
+
+    Returns:
+        None where no converted set lies there.
+    """
+    manifest = folder and Path(folder, "manifest.json")
+    content = json.loads(manifest.read_bytes()) if manifest and manifest.is_file() else {}
+    parts = content.get("parts") or []
+    (counted,) = set(parts[0]) - set(AnyPart.model_fields) if parts else (None,)
+    if folder is None or counted is None:
+        return None
+    held = {"samples": sum(part[counted] for part in parts), "bytes": content["bytes"]}
+    return {"name": Path(folder).parent.name, "counted": counted, **held}
+
+
 def digest_of_set(folder: str | None) -> str | None:
     """The SHA-256 of the manifest in a folder that runs read; None if there is none."""
     manifest = folder and Path(folder, "manifest.json")

@@ -10,6 +10,7 @@ from io import StringIO
 from pathlib import PurePath
 
 from reperf.layout import RUN_RECORD
+from reperf.logs.recognise import NO_FORMAT
 from reperf.measuring.columns import Columns, folded
 from reperf.measuring.folders import OfFolder
 from reperf.measuring.measure import Measurement
@@ -211,6 +212,8 @@ def _closing(groups: Mapping[str, Sequence[Measurement]], *, files: bool) -> Ite
     why = "; ".join(f"{count} {kind}" for kind, count in refused.most_common())
     said = f"{len(groups.get('', ()))} measured, {refused.total()} refused"
     yield f"{said}: {why}" if why and files else said
+    if not files and NO_FORMAT.partition(": ")[0] in refused:
+        yield "docs/log-formats.md shows the known formats; --pattern says how another's lines look"
     if not files and refused.total() > len(refused):
         yield "--files shows every log that was refused"
     refusals = (one for kind, some in groups.items() if kind for one in some)

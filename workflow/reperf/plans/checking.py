@@ -31,7 +31,8 @@ def check_report(report: Report, configfile: str) -> None:
     for data in report.data:
         # Once it is converted, the user's own input is no longer needed.
         if not any(Path("data", data.name).glob("*/manifest.json")):
-            KINDS[data.kind].check(data)
+            with faults_of(f"{configfile}: data.{data.name}"):
+                KINDS[data.kind].check(data)
     for file in PUBLISHED_FILES:
         if not file.is_file():
             raise ReperfError(f"{file}: is not there; allowed: as reperf's repository holds it")

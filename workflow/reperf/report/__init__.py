@@ -34,7 +34,7 @@ def write_report(
         measurements: as read_measurements gives them, all suites.
         summary: as read_summary gives it, all suites.
         figures: folder that holds <suite>-{throughput,speedup}.svg and published/; the HTML report
-            embeds them, the Markdown report links to them.
+            embeds them, the Markdown report links to them. Beside it begin the paths of logs.
         html, markdown: the files to write.
         diagnosis: what `reperf doctor` found on the machines, if it was run.
 
@@ -43,6 +43,6 @@ def write_report(
     """
     context = gather(report, records, measurements, summary, diagnosis)
     with whole_file(html) as stream:
-        stream.write(render_html(context, figures))
+        stream.write(render_html(context, figures, f"{relpath(figures.parent, html.parent)}/"))
     with whole_file(markdown) as stream:
         stream.write(render_markdown(context, relpath(figures, markdown.parent)))

@@ -606,11 +606,12 @@ def _suite(
 ) -> SuiteView:
     unit = unit_of(cells)
     others = _published(suite, cells, unit) if published else {}
+    own = [run.record for row in cells.itertuples() for run in runs[_key(row, CELL_KEY)]]
     return SuiteView(
         name=suite.name,
         title=title_of(cells if len(cells) else unplaced),
         unit=unit,
-        conditions=_conditions(suite),
+        conditions=_conditions(suite, filter(None, own)),
         cells=tuple(
             CellView(
                 row=row,
@@ -639,8 +640,12 @@ def _ranking(topology: str, cells: list[CellView]) -> Ranking:
     )
 
 
-def _conditions(suite: Suite) -> str:
-    """What a suite's title leaves out."""
+def _conditions(suite: Suite, records: Iterable[RunRecord]) -> str:
+    """What a suite's title leaves out.
+
+    Args:
+        records: of its runs.
+    """
     sources = ", ".join(source.id for source in suite.sources)
     shape = "".join(f", {called(name)} {size}" for name, size in suite.shape.items())
     if not suite.entries:
@@ -649,7 +654,20 @@ def _conditions(suite: Suite) -> str:
     beside = f"; beside them logs from {sources}" if sources else ""
     repeats = f"{count(suite.repeats, 'repeat')} per cell"
     device = f" on {DEVICES[suite.device]}" if suite.device else ""
-    return f"{INPUTS[suite.input]}{shape}{device}; {repeats}{_searched(suite)}{beside}"
+    return (
+        f"{INPUTS[suite.input]}{_sets(records)}{shape}{device}; {repeats}{_searched(suite)}{beside}"
+    )
+
+
+def _sets(records: Iterable[RunRecord]) -> str:
+    """The data sets that runs have read; the bytes of one differ from format to format."""
+    read = _distinct((record.data_set, record.run.input) for record in records if record.data_set)
+    sizes = defaultdict(list)
+    for found, form in read:
+        named = f"{found.name} ({found.samples:,} {found.counted}"
+        sizes[named].append(f"{found.bytes / 1e6:,.1f} MB as {form}")
+    told = [f"{named}; {', '.join(sorted(each))})" for named, each in sizes.items()]
+    return f" of {' and '.join(told)}" if told else ""
 
 
 def _searched(suite: Suite) -> str:

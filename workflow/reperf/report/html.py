@@ -22,16 +22,19 @@ THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--line)", PAPER: "
 STYLE, SCRIPT = (Path(__file__).with_name(name) for name in ("style.css", "page.js"))
 
 
-def render_html(context: Context, figures: Path) -> str:
+def render_html(context: Context, figures: Path, root: str = "") -> str:
     """The page.
 
     Args:
         context: what to report.
         figures: folder of the figures, as the workflow writes them.
+        root: what leads from the page to the folder in which the paths of logs begin: "" or
+            "../".
     """
     environment = page_environment(block, finalize=_shown, autoescape=True)
     return environment.get_template("report.html.j2").render(
         report=context,
+        root=root,
         style=Markup(STYLE.read_text(encoding="utf-8")),
         script=Markup(SCRIPT.read_text(encoding="utf-8")),
         drawing=lambda stem, label: inline_svg(figures / f"{stem}.svg", stem, label),

@@ -129,6 +129,15 @@ class ComputedIn(BaseModel):
         return self.compute + weights + (f", loss scale {scaled}" if scale is not None else "")
 
 
+class SetRead(BaseModel):
+    """The converted data set that a run read."""
+
+    name: str = Field(description="as the configuration calls it")
+    counted: str = Field(description="what its samples are: images, sequences, ...")
+    samples: int
+    bytes: int = Field(description="of all its record files")
+
+
 class LastHeard(BaseModel):
     """The last sign of life of one rank, or of one parameter server."""
 
@@ -278,6 +287,9 @@ class RunRecord(Sealed):
     slurm_job: str = Field("", description="the number of the job that it ran in; empty: none")
     data_sha256: str | None = Field(
         None, description="of the data set's manifest; null: synthetic, or a folder without one"
+    )
+    data_set: SetRead | None = Field(
+        None, description="what that manifest says; null: likewise, or earlier versions"
     )
     git_commit: str | None
     git_dirty: bool | None

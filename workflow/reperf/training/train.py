@@ -16,7 +16,7 @@ from reperf.builds import build_of, read_environment
 from reperf.builds.compiler import why_not_compiled
 from reperf.builds.fitness import why_not_computed, why_unfit
 from reperf.config import Run
-from reperf.data.manifest import digest_of_set
+from reperf.data.manifest import digest_of_set, read_of_set
 from reperf.doctor.rates import matrix_rate
 from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
@@ -196,6 +196,7 @@ def try_once(
         cluster=place.cluster,
         slurm_job=place.job,
         data_sha256=digest_of_set(run.data),
+        data_set=read_of_set(run.data),
         git_commit=commit,
         git_dirty=dirty,
         host=describe_host(),
