@@ -62,6 +62,8 @@ _REPEATED = (
 RUN = "train"
 """The rule that makes runs."""
 _REASONS = "Reasons:"  # why jobs run, by their rules
+# That Snakemake did not see how an environment was made; its name holds the digest that decides.
+_OF_NO_USE = " provenance/metadata so that it in part "
 # What it says of a file that somebody mistyped, see `MissingRuleException`.
 _NO_RULE = re.compile(r"No rule to produce (.+) \(if you use input functions ", re.DOTALL)
 
@@ -169,7 +171,8 @@ class LogHandler(LogHandlerBase):
             again, self._begun = self._begun, True
             return again
         about_jobs = event in (LogEvent.JOB_INFO, LogEvent.WORKFLOW_STARTED)
-        return about_jobs or record.getMessage().startswith((*_NOISE, _REASONS))
+        message = record.getMessage()
+        return about_jobs or message.startswith((*_NOISE, _REASONS)) or _OF_NO_USE in message
 
     def _tell_runs_to_come(self) -> None:
         """The table of a dry run, below all else."""
