@@ -134,10 +134,10 @@ def _check_trainer(record: RunRecord, members: set[str]) -> None:
     Trainers of earlier versions had digests of other things.
     """
     environment, run, root = record.environment, record.run, Path.cwd()
-    held = {"lock_sha256": environment.lock_sha256}
+    held: dict[str, Any] = {"lock_sha256": environment.lock_sha256}
     if environment.lock and environment.lock not in members:
         raise KeyError(environment.lock)
-    due = {"lock_sha256": sha256(environment.lock) if environment.lock else ""}
+    due: dict[str, Any] = {"lock_sha256": sha256(environment.lock) if environment.lock else ""}
     if record.record_version == NEWEST:
         build = build_of(run, root)
         lock = build.lock.relative_to(root).as_posix() if isinstance(build, LockBuild) else ""
