@@ -732,6 +732,13 @@ def of_less_memory(folder: Path) -> None:
     record.model_copy(update={"peak_memory_bytes": (1,)}).write(folder / RUN / "run.json")
 
 
+def of_an_earlier_version(folder: Path) -> None:
+    """With another trainer: earlier versions had digests of other things."""
+    FORGERIES["another trainer"][0](folder)
+    for path in folder.glob("results/runs/*/*/*/*/run.json"):
+        RunRecord.read(path).model_copy(update={"record_version": 6}).write(path)
+
+
 def entity(graph: dict, name: str) -> dict:
     return next(one for one in graph["@graph"] if one["@id"] == name)
 
@@ -772,6 +779,14 @@ FORGERIES = {
     "another trainer": (
         replaced("workflow/trainers/recipes/resnet50.py", "import", "import os\nimport"),
         rf'{RUN}/run\.json: trainer: got "[0-9a-f]{{64}}"; allowed: "[0-9a-f]{{64}}", as the',
+    ),
+    "another trainer, and records called old": (
+        of_an_earlier_version,
+        rf"{RUN}/run\.json: record_version: got 6; allowed: 7, as the digest of plan\.json",
+    ),
+    "another way to launch": (
+        replaced("workflow/systems/pytorch/system.yaml", "torch.distributed.run", "torch.fast"),
+        rf'{RUN}/run\.json: launch\.2: got "torch\.distributed\.run"; allowed: "torch\.fast", as',
     ),
     "code that no run needs": (
         lambda folder: (folder / "workflow/trainers/more.py").write_text("faster = True"),

@@ -10,7 +10,7 @@ from reperf.training.compiled import compiled_folder
 from small_benchmark import SMALL
 from trainers.contract.compilers import COMPILED, compiled_before
 
-RUN = load_report(SMALL).run("small", "pytorch", "1n2g", 1)
+RUN = load_report(SMALL).run("small", "pytorch", "1n2g", 1).model_copy(update={"system": "jax"})
 
 
 def test_repeats_of_a_cell_and_a_call_share_a_folder(
@@ -24,6 +24,7 @@ def test_repeats_of_a_cell_and_a_call_share_a_folder(
     assert compiled_folder(RUN.model_copy(update={"repeat": 2, "seed": 2})) == first
     assert compiled_folder(RUN.model_copy(update={"topology": "1n1g"})) != first
     assert compiled_folder(RUN.model_copy(update={"device": "cuda"})) is None
+    assert compiled_folder(RUN.model_copy(update={"system": "pytorch"})) is None
     assert first.exists()
     monkeypatch.setenv(CALL, "here 2 today")
     assert compiled_folder(RUN) != first

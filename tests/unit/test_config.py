@@ -343,6 +343,7 @@ FAULTS = [
     (report(data={"images": "a" * 300}), f"data.images: got '{'a' * 119}...; allowed: up to 4095"),
     (report(data={"images": "a\0b"}), "data.images: got 'a\\x00b'; allowed: one line of printed"),
     (report(data={"images": "a/{b}"}), "data.images: got 'a/{b}'; allowed: names without { and }"),
+    (report(data={"images": "<b>/c"}), "data.images: got '<b>/c'; allowed: names without { and }"),
     (
         suite(**{"from": "/"}),
         "suites.small.from./.path: got '/'; allowed: a path that ends with the name of a file",

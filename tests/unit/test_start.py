@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 
 import pytest
@@ -14,11 +15,13 @@ from reperf.training.places import ThisMachine
 from reperf.training.start import Start, start_of
 from small_benchmark import SMALL
 
+RUN = load_report(SMALL).run("small", "pytorch", "1n2g", 1)
+
 
 def started(device: str, precision: str = "fp32", **variables: str) -> Start:
     """The start of a small run at a place that adds these variables."""
     changes = {"device": device, "precision": precision}
-    run = load_report(SMALL).run("small", "pytorch", "1n2g", 1).model_copy(update=changes)
+    run = RUN.model_copy(update=changes)
     place = ThisMachine(run.model_copy(update={"device": "cpu"}))
     place.variables |= variables
     return start_of(plan_run(run, window=(1, 2), time_limit=60), place, ["resnet50.py"])
@@ -46,6 +49,18 @@ def test_tf32_is_on_where_it_is_asked_for_whatever_the_user_says():
 
 def test_on_cpus_nothing_is_said_of_tf32():
     assert not NO_TF32.keys() & started("cpu").variables.keys()
+
+
+def test_what_a_run_leaves_among_temporary_files_goes_with_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    place = ThisMachine(RUN)
+    start = start_of(plan_run(RUN, window=(1, 2), time_limit=60), place, ["resnet50.py"])
+    leave = [sys.executable, "-c", "import tempfile; tempfile.mkdtemp()"]
+    subprocess.run(leave, env=start.trainers.environment, check=True)
+    (own,) = tmp_path.iterdir()
+    assert any(own.iterdir())
+    del place
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("safe", [{}, {"PYTHONSAFEPATH": "1"}])

@@ -77,9 +77,10 @@ def test_a_log_that_no_archive_could_hold_is_refused_before_anything_starts(tmp_
     assert "allowed: printed names of up to 230 bytes each" in message
 
 
-def test_a_log_whose_name_snakemake_would_fill_in_is_refused(tmp_path):
-    (tmp_path / "{repeat}.log").touch()
-    assert f"{tmp_path}/{{repeat}}.log'; allowed: names without {{ and }}" in why_refused(tmp_path)
+@pytest.mark.parametrize("name", ["{repeat}.log", "a<results>.log"])
+def test_a_log_whose_name_snakemake_would_fill_in_is_refused(tmp_path, name):
+    (tmp_path / name).touch()
+    assert f"{tmp_path}/{name}'; allowed: names without {{ and }}, and " in why_refused(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["run_12:30:01.log", "a b.log", "é.log", "*.log", "1:2.log"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from reperf.files import sha256
-from small_benchmark import SMALL, Benchmark, new_benchmark
+from small_benchmark import ROOT, SMALL, Benchmark, new_benchmark
 
 RUN = "results/runs/small/pytorch/1n1g/1"
 
@@ -246,13 +246,21 @@ def test_a_finished_report_does_not_hide_that_another_one_cannot_be_made(
     finished_benchmark: Benchmark,
 ):
     small, synthetic = SMALL["suites"]
-    finished_benchmark.configure(title="another", suites=[small | {"from": ["q<b>x"]}, synthetic])
-    fault = "/report.yaml: suite small: from: q<b>x is not there; allowed: a log, or a folder"
-    assert fault in refused(finished_benchmark)
+    missing = "/report.yaml: suite small: from: q is not there; allowed: a log, or a folder"
+    filled_in = "suites.small.from.q<b>x.path: got 'q<b>x'; allowed: names without { and }, and"
+    for logs, fault in (("q", missing), ("q<b>x", filled_in)):
+        (finished_benchmark.folder / "q<b>x").mkdir(exist_ok=True)
+        finished_benchmark.configure(title="other", suites=[small | {"from": [logs]}, synthetic])
+        assert fault in refused(finished_benchmark)
     finished_benchmark.configure()
     repeats = finished_benchmark.folder / "data/published/repeats.csv"
     repeats.unlink()
     assert refused(finished_benchmark).startswith(f"{repeats}: is not there; allowed: ")
+    shutil.copy(ROOT / "data/published/repeats.csv", repeats)
+    log = "results/runs/small/pytorch/1n1g/1/train.log"
+    (finished_benchmark.folder / log).unlink()
+    (finished_benchmark.folder / log).symlink_to("/proc/self/mem")  # where reading fails
+    assert refused(finished_benchmark) == f"{log}: cannot be read: Input/output error"
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,7 @@ def test_a_dry_run_is_a_table_of_runs_and_all_of_it_if_asked(benchmark: Benchmar
     lines = answer.stdout.splitlines()
     assert lines.count("Job stats:") == 1
     assert not [line for line in lines if line.startswith(("rule ", "localrule ", "SNAKEMAKE"))]
+    assert "metadata" not in answer.stdout
     *_, head, small, synthetic, every, _, advice = lines
     assert head.split()[:5] == ["suite", "systems", "1n1g", "1n2g", "runs"]
     assert small.split()[0] == "small"

@@ -15,6 +15,7 @@ def recipe_of_lock(wildcards):
 def unless_built(builds):
     """An input function: none where a build is not there yet, or can be used as it is."""
 
+    @or_end
     def look(wildcards):
         build = builds[wildcards.name]
         if not (build.folder / RECORD).exists() or not (why := why_build(build)):

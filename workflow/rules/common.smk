@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import time
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 
 # A graph is millions of objects, none of them garbage: looking for some takes a tenth of planning,
@@ -89,6 +89,20 @@ def say(line):
     sys.stderr.write(f"reperf: {printable(line)}\n")
 
 
+def or_end(input_function):
+    """An input function that ends the call where it fails; Snakemake would let its rule vanish."""
+
+    @wraps(input_function)
+    def look(wildcards):
+        with one_line_errors():
+            try:
+                return input_function(wildcards)
+            except OSError as error:
+                sys.exit(f"reperf: {printable(str(error))}")
+
+    return look
+
+
 @cache
 def made_again(why):
     """An input for what must be made again, though it is there; says why, if there is a reason."""
@@ -101,6 +115,7 @@ def unless_current(step):
     """An input function: none where a step's outputs are what its rule would make now."""
     known = {}
 
+    @or_end
     def look(wildcards):
         named = tuple(wildcards.items())
         if named not in known:

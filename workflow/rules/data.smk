@@ -25,6 +25,7 @@ def is_converted_again(manifest):
     return converted and not kind.is_of(data, Path(manifest))
 
 
+@or_end
 def unless_converted(wildcards):
     """None where a set is whole, and the one that is asked for."""
     manifest = f"data/{wildcards.set}/{wildcards.format}/manifest.json"

@@ -76,6 +76,7 @@ def needs_of(plan):
 
 
 # One function for all inputs: each costs half a second when ten thousand runs are planned.
+@or_end
 def inputs_of_run(wildcards):
     folder = "results/runs/{}/{}/{}/{}".format(*wildcards)
     check_is_planned(folder, PLANS.runs)
@@ -95,6 +96,7 @@ def sets_converted_again(run):
     return [ancient(path) for path in manifests if is_converted_again(path)]
 
 
+@or_end
 def inputs_of_search(wildcards):
     folder = "results/largest/{}/{}".format(*wildcards)
     path = f"{folder}/batch.json"

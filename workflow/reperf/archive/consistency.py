@@ -6,6 +6,7 @@ fit each other: they refuse it, and name both values.
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,9 @@ def _record_of(run: Run) -> RunRecord:
             held, {"plan": plan.digest, "run": asked.run.model_dump(mode="json")}
         ):
             raise ReperfError(f"{run.record}: {fault}, as {PLAN} beside it has it")
+    elif record.plan in _digests_of(run.folder / PLAN):
+        wrong = f"record_version: got {record.record_version}; allowed: {NEWEST}"
+        raise ReperfError(f"{run.record}: {wrong}, as the digest of {PLAN} beside it shows")
     if record.record_version == NEWEST and record.status == "ok":
         said = said_in(run, mllog.read_facts(run.log))
         due = record.model_copy(update=said)
@@ -117,21 +121,31 @@ def _record_of(run: Run) -> RunRecord:
     return record
 
 
+def _digests_of(plan: Path) -> set[str]:
+    """The digest that a plan has today; none if it is missing, or one of an earlier version."""
+    with suppress(ReperfError):
+        return {RunPlan.read(plan).digest}
+    return set()
+
+
 def _check_trainer(record: RunRecord, members: set[str]) -> None:
     """Check that the archived lock and trainer are those of a run.
 
     Trainers of earlier versions had digests of other things.
     """
     environment, run, root = record.environment, record.run, Path.cwd()
-    held = {"lock_sha256": environment.lock_sha256}
+    held: dict[str, Any] = {"lock_sha256": environment.lock_sha256}
     if environment.lock and environment.lock not in members:
         raise KeyError(environment.lock)
-    due = {"lock_sha256": sha256(environment.lock) if environment.lock else ""}
+    due: dict[str, Any] = {"lock_sha256": sha256(environment.lock) if environment.lock else ""}
     if record.record_version == NEWEST:
         build = build_of(run, root)
         lock = build.lock.relative_to(root).as_posix() if isinstance(build, LockBuild) else ""
+        plan, system = RunPlan.read(run.folder / PLAN), build.system
         held |= {"lock": environment.lock, "trainer": record.trainer}
+        held |= {"launch": [*plan.launch], "serve": [*plan.serve]}
         due |= {"lock": lock, "trainer": _digest_of_trainer(run, root)}
+        due |= {"launch": [*system.launch], "serve": [*system.serve]}
     if fault := _difference(held, due):
         raise ReperfError(f"{run.record}: {fault}, as the archived trainers and locks have it")
 

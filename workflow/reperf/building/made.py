@@ -124,13 +124,20 @@ def making(step: str, outputs: Sequence[str], inputs: Iterable[str]) -> Iterator
 
 
 def digest_of(path: str) -> str | None:
-    """The SHA-256 of a file, or of a folder's names and contents; None if it does not exist."""
+    """The SHA-256 of a file, or of a folder's names and contents; None if it does not exist.
+
+    Raises:
+        ReperfError: it cannot be read.
+    """
     place = Path(path)
-    if place.is_dir():
-        # Snakemake puts a hidden file of its own into folders.
-        files = sorted(file for file in place.rglob("[!.]*") if file.is_file())
-        return _joined((str(file), sha256_of_file(file)) for file in files)
-    return sha256_of_file(place) if place.exists() else None
+    try:
+        if place.is_dir():
+            # Snakemake puts a hidden file of its own into folders.
+            files = sorted(file for file in place.rglob("[!.]*") if file.is_file())
+            return _joined((str(file), sha256_of_file(file)) for file in files)
+        return sha256_of_file(place) if place.exists() else None
+    except OSError as error:
+        raise ReperfError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _read() -> dict[str, Made]:

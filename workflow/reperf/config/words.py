@@ -85,10 +85,15 @@ def _one_line(text: str) -> str:
     return text
 
 
+FILLED_IN = re.compile(r"[{}]|<\w+>")
+"""What Snakemake takes for a wildcard, or for one of its path variables, in a path."""
+NOT_FILLED_IN = "allowed: names without { and }, and without a word between < and >"
+
+
 def _path(path: Path) -> Path:
     _one_line(str(path))
-    if set(str(path)) & set("{}"):  # Snakemake would take them for a wildcard
-        raise ValueError("allowed: names without { and }")
+    if FILLED_IN.search(str(path)):
+        raise ValueError(NOT_FILLED_IN)
     if str(path).startswith(("~/", "$")):
         raise ValueError("allowed: the whole path, for ~ and $ stand for nothing here")
     parts = [len(part.encode()) for part in path.parts]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from reperf.archive.names import fault_of_name, shown
 from reperf.config import LogSource, Report, Run, Suite, topology_shape
 from reperf.config.suite import shown_variant
-from reperf.config.words import LARGEST
+from reperf.config.words import FILLED_IN, LARGEST, NOT_FILLED_IN
 from reperf.errors import ReperfError
 from reperf.logs.configured import DATA_PARALLEL, facts_of_format, facts_of_system, variant_said
 from reperf.logs.facts import Fact, Facts, Refused
@@ -56,8 +56,8 @@ def _check_source(source: LogSource) -> None:
     if not files:
         raise ReperfError(f"{path}: {NO_LOG}")
     for file in files:
-        if set(str(file)) & set("{}"):  # Snakemake would look for the wildcard
-            raise ReperfError(f"{shown(str(file))}; allowed: names without {{ and }}")
+        if FILLED_IN.search(str(file)):
+            raise ReperfError(f"{shown(str(file))}; {NOT_FILLED_IN}")
         name = file.relative_to(path.parent).as_posix()
         if fault := fault_of_name(name):
             raise ReperfError(f"{shown(str(file))} {fault}")

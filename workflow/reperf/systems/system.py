@@ -198,6 +198,9 @@ class System(Model):
     accumulates: YesOrNo = Field(
         False, description="whether it adds up the gradients of several batches before an update"
     )
+    shares_compiled: YesOrNo = Field(
+        False, description="whether repeats on a CPU take up what one of them has compiled"
+    )
     processors: dict[Precision, tuple[str, ...]] = Field(
         {},
         description="what a precision needs of a CPU, as /proc/cpuinfo names it, such as "

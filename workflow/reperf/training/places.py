@@ -1,7 +1,10 @@
 """Where a run's launchers start: on this machine, or on the nodes of a Slurm job."""
 
 import os
+import shutil
 import socket
+import tempfile
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -22,6 +25,8 @@ class Place(Protocol):
     """The address of the first node, as the others see it."""
     environment: Mapping[str, str]
     """The environment variables that exist there."""
+    temporary: str = ""
+    """A folder for the temporary files of this run alone; "" where the place keeps none."""
     variables: Mapping[str, str]
     """The environment variables that the place adds."""
     cluster: dict[str, Any] | None = None
@@ -63,6 +68,9 @@ class ThisMachine(Place):
         self.nodes = (socket.gethostname(),)
         self.head = "127.0.0.1"
         self.environment = dict(os.environ)
+        # Launchers and frameworks leave files in it. Its path is short: sockets may lie there.
+        self.temporary = tempfile.mkdtemp(prefix="reperf-")
+        weakref.finalize(self, shutil.rmtree, self.temporary, ignore_errors=True)
         used = used_gpus(os.environ, run.devices_per_node) if run.device == "cuda" else ()
         as_nvml_counts = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if used else {}
         self.variables = {"CUDA_VISIBLE_DEVICES": ",".join(used), **as_nvml_counts}

@@ -31,6 +31,7 @@ class SlurmJob:
     """
 
     seconds_to_end = 20.0
+    temporary = ""  # a folder made here would be missing on the other nodes
 
     def __init__(self, run: Run, variables: Mapping[str, str]) -> None:
         self.job = job = os.environ["SLURM_JOB_ID"]

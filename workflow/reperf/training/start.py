@@ -134,6 +134,8 @@ def _command(
     environment = {**outside, **start.variables}
     if not isinstance(build, ImageBuild):
         environment["PATH"] = _path_into(build.python.parent)
+        if place.temporary:
+            environment["TMPDIR"] = place.temporary
     command = place.start(start.command, start.srun_options, shared=run.servers is not None)
     # Other nodes remove their own.
     clean_up = tuple(word.replace("{node_rank}", "0") for word in start.clean_up)

@@ -170,6 +170,8 @@ def train(backend, work, log):
         raise Refused(f"--accumulation is {flags.accumulation}; allowed here: 1")
     if flags.load_only is not None:
         log.load(step.feed.take)
+        backend.part()
+        return
     watched = Watched(log, step.weights)
     framework, versions = backend.versions()
     parts = dict(backend.gather([step.part, sum(step.sizes().values())]))

@@ -55,10 +55,6 @@ class Refused(Exception):
     """The trainer must stop: it would not measure the workload. One line says why."""
 
 
-class _OnlyLoaded(Exception):
-    """The trainer has done what `--load-only` asked for."""
-
-
 class StepLog:
     """The log of one training run, written by each of its ranks.
 
@@ -141,7 +137,7 @@ class StepLog:
         return first or iteration in self._printed
 
     def load(self, take):
-        """Do what `--load-only` asks for: take batches for so long, say how many samples came, end.
+        """Do what `--load-only` asks for: take batches for so long, say how many samples came.
 
         Args:
             take: takes a batch, and returns when it is there.
@@ -156,7 +152,6 @@ class StepLog:
             come = time.perf_counter()
         said = {"rank": self.rank, "samples": samples, "seconds": come - begun}
         self._write(LOADED + json.dumps(said))
-        raise _OnlyLoaded
 
     def step(self, iteration, loss, waited, **counts):
         """Log a printed iteration, after the device has finished it; of the first its loss, too.
@@ -243,8 +238,6 @@ class StepLog:
         status, self._pulse = 1, Pulse(self.who)
         try:
             yield
-            status = 0
-        except _OnlyLoaded:
             status = 0
         except Refused as error:
             self._write(REFUSAL + f"{self.who}: {error}")
