@@ -733,6 +733,25 @@ def test_a_topology_is_nodes_times_devices():
     assert (run.nodes, run.devices_per_node, run.world_size, run.global_batch) == (2, 4, 8, 32)
 
 
+def test_trainers_that_keep_their_own_time_print_fifty_times_a_window_at_least():
+    def printed(measured: int, every: int, variant: str = "async") -> int:
+        asked = suite(workload="ctr", systems=[{"system": "paddle-fleet", "variants": variant}])
+        window = {"warmup": 0, "measured": measured}
+        more = {"iterations": measured, "window": window, "print_every": every, "device": "cpu"}
+        return (
+            load_report(asked | more)
+            .run("small", f"paddle-fleet+{variant}+servers-1", "1n1g", 1)
+            .print_every
+        )
+
+    assert printed(100, 20) == 2
+    assert printed(5000, 100) == 100
+    assert printed(1000, 50) == 10  # it divides 50
+    assert printed(40, 20) == 1
+    in_step = suite(workload="ctr", systems=["paddle-fleet"]) | {"device": "cpu"}
+    assert load_report(in_step).run("small", "paddle-fleet+servers-1", "1n1g", 1).print_every == 20
+
+
 def test_servers_name_an_entry():
     servers = {"per_node": 2, "threads": 4}
     asked = suite(workload="ctr", systems=[{"system": "paddle-fleet", "servers": servers}])
