@@ -57,6 +57,11 @@ FAULTS = [
         "repeat: unknown key; allowed: build, cluster, container, data, ",
     ),
     (report(window={"warm": 3}), "window.warm: unknown key; allowed: measured, warmup"),
+    (
+        suite(systems=[{"system": "pytorch", "servers": {"per_node": 1}}]),
+        "suites.small.systems.pytorch.servers: pytorch has no parameter servers; allowed: none, or "
+        "one of the systems that train with them: paddle-fleet, tensorflow-ps",
+    ),
     (suite(batch=3), "suites.small.batch: unknown key; allowed: accumulation, baseline, "),
     (
         suite(systems=[{"system": "pytorch", "batch": 3}]),
@@ -67,8 +72,8 @@ FAULTS = [
         "suites.small.systems.pytorch.servers.per_node: got 0; allowed: a whole number, 1 to 14",
     ),
     (
-        suite(systems=["pytorch", {"system": "pytorch", "servers": {}}] * 2),
-        "suites.small.systems: pytorch appears twice; allowed: each once",
+        suite(systems=["pytorch", "tensorflow-ps", {"system": "tensorflow-ps", "servers": {}}]),
+        "suites.small.systems: tensorflow-ps+servers-1 appears twice; allowed: each once",
     ),
     (
         suite(systems=["pytorch", "pytorhc"]),
@@ -736,14 +741,32 @@ def test_a_topology_is_nodes_times_devices():
     assert (run.nodes, run.devices_per_node, run.world_size, run.global_batch) == (2, 4, 8, 32)
 
 
-def test_servers_name_an_entry_and_one_of_a_system_without_is_a_cell_that_says_so():
+def test_trainers_that_keep_their_own_time_print_fifty_times_a_window_at_least():
+    def printed(measured: int, every: int, variant: str = "async") -> int:
+        asked = suite(workload="ctr", systems=[{"system": "paddle-fleet", "variants": variant}])
+        window = {"warmup": 0, "measured": measured}
+        more = {"iterations": measured, "window": window, "print_every": every, "device": "cpu"}
+        return (
+            load_report(asked | more)
+            .run("small", f"paddle-fleet+{variant}+servers-1", "1n1g", 1)
+            .print_every
+        )
+
+    assert printed(100, 20) == 2
+    assert printed(5000, 100) == 100
+    assert printed(1000, 50) == 10  # it divides 50
+    assert printed(40, 20) == 1
+    in_step = suite(workload="ctr", systems=["paddle-fleet"]) | {"device": "cpu"}
+    assert load_report(in_step).run("small", "paddle-fleet+servers-1", "1n1g", 1).print_every == 20
+
+
+def test_servers_name_an_entry():
     servers = {"per_node": 2, "threads": 4}
-    asked = suite(systems=["pytorch", {"system": "pytorch", "servers": servers}])
+    asked = suite(workload="ctr", systems=[{"system": "paddle-fleet", "servers": servers}])
     report = load_report(asked | {"device": "cpu"})
-    trains, cannot = report.cells(report.suites[0])
-    assert trains.unsupported is None
-    assert cannot.unsupported == "PyTorch has no parameter servers"
-    run = cannot.runs[0]
-    assert (run.entry, run.servers.cpus, run.servers_in_all) == ("pytorch+servers-2x4", 8, 2)
+    (cell,) = report.cells(report.suites[0])
+    assert cell.unsupported is None
+    run = cell.runs[0]
+    assert (run.entry, run.servers.cpus, run.servers_in_all) == ("paddle-fleet+servers-2x4", 8, 2)
     assert run.identity["servers"] == "2 servers a node, 4 threads each"
-    assert (run.world_size, run.global_batch) == (1, trains.runs[0].global_batch)
+    assert (run.world_size, run.global_batch) == (1, 4)

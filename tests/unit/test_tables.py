@@ -154,6 +154,14 @@ def test_repeats_that_scatter_give_a_range_of_speedups(tmp_path):
     assert list(table["speedup_high"].fillna(0)) == [0, 2.5, 0]
 
 
+def test_a_step_of_trainers_that_keep_their_own_time_is_the_mean_of_theirs(tmp_path):
+    """Rank 0 has made 120 of their 200 iterations in these seconds."""
+    more = {"method": "together", "first": 20, "last": 140, "seconds": 16.0, "global_batch": 8}
+    both = row(1, 100.0, "1n2g") | more | {"samples": 1600, "unit": "images/s"}
+    [cell] = summary(tmp_path, [both]).itertuples()
+    assert cell.step_ms == 160.0
+
+
 def test_records_say_where_a_cell_was_measured_and_what_it_took(tmp_path):
     known = {"hosts": "a b", "commit": "c0ffee", "key": "1:ab x=1", "peak_memory": 7}
     rows = [

@@ -113,10 +113,15 @@ def test_each_trainer_logs_its_own_steps_and_its_own_end(capfd):
     assert said.endswith("rank 1: done\n")
 
 
-def lines_of(rank: int, *, rate: float, later: float = 0.0, together: bool = True) -> list[str]:
-    """What one of two trainers logs; its clock runs `later` than another's by so many seconds."""
+def lines_of(
+    rank: int, *, rate: float, later: float = 0.0, together: bool = True, until: int = 120
+) -> list[str]:
+    """What one of two trainers logs that trains on until an iteration.
+
+    Its clock runs `later` than another's by so many seconds.
+    """
     lines = []
-    for line in planned_log(batch=8, rate=rate):
+    for line in planned_log(batch=8, rate=rate, iterations=until, every=2):
         mark, _, text = line.partition(" ")
         if mark != ":::MLLOG":
             continue
@@ -124,16 +129,16 @@ def lines_of(rank: int, *, rate: float, later: float = 0.0, together: bool = Tru
         event["metadata"]["rank"] = rank
         event["time_ms"] += int(1000 * later)
         if event["key"] == "configuration" and together:
-            event["value"] |= {"together": True, "batch_size": 8}
+            event["value"] |= {"together": True, "batch_size": 8, "iterations": 120}
         lines.append(f"{mark} {json.dumps(event)}")
     return lines
 
 
-def measured(*ranks: list[str]) -> Measurement:
+def measured(*ranks: list[str], ends: tuple[int, int] | None = None) -> Measurement:
     """What a log gives into which ranks have written in turn, each as far as it had come."""
     mixed = [line for lines in itertools.zip_longest(*ranks) for line in lines if line]
     stream = io.BytesIO("".join(line + "\n" for line in mixed).encode())
-    method = Method(window=Window(warmup=20, measured=100))
+    method = Method(window=Window(warmup=20, measured=100), ends=ends)
     [(found, *_)] = measure_log("log", stream, method)
     return found
 
@@ -157,6 +162,19 @@ def test_trainers_that_keep_their_own_time_are_measured_each_and_summed():
     assert measured(*reversed(ranks)) == both
 
 
+def test_a_fast_trainer_is_measured_for_as_long_as_the_last_one_takes():
+    """It has made the window's iterations long before, and its further ones count."""
+    fast, slow = lines_of(0, rate=100.0, until=240), lines_of(1, rate=50.0)
+    both = measured(fast, slow)
+    assert (both.status, both.reason) == ("ok", "")
+    one = measured(_alone(fast), ends=(both.first, both.last))
+    other = measured(_alone(slow))
+    assert both.throughput == one.throughput + other.throughput
+    assert both.samples == one.samples + other.samples
+    # Both begin when the slow one has warmed up, at about iteration 40 of the fast one.
+    assert (both.first, both.last) == (pytest.approx(40, abs=4), pytest.approx(240, abs=4))
+
+
 def _alone(lines: list[str]) -> list[str]:
     """A trainer's lines as those of a run that has no other."""
     return [
@@ -176,6 +194,7 @@ def _alone(lines: list[str]) -> list[str]:
         ),
         (
             (lines_of(0, rate=100.0), lines_of(1, rate=50.0)),
+            # The fast one has not trained on.
             "% of the longest; allowed: 90% or more",
         ),
         ((lines_of(0, rate=100.0),), "there is no line of rank 1; the run has 2 ranks"),
@@ -189,7 +208,7 @@ def _alone(lines: list[str]) -> list[str]:
         ),
         (
             (lines_of(0, rate=100.0), lines_of(1, rate=100.0)[:-2]),
-            "rank 1: too short: it ends at iteration 100, the window at 120",
+            "rank 1: too short: it ends at iteration 118, the window at 120",
         ),
         (
             (lines_of(0, rate=100.0), lines_of(1, rate=100.0)[:-1]),

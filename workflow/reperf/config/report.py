@@ -393,6 +393,8 @@ class Report(Model):
         data, container = self.data_of(suite), self._container_of(suite, entry)
         device = self.device_of(suite)
         batch_size = entry.batch_size or suite.batch_size
+        together = load_systems()[entry.system].keeps_own_time(entry.variant)
+        every = suite.window.lines(suite.print_every) if together else suite.print_every
         return Run(
             suite=suite.name,
             system=entry.system,
@@ -405,11 +407,11 @@ class Report(Model):
             topology=topology,
             repeat=1,
             iterations=suite.iterations,
-            print_every=suite.print_every,
+            print_every=every,
             shape=suite.shape,
             parallel=entry.parallel,
             servers=entry.servers,
-            together=load_systems()[entry.system].keeps_own_time(entry.variant),
+            together=together,
             input=read,
             data=data and data.folder(read),
             device=device,

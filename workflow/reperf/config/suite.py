@@ -148,6 +148,20 @@ class Entry(Model):
             raise ValueError(f"{why}; allowed: one of them")
         return tuple(name for name in system.variants if name in variants)
 
+    @field_validator("servers")
+    @classmethod
+    def _trains_with_servers(cls, servers: Servers | None, info: ValidationInfo) -> Servers | None:
+        systems = load_systems()
+        system = systems.get(info.data.get("system", ""))
+        archived = (info.context or {}).get("archived")
+        if servers is not None and system is not None and not system.serve and not archived:
+            able = ", ".join(name for name, one in systems.items() if one.serve)
+            raise ValueError(
+                f"{system.id} has no parameter servers; allowed: none, or one of the systems that "
+                f"train with them: {able}"
+            )
+        return servers
+
     @property
     def variant(self) -> str | None:
         """All of its variants in one name, such as "compile+no-clip"; None without one."""

@@ -4,6 +4,9 @@ from pydantic import Field
 
 from reperf.config.words import MOST_ITERATIONS, Model, Number
 
+FEWEST_LINES = 50
+"""In a window of trainers that keep their own time: between two of them lies 2 % of it."""
+
 
 class Window(Model):
     """The measured iterations."""
@@ -20,6 +23,20 @@ class Window(Model):
     def last(self) -> int:
         """The iteration whose end stops the clock."""
         return self.warmup + self.measured
+
+    def lines(self, print_every: int) -> int:
+        """How often trainers that keep their own time print, so that windows can lie side by side.
+
+        These begin and end with printed iterations, of which FEWEST_LINES shall lie in each.
+
+        Args:
+            print_every: iterations between two log lines, as asked for.
+
+        Returns:
+            The same, or the largest of its divisors that prints so often; 1 if none does.
+        """
+        most = min(print_every, max(1, self.measured // FEWEST_LINES))
+        return next(every for every in range(most, 0, -1) if print_every % every == 0)
 
     def check(self, iterations: int, print_every: int) -> None:
         """Refuse a window whose ends a run does not print.

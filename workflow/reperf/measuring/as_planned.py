@@ -3,11 +3,12 @@
 The plan is what the run record beside the log says, and the log's own `configuration` event.
 """
 
+import sys
 from math import inf
 
 from trainers.contract.steplog import printed_iterations
 
-from reperf.logs.facts import Facts, Refused
+from reperf.logs.facts import TOGETHER, Facts, Refused
 from reperf.logs.logged_runs import LoggedRun
 
 
@@ -36,12 +37,16 @@ def check_as_planned(run: LoggedRun, facts: Facts) -> None:
         )
     iterations, every = facts.get("iterations"), facts.get("print_every")
     if iterations and every:
-        _check_printed(run, int(iterations), int(every), facts.tellers()["print_every"])
+        _check_printed(run, int(iterations), int(every), facts)
 
 
-def _check_printed(run: LoggedRun, iterations: int, every: int, teller: str) -> None:
+def _check_printed(run: LoggedRun, iterations: int, every: int, facts: Facts) -> None:
     planned = printed_iterations(iterations, every)
-    allowed = f"allowed by {teller}: each {every} of {iterations} iterations, once"
+    teller = facts.tellers()["print_every"]
+    allowed = f"allowed by {teller}: each {every} of {iterations} iterations"
+    if facts.get(TOGETHER) == "on":  # it trains on until the last rank has come as far
+        planned, allowed = printed_iterations(sys.maxsize, every), allowed + " and further ones"
+    allowed += ", once"
     lines = run.first_epoch
     assert run.newest
     for record in (*lines, run.newest):
@@ -56,7 +61,7 @@ def _check_printed(run: LoggedRun, iterations: int, every: int, teller: str) -> 
         if iteration > due and not unread:
             raise Refused(f"iteration {due} is not printed; {allowed}")
         before = iteration
-    if run.ends and planned and run.ends[0].iteration != planned[-1]:
+    if run.ends and run.ends[0].iteration < iterations // every * every:
         raise Refused(
             f"the log says that the run ended at iteration {run.ends[0].iteration}; {allowed}"
         )

@@ -21,7 +21,7 @@ from reperf.measuring.evidence import Evidence, evidence_of
 from reperf.measuring.intervals import in_order, intervals
 from reperf.measuring.printed_range import Ends, Widest, printed, widest
 from reperf.measuring.step_size import step_samples
-from reperf.measuring.together import METHOD, Apart, Part, summed
+from reperf.measuring.together import METHOD, Apart, Part, side_by_side, summed
 from reperf.measuring.units import further_count, per_second, unit_of
 from reperf.measuring.window_rule import FASTEST, SLOWEST, by_window
 
@@ -173,9 +173,10 @@ def measure_log(
         known = told_of_runs.get(number) if told_of_runs else told
         if known is not None:
             measured, facts = _measure_run(name, run, log_format, method, known)
-            if apart.others or facts.get(TOGETHER) == "on":
-                told_of_it = measured, run, facts, known
-                measured = _measure_together(told_of_it, apart, log_format, method, number)
+            if apart.has_others or facts.get(TOGETHER) == "on":
+                measured = _measure_together(
+                    measured, facts, apart, (log_format, method, known), number
+                )
             evidence = _evidence(run, log_format, measured) if measured.status == "ok" else None
             yield replace(measured, run=number), facts, evidence
     refused = Measurement(name, log_format.name, "refused", method=method.name)
@@ -189,18 +190,23 @@ def measure_log(
 
 
 def _measure_together(
-    of_rank_0: tuple[Measurement, LoggedRun, Facts, Told],
+    measured: Measurement,
+    facts: Facts,
     apart: Apart,
-    log_format: Format,
-    method: Method,
+    how: tuple[Format, Method, Told],
     number: int,
 ) -> Measurement:
     """What the trainers of a run give that keep their own time: the sum of all, or a refusal."""
-    measured, run, facts, told = of_rank_0
     if measured.status != "ok":
         return replace(measured, method=METHOD)
-    parts = [Part(vars(measured), run)]
+    log_format, method, told = how
     found: dict[str, Any] = {}
+
+    def part_of(rank: int, run: LoggedRun, own: Method) -> Part:
+        other, _ = _measure_run(measured.log, run, log_format, own, told)
+        if other.status != "ok":
+            raise Refused(f"rank {rank}: {other.reason}")
+        return Part(vars(other), run)
 
     def sum_up() -> None:
         if facts.get(TOGETHER) != "on":
@@ -208,15 +214,17 @@ def _measure_together(
         if number > 1:
             raise Refused("runs of trainers that keep their own time lie in one log; allowed: one")
         apart.check(int(facts.need("world_size")))
-        for rank, lines in sorted(apart.others.items()):
-            runs = list(training_runs(lines, log_format, method.reads_until(log_format)))
+        parts = []
+        for rank, lines in sorted(apart.ranks.items()):
+            runs = list(training_runs(lines, log_format, inf))
             if len(runs) != 1:
                 raise Refused(f"rank {rank} has written {len(runs)} runs; allowed: one")
-            other, _ = _measure_run(measured.log, runs[0], log_format, method, told)
-            if other.status != "ok":
-                raise Refused(f"rank {rank}: {other.reason}")
-            parts.append(Part(vars(other), runs[0]))
-        found.update(summed(parts))
+            parts.append(part_of(rank, runs[0], method))
+        parts = [
+            part_of(rank, part.run, replace(method, ends=ends, widest=False))
+            for rank, (part, ends) in enumerate(zip(parts, side_by_side(parts), strict=True))
+        ]
+        found.update({end: parts[0].found[end] for end in ("first", "last")}, **summed(parts))
 
     if reason := _refusal(sum_up):
         return replace(measured, method=METHOD, status="refused", reason=reason, throughput=None)

@@ -10,6 +10,7 @@ import pandas as pd
 from reperf.config import Cell
 from reperf.errors import ReperfError
 from reperf.measuring.statistics import efficiency, speedup, speedup_range, spread
+from reperf.measuring.together import METHOD as TOGETHER
 from reperf.measuring.units import per_second, unit_of
 from reperf.systems import load_workloads, read_shape
 from reperf.tables import CELL, SETTING, SUMMARY
@@ -122,8 +123,14 @@ def _rates(good: pd.DataFrame, row: dict) -> dict:
     """What a cell's measured runs come to for one device, one step and one sample."""
     devices = int(row["num_nodes"]) * int(row["devices_per_node"])
     iterations = (good["last"] - good["first"]).astype(float)
-    step = _median((1000 * good["seconds"] / iterations).dropna())
     samples = iterations * good["global_batch"].astype(float)
+    if (together := good["method"] == TOGETHER).any():
+        # `first` and `last` are rank 0's alone; what is counted in another unit says no samples.
+        known = good["samples"].astype(float) if row["unit"] == unit_of(row["workload"]) else nan
+        samples = samples.mask(together, known)
+        own = samples / devices / good["global_batch"].astype(float)
+        iterations = iterations.mask(together, own)
+    step = _median((1000 * good["seconds"] / iterations).dropna())
     of_sample = load_workloads()[row["workload"]].flops_at(read_shape(row["shape"]))
     used = samples / good["seconds"] / good["matrix_rate"] * ((of_sample or nan) / devices)
     # Devices that share CPUs have no part of their own that a rate would be of.

@@ -1,7 +1,9 @@
 """Trainers that keep their own time: each is measured by the rule, and their speeds are summed.
 
 Each rank of such a run writes a whole step log; all of them come in one file. They are measured
-together only if they trained at the same time: a slow one alone would have the servers to itself.
+together only while all of them trained: a slow one alone would have the servers to itself. So what
+is measured begins when the last has warmed up, and ends when the last has made the iterations of
+the window; the others have made more by then.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +17,7 @@ from reperf.logs.format import Format
 from reperf.logs.formats import mllog
 from reperf.logs.logged_runs import LoggedRun
 from reperf.logs.scan import LONGEST_GAP
+from reperf.measuring.printed_range import Ends
 
 LEAST_OVERLAP = 0.9
 """The part of the longest window in which all trainers were in theirs."""
@@ -37,8 +40,13 @@ class Apart:
         self._pieces = pieces
         self._is_ours = log_format.name == mllog.FORMAT.name
         self._size = 0
-        self.others: dict[int, list[bytes]] = {}
-        """Rank -> its lines, as far as the log has been read."""
+        self.ranks: dict[int, list[bytes]] = {}
+        """Rank -> the lines that name it, as far as the log has been read."""
+
+    @property
+    def has_others(self) -> bool:
+        """Whether some lines are of ranks other than 0."""
+        return bool(self.ranks.keys() - {0})
 
     def __iter__(self) -> Iterator[bytes]:
         apart, size = False, 0
@@ -54,14 +62,14 @@ class Apart:
 
     def _of_rank_0(self, piece: bytes) -> Iterator[bytes]:
         for line in piece.splitlines(keepends=True):
-            rank = 0
+            rank = None
             if _NAMES_RANK in line and (at := line.find(MARK)) >= 0:
                 rank = mllog.rank_of(event_of(line[at:].rstrip()))
             if not rank:
                 yield line
-            elif self._size <= _MOST_BYTES:
+            if rank is not None and self._size <= _MOST_BYTES:
                 self._size += len(line)
-                self.others.setdefault(rank, []).append(line)
+                self.ranks.setdefault(rank, []).append(line)
 
     def check(self, world_size: int) -> None:
         """Check that the lines of all ranks are there.
@@ -71,8 +79,8 @@ class Apart:
         """
         if self._size > _MOST_BYTES:
             raise Refused(f"the ranks' lines take more than {_MOST_BYTES >> 20} MiB")
-        wanted = set(range(1, world_size))
-        if odd := sorted(wanted ^ set(self.others)):
+        wanted = set(range(world_size))
+        if odd := sorted(wanted ^ self.ranks.keys()):
             what = "no line" if odd[0] in wanted else "a line"
             raise Refused(f"there is {what} of rank {odd[0]}; the run has {world_size} ranks")
 
@@ -102,24 +110,53 @@ class Part:
             raise Refused("the lines at the window's ends do not say when they were written")
         return first, last
 
+    def nearest(self, begin: float, end: float) -> Ends:
+        """The printed iterations behind its warm-up that ended nearest to two times.
+
+        Returns:
+            Those; its window, if it printed nothing behind what is nearest to the first time.
+        """
+        stamps = {
+            record.iteration: record.stamp
+            for record in self.run.records
+            if record.stamp is not None and record.iteration >= self.found["first"]
+        }
+        first = min(stamps, key=lambda one: abs(stamps[one] - begin))
+        later = [one for one in stamps if one > first]
+        if not later:
+            return self.found["first"], self.found["last"]
+        return first, min(later, key=lambda one: abs(stamps[one] - end))
+
+
+def side_by_side(parts: Sequence[Part]) -> list[Ends]:
+    """Each rank's own window, at the time that all have in common.
+
+    It begins when the last of them has warmed up, and ends when the last has made the window's
+    iterations; for each, by its printed iterations that are nearest.
+
+    Args:
+        parts: those of all ranks, each measured in the window that was asked for.
+
+    Raises:
+        Refused: the lines of one do not say when they were written.
+    """
+    starts, stops = zip(*(part.span for part in parts), strict=True)
+    return [part.nearest(max(starts), max(stops)) for part in parts]
+
 
 def summed(parts: Sequence[Part]) -> dict[str, Any]:
     """What trainers that trained at the same time give together.
 
     Args:
-        parts: those of all ranks, in their order, each measured.
+        parts: those of all ranks, in their order, each measured in its own window.
 
     Returns:
         The fields of a Measurement that are not rank 0's. `seconds` are those in which the trainers
         would have made their samples at the speed that all have together.
 
     Raises:
-        Refused: their windows are not the same iterations, or not at the same time.
+        Refused: their windows are not at the same time.
     """
-    windows = {(part.found["first"], part.found["last"]) for part in parts}
-    if len(windows) > 1:
-        said = " and ".join(f"{first} to {last}" for first, last in sorted(windows)[:2])
-        raise Refused(f"the ranks' windows are iterations {said}")
     _check_overlap([part.span for part in parts])
     speed = fsum(part.found["throughput"] for part in parts)
     samples = sum(part.found["samples"] for part in parts)

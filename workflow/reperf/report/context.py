@@ -401,10 +401,11 @@ class Context:
 
     _together_method = (
         "Where each trainer keeps its own time, as asynchronous ones beside parameter servers do, "
-        "each was measured so by its own lines, and the throughput is the sum of theirs: they "
-        "started together, trained on until the last had closed its window, and count only if "
-        f"their windows overlap by {LEAST_OVERLAP:.0%} of the longest. None has the others' last "
-        "updates, so their last weights were not compared."
+        "each was measured so by its own lines, and the throughput is the sum of theirs. They "
+        "started together, and were measured from when the last had warmed up to when the last had "
+        "made as many iterations as were to be measured: the others have made more by then. They "
+        f"count only if their windows overlap by {LEAST_OVERLAP:.0%} of the longest. None has the "
+        "others' last updates, so their last weights were not compared."
     )
 
     search_method = (

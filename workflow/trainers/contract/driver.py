@@ -1,5 +1,6 @@
 """The training loop, of every framework and every way of training."""
 
+import itertools
 import os
 from importlib import import_module
 
@@ -185,7 +186,7 @@ def train(backend, work, log):
     if work.dropout:
         log.without_dropout(step.without_dropout())
     step.begin()
-    for iteration in range(1, flags.iterations + 1):
+    for iteration in _counted(flags.iterations, meeting):
         wanted = log.prints(iteration)
         loss = step(wanted)
         if wanted:
@@ -199,8 +200,6 @@ def train(backend, work, log):
             meeting.gather("started")
         if iteration == SETTLING:
             backend.settled()
-    if meeting is not None:
-        _train_on(step, meeting)
     step.finish()
     ends = backend.gather([step.part, watched.digest()])
     retries = backend.allocation_retries()
@@ -214,8 +213,16 @@ def train(backend, work, log):
     backend.part()
 
 
-def _train_on(step, meeting):
-    """Train until the last rank has come to its end: without the others, it would be faster."""
+def _counted(planned, meeting):
+    """Iterations from 1: so many and, of ranks that meet, further ones until all have made as many.
+
+    Without those that train on, the last one would be faster.
+    """
+    yield from range(1, planned + 1)
+    if meeting is None:
+        return
     meeting.enter("ended")
-    while meeting.entered() is None:
-        step.fetch(step(True))
+    for iteration in itertools.count(planned + 1):
+        if meeting.entered() is not None:
+            return
+        yield iteration

@@ -90,7 +90,8 @@ def parse_flags(recipe, argv=None):
     parser.add_argument(
         "--together",
         action="store_true",
-        help="each rank keeps its own time, logs its own steps, and trains on until all are done",
+        help="each rank keeps its own time, logs its own steps, and does so until all have made "
+        "their iterations",
     )
     parser.add_argument(
         "--push-every",

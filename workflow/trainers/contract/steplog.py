@@ -81,7 +81,9 @@ class StepLog:
         # The wall clock is read only once; from here on, time comes from a clock that cannot jump.
         self._wall = time.time() - time.perf_counter()
         self._last = None
-        self._printed = printed_iterations(flags.iterations, flags.print_every)
+        # A rank that keeps its own time trains on until the last has come as far.
+        printed = sys.maxsize if flags.together else flags.iterations
+        self._printed = printed_iterations(printed, flags.print_every)
         self._say_plainly(f"started on {socket.gethostname()}, process {os.getpid()}")
         self._event("init_start", None, "INTERVAL_START")
         self._event("submission_benchmark", flags.workload)
