@@ -4,6 +4,7 @@ import random
 import re
 from collections import Counter
 from dataclasses import replace
+from functools import cached_property
 from html.parser import HTMLParser
 
 import pandas as pd
@@ -43,7 +44,7 @@ class Page(HTMLParser):
         if self.open and self.open[-1] not in ("style", "script"):
             self.texts.append(data)
 
-    @property
+    @cached_property
     def text(self) -> str:
         return " ".join(" ".join(self.texts).split())
 

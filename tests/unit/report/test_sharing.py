@@ -93,29 +93,29 @@ def write(tmp_path: Path, published: Path, **changes: object) -> tuple[SuiteView
 
 
 @pytest.fixture
-def shared(written):
+def by_system(written):
     suite, _ = written
     return {one.cell.row.system: one for one in suite.shared}
 
 
-def test_the_ratio_is_to_data_parallel_in_the_same_framework(shared):
-    assert list(shared) == ["pytorch", "pipedream", "fsdp"]
-    assert shared["pytorch"].ratio is None
-    assert shared["pipedream"].ratio == pytest.approx(1.4)
-    assert shared["fsdp"].ratio == pytest.approx(0.5)
+def test_the_ratio_is_to_data_parallel_in_the_same_framework(by_system):
+    assert list(by_system) == ["pytorch", "pipedream", "fsdp"]
+    assert by_system["pytorch"].ratio is None
+    assert by_system["pipedream"].ratio == pytest.approx(1.4)
+    assert by_system["fsdp"].ratio == pytest.approx(0.5)
 
 
-def test_an_epoch_is_of_whole_global_batches(shared):
+def test_an_epoch_is_of_whole_global_batches(by_system):
     # 1,281,167 images: 625 batches of 2,048, and 714 of 1,792.
-    assert shared["pytorch"].cell.row.epoch_seconds == pytest.approx(625 * 2048 / 7000)
-    assert shared["pipedream"].cell.row.epoch_seconds == pytest.approx(714 * 1792 / 9800)
-    updates = {system: one.updates for system, one in shared.items()}
+    assert by_system["pytorch"].cell.row.epoch_seconds == pytest.approx(625 * 2048 / 7000)
+    assert by_system["pipedream"].cell.row.epoch_seconds == pytest.approx(714 * 1792 / 9800)
+    updates = {system: one.updates for system, one in by_system.items()}
     assert updates == {"pytorch": "625", "pipedream": "714 + 4,998", "fsdp": "625"}
 
 
-def test_memory_is_each_stages_own(shared):
-    assert shared["pipedream"].memory == "1.0 GiB + 3.0 GiB"
-    assert shared["fsdp"].memory == "3.0 GiB"
+def test_memory_is_each_stages_own(by_system):
+    assert by_system["pipedream"].memory == "1.0 GiB + 3.0 GiB"
+    assert by_system["fsdp"].memory == "3.0 GiB"
 
 
 def test_published_epochs_of_the_same_training_stand_beside_the_measured_ones(written):
