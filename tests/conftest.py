@@ -17,6 +17,7 @@ import hypothesis
 import pytest
 from refusal import cannot_run
 from reperf.builds import RECORD, LockBuild
+from reperf.drawing.figures import draw_published
 from reperf.systems import load_systems
 from small_benchmark import ROOT, Benchmark, new_benchmark
 from small_image import TORCH, make_image
@@ -143,6 +144,17 @@ def once(shared: Path) -> Callable[[str, Callable[[], Any]], Any]:
 
 
 @pytest.fixture(scope="session")
+def published_figures(shared: Path) -> Path:
+    """The figures of all published tables, in a folder that no test may spoil."""
+    folder = shared / "published"
+    with alone(shared / "published.lock"):
+        if not folder.exists():
+            draw_published(shared / "drawing")
+            (shared / "drawing").rename(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def built_environments(
     tmp_path_factory: pytest.TempPathFactory, shared: Path
 ) -> Callable[..., Path]:
@@ -187,13 +199,16 @@ def every_environment(built_environments: Callable[..., Path]) -> Path:
 PODMAN = '[containers]\ndefault_ulimits = []\n[engine]\nruntime = "runc"\n'
 
 
-@pytest.fixture
-def podman_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def podman_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What Podman needs to run on the machines of tests."""
     if shutil.which("podman") is None:
         cannot_run("podman: apt-get install podman runc")
-    (tmp_path / "podman.conf").write_text(PODMAN)
-    monkeypatch.setenv("CONTAINERS_CONF", str(tmp_path / "podman.conf"))
+    file = tmp_path_factory.mktemp("podman") / "podman.conf"
+    file.write_text(PODMAN)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONTAINERS_CONF", str(file))
+        yield
 
 
 @pytest.fixture(scope="session")

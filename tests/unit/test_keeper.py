@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 import psutil
@@ -79,17 +80,25 @@ def chain_of(workflow: subprocess.Popen) -> list[psutil.Process]:
     return chain
 
 
-@pytest.mark.parametrize("target", ["workflow", "group", "shell", "first", "second", "third"])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+@pytest.mark.parametrize(
+    ("target", "number"),
+    [
+        *product(("workflow", "group", "first", "second"), SIGNALS),
+        ("shell", signal.SIGKILL),
+        # The other processes of the chain ask it to end by no other one.
+        *product(("third",), (signal.SIGKILL, signal.SIGTERM)),
+    ],
+)
 def test_whoever_is_killed_nothing_is_left(workflow, tmp_path: Path, target, number):
-    if target == "third" and number != signal.SIGKILL:
-        number = signal.SIGTERM  # the other processes of the chain ask it to end by no other one
     if target == "group":
         os.killpg(workflow.pid, number)
     elif target == "workflow":
         workflow.send_signal(number)
     elif target == "shell":
-        psutil.Process(workflow.pid).children()[0].kill()
+        psutil.Process(workflow.pid).children()[0].send_signal(number)
     else:
         chain_of(workflow)[("first", "second", "third").index(target)].send_signal(number)
     wait_until(lambda: workflow.poll() is not None)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from matplotlib.text import Text
 from reperf.config import Suite, load_report
-from reperf.drawing.figures import draw_nothing, draw_published, draw_suite
+from reperf.drawing.figures import draw_nothing, draw_suite
 from reperf.errors import ReperfError
 from reperf.files import sha256
 from reperf.measuring.found_logs import files_of
@@ -369,7 +369,9 @@ def test_a_file_too_large_for_a_record_is_none(tmp_path):
     assert record not in files_of(tmp_path / "theirs")
 
 
-def test_a_suite_whose_logs_are_all_in_no_cell_still_has_figures_and_a_report(tmp_path):
+def test_a_suite_whose_logs_are_all_in_no_cell_still_has_figures_and_a_report(
+    tmp_path, published_figures
+):
     (tmp_path / "no.log").write_text("nothing\n")
     report = load_report({"suites": [SUITE | {"from": str(tmp_path / "no.log")}]})
     write_table(tmp_path / "m.csv", measure_suite(report.suites[0], []), MEASUREMENTS)
@@ -378,7 +380,7 @@ def test_a_suite_whose_logs_are_all_in_no_cell_still_has_figures_and_a_report(tm
     draw_suite(tmp_path / "s.csv", tmp_path / "theirs")
     assert "Nothing was measured" in figure_texts(draw_nothing("Speedup, suite theirs"))
     context = gather(report, [], measurements, read_summary(tmp_path / "s.csv"))
-    draw_published(tmp_path / "published")
+    (tmp_path / "published").symlink_to(published_figures)
     for text in (render_markdown(context, "."), render_html(context, tmp_path)):
         assert "1 log of others" in text
         assert "Logs in no cell" in text

@@ -18,19 +18,19 @@ from reperf.errors import ReperfError
 from reperf.machine import check_containers, resolve
 from reperf.systems import load_systems
 from small_benchmark import SMALL
-from small_image import make_image
+from small_image import link_image
 
 SUITE = SMALL["suites"][0] | {"input": "synthetic"}
 
 
 @pytest.fixture
-def image(tmp_path: Path, monkeypatch) -> Path:
+def image(tmp_path: Path, small_image: Path, monkeypatch) -> Path:
     """An image with Python and no framework, beside an empty working folder."""
     if shutil.which("ch-run") is None:
         cannot_run("ch-run: apt-get install charliecloud")
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-    return make_image(tmp_path / "image")
+    return link_image(small_image, tmp_path / "image")
 
 
 def build_of(image: Path) -> ImageBuild:

@@ -17,7 +17,6 @@ from reperf.builds.engines import engine_called
 from reperf.builds.image_build import build_image
 from reperf.config import Container
 from reperf.systems import load_systems
-from small_image import make_image
 
 PROGRAMS = ("docker-registry", "openssl", "podman", "ch-run", "ch-image")
 CONFIGURATION = """\
@@ -29,40 +28,55 @@ CERTIFICATE = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-day
 NAME = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
 
 
-@pytest.fixture
-def registry(tmp_path: Path, podman_settings: None, monkeypatch) -> Iterator[str]:
-    """A registry that holds `tiny:1`, an image with Python and no framework; its host and port."""
+@pytest.fixture(scope="module")
+def served(
+    tmp_path_factory: pytest.TempPathFactory, small_image: Path, podman_settings: None
+) -> Iterator[str]:
+    """The host and port of a registry that holds `tiny:1`, an image without a framework."""
     if missing := [program for program in PROGRAMS if shutil.which(program) is None]:
         cannot_run(f"{', '.join(missing)}: apt-get install docker-registry openssl charliecloud")
-    files = ["-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"]
+    folder = tmp_path_factory.mktemp("registry")
+    files = ["-keyout", folder / "key.pem", "-out", folder / "cert.pem"]
     subprocess.run([*CERTIFICATE, *NAME, *files], check=True, capture_output=True)
-    (tmp_path / "registry.yml").write_text(CONFIGURATION.format(folder=tmp_path))
-    monkeypatch.setenv("CONTAINERS_REGISTRIES_CONF", str(tmp_path / "registries.conf"))
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "cert.pem"))
+    (folder / "registry.yml").write_text(CONFIGURATION.format(folder=folder))
+    with (folder / "registry.log").open("wb") as log:
+        serve = ["docker-registry", "serve", folder / "registry.yml"]
+        server = subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=log)
+    host = f"localhost:{port_of(server, folder / 'registry.log')}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONTAINERS_REGISTRIES_CONF", str(folder / "registries.conf"))
+        patch.setenv("REQUESTS_CA_BUNDLE", str(folder / "cert.pem"))
+        try:
+            insecure = f'[[registry]]\nlocation = "{host}"\ninsecure = true\n'
+            (folder / "registries.conf").write_text(insecure)
+            with tarfile.open(folder / "image.tar", "w") as packed:
+                packed.add(small_image, ".")
+            podman("import", "--quiet", str(folder / "image.tar"), f"{host}/tiny:1")
+            podman("push", "--quiet", f"{host}/tiny:1")
+            podman("rmi", "--force", f"{host}/tiny:1")
+            yield host
+        finally:
+            server.kill()
+            server.wait()
+            remove_images(host)
+
+
+@pytest.fixture
+def registry(served: str, tmp_path: Path, monkeypatch) -> Iterator[str]:
+    """The registry's host and port, in an empty working folder and with no image pulled."""
     monkeypatch.setenv("CH_IMAGE_STORAGE", str(tmp_path / "charliecloud"))
     # ch-image is a program of the machine's own Python, whichever others there are.
     monkeypatch.setenv("PATH", f"/usr/sbin:/usr/bin:/bin:{os.environ['PATH']}")
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-    with (tmp_path / "registry.log").open("wb") as log:
-        serve = ["docker-registry", "serve", tmp_path / "registry.yml"]
-        server = subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=log)
-    host = f"localhost:{port_of(server, tmp_path / 'registry.log')}"
-    try:
-        insecure = f'[[registry]]\nlocation = "{host}"\ninsecure = true\n'
-        (tmp_path / "registries.conf").write_text(insecure)
-        image = make_image(tmp_path / "image")
-        with tarfile.open(tmp_path / "image.tar", "w") as packed:
-            packed.add(image, ".")
-        podman("import", "--quiet", str(tmp_path / "image.tar"), f"{host}/tiny:1")
-        podman("push", "--quiet", f"{host}/tiny:1")
-        podman("rmi", "--force", f"{host}/tiny:1")
-        yield host
-    finally:
-        server.kill()
-        server.wait()
-        if left := podman("images", "--quiet", "--filter", f"reference={host}/tiny").split():
-            podman("rmi", "--force", *left)
+    yield served
+    remove_images(served)
+
+
+def remove_images(host: str) -> None:
+    """Remove what Podman has of a registry's."""
+    if left := podman("images", "--quiet", "--filter", f"reference={host}/tiny").split():
+        podman("rmi", "--force", *left)
 
 
 def podman(*arguments: str) -> str:

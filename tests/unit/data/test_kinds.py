@@ -113,20 +113,17 @@ def test_a_converted_set_is_known_again(data, manifest):
 
 
 @kinds
-@pytest.mark.parametrize("change", [{"seed": 4}, {"parts": 1}, {"own": "elsewhere"}])
-def test_a_set_of_other_settings_is_another(data, manifest, change):
-    change = {data.kind if key == "own" else key: value for key, value in change.items()}
-    assert not KINDS[data.kind].is_of(data.model_copy(update=change), manifest)
+def test_a_set_of_other_settings_is_another(data, manifest):
+    for change in ({"seed": 4}, {"parts": 1}, {data.kind: "elsewhere"}):
+        assert not KINDS[data.kind].is_of(data.model_copy(update=change), manifest), change
 
 
 @kinds
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"{", b"[]", b"{}", b"\xff\xfe", b"null", pytest.param(b"[" * 100_000, id="deep")],
-)
-def test_what_is_no_manifest_is_no_set(data, manifest, content):
-    manifest.write_bytes(content)
-    assert not KINDS[data.kind].is_of(data, manifest)
+def test_what_is_no_manifest_is_no_set(data, manifest):
+    assert KINDS[data.kind].is_of(data, manifest)
+    for content in (b"", b"{", b"[]", b"{}", b"\xff\xfe", b"null", b"[" * 100_000):
+        manifest.write_bytes(content)
+        assert not KINDS[data.kind].is_of(data, manifest), content[:9]
 
 
 @kinds

@@ -3,10 +3,9 @@
 import pytest
 from asking import measure_one
 from reperf.measuring.verdicts import table
-from test_field_logs import MLPERF_HEAD, TestEndOfRun, tracked
+from test_field_logs import MLPERF_HEAD, STOP, tracked
 from written import _event as event
 
-STOP = TestEndOfRun.STOP
 EPOCH = 168  # samples, as MLPERF_HEAD has it
 SECOND = 1000
 

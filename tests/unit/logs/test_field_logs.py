@@ -15,6 +15,7 @@ from written import _dll as dll
 from written import _event as event
 from written import written
 
+STOP = event("run_stop", "null", metadata='{"status": "success"}')
 TOPOLOGY = (("nodes", 4), ("devices_per_node", 8))
 
 
@@ -198,8 +199,8 @@ class TestMllogLines:
     def test_a_window_is_proposed_only_where_all_of_the_log_was_read(self):
         lines = [*MLPERF_HEAD, *(tracked(n, n * 1000, 56.0) for n in range(50, 200_000, 50))]
         lines[3000:3000] = [event("eval_start", "null", 0), event("eval_stop", "null", 99_000_000)]
-        [first, last] = measure_one([*lines, TestEndOfRun.STOP]).widest
-        assert measure_one([*lines, TestEndOfRun.STOP], ends=(first, last)).status == "ok"
+        [first, last] = measure_one([*lines, STOP]).widest
+        assert measure_one([*lines, STOP], ends=(first, last)).status == "ok"
 
     def test_an_evaluation_of_a_trifle_does_not_matter(self):
         lines = [*hugectr(), BATCH]
@@ -291,14 +292,12 @@ class TestSkippedSteps:
 
 
 class TestEndOfRun:
-    STOP = event("run_stop", "null", metadata='{"status": "success"}')
-
     @pytest.mark.parametrize("noise", [0, 1000, 100_000])
     @pytest.mark.parametrize("last", [200, 40_000])
     @pytest.mark.parametrize("name", ["mlperf", "mllog"])
     def test_it_is_seen_before_one_more_record(self, name, last, noise):
         lines = written(name, last)[:-1]
-        lines[-1:] = [self.STOP, "x" * noise, lines[-1]]
+        lines[-1:] = [STOP, "x" * noise, lines[-1]]
         measured = measure_one(
             lines, log_format=name, facts=(("nodes", 2), ("devices_per_node", 2))
         )
@@ -325,11 +324,9 @@ def tracked(step: int, milliseconds: int, rate: float, key: str = "step") -> str
 
 
 class TestWhatMlperfCounts:
-    STOP = TestEndOfRun.STOP
-
     def lines(self, rate: float, *head: str, every: int = 20, last: int = 200) -> list[str]:
         steps = range(every, last + 1, every)
-        return [*(head or MLPERF_HEAD), *(tracked(n, n * 1000, rate) for n in steps), self.STOP]
+        return [*(head or MLPERF_HEAD), *(tracked(n, n * 1000, rate) for n in steps), STOP]
 
     def test_epochs_are_as_many_samples_as_an_epoch_holds(self):
         measured = measure_one(self.lines(168.0))
@@ -350,7 +347,7 @@ class TestWhatMlperfCounts:
         for number in range(1, 5):
             lines += [event("eval_start", "null", 0), event("eval_stop", "null", 5000)]
             lines.append(tracked(1536 + 384 * number, 9000 * number, 9.0, "samples_count"))
-        assert measure_one([*lines, self.STOP]).reason == (
+        assert measure_one([*lines, STOP]).reason == (
             "the time from iteration 20 to 120 is not in the log: printed are 1536, in samples"
         )
 
@@ -367,16 +364,16 @@ class TestWhatMlperfCounts:
 
     def test_a_warm_up_in_epochs_or_samples_is_as_many_batches(self):
         epochs = [tracked(n, n * 1000, 168.0) for n in range(1, 60)]
-        assert measure_one([*MLPERF_HEAD, *epochs, self.STOP]).widest == (7, 59)  # of 3 batches
+        assert measure_one([*MLPERF_HEAD, *epochs, STOP]).widest == (7, 59)  # of 3 batches
         samples = [tracked(n * 560, n * 1000, 560.0, "epoch_num") for n in range(1, 60)]
-        assert measure_one([*MLPERF_HEAD, *samples, self.STOP]).widest == (2 * 560, 59 * 560)
+        assert measure_one([*MLPERF_HEAD, *samples, STOP]).widest == (2 * 560, 59 * 560)
 
     def test_evaluations_in_every_stretch_are_the_reason_and_not_the_speed(self):
         lines = [*MLPERF_HEAD]
         for epoch in range(1, 9):
             lines += [tracked(epoch, epoch * 10_000, 33.6), event("eval_start", "null", 0)]
             lines.append(event("eval_stop", "null", 5000))
-        measured = measure_one([*lines, self.STOP])
+        measured = measure_one([*lines, STOP])
         assert measured.reason.startswith("evaluations lie in every stretch of the log")
         assert measured.widest is None
 

@@ -3,11 +3,9 @@
 import pytest
 from asking import measure, measure_one
 from reperf.logs.formats import formats
-from test_field_logs import MLPERF_HEAD, TestEndOfRun, tracked
+from test_field_logs import MLPERF_HEAD, STOP, tracked
 from written import STYLES, written
 from written import _event as event
-
-STOP = TestEndOfRun.STOP
 
 
 @pytest.mark.parametrize("name", sorted(name for name in STYLES if STYLES[name].has_time))

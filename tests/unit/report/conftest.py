@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from reperf.config import Report, Run, load_report
-from reperf.drawing.figures import draw_published, draw_suite
+from reperf.drawing.figures import draw_suite
 from reperf.measuring.measure import Measurement
 from reperf.measuring.recorded import recorded
 from reperf.measuring.summary import summarise
@@ -84,7 +84,7 @@ class Benchmark:
 
 
 @pytest.fixture(scope="session")
-def big_benchmark(tmp_path_factory) -> Benchmark:
+def big_benchmark(tmp_path_factory, published_figures: Path) -> Benchmark:
     """GPUs on four nodes, with cells that ended in every way."""
     folder = tmp_path_factory.mktemp("big")
     report = load_report(CONFIG)
@@ -102,7 +102,7 @@ def big_benchmark(tmp_path_factory) -> Benchmark:
         own = [row for row in rows if row["suite"] == suite.name]
         write_table(folder / f"{suite.name}.csv", own, SUMMARY)
         draw_suite(folder / f"{suite.name}.csv", folder / f"figures/{suite.name}")
-    draw_published(folder / "figures/published")
+    (folder / "figures/published").symlink_to(published_figures)
     return Benchmark(
         report=report,
         records=[_record(run) for cell in cells if not cell.unsupported for run in cell.runs],
@@ -110,6 +110,12 @@ def big_benchmark(tmp_path_factory) -> Benchmark:
         summary=read_summary(folder / "summary.csv"),
         figures=folder / "figures",
     )
+
+
+@pytest.fixture(scope="session")
+def plain_pages(big_benchmark: Benchmark, tmp_path_factory) -> tuple[str, str]:
+    """The HTML and the Markdown of the benchmark as it is."""
+    return big_benchmark.write(tmp_path_factory.mktemp("plain"))
 
 
 def _ending(run: Run) -> tuple[str, str]:

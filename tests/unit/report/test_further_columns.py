@@ -63,14 +63,14 @@ def test_systems_that_crop_images_at_random_start_from_other_losses(big_benchmar
     assert not any(cell.stray for suite in told.suites for cell in suite.cells)
 
 
-def test_other_reports_have_neither(big_benchmark, tmp_path):
-    for text in big_benchmark.write(tmp_path):
+def test_other_reports_have_neither(plain_pages):
+    for text in plain_pages:
         assert "tokens/s</th>" not in text
         assert "elsewhere" not in text
 
 
-def test_a_cell_beside_other_work_is_marked(big_benchmark, tmp_path):
-    html, markdown = big_benchmark.write(tmp_path)
+def test_a_cell_beside_other_work_is_marked(big_benchmark, plain_pages):
+    html, markdown = plain_pages
     beside = big_benchmark.summary.query("load > 0.05 and n > 0")
     assert set(beside["system"]) == {"paddlepaddle"}
     assert html.count("beside other work</span></td>") == len(beside)
@@ -80,8 +80,8 @@ def test_a_cell_beside_other_work_is_marked(big_benchmark, tmp_path):
         assert text.count("Beside other work: other processes took more than 5 % of the") == 1
 
 
-def test_columns_on_demand_are_those_of_which_something_is_known(big_benchmark, tmp_path):
-    html, markdown = big_benchmark.write(tmp_path)
+def test_columns_on_demand_are_those_of_which_something_is_known(big_benchmark, plain_pages):
+    html, markdown = plain_pages
     cell = big_benchmark.summary.query("n > 0").iloc[0]
     shown = {"each": f"{cell['per_device']:.2f}", "memory": "14.0 GiB", "hosts": cell["hosts"]}
     for name, value in shown.items():
@@ -93,21 +93,22 @@ def test_columns_on_demand_are_those_of_which_something_is_known(big_benchmark, 
     assert "J a sample" not in markdown
 
 
-def test_a_speedup_that_says_nothing_says_so(big_benchmark, tmp_path):
-    wide = {"speedup_low": 1.2, "speedup_high": 1.6}
-    for summary, marks in ((big_benchmark.summary, 0), (big_benchmark.summary.assign(**wide), 1)):
-        for text in replace(big_benchmark, summary=summary).write(tmp_path):
+def test_a_speedup_that_says_nothing_says_so(big_benchmark, plain_pages, tmp_path):
+    summary = big_benchmark.summary.assign(speedup_low=1.2, speedup_high=1.6)
+    wide = replace(big_benchmark, summary=summary).write(tmp_path)
+    for pages, marks in ((plain_pages, 0), (wide, 1)):
+        for text in pages:
             assert ("scattered" in text) == bool(marks)
             assert ("1.20 to 1.60" in text) == bool(marks)
             assert text.count("Scattered: single repeats give speedups") == 2 * marks
 
 
-def test_too_few_repeats_are_told_how_many_could_do(big_benchmark, tmp_path):
+def test_too_few_repeats_are_told_how_many_could_do(big_benchmark, plain_pages, tmp_path):
     few = big_benchmark.summary.assign(n=3, ci_level=float("nan"))
     for text in replace(big_benchmark, summary=few).write(tmp_path):
         assert "Too few repeats to tell all apart: 5 repeats could" in text  # of three
         assert "An interval of the median takes 6 repeats" in text
-    assert all("Too few" not in text for text in big_benchmark.write(tmp_path))
+    assert all("Too few" not in text for text in plain_pages)
 
 
 def test_runs_that_differ_make_no_one_thing(big_benchmark):

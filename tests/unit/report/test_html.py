@@ -4,6 +4,7 @@ import random
 import re
 from collections import Counter
 from dataclasses import replace
+from functools import cached_property
 from html.parser import HTMLParser
 
 import pandas as pd
@@ -43,14 +44,14 @@ class Page(HTMLParser):
         if self.open and self.open[-1] not in ("style", "script"):
             self.texts.append(data)
 
-    @property
+    @cached_property
     def text(self) -> str:
         return " ".join(" ".join(self.texts).split())
 
 
 @pytest.fixture(scope="module")
-def html(big_benchmark, tmp_path_factory) -> str:
-    return big_benchmark.write(tmp_path_factory.mktemp("report"))[0]
+def html(plain_pages) -> str:
+    return plain_pages[0]
 
 
 @pytest.fixture(scope="module")
@@ -178,9 +179,9 @@ def test_a_speedup_that_a_report_prints_is_told_from_one_that_follows_from_it(pa
     assert published_speedup(beside._replace(speedup=float("nan"))) == ABSENT
 
 
-def test_numbers_without_a_batch_size_stand_loosely_beside_ours(page, big_benchmark, tmp_path):
+def test_numbers_without_a_batch_size_stand_loosely_beside_ours(page, plain_pages):
     """PaddlePaddle has been measured on 1n8g; of FleetX's other systems and topologies, nothing."""
-    markdown = big_benchmark.write(tmp_path)[1]
+    markdown = plain_pages[1]
     assert "PaddlePaddle 1.6 | 2255.00 | 1.00 over 1n8g |" in markdown
     for text in (markdown, page.text):
         assert text.count("Loosely beside published numbers") == 1
@@ -188,8 +189,8 @@ def test_numbers_without_a_batch_size_stand_loosely_beside_ours(page, big_benchm
         assert text.count("The charts begin at 8 devices") == 4 + 1  # each table's note, and here
 
 
-def test_no_page_names_a_file_that_nobody_has(big_benchmark, tmp_path):
-    html, markdown = big_benchmark.write(tmp_path)
+def test_no_page_names_a_file_that_nobody_has(plain_pages):
+    html, markdown = plain_pages
     assert "seed:" not in html + markdown
     document = "(Oneflow-Inc/DLPerf: reports/dlperf_benchmark_test_report_v1.md)"
     assert document in html

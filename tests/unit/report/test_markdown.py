@@ -1,7 +1,6 @@
 """The Markdown report, read by a real Markdown parser."""
 
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -14,15 +13,8 @@ MARKDOWN = MarkdownIt("commonmark").enable("table")
 
 
 @pytest.fixture(scope="module")
-def folder(big_benchmark, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("report")
-    big_benchmark.write(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def tokens(folder):
-    return MARKDOWN.parse((folder / "results/report.md").read_text(encoding="utf-8"))
+def tokens(plain_pages):
+    return MARKDOWN.parse(plain_pages[1])
 
 
 def rows(tokens) -> list[list[str]]:
@@ -51,13 +43,13 @@ def test_the_table_of_a_suite_holds_its_medians_and_speedups(tokens, big_benchma
 
 
 def test_the_table_says_how_long_a_cell_waited_for_data_and_marks_one_bound_by_its_loader(
-    tokens, folder
+    tokens, plain_pages
 ):
     said = {row[0]: row[10] for row in rows(tokens) if len(row) == 12 and row[5] != "failed"}
     assert said["PyTorch"] == "3.8 %"
     assert said["PaddlePaddle"] == "25.0 %, bound by loader"
     assert said["OneFlow"] == "not measured"
-    text = (folder / "results/report.md").read_text(encoding="utf-8")
+    text = plain_pages[1]
     assert ", 2 bound by loader, 2 beside other work." in text.splitlines()[2]
     assert text.count("Bound by its loader: for more than 5 % of its time training waited") == 1
 
@@ -88,7 +80,7 @@ def test_the_published_table_is_the_one_of_the_report(tokens):
     ] in shown
 
 
-def test_images_and_links_name_files_that_the_workflow_makes(tokens, folder):
+def test_images_and_links_name_files_that_the_workflow_makes(tokens):
     inline = [child for token in tokens for child in token.children or ()]
     images = [token.attrs["src"] for token in inline if token.type == "image"]
     assert len(images) == 41

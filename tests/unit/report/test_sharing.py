@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from reperf.config import Run, load_report
-from reperf.drawing.figures import draw_published, draw_suite, draw_suites_epochs
+from reperf.drawing.figures import draw_suite, draw_suites_epochs
 from reperf.measuring.measure import Measurement
 from reperf.measuring.recorded import recorded
 from reperf.measuring.summary import summarise
@@ -57,12 +57,13 @@ def record(run: Run) -> RunRecord:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory):
+def written(tmp_path_factory, published_figures):
     """The one SuiteView of a report, and its HTML and its Markdown."""
-    return write(tmp_path_factory.mktemp("written"), device="cuda", topologies=["1n8g"])
+    folder = tmp_path_factory.mktemp("written")
+    return write(folder, published_figures, device="cuda", topologies=["1n8g"])
 
 
-def write(tmp_path: Path, **changes: object) -> tuple[SuiteView, list[str]]:
+def write(tmp_path: Path, published: Path, **changes: object) -> tuple[SuiteView, list[str]]:
     report = load_report({"repeats": 1, "suites": [SUITE]} | changes)
     cells = list(report.cells(report.suites[0]))
     records = [record(run) for run in report.runs(report.suites[0])]
@@ -83,7 +84,7 @@ def write(tmp_path: Path, **changes: object) -> tuple[SuiteView, list[str]]:
     summary, figures = read_summary(tmp_path / "s.csv"), tmp_path / "figures"
     draw_suite(tmp_path / "s.csv", figures / "alexnet")
     draw_suites_epochs(tmp_path / "s.csv", figures / "alexnet")
-    draw_published(figures / "published")
+    (figures / "published").symlink_to(published)
     pages = tmp_path / "report.html", tmp_path / "report.md"
     asked = {"figures": figures, "html": pages[0], "markdown": pages[1]}
     write_report(report, records, measurements, summary, **asked)
@@ -92,29 +93,29 @@ def write(tmp_path: Path, **changes: object) -> tuple[SuiteView, list[str]]:
 
 
 @pytest.fixture
-def shared(written):
+def by_system(written):
     suite, _ = written
     return {one.cell.row.system: one for one in suite.shared}
 
 
-def test_the_ratio_is_to_data_parallel_in_the_same_framework(shared):
-    assert list(shared) == ["pytorch", "pipedream", "fsdp"]
-    assert shared["pytorch"].ratio is None
-    assert shared["pipedream"].ratio == pytest.approx(1.4)
-    assert shared["fsdp"].ratio == pytest.approx(0.5)
+def test_the_ratio_is_to_data_parallel_in_the_same_framework(by_system):
+    assert list(by_system) == ["pytorch", "pipedream", "fsdp"]
+    assert by_system["pytorch"].ratio is None
+    assert by_system["pipedream"].ratio == pytest.approx(1.4)
+    assert by_system["fsdp"].ratio == pytest.approx(0.5)
 
 
-def test_an_epoch_is_of_whole_global_batches(shared):
+def test_an_epoch_is_of_whole_global_batches(by_system):
     # 1,281,167 images: 625 batches of 2,048, and 714 of 1,792.
-    assert shared["pytorch"].cell.row.epoch_seconds == pytest.approx(625 * 2048 / 7000)
-    assert shared["pipedream"].cell.row.epoch_seconds == pytest.approx(714 * 1792 / 9800)
-    updates = {system: one.updates for system, one in shared.items()}
+    assert by_system["pytorch"].cell.row.epoch_seconds == pytest.approx(625 * 2048 / 7000)
+    assert by_system["pipedream"].cell.row.epoch_seconds == pytest.approx(714 * 1792 / 9800)
+    updates = {system: one.updates for system, one in by_system.items()}
     assert updates == {"pytorch": "625", "pipedream": "714 + 4,998", "fsdp": "625"}
 
 
-def test_memory_is_each_stages_own(shared):
-    assert shared["pipedream"].memory == "1.0 GiB + 3.0 GiB"
-    assert shared["fsdp"].memory == "3.0 GiB"
+def test_memory_is_each_stages_own(by_system):
+    assert by_system["pipedream"].memory == "1.0 GiB + 3.0 GiB"
+    assert by_system["fsdp"].memory == "3.0 GiB"
 
 
 def test_published_epochs_of_the_same_training_stand_beside_the_measured_ones(written):
@@ -129,13 +130,15 @@ def test_published_epochs_of_the_same_training_stand_beside_the_measured_ones(wr
         assert "seconds of an epoch" in page
 
 
-def test_devices_that_share_cpus_say_so_and_have_no_speedup(tmp_path):
+def test_devices_that_share_cpus_say_so_and_have_no_speedup(tmp_path, published_figures):
     small = SUITE | {
         "systems": ["pytorch", {"system": "pipedream", "parallel": {"pipeline": [2, 1]}}]
     }
     there = {"shared": {"1n3g": 2}}
     asked = {"device": "cpu", "share_cpus": True, "topologies": ["1n1g", "1n2g", "1n3g"]}
-    suite, (html, markdown) = write(tmp_path, suites=[small], hardware=there, **asked)
+    suite, (html, markdown) = write(
+        tmp_path, published_figures, suites=[small], hardware=there, **asked
+    )
     rows = {(cell.row.system, cell.row.topology): cell.row for cell in suite.cells}
     speedups = [rows["pytorch", topology].speedup for topology in asked["topologies"]]
     assert speedups == pytest.approx([1, 1, float("nan")], nan_ok=True)
