@@ -75,7 +75,7 @@ def test_every_framework_with_servers_trains_on_four_nodes(
         repeats=1,
         time_limit=600,
     )
-    answer = benchmark.snakemake("--jobs", "1", timeout=1500)
+    answer = benchmark.snakemake("--jobs", "1", "results/summary.csv", timeout=1500)
     assert answer.returncode == 0, answer.stdout[-5000:]
     for name in systems:
         run = benchmark.folder / f"results/runs/small/{name}+servers-1/4n1g/1"

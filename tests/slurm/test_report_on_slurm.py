@@ -21,8 +21,7 @@ from reperf.machine import resolve
 from reperf.plans.planning import Plans
 from reperf.training.slurm import resources_of_job
 from reperf.training.slurm_job import whole_lines
-from shapes import TINY_BERT
-from slurm_benchmark import LONG, SOON, SUITE, WORDS, SlurmBenchmark, new_slurm_benchmark
+from slurm_benchmark import LONG, SOON, SUITE, SlurmBenchmark, new_slurm_benchmark
 from small_benchmark import ROOT
 from small_image import TORCH
 
@@ -90,25 +89,16 @@ def test_ranks_are_spread_over_the_nodes_and_end_with_equal_weights(_report, top
     assert record["nodes"][0] == record["host"]["hostname"] == places["0"]
 
 
-def test_bert_on_text_and_a_pipeline_train_over_several_nodes(benchmark):
-    suite = SUITE | {"name": "bert", "workload": "bert-base", "input": "records"}
+def test_a_pipeline_trains_over_several_nodes(benchmark):
     pipeline = {"system": "pipedream", "parallel": {"pipeline": [3, 1]}}
-    benchmark.configure(
-        suites=[suite | {"shape": TINY_BERT}, SUITE | {"name": "stages", "systems": [pipeline]}],
-        topologies=["2n2g"],
-        data=WORDS,
-        repeats=1,
-    )
+    benchmark.configure(suites=[SUITE | {"systems": [pipeline]}], topologies=["2n2g"], repeats=1)
     answer = benchmark.snakemake("results/summary.csv")
     assert answer.returncode == 0, answer.stdout
-    cell, staged = (one for _, one in benchmark.cells().iterrows())
-    assert (cell["status"], cell["unit"], cell["also_unit"]) == ("ok", "sentences/s", "tokens/s")
-    longest = TINY_BERT["sequence_length"]
-    # So few sequences may all be of full length.
-    assert longest / 2 < cell["also_median"] / cell["throughput_median"] < longest + 1e-6
+    (staged,) = (one for _, one in benchmark.cells().iterrows())
     assert (staged["status"], staged["parallel"]) == ("ok", "stages 3 + 1")
-    folder = benchmark.folder / "results/runs/stages/pipedream+stages-3-1/2n2g/1"
-    *firsts, last = facts_of((folder / "train.log").read_text())["weight_digests"]
+    benchmark.entry = "pipedream+stages-3-1"
+    log = (benchmark.run_folder("2n2g") / "train.log").read_text()
+    *firsts, last = facts_of(log)["weight_digests"]
     assert len(firsts) == 3
     assert len({*firsts, last}) == 2
 

@@ -24,11 +24,12 @@ VISITS = "results/runs/logistic/pytorch/1n2g/1/train.log"
 
 
 @pytest.fixture
-def follow(tmp_path, built_environments) -> Callable[..., Benchmark]:
+def follow(tmp_path, built_environments, begun) -> Callable[..., Benchmark]:
     """Make a benchmark to which the pages have been applied, with some systems' environments."""
 
     def apply(*systems: str) -> Benchmark:
         benchmark = new_benchmark(tmp_path / "benchmark", built_environments(*systems))
+        benchmark.take_over(begun)
         follow_pages(benchmark.folder)
         capabilities = CAPABILITY.findall(PAGES[0])
         assert [system for system, _ in capabilities] == [*SYSTEMS, "pytorch"]

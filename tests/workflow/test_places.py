@@ -272,7 +272,8 @@ def test_a_folder_that_cannot_work_is_refused_in_one_line(name, what, wheels, tm
     assert "Traceback" not in answer.stdout
 
 
-def test_a_report_is_made_where_nothing_but_python_is_installed(place, tmp_path):
+def test_a_report_is_made_where_nothing_but_python_is_installed(begun, place, tmp_path):
+    place.take_over(begun)
     (tmp_path / "bin").mkdir()
     base = Path(sys.base_prefix, "bin", f"python{HERE}")
     # Without a shell and `which`, Snakemake's executor for Slurm cannot be loaded.

@@ -54,7 +54,8 @@ def by_oldest(tmp_path: Path) -> ByOtherSnakemake:
     return ByOtherSnakemake(new_stand_in_benchmark(tmp_path / "benchmark").folder, packages)
 
 
-def test_the_oldest_that_is_allowed_makes_a_report(by_oldest):
+def test_the_oldest_that_is_allowed_makes_a_report(by_oldest, begun):
+    by_oldest.take_over(begun)
     version = by_oldest.call(sys.executable, "-m", "snakemake", "--version").stdout
     assert Version(version.strip()) == bounds()[">="]
     by_oldest.configure(suites=[SUITE], repeats=1)
