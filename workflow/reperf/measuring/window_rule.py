@@ -217,9 +217,9 @@ def check_end(run: LoggedRun, epoch: int, last: int) -> None:
 
 def _check_whole(run: LoggedRun, log_format: Format, inside: Sequence[Interval]) -> None:
     """Check a window against the whole run: what it trained was done between its lines."""
-    records, _ = first_prints(run.first_epoch, log_format)
     if not (log_format.runs_ahead or any(step.left_out.count for step in inside)):
         return  # what follows takes time
+    records, _ = first_prints(run.first_epoch, log_format)
     steps = intervals(records, log_format)
     times = trains_meanwhile(inside, steps)
     if times > AT_ONCE:
