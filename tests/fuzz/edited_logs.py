@@ -51,7 +51,7 @@ def main() -> int:
     sources = [one for folder in options.folders for one in excerpts(folder)] or all_sources()
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     ways = (*OF_LINES, *OF_TWO, *OF_BYTES)
-    turns = cycle(
+    turns = [
         (source, edit)
         for source in sources
         for edit in (
@@ -59,8 +59,9 @@ def main() -> int:
             *(OF_STEP_LOGS if source.says_its_plan else ()),
             *(OF_COUNTS if counts_twice(source.content) else ()),
         )
-    )
-    for number, (source, edit) in enumerate(islice(turns, options.edits), 1):
+    ]
+    chance.shuffle(turns)  # a few edits alone reach logs of all formats
+    for number, (source, edit) in enumerate(islice(cycle(turns), options.edits), 1):
         # Half of the merges are of one format: those of two are mostly refused at once.
         alike = [one for one in sources if one.log_format == source.log_format]
         other = chance.choice(alike if chance.random() < 0.5 else sources)
