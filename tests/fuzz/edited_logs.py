@@ -4,7 +4,8 @@
 
 Takes the excerpts in tests/data/logs and written logs of every format, or else the logs in folders
 of your own that can be measured in their widest window. Edits each in every way of
-tests/unit/logs/edited.py in turn, those of step logs only where a log says its plan, and measures
+tests/unit/logs/edited.py in turn, those of step logs only where a log says its plan, those of
+counts only where a log has two, and measures
 what is left. A number must be within 1 % of the truth: that of the unedited log between the same
 iterations, or of one of the two that were merged.
 Where an edit made a line print a number that was in neither log, nothing else in the log may
@@ -20,7 +21,7 @@ from itertools import cycle, islice
 from pathlib import Path
 
 sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("", "unit/logs")]
-from edited import OF_BYTES, OF_LINES, OF_STEP_LOGS, OF_TWO, Edit
+from edited import OF_BYTES, OF_COUNTS, OF_LINES, OF_STEP_LOGS, OF_TWO, Edit, counts_twice
 from sources import Source, all_sources, excerpts
 
 VERDICTS = ("right", "refused", "edited number", "lost time", "WRONG")
@@ -50,12 +51,17 @@ def main() -> int:
     sources = [one for folder in options.folders for one in excerpts(folder)] or all_sources()
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     ways = (*OF_LINES, *OF_TWO, *OF_BYTES)
-    turns = cycle(
+    turns = [
         (source, edit)
         for source in sources
-        for edit in (*ways, *(OF_STEP_LOGS if source.says_its_plan else ()))
-    )
-    for number, (source, edit) in enumerate(islice(turns, options.edits), 1):
+        for edit in (
+            *ways,
+            *(OF_STEP_LOGS if source.says_its_plan else ()),
+            *(OF_COUNTS if counts_twice(source.content) else ()),
+        )
+    ]
+    chance.shuffle(turns)  # a few edits alone reach logs of all formats
+    for number, (source, edit) in enumerate(islice(cycle(turns), options.edits), 1):
         # Half of the merges are of one format: those of two are mostly refused at once.
         alike = [one for one in sources if one.log_format == source.log_format]
         other = chance.choice(alike if chance.random() < 0.5 else sources)

@@ -326,6 +326,55 @@ def lose_the_loss(log: bytes, _other: bytes, chance: random.Random) -> bytes:
     return _with(lines, steps)
 
 
+_COUNTED = re.compile(
+    rb"(?:\| epoch +\d+ step +|\[Training\]\[Iteration |\bstep:)(\d+)(?= \| batches|\]\[Epoch|/\d)"
+)
+"""An iteration that its line counts in two ways."""
+
+
+def counts_twice(log: bytes) -> bool:
+    """Whether a log counts its iterations in two ways."""
+    return len(_COUNTED.findall(log)) > 2
+
+
+def _counted(log: bytes) -> tuple[list[bytes], dict[int, int]]:
+    """The lines of a log, and the iterations of those that count in two ways, by their places."""
+    lines = _lines(log)
+    found = ((place, _COUNTED.search(line)) for place, line in enumerate(lines))
+    return lines, {place: int(match[1]) for place, match in found if match}
+
+
+def _count_as(line: bytes, iteration: int) -> bytes:
+    match = _COUNTED.search(line)
+    assert match
+    return line[: match.start(1)] + b"%d" % iteration + line[match.end(1) :]
+
+
+def skip_and_count_on(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+    """Lines of iterations are left out, and those behind count on from the ones before."""
+    lines, counted = _counted(log)
+    lost = set(chance.sample([*counted][1:-1], chance.randint(1, len(counted) // 2)))
+    left = [place for place in counted if place not in lost]
+    for place, iteration in zip(left, counted.values(), strict=False):
+        lines[place] = _count_as(lines[place], iteration)
+    return b"".join(line for place, line in enumerate(lines) if place not in lost)
+
+
+def invent_and_count_on(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+    """Lines of iterations are there twice, and the second ones and those behind count on."""
+    lines, counted = _counted(log)
+    chosen = set(chance.sample([*counted][:-1], chance.randint(1, len(counted) // 2)))
+    first, second, *_ = counted.values()
+    iteration, written = first, []
+    for place, line in enumerate(lines):
+        for _ in range((place in counted) + (place in chosen)):
+            written.append(_count_as(line, iteration))
+            iteration += second - first
+        if place not in counted:
+            written.append(line)
+    return b"".join(written)
+
+
 OF_LINES: tuple[Edit, ...] = (
     cut_the_end,
     lose_lines,
@@ -362,3 +411,5 @@ OF_STEP_LOGS: tuple[Edit, ...] = (
     lose_the_loss,
 )
 """These bend a step log that says its plan: a number must be right or absent all the same."""
+OF_COUNTS: tuple[Edit, ...] = (skip_and_count_on, invent_and_count_on)
+"""These count anew in a log that counts twice: a number must be right or absent all the same."""

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from asking import REAL, measure, measure_written
+from reperf.logs.formats import formats
 from written import STYLES, written
 
 
@@ -38,6 +39,33 @@ def test_an_iteration_takes_about_as_long_as_the_lines_print(name):
     assert measure_written(name, lines).throughput
     faster = [re.sub(r"(?<= time: )[\d.]+", "0.01", line) for line in lines]
     assert "by what most of its lines print" in measure_written(name, faster).reason
+
+
+@pytest.mark.parametrize(
+    "name", sorted(one.name for one in formats().values() if "{TOTAL}" in one.pattern)
+)
+def test_no_iteration_is_beyond_the_total_that_its_line_prints(name):
+    lines, pattern = written(name), formats()[name].line
+    assert measure_written(name, lines).throughput
+    matches = pattern.finditer("\n".join(lines).encode())
+    [total] = {match["total"].decode() for match in matches}
+    fewer = [re.sub(rf"(?<=/)( *){total}\b", r"\g<1>100", line) for line in lines]
+    reason = measure_written(name, fewer).reason
+    assert re.fullmatch(r"iteration 1\d\d is printed, of 100 in all", reason)
+
+
+@pytest.mark.parametrize("name", ["ngc-pytorch-gnn", "ngc-pytorch-tacotron2"])
+def test_iterations_take_no_less_than_they_print_but_may_wait_for_their_input(name):
+    lines = written(name)
+    slower, faster = (
+        [
+            re.sub(r"(?<=_time : )[\d.]+", lambda one, by=by: f"{float(one[0]) * by:.3f}", line)
+            for line in lines
+        ]
+        for by in (1.1, 0.1)
+    )
+    assert measure_written(name, faster).throughput == measure_written(name, lines).throughput
+    assert "by what most of its lines print" in measure_written(name, slower).reason
 
 
 def test_an_hour_more_may_be_that_of_summer_time():

@@ -2,7 +2,7 @@
 
 import pytest
 from asking import measure
-from edited import OF_BYTES, OF_LINES, OF_STEP_LOGS, OF_TWO
+from edited import OF_BYTES, OF_COUNTS, OF_LINES, OF_STEP_LOGS, OF_TWO, counts_twice
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.measuring.measure import Measurement
@@ -54,6 +54,17 @@ def test_merged_logs_give_no_third_number(edit, source, other, chance):
     chance=st.randoms(use_true_random=True),
 )
 def test_a_bent_step_log_gives_no_other_number(edit, source, chance):
+    content = edit(source.content, b"", chance)
+    assert not wrong(source, content), content.decode(errors="replace")
+
+
+@pytest.mark.parametrize("edit", OF_COUNTS)
+@moderately
+@given(
+    source=st.sampled_from([one for one in SOURCES if counts_twice(one.content)]),
+    chance=st.randoms(use_true_random=True),
+)
+def test_a_log_that_counts_twice_gives_no_other_number(edit, source, chance):
     content = edit(source.content, b"", chance)
     assert not wrong(source, content), content.decode(errors="replace")
 

@@ -410,7 +410,7 @@ class TestALogOfTooManyLines:
 
 def test_of_several_epochs_the_first_is_named_where_no_window_fits():
     lines = [
-        f"Epoch: [{epoch}][ {batch}/5]\tTime  0.360 ( 2.410)\tData  0.108 ( 0.072)\t"
+        f"Epoch: [{epoch}][ {batch}/30]\tTime  0.360 ( 2.410)\tData  0.108 ( 0.072)\t"
         f"Loss {7 - epoch / 100 - batch / 1000} (1.9)\tAcc@1   1.56 (  2.34)"
         for epoch in range(3)
         for batch in range(9 if epoch == 0 else 30)

@@ -225,7 +225,7 @@ STYLES = {
     ),
     "pytorch-resnet50": Style(
         line=lambda i, t, r: (
-            f"Epoch: [0][{i:3d}/153]\tTime {_took(r):6.3f} ( 2.410)\tData  0.108 ( 0.072)\t"
+            f"Epoch: [0][{i:3d}/1530]\tTime {_took(r):6.3f} ( 2.410)\tData  0.108 ( 0.072)\t"
             f"Loss {_loss(t)} (1.9712e+01)\tAcc@1   1.56 (  2.34)\tAcc@5  13.28 ( 10.81)"
         ),
         head=("python main.py --arch resnet50 --batch-size 16 --world-size 2 --rank 0 /data",),
@@ -242,7 +242,7 @@ STYLES = {
     ),
     "tensorflow2-bert": Style(
         line=lambda i, t, r: (
-            f"{_absl(t, 'model_training_utils.py:450')} Train Step: {i}/120  / loss = 9.6"
+            f"{_absl(t, 'model_training_utils.py:450')} Train Step: {i}/1200  / loss = 9.6"
         ),
     ),
     "paddle1-resnet50": Style(
@@ -615,7 +615,7 @@ STYLES = {
     ),
     "modded-nanogpt": Style(
         line=lambda i, t, r: (
-            f"step:{i}/1480 train_time:{1000 * t:.0f}ms step_avg:{250 + i / 100}ms"
+            f"step:{i}/1480 train_time:{1000 * t:.0f}ms step_avg:{1000 * t / i:.2f}ms"
         ),
     ),
     "ngc-pytorch-transformerxl": Style(

@@ -43,6 +43,8 @@ class Record(NamedTuple):
     pace: float | None = None
     """Seconds that an iteration takes as the line prints it beside its time stamp, roughly: a mean of
     the newest ones."""
+    batch: int | None = None
+    """Which batch of its epoch the line says it is, beside the iteration: another count of the same."""
     fault: str = ""
     """Why the line cannot be of one run of the format's program; empty if it may be."""
 
@@ -141,6 +143,8 @@ class Format:
             its end; None if the format has no such line.
         closes: finds what such a text says about its run besides.
         begins: whether a text says that a run begins; None if the format has no such line.
+        busy_paces: whether the seconds of an iteration that a line prints beside its stamp leave out
+            waiting for input: it may take longer, and never less.
         mean_durations: whether, beside a time stamp, a duration is the mean time of an iteration
             since the line before: a second clock.
         untimed: why records tell no time, if they do not.
@@ -182,6 +186,7 @@ class Format:
     ended: Callable[[bytes], bool] | None = None
     closes: Callable[[bytes], Iterable[Fact]] = no_facts
     begins: Callable[[bytes], bool] | None = None
+    busy_paces: bool = False
     mean_durations: bool = False
     untimed: str = "the log prints neither time stamps nor durations"
     yields: int = 0
@@ -247,6 +252,7 @@ def read_groups(
     if covered is not None:
         span, times = covered(rank, iteration)
     seconds = log_format.duration_in * times
+    pace, batch = pace_of(found), found.get("batch")
     return Record(
         iteration=iteration,
         rank=rank,
@@ -256,9 +262,21 @@ def read_groups(
         span=span,
         tick=tick(written) * (1.0 if stamp else seconds) if written else 0.0,
         rate=float(rate) if rate else None,
-        pace=pace_of(found),
+        pace=pace * log_format.duration_in if pace else None,
         text=match[0],
+        batch=int(batch) if batch else None,
+        fault=beyond(iteration, found.get("total")),
     )
+
+
+def beyond(iteration: int, total: bytes | None) -> str:
+    """What is wrong with an iteration that a line counts beyond its own total; empty if nothing.
+
+    Some programs that count from 0 print one line more, behind the last.
+    """
+    if total is None or iteration <= int(total):
+        return ""
+    return f"iteration {iteration} is printed, of {int(total)} in all"
 
 
 def pace_of(found: Mapping[str, bytes | None]) -> float | None:
@@ -276,6 +294,8 @@ PARTS = {
     "ITERATION": rf"(?P<iteration>{_COUNT})",
     "EPOCH": rf"(?P<epoch>{_COUNT})",
     "RANK": r"(?P<rank>\d{1,6})",
+    "TOTAL": rf"(?P<total>{_COUNT})",  # of iterations, in the run or in the epoch that counts them
+    "BATCH": rf"(?P<batch>{_COUNT})",  # of the epoch
     "SPAN": rf"(?P<span>{_COUNT})",
     "RATE": rf"(?P<rate>{_DECIMAL})",
     "DURATION": rf"(?P<duration>{_DECIMAL})",

@@ -20,7 +20,7 @@ from reperf.logs.events import (
 )
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Record, literals_in, no_facts
-from reperf.logs.scan import LONGEST_GAP, lines_of_rank, scan
+from reperf.logs.scan import LONGEST_GAP, OF_RUN, lines_of_rank, scan
 
 MOST_RECORDS = 1 << 17
 """How many records of one run are kept: a window that needs more is measured nowhere."""
@@ -281,7 +281,7 @@ def training_runs(pieces: Iterable[bytes], log_format: Format, last: float) -> I
     for gap, record in scan(pieces, log_format, needed):
         if gap and not gap.isspace():
             text.add(gap)
-        if run is not None:
+        if run is not None and OF_RUN in gap:
             run.take_time(gap)
             run.hear_of_end(gap, log_format)
         if record is None:

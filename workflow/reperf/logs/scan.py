@@ -25,7 +25,7 @@ LAST_WORDS = 1 << 14
 """How many bytes before the last record of a block are searched for the measured rank's, and for the
 end of the run."""
 
-_OF_RUN = b"run_st"
+OF_RUN = b"run_st"
 """What is in every line that says that a run starts or stops."""
 _ESCAPE = b"\x1b"
 _COLOUR = re.compile(rb"\x1b(?:\[(?:[\d;]{0,30}m|0?K)|\(B)")
@@ -215,7 +215,7 @@ def _before(final: Found, block: bytes, log_format: Format) -> bytes:
     line = _line_start(block, final[0])
     nearest = max(0, block.rfind(log_format.marker, 0, line))
     farthest = max(0, min(nearest, line - LAST_WORDS))
-    start = nearest if block.find(_OF_RUN, farthest, line) < 0 else farthest
+    start = nearest if block.find(OF_RUN, farthest, line) < 0 else farthest
     return block[start : final[0]]
 
 

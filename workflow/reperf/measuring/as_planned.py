@@ -4,6 +4,7 @@ The plan is what the run record beside the log says, and the log's own `configur
 """
 
 import sys
+from itertools import pairwise
 from math import inf
 
 from trainers.contract.steplog import printed_iterations
@@ -26,9 +27,20 @@ def check_as_planned(run: LoggedRun, facts: Facts) -> None:
             f"the line of iteration {run.unlabelled.iteration} carries no rank's label, and lines "
             "before it do: nothing says which rank wrote it"
         )
-    for record in run.first_epoch:
+    lines = run.first_epoch
+    for record in lines:
         if record.fault:
             raise Refused(record.fault)
+    for before, after in pairwise(lines):
+        if before.batch is None or after.batch is None:
+            continue
+        counted = after.iteration - before.iteration
+        begun = counted >= after.batch  # the next epoch, so many batches ago
+        if counted > 0 and not begun and after.batch - before.batch != counted:
+            raise Refused(
+                f"iteration {before.iteration} is batch {before.batch} of an epoch and iteration "
+                f"{after.iteration} batch {after.batch}: the log's two counts disagree"
+            )
     if run.begun_again is not None:
         raise Refused(
             "the log says that a run starts before iteration "

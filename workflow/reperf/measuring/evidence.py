@@ -29,7 +29,7 @@ differ among each other, for a clock may be too steady to be true. Printed speed
 _RARE = 15.0
 """Bits that are enough where the lines say the same in all but their dates, losses included: these
 alone tell nothing, for repeats may begin with the same weights and see the same batches."""
-_LOSS = re.compile(rb"(?i)loss[^\w\r\n]{0,9}(\d{1,9}\.\d{3,20})")
+_LOSS = re.compile(rb"[Ll](?:oss|OSS)[^\w\r\n]{0,9}(\d{1,9}\.\d{3,20})")
 _FEWEST_LOSSES = 3
 """So many losses, in three decimals at least, tell a run if another has the same ones at the same
 times, however coarse the clock is."""
@@ -106,9 +106,9 @@ def _steps(records: Sequence[Record], log_format: Format) -> Iterator[str]:
     if not steps or max(steps) < 1:
         return
     known = [one.iteration for one in records], steps
-    said = [_ANY_STAMP.sub(b"", one.text) for one in records]
-    if len({loss for text in said for loss in _LOSS.findall(text)}) >= _FEWEST_LOSSES:
-        yield _digest((*known, said))
+    tells_losses = _tells_losses(records)
+    if tells_losses:
+        yield _digest((*known, _said(records)))
     if min(steps) < 1:
         return
     by_times = len(steps) * _bits_of(steps)
@@ -118,8 +118,23 @@ def _steps(records: Sequence[Record], log_format: Format) -> Iterator[str]:
     by_both = max(by_times, len(speeds) * _bits_of(_in_steps(speeds)))
     if by_both >= _RAREST:
         yield _digest((*known, speeds))
-    if by_both >= _RARE:
-        yield _digest((*known, said))
+    if by_both >= _RARE and not tells_losses:
+        yield _digest((*known, _said(records)))
+
+
+def _tells_losses(records: Sequence[Record]) -> bool:
+    """Whether records print losses that tell a run."""
+    found: set[bytes] = set()
+    for one in records:
+        found.update(_LOSS.findall(one.text))
+        if len(found) >= _FEWEST_LOSSES:
+            return True
+    return False
+
+
+def _said(records: Sequence[Record]) -> list[bytes]:
+    """What records say, without dates and times of day."""
+    return [_ANY_STAMP.sub(b"", one.text) for one in records]
 
 
 def _speed(record: Record, log_format: Format) -> float | None:

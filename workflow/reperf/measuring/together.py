@@ -16,7 +16,6 @@ from reperf.logs.facts import Refused
 from reperf.logs.format import Format
 from reperf.logs.formats import mllog
 from reperf.logs.logged_runs import LoggedRun
-from reperf.logs.scan import LONGEST_GAP
 from reperf.measuring.printed_range import Ends
 
 LEAST_OVERLAP = 0.9
@@ -26,6 +25,8 @@ METHOD = "together"
 _MOST_BYTES = 1 << 26
 """How much of the other ranks' lines is kept."""
 _NAMES_RANK = b'"rank":'
+_BEGINNING = 1 << 20
+"""Within how many bytes a rank that keeps its own time writes its first line."""
 
 
 class Apart:
@@ -53,7 +54,7 @@ class Apart:
         for piece in self._pieces:
             size += len(piece)
             # Such ranks write from the beginning; to look through all of a log takes its time.
-            if self._is_ours and (apart or size < LONGEST_GAP) and _NAMES_RANK in piece:
+            if self._is_ours and (apart or size < _BEGINNING) and _NAMES_RANK in piece:
                 apart = True
                 yield b"".join(self._of_rank_0(piece))
             else:

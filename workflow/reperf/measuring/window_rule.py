@@ -7,7 +7,7 @@ counted instead of samples, or whatever else the log counts at both ends.
 from collections import Counter
 from collections.abc import Sequence
 from math import fsum, inf
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from reperf.logs.clock import DATE, TIME_OF_DAY, YEARLESS
@@ -101,7 +101,7 @@ def by_window(
         if log_format.clock in (DATE, YEARLESS, TIME_OF_DAY):
             _check_summer_time(inside)
         _check_second_clock(inside, log_format, facts)
-        _check_pace(records, ends, seconds)
+        _check_pace(records, ends, seconds, least=log_format.busy_paces)
         _check_span(records, ends, seconds, facts)
     reached, what = _reached(run, records)
     if holes and reached >= ends[1]:
@@ -217,9 +217,9 @@ def check_end(run: LoggedRun, epoch: int, last: int) -> None:
 
 def _check_whole(run: LoggedRun, log_format: Format, inside: Sequence[Interval]) -> None:
     """Check a window against the whole run: what it trained was done between its lines."""
-    records, _ = first_prints(run.first_epoch, log_format)
     if not (log_format.runs_ahead or any(step.left_out.count for step in inside)):
         return  # what follows takes time
+    records, _ = first_prints(run.first_epoch, log_format)
     steps = intervals(records, log_format)
     times = trains_meanwhile(inside, steps)
     if times > AT_ONCE:
@@ -300,14 +300,25 @@ def _check_second_clock(inside: Sequence[Interval], log_format: Format, facts: F
     )
 
 
-def _check_pace(records: Sequence[Record], ends: tuple[int, int], seconds: float) -> None:
-    """Check a window against what most of its lines say an iteration takes, which is rough."""
+def _check_pace(
+    records: Sequence[Record], ends: tuple[int, int], seconds: float, *, least: bool
+) -> None:
+    """Check a window against what most of its lines say an iteration takes, which is rough.
+
+    Args:
+        records: of one epoch.
+        ends: of the window.
+        seconds: what the window takes.
+        least: whether an iteration may take longer than the lines say.
+    """
     inside = (record for record in records if ends[0] < record.iteration <= ends[1])
     paces = [record.pace for record in inside if record.pace]
     if len(paces) < FEWEST_PACES:
         return
-    took, usual = seconds / (ends[1] - ends[0]), median(paces)
-    if not usual / OFF_PACE <= took <= usual * OFF_PACE:
+    took, usual, share = seconds / (ends[1] - ends[0]), median(paces), OFF_PACE
+    if least and len(paces) == ends[1] - ends[0]:  # of each iteration
+        usual, share = fmean(paces), 1 + TOLERANCE
+    if took < usual / share or (took > usual * share and not least):
         raise Refused(
             f"an iteration of the window takes {took:.4g} s by the log's time stamps, and "
             f"{usual:.4g} s by what most of its lines print"

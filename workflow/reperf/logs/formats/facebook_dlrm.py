@@ -16,7 +16,7 @@ FORMAT = Format(
     name="facebook-dlrm",
     system="facebook-dlrm",
     marker=b" ms/it, loss ",
-    pattern=r"(?:\[{RANK}\] )?Finished training it {ITERATION}/\d{1,12} of epoch {EPOCH}, "
+    pattern=r"(?:\[{RANK}\] )?Finished training it {ITERATION}/{TOTAL} of epoch {EPOCH}, "
     r"{DURATION} ms/it, loss {NUMBER}",
     duration_in=0.001,
     remembering=durations_since(),

@@ -18,7 +18,7 @@ FORMAT = Format(
     system="megatron",
     marker=b"elapsed time per iteration (ms): ",
     # What is between is of this iteration: a line that broke off may go on with another one's.
-    pattern=r"\biteration +{ITERATION}/ *\d{1,12} \|(?:(?!iteration +\d)[^\r\n]){0,200}?"
+    pattern=r"\biteration +{ITERATION}/ *{TOTAL} \|(?:(?!iteration +\d)[^\r\n]){0,200}?"
     r"elapsed time per iteration \(ms\): *{DURATION}(?:/{NUMBER})? \|[^\r\n]{0,400}?"
     r"glo(?:ba|ab)l batch size: +\d{1,9} \|(?:[^\r\n]{0,400}?loss: {NUMBER} \|)?",
     # In older versions the time goes on.

@@ -68,8 +68,9 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
     if not is_whole(iteration) or not is_number(seconds):
         return None
     rate, loss = value.get("throughput"), value.get("loss", 0.0)
-    fits = type(loss) in (int, float) and abs(loss) < inf  # false for NaN, too
-    loss = str(loss)[:_LONGEST_LOSS]
+    fault = ""
+    if type(loss) not in (int, float) or not abs(loss) < inf:  # so for NaN, too
+        fault = _NO_LOSS.format(iteration=iteration, loss=str(loss)[:_LONGEST_LOSS])
     return Record(
         iteration=iteration,
         rank=rank,
@@ -77,7 +78,7 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
         rate=rate if is_number(rate) else None,
         text=match[0],
         stamp=stamp_of(event),
-        fault="" if fits else _NO_LOSS.format(iteration=iteration, loss=loss),
+        fault=fault,
     )
 
 

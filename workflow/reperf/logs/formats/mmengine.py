@@ -17,7 +17,7 @@ FORMAT = Format(
     system="openmmlab",
     marker=b" - mmengine - INFO - ",
     pattern=r"{YEARLESS} - mmengine - INFO - (?:Epoch\(train\) +\[{EPOCH}\]|Iter\(train\) +)"
-    r"\[ *{ITERATION}/\d{1,12}\]  [^\r\n]{0,1000}?\btime: {PACE}  data_time: {NUMBER}{END}",
+    r"\[ *{ITERATION}/{TOTAL}\]  [^\r\n]{0,1000}?\btime: {PACE}  data_time: {NUMBER}{END}",
     # The second is XTuner's, which lets the model talk.
     evaluates=rb" - mmengine - INFO - (?:(?:Iter|Epoch)\(val\) |after_train_iter in EvaluateChatHook)",
     facts=facts_by(

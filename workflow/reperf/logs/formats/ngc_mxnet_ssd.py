@@ -32,6 +32,7 @@ def _remembering(_format: Format) -> Read:
             tick=span * 1e-6,
             rate=float(match["rate"]),
             text=match[0],
+            batch=batch,
         )
 
     return read

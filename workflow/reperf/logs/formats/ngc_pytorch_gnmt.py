@@ -16,7 +16,7 @@ FORMAT = Format(
     name="ngc-pytorch-gnmt",
     system="ngc-pytorch",
     marker=b"TRAIN [",
-    pattern=r"TRAIN \[{EPOCH}\]\[{ITERATION}/\d{1,12}\]\s+Time {DURATION} \({NUMBER}\)\s+"
+    pattern=r"TRAIN \[{EPOCH}\]\[{ITERATION}/{TOTAL}\]\s+Time {DURATION} \({NUMBER}\)\s+"
     r"Data {NUMBER} \({NUMBER}\)\s+Tok/s {NUMBER} \({NUMBER}\)\s+Loss/tok {NUMBER} ",
     remembering=durations_since(newest=1),
     untimed="its times are those of single batches, and not every batch is printed",

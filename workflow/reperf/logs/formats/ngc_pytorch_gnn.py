@@ -12,5 +12,7 @@ FORMAT = Format(
     system="ngc-pytorch",
     marker=b" | iteration_time : ",
     pattern=r"DLL {DATE} - Iteration {ITERATION} \| train_acc : {NUMBER} % \| "
-    r"iteration_time : {NUMBER} ms \|",
+    r"iteration_time : {PACE} ms \|",
+    duration_in=0.001,
+    busy_paces=True,
 )

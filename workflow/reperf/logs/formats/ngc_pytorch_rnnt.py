@@ -33,7 +33,7 @@ FORMAT = Format(
     name="ngc-pytorch-rnnt",
     system="ngc-pytorch",
     marker=b" | utts/s ",
-    pattern=r"DLL {DATE} - epoch +{EPOCH} \| iter +{ITERATION}/\d{1,12} \| "
+    pattern=r"DLL {DATE} - epoch +{EPOCH} \| iter +{ITERATION}/{TOTAL} \| "
     r"loss +{NUMBER} \| utts/s +{RATE} \| took +{NUMBER} s \|",
     remembering=_remembering,
     accumulates=True,

@@ -27,7 +27,7 @@ FORMAT = Format(
     name="oneflow-models-wide-deep",
     system="oneflow",
     marker=b" latency(ms): ",
-    pattern=r"\[rank:\d{1,6}\] iter: {ITERATION}/\d{1,12}, loss: {NUMBER}, "
+    pattern=r"\[rank:\d{1,6}\] iter: {ITERATION}/{TOTAL}, loss: {NUMBER}, "
     r"latency\(ms\): {DURATION} \| {DATE}{END}",
     duration_in=0.001,
     mean_durations=True,

@@ -16,7 +16,7 @@ FORMAT = Format(
     name="paddleseg",
     system="paddlepaddle",
     marker=b"[TRAIN] epoch",
-    pattern=r"\[TRAIN\] epoch(?:: |=)\d{1,9}, iter(?:: |=){ITERATION}/\d{1,12}, "
+    pattern=r"\[TRAIN\] epoch(?:: |=)\d{1,9}, iter(?:: |=){ITERATION}/{TOTAL}, "
     r"loss(?:: |=){NUMBER}, lr(?:: |=){NUMBER}, batch_cost(?:: |=){DURATION}, "
     r"reader_cost(?:: |=){NUMBER}, ips(?:: |=){RATE} samples/sec\b",
     remembering=durations_since(),

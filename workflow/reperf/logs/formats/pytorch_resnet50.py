@@ -35,7 +35,7 @@ FORMAT = Format(
     name="pytorch-resnet50",
     system="pytorch",
     marker=b"Epoch: [",
-    pattern=r"Epoch: \[{EPOCH}\]\[\s*{ITERATION}/\d{1,12}\]\s+Time\s+{DURATION} \(\s*{NUMBER}\)\s+"
+    pattern=r"Epoch: \[{EPOCH}\]\[\s*{ITERATION}/{TOTAL}\]\s+Time\s+{DURATION} \(\s*{NUMBER}\)\s+"
     r"Data\s+{NUMBER} \(\s*{NUMBER}\)\s+Loss {NUMBER} ",
     # --batch-size is a node's, --world-size the number of nodes.
     facts=facts_by(

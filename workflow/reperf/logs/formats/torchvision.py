@@ -17,7 +17,7 @@ FORMAT = Format(
     system="torchvision",
     marker=b"  eta: ",
     # What is between is of this iteration: a line that broke off may go on with another one's.
-    pattern=r"Epoch: \[{EPOCH}\]  \[ *{ITERATION}/\d{1,12}\]  eta: "
+    pattern=r"Epoch: \[{EPOCH}\]  \[ *{ITERATION}/{TOTAL}\]  eta: "
     r"(?:(?!Epoch: )[^\r\n]){1,1000}?  time: {DURATION}  data: {NUMBER}",
     remembering=durations_since(newest=20),
     untimed="its times are means of 20 iterations, and a line is printed for another number of them",
