@@ -120,7 +120,9 @@ def test_runs_of_another_report_are_named_by_its_file(tmp_path, monkeypatch, cap
 
 def test_an_empty_answer_is_an_error_that_says_what_there_is(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert refused(capsys).startswith("results/plan.json: not there; allowed: --configfile FILE")
+    assert refused(capsys).startswith(
+        "results/plan.json: not there, so no report has been begun in this folder; allowed: "
+    )
     leave(tmp_path, monkeypatch)
     assert refused(capsys, "--suite", "onee") == (
         "--suite onee: no run fits; allowed: one, two; did you mean one?"

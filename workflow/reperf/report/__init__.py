@@ -9,6 +9,7 @@ import pandas as pd
 from reperf.config import Report
 from reperf.doctor.diagnosis import Diagnosis
 from reperf.files import whole_file
+from reperf.layout import PAGES
 from reperf.report.context import gather
 from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
@@ -34,7 +35,7 @@ def write_report(
         measurements: as read_measurements gives them, all suites.
         summary: as read_summary gives it, all suites.
         figures: folder that holds <suite>-{throughput,speedup}.svg and published/; the HTML report
-            embeds them, the Markdown report links to them. Beside it begin the paths of logs.
+            embeds them, the Markdown report links to them.
         html, markdown: the files to write.
         diagnosis: what `reperf doctor` found on the machines, if it was run.
 
@@ -43,6 +44,6 @@ def write_report(
     """
     context = gather(report, records, measurements, summary, diagnosis)
     with whole_file(html) as stream:
-        stream.write(render_html(context, figures, f"{relpath(figures.parent, html.parent)}/"))
+        stream.write(render_html(context, figures, f"{relpath('.', Path(PAGES[0]).parent)}/"))
     with whole_file(markdown) as stream:
         stream.write(render_markdown(context, relpath(figures, markdown.parent)))
