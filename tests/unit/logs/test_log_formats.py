@@ -145,7 +145,7 @@ def test_without_a_global_batch_there_is_no_number(name):
 @pytest.mark.parametrize("name", WITH_TIME)
 def test_a_window_end_that_is_not_printed_is_named(name):
     lines = written(name)
-    lines_each = 1 + STYLES[name].line(0, 0.0, 1.0).count("\n")
+    lines_each = 1 + STYLES[name].line(1, 1.0, 1.0).count("\n")
     before = list(iterations(name)).index(120 if 120 in iterations(name) else 119)
     at = len(STYLES[name].head) + 1 + lines_each * before
     del lines[at : at + lines_each]

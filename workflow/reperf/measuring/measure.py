@@ -16,12 +16,13 @@ from reperf.logs.format import Format
 from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whole_log
 from reperf.logs.recognise import of_text, recognise
 from reperf.logs.scan import Stream, blocks
+from reperf.measuring import SUMMED
 from reperf.measuring.as_planned import check_as_planned
 from reperf.measuring.evidence import Evidence, evidence_of
 from reperf.measuring.intervals import in_order, intervals
 from reperf.measuring.printed_range import Ends, Widest, printed, widest
 from reperf.measuring.step_size import step_samples
-from reperf.measuring.together import METHOD, Apart, Part, side_by_side, summed
+from reperf.measuring.together import Apart, Part, side_by_side, summed
 from reperf.measuring.units import further_count, per_second, unit_of
 from reperf.measuring.window_rule import FASTEST, SLOWEST, by_window
 
@@ -198,7 +199,7 @@ def _measure_together(
 ) -> Measurement:
     """What the trainers of a run give that keep their own time: the sum of all, or a refusal."""
     if measured.status != "ok":
-        return replace(measured, method=METHOD)
+        return replace(measured, method=SUMMED)
     log_format, method, told = how
     found: dict[str, Any] = {}
 
@@ -227,7 +228,7 @@ def _measure_together(
         found.update({end: parts[0].found[end] for end in ("first", "last")}, **summed(parts))
 
     if reason := _refusal(sum_up):
-        return replace(measured, method=METHOD, status="refused", reason=reason, throughput=None)
+        return replace(measured, method=SUMMED, status="refused", reason=reason, throughput=None)
     return replace(measured, **found)
 
 

@@ -9,8 +9,8 @@ import pandas as pd
 
 from reperf.config import Cell
 from reperf.errors import ReperfError
+from reperf.measuring import SUMMED
 from reperf.measuring.statistics import efficiency, speedup, speedup_range, spread
-from reperf.measuring.together import METHOD as TOGETHER
 from reperf.measuring.units import per_second, unit_of
 from reperf.systems import load_workloads, read_shape
 from reperf.tables import CELL, SETTING, SUMMARY
@@ -124,7 +124,7 @@ def _rates(good: pd.DataFrame, row: dict) -> dict:
     devices = int(row["num_nodes"]) * int(row["devices_per_node"])
     iterations = (good["last"] - good["first"]).astype(float)
     samples = iterations * good["global_batch"].astype(float)
-    if (together := good["method"] == TOGETHER).any():
+    if (together := good["method"] == SUMMED).any():
         # `first` and `last` are rank 0's alone; what is counted in another unit says no samples.
         known = good["samples"].astype(float) if row["unit"] == unit_of(row["workload"]) else nan
         samples = samples.mask(together, known)

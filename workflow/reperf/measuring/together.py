@@ -16,12 +16,11 @@ from reperf.logs.facts import Refused
 from reperf.logs.format import Format
 from reperf.logs.formats import mllog
 from reperf.logs.logged_runs import LoggedRun
+from reperf.measuring import SUMMED
 from reperf.measuring.printed_range import Ends
 
 LEAST_OVERLAP = 0.9
 """The part of the longest window in which all trainers were in theirs."""
-METHOD = "together"
-"""What measurements that are sums call their method."""
 _MOST_BYTES = 1 << 26
 """How much of the other ranks' lines is kept."""
 _NAMES_RANK = b'"rank":'
@@ -165,7 +164,7 @@ def summed(parts: Sequence[Part]) -> dict[str, Any]:
     times = [part.found["seconds"] for part in parts]
     names = set.intersection(*(set(part.found["counted"]) for part in parts))
     return {
-        "method": METHOD,
+        "method": SUMMED,
         "throughput": speed,
         "samples": samples,
         "seconds": samples / speed,

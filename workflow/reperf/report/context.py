@@ -18,6 +18,7 @@ from reperf.doctor.diagnosis import Diagnosis
 from reperf.drawing.labels import series_of, system_title, title_of, unit_of
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
 from reperf.logs.facts import called
+from reperf.measuring import SUMMED
 from reperf.measuring.agreement import strays
 from reperf.measuring.statistics import (
     WIDE,
@@ -27,7 +28,6 @@ from reperf.measuring.statistics import (
     repeats_to_resolve,
 )
 from reperf.measuring.together import LEAST_OVERLAP
-from reperf.measuring.together import METHOD as TOGETHER
 from reperf.printed import ABSENT, count, day_and_time, memory, number, percent
 from reperf.published import (
     PublishedTable,
@@ -397,7 +397,7 @@ class Context:
     def together(self) -> str:
         """How trainers that keep their own time were measured; "" if there were none."""
         methods = {run.row.method for suite in self.suites for run in suite.runs}
-        return self._together_method if TOGETHER in methods else ""
+        return self._together_method if SUMMED in methods else ""
 
     _together_method = (
         "Where each trainer keeps its own time, as asynchronous ones beside parameter servers do, "
