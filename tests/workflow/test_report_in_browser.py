@@ -92,7 +92,7 @@ def test_every_number_of_the_summary_is_on_the_page(visit, report):
 
 def test_the_figures_are_drawn(visit):
     figures = visit().page.locator("#results figure svg")
-    assert figures.count() == 6
+    assert figures.count() == 3 + 1  # the second suite has one number of devices: none scales
     for figure in figures.all():
         assert figure.bounding_box()["width"] > 300
         assert figure.bounding_box()["height"] > 100

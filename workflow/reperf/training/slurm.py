@@ -323,21 +323,29 @@ def status_command() -> str:
 
 
 def cancel_left_over(folder: Path) -> None:
-    """Cancel the jobs that a killed workflow in this folder left behind.
+    """Cancel the jobs that a killed workflow in this folder left behind, and wait for their end.
 
     The folder must be held by this workflow, or a live workflow's jobs would be cancelled as well.
     """
-
-    def left_over() -> list[str]:
-        jobs = ask("squeue", f"--user={getpass.getuser()}", "--format=%i|%j|%Z")
-        return [
-            job for job, name, at in jobs if name.startswith(f"{JOB_NAME}_") and at == str(folder)
-        ]
-
-    if jobs := left_over():
+    if jobs := _jobs_of(folder):
         print(
             f"reperf: cancelling the jobs of a killed workflow: {' '.join(jobs)}", file=sys.stderr
         )
         ask("scancel", *jobs)
-    while left_over():
+    while _jobs_of(folder):
         time.sleep(1)
+
+
+def cancel_forgotten(folder: Path) -> None:
+    """Cancel the jobs of this workflow, which ends, that Snakemake has not cancelled.
+
+    Where it is interrupted while it asks for the state of jobs, it cancels none of them.
+    """
+    if jobs := _jobs_of(folder):
+        ask("scancel", *jobs)
+
+
+def _jobs_of(folder: Path) -> list[str]:
+    """The jobs of workflows in this folder, waiting or running."""
+    jobs = ask("squeue", f"--user={getpass.getuser()}", "--format=%i|%j|%Z")
+    return [job for job, name, at in jobs if name.startswith(f"{JOB_NAME}_") and at == str(folder)]
