@@ -44,7 +44,8 @@ class Record(NamedTuple):
     """Seconds that an iteration takes as the line prints it beside its time stamp, roughly: a mean of
     the newest ones."""
     batch: int | None = None
-    """Which batch of its epoch the line says it is, beside the iteration: another count of the same."""
+    """How many batches were trained, by the line's epoch and its batch of it: another count of the
+    iterations, but for where it begins."""
     fault: str = ""
     """Why the line cannot be of one run of the format's program; empty if it may be."""
 
@@ -252,7 +253,7 @@ def read_groups(
     if covered is not None:
         span, times = covered(rank, iteration)
     seconds = log_format.duration_in * times
-    pace, batch = pace_of(found), found.get("batch")
+    pace = pace_of(found)
     return Record(
         iteration=iteration,
         rank=rank,
@@ -264,9 +265,15 @@ def read_groups(
         rate=float(rate) if rate else None,
         pace=pace * log_format.duration_in if pace else None,
         text=match[0],
-        batch=int(batch) if batch else None,
+        batch=batches_of(match) if "batch" in found else None,
         fault=beyond(iteration, found.get("total")),
     )
+
+
+def batches_of(match: re.Match[bytes]) -> int:
+    """How many batches a line counts by the groups `turn`, `batch` and `batches`, from epoch 1 on."""
+    turn, batch, batches = (int(match[group]) for group in ("turn", "batch", "batches"))
+    return (turn - 1) * batches + batch
 
 
 def beyond(iteration: int, total: bytes | None) -> str:
@@ -295,7 +302,9 @@ PARTS = {
     "EPOCH": rf"(?P<epoch>{_COUNT})",
     "RANK": r"(?P<rank>\d{1,6})",
     "TOTAL": rf"(?P<total>{_COUNT})",  # of iterations, in the run or in the epoch that counts them
-    "BATCH": rf"(?P<batch>{_COUNT})",  # of the epoch
+    "TURN": rf"(?P<turn>{_COUNT})",  # the epoch, of lines whose iterations count on through all
+    "BATCH": rf"(?P<batch>{_COUNT})",  # of that epoch
+    "BATCHES": rf"(?P<batches>{_COUNT})",  # of each epoch
     "SPAN": rf"(?P<span>{_COUNT})",
     "RATE": rf"(?P<rate>{_DECIMAL})",
     "DURATION": rf"(?P<duration>{_DECIMAL})",

@@ -35,11 +35,10 @@ def check_as_planned(run: LoggedRun, facts: Facts) -> None:
         if before.batch is None or after.batch is None:
             continue
         counted = after.iteration - before.iteration
-        begun = counted >= after.batch  # the next epoch, so many batches ago
-        if counted > 0 and not begun and after.batch - before.batch != counted:
+        if counted > 0 and after.batch - before.batch != counted:
             raise Refused(
-                f"iteration {before.iteration} is batch {before.batch} of an epoch and iteration "
-                f"{after.iteration} batch {after.batch}: the log's two counts disagree"
+                f"iteration {before.iteration} is batch {before.batch} and iteration "
+                f"{after.iteration} batch {after.batch} by their epochs: the counts disagree"
             )
     if run.begun_again is not None:
         raise Refused(

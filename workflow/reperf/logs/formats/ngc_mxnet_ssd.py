@@ -13,14 +13,14 @@ import re
 from collections import defaultdict
 
 from reperf.logs.averages import Spans
-from reperf.logs.format import Format, Read, Record
+from reperf.logs.format import Format, Read, Record, batches_of
 
 
 def _remembering(_format: Format) -> Read:
     spans: defaultdict[tuple[int, ...], Spans] = defaultdict(Spans)
 
     def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-        iteration, batch = int(match["iteration"]), int(match["span"])
+        iteration, batch = int(match["iteration"]), int(match["batch"])
         since = spans[rank].of(iteration)
         # Of the first line a mean tells the time of the last iteration, at least.
         span = min(batch, 1 if since is None else since)
@@ -32,7 +32,7 @@ def _remembering(_format: Format) -> Read:
             tick=span * 1e-6,
             rate=float(match["rate"]),
             text=match[0],
-            batch=batch,
+            batch=batches_of(match),
         )
 
     return read
@@ -42,7 +42,7 @@ FORMAT = Format(
     name="ngc-mxnet-ssd",
     system="ngc-mxnet",
     marker=b"[Training][Iteration ",
-    pattern=r"\[Training\]\[Iteration {ITERATION}\]\[Epoch \d{1,9}, Batch {SPAN}/\d{1,12}\] "
+    pattern=r"\[Training\]\[Iteration {ITERATION}\]\[Epoch {TURN}, Batch {BATCH}/{BATCHES}\] "
     r"lr: {NUMBER}, training time: {DURATION} \[ms\], speed: {RATE} \[imgs/sec\], "
     r"\w{1,40}={NUMBER}",
     remembering=_remembering,

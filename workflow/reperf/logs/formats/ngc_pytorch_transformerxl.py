@@ -33,7 +33,7 @@ FORMAT = Format(
     name="ngc-pytorch-transformerxl",
     system="ngc-pytorch",
     marker=b" | ms/batch ",
-    pattern=r"\| epoch +\d{1,9} step +{ITERATION} \| batches +{BATCH} / \d{1,12} \| lr {NUMBER} \| "
+    pattern=r"\| epoch +{TURN} step +{ITERATION} \| batches +{BATCH} / {BATCHES} \| lr {NUMBER} \| "
     r"ms/batch +{DURATION} \| tok/s +{RATE} \| loss +{NUMBER} \| (?:ppl|bpc) +{NUMBER}{END}",
     duration_in=0.001,
     remembering=durations_since(),
