@@ -82,12 +82,12 @@ def read_of_set(folder: str | None) -> dict[str, Any] | None:
         folder: data/<name>/<format>; None: nothing is read.
 
     Returns:
-        None where no converted set lies there.
+        None where no converted set lies there, or one whose parts count nothing.
     """
     manifest = folder and Path(folder, "manifest.json")
     content = json.loads(manifest.read_bytes()) if manifest and manifest.is_file() else {}
     parts = content.get("parts") or []
-    (counted,) = set(parts[0]) - set(AnyPart.model_fields) if parts else (None,)
+    counted = next(iter(set(parts[0]) - set(AnyPart.model_fields)), None) if parts else None
     if folder is None or counted is None:
         return None
     held = {"samples": sum(part[counted] for part in parts), "bytes": content["bytes"]}
