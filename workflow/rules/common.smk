@@ -25,12 +25,8 @@ from reperf.plans.measured import logs_of_others, measured_by
 from reperf.plans.planning import Plans
 from reperf.text import printable
 from reperf.training.ends import fault_of_runs, keep_lost_runs, rerun_command
-from reperf.training.slurm import (
-    cancel_forgotten,
-    cancel_left_over,
-    check_cluster,
-    check_profile,
-)
+from reperf.training.slurm import cancel_forgotten, cancel_left_over
+from reperf.training.slurm import check_cluster, check_profile
 from reperf.written import read_written
 from snakemake_logger_plugin_reperf import LogHandler
 
