@@ -8,7 +8,7 @@ from random import Random
 
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from reperf.config import Cell, topology_shape
 from reperf.errors import ReperfError
@@ -217,7 +217,6 @@ def devices_of(topology: str) -> int:
     return prod(topology_shape(topology))
 
 
-@settings(max_examples=50)
 @given(medians=MEDIANS, named=st.none() | st.sampled_from(SMALLEST_FIRST), mixed=st.randoms())
 @example(medians={"1n8g": 100.0, "2n8g": 150.0, "1n1g": None}, named=None, mixed=Random(1))
 def test_speedup_is_against_the_named_or_the_smallest_topology(

@@ -11,7 +11,7 @@ from written import STYLES, written
 
 SOURCES = all_sources()
 sources = st.sampled_from(SOURCES)
-moderately = settings(max_examples=40, deadline=None)
+moderately = settings(max_examples=60, deadline=None)
 
 
 def wrong(source: Source, content: bytes, merged: bytes | None = None) -> list[Measurement]:

@@ -87,7 +87,8 @@ def read_of_set(folder: str | None) -> dict[str, Any] | None:
     manifest = folder and Path(folder, "manifest.json")
     content = json.loads(manifest.read_bytes()) if manifest and manifest.is_file() else {}
     parts = content.get("parts") or []
-    counted = next(iter(set(parts[0]) - set(AnyPart.model_fields)), None) if parts else None
+    counts = (name for part in parts[:1] for name in part if name not in AnyPart.model_fields)
+    counted = next(counts, None)
     if folder is None or counted is None:
         return None
     held = {"samples": sum(part[counted] for part in parts), "bytes": content["bytes"]}

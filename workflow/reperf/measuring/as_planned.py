@@ -55,7 +55,9 @@ def _check_printed(run: LoggedRun, iterations: int, every: int, facts: Facts) ->
     planned = printed_iterations(iterations, every)
     teller = facts.tellers()["print_every"]
     allowed = f"allowed by {teller}: each {every} of {iterations} iterations"
-    if facts.get(TOGETHER) == "on":  # it trains on until the last rank has come as far
+    last = planned[-1] if planned else 0
+    trains_on = facts.get(TOGETHER) == "on"  # until the last rank has come as far
+    if trains_on:
         planned, allowed = printed_iterations(sys.maxsize, every), allowed + " and further ones"
     allowed += ", once"
     lines = run.first_epoch
@@ -72,7 +74,7 @@ def _check_printed(run: LoggedRun, iterations: int, every: int, facts: Facts) ->
         if iteration > due and not unread:
             raise Refused(f"iteration {due} is not printed; {allowed}")
         before = iteration
-    if run.ends and run.ends[0].iteration < iterations // every * every:
-        raise Refused(
-            f"the log says that the run ended at iteration {run.ends[0].iteration}; {allowed}"
-        )
+    if run.ends and last:
+        ended = run.ends[0].iteration
+        if ended < last or (ended > last and not trains_on):
+            raise Refused(f"the log says that the run ended at iteration {ended}; {allowed}")
