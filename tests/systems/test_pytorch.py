@@ -274,27 +274,29 @@ print(json.dumps([[crop(size, flipped) for size in sizes] for flipped in (0.9, 0
             assert np.abs(error).max() < farthest[size]
 
 
-def test_batches_are_the_same_whatever_the_number_of_threads(pytorch, tfrecord):
+def test_batches_are_the_same_whatever_the_number_of_threads_and_in_processes(pytorch, tfrecord):
     arguments = [
         *("--workload=resnet50", "--precision=fp32", "--batch-size=5", "--iterations=1"),
-        *("--print-every=1", "--input=tfrecord", f"--data={tfrecord}", "--device=cpu"),
-        *("--threads=1", "--shape", "image_size=64"),
+        *("--print-every=1", "--input=tfrecord", f"--data={tfrecord}", "--threads=1"),
+        *("--shape", "image_size=64"),
     ]
-    one, four, other = pytorch.answer(f"""
+    one, four, processes, other = pytorch.answer(f"""
 import itertools, json, torch
 from trainers.contract.flags import parse_flags
 from trainers.frameworks.torch.jpegs import decoded_jpegs
 from trainers.recipes import resnet50
-def read(*more):
-    flags = parse_flags(resnet50, [*{arguments}, *more])
-    batches = itertools.islice(decoded_jpegs(flags, 0, 1, torch.device("cpu")), 6)
+def read(*more, device="cpu"):
+    flags = parse_flags(resnet50, [*{arguments}, f"--device={{device}}", *more])
+    # All at once, so that memory which is filled anew too early shows.
+    batches = list(itertools.islice(decoded_jpegs(flags, 0, 1, torch.device("cpu")), 6))
     return [[images.sum(axis=(1, 2, 3)).tolist(), labels.tolist()] for images, labels in batches]
 print(json.dumps([
     read("--seed=1", "--loader-threads=1"),
     read("--seed=1", "--loader-threads=4"),
+    read("--seed=1", "--loader-threads=2", device="cuda"),
     read("--seed=2", "--loader-threads=1"),
 ]))""")
-    assert one == four
+    assert one == four == processes
     assert one != other
 
 

@@ -38,6 +38,13 @@ def test_precisions_and_systems_agree(one, other, close):
     assert last_loss(one) == pytest.approx(last_loss(other), rel=close)
 
 
+def test_the_throughputs_on_jpegs_are_those_of_their_logs(capsys):
+    main(["measure", "--window", "20:120", str(LOGS.with_name("h100-alone.zip"))])
+    said = capsys.readouterr().out
+    for median in ("4029.77", "5552.55"):
+        assert f"  {median}  " in said
+
+
 def test_the_throughputs_of_the_h200_are_those_of_its_logs(capsys):
     main(["measure", "--window", "20:120", str(ALONE)])
     said = capsys.readouterr().out
