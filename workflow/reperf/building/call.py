@@ -16,11 +16,7 @@ _CONFIGURATIONS = (".yaml", ".yml")
 
 
 class Call:
-    """One call of Snakemake, as rules ask for it.
-
-    Args:
-        workflow: Snakemake's own, as rules get it.
-    """
+    """One call of Snakemake, as rules ask for it."""
 
     def __init__(self, workflow: Any) -> None:  # noqa: ANN401 - Snakemake's own
         self._workflow = workflow

@@ -107,7 +107,6 @@ def build_of(run: Run, root: Path = ROOT) -> Build:
     """The build in which a run trains.
 
     Args:
-        run: the run.
         root: what its recipe lies in: reperf's own folder, or an unpacked archive.
     """
     return _build_of(root, run.system, run.lock or run.device, run.container)

@@ -127,16 +127,7 @@ def plan_run(
     window: tuple[int, int],
     time_limit: int,
 ) -> RunPlan:
-    """Plan a run.
-
-    Args:
-        run: as the configuration asks for it.
-        cluster: the cluster's settings that decide how fast a run is.
-        data: the SHA-256 of what decides its data set.
-        batch: the file with its batch size, if that is searched for.
-        window: the iterations for which power is recorded.
-        time_limit: seconds that a try may take.
-    """
+    """Plan a run; RunPlan and Aside say what the arguments are."""
     system, build = load_systems()[run.system], build_of(run)
     program, server = _programs(run.system, run.workload, os.getcwd())  # noqa: PTH109 - pathlib is slow
     flags = trainer_flags(run, system)

@@ -307,12 +307,7 @@ def _wrong_model(run: Run, facts: dict) -> str:
 
 
 def said_in(run: Run, facts: dict) -> dict[str, Any]:
-    """The fields of a run's record that its log says.
-
-    Args:
-        run: the run.
-        facts: as read_facts gives them.
-    """
+    """The fields of a run's record that its log says, whose facts are as read_facts has them."""
     return {
         "peak_memory_bytes": peak_memory(run, facts),
         "peak_memory_is": peak_memory_is(facts),

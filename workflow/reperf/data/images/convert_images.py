@@ -21,10 +21,6 @@ def convert(
     and the number of parts, not on the number of workers. What an earlier conversion left in the
     folder is removed.
 
-    Args:
-        images: a folder that holds train/<synset>/*.JPEG.
-        seed: of the shuffle.
-
     Raises:
         ReperfError: an image or a name cannot be converted, there are fewer images than parts, or
             a file cannot be written.
