@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from reperf.faults import Model
 from reperf.files import sha256, whole_file
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # plans ask for manifests, and write no parts
     from reperf.data.part import Written
 
 
-class AnyPart(Model):
+class AnyPart(Model, extra="allow"):
     """One record file, and by the name that its manifest's kind has for it, what it holds.
 
     Its checksum is CRC-32C, which every processor computes as fast as it reads. With SHA-256 a
@@ -22,7 +22,6 @@ class AnyPart(Model):
     for it.
     """
 
-    model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, int]
 
     name: str
