@@ -228,10 +228,8 @@ def launch(
                 one.ear.join(timeout=10)
     outcome.seconds = time.monotonic() - started
     outcome.out_of_memory_kills = _out_of_memory_kills() - kills
-    outcome.last_heard = tuple(listener.heard[rank] for rank in sorted(listener.heard))
-    outcome.servers_heard = tuple(
-        listener.servers_heard[number] for number in sorted(listener.servers_heard)
-    )
+    outcome.last_heard = tuple(last for _, last in sorted(listener.heard.items()))
+    outcome.servers_heard = tuple(last for _, last in sorted(listener.servers_heard.items()))
     outcome.done = frozenset(listener.done)
     return outcome
 
