@@ -4,11 +4,6 @@ from reperf.archive.contents import trainers_of
 from reperf.layout import figures_of, tables_of
 
 
-def all_measured_of_suite(wildcards):
-    """The plan of the suite, and what it measures: the tables are held against it once more."""
-    return existing_plans(measured_by(PLANS.suites[wildcards.suite]))
-
-
 def results_of_suite(wildcards):
     return [*tables_of(wildcards.suite), *figures_of(wildcards.suite)]
 
@@ -21,7 +16,7 @@ rule archive:
     input:
         unless_current("archive"),
         config=if_written("results/suites/{suite}/config.json"),
-        measured=all_measured_of_suite,
+        measured=measured_of_suite,  # the tables are held against it once more
         results=results_of_suite,
         trainers=trainers_of_suite,
         described=descriptions_of_suite,

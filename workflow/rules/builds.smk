@@ -50,7 +50,7 @@ rule environment:
     message:
         "build the environment of {wildcards.name}"
     shell:
-        "{PYTHON:q} -m reperf.builds lock {wildcards.name} --log {log:q}"
+        "{PYTHON:q} -m reperf.steps environment {wildcards.name} --log {log:q}"
 
 
 rule image:
@@ -66,4 +66,4 @@ rule image:
     message:
         "get the image of {wildcards.name}, and what it lacks"
     shell:
-        "{PYTHON:q} -m reperf.builds image .images/{wildcards.name}/plan.json --log {log:q}"
+        "{PYTHON:q} -m reperf.steps image {wildcards.name} --log {log:q}"

@@ -21,7 +21,7 @@ from reperf.errors import faults_of, one_line_errors
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, ARCHIVE, COMPLETE, PAGES
 from reperf.machine import resolve
 from reperf.plans.checking import check_report
-from reperf.plans.measured import logs_of_others, measured_by
+from reperf.plans.measured import measured_by
 from reperf.plans.planning import Plans
 from reperf.text import printable
 from reperf.training.ends import fault_of_runs, keep_lost_runs, rerun_command

@@ -1,21 +1,14 @@
 # From logs to numbers: one process per suite measures all of its runs and logs.
 
 
-def batches_of_suite(wildcards):
-    """The batch sizes that the plan leaves to searches."""
-    return sorted(set(PLANS.suites[wildcards.suite].batches.values()))
+def plan_of_suite(wildcards):
+    """The plan of the suite, and the batch sizes that it leaves to searches."""
+    return existing_plans(PLANS.suites[wildcards.suite].files)
 
 
-def logs_of_suite(wildcards):
-    return [f"{run}/train.log" for run in PLANS.suites[wildcards.suite].plans]
-
-
-def records_of_suite(wildcards):
-    return [f"{run}/run.json" for run in PLANS.suites[wildcards.suite].plans]
-
-
-def sources_of_suite(wildcards):
-    return logs_of_others(PLANS.suites[wildcards.suite])
+def measured_of_suite(wildcards):
+    """The same, and what the suite measures: its logs and records, and the logs of others."""
+    return existing_plans(measured_by(PLANS.suites[wildcards.suite]))
 
 
 def descriptions_of_suite(wildcards):
@@ -29,11 +22,7 @@ SUITE = "results/suites/{suite}"
 rule measure:
     input:
         unless_current("measure"),
-        plan=if_written(f"{SUITE}/plan.json"),
-        batches=batches_of_suite,
-        logs=logs_of_suite,
-        records=records_of_suite,
-        sources=sources_of_suite,
+        measured=measured_of_suite,
         described=descriptions_of_suite,  # units and parameters
     output:
         f"{SUITE}/measurements.csv",
@@ -48,8 +37,7 @@ rule measure:
 rule summarise:
     input:
         unless_current("summarise"),
-        plan=if_written(f"{SUITE}/plan.json"),
-        batches=batches_of_suite,
+        plan=plan_of_suite,
         described=descriptions_of_suite,  # what a sample costs, and an epoch holds
         measurements=f"{SUITE}/measurements.csv",
     output:

@@ -5,30 +5,18 @@ here may be renamed in its next version, so pyproject.toml allows only the versi
 """
 
 import sys
+from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
 from reperf.errors import ReperfError
 
-_NAMES = {
-    "--profile": "--profile",
-    "--configfile": "--configfile",
-    "--configfiles": "--configfile",
-    "--config": "--config",
-    "-C": "--config",
-}
-"""The options that say which report a call is of: as they may be written, and one name for each."""
-_OF_ONE_VALUE = ("--profile",)
 _CONFIGURATIONS = (".yaml", ".yml")
 
 
 class Call:
-    """One call of Snakemake, as rules ask for it.
-
-    Args:
-        workflow: Snakemake's own, as rules get it.
-    """
+    """One call of Snakemake, as rules ask for it."""
 
     def __init__(self, workflow: Any) -> None:  # noqa: ANN401 - Snakemake's own
         self._workflow = workflow
@@ -105,16 +93,9 @@ def options_of(arguments: Sequence[str]) -> dict[str, list[str]]:
 
     Of an option that is given twice the last counts, as it does for Snakemake.
     """
-    found: dict[str, list[str]] = {}
-    taking = None
-    for word in arguments:
-        if word == "--":
-            break
-        if word.startswith("-"):
-            name, _, value = word.partition("=")
-            taking = _NAMES.get(name)
-            if taking:
-                found[taking] = [value] if value else []
-        elif taking and not (taking in _OF_ONE_VALUE and found[taking]):
-            found[taking].append(word)
-    return found
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, argument_default=SUPPRESS)
+    parser.add_argument("--profile", nargs=1)
+    parser.add_argument("--configfile", "--configfiles", nargs="*")
+    parser.add_argument("--config", "-C", nargs="*")
+    known, _ = parser.parse_known_args(arguments)
+    return {f"--{name}": values for name, values in vars(known).items()}

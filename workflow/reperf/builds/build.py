@@ -1,12 +1,14 @@
 """What a build is made from, and where it lies."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
+from hashlib import sha256
 from pathlib import Path
 
 from reperf.config import Container, Run
+from reperf.files import sha256 as sha256_of_file
 from reperf.systems import ROOT, Device, Lock, LockName, System, forget_systems, load_systems
-from reperf.systems.system import sha256_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,7 @@ class LockBuild:
     @cached_property
     def recipe_digest(self) -> str:
         """The SHA-256 of what it is made from: equal digests, equal environments."""
-        return sha256_of(self.recipe, repr((self.settings.python, self.settings.packages)))
+        return _digest_of(self.recipe, repr((self.settings.python, self.settings.packages)))
 
     @property
     def _ending(self) -> str:
@@ -97,17 +99,22 @@ class ImageBuild:
     @cached_property
     def recipe_digest(self) -> str:
         """The SHA-256 of what it is made from; the engine that runs it is none of that."""
-        return sha256_of(self.recipe, self.container.image)
+        return _digest_of(self.recipe, self.container.image)
 
 
 Build = LockBuild | ImageBuild
+
+
+def _digest_of(files: Iterable[Path], more: str) -> str:
+    """The SHA-256 of a text, and of several files' contents."""
+    contents = "".join([more, *map(sha256_of_file, files)])
+    return sha256(contents.encode()).hexdigest()
 
 
 def build_of(run: Run, root: Path = ROOT) -> Build:
     """The build in which a run trains.
 
     Args:
-        run: the run.
         root: what its recipe lies in: reperf's own folder, or an unpacked archive.
     """
     return _build_of(root, run.system, run.lock or run.device, run.container)

@@ -232,13 +232,13 @@ def _install(build: ImageBuild, lines: Sequence[str], contents: Contents) -> Non
     """Put packages into the overlay from outside, so that the container needs no network."""
     listed = build.folder / "overlay.txt"
     listed.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    libc = re.search(r"(\d+)\.(\d+)", contents.libc or "")
-    known = (2, min(40, int(libc[2]))) if libc else (2, 17)
-    wheels = known if known >= (2, 28) else (2, 17)
+    libc = re.search(r"\d+\.(\d+)", contents.libc)
+    known = min(40, int(libc[1])) if libc else 17
+    wheels = known if known >= 28 else 17
     install = [find_uv_bin(), "pip", "install", "--python", sys.executable, "--no-deps"]
     install += ["--only-binary", ":all:", "--target", str(_packages(build, contents))]
     install += ["--python-version", contents.python]
-    install += ["--python-platform", f"{contents.machine}-manylinux_{wheels[0]}_{wheels[1]}"]
+    install += ["--python-platform", f"{contents.machine}-manylinux_2_{wheels}"]
     do(
         [*install, "--requirement", str(listed)],
         trouble=f"{build.recipe[0].name}: cannot be installed",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from reperf.builds.steps import do
 from reperf.errors import ReperfError
@@ -17,11 +17,7 @@ LEAST_PYTHON = (3, 7)
 """What trainers run on."""
 
 
-class _Found(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class Framework(_Found):
+class Framework(BaseModel, frozen=True):
     """How the framework was built."""
 
     name: str
@@ -42,7 +38,7 @@ class Framework(_Found):
         return bool(re.search(r"\blibcuda\.so|libnvidia-ml\.so", self.import_trouble or ""))
 
 
-class Contents(_Found):
+class Contents(BaseModel, frozen=True):
     """The answer of `python -m trainers.inside FRAMEWORK`, see there."""
 
     python: str

@@ -431,7 +431,6 @@ def load_report(
     """Check a configuration that YAML gave.
 
     Args:
-        config: the parsed file.
         name: the file's, for the message.
         archived: whether it may name variants that only earlier versions had.
 

@@ -201,10 +201,7 @@ def shown_variant(variant: str | None, accumulation: int | None) -> str | None:
 
 
 def entry_id(
-    system: str,
-    variant: str | None,
-    parallel: Parallel | None = None,
-    servers: Servers | None = None,
+    system: str, variant: str | None, parallel: Parallel | None, servers: Servers | None
 ) -> str:
     """What names an entry in paths and tables: "system" or "system+variant+stages-7-1"."""
     more = [one.name for one in (parallel, servers) if one]
@@ -427,21 +424,18 @@ class Suite(Model):
         return self
 
     @model_validator(mode="after")
-    def _parallel_fits_a_topology(self) -> Self:
+    def _parallel_fits(self) -> Self:
+        """Check that an entry's devices are those of a topology, and that its batch can be cut."""
         sizes = [prod(topology_shape(topology)) for topology in self.topologies]
         for entry in self.entries:
-            reasons = [entry.parallel and entry.parallel.why_not_on(size) for size in sizes]
+            if entry.parallel is None:
+                continue
+            reasons = [entry.parallel.why_not_on(size) for size in sizes]
             if all(reasons):
                 raise ValueError(
                     f"systems.{entry.id}.parallel: {reasons[0]}; allowed: a topology that fits"
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _batches_can_be_cut(self) -> Self:
-        for entry in self.entries:
-            parts = (entry.parallel and entry.parallel.micro_batches) or 1
-            size = entry.batch_size or self.batch_size
+            parts, size = entry.parallel.micro_batches or 1, entry.batch_size or self.batch_size
             if isinstance(size, int) and size % parts:
                 raise ValueError(
                     f"systems.{entry.id}.parallel.micro_batches: {parts} of a batch of {size}; "

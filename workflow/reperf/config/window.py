@@ -41,10 +41,6 @@ class Window(Model):
     def check(self, iterations: int, print_every: int) -> None:
         """Refuse a window whose ends a run does not print.
 
-        Args:
-            iterations: of a run.
-            print_every: iterations between two log lines.
-
         Raises:
             ValueError: the window ends after the last iteration, or one of its ends is not printed.
         """

@@ -1,6 +1,6 @@
 """What a kind of data adds to the configuration of a data set."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from reperf.faults import Model
 
@@ -9,7 +9,8 @@ class KindKeys(Model):
     """The keys that only sets of one kind have.
 
     One is called as the kind: it says where the user's input lies, None where the embedded set is
-    made. Two kinds have no key in common.
+    made. Two kinds have no key in common. A data set is all of them, so it is asked as one of its
+    own kind: `KEYS[kind].shape_of(data)`.
 
     Attributes:
         embedded: what the embedded set is called, below data/<set>.
@@ -19,25 +20,21 @@ class KindKeys(Model):
     embedded: ClassVar[str]
     holds_folders: ClassVar[bool] = False
 
-    @classmethod
-    def check_keys(cls, data: Any) -> None:  # noqa: ANN401 - a Data, whose keys they are
+    def check_keys(self) -> None:
         """Refuse values that do not go together.
 
         Raises:
             ValueError: names the key, and what is allowed.
         """
 
-    @classmethod
-    def shape_of(cls, data: Any) -> dict[str, int]:  # noqa: ANN401 - a Data, whose keys they are
+    def shape_of(self) -> dict[str, int]:
         """What a set decides of the shape of a workload that trains on it."""
         return {}
 
-    @classmethod
-    def least_shape_of(cls, data: Any) -> dict[str, int]:  # noqa: ANN401 - a Data, whose keys they are
+    def least_shape_of(self) -> dict[str, int]:
         """What a shape must have at least, for a workload to train on a set."""
         return {}
 
-    @classmethod
-    def least_batch_of(cls, data: Any) -> int:  # noqa: ANN401 - a Data, whose keys they are
+    def least_batch_of(self) -> int:
         """Samples that a batch must have at least, for a workload to train on a set."""
         return 1

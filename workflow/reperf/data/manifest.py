@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reperf.faults import Model
 from reperf.files import sha256, whole_file
@@ -14,13 +14,15 @@ if TYPE_CHECKING:  # plans ask for manifests, and write no parts
     from reperf.data.part import Written
 
 
-class AnyPart(Model):
-    """One record file.
+class AnyPart(Model, extra="allow"):
+    """One record file, and by the name that its manifest's kind has for it, what it holds.
 
     Its checksum is CRC-32C, which every processor computes as fast as it reads. With SHA-256 a
     conversion of images takes half as long again, and longer on processors without instructions
     for it.
     """
+
+    __pydantic_extra__: dict[str, int]
 
     name: str
     bytes: int
@@ -38,6 +40,13 @@ class AnyManifest(Model):
 
     manifest_version: Literal[1] = 1
     format: str
+
+    @model_validator(mode="after")
+    def _parts_are_counted(self) -> Self:
+        for part in getattr(self, "parts", ()):
+            if {*part.model_extra} != {*filter(None, [self.counted])}:
+                raise ValueError(f"parts.{part.name}: allowed: {self.counted or 'no count'}")
+        return self
 
     def is_of(self, settings: Any) -> bool:  # noqa: ANN401 - of its own kind
         """Whether the set was made so."""

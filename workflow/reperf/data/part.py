@@ -80,25 +80,26 @@ class PartWriter(Generic[Item]):
 
 
 @contextmanager
-def new_part(stem: Path, record_format: Format[Item]) -> Iterator[PartWriter[Item]]:
-    """Open a part; its files get their names only when the block ends well.
+def new_part(output: Path, part: int, record_format: Format[Item]) -> Iterator[PartWriter[Item]]:
+    """Open a part, such as part-00000; its files get their names only when the block ends well.
 
     The files need not be on the disk by then: waiting for the disk would make a conversion several
     times slower than a copy. The manifest's checksums show what a power cut has cost.
 
     Args:
-        stem: the part's path without its suffix.
-        record_format: how it is written.
+        output: the folder of all parts.
+        part: its number, from 0.
     """
+    stem = f"part-{part:05d}"
     with ExitStack() as files:
 
         def create(suffix: str, mode: str) -> IO:
-            path = stem.with_name(stem.name + suffix)
+            path = output / (stem + suffix)
             return files.enter_context(whole_file(path, mode, durable=False))
 
         records = create(record_format.suffix, "wb")
         sidecars = [create(suffix, "w") for suffix in record_format.sidecars]
-        yield PartWriter(stem.name + record_format.suffix, records, record_format, sidecars)
+        yield PartWriter(stem + record_format.suffix, records, record_format, sidecars)
 
 
 @contextmanager

@@ -33,13 +33,7 @@ _TRIALS = TypeAdapter(tuple[Trial, ...])
 
 
 def examine(where: Where, report: Report, *, profile: str, configfile: Path) -> Diagnosis:
-    """Visit all nodes at the same time, try each system on them, and judge what they report.
-
-    Args:
-        where: the nodes.
-        report: what is to run there.
-        profile, configfile: where both come from, for the record.
-    """
+    """Visit all nodes at the same time, try each system on them, and judge what they report."""
     runs = _runs(report)
     builds = {name: build_of(run) for name, run in runs.items()}
     built = {name: None if why_build(one) else one.recipe_digest for name, one in builds.items()}

@@ -45,10 +45,6 @@ def needed_by(report: Report, run: Run) -> float | None:
     Taken from the cells of the report that lies here, measured on synthetic input: the same system,
     variant, workload and precision, the fastest per device.
 
-    Args:
-        report: what is to run.
-        run: whose loader is looked at.
-
     Returns:
         None if nothing of the kind has been measured yet.
     """

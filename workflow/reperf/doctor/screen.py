@@ -32,18 +32,14 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
 
 
 def _builds(diagnosis: Diagnosis) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in HEADINGS:
-        table.add_column(column, overflow="fold")
+    table = _columns(*HEADINGS)
     for row in build_rows(diagnosis):
         table.add_row(*map(_plain, row))
     return table
 
 
 def _table(diagnosis: Diagnosis) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("", "check", "where", "what was found"):
-        table.add_column(column, overflow="fold", no_wrap=column == "")
+    table = _columns("", "check", "where", "what was found")
     former = None
     for finding in diagnosis.findings:
         style = STYLES[finding.level]
@@ -55,6 +51,13 @@ def _table(diagnosis: Diagnosis) -> Table:
         former = finding.check
         place = _plain(diagnosis.place(finding))
         table.add_row(_plain(finding.level, style), _plain(check), place, what)
+    return table
+
+
+def _columns(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for heading in headings:
+        table.add_column(heading, overflow="fold", no_wrap=heading == "")
     return table
 
 

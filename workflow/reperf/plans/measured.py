@@ -6,11 +6,7 @@ from reperf.plans.suite_plan import SuitePlan
 
 
 def measured_by(plan: SuitePlan) -> list[str]:
-    """The plan of a suite, its logs and records, and the logs of others."""
+    """The plan of a suite, its logs and records, and the logs of others with their records."""
     own = (f"{folder}/{name}" for folder in plan.plans for name in RUN_FILES)
-    return [*plan.files, *own, *logs_of_others(plan)]
-
-
-def logs_of_others(plan: SuitePlan) -> list[str]:
-    """The logs of others, and the records that lie beside them."""
-    return [str(file) for one in plan.suite.sources for file in files_of(one.path)]
+    of_others = (str(file) for one in plan.suite.sources for file in files_of(one.path))
+    return [*plan.files, *own, *of_others]

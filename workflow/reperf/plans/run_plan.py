@@ -127,16 +127,7 @@ def plan_run(
     window: tuple[int, int],
     time_limit: int,
 ) -> RunPlan:
-    """Plan a run.
-
-    Args:
-        run: as the configuration asks for it.
-        cluster: the cluster's settings that decide how fast a run is.
-        data: the SHA-256 of what decides its data set.
-        batch: the file with its batch size, if that is searched for.
-        window: the iterations for which power is recorded.
-        time_limit: seconds that a try may take.
-    """
+    """Plan a run; RunPlan and Aside say what the arguments are."""
     system, build = load_systems()[run.system], build_of(run)
     program, server = _programs(run.system, run.workload, os.getcwd())  # noqa: PTH109 - pathlib is slow
     flags = trainer_flags(run, system)
@@ -179,7 +170,7 @@ def naming_flags(system: System, workload: str) -> list[str]:
 
 def trainer_flags(run: Run, system: System) -> list[str]:
     """The flags that every trainer takes, and those of the run's variants."""
-    flags = {
+    flags: dict[str, Any] = {
         "workload": run.workload,
         "precision": run.precision,
         "batch-size": run.batch_size if isinstance(run.batch_size, int) else BATCH,
@@ -194,29 +185,16 @@ def trainer_flags(run: Run, system: System) -> list[str]:
         "data": run.data,
         "memory-limit": run.memory_limit,
         "accumulation": run.accumulation if run.accumulation > 1 else None,
+        "shape": tuple(f"{name}={value}" for name, value in run.shape.items()),
     }
-    varied = [flag for variant in system.varied(run.variant) for flag in variant.flags]
-    said = [
-        word
-        for key, value in flags.items()
-        if value is not None
-        for word in (f"--{key}", str(value))
-    ]
-    shape = ["--shape", *(f"{name}={value}" for name, value in run.shape.items())]
-    names = naming_flags(system, run.workload)
-    return [*names, *said, *shape, *_parallel_flags(run), *varied]
-
-
-def _parallel_flags(run: Run) -> list[str]:
-    said = run.parallel.model_dump(exclude_defaults=True) if run.parallel else {}
-    return [
-        word
-        for name, value in said.items()
-        for word in (
-            f"--{name.replace('_', '-')}",
-            *map(str, value if isinstance(value, tuple) else [value]),
-        )
-    ]
+    if run.parallel:
+        flags |= run.parallel.model_dump(exclude_defaults=True)
+    words = naming_flags(system, run.workload)
+    for key, value in flags.items():
+        if value is not None:
+            values = value if isinstance(value, tuple) else (value,)
+            words += [f"--{key.replace('_', '-')}", *map(str, values)]
+    return words + [flag for variant in system.varied(run.variant) for flag in variant.flags]
 
 
 def variables_of(run: Run, system: System) -> dict[str, str]:

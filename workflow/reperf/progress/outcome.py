@@ -20,8 +20,7 @@ def of_run(record: Path, log: Path, suites: Mapping[str, Suite]) -> tuple[bool, 
     """The result of a run that has ended.
 
     Args:
-        record: its run.json.
-        log: its train.log, which is measured as for the report.
+        log: measured as for the report.
         suites: of the report, by name; they say what is measured.
 
     Returns:

@@ -14,7 +14,9 @@ def main() -> None:
     """Do one step."""
     parser = argparse.ArgumentParser(prog="python -m reperf.steps")
     parser.add_argument("step", help="a module of reperf.steps")
-    parser.add_argument("what", nargs="*", help="the suite, or the data set and its format")
+    parser.add_argument(
+        "what", nargs="*", help="the suite, the build, or the data set and its format"
+    )
     parser.add_argument("--log", type=Path, help="for messages; left out: standard error")
     options = parser.parse_args()
     with script(options.log):

@@ -4,8 +4,7 @@ The system.yaml in its folder under workflow/systems/ describes a system, and na
 it trains. No rule and no library module names a system.
 """
 
-import hashlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache, cached_property, partial
 from itertools import combinations, permutations
 from pathlib import Path
@@ -16,7 +15,6 @@ from trainers.contract.precision import AMP
 
 from reperf.building.code import closure, digest_of_code, imported_by
 from reperf.faults import Model, YesOrNo, checked
-from reperf.files import sha256
 from reperf.root import ROOT
 from reperf.systems.capability import ARCHITECTURE, DRIVER
 from reperf.systems.pipelines import Pipelines
@@ -497,14 +495,6 @@ def load_systems(root: Path = ROOT) -> dict[str, System]:
 def _systems_in(root: Path) -> dict[str, System]:
     files = sorted((root / SYSTEMS.relative_to(ROOT)).glob("*/system.yaml"))
     return {path.parent.name: _read(path, root) for path in files}
-
-
-def sha256_of(files: Iterable[Path], more: str = "") -> str:
-    """The SHA-256 of several files' contents, and of a text."""
-    contents = hashlib.sha256(more.encode())
-    for file in files:
-        contents.update(sha256(file).encode())
-    return contents.hexdigest()
 
 
 @cache

@@ -252,18 +252,18 @@ def _with_what_it_is_like(described: dict[str, Any], path: Path) -> dict[str, An
     if like not in others:
         raise ReperfError(f"{path}: like: got {like!r}; allowed: {', '.join(others)}")
     other = _read(WORKLOADS / f"{like}.yaml")
+    kept = other.model_dump(exclude=_OF_ITS_SHAPE) | {"recipe": other.recipe_name}
     defaults = described.get("shape", {})
-    for name in defaults if isinstance(defaults, dict) else ():
+    if not isinstance(defaults, dict):
+        return kept | described  # which the model refuses
+    for name in defaults:
         if name not in other.shape:
             raise ReperfError(
                 f"{path}: shape: got {name!r}; allowed: {', '.join(other.shape)}, as in {like}"
                 f"{did_you_mean(name, other.shape)}"
             )
-    kept = other.model_dump(exclude=_OF_ITS_SHAPE) | {"recipe": other.recipe_name}
-    if isinstance(defaults, dict):
-        shape = {name: one.model_dump() for name, one in other.shape.items()}
-        defaults = {
-            name: one | {"default": defaults.get(name, one["default"])}
-            for name, one in shape.items()
-        }
-    return kept | described | {"shape": defaults}
+    shape = {
+        name: one.model_dump() | {"default": defaults.get(name, one.default)}
+        for name, one in other.shape.items()
+    }
+    return kept | described | {"shape": shape}

@@ -8,14 +8,14 @@ that decides either: later changes to config.yaml are for the next call.
 """
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from reperf.building.script import script
-from reperf.config import Run
 from reperf.errors import one_line_errors
 from reperf.plans.run_plan import RunPlan
 from reperf.training.largest import find
-from reperf.training.places import Place, place_of
+from reperf.training.places import place_of
 from reperf.training.train import train
 
 
@@ -29,10 +29,7 @@ def main() -> None:
     options = parser.parse_args()
     with one_line_errors():
         plan = RunPlan.read(options.plan)
-
-    def place(run: Run) -> Place:
-        return place_of(run, plan.cluster)
-
+    place = partial(place_of, cluster=plan.cluster)
     with script(options.log, kept=plan.cluster is None):
         if plan.is_search:
             find(plan, options.plan.parent, place, retries=options.retries)

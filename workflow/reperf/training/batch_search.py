@@ -26,7 +26,6 @@ def run_of_search(run: Run, topology: str) -> Run:
     """What is tried to find a run's batch size.
 
     Args:
-        run: as configured.
         topology: the one of its suite with the most devices.
     """
     limit = run.memory_limit
@@ -45,12 +44,7 @@ def run_of_search(run: Run, topology: str) -> Run:
 
 
 def found_by(path: Path, plan: RunPlan) -> tuple[LargestBatch | None, str]:
-    """What a search has found; None if it must be made, and why it must be made again, if so.
-
-    Args:
-        path: what the search writes.
-        plan: the search's.
-    """
+    """What a search has found; None if it must be made, and why it must be made again, if so."""
     if not path.exists():
         return None, ""
     try:

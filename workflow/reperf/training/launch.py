@@ -179,12 +179,9 @@ def launch(
     before the trainers ends the run; after their end the launch ends the servers.
 
     Args:
-        trainers: the command.
-        servers: what runs beside it.
         log: file for everything that the commands' processes print.
         time_limit: seconds after which the whole process tree is killed.
-        world_size: number of ranks to listen for.
-        servers_in_all: number of servers to listen for.
+        world_size, servers_in_all: how many ranks and servers to listen for.
         lines: makes the lines of the log from the pieces that a command prints.
         seconds_to_end: how long a command may take after SIGTERM before it is killed; 0 unless it
             has processes to end on other machines.
@@ -231,10 +228,8 @@ def launch(
                 one.ear.join(timeout=10)
     outcome.seconds = time.monotonic() - started
     outcome.out_of_memory_kills = _out_of_memory_kills() - kills
-    outcome.last_heard = tuple(listener.heard[rank] for rank in sorted(listener.heard))
-    outcome.servers_heard = tuple(
-        listener.servers_heard[number] for number in sorted(listener.servers_heard)
-    )
+    outcome.last_heard = tuple(last for _, last in sorted(listener.heard.items()))
+    outcome.servers_heard = tuple(last for _, last in sorted(listener.servers_heard.items()))
     outcome.done = frozenset(listener.done)
     return outcome
 

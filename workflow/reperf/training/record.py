@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from reperf.config import Run
 from reperf.errors import ReperfError
@@ -146,10 +146,8 @@ class LastHeard(BaseModel):
     seconds: float = Field(description="after the run's start")
 
 
-class Sealed(BaseModel):
+class Sealed(BaseModel, extra="forbid"):
     """A JSON file of ours that tells whether it has changed since it was written."""
-
-    model_config = ConfigDict(extra="forbid")
 
     KIND: ClassVar[str]
     """What messages call it."""

@@ -64,13 +64,9 @@ class Start:
                 seconds_to_end=self.seconds_to_end,
             )
         finally:
-            self._remove_containers()
-
-    def _remove_containers(self) -> None:
-        """Remove what is left of containers on this machine, if the engine leaves any."""
-        for command in self.clean_up:
-            with suppress(OSError, TimeoutExpired):
-                ended(command, self.trainers.environment, _SECONDS_TO_REMOVE)
+            for command in self.clean_up:
+                with suppress(OSError, TimeoutExpired):
+                    ended(command, self.trainers.environment, _SECONDS_TO_REMOVE)
 
 
 def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
@@ -133,7 +129,8 @@ def _command(
         }
     environment = {**outside, **start.variables}
     if not isinstance(build, ImageBuild):
-        environment["PATH"] = _path_into(build.python.parent)
+        others = os.environ.get("PATH", os.defpath)
+        environment["PATH"] = f"{build.python.parent.absolute()}{os.pathsep}{others}"
         if place.temporary:
             environment["TMPDIR"] = place.temporary
     command = place.start(start.command, start.srun_options, shared=run.servers is not None)
@@ -180,12 +177,6 @@ def launcher(words: Sequence[str], places: Mapping[str, object]) -> list[str]:
         return words
     at = words.index("-m")
     return [*words[:at], os.path.relpath(MODULE_STARTER), *words[at + 1 :]]
-
-
-def _path_into(programs: Path) -> str:
-    """The PATH of a launch: the programs of the system's environment, then all others."""
-    others = os.environ.get("PATH", os.defpath)
-    return f"{programs.absolute()}{os.pathsep}{others}"
 
 
 def _data_outside(run: Run) -> tuple[Path, ...]:

@@ -307,12 +307,7 @@ def _wrong_model(run: Run, facts: dict) -> str:
 
 
 def said_in(run: Run, facts: dict) -> dict[str, Any]:
-    """The fields of a run's record that its log says.
-
-    Args:
-        run: the run.
-        facts: as read_facts gives them.
-    """
+    """The fields of a run's record that its log says, whose facts are as read_facts has them."""
     return {
         "peak_memory_bytes": peak_memory(run, facts),
         "peak_memory_is": peak_memory_is(facts),
@@ -492,12 +487,12 @@ def _rank_last_heard(run: Run, outcome: Outcome) -> str:
     return f"{who} last heard of {where}, {last.seconds:.0f} s in"
 
 
-def last_lines(log: Path, count: int = 3) -> str:
-    """The last lines of a log that are no steps, in one: what a crash looked like."""
+def last_lines(log: Path) -> str:
+    """The last three lines of a log that are no steps, in one: what a crash looked like."""
     # Some launchers print rules.
     lines = [line.strip() for line in _tail(log).splitlines() if re.search(r"\w", line)]
     said = [line for line in lines if STEP_MARK.decode() not in line and f": {QUIET} " not in line]
-    return " | ".join(said[-count:])[-LONGEST_REASON:]
+    return " | ".join(said[-3:])[-LONGEST_REASON:]
 
 
 def _tail(log: Path, size: int = 20_000) -> str:

@@ -29,12 +29,6 @@ def convert(
     depend on the file and the number of parts, not on the number of workers. What an earlier
     conversion left in the folder is removed.
 
-    Args:
-        settings: the file, and how it is converted.
-        output: the folder of the parts.
-        format_name: of the only format.
-        workers: number of processes.
-
     Raises:
         ReperfError: a line is refused, there are too few for the parts, or a file cannot be read or
             written.
@@ -45,43 +39,40 @@ def convert(
     if not size or begin == _GZIP:
         found = "compressed by gzip" if size else "an empty file"
         raise ReperfError(f"{clicks}: {found}; allowed: lines of {LAYOUT}")
-    pieces = settings.parts * -(-size // (settings.parts * PIECE))
-    conversion = _Conversion(clicks, size, settings.parts, pieces, output)
-    with all_or_nothing(output):
-        with progress(f"pieces of clicks to {format_name}", pieces) as watch:
-            written = run_parts(conversion.write_part, settings.parts, workers, watch)
-        return ClickManifest.of_parts(output, written, format=format_name, settings=settings)
+    share = -(-size // (settings.parts * PIECE))
+    lines = _Lines(clicks, size, settings.parts * share)
 
-
-@dataclass(frozen=True)
-class _Conversion:
-    """What every worker knows."""
-
-    clicks: Path
-    size: int
-    parts: int
-    pieces: int
-    output: Path
-
-    def write_part(self, part: int, tick: Tick) -> Written:
-        """Write a part; return its summary."""
+    def write_part(part: int, tick: Tick) -> Written:
         samples = clicked = 0
-        share = self.pieces // self.parts
-        with new_part(self.output / f"part-{part:05d}", ROWS) as records:
+        with new_part(output, part, ROWS) as records:
             for number in range(part * share, (part + 1) * share):
-                rows = self._rows(number)
+                rows = lines.rows(number)
                 records.append(rows)
                 samples += len(rows)
                 clicked += int(rows["label"].sum())
                 tick()
         if not samples:
             raise ReperfError(
-                f"{self.clicks}: part {part} of {self.parts} would hold no line; allowed: at least "
+                f"{clicks}: part {part} of {settings.parts} would hold no line; allowed: at least "
                 "one for each part"
             )
         return records.summary(samples=samples, clicked=clicked)
 
-    def _rows(self, number: int) -> np.ndarray:
+    with all_or_nothing(output):
+        with progress(f"pieces of clicks to {format_name}", lines.pieces) as watch:
+            written = run_parts(write_part, settings.parts, workers, watch)
+        return ClickManifest.of_parts(output, written, format=format_name, settings=settings)
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """A file of lines, cut into pieces."""
+
+    clicks: Path
+    size: int
+    pieces: int
+
+    def rows(self, number: int) -> np.ndarray:
         """The rows of a piece: near equal in bytes, it begins with a line, as the next does."""
         begin, end = (self._edge(one) for one in (number, number + 1))
         try:

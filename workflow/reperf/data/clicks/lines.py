@@ -50,7 +50,7 @@ def rows_of(text: bytes) -> np.ndarray:
     # What is looked up behind the last field is zero.
     content = np.frombuffer(text + bytes(_LONGEST + 1), np.uint8)
     ends = np.flatnonzero((content == _TAB) | (content == _LINE))
-    _check_columns(text, content[ends])
+    _check_columns(content[ends])
     begins = np.concatenate([[0], ends[:-1] + 1]).reshape(-1, COLUMNS)
     fields = _Fields(text, content, begins, ends.reshape(-1, COLUMNS) - begins)
     rows = np.empty(len(begins), ROW)
@@ -60,7 +60,7 @@ def rows_of(text: bytes) -> np.ndarray:
     return rows
 
 
-def _check_columns(text: bytes, ends: np.ndarray) -> None:
+def _check_columns(ends: np.ndarray) -> None:
     """Refuse lines of more or fewer columns."""
     lines = np.flatnonzero(ends == _LINE)
     counts = np.diff(lines, prepend=-1)

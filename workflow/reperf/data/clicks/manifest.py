@@ -14,12 +14,6 @@ class ClickSettings(Model):
     seed: int = Field(description="of the order in which batches are read")
 
 
-class ClickPart(AnyPart):
-    """One file of rows."""
-
-    samples: int
-
-
 class ClickManifest(AnyManifest):
     """Converted clicks."""
 
@@ -29,4 +23,4 @@ class ClickManifest(AnyManifest):
     samples: int
     clicked: int = Field(description="of them, those with the label 1")
     bytes: int
-    parts: list[ClickPart]
+    parts: list[AnyPart]

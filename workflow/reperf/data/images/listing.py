@@ -3,6 +3,7 @@
 import os
 import random
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -75,10 +76,8 @@ class Listing:
 
     def images_per_class(self) -> list[int]:
         """The number of images of each class, in label order."""
-        counts = [0] * len(self.classes)
-        for label in self._labels:
-            counts[label] += 1
-        return counts
+        counts = Counter(self._labels)
+        return [counts[label] for label in range(len(self.classes))]
 
 
 def check_layout(images: Path) -> None:

@@ -14,12 +14,6 @@ class ImageSettings(Model):
     seed: int
 
 
-class ImagePart(AnyPart):
-    """One record file of images."""
-
-    images: int
-
-
 class ImageManifest(AnyManifest):
     """A converted set of images."""
 
@@ -33,7 +27,7 @@ class ImageManifest(AnyManifest):
     images_per_class: list[int] = Field(description="in label order")
     reencoded: list[str] = Field(description="images that became RGB JPEGs, by path under train/")
     ignored: int = Field(description="files among the images without a JPEG's name")
-    parts: list[ImagePart]
+    parts: list[AnyPart]
 
     def is_of(self, settings: ImageSettings) -> bool:
         """Whether the set was made so."""

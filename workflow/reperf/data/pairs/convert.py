@@ -1,7 +1,6 @@
 """Convert pairs to parts of ids: the one call behind the rule."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from reperf.data.pairs.manifest import PairManifest, PairSettings
 from reperf.data.parallel import Tick, run_parts
 from reperf.data.part import Format, Written, all_or_nothing, new_part
 from reperf.data.tokens.convert import arrays_of
-from reperf.data.tokens.vocabulary import Vocabulary, read_vocabulary
+from reperf.data.tokens.vocabulary import read_vocabulary
 from reperf.errors import ReperfError
 
 
@@ -40,12 +39,6 @@ def convert(
     pairs, the vocabulary and the number of parts, not on the number of workers. What an earlier
     conversion left in the folder is removed.
 
-    Args:
-        settings: the pairs, their vocabulary, and how they are converted.
-        output: the folder of the parts.
-        format_name: of the only format.
-        workers: number of processes.
-
     Raises:
         ReperfError: the vocabulary or a file is refused, a sentence is too long, there are fewer
             pairs than parts, or a file cannot be written.
@@ -57,34 +50,27 @@ def convert(
             f"{settings.pairs}: has {len(lines)} pairs; allowed: one or more for each of "
             f"{settings.parts} parts"
         )
-    conversion = _Conversion(settings, vocabulary, lines, output)
-    with all_or_nothing(output):
-        with progress(f"pairs to {format_name}", len(lines)) as watch:
-            written = run_parts(conversion.write_part, settings.parts, workers, watch)
-        return PairManifest.of_parts(
-            output, written, format=format_name, settings=settings, **vocabulary.described
-        )
 
+    def ids_of(path: Path, first: int, sentences: Sequence[str]) -> list[np.ndarray]:
+        """The ids of sentences, each with its end; `first` is the number of lines before them."""
+        found = arrays_of(vocabulary, [(sentence, True) for sentence in sentences])
+        for number, ids in enumerate(found, first + 1):
+            if len(ids) > settings.longest:
+                raise ReperfError(
+                    f"{path}: line {number}: has {len(ids)} tokens with its end; allowed: up to "
+                    f"{settings.longest}, `longest`"
+                )
+        return found
 
-@dataclass(frozen=True)
-class _Conversion:
-    """What every worker knows."""
-
-    settings: PairSettings
-    vocabulary: Vocabulary
-    lines: Lines
-    output: Path
-
-    def write_part(self, part: int, tick: Tick) -> Written:
-        """Write a part; return its summary."""
+    def write_part(part: int, tick: Tick) -> Written:
         source_tokens = target_tokens = 0
-        first, end = (len(self.lines) * one // self.settings.parts for one in (part, part + 1))
-        with new_part(self.output / f"part-{part:05d}", IDS) as records:
+        first, end = (len(lines) * one // settings.parts for one in (part, part + 1))
+        with new_part(output, part, IDS) as records:
             at = first
-            for piece in self.lines.pairs(first, end):
+            for piece in lines.pairs(first, end):
                 sources, targets = (
-                    self._ids(path, at, sentences)
-                    for path, sentences in zip(self.lines.paths, piece, strict=True)
+                    ids_of(path, at, sentences)
+                    for path, sentences in zip(lines.paths, piece, strict=True)
                 )
                 for pair in map(Pair, sources, targets):
                     records.append(pair)
@@ -96,13 +82,9 @@ class _Conversion:
             pairs=end - first, source_tokens=source_tokens, target_tokens=target_tokens
         )
 
-    def _ids(self, path: Path, first: int, sentences: Sequence[str]) -> list[np.ndarray]:
-        """The ids of sentences, each with its end; `first` is the number of lines before them."""
-        found = arrays_of(self.vocabulary, [(sentence, True) for sentence in sentences])
-        for number, ids in enumerate(found, first + 1):
-            if len(ids) > self.settings.longest:
-                raise ReperfError(
-                    f"{path}: line {number}: has {len(ids)} tokens with its end; allowed: up to "
-                    f"{self.settings.longest}, `longest`"
-                )
-        return found
+    with all_or_nothing(output):
+        with progress(f"pairs to {format_name}", len(lines)) as watch:
+            written = run_parts(write_part, settings.parts, workers, watch)
+        return PairManifest.of_parts(
+            output, written, format=format_name, settings=settings, **vocabulary.described
+        )

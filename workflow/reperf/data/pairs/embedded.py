@@ -3,7 +3,7 @@
 Nobody has written them: the rules of both languages' numerals make them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from reperf.data.pairs.lines import SOURCE, TARGET
@@ -31,23 +31,20 @@ def make(folder: Path) -> None:
     Raises:
         ReperfError: a file cannot be written.
     """
-    for name, words in ((SOURCE, _english_lines()), (TARGET, _german_lines())):
+    for name, words, total in (
+        (SOURCE, english, "{} and {} make {}"),
+        (TARGET, german, "{} und {} sind {}"),
+    ):
         with whole_file(folder / name) as stream:
-            stream.writelines(line[0].upper() + line[1:] + ".\n" for line in words)
+            for line in _lines(words, total):
+                stream.write(line[0].upper() + line[1:] + ".\n")
 
 
-def _english_lines() -> Iterator[str]:
+def _lines(words: Callable[[int], str], total: str) -> Iterator[str]:
     for number in range(COUNT):
-        yield english(number)
+        yield words(number)
         first, second = divmod(number, 100)
-        yield f"{english(first)} and {english(second)} make {english(first + second)}"
-
-
-def _german_lines() -> Iterator[str]:
-    for number in range(COUNT):
-        yield german(number)
-        first, second = divmod(number, 100)
-        yield f"{german(first)} und {german(second)} sind {german(first + second)}"
+        yield total.format(*map(words, (first, second, first + second)))
 
 
 def english(number: int) -> str:

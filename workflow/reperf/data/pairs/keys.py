@@ -1,6 +1,6 @@
 """The keys of sets of pairs."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -29,16 +29,13 @@ class Keys(KindKeys):
         256, ge=8, le=4096, description="tokens of the longest sentence of a pair, with its end"
     )
 
-    @classmethod
-    def shape_of(cls, data: Any) -> dict[str, int]:  # noqa: ANN401 - a Data, whose keys they are
-        return {"longest": data.longest}
+    def shape_of(self) -> dict[str, int]:
+        return {"longest": self.longest}
 
-    @classmethod
-    def least_shape_of(cls, data: Any) -> dict[str, int]:  # noqa: ANN401 - a Data, whose keys they are
+    def least_shape_of(self) -> dict[str, int]:
         # How many a vocabulary of the user's own has is seen when it is converted, and read.
-        return {} if data.joint_bpe else {"vocabulary": BYTES}
+        return {} if self.joint_bpe else {"vocabulary": BYTES}
 
-    @classmethod
-    def least_batch_of(cls, data: Any) -> int:  # noqa: ANN401 - a Data, whose keys they are
+    def least_batch_of(self) -> int:
         # A sample is a place for a token.
-        return data.longest
+        return self.longest

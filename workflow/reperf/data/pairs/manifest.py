@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from reperf.data.manifest import AnyPart
-from reperf.data.tokens.ids import IdManifest
+from reperf.data.tokens.manifest import IdManifest
 from reperf.faults import Model
 
 
@@ -17,12 +17,6 @@ class PairSettings(Model):
     seed: int = Field(description="of the order in which pairs are read")
 
 
-class PairPart(AnyPart):
-    """One file of ids."""
-
-    pairs: int
-
-
 class PairManifest(IdManifest):
     """Converted pairs."""
 
@@ -34,4 +28,4 @@ class PairManifest(IdManifest):
     source_tokens: int = Field(description="of all sources, with their ends")
     target_tokens: int = Field(description="of all targets, with their ends")
     bytes: int = Field(description="of all parts, without the files beside them")
-    parts: list[PairPart]
+    parts: list[AnyPart]

@@ -1,9 +1,6 @@
 """Convert text to record parts: the one call behind the rule."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from reperf.data.bar import progress
@@ -11,8 +8,8 @@ from reperf.data.parallel import Tick, run_parts
 from reperf.data.part import Written, all_or_nothing, new_part
 from reperf.data.text.corpus import Corpus
 from reperf.data.text.manifest import TextManifest
-from reperf.data.text.records import FORMATS, TextFormat
-from reperf.data.text.sequences import Marks, Sequences, Tokens, make_sequences
+from reperf.data.text.records import FORMATS
+from reperf.data.text.sequences import Marks, Tokens, make_sequences
 from reperf.data.text.settings import TextSettings
 from reperf.data.text.vocab_file import END, MASK, START, read_vocabulary
 from reperf.data.text.vocabulary import train_vocabulary
@@ -31,12 +28,6 @@ def convert(
     vocabulary and the settings, not on the number of workers. What an earlier conversion left in
     the folder is removed. The vocabulary lies there, too, as vocab.txt.
 
-    Args:
-        settings: the text, its vocabulary, and how it is converted.
-        output: the folder of the parts.
-        format_name: one of FORMATS.
-        workers: number of processes.
-
     Raises:
         ReperfError: the vocabulary or the text is refused, there are too few documents for the
             parts, or a file cannot be written.
@@ -44,12 +35,53 @@ def convert(
     corpus = Corpus(Path(settings.text))
     chunks = corpus.chunks(settings.parts)
     vocabulary, digest = _vocabulary(settings, corpus)
-    conversion = _Conversion(settings, vocabulary, corpus, chunks, FORMATS[format_name], output)
+    word_pieces = WordPieces(vocabulary, lowercase=settings.lowercase)
+    start, end, mask = map(vocabulary.index, (START, END, MASK))
+    marks = Marks(start, end, mask, len(vocabulary))
+    record_format = FORMATS[format_name]
+
+    def tokens_of(first: int, end: int) -> Tokens:
+        documents = list(corpus.documents(first, end))
+        ids = iter(word_pieces.ids([one for document in documents for one in document]))
+        return Tokens.of([[next(ids) for _ in document] for document in documents])
+
+    def write_part(part: int, tick: Tick) -> Written:
+        counts: Counter[str] = Counter()
+        with new_part(output, part, record_format.format) as records:
+            for chunk in range(part, len(chunks) - 1, settings.parts):
+                first, end = chunks[chunk : chunk + 2]
+                tokens = tokens_of(first, end)
+                counts["sentences"] += len(tokens.edges) - 1
+                # Several passes are one after the other: memory does not grow with their number.
+                for turn in range(settings.passes if len(tokens.ids) else 0):
+                    sequences = make_sequences(
+                        tokens,
+                        marks,
+                        settings.sequence_length,
+                        settings.max_predictions,
+                        (settings.seed, turn, chunk),
+                    )
+                    for message in record_format.messages(sequences):
+                        records.append(message)
+                    counts.update(
+                        sequences=len(sequences.input_ids),
+                        tokens=int(sequences.input_mask.sum()),
+                        predictions=int(sequences.masked_lm_weights.sum()),
+                        random_next=int(sequences.next_sentence_labels.sum()),
+                    )
+                tick(end - first)
+        if not counts["sequences"]:
+            raise ReperfError(
+                f"{settings.text}: part {part} of {settings.parts} would hold no word; "
+                "allowed: words in at least one document of each"
+            )
+        return records.summary(**counts)
+
     with all_or_nothing(output):
         with whole_file(output / "vocab.txt") as stream:
             stream.writelines(token + "\n" for token in vocabulary)
         with progress(f"documents to {format_name}", len(corpus)) as watch:
-            written = run_parts(conversion.write_part, settings.parts, workers, watch)
+            written = run_parts(write_part, settings.parts, workers, watch)
         return TextManifest.of_parts(
             output,
             written,
@@ -67,67 +99,3 @@ def _vocabulary(settings: TextSettings, corpus: Corpus) -> tuple[list[str], str 
         tokens = read_vocabulary(Path(settings.vocabulary), size)
         return tokens, sha256(settings.vocabulary)
     return train_vocabulary(corpus, size=size, lowercase=settings.lowercase), None
-
-
-@dataclass(frozen=True)
-class _Conversion:
-    """What every worker knows."""
-
-    settings: TextSettings
-    vocabulary: Sequence[str]
-    corpus: Corpus
-    chunks: Sequence[int]
-    format: TextFormat
-    output: Path
-
-    @cached_property
-    def _word_pieces(self) -> WordPieces:
-        return WordPieces(self.vocabulary, lowercase=self.settings.lowercase)
-
-    @cached_property
-    def _marks(self) -> Marks:
-        start, end, mask = map(self.vocabulary.index, (START, END, MASK))
-        return Marks(start, end, mask, len(self.vocabulary))
-
-    def write_part(self, part: int, tick: Tick) -> Written:
-        """Write a part; return its summary."""
-        settings = self.settings
-        counts: Counter[str] = Counter()
-        with new_part(self.output / f"part-{part:05d}", self.format.format) as records:
-            for chunk in range(part, len(self.chunks) - 1, settings.parts):
-                first, end = self.chunks[chunk : chunk + 2]
-                tokens = self._tokens(first, end)
-                counts["sentences"] += len(tokens.edges) - 1
-                # Several passes are one after the other: memory does not grow with their number.
-                for turn in range(settings.passes if len(tokens.ids) else 0):
-                    sequences = make_sequences(
-                        tokens,
-                        self._marks,
-                        settings.sequence_length,
-                        settings.max_predictions,
-                        (settings.seed, turn, chunk),
-                    )
-                    for message in self.format.messages(sequences):
-                        records.append(message)
-                    counts.update(_counted(sequences))
-                tick(end - first)
-        if not counts["sequences"]:
-            raise ReperfError(
-                f"{settings.text}: part {part} of {settings.parts} would hold no word; "
-                "allowed: words in at least one document of each"
-            )
-        return records.summary(**counts)
-
-    def _tokens(self, first: int, end: int) -> Tokens:
-        documents = list(self.corpus.documents(first, end))
-        ids = iter(self._word_pieces.ids([one for document in documents for one in document]))
-        return Tokens.of([[next(ids) for _ in document] for document in documents])
-
-
-def _counted(sequences: Sequences) -> dict[str, int]:
-    return {
-        "sequences": len(sequences.input_ids),
-        "tokens": int(sequences.input_mask.sum()),
-        "predictions": int(sequences.masked_lm_weights.sum()),
-        "random_next": int(sequences.next_sentence_labels.sum()),
-    }

@@ -162,11 +162,7 @@ def check_text(text: Path, layout: str = LAYOUT) -> None:
 
 
 def files_of(text: Path, layout: str = LAYOUT) -> list[Path]:
-    """The files of a text, in the order of their paths.
-
-    Args:
-        text: a file or a folder.
-        layout: of what it may hold, in words.
+    """The files of a text, in the order of their paths; see `check_text`.
 
     Raises:
         ReperfError: there is no such text, or it has no files, or what is none.

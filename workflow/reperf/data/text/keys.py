@@ -1,6 +1,6 @@
 """The keys of sets of sentences."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -40,19 +40,17 @@ class Keys(KindKeys):
         1, ge=1, le=1000, description="over the text, each with pairs and masks of its own"
     )
 
-    @classmethod
-    def check_keys(cls, data: Any) -> None:  # noqa: ANN401 - a Data, whose keys they are
-        most = data.sequence_length - AROUND
-        if data.max_predictions > most:
+    def check_keys(self) -> None:
+        most = self.sequence_length - AROUND
+        if self.max_predictions > most:
             raise ValueError(
-                f"max_predictions: got {data.max_predictions}; "
-                f"allowed: up to {most} in a sequence_length of {data.sequence_length}"
+                f"max_predictions: got {self.max_predictions}; "
+                f"allowed: up to {most} in a sequence_length of {self.sequence_length}"
             )
 
-    @classmethod
-    def shape_of(cls, data: Any) -> dict[str, int]:  # noqa: ANN401 - a Data, whose keys they are
+    def shape_of(self) -> dict[str, int]:
         return {
-            "sequence_length": data.sequence_length,
-            "max_predictions": data.max_predictions,
-            "vocabulary": data.vocabulary_size,
+            "sequence_length": self.sequence_length,
+            "max_predictions": self.max_predictions,
+            "vocabulary": self.vocabulary_size,
         }

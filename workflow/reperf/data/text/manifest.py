@@ -9,12 +9,6 @@ from reperf.data.text.settings import TextSettings
 from reperf.files import sha256
 
 
-class TextPart(AnyPart):
-    """One record file of sequences."""
-
-    sequences: int
-
-
 class TextManifest(AnyManifest):
     """A converted text."""
 
@@ -29,7 +23,7 @@ class TextManifest(AnyManifest):
     predictions: int = Field(description="masked tokens of all sequences")
     random_next: int = Field(description="sequences whose second half is of another document")
     bytes: int = Field(description="of all parts, without the files beside them")
-    parts: list[TextPart]
+    parts: list[AnyPart]
 
     def is_of(self, settings: TextSettings) -> bool:
         """Whether the set was made so, of the vocabulary as it is now, if it is still there."""

@@ -17,10 +17,6 @@ LARGEST_FILE = 1 << 26  # bytes
 def read_vocabulary(path: Path, size: int) -> list[str]:
     """The tokens of a vocabulary's file, a line each, in the order of their ids.
 
-    Args:
-        path: the file.
-        size: how many it must have.
-
     Raises:
         ReperfError: the file cannot be read, is not UTF-8, has an empty line, a token twice or
             another number of them, or lacks one that every sequence needs.

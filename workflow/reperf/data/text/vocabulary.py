@@ -21,15 +21,10 @@ SAMPLE = 16
 def train_vocabulary(corpus: Corpus, *, size: int, lowercase: bool) -> list[str]:
     """Train a vocabulary on a text; it is filled up with tokens that nothing uses.
 
-    It depends on the text and the arguments alone.
-
-    Args:
-        corpus: the text.
-        size: tokens.
-        lowercase: whether case and accents are dropped.
+    It depends on the text and the arguments alone, which are as in WordPieces.
 
     Returns:
-        The tokens in the order of their ids.
+        `size` tokens in the order of their ids.
 
     Raises:
         ReperfError: the text cannot be read, or has more different characters than the vocabulary

@@ -63,10 +63,6 @@ def words_of(sentence: str, *, lowercase: bool) -> list[str]:
 
     The library would cut words, too, but by tables of an older Unicode, with 256 ideographs less,
     and it lowers letters one by one: Python, and so the original, lowers a sigma by its place.
-
-    Args:
-        sentence: any text.
-        lowercase: whether case and accents are dropped.
     """
     if sentence.isascii() and sentence.isprintable():
         return _WORD.findall(sentence.lower() if lowercase else sentence)

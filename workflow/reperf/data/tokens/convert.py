@@ -1,7 +1,6 @@
 """Convert text to parts of ids: the one call behind the rule."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -28,58 +27,36 @@ def convert(
     The bytes depend on the text, the vocabulary and the number of parts, not on the number of
     workers. What an earlier conversion left in the folder is removed.
 
-    Args:
-        settings: the text, its vocabulary, and how it is converted.
-        output: the folder of the parts.
-        format_name: of the only format.
-        workers: number of processes.
-
     Raises:
         ReperfError: the vocabulary or the text is refused, there is too little text for the parts,
             or a file cannot be written.
     """
     vocabulary = read_vocabulary(Path(settings.bpe) if settings.bpe else None)
-    stream = Stream(Path(settings.tokens))
-    pieces = stream.pieces(settings.parts)
-    conversion = _Conversion(settings, vocabulary, stream, pieces, output)
-    with all_or_nothing(output):
-        with progress(f"pieces of text to {format_name}", pieces) as watch:
-            written = run_parts(conversion.write_part, settings.parts, workers, watch)
-        return TokenManifest.of_parts(
-            output, written, format=format_name, settings=settings, **vocabulary.described
-        )
+    stream = Stream(Path(settings.tokens), settings.parts)
 
-
-@dataclass(frozen=True)
-class _Conversion:
-    """What every worker knows."""
-
-    settings: TokenSettings
-    vocabulary: Vocabulary
-    stream: Stream
-    pieces: int
-    output: Path
-
-    def write_part(self, part: int, tick: Tick) -> Written:
-        """Write a part; return its summary."""
+    def write_part(part: int, tick: Tick) -> Written:
         tokens = ended = 0
-        share = self.pieces // self.settings.parts
-        with new_part(self.output / f"part-{part:05d}", IDS) as records:
-            for number in range(part * share, (part + 1) * share):
-                documents = list(self.stream.piece(number, self.pieces))
-                for ids, (_, ends) in zip(
-                    arrays_of(self.vocabulary, documents), documents, strict=True
-                ):
+        with new_part(output, part, IDS) as records:
+            for number in stream.of_part(part):
+                documents = list(stream.piece(number))
+                for ids, (_, ends) in zip(arrays_of(vocabulary, documents), documents, strict=True):
                     records.append(ids)
                     tokens += len(ids)
                     ended += ends
                 tick()
         if not tokens:
             raise ReperfError(
-                f"{self.settings.tokens}: part {part} of {self.settings.parts} would hold no "
-                "text; allowed: at least a line for each part"
+                f"{settings.tokens}: part {part} of {settings.parts} would hold no text; "
+                "allowed: at least a line for each part"
             )
         return records.summary(documents=ended, tokens=tokens)
+
+    with all_or_nothing(output):
+        with progress(f"pieces of text to {format_name}", stream.pieces) as watch:
+            written = run_parts(write_part, settings.parts, workers, watch)
+        return TokenManifest.of_parts(
+            output, written, format=format_name, settings=settings, **vocabulary.described
+        )
 
 
 def arrays_of(vocabulary: Vocabulary, documents: Sequence[tuple[str, bool]]) -> list[np.ndarray]:

@@ -1,6 +1,6 @@
 """The keys of sets of tokens."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -25,7 +25,6 @@ class Keys(KindKeys):
         "each byte is a token",
     )
 
-    @classmethod
-    def least_shape_of(cls, data: Any) -> dict[str, int]:  # noqa: ANN401 - a Data, whose keys they are
+    def least_shape_of(self) -> dict[str, int]:
         # How many a vocabulary of the user's own has is seen when it is converted, and read.
-        return {} if data.bpe else {"vocabulary": BYTES}
+        return {} if self.bpe else {"vocabulary": BYTES}

@@ -1,9 +1,11 @@
 """manifest.json of a converted stream of tokens."""
 
+from typing import Any, ClassVar, Literal
+
 from pydantic import Field
 
-from reperf.data.manifest import AnyPart
-from reperf.data.tokens.ids import IdManifest
+from reperf.data.manifest import AnyManifest, AnyPart
+from reperf.data.tokens.vocabulary import is_still
 from reperf.faults import Model
 
 
@@ -16,10 +18,25 @@ class TokenSettings(Model):
     seed: int = Field(description="of the order in which samples are read")
 
 
-class TokenPart(AnyPart):
-    """One file of ids."""
+class IdManifest(AnyManifest):
+    """A converted set whose text has become ids of one vocabulary.
 
-    tokens: int
+    Attributes:
+        named: the setting that names the folder of the vocabulary.
+    """
+
+    named: ClassVar[str]
+
+    settings: Any
+    type: Literal["uint16", "uint32"] = Field(description="of an id, the lowest byte first")
+    vocabulary: int = Field(description="ids are below it")
+    vocabulary_sha256: str | None = Field(description="of the user's two files; null: bytes")
+    end: int = Field(description="the id that ends a document, or a sentence of a pair")
+
+    def is_of(self, settings: Any) -> bool:  # noqa: ANN401 - of its own kind
+        """Whether the set was made so, of the vocabulary as it is now, if it is still there."""
+        folder = getattr(settings, self.named)
+        return super().is_of(settings) and is_still(folder, self.vocabulary_sha256)
 
 
 class TokenManifest(IdManifest):
@@ -32,4 +49,4 @@ class TokenManifest(IdManifest):
     documents: int
     tokens: int
     bytes: int = Field(description="of all parts, without the files beside them")
-    parts: list[TokenPart]
+    parts: list[AnyPart]

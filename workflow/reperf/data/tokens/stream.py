@@ -25,26 +25,32 @@ class Stream:
 
     Args:
         text: the file or folder.
+        parts: into how many it is converted.
         layout: of what it may hold, in words.
+
+    Attributes:
+        pieces: into how many the text is cut: equally many for each part.
 
     Raises:
         ReperfError: there is no such text, or it is empty.
     """
 
-    def __init__(self, text: Path, layout: str = LAYOUT) -> None:
-        self.text, self._layout = text, layout
+    def __init__(self, text: Path, parts: int, layout: str = LAYOUT) -> None:
+        self._layout = layout
         self._paths = files_of(text, layout)
         with reading(text):
             sizes = [path.stat().st_size for path in self._paths]
         self._starts = list(accumulate(sizes, initial=0))
         if not self._starts[-1]:
             raise ReperfError(f"{text}: an empty text; allowed: {self._layout}")
+        self._share = -(-self._starts[-1] // (parts * PIECE))
+        self.pieces = parts * self._share
 
-    def pieces(self, parts: int) -> int:
-        """Into how many pieces the text is cut: equally many for each part."""
-        return parts * -(-self._starts[-1] // (parts * PIECE))
+    def of_part(self, part: int) -> range:
+        """The numbers of a part's pieces."""
+        return range(part * self._share, (part + 1) * self._share)
 
-    def piece(self, number: int, pieces: int) -> Iterator[tuple[str, bool]]:
+    def piece(self, number: int) -> Iterator[tuple[str, bool]]:
         """The documents of a piece: near equal in bytes, it begins with a line, as the next does.
 
         Yields:
@@ -53,7 +59,7 @@ class Stream:
         Raises:
             ReperfError: a file cannot be read, has changed or is not UTF-8, or a line is too long.
         """
-        begin, end = (self._edge(one, pieces) for one in (number, number + 1))
+        begin, end = (self._edge(one) for one in (number, number + 1))
         at = bisect_right(self._starts, begin) - 1
         while begin < end:
             path, start, following = self._paths[at], self._starts[at], self._starts[at + 1]
@@ -65,10 +71,10 @@ class Stream:
                 yield last, until == following
             begin, at = until, at + 1
 
-    def _edge(self, number: int, pieces: int) -> int:
+    def _edge(self, number: int) -> int:
         """Where a piece begins, in the whole text: at the first line from its even share on."""
         size = self._starts[-1]
-        even = size * number // pieces
+        even = size * number // self.pieces
         at = bisect_right(self._starts, even) - 1
         if even in (self._starts[at], size):
             return even

@@ -2,8 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -39,20 +38,13 @@ def convert(
 
     Source: Mikolov et al., Distributed Representations of Words and Phrases (2013), and its code.
 
-    Args:
-        settings: the text, and how it is converted.
-        output: the folder of the parts.
-        format_name: of the only format.
-        workers: number of processes.
-
     Raises:
         ReperfError: the text is refused, no word is there often enough, a part would hold no two
             neighbouring words, or a file cannot be written.
     """
-    stream = Stream(Path(settings.words), UTF8)
-    pieces = stream.pieces(settings.parts)
+    stream = Stream(Path(settings.words), settings.parts, UTF8)
     with all_or_nothing(output):
-        counts = _counted(settings, stream, pieces, workers)
+        counts = _counted(stream, settings.parts, workers)
         if not counts:
             raise ReperfError(f"{settings.words}: holds no word; allowed: text")
         known = [one for one in counts.items() if one[1] >= settings.least_count]
@@ -63,9 +55,31 @@ def convert(
                 f"{often[1]} times; allowed: {settings.least_count} or more (least_count)"
             )
         vocabulary = sorted(known, key=lambda one: (-one[1], one[0]))
-        conversion = _Conversion(settings, vocabulary, stream, pieces, output)
-        with progress(f"pieces of text to {format_name}", pieces) as watch:
-            written = run_parts(conversion.write_part, settings.parts, workers, watch)
+        end = len(vocabulary)
+        ids = {word: number for number, (word, _) in enumerate(vocabulary)}
+        kept = _kept([count for _, count in vocabulary], settings.thinning)
+
+        def write_part(part: int, tick: Tick) -> Written:
+            words = pairs = 0
+            with new_part(output, part, IDS) as records:
+                for number in stream.of_part(part):
+                    found = _ids(stream, number, ids)
+                    random = np.random.RandomState([settings.seed, number])
+                    found = found[random.random_sample(len(found)) < kept[found]]
+                    is_word = found < end
+                    words += int(is_word.sum())
+                    pairs += int((is_word[1:] & is_word[:-1]).sum())
+                    records.append(found.astype("<u4"))
+                    tick()
+            if not pairs:
+                raise ReperfError(
+                    f"{settings.words}: part {part} of {settings.parts} would hold no line with "
+                    "two words; allowed: more text for each part, or a larger thinning"
+                )
+            return records.summary(words=words)
+
+        with progress(f"pieces of text to {format_name}", stream.pieces) as watch:
+            written = run_parts(write_part, settings.parts, workers, watch)
         with whole_file(output / "vocab.txt") as lines:
             lines.writelines(f"{word} {count}\n" for word, count in vocabulary)
         return WordManifest.of_parts(
@@ -73,82 +87,43 @@ def convert(
             written,
             format=format_name,
             settings=settings,
-            vocabulary=len(vocabulary),
+            vocabulary=end,
             words_read=counts.total(),
             words_known=sum(count for _, count in vocabulary),
         )
 
 
-def _lines(stream: Stream, number: int, pieces: int) -> Iterator[list[str]]:
-    """The words of each line of a piece."""
-    for text, _ in stream.piece(number, pieces):
-        yield from map(WORD.findall, text.lower().split("\n"))
-
-
-def _counted(settings: WordSettings, stream: Stream, pieces: int, workers: int) -> Counter[str]:
+def _counted(stream: Stream, parts: int, workers: int) -> Counter[str]:
     """How often each word is there in the whole text."""
-    share = pieces // settings.parts
 
     def count(part: int, tick: Tick) -> Counter[str]:
         found: Counter[str] = Counter()
-        for number in range(part * share, (part + 1) * share):
-            for text, _ in stream.piece(number, pieces):
+        for number in stream.of_part(part):
+            for text, _ in stream.piece(number):
                 found.update(WORD.findall(text.lower()))
             tick()
         return found
 
-    with progress("pieces of text whose words are counted", pieces) as watch:
-        counted = run_parts(count, settings.parts, workers, watch)
+    with progress("pieces of text whose words are counted", stream.pieces) as watch:
+        counted = run_parts(count, parts, workers, watch)
     in_all: Counter[str] = Counter()
     for one in counted:
         in_all.update(one)
     return in_all
 
 
-@dataclass(frozen=True)
-class _Conversion:
-    """What every worker knows."""
+def _ids(stream: Stream, number: int, ids: dict[str, int]) -> np.ndarray:
+    """Those of a piece's known words, and the end of each line."""
+    found: list[int] = []
+    for text, _ in stream.piece(number):
+        for line in text.lower().split("\n"):
+            found.extend(ids[word] for word in WORD.findall(line) if word in ids)
+            found.append(len(ids))
+    return np.array(found, np.int64)
 
-    settings: WordSettings
-    vocabulary: Sequence[tuple[str, int]]
-    stream: Stream
-    pieces: int
-    output: Path
 
-    def write_part(self, part: int, tick: Tick) -> Written:
-        """Write a part; return its summary."""
-        words = pairs = 0
-        share, end = self.pieces // self.settings.parts, len(self.vocabulary)
-        ids = {word: number for number, (word, _) in enumerate(self.vocabulary)}
-        kept = self._kept()
-        with new_part(self.output / f"part-{part:05d}", IDS) as records:
-            for number in range(part * share, (part + 1) * share):
-                found = self._ids(number, ids)
-                random = np.random.RandomState([self.settings.seed, number])
-                found = found[random.random_sample(len(found)) < kept[found]]
-                is_word = found < end
-                words += int(is_word.sum())
-                pairs += int((is_word[1:] & is_word[:-1]).sum())
-                records.append(found.astype("<u4"))
-                tick()
-        if not pairs:
-            raise ReperfError(
-                f"{self.settings.words}: part {part} of {self.settings.parts} would hold no line "
-                "with two words; allowed: more text for each part, or a larger thinning"
-            )
-        return records.summary(words=words)
-
-    def _ids(self, number: int, ids: dict[str, int]) -> np.ndarray:
-        """Those of a piece's known words, and the end of each line."""
-        end = len(ids)
-        found: list[int] = []
-        for line in _lines(self.stream, number, self.pieces):
-            found.extend(ids[word] for word in line if word in ids)
-            found.append(end)
-        return np.array(found, np.int64)
-
-    def _kept(self) -> np.ndarray:
-        """With which probability each id is kept; ends of lines always are."""
-        counts = np.array([count for _, count in self.vocabulary], np.float64)
-        rarity = self.settings.thinning * counts.sum() / counts
-        return np.append(np.sqrt(rarity) + rarity, np.inf)
+def _kept(counts: Sequence[int], thinning: float) -> np.ndarray:
+    """With which probability each id is kept; ends of lines always are."""
+    often = np.array(counts, np.float64)
+    rarity = thinning * often.sum() / often
+    return np.append(np.sqrt(rarity) + rarity, np.inf)

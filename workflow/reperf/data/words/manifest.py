@@ -16,12 +16,6 @@ class WordSettings(Model):
     seed: int = Field(description="of what is thinned out, and of the pairs that are read")
 
 
-class WordPart(AnyPart):
-    """One file of ids."""
-
-    words: int
-
-
 class WordManifest(AnyManifest):
     """Converted words; vocab.txt beside it has a line for each id, from 0: the word, its count."""
 
@@ -33,4 +27,4 @@ class WordManifest(AnyManifest):
     words_known: int = Field(description="of them, those in the vocabulary")
     words: int = Field(description="of them, those that are left after thinning")
     bytes: int = Field(description="of all parts")
-    parts: list[WordPart]
+    parts: list[AnyPart]
