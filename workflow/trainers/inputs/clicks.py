@@ -26,8 +26,6 @@ class Clicks:
         Args:
             flags: data, the folder of the parts and of manifest.json, as reperf writes them;
                 batch_size, N; and shape, whose `rows` are the table's.
-            rank: which share of the parts is read.
-            world_size: how many ranks share them.
 
         Raises:
             Refused: the parts cannot be shared evenly, are not whole or have fewer rows than a

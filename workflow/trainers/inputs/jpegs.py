@@ -67,8 +67,6 @@ def batches(flags, rank, world_size, new_batch=None, start_thread=None):
 
     Args:
         flags: input, data, batch_size, shape, loader_threads and seed.
-        rank: with the seed, decides the order and the crops.
-        world_size: how many ranks share the images.
         new_batch: makes the two tensors to fill, in memory that numpy can see; by default arrays.
         start_thread: what each thread calls first.
 

@@ -40,8 +40,6 @@ class Pairs:
             folder: holds the parts and manifest.json, as reperf writes them.
             shape: longest (L is up to it) and vocabulary.
             batch_size: places of a batch: N is as many pairs of L as fit.
-            rank: which share of the parts is read.
-            world_size: how many ranks share them.
 
         Raises:
             Refused: the parts cannot be shared evenly, are not whole or hold sentences that are too

@@ -31,8 +31,6 @@ class Tokens:
             folder: holds the parts and manifest.json, as reperf writes them.
             shape: context (S) and vocabulary.
             batch_size: N.
-            rank: which share of the parts is read.
-            world_size: how many ranks share them.
 
         Raises:
             Refused: the parts cannot be shared evenly, are not whole or have fewer tokens than a

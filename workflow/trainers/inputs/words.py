@@ -21,9 +21,6 @@ def word_batches(flags, rank, world_size, device):
 
     Args:
         flags: data, batch_size (N), and of the shape vocabulary, window and negatives (K).
-        rank: which share of the parts is read.
-        world_size: how many ranks share them.
-        device: batches are not put on it.
 
     Yields:
         As trainers.recipes.word2vec.synthetic_batch: the centre words of N pairs, their contexts,
