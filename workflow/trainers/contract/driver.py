@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import platform
 from importlib import import_module
 
 from trainers.contract.affinity import keep_near_gpu
@@ -174,12 +175,16 @@ def train(backend, work, log):
         backend.part()
         return
     watched = Watched(log, step.weights)
-    framework, versions = backend.versions()
+    versions = backend.versions()
     parts = dict(backend.gather([step.part, sum(step.sizes().values())]))
     log.configured(
         parameters=sum(parts.values()),
-        framework=framework,
-        versions={**versions, **({"optimizer": step.optimizer} if step.optimizer else {})},
+        framework=" ".join(next(iter(versions.items()))),
+        versions={
+            "python": platform.python_version(),
+            **versions,
+            **({"optimizer": step.optimizer} if step.optimizer else {}),
+        },
         devices=backend.gather(backend.device_name),
         precision=work.precision,
     )

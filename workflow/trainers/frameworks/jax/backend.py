@@ -159,8 +159,7 @@ class Backend(backend.Backend):
         return numbers.astype(dtype)
 
     def versions(self):
-        found = {"python": process.python_version(), "jax": jax.__version__}
-        return f"jax {jax.__version__}", {**found, "jaxlib": jaxlib.__version__}
+        return {"jax": jax.__version__, "jaxlib": jaxlib.__version__}
 
     def peak_memory(self):
         stats = self.device.memory_stats()  # None of a CPU

@@ -14,7 +14,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from trainers.contract import backend, process
+from trainers.contract import backend
 from trainers.contract.recipe import Sgd
 from trainers.contract.steplog import Refused
 from trainers.frameworks.tensorflow.layers import Layers
@@ -61,8 +61,7 @@ class Backend(Eager):
         tf.config.threading.set_inter_op_parallelism_threads(max(flags.threads, _WAITING))
 
     def versions(self):
-        found = {"python": process.python_version(), "tensorflow": tf.__version__}
-        return f"tensorflow {tf.__version__}", found
+        return {"tensorflow": tf.__version__}
 
     def put(self, batch):
         return batch

@@ -15,9 +15,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from trainers.contract import backend, process, settings
+from trainers.contract import backend, settings
 from trainers.contract.recipe import AdamW
-from trainers.contract.steplog import Refused
 from trainers.frameworks.torch.inputs import on_device, prepared
 from trainers.frameworks.torch.scaling import make_scaler
 
@@ -34,11 +33,9 @@ class Backend(backend.Backend):
         if flags.device == "cpu":
             device = torch.device("cpu")
         elif torch.cuda.device_count() <= place.local_rank:
-            raise Refused(
-                f"torch sees {torch.cuda.device_count()} GPUs, local rank {place.local_rank} needs"
-                " another; allowed: a build for GPUs, such as the image of"
-                " envs/pytorch.image.yaml, on GPUs"
-            )
+            count = torch.cuda.device_count()
+            what = f"torch sees {count} GPUs, local rank {place.local_rank} needs another"
+            raise backend.no_gpu(what, "pytorch")
         else:
             device = torch.device("cuda", place.local_rank)
             torch.cuda.set_device(device)
@@ -95,17 +92,15 @@ class Backend(backend.Backend):
         return numbers.to(getattr(torch, dtype))
 
     def versions(self):
-        found = {"python": process.python_version(), "torch": torch.__version__}
+        found = {"torch": torch.__version__}
         if torch.version.cuda:
             found["cuda"] = torch.version.cuda
             found["cudnn"] = str(torch.backends.cudnn.version())
             found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
-        return f"torch {torch.__version__}", found
+        return found
 
-    def peak_memory(self):
-        if self.device.type == "cuda":
-            return torch.cuda.max_memory_allocated(self.device)
-        return process.peak_memory()
+    def gpu_memory(self):
+        return torch.cuda.max_memory_allocated(self.device)
 
     def settled(self):
         if self.device.type == "cuda":
