@@ -133,7 +133,26 @@ class Backend(backend.Backend):
             dist.barrier()
 
 
-class DataParallel(backend.Step):
+class Step(backend.Step):
+    """What all ways to train have in common; `_named` are this rank's weights, by their names."""
+
+    def sizes(self):
+        return {name: self.held(weight).numel() for name, weight in self._named.items()}
+
+    def weights(self):
+        for name, weight in self._named.items():
+            yield name, self.held(weight.detach()).cpu().numpy()
+
+    @staticmethod
+    def held(weight):
+        """What this rank holds of a weight."""
+        return weight
+
+    def fetch(self, loss):
+        return loss.item()
+
+
+class DataParallel(Step):
     """The whole model on each rank, gradients averaged while they are computed."""
 
     accumulates = True
@@ -165,18 +184,6 @@ class DataParallel(backend.Step):
             return network
         return distributed(network, made.device, same=made.flags.accumulation == 1)
 
-    def sizes(self):
-        return {name: self.held(weight).numel() for name, weight in self._named.items()}
-
-    def weights(self):
-        for name, weight in self._named.items():
-            yield name, self.held(weight.detach()).cpu().numpy()
-
-    @staticmethod
-    def held(weight):
-        """What this rank holds of a weight."""
-        return weight
-
     def without_dropout(self):
         self._network.eval()
         with torch.no_grad(), self._mixed:
@@ -204,9 +211,6 @@ class DataParallel(backend.Step):
                 self._optimizer.zero_grad()  # to None, by torch's default and by apex's
             self._scaler.scale(loss if parts == 1 else loss / parts).backward()
         return loss.detach()  # or what it was computed from would lie beside the next one's
-
-    def fetch(self, loss):
-        return loss.item()
 
 
 def start(weights, work):
