@@ -1,8 +1,8 @@
 """What a framework gives the driver: a Backend, one a process, and a Step, which trains.
 
 A framework is a folder of trainers.frameworks with two modules. `before`, which imports nothing of
-the framework, has PLACE, this process's Place, and prepare(flags), which sets what the framework
-reads on import. `backend`, or the one that a system.yaml names, has the class Backend.
+the framework, has PLACE, this process's Place, and may have prepare(flags), which sets what the
+framework reads on import. `backend`, or the one that a system.yaml names, has the class Backend.
 
 What may not wait for the device: Step.__call__, Backend.placed's iterator, a mark.
 """
