@@ -15,7 +15,7 @@ from mxnet.contrib import amp
 
 from trainers.contract import backend
 from trainers.contract.precision import DYNAMIC
-from trainers.frameworks.horovod import check_horovod, library_of
+from trainers.frameworks.horovod import connected
 from trainers.frameworks.mxnet.images import axes_from
 from trainers.frameworks.mxnet.marks import Marks
 from trainers.frameworks.mxnet.optimizers import Trainer, make_optimizer
@@ -44,9 +44,7 @@ class Backend(backend.Backend):
             self.device_name = device_name(device)
         self.device = self.reader_device = device
         mx.random.seed(flags.seed + place.rank)  # for dropout
-        check_horovod(hvd, flags, place.world_size)
-        hvd.init()
-        self.library = library_of(hvd, flags.device)
+        self.library = connected(hvd, flags, place.world_size)
 
     def numbers(self, array):
         made = mx.nd.array(array, self.device, array.dtype)

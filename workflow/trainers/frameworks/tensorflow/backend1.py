@@ -17,7 +17,7 @@ from tensorflow.python.client import device_lib
 from trainers.contract import backend, settings
 from trainers.contract.steplog import Refused
 from trainers.contract.weights import synthetic_batch
-from trainers.frameworks.horovod import check_horovod, library_of
+from trainers.frameworks.horovod import connected
 from trainers.frameworks.tensorflow.counts import Counter
 from trainers.frameworks.tensorflow.inputs import batches_read, timed
 from trainers.frameworks.tensorflow.layers import Layers
@@ -61,9 +61,7 @@ class Backend(Eager):
             self.device_name = gpu_name(options, place.local_rank)
         if flags.compile:
             options.graph_options.optimizer_options.global_jit_level = tf.OptimizerOptions.ON_1
-        check_horovod(hvd, flags, place.world_size)
-        hvd.init()
-        self.library = library_of(hvd, flags.device)
+        self.library = connected(hvd, flags, place.world_size)
         tf.enable_eager_execution(options)  # of all that is not in a Step's graph
 
     def all_reduce(self, numbers):

@@ -269,8 +269,7 @@ class Coordinator(backend.Step):
         return self._coordinator.schedule(self._train, args=next(self.feed))
 
     def fetch(self, loss):
-        self._coordinator.join()
-        self._made.gather("all is trained")
+        self.finish()
         return float(loss.fetch())
 
     def finish(self):
@@ -306,7 +305,7 @@ class Worker(backend.Step):
         return None
 
     def fetch(self, loss):
-        self._made.gather("all is trained")
+        self.finish()
 
     def finish(self):
         self._made.gather("all is trained")
