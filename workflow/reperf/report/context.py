@@ -602,7 +602,9 @@ def _suite(
     published: bool,
 ) -> SuiteView:
     unit = unit_of(cells)
-    others = _published(suite, cells, unit) if published else {}
+    # Published reports trained on real samples, as usual.
+    beside = published and suite.input != "synthetic" and _is_usual(suite)
+    others = _published(suite, cells, unit) if beside else {}
     own = [run.record for row in cells.itertuples() for run in runs[_key(row, CELL_KEY)]]
     return SuiteView(
         name=suite.name,
@@ -619,7 +621,7 @@ def _suite(
             for row, series in zip(cells.itertuples(), series_of(cells), strict=True)
         ),
         unplaced=tuple(unplaced.itertuples()),
-        without_size=_without_size(suite) if published else (),
+        without_size=published_without_size(suite.workload, suite.precision) if beside else (),
         published_epochs=epochs_beside(cells) if published and len(cells) else None,
     )
 
@@ -696,24 +698,11 @@ def _is_usual(suite: Suite) -> bool:
 def _published(suite: Suite, cells: pd.DataFrame, unit: str) -> Mapping[tuple, list[Row]]:
     """The published cells that may stand beside a suite's, by what they must have in common."""
     found: dict[tuple, list[Row]] = defaultdict(list)
-    if not _may_stand_beside(suite):
-        return found
     for size in cells["batch_size_per_device"].dropna().unique():
         for row in published_for(suite.workload, suite.precision, size).itertuples():
             if row.unit == unit:
                 found[_published_key(row)].append(row)
     return found
-
-
-def _without_size(suite: Suite) -> tuple[PublishedTable, ...]:
-    if not _may_stand_beside(suite):
-        return ()
-    return published_without_size(suite.workload, suite.precision)
-
-
-def _may_stand_beside(suite: Suite) -> bool:
-    """Whether a suite trains on what published reports trained on: real samples, as usual."""
-    return suite.input != "synthetic" and _is_usual(suite)
 
 
 def _published_key(row: Row) -> tuple:
