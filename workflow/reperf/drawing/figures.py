@@ -13,6 +13,9 @@ cell and these columns:
     stage_memory       the most bytes of a device of each stage, with spaces between; "": no value
     shared_cpus        how many CPUs the devices share; NaN, or no such column: each has its own
 
+A function that draws one takes such cells, its title, which says what was trained and how, and the
+beginning of its subtitle, which says where the numbers are from.
+
 Series keep the order of the rows. Nothing depends on colour alone: bars and lines carry their
 names, so that the figures can be read in grey too.
 """
@@ -145,11 +148,7 @@ def draw_suites_epochs(summary: Path | str, stem: Path | str) -> None:
 def draw_throughput(cells: pd.DataFrame, title: str, subtitle: str, unit: str) -> Figure:
     """Bars by device count, each with its name, its median and a whisker from minimum to maximum.
 
-    Args:
-        cells: as described above; a cell without a number shows its status instead of a bar.
-        title: what was trained and how.
-        subtitle: where the numbers are from.
-        unit: of the throughput, such as "images/s".
+    A cell without a number shows its status instead of a bar.
     """
     cells = _drawable(cells)
     groups = cells.groupby("shape")
@@ -182,12 +181,7 @@ def draw_speedup(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
     """Lines of speedup by device count, beside the ideal of each baseline.
 
     The subtitle names the baseline, as one device only if it is one; where series have different
-    ones, each line's name says its own.
-
-    Args:
-        cells: as described above; those without a speedup are named below the plot.
-        title: what was trained and how.
-        subtitle: where the numbers are from.
+    ones, each line's name says its own. Cells without a speedup are named below the plot.
     """
     cells = _drawable(cells)
     baselines = _baselines(cells)
@@ -218,10 +212,7 @@ def draw_speedup(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
 def draw_efficiency(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
     """Lines of efficiency by device count, which doubles from tick to tick.
 
-    Args:
-        cells: as described above; those without an efficiency are named below the plot.
-        title: what was trained and how.
-        subtitle: where the numbers are from.
+    Cells without an efficiency are named below the plot.
     """
     cells = _drawable(cells)
     baselines = _baselines(cells)
@@ -253,11 +244,8 @@ def draw_epochs(
 ) -> Figure:
     """Bars of the seconds that an epoch takes, and beside them of the memory of each stage.
 
-    Args:
-        cells: as described above; a cell without a number shows its status instead of a bar.
-        title: what was trained and how.
-        subtitle: where the numbers are from.
-        published: such cells of others, drawn below with words that say so.
+    A cell without a number shows its status instead of a bar. Published ones are drawn below the
+    others, with words that say so.
     """
     groups = [*_by_shape(cells)]
     if published is not None and len(published):
@@ -297,11 +285,7 @@ def draw_epochs(
 
 
 def draw_nothing(subtitle: str) -> Figure:
-    """The figure of a suite none of whose logs is in a cell.
-
-    Args:
-        subtitle: what the figure would show.
-    """
+    """The figure of a suite none of whose logs is in a cell; the subtitle says what it would be."""
     with the_style():
         figure, axes = _figure("Nothing was measured", subtitle, 1.1)
         axes.set_axis_off()
@@ -375,12 +359,7 @@ def _drawable(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _figure(title: str, subtitle: str, height: float) -> tuple[Figure, Axes]:
-    """An empty figure with one plot.
-
-    Args:
-        title, subtitle: written on top.
-        height: inches.
-    """
+    """An empty figure with one plot, so many inches high."""
     figure = _titled(title, subtitle, height)
     return figure, figure.add_subplot()
 

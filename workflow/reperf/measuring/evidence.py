@@ -73,7 +73,6 @@ def evidence_of(records: Sequence[Record], log_format: Format) -> Evidence:
 
     Args:
         records: of one rank and epoch, in the log's order.
-        log_format: of the log.
     """
     lines = ((str(one.iteration).encode(), one.text) for one in records)
     return Evidence(

@@ -45,15 +45,10 @@ def of_folders(found: Iterable[Answer]) -> list[OfFolder]:
         if answer.measured.status == "ok":
             groups[_folder(answer)][_known(answer)].append(answer)
     return [
-        _summary(folder, known, _counted_once(some), configurations)
+        _summary(folder, known, some, configurations)
         for folder, configurations in groups.items()
         for known, some in configurations.items()
     ]
-
-
-def _counted_once(found: list[Answer]) -> list[Answer]:
-    counted = Counted()
-    return [one for one in found if not counted.again(one.measured.log, None, one)]
 
 
 _Known = tuple[tuple[str, object], ...]
@@ -74,10 +69,12 @@ def _known(answer: Answer) -> _Known:
 
 
 def _summary(
-    folder: str, known: _Known, some: list[Answer], configurations: Mapping[_Known, object]
+    folder: str, known: _Known, found: list[Answer], configurations: Mapping[_Known, object]
 ) -> OfFolder:
-    speeds = [one.measured.throughput or 0.0 for one in some]
-    first = some[0].measured
+    counted = Counted()
+    some = [one.measured for one in found if not counted.again(one.measured.log, None, one)]
+    speeds = [one.throughput or 0.0 for one in some]
+    first = some[0]
     common = set(known).intersection(*configurations)
     apart = [
         f"{called(name)} {value}"

@@ -60,7 +60,6 @@ def first_prints(
 
     Args:
         records: of one rank, in the log's order.
-        log_format: the log's format.
 
     Returns:
         The first record of each iteration, and how often an iteration is printed again.
@@ -97,7 +96,6 @@ def intervals(
 
     Args:
         records: of one rank and epoch, in order.
-        log_format: the log's format.
         behind: the record that follows them, if one does.
 
     Raises:

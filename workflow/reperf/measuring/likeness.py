@@ -77,10 +77,10 @@ def reads_like_log(head: bytes) -> bool:
     return b"\0" not in head and len(list(islice(signs, _FEWEST))) == _FEWEST
 
 
-def beginning(stream: Stream) -> bytes:
-    """As much of a file as it is judged by."""
+def beginning(stream: Stream, size: int = _HEAD) -> bytes:
+    """So many bytes of a file, or all; left out: as much as it is judged by."""
     head = b""
-    while chunk := stream.read(_HEAD - len(head)):
+    while chunk := stream.read(size - len(head)):
         head += chunk
     return head
 

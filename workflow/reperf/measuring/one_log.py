@@ -152,7 +152,4 @@ def beside(name: str) -> str:
 
 def read_record(stream: Stream) -> bytes:
     """As much of a file as a run record may hold, and one byte more if there is more."""
-    content = b""
-    while chunk := stream.read(LARGEST_RECORD + 1 - len(content)):
-        content += chunk
-    return content
+    return beginning(stream, LARGEST_RECORD + 1)

@@ -67,9 +67,6 @@ def widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> Wid
     without, or with a trifle, it is taken.
 
     Args:
-        run: what the log holds of it.
-        log_format: the log's format.
-        facts: what is known about the run.
         warmup: how many batches must come before the window.
     """
     try:

@@ -141,8 +141,6 @@ def warm_up(steps: Sequence[Interval], log_format: Format, facts: Facts, iterati
 
     Args:
         steps: of one epoch.
-        log_format: the log's format.
-        facts: what is known about the run.
         iterations: the warm-up in batches.
     """
     batch, batches = facts.get("global_batch"), facts.get("accumulation") or 1

@@ -212,7 +212,8 @@ def _speedup_over(base: dict, row: dict) -> dict:
     ideal = Fraction(_size(row)[0], _size(base)[0])
     low, high = None, None
     if row is not base and row["n"] > 1 and base["n"] > 1:
-        low, high = speedup_range(*(_extremes(one) for one in (row, base)))
+        ends = ((one["throughput_min"], one["throughput_max"]) for one in (row, base))
+        low, high = speedup_range(*ends)
     return {
         "speedup_low": low,
         "speedup_high": high,
@@ -225,10 +226,6 @@ def _speedup_over(base: dict, row: dict) -> dict:
 def _shares(row: dict) -> bool:
     """Whether a cell's devices had no CPUs of their own."""
     return bool(pd.notna(row["shared_cpus"]))
-
-
-def _extremes(row: dict) -> tuple[float, float]:
-    return row["throughput_min"], row["throughput_max"]
 
 
 def _size(row: dict) -> tuple[int, int]:

@@ -61,10 +61,7 @@ def by_window(
     """Measure a run between the ends of a window.
 
     Args:
-        run: what the log holds of it.
-        log_format: the log's format.
         choices: pairs of ends, as the log numbers its iterations; the first pair it prints is used.
-        facts: what is known about the run.
         count: what to count, by the log's own name for it; None: samples, from the batch size.
 
     Returns:
@@ -194,7 +191,6 @@ def check_end(run: LoggedRun, epoch: int, last: int) -> None:
     """Check that the run came to its end, if the log's format says so, and after the window's.
 
     Args:
-        run: what the log holds of it.
         epoch: that of the window.
         last: the iteration at whose end the window stops.
 

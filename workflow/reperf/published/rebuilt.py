@@ -62,16 +62,13 @@ class PublishedTable(Heading):
         seconds = self.cells[self.epoch]
         return self.cells.assign(epoch_seconds=seconds, stage_memory=taken, status="not printed")
 
-    def wide(self, column: str | None = None) -> pd.DataFrame:
+    def wide(self) -> pd.DataFrame:
         """The table as its report shows it.
 
-        Args:
-            column: which column of the cells to show, if the table holds throughput; by default
-                throughput, and beside it the speedup if the report prints one.
-
         Returns:
-            One row per topology: nodes, devices (unless CPU nodes are counted) and one column per
-            series. If the table holds something else, one row per series and one column per metric.
+            Of throughput, one row per topology: nodes, devices (unless CPU nodes are counted), and
+            one column per series, with its speedup beside it if the report prints one. Of something
+            else, one row per series and one column per metric.
         """
         if self.unit is None:
             names = {
@@ -85,9 +82,9 @@ class PublishedTable(Heading):
         wide = self.cells.pivot(index=list(rows), columns="series")
         shown = {}
         for series in self.cells["series"].unique():
-            shown[series] = wide[column or "throughput", series]
+            shown[series] = wide["throughput", series]
             printed = wide["speedup_published", series]
-            if column is None and printed.notna().any():
+            if printed.notna().any():
                 shown[f"{series}: speedup"] = printed
         return pd.DataFrame(shown).reset_index().rename(columns=rows)
 

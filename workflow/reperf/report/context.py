@@ -144,9 +144,7 @@ class SuiteView:
     def loose_tables(self) -> list[LooseTable]:
         """What such tables print of the systems and topologies that were measured here."""
         measured = {
-            (cell.row.system, cell.row.variant, cell.row.topology): cell
-            for cell in self.cells
-            if cell.measured
+            (cell.row.system, cell.row.variant, cell.row.topology): cell for cell in self.measured
         }
         found = []
         for table in self.without_size:
@@ -174,14 +172,17 @@ class SuiteView:
     @property
     def figures(self) -> tuple[str, ...]:
         """The kinds of figures that show something: where no series scales, throughput alone."""
-        measured = [cell.row for cell in self.cells if cell.measured]
-        counts = {row.num_nodes * row.devices_per_node for row in measured}
+        counts = {cell.row.num_nodes * cell.row.devices_per_node for cell in self.measured}
         return FIGURE_KINDS[:1] if len(counts) == 1 else FIGURE_KINDS
 
     @property
     def speedup(self) -> str:
         """The heading of the column of speedups."""
         return f"speedup over {self.baseline}" if self.baseline else "speedup"
+
+    @property
+    def measured(self) -> list[CellView]:
+        return [cell for cell in self.cells if cell.measured]
 
     @property
     def tried(self) -> list[CellView]:
@@ -197,11 +198,8 @@ class SuiteView:
     @property
     def further(self) -> list[Further]:
         """The columns on demand of which some cell has something to say."""
-        return [
-            column
-            for column in FURTHER
-            if any(cell.measured and column.said(cell.row) != ABSENT for cell in self.cells)
-        ]
+        rows = [cell.row for cell in self.measured]
+        return [column for column in FURTHER if any(column.said(row) != ABSENT for row in rows)]
 
     @property
     def cautions(self) -> list[str]:
@@ -239,7 +237,7 @@ class SuiteView:
     @property
     def _of_chance(self) -> list[str]:
         """What to know about numbers that something else, or chance, has part in."""
-        said, measured = [], [cell for cell in self.cells if cell.measured]
+        said, measured = [], self.measured
         if any(cell.beside for cell in measured):
             said.append(
                 f"Beside other work: other processes took more than {100 * BESIDE:g} % of the "
@@ -270,7 +268,7 @@ class SuiteView:
     @property
     def crops_differ(self) -> bool:
         """Whether TensorFlow cut the images of some measured cells, and others those of others."""
-        runs = [run for cell in self.cells if cell.measured for run in cell.runs]
+        runs = [run for cell in self.measured for run in cell.runs]
         asked = [run.record.run for run in runs if run.record]
         return len({_cut_by_tensorflow(run) for run in asked if _reads_images(run)}) > 1
 
@@ -289,7 +287,7 @@ class SuiteView:
     @property
     def compared(self) -> list[CellView]:
         """The measured cells that have a published counterpart."""
-        return [cell for cell in self.cells if cell.measured and cell.published]
+        return [cell for cell in self.measured if cell.published]
 
     @property
     def shared(self) -> list[SharedCell]:
@@ -307,16 +305,14 @@ class SuiteView:
     def rankings(self) -> list[Ranking]:
         """One ranking per topology that has more than one cell to compare."""
         measured = defaultdict(list)
-        for cell in self.cells:
-            if cell.measured:
-                measured[cell.row.topology].append(cell)
+        for cell in self.measured:
+            measured[cell.row.topology].append(cell)
         return [_ranking(name, cells) for name, cells in measured.items() if len(cells) > 1]
 
     @property
     def fastest(self) -> CellView | None:
         """The cell with the highest throughput."""
-        measured = [cell for cell in self.cells if cell.measured]
-        return max(measured, key=lambda cell: cell.row.throughput_median, default=None)
+        return max(self.measured, key=lambda cell: cell.row.throughput_median, default=None)
 
 
 @dataclass(frozen=True)
@@ -606,7 +602,9 @@ def _suite(
     published: bool,
 ) -> SuiteView:
     unit = unit_of(cells)
-    others = _published(suite, cells, unit) if published else {}
+    # Published reports trained on real samples, as usual.
+    beside = published and suite.input != "synthetic" and _is_usual(suite)
+    others = _published(suite, cells, unit) if beside else {}
     own = [run.record for row in cells.itertuples() for run in runs[_key(row, CELL_KEY)]]
     return SuiteView(
         name=suite.name,
@@ -623,7 +621,7 @@ def _suite(
             for row, series in zip(cells.itertuples(), series_of(cells), strict=True)
         ),
         unplaced=tuple(unplaced.itertuples()),
-        without_size=_without_size(suite) if published else (),
+        without_size=published_without_size(suite.workload, suite.precision) if beside else (),
         published_epochs=epochs_beside(cells) if published and len(cells) else None,
     )
 
@@ -700,24 +698,11 @@ def _is_usual(suite: Suite) -> bool:
 def _published(suite: Suite, cells: pd.DataFrame, unit: str) -> Mapping[tuple, list[Row]]:
     """The published cells that may stand beside a suite's, by what they must have in common."""
     found: dict[tuple, list[Row]] = defaultdict(list)
-    if not _may_stand_beside(suite):
-        return found
     for size in cells["batch_size_per_device"].dropna().unique():
         for row in published_for(suite.workload, suite.precision, size).itertuples():
             if row.unit == unit:
                 found[_published_key(row)].append(row)
     return found
-
-
-def _without_size(suite: Suite) -> tuple[PublishedTable, ...]:
-    if not _may_stand_beside(suite):
-        return ()
-    return published_without_size(suite.workload, suite.precision)
-
-
-def _may_stand_beside(suite: Suite) -> bool:
-    """Whether a suite trains on what published reports trained on: real samples, as usual."""
-    return suite.input != "synthetic" and _is_usual(suite)
 
 
 def _published_key(row: Row) -> tuple:

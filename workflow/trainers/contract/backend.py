@@ -1,8 +1,8 @@
 """What a framework gives the driver: a Backend, one a process, and a Step, which trains.
 
 A framework is a folder of trainers.frameworks with two modules. `before`, which imports nothing of
-the framework, has PLACE, this process's Place, and prepare(flags), which sets what the framework
-reads on import. `backend`, or the one that a system.yaml names, has the class Backend.
+the framework, has PLACE, this process's Place, and may have prepare(flags), which sets what the
+framework reads on import. `backend`, or the one that a system.yaml names, has the class Backend.
 
 What may not wait for the device: Step.__call__, Backend.placed's iterator, a mark.
 """
@@ -34,6 +34,12 @@ def place_in(rank, local_rank, world_size):
     """The Place that variables of these names say; a process alone where they are not set."""
     names = (rank, 0), (local_rank, 0), (world_size, 1)
     return Place(*(int(os.environ.get(name, alone)) for name, alone in names))
+
+
+def no_gpu(what, system):
+    """What refuses a framework that finds no GPU for this process; the system has an image."""
+    image = f"the image of envs/{system}.image.yaml"
+    return Refused(f"{what}; allowed: a build for GPUs, such as {image}, on GPUs")
 
 
 class Backend:
@@ -111,7 +117,7 @@ class Backend:
 
     # Of the process.
     def versions(self):
-        """The framework, such as "torch 2.13.0", and library versions, name -> version."""
+        """Name -> version: the framework's, such as "torch", then those of its libraries."""
         raise NotImplementedError
 
     @property
@@ -123,7 +129,11 @@ class Backend:
 
     def peak_memory(self):
         """Bytes of the device."""
-        return process.peak_memory()
+        return self.gpu_memory() if self.flags.device == "cuda" else process.peak_memory()
+
+    def gpu_memory(self):
+        """The most bytes of the GPU so far; gpu_memory_is says of what."""
+        raise NotImplementedError
 
     def settled(self):
         """The first iterations are over: what they alone asked for counts no more."""

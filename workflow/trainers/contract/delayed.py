@@ -6,8 +6,7 @@ through which it went forward. All order is fixed, so that results do not depend
 Source: Narayanan et al., PipeDream: Generalized Pipeline Parallelism for DNN Training (2019).
 """
 
-from functools import reduce
-from math import gcd
+import numpy as np
 
 
 class Turns:
@@ -56,10 +55,6 @@ def rounds(pipeline, iterations):
     The last ones have nothing behind them and are quicker. They make as many batches as every
     stage can share equally.
     """
-    first, every = pipeline[0], reduce(_common_multiple, pipeline)
+    first, every = pipeline[0], int(np.lcm.reduce(pipeline))
     ahead = max(depth(pipeline, stage) * count for stage, count in enumerate(pipeline))
     return -(-(iterations * first + ahead) // every) * every // first
-
-
-def _common_multiple(one, other):
-    return one * other // gcd(one, other)

@@ -2,8 +2,10 @@
 
 import itertools
 import os
+import platform
 from importlib import import_module
 
+from trainers.contract import process
 from trainers.contract.affinity import keep_near_gpu
 from trainers.contract.flags import parse_flags, parse_names
 from trainers.contract.precision import precision_of
@@ -115,21 +117,17 @@ def run(argv=None):
         train(backend, Work(recipe, flags, log.global_batch, backend.computes), log)
 
 
-def serve(argv=None):
-    """Be a parameter server, as the system's part `server` is one, until somebody ends it.
-
-    Args:
-        argv: the flags, which are a trainer's; by default those of this process.
-    """
-    recipe, flags = _told(argv)
-    _before(flags).prepare(flags)
+def serve():
+    """Be a parameter server, as the system's part `server` is one, until somebody ends it."""
+    recipe, flags = _told()
+    _prepared(flags)
     backend = import_module(f"trainers.frameworks.{flags.backend}").Backend
     trainers = 1 if flags.together else int(os.environ["WORLD_SIZE"])
     work = Work(recipe, flags, flags.batch_size * trainers, backend.computes)
     work.part("server", None)(work)
 
 
-def _told(argv):
+def _told(argv=None):
     """The recipe and all flags."""
     names, others = parse_names(argv)
     recipe = import_module(f"trainers.recipes.{names.recipe}")
@@ -140,10 +138,21 @@ def _told(argv):
 
 def made(flags):
     """The flags' backend, for which the framework is only now imported."""
+    place = _prepared(flags)
+    return import_module(f"trainers.frameworks.{flags.backend}").Backend(flags, place)
+
+
+def _prepared(flags):
+    """This process's Place, ready for the framework's import: on cores of its own, for one."""
     before = _before(flags)
-    before.prepare(flags)
-    module = import_module(f"trainers.frameworks.{flags.backend}")
-    return module.Backend(flags, before.PLACE)
+    # A parameter server has been given its own.
+    if flags.device == "cpu" and "SERVER" not in os.environ:
+        # Of a node's cores, those behind its ranks' may be parameter servers'.
+        place = before.PLACE
+        number = place.local_rank if "SERVERS" in os.environ else place.rank
+        process.keep_to_own_cores(number, flags.threads)
+    getattr(before, "prepare", lambda _: None)(flags)
+    return before.PLACE
 
 
 def _before(flags):
@@ -174,12 +183,16 @@ def train(backend, work, log):
         backend.part()
         return
     watched = Watched(log, step.weights)
-    framework, versions = backend.versions()
+    versions = backend.versions()
     parts = dict(backend.gather([step.part, sum(step.sizes().values())]))
     log.configured(
         parameters=sum(parts.values()),
-        framework=framework,
-        versions={**versions, **({"optimizer": step.optimizer} if step.optimizer else {})},
+        framework=" ".join(next(iter(versions.items()))),
+        versions={
+            "python": platform.python_version(),
+            **versions,
+            **({"optimizer": step.optimizer} if step.optimizer else {}),
+        },
         devices=backend.gather(backend.device_name),
         precision=work.precision,
     )

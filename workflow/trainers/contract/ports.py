@@ -1,4 +1,4 @@
-"""Ports of this node for processes that listen only later, once they have started."""
+"""Where processes of this node listen: at which address, and at ports that are free till then."""
 
 import random
 import socket
@@ -30,6 +30,13 @@ def claimed_ports(count):
             else:
                 claims[port] = claim
     return claims
+
+
+def address_towards(host, port):
+    """The address from which this node reaches another one; nothing is sent."""
+    with socket.socket(type=socket.SOCK_DGRAM) as probe:
+        probe.connect((host, port))
+        return probe.getsockname()[0]
 
 
 def _candidates():

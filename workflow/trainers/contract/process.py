@@ -1,7 +1,6 @@
 """What a rank does with its process, whatever its framework."""
 
 import os
-import platform
 import resource
 
 
@@ -78,7 +77,3 @@ def peak_memory():
                 if line.startswith("VmPeak:"):
                     return int(line.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def python_version():
-    return platform.python_version()

@@ -23,7 +23,7 @@ SIDES = (512, 1024, 2048, 4096, 8192)
 BLOCK, CHAIN, PRODUCTS, LONG_ENOUGH = 512, 4, 3, 0.2
 
 
-def parse_trial_flags(argv=None):
+def parse_trial_flags():
     """Read the flags of a trial; backends find in them what they ask of a run's flags, too."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--backend", required=True, help="in trainers/frameworks: torch.backend")
@@ -31,7 +31,7 @@ def parse_trial_flags(argv=None):
     parser.add_argument("--threads", required=True, type=int, help="of a device")
     parser.add_argument("--bytes", required=True, type=int, nargs="+", help="to add up")
     parser.set_defaults(seed=0, precision="fp32", compile=False, dali=False)
-    return parser.parse_args(argv)
+    return parser.parse_args()
 
 
 def try_out(backend, sizes):

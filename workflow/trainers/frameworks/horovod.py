@@ -21,13 +21,10 @@ def check_horovod(horovod, flags, world_size):
         raise Refused("Horovod is built without NCCL; allowed on GPUs: a build with it")
 
 
-def library_of(horovod, device):
-    """What adds up numbers of different ranks.
-
-    Args:
-        horovod: the framework's module, after its init().
-        device: "cpu" or "cuda".
-    """
-    if device == "cuda" and horovod.nccl_built():
+def connected(horovod, flags, world_size):
+    """Connect the ranks, as check_horovod has them; returns what adds up numbers of theirs."""
+    check_horovod(horovod, flags, world_size)
+    horovod.init()
+    if flags.device == "cuda" and horovod.nccl_built():
         return f"NCCL {nccl_as_written(horovod.nccl_built())} (Horovod)"
     return "gloo (Horovod)" if horovod.gloo_enabled() else "MPI (Horovod)"

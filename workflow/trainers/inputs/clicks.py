@@ -1,11 +1,9 @@
 """Clicks for one rank, out of its parts of rows."""
 
-import json
-
 import numpy as np
 
 from trainers.contract.steplog import Refused
-from trainers.inputs.parts import neighbouring_parts
+from trainers.inputs.parts import described, neighbouring_parts, shuffled
 
 DENSE = 13
 SLOTS = 26
@@ -28,8 +26,6 @@ class Clicks:
         Args:
             flags: data, the folder of the parts and of manifest.json, as reperf writes them;
                 batch_size, N; and shape, whose `rows` are the table's.
-            rank: which share of the parts is read.
-            world_size: how many ranks share them.
 
         Raises:
             Refused: the parts cannot be shared evenly, are not whole or have fewer rows than a
@@ -37,7 +33,7 @@ class Clicks:
         """
         self._rank, self._batch_size, self._rows = rank, flags.batch_size, flags.shape["rows"]
         paths = neighbouring_parts(flags.data, rank, world_size)
-        self._seed = _seed_in(paths[0].with_name("manifest.json"))
+        self._seed = described(flags.data, "clicks", lambda said: said["settings"]["seed"])
         self._parts = [_mapped(path) for path in paths]
         self._ends = np.cumsum([len(part) // self._batch_size for part in self._parts])
         if not self._ends[-1]:
@@ -47,17 +43,12 @@ class Clicks:
             )
 
     def __iter__(self):
-        turn = 0
-        while True:
-            random = np.random.RandomState([self._seed, self._rank, turn])
-            for number in random.permutation(self._ends[-1]):
-                yield self._batch(number)
-            turn += 1
+        return map(self._batch, shuffled(self._ends[-1], self._seed, self._rank))
 
     def _batch(self, number):
-        at = np.searchsorted(self._ends, number, side="right")
-        first = (number - (self._ends[at - 1] if at else 0)) * self._batch_size
-        rows = np.ascontiguousarray(self._parts[at][first : first + self._batch_size])
+        part = np.searchsorted(self._ends, number, side="right")
+        first = (number - (self._ends[part - 1] if part else 0)) * self._batch_size
+        rows = np.ascontiguousarray(self._parts[part][first : first + self._batch_size])
         dense = np.ascontiguousarray(rows[:, 1 : 1 + DENSE]).view("<f4")
         slots = (rows[:, 1 + DENSE :] % np.uint32(self._rows)).astype(np.int64)
         return dense, slots, rows[:, 0].astype(np.int64)
@@ -73,13 +64,3 @@ def _mapped(path):
     if not size or size % (4 * _ROW):
         raise Refused("%s: has %d bytes; allowed: whole rows of %d" % (path, size, 4 * _ROW))
     return np.memmap(str(path), "<u4", "r").reshape(-1, _ROW)
-
-
-def _seed_in(manifest):
-    """The seed of the order of batches."""
-    try:
-        return json.loads(manifest.read_text(encoding="utf-8"))["settings"]["seed"]
-    except (OSError, ValueError, LookupError, TypeError):
-        raise Refused(
-            "%s: is no manifest of clicks; allowed: a folder that reperf has converted" % manifest
-        ) from None

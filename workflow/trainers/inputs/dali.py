@@ -19,8 +19,6 @@ def build_pipeline(flags, rank, world_size, gpu=None):
 
     Args:
         flags: input, data, batch_size, shape, loader_threads and seed.
-        rank: which share of the images it reads; with the seed, it decides the order and the crops.
-        world_size: how many ranks share the images.
         gpu: number of the GPU that decodes; None for the CPU.
 
     Returns:

@@ -70,8 +70,6 @@ class Loader:
 
     Args:
         flags: input, data, batch_size, shape and seed.
-        rank: with the seed, decides the crops.
-        world_size: how many ranks share the images.
 
     Raises:
         Refused: there is no image for this rank.
@@ -121,8 +119,6 @@ def batches(flags, rank, world_size):
 
     Args:
         flags: input, data, device, batch_size, shape, loader_threads and seed.
-        rank: with the seed, decides the order and the crops.
-        world_size: how many ranks share the images.
 
     Returns:
         An iterator of uint8 images [N, H, W, 3] and int64 labels [N].

@@ -8,8 +8,8 @@ its longer sentence says.
 import numpy as np
 
 from trainers.contract.steplog import Refused
-from trainers.inputs.parts import neighbouring_parts
-from trainers.inputs.tokens import described, mapped
+from trainers.inputs.parts import check_ids, described, mapped, neighbouring_parts, shuffled
+from trainers.inputs.tokens import type_and_seed
 
 STEP = 8
 """Lengths to which sentences are padded are multiples of it, or the longest one."""
@@ -40,8 +40,6 @@ class Pairs:
             folder: holds the parts and manifest.json, as reperf writes them.
             shape: longest (L is up to it) and vocabulary.
             batch_size: places of a batch: N is as many pairs of L as fit.
-            rank: which share of the parts is read.
-            world_size: how many ranks share them.
 
         Raises:
             Refused: the parts cannot be shared evenly, are not whole or hold sentences that are too
@@ -55,8 +53,8 @@ class Pairs:
                 % (batch_size, shape["longest"])
             )
         paths = neighbouring_parts(folder, rank, world_size)
-        self._type, self._seed, self._end = described(
-            paths[0].with_name("manifest.json"), lambda said: said["end"]
+        (self._type, self._seed), self._end = described(
+            folder, "tokens", lambda said: (type_and_seed(said), said["end"])
         )
         self._parts = [(path, mapped(path, self._type)) for path in paths]
         indices = [self._index(number) for number in range(len(paths))]
@@ -92,7 +90,7 @@ class Pairs:
 
     def __iter__(self):
         waiting = {length: [] for length in np.unique(self._padded).tolist()}
-        for number in self._order():
+        for number in shuffled(len(self._places), self._seed, self._rank):
             length = int(self._padded[number])
             pairs = waiting[length]
             pairs.append(number)
@@ -100,26 +98,13 @@ class Pairs:
                 yield self._batch(pairs, length)
                 pairs.clear()
 
-    def _order(self):
-        """The numbers of the pairs, endlessly."""
-        turn = 0
-        while True:
-            random = np.random.RandomState([self._seed, self._rank, turn])
-            yield from random.permutation(len(self._places))
-            turn += 1
-
     def _batch(self, numbers, length):
         source, target, following = (np.zeros((len(numbers), length), np.int64) for _ in range(3))
-        places = self._places[numbers]
+        places, vocabulary = self._places[numbers], self._shape["vocabulary"]
         for row, (part, first, sources, targets) in enumerate(places.tolist()):
             path, stored = self._parts[part]
             ids = stored[first : first + sources + targets]
-            if ids.max() >= self._shape["vocabulary"]:
-                at = first + int(np.argmax(ids))
-                raise Refused(
-                    "%s at byte %d: got id %d; allowed: below %d, the vocabulary"
-                    % (path, at * self._type.itemsize, ids.max(), self._shape["vocabulary"])
-                )
+            check_ids(ids, vocabulary, "below %d, the vocabulary" % vocabulary, path, first)
             source[row, :sources] = ids[:sources]
             following[row, :targets] = ids[sources:]
             target[row, 0] = self._end

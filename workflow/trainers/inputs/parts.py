@@ -1,5 +1,7 @@
 """The parts in which a converted data set lies, dealt out to ranks."""
 
+import itertools
+import json
 import mmap
 from pathlib import Path
 
@@ -31,6 +33,54 @@ def neighbouring_parts(folder, rank, world_size):
     parts = even_parts(folder, world_size)
     share = len(parts) // world_size
     return parts[rank * share : (rank + 1) * share]
+
+
+def described(folder, kind, read):
+    """What `read` takes from a data set's manifest, as reperf writes it beside the parts.
+
+    Raises:
+        Refused: it does not say that, or is none of such a `kind`, "tokens" for example.
+    """
+    manifest = Path(folder, "manifest.json")
+    try:
+        return read(json.loads(manifest.read_text(encoding="utf-8")))
+    except (OSError, ValueError, LookupError, TypeError):
+        raise Refused(
+            "%s: is no manifest of %s; allowed: a folder that reperf has converted"
+            % (manifest, kind)
+        ) from None
+
+
+def mapped(path, number_type):
+    """The ids of a part, which stay on the disk until they are asked for.
+
+    Raises:
+        Refused: it has a part of an id.
+    """
+    size = path.stat().st_size
+    if size % number_type.itemsize:
+        raise Refused(
+            "%s: has %d bytes; allowed: whole ids of %d" % (path, size, number_type.itemsize)
+        )
+    # Nothing cannot be mapped.
+    return np.memmap(str(path), number_type, "r") if size else np.zeros(0, number_type)
+
+
+def check_ids(ids, limit, allowed, path, first):
+    """Check ids of a part, of which they are those from the number `first` on.
+
+    Raises:
+        Refused: one is not below the limit; `allowed` says in words which are.
+    """
+    if ids.max() >= limit:
+        at = (first + int(np.argmax(ids))) * ids.itemsize
+        raise Refused("%s at byte %d: got id %d; allowed: %s" % (path, at, ids.max(), allowed))
+
+
+def shuffled(count, seed, rank):
+    """The numbers below `count` in a random order, endlessly: each time in another one."""
+    for turn in itertools.count():
+        yield from np.random.RandomState([seed, rank, turn]).permutation(count)
 
 
 def open_part(path):

@@ -52,8 +52,6 @@ class Sentences:
             folder: holds the parts, and perhaps an index beside each.
             shape: sequence_length (S), max_predictions (P) and vocabulary.
             batch_size: N.
-            rank: which share of the parts is read.
-            world_size: how many ranks share them.
 
         Raises:
             Refused: the parts cannot be shared evenly, or are not whole; while iterating: a record

@@ -1,11 +1,9 @@
 """Skip-gram pairs for one rank out of its parts of words' ids."""
 
-import json
-
 import numpy as np
 
 from trainers.contract.steplog import Refused
-from trainers.inputs.parts import neighbouring_parts
+from trainers.inputs.parts import check_ids, described, mapped, neighbouring_parts
 
 ID = np.dtype("<u4")
 POWER = 0.75
@@ -23,9 +21,6 @@ def word_batches(flags, rank, world_size, device):
 
     Args:
         flags: data, batch_size (N), and of the shape vocabulary, window and negatives (K).
-        rank: which share of the parts is read.
-        world_size: how many ranks share them.
-        device: batches are not put on it.
 
     Yields:
         As trainers.recipes.word2vec.synthetic_batch: the centre words of N pairs, their contexts,
@@ -38,13 +33,15 @@ def word_batches(flags, rank, world_size, device):
     """
     shape = flags.shape
     paths = neighbouring_parts(flags.data, rank, world_size)
-    end, seed = _described(paths[0].with_name("manifest.json"))
+    end, seed = described(
+        flags.data, "words", lambda said: (int(said["vocabulary"]), int(said["settings"]["seed"]))
+    )
     if end > shape["vocabulary"]:
         raise Refused(
             "%s: has %d words; allowed: up to %d, the vocabulary"
             % (flags.data, end, shape["vocabulary"])
         )
-    parts = [(path, _mapped(path)) for path in paths]
+    parts = [(path, mapped(path, ID)) for path in paths]
     drawn = _negatives(paths[0].with_name("vocab.txt"), end)
     random = np.random.RandomState([seed, rank])
     chunks = _chunks(parts, end, shape["window"], random)
@@ -99,26 +96,14 @@ def _chunks(parts, end, window, random):
         found = 0
         for path, ids in parts:
             for first in range(0, len(ids), _CHUNK):
-                chunk = ids[first : first + _CHUNK].astype(np.int64)
-                if chunk.max() > end:
-                    at = first + int(np.argmax(chunk))
-                    raise Refused(
-                        "%s at byte %d: got id %d; allowed: up to %d"
-                        % (path, at * ID.itemsize, chunk.max(), end)
-                    )
-                rows = pairs(chunk, end, random.randint(1, window + 1, size=len(chunk)))
+                chunk = ids[first : first + _CHUNK]
+                check_ids(chunk, end + 1, "up to %d" % end, path, first)
+                distances = random.randint(1, window + 1, size=len(chunk))
+                rows = pairs(chunk.astype(np.int64), end, distances)
                 found += len(rows)
                 yield rows
         if not found:
             raise Refused("%s: no line with two words; allowed: one in each share" % parts[0][0])
-
-
-def _mapped(path):
-    size = path.stat().st_size
-    if size % ID.itemsize:
-        raise Refused("%s: has %d bytes; allowed: whole ids of %d" % (path, size, ID.itemsize))
-    # Nothing cannot be mapped.
-    return np.memmap(str(path), ID, "r") if size else np.zeros(0, ID)
 
 
 def _negatives(vocabulary, size):
@@ -132,14 +117,3 @@ def _negatives(vocabulary, size):
         raise Refused("%s: is no vocabulary of %d words and their counts" % (vocabulary, size))
     ends = np.cumsum(counts**POWER)
     return ends / ends[-1]
-
-
-def _described(manifest):
-    """The id that ends a line, and the seed."""
-    try:
-        described = json.loads(manifest.read_text(encoding="utf-8"))
-        return int(described["vocabulary"]), int(described["settings"]["seed"])
-    except (OSError, ValueError, LookupError, TypeError):
-        raise Refused(
-            "%s: is no manifest of words; allowed: a folder that reperf has converted" % manifest
-        ) from None

@@ -6,7 +6,6 @@ Horovod's on the first node.
 """
 
 import os
-import socket
 import threading
 
 import psutil
@@ -14,11 +13,12 @@ from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
 from horovod.runner.gloo_run import create_run_env_vars, create_slot_env_vars
 from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
 
-from trainers.launchers.ranks import parse_launch_flags, run_ranks
+from trainers.contract.ports import address_towards
+from trainers.launchers.ranks import launch_flags, run_ranks
 
 
 def main():
-    flags = parse_launch_flags(__doc__.splitlines()[0])
+    flags = launch_flags(__doc__.splitlines()[0]).parse_args()
     hosts = ",".join(f"{node}:{flags.devices_per_node}" for node in range(flags.nodes))
     slots = get_host_assignments(parse_hosts(hosts), flags.nodes * flags.devices_per_node)
     if flags.node_rank == 0:
@@ -43,10 +43,8 @@ def meeting_at(head, port):
 
 
 def interface_towards(address, port):
-    """The network interface through which this node reaches an address; nothing is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((address, port))
-        own = probe.getsockname()[0]
+    """The network interface through which this node reaches an address."""
+    own = address_towards(address, port)
     return next(
         name
         for name, addresses in psutil.net_if_addrs().items()

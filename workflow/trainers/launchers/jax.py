@@ -4,19 +4,14 @@ JAX has no launcher: each process is told who it is, and where the first one con
 device is a process of its own, so that a rank that dies is known.
 """
 
-from trainers.launchers.ranks import parse_launch_flags, run_ranks
+from trainers.launchers.ranks import launch_flags, run_numbered_ranks
 
 
 def main():
-    flags = parse_launch_flags(__doc__.splitlines()[0])
-    local = flags.devices_per_node
-    first = flags.node_rank * local
-    shared = {"WORLD_SIZE": str(flags.nodes * local), "HEAD": f"{flags.head}:{flags.port}"}
-    ranks = [
-        {**shared, "RANK": str(first + number), "LOCAL_RANK": str(number)}
-        for number in range(local)
-    ]
-    run_ranks(flags.command, ranks, first)
+    flags = launch_flags(__doc__.splitlines()[0]).parse_args()
+    world_size = flags.nodes * flags.devices_per_node
+    shared = {"WORLD_SIZE": str(world_size), "HEAD": f"{flags.head}:{flags.port}"}
+    run_numbered_ranks(flags, shared)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ import sys
 
 from paddle.distributed.launch.context.node import Node
 
+from trainers.contract.ports import address_towards
+
 
 def main():
     if not os.environ.get("CUDA_VISIBLE_DEVICES"):
@@ -22,16 +24,9 @@ def main():
     name, port = sys.argv[place][len("--master=") :].split(":")
     head = socket.gethostbyname(name)
     sys.argv[place] = f"--master={head}:{port}"
-    own = own_address(head, int(port))
+    own = address_towards(head, int(port))
     Node.get_host_ip = lambda node: own
     runpy.run_module("paddle.distributed.launch", run_name="__main__", alter_sys=True)
-
-
-def own_address(head, port):
-    """The address from which this node reaches the first one; nothing is sent."""
-    with socket.socket(type=socket.SOCK_DGRAM) as way:
-        way.connect((head, port))
-        return way.getsockname()[0]
 
 
 if __name__ == "__main__":

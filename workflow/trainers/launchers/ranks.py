@@ -13,7 +13,7 @@ import sys
 
 
 def launch_flags(about):
-    """A parser of the flags of a launcher whose ranks meet on the first node, all but `command`.
+    """A parser of the flags of a launcher whose ranks meet on the first node.
 
     Args:
         about: what the launcher does.
@@ -24,18 +24,18 @@ def launch_flags(about):
     parser.add_argument("--devices-per-node", required=True, type=int)
     parser.add_argument("--head", required=True, help="address of the first node")
     parser.add_argument("--port", required=True, type=int, help="there, where ranks meet")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="the program and its flags")
     return parser
 
 
-def parse_launch_flags(about):
-    """Read the flags of such a launcher.
-
-    Args:
-        about: what the launcher does.
-    """
-    parser = launch_flags(about)
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="the trainer and its flags")
-    return parser.parse_args()
+def run_numbered_ranks(flags, shared):
+    """Run this node's ranks as run_ranks does, each with RANK, LOCAL_RANK and shared variables."""
+    local = flags.devices_per_node
+    first = flags.node_rank * local
+    ranks = [
+        dict(shared, RANK=str(first + number), LOCAL_RANK=str(number)) for number in range(local)
+    ]
+    run_ranks(flags.command, ranks, first)
 
 
 def run_ranks(command, environments, first):

@@ -9,13 +9,12 @@ whether trainers and servers have cores of their own, "own", or too few are ther
 Servers serve until they are told to end; whichever ends earlier fails, and is named.
 """
 
-import argparse
 import os
 import signal
 import socket
 import sys
 
-from trainers.launchers.ranks import launch_flags, run_ranks, said_of_end, started
+from trainers.launchers.ranks import launch_flags, run_numbered_ranks, said_of_end, started
 
 
 def main():
@@ -26,19 +25,9 @@ def main():
     needed = flags.devices_per_node * flags.threads + each * flags.server_threads
     everybody["CORES"] = "own" if needed <= len(os.sched_getaffinity(0)) else "shared"
     if flags.role == "trainer":
-        _run_trainers(flags, everybody)
+        run_numbered_ranks(flags, dict(everybody, MEETING=f"{flags.head}:{flags.port}"))
     else:
         _run_servers(flags, everybody, each)
-
-
-def _run_trainers(flags, everybody):
-    everybody["MEETING"] = f"{flags.head}:{flags.port}"
-    local = flags.devices_per_node
-    first = flags.node_rank * local
-    ranks = [
-        dict(everybody, RANK=str(first + number), LOCAL_RANK=str(number)) for number in range(local)
-    ]
-    run_ranks(flags.command, ranks, first)
 
 
 def _run_servers(flags, everybody, each):
@@ -77,7 +66,6 @@ def _parse_flags():
     parser.add_argument("--trainers", default="", help="likewise, if trainers listen, too")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of a trainer")
     parser.add_argument("--server-threads", type=int, default=1, help="CPU threads of a server")
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="the program and its flags")
     return parser.parse_args()
 
 

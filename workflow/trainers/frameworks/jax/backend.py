@@ -11,7 +11,6 @@ Weights have the recipe's sizes, but for convolutions, [height, width, in, out],
 import math
 import os
 import pickle
-import socket
 from functools import cached_property, partial
 
 import jax
@@ -25,6 +24,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from trainers.contract import backend, process, settings
 from trainers.contract.compilers import COMPILED, compiled_before
+from trainers.contract.ports import address_towards
 from trainers.contract.recipe import AdamW
 from trainers.contract.steplog import Refused
 from trainers.frameworks.jax.before import HEAD
@@ -159,8 +159,7 @@ class Backend(backend.Backend):
         return numbers.astype(dtype)
 
     def versions(self):
-        found = {"python": process.python_version(), "jax": jax.__version__}
-        return f"jax {jax.__version__}", {**found, "jaxlib": jaxlib.__version__}
+        return {"jax": jax.__version__, "jaxlib": jaxlib.__version__}
 
     def peak_memory(self):
         stats = self.device.memory_stats()  # None of a CPU
@@ -317,7 +316,5 @@ def _listen_towards(head):
     from jax._src.lib import _jax  # noqa: PLC0415
 
     host, _, port = head.rpartition(":")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((host, int(port)))  # which sends nothing
-        address = probe.getsockname()[0]
+    address = address_towards(host, int(port))
     _jax.make_gloo_tcp_collectives = partial(_jax.make_gloo_tcp_collectives, hostname=address)

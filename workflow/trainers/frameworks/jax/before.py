@@ -2,7 +2,7 @@
 
 import os
 
-from trainers.contract import process, settings
+from trainers.contract import settings
 from trainers.contract.aborts import abort_late
 from trainers.contract.backend import place_in
 
@@ -18,8 +18,6 @@ _MEMORY = {
 
 
 def prepare(flags):
-    """Keep to this rank's cores before XLA starts its threads, and set what it reads on import."""
+    """Set what XLA reads on import."""
     abort_late()
-    if flags.device == "cpu":
-        process.keep_to_own_cores(PLACE.rank, flags.threads)
     settings.variables(_MEMORY)

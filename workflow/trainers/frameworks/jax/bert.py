@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from trainers.contract.recipe import dropout_of
-from trainers.frameworks.jax.layers import cross_entropy, dropped, layer_norm, linear
+from trainers.frameworks.jax.layers import Layers, cross_entropy, linear
 from trainers.inputs.sentences import sentence_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import bert
 
@@ -18,7 +18,7 @@ class Bert:
 
     def __call__(self, weights, state, key, *batch):
         tokens, real, segments, positions, masked, counted, following = batch
-        made = _Layers(weights, self._dropout, key)
+        made = Layers(weights, bert.NORM_EPSILON, self._dropout, key)
         embedded = (
             made.rows("embeddings.word", tokens)
             + weights["embeddings.position.weight"][: tokens.shape[1]]
@@ -40,42 +40,12 @@ class Bert:
 
     def _layer(self, made, name, x, mask):
         """Attention, then two linear layers, each beside a shortcut and before a layer norm."""
-        attended = made.linear(name + "attention.out", self._attend(made, name, x, mask))
+        fused = made.linear(name + "attention.qkv", x)
+        found = made.attended(fused, self._shape["heads"], lambda scores: scores + mask)
+        attended = made.linear(name + "attention.out", found)
         x = made.norm(name + "attention", x + made.dropped(attended))
         inside = _gelu(made.linear(name + "ffn.in", x))
         return made.norm(name + "ffn", x + made.dropped(made.linear(name + "ffn.out", inside)))
-
-    def _attend(self, made, name, x, mask):
-        count, length, hidden = x.shape
-        heads = self._shape["heads"]
-        # [N, S, 3 H] -> three of [N, S, heads, H / heads]
-        qkv = made.linear(name + "attention.qkv", x).reshape(count, length, 3, heads, -1)
-        query, key, value = (qkv[:, :, part] for part in range(3))
-        scores = jnp.einsum("nqhf,nkhf->nhqk", query * (hidden // heads) ** -0.5, key)
-        shares = jax.nn.softmax(scores.astype(jnp.float32) + mask).astype(x.dtype)
-        attended = jnp.einsum("nhqk,nkhf->nqhf", made.dropped(shares), value)
-        return attended.reshape(x.shape)
-
-
-class _Layers:
-    """Layers by the names of their weights, and what drops out of each in turn."""
-
-    def __init__(self, weights, dropout, key):
-        self._weights, self._dropout, self._key, self._drops = weights, dropout, key, 0
-
-    def rows(self, name, numbers):
-        return jnp.take(self._weights[name + ".weight"], numbers, 0, mode="clip")
-
-    def linear(self, name, x):
-        return linear(x, self._weights[name + ".weight"], self._weights[name + ".bias"])
-
-    def norm(self, name, x):
-        weight, bias = (self._weights[f"{name}.norm.{part}"] for part in ("weight", "bias"))
-        return layer_norm(x, weight, bias, bert.NORM_EPSILON)
-
-    def dropped(self, x):
-        self._drops += 1
-        return dropped(x, self._dropout, self._key, self._drops)
 
 
 def _gelu(x):

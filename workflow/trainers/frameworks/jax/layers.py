@@ -64,6 +64,41 @@ def dropped(x, share, key, place):
     return jnp.where(kept, x / (1 - share), jnp.zeros((), x.dtype))
 
 
+class Layers:
+    """A Transformer's layers by the names of their weights, and what drops out of each in turn."""
+
+    def __init__(self, weights, epsilon, dropout=0.0, key=None):
+        self._weights, self._epsilon = weights, epsilon
+        self._dropout, self._key, self._drops = dropout, key, 0
+
+    def rows(self, name, numbers):
+        return jnp.take(self._weights[name + ".weight"], numbers, 0, mode="clip")
+
+    def linear(self, name, x):
+        return linear(x, self._weights[name + ".weight"], self._weights[name + ".bias"])
+
+    def norm(self, name, x):
+        weight, bias = (self._weights[f"{name}.norm.{part}"] for part in ("weight", "bias"))
+        return layer_norm(x, weight, bias, self._epsilon)
+
+    def dropped(self, x):
+        self._drops += 1
+        return dropped(x, self._dropout, self._key, self._drops)
+
+    def attended(self, fused, heads, masked):
+        """What each token attends to, [N, S, H], of queries, keys and values in one [N, S, 3 H].
+
+        `masked` takes and returns scores, float32 [N, heads, S, S].
+        """
+        count, length, _ = fused.shape
+        qkv = fused.reshape(count, length, 3, heads, -1)
+        query, key, value = (qkv[:, :, part] for part in range(3))
+        scores = jnp.einsum("nqhf,nkhf->nhqk", query * query.shape[-1] ** -0.5, key)
+        shares = jax.nn.softmax(masked(scores.astype(jnp.float32))).astype(fused.dtype)
+        found = jnp.einsum("nhqk,nkhf->nqhf", self.dropped(shares), value)
+        return found.reshape(count, length, -1)
+
+
 def cross_entropy(logits, labels, smoothing=0.0):
     """Of each row [N, classes] with its label [N], whose rest goes to all classes alike."""
     logs = jax.nn.log_softmax(logits.astype(jnp.float32))

@@ -13,10 +13,9 @@ import mxnet as mx
 from mxnet import autograd
 from mxnet.contrib import amp
 
-from trainers.contract import backend, process
+from trainers.contract import backend
 from trainers.contract.precision import DYNAMIC
-from trainers.contract.steplog import Refused
-from trainers.frameworks.horovod import check_horovod, library_of
+from trainers.frameworks.horovod import connected
 from trainers.frameworks.mxnet.images import axes_from
 from trainers.frameworks.mxnet.marks import Marks
 from trainers.frameworks.mxnet.optimizers import Trainer, make_optimizer
@@ -37,19 +36,15 @@ class Backend(backend.Backend):
             mx.base.check_call(mx.base._LIB.MXSetNumOMPThreads(flags.threads))
             device = mx.cpu()
         elif mx.context.num_gpus() <= place.local_rank:
-            raise Refused(
-                f"mxnet sees {mx.context.num_gpus()} GPUs, local rank {place.local_rank} needs"
-                " another; allowed: a build for GPUs, such as the image of envs/mxnet.image.yaml,"
-                " on GPUs"
-            )
+            count = mx.context.num_gpus()
+            what = f"mxnet sees {count} GPUs, local rank {place.local_rank} needs another"
+            raise backend.no_gpu(what, "mxnet")
         else:
             device = mx.gpu(place.local_rank)
             self.device_name = device_name(device)
         self.device = self.reader_device = device
         mx.random.seed(flags.seed + place.rank)  # for dropout
-        check_horovod(hvd, flags, place.world_size)
-        hvd.init()
-        self.library = library_of(hvd, flags.device)
+        self.library = connected(hvd, flags, place.world_size)
 
     def numbers(self, array):
         made = mx.nd.array(array, self.device, array.dtype)
@@ -76,15 +71,12 @@ class Backend(backend.Backend):
         return numbers.astype(dtype)
 
     def versions(self):
-        found = {"mxnet": mx.__version__, "horovod": horovod.__version__}
-        return f"mxnet {mx.__version__}", {"python": process.python_version(), **found}
+        return {"mxnet": mx.__version__, "horovod": horovod.__version__}
 
-    def peak_memory(self):
-        """MXNet returns no GPU memory before it ends, so what is in use now is the peak."""
-        if self.device.device_type == "gpu":
-            free, total = mx.context.gpu_memory_info(self.device.device_id)
-            return total - free
-        return process.peak_memory()
+    def gpu_memory(self):
+        """MXNet returns none before it ends, so what is in use now is the peak."""
+        free, total = mx.context.gpu_memory_info(self.device.device_id)
+        return total - free
 
     def put(self, batch):
         """Images have the device's layout, labels and the like are float32.

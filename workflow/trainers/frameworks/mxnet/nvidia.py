@@ -32,5 +32,4 @@ class Backend(backend.Backend):
         super().__init__(flags, place)
 
     def versions(self):
-        framework, found = super().versions()
-        return framework, {**found, "dali": dali.__version__}
+        return {**super().versions(), "dali": dali.__version__}

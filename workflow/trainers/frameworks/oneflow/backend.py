@@ -12,10 +12,9 @@ import oneflow as flow
 from oneflow import nn, sysconfig
 from oneflow.nn.graph import GraphModule
 
-from trainers.contract import backend, process, settings
+from trainers.contract import backend, settings
 from trainers.contract.precision import DYNAMIC
 from trainers.contract.recipe import AdamW
-from trainers.contract.steplog import Refused
 from trainers.frameworks.oneflow.images import CHANNELS_LAST
 from trainers.frameworks.oneflow.inputs import FixedBatch
 
@@ -30,10 +29,7 @@ class Backend(backend.Backend):
             flow.set_num_threads(flags.threads)
             self.library = "OneFlow over TCP"
         elif not flow.cuda.is_available():
-            raise Refused(
-                "oneflow sees no GPU; allowed: a build for GPUs, such as the image of "
-                "envs/oneflow.image.yaml, on GPUs"
-            )
+            raise backend.no_gpu("oneflow sees no GPU", "oneflow")
         else:
             # Try all, and take the fastest.
             heuristic = settings.switched("cudnn.conv_heuristic_search_algo", False)
@@ -70,19 +66,14 @@ class Backend(backend.Backend):
         return numbers.to(getattr(flow, dtype))
 
     def versions(self):
-        found = {"python": process.python_version(), "oneflow": flow.__version__}
+        found = {"oneflow": flow.__version__}
         if self.flags.device == "cuda":
             found["cuda"] = str(sysconfig.get_cuda_version())
-        return f"oneflow {flow.__version__}", found
+        return found
 
-    def peak_memory(self):
-        """All GPU memory in use, or the most main memory that this process used.
-
-        OneFlow records no peak; a graph takes its memory when it is compiled, and keeps it.
-        """
-        if self.flags.device == "cuda":
-            return int(flow._oneflow_internal.GetCUDAMemoryUsed() * 2**20)
-        return process.peak_memory()
+    def gpu_memory(self):
+        """OneFlow records no peak; a graph takes its memory when it is compiled, and keeps it."""
+        return int(flow._oneflow_internal.GetCUDAMemoryUsed() * 2**20)
 
     def step(self, work):
         return DataParallel(self, work)

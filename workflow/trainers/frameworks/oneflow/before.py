@@ -4,7 +4,7 @@ import os
 import socket
 import time
 
-from trainers.contract import process, settings
+from trainers.contract import settings
 from trainers.contract.aborts import abort_late
 from trainers.contract.backend import place_in
 from trainers.contract.precision import halves
@@ -17,9 +17,7 @@ def prepare(flags):
     """Set what OneFlow reads from the environment, and wait until it can connect the ranks."""
     abort_late()
     os.environ.setdefault("GLOG_log_dir", LOGS)
-    if flags.device == "cpu":
-        process.keep_to_own_cores(PLACE.rank, flags.threads)
-    elif halves(flags):
+    if flags.device == "cuda" and halves(flags):
         # As a GPU's float16 units want it.
         settings.variables({"ONEFLOW_ENABLE_NHWC": "1"}, anyway=True)
     if flags.device == "cuda":

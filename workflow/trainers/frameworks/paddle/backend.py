@@ -12,11 +12,10 @@ import paddle.distributed as dist
 from paddle import nn
 from paddle.distributed import fleet
 
-from trainers.contract import backend, process, settings
+from trainers.contract import backend, settings
 from trainers.contract.aborts import abort_late
 from trainers.contract.precision import DYNAMIC
 from trainers.contract.recipe import AdamW
-from trainers.contract.steplog import Refused
 from trainers.frameworks.paddle.inputs import on_device
 
 
@@ -31,10 +30,7 @@ class Backend(backend.Backend):
             paddle.set_device("cpu")
             paddle.base.core.set_num_threads(flags.threads)
         elif not paddle.is_compiled_with_cuda() or not paddle.device.cuda.device_count():
-            raise Refused(
-                "paddlepaddle sees no GPU; allowed: a build for GPUs, such as the image of "
-                "envs/paddlepaddle.image.yaml, on GPUs"
-            )
+            raise backend.no_gpu("paddlepaddle sees no GPU", "paddlepaddle")
         else:
             paddle.set_device("gpu")  # the one that the launcher chose
             search = "FLAGS_cudnn_exhaustive_search"
@@ -72,16 +68,14 @@ class Backend(backend.Backend):
         return numbers.astype(dtype)
 
     def versions(self):
-        found = {"python": process.python_version(), "paddlepaddle": paddle.__version__}
+        found = {"paddlepaddle": paddle.__version__}
         if paddle.is_compiled_with_cuda():
             found["cuda"] = paddle.version.cuda()
             found["cudnn"] = paddle.version.cudnn()
-        return f"paddlepaddle {paddle.__version__}", found
+        return found
 
-    def peak_memory(self):
-        if self.flags.device == "cuda":
-            return paddle.device.cuda.max_memory_allocated()
-        return process.peak_memory()
+    def gpu_memory(self):
+        return paddle.device.cuda.max_memory_allocated()
 
     def mark(self):
         if self.flags.device == "cpu":

@@ -25,10 +25,6 @@ if "PADDLE_LOG_DIR" in os.environ:
 def prepare(flags):
     """Set what Paddle reads from the environment, some of it on import."""
     if flags.device == "cpu":
-        if "SERVER" not in os.environ:  # which has been given its own
-            # Of a node's cores, those behind its ranks' may be parameter servers'.
-            number = PLACE.local_rank if HAS_SERVERS else PLACE.rank
-            process.keep_to_own_cores(number, flags.threads)
         if not HAS_SERVERS:
             settings.variables({"PADDLE_DISTRI_BACKEND": "gloo"}, anyway=True)
         if process.is_amd_with_avx2():

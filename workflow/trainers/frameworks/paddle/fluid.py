@@ -23,7 +23,7 @@ from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler import (
     fleet,
 )
 
-from trainers.contract import backend, process, settings
+from trainers.contract import backend, settings
 from trainers.contract.steplog import Refused
 
 
@@ -58,8 +58,7 @@ class Backend(backend.Backend):
             return fluid.layers.matmul(*factors).numpy()
 
     def versions(self):
-        found = {"python": process.python_version(), "paddlepaddle": paddle.__version__}
-        return f"paddlepaddle {paddle.__version__}", found
+        return {"paddlepaddle": paddle.__version__}
 
     def put(self, batch):
         return batch

@@ -27,8 +27,6 @@ def images(flags, rank, world_size, gpu=None):
 
     Args:
         flags: input, data, dali, batch_size, shape, loader_threads and seed.
-        rank: which share of the images is read; with the seed, it decides the order and the crops.
-        world_size: how many ranks share the images.
         gpu: number of the GPU, or None for the CPU.
     """
     if flags.dali:

@@ -14,10 +14,10 @@ import tensorflow
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 from tensorflow.python.client import device_lib
 
-from trainers.contract import backend, process, settings
+from trainers.contract import backend, settings
 from trainers.contract.steplog import Refused
 from trainers.contract.weights import synthetic_batch
-from trainers.frameworks.horovod import check_horovod, library_of
+from trainers.frameworks.horovod import connected
 from trainers.frameworks.tensorflow.counts import Counter
 from trainers.frameworks.tensorflow.inputs import batches_read, timed
 from trainers.frameworks.tensorflow.layers import Layers
@@ -61,9 +61,7 @@ class Backend(Eager):
             self.device_name = gpu_name(options, place.local_rank)
         if flags.compile:
             options.graph_options.optimizer_options.global_jit_level = tf.OptimizerOptions.ON_1
-        check_horovod(hvd, flags, place.world_size)
-        hvd.init()
-        self.library = library_of(hvd, flags.device)
+        self.library = connected(hvd, flags, place.world_size)
         tf.enable_eager_execution(options)  # of all that is not in a Step's graph
 
     def all_reduce(self, numbers):
@@ -73,12 +71,9 @@ class Backend(Eager):
         return summed
 
     def versions(self):
-        found = {"python": process.python_version(), "tensorflow": tf.__version__}
-        return f"tensorflow {tf.__version__}", {**found, "horovod": horovod.__version__}
+        return {"tensorflow": tf.__version__, "horovod": horovod.__version__}
 
-    def peak_memory(self):
-        if self.flags.device == "cpu":
-            return process.peak_memory()
+    def gpu_memory(self):
         with tf.device(self.device):
             return tensorflow.contrib.memory_stats.MaxBytesInUse().numpy().item()
 
@@ -94,10 +89,7 @@ def gpu_name(options, local_rank):
     for device in device_lib.list_local_devices(options):
         if device.device_type == "GPU":
             return re.search("name: ([^,]*)", device.physical_device_desc).group(1)
-    raise Refused(
-        f"TensorFlow sees no GPU for local rank {local_rank}; allowed: a build for GPUs, such as"
-        " the image of envs/ngc-tensorflow1.image.yaml, on GPUs"
-    )
+    raise backend.no_gpu(f"TensorFlow sees no GPU for local rank {local_rank}", "ngc-tensorflow1")
 
 
 class DataParallel(backend.Step):

@@ -8,8 +8,7 @@ data returns, for flags, rank and world size, a tf.data.Dataset of batches.
 
 import tensorflow as tf
 
-from trainers.contract import backend, process, settings
-from trainers.contract.steplog import Refused
+from trainers.contract import backend, settings
 from trainers.contract.weights import synthetic_batch
 from trainers.frameworks.tensorflow.counts import Counter
 from trainers.frameworks.tensorflow.inputs import batches_read, timed
@@ -60,16 +59,14 @@ class Backend(Eager):
 
     def versions(self):
         build = tf.sysconfig.get_build_info()
-        found = {"python": process.python_version(), "tensorflow": tf.__version__}
+        found = {"tensorflow": tf.__version__}
         for name, key in (("cuda", "cuda_version"), ("cudnn", "cudnn_version")):
             if key in build:
                 found[name] = build[key]
-        return f"tensorflow {tf.__version__}", found
+        return found
 
-    def peak_memory(self):
-        if self.flags.device == "cuda":
-            return tf.config.experimental.get_memory_info(self.device)["peak"]
-        return process.peak_memory()
+    def gpu_memory(self):
+        return tf.config.experimental.get_memory_info(self.device)["peak"]
 
     def step(self, work):
         return DataParallel(self, work)
@@ -79,10 +76,8 @@ def take_gpu(number):
     """Train on the node's GPU of that number alone; returns its name."""
     gpus = tf.config.list_physical_devices("GPU")
     if len(gpus) <= number:
-        raise Refused(
-            f"TensorFlow sees {len(gpus)} GPUs, local rank {number} needs another; allowed: a"
-            " build for GPUs, such as the image of envs/tensorflow2.image.yaml, on GPUs"
-        )
+        what = f"TensorFlow sees {len(gpus)} GPUs, local rank {number} needs another"
+        raise backend.no_gpu(what, "tensorflow2")
     # TensorFlow keeps all but that of a GPU's memory to itself; its own number leaves too little to
     # NCCL and cuDNN. Source: tensorflow/tensorflow#44810.
     settings.variables({"TF_DEVICE_MIN_SYS_MEMORY_IN_MB": "4096"})

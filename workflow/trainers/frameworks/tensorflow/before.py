@@ -1,9 +1,9 @@
-"""What to know and to do before importing TensorFlow, 1.15 or 2."""
+"""What to know before importing TensorFlow, 1.15 or 2."""
 
 import json
 import os
 
-from trainers.contract import process, settings
+from trainers.contract import settings
 from trainers.contract.backend import Place, place_in
 
 PLACE = place_in("HOROVOD_RANK", "HOROVOD_LOCAL_RANK", "HOROVOD_SIZE")
@@ -19,11 +19,3 @@ if "TF_CONFIG" in os.environ and "HOROVOD_RANK" not in os.environ:  # workers of
 if "SERVERS" in os.environ:  # of parameters; trainers.launchers.roles starts them and trainers
     PLACE = place_in("RANK", "LOCAL_RANK", "WORLD_SIZE")
     settings.variables({"TF_CPP_MIN_LOG_LEVEL": "2"})  # errors
-
-
-def prepare(flags):
-    """Keep to this rank's cores; a parameter server has been given its own."""
-    if flags.device == "cpu" and "SERVER" not in os.environ:
-        # Of a node's cores, those behind its ranks' may be parameter servers'.
-        number = PLACE.local_rank if "SERVERS" in os.environ else PLACE.rank
-        process.keep_to_own_cores(number, flags.threads)

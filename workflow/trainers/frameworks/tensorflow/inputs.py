@@ -13,8 +13,6 @@ def tfrecord_images(flags, rank, world_size):
 
     Args:
         flags: data, batch_size, shape, loader_threads and seed.
-        rank: it reads every world-size-th part; with the seed, it decides the order and the crops.
-        world_size: how many ranks share the images.
 
     Returns:
         A dataset of uint8 images [N, H, W, 3] and int64 labels [N].
@@ -129,8 +127,6 @@ def dali_images(flags, rank, world_size, gpu):
 
     Args:
         flags: input, data, batch_size, shape, loader_threads and seed.
-        rank: with the seed, decides the order and the crops.
-        world_size: how many ranks share the images.
         gpu: number of the GPU.
 
     Returns:

@@ -12,8 +12,6 @@ def pair_batches(flags, rank, world_size):
 
     Args:
         flags: data, shape and batch_size.
-        rank: which share of the parts is read.
-        world_size: how many ranks share them.
 
     Returns:
         A dataset of tuples as the recipe's synthetic_batch.

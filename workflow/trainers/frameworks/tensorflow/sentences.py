@@ -13,8 +13,6 @@ def tfrecord_sentences(flags, rank, world_size):
 
     Args:
         flags: data, batch_size, shape and loader_threads.
-        rank: which share of the parts is read.
-        world_size: how many ranks share them.
 
     Returns:
         A dataset of tuples as the recipe's synthetic_batch.

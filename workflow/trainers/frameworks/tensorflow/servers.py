@@ -14,7 +14,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from trainers.contract import backend, process
+from trainers.contract import backend
 from trainers.contract.recipe import Sgd
 from trainers.contract.steplog import Refused
 from trainers.frameworks.tensorflow.layers import Layers
@@ -61,8 +61,7 @@ class Backend(Eager):
         tf.config.threading.set_inter_op_parallelism_threads(max(flags.threads, _WAITING))
 
     def versions(self):
-        found = {"python": process.python_version(), "tensorflow": tf.__version__}
-        return f"tensorflow {tf.__version__}", found
+        return {"tensorflow": tf.__version__}
 
     def put(self, batch):
         return batch
@@ -270,8 +269,7 @@ class Coordinator(backend.Step):
         return self._coordinator.schedule(self._train, args=next(self.feed))
 
     def fetch(self, loss):
-        self._coordinator.join()
-        self._made.gather("all is trained")
+        self.finish()
         return float(loss.fetch())
 
     def finish(self):
@@ -307,7 +305,7 @@ class Worker(backend.Step):
         return None
 
     def fetch(self, loss):
-        self._made.gather("all is trained")
+        self.finish()
 
     def finish(self):
         self._made.gather("all is trained")

@@ -15,9 +15,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from trainers.contract import backend, process, settings
+from trainers.contract import backend, settings
 from trainers.contract.recipe import AdamW
-from trainers.contract.steplog import Refused
 from trainers.frameworks.torch.inputs import on_device, prepared
 from trainers.frameworks.torch.scaling import make_scaler
 
@@ -34,11 +33,9 @@ class Backend(backend.Backend):
         if flags.device == "cpu":
             device = torch.device("cpu")
         elif torch.cuda.device_count() <= place.local_rank:
-            raise Refused(
-                f"torch sees {torch.cuda.device_count()} GPUs, local rank {place.local_rank} needs"
-                " another; allowed: a build for GPUs, such as the image of"
-                " envs/pytorch.image.yaml, on GPUs"
-            )
+            count = torch.cuda.device_count()
+            what = f"torch sees {count} GPUs, local rank {place.local_rank} needs another"
+            raise backend.no_gpu(what, "pytorch")
         else:
             device = torch.device("cuda", place.local_rank)
             torch.cuda.set_device(device)
@@ -95,17 +92,15 @@ class Backend(backend.Backend):
         return numbers.to(getattr(torch, dtype))
 
     def versions(self):
-        found = {"python": process.python_version(), "torch": torch.__version__}
+        found = {"torch": torch.__version__}
         if torch.version.cuda:
             found["cuda"] = torch.version.cuda
             found["cudnn"] = str(torch.backends.cudnn.version())
             found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
-        return f"torch {torch.__version__}", found
+        return found
 
-    def peak_memory(self):
-        if self.device.type == "cuda":
-            return torch.cuda.max_memory_allocated(self.device)
-        return process.peak_memory()
+    def gpu_memory(self):
+        return torch.cuda.max_memory_allocated(self.device)
 
     def settled(self):
         if self.device.type == "cuda":
@@ -138,7 +133,26 @@ class Backend(backend.Backend):
             dist.barrier()
 
 
-class DataParallel(backend.Step):
+class Step(backend.Step):
+    """What all ways to train have in common; `_named` are this rank's weights, by their names."""
+
+    def sizes(self):
+        return {name: self.held(weight).numel() for name, weight in self._named.items()}
+
+    def weights(self):
+        for name, weight in self._named.items():
+            yield name, self.held(weight.detach()).cpu().numpy()
+
+    @staticmethod
+    def held(weight):
+        """What this rank holds of a weight."""
+        return weight
+
+    def fetch(self, loss):
+        return loss.item()
+
+
+class DataParallel(Step):
     """The whole model on each rank, gradients averaged while they are computed."""
 
     accumulates = True
@@ -170,18 +184,6 @@ class DataParallel(backend.Step):
             return network
         return distributed(network, made.device, same=made.flags.accumulation == 1)
 
-    def sizes(self):
-        return {name: self.held(weight).numel() for name, weight in self._named.items()}
-
-    def weights(self):
-        for name, weight in self._named.items():
-            yield name, self.held(weight.detach()).cpu().numpy()
-
-    @staticmethod
-    def held(weight):
-        """What this rank holds of a weight."""
-        return weight
-
     def without_dropout(self):
         self._network.eval()
         with torch.no_grad(), self._mixed:
@@ -209,9 +211,6 @@ class DataParallel(backend.Step):
                 self._optimizer.zero_grad()  # to None, by torch's default and by apex's
             self._scaler.scale(loss if parts == 1 else loss / parts).backward()
         return loss.detach()  # or what it was computed from would lie beside the next one's
-
-    def fetch(self, loss):
-        return loss.item()
 
 
 def start(weights, work):

@@ -19,7 +19,7 @@ from trainers.contract.stages import name_of, shares, stage_of
 from trainers.contract.steplog import Refused
 from trainers.contract.waiting import Waits
 from trainers.frameworks.torch.averaging import Average
-from trainers.frameworks.torch.backend import mixed_by, torch_optimizer
+from trainers.frameworks.torch.backend import Step, mixed_by, origin, start, torch_optimizer
 from trainers.frameworks.torch.inputs import prepared
 from trainers.frameworks.torch.mail import Inbox, Outbox, Parcel
 from trainers.frameworks.torch.scaling import make_scaler
@@ -42,7 +42,7 @@ class Flight(NamedTuple):
     """What the stage made of it; in the last one, its loss."""
 
 
-class Stage(backend.Step):
+class Stage(Step):
     """One replica of one stage; each iteration of the driver is a round of the first stage."""
 
     def __init__(self, made, work):
@@ -66,9 +66,7 @@ class Stage(backend.Step):
         cuts = recipe.cuts(work.recipe, flags.pipeline)
         self._network = network = work.model.stage(flags, cuts, place.stage)
         self._names = shares(work.shapes, cuts)[place.stage]
-        with torch.no_grad():
-            for name, weight in zip(self._names, network.parameters()):
-                weight.copy_(torch.from_numpy(work.start(name)))
+        start(dict(zip(self._names, network.parameters())), work)
         network.to(device, memory_format=torch.channels_last)
         self._weights = list(network.parameters())
         self._owners = [
@@ -77,11 +75,9 @@ class Stage(backend.Step):
             for key, _ in module.named_parameters(recurse=False)
         ]
         make = work.part("optimizer", torch_optimizer)
-        named = dict(zip(self._names, self._weights))
         rate = work.rate * turns.share
-        self._optimizer = make(work.groups(named), rate, work.optimizer)
-        kind = type(self._optimizer)
-        self.optimizer = f"{kind.__module__.rpartition('.')[0]}.{kind.__name__}"
+        self._optimizer = make(work.groups(self._named), rate, work.optimizer)
+        self.optimizer = origin(self._optimizer)
         self._scaler = make_scaler(work.precision)
         self._mixed = mixed_by(work.precision, flags)
         if place.stage:
@@ -146,12 +142,9 @@ class Stage(backend.Step):
                 groups[ends[rank == ends[0]]] = group
         return groups
 
-    def sizes(self):
-        return {name: one.numel() for name, one in zip(self._names, self._weights)}
-
-    def weights(self):
-        for name, weight in zip(self._names, self._weights):
-            yield name, weight.detach().cpu().numpy()
+    @property
+    def _named(self):
+        return dict(zip(self._names, self._weights))
 
     def without_dropout(self):
         """Of the batches of the first round; each rank has the one that rank 0 reads."""
@@ -192,7 +185,7 @@ class Stage(backend.Step):
                 box.all_arrived()
 
     def fetch(self, loss):
-        return None if loss is None else loss.item()
+        return None if loss is None else super().fetch(loss)
 
     def _train(self, turns):
         """Train until so many batches have gone backward here."""

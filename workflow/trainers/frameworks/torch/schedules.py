@@ -16,7 +16,7 @@ from trainers.contract.recipe import cuts
 from trainers.contract.stages import name_of, shares, stage_of
 from trainers.contract.steplog import Refused
 from trainers.contract.waiting import OR, Waits
-from trainers.frameworks.torch.backend import mixed_by, origin, start, torch_optimizer
+from trainers.frameworks.torch.backend import Step, mixed_by, origin, start, torch_optimizer
 from trainers.frameworks.torch.inputs import prepared
 from trainers.frameworks.torch.scaling import FixedScale
 
@@ -30,7 +30,7 @@ SCHEDULES = {
 STAGES_OF_A_RANK = {"interleaved": 2}
 
 
-class Pipeline(backend.Step):
+class Pipeline(Step):
     """One stage of a pipeline, or several.
 
     torch knows pipelines of one rank a stage. Where the first stage has replicas, each is the first
@@ -104,13 +104,6 @@ class Pipeline(backend.Step):
             pipelines.append((schedule, ranks, group))
         return pipelines
 
-    def sizes(self):
-        return {name: weight.numel() for name, weight in self._named.items()}
-
-    def weights(self):
-        for name, weight in self._named.items():
-            yield name, weight.detach().cpu().numpy()
-
     def without_dropout(self):
         self._modules.eval()
         batch = self.feed.peek()
@@ -136,9 +129,6 @@ class Pipeline(backend.Step):
                     one.wait()
         self._scaler.step(self._optimizer)
         return loss
-
-    def fetch(self, loss):
-        return loss.item()
 
     def _through(self, batch, wanted, run="step"):
         """Take a batch through each pipeline of this rank; return their mean loss if it is wanted.
