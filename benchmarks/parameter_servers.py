@@ -1,9 +1,9 @@
 """What parameter servers cost: samples of CTR-DNN per CPU second of trainers and servers together.
 
-Beside every system with servers, in each of its variants, trains the same framework without reperf's
-driver, as its guide has it, and a torch server that is written by hand. All have one server and two
-trainers, a thread each; with reperf and torch they start from the same weights. They take turns, and
-each ratio is taken within a turn.
+Beside every system with servers, in each of its variants, trains the same framework without
+reperf's driver, as its guide has it, and a torch server that is written by hand. All have one
+server and two trainers, a thread each; with reperf and torch they start from the same weights. They
+take turns, and each ratio is taken within a turn.
 """
 
 import argparse
