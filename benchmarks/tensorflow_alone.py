@@ -45,12 +45,17 @@ def train(asked, cluster, server):
         loss = loss_of(weights, *given)
         update = v1.train.GradientDescentOptimizer(asked.rate).minimize(loss)
         config = v1.ConfigProto(device_filters=["/job:ps", own])
-        chief = asked.number == 0
-        with v1.train.MonitoredTrainingSession(server.target, chief, config=config) as session:
-            for iteration in range(1, asked.iterations + 1):
-                fed = dict(zip(given, asked.batch, strict=True))
-                _, value = session.run([update, loss], fed)
-                asked.say(iteration, value.item)
+        ready, start = v1.report_uninitialized_variables(), v1.global_variables_initializer()
+        # With its usual 30 seconds, the first trainer would be done before the second one begins.
+        manager = v1.train.SessionManager(ready_op=ready, recovery_wait_secs=1)
+        if asked.number == 0:
+            session = manager.prepare_session(server.target, start, config=config)
+        else:
+            session = manager.wait_for_session(server.target, config=config)
+        for iteration in range(1, asked.iterations + 1):
+            fed = dict(zip(given, asked.batch, strict=True))
+            _, value = session.run([update, loss], fed)
+            asked.say(iteration, value.item)
 
 
 def coordinate(asked, cluster):
