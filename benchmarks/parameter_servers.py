@@ -1,7 +1,8 @@
 """What parameter servers cost: samples of CTR-DNN per CPU second of trainers and servers together.
 
-Beside every system with servers, in each of its variants, trains a torch server that is written by
-hand; all have one server and two trainers, a thread each, and start from the same weights. They
+Beside every system with servers, in each of its variants, trains the same framework without
+reperf's driver, as its guide has it, and a torch server that is written by hand. All have one
+server and two trainers, a thread each; with reperf and torch they start from the same weights. They
 take turns, and each ratio is taken within a turn.
 """
 
@@ -28,6 +29,14 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/systems")]
 from trainer import TRAIN_ONCE, small  # noqa: E402
 
 PEER = "torch.distributed.rpc"
+ALONE = {
+    "paddle-fleet": "sync",
+    "paddle-fleet+async": "async",
+    "paddle-fleet+geo": "geo",
+    "tensorflow-ps": "strategy",
+    "tensorflow-ps+v1": "session",
+}
+"""How servers_alone.py calls what a system, with its variant, trains."""
 TRAINERS = 2
 EVERY = 5
 """Iterations between two lines of a log."""
@@ -50,16 +59,23 @@ class Command(NamedTuple):
 
 def main() -> None:
     flags = parse_flags()
-    commands = dict(ours(flags)) | {PEER: peer(flags)}
+    own = dict(ours(flags))
+    bare = {f"{name}, alone": alone(name, flags) for name in own}
+    commands = own | bare | {PEER: peer(flags)}
     rates: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(flags.rounds):
         for name, command in commands.items():
             rates[name].append(rate_of(name, command, flags))
             print(f"{name}: {rates[name][-1]:.0f} samples/CPU-s", flush=True)
-    print(f"{'':28} samples/CPU-s  times {PEER}")
-    for name, own in rates.items():
-        times = median(one / other for one, other in zip(own, rates[PEER], strict=True))
-        print(f"{name:28} {median(own):13.0f}  {times:.2f}")
+    print(f"{'':28} samples/CPU-s  times {PEER}  times alone")
+    for name, of_it in rates.items():
+        others = [PEER, f"{name}, alone"] if name in own else [PEER]
+        times = [f"{times_of(of_it, rates[other]):.2f}" for other in others]
+        print(f"{name:28} {median(of_it):13.0f}  {'  '.join(times)}")
+
+
+def times_of(rates: list[float], others: list[float]) -> float:
+    return median(one / other for one, other in zip(rates, others, strict=True))
 
 
 def parse_flags() -> argparse.Namespace:
@@ -100,13 +116,25 @@ def ours(flags: argparse.Namespace) -> Iterator[tuple[str, Command]]:
             yield f"{name}+{variant}" if variant else name, Command(words, tell)
 
 
+def alone(name: str, flags: argparse.Namespace) -> Command:
+    """What a system trains, without reperf's driver."""
+    words = written_by_hand(name.partition("+")[0], flags, "servers_alone.py", ALONE[name])
+    return Command(words, 1 if ALONE[name] == "strategy" else TRAINERS)
+
+
 def peer(flags: argparse.Namespace) -> Command:
-    """The server that is written by hand, with its trainers."""
-    python = ROOT / LockBuild(load_systems()["pytorch"], "cpu").python
+    """torch's server that is written by hand, with its trainers."""
+    return Command(written_by_hand("pytorch", flags, "torch_rpc.py"), TRAINERS)
+
+
+def written_by_hand(system: str, flags: argparse.Namespace, *words: str) -> list[str]:
+    """A program of this folder, in a system's environment, with the words that come first."""
+    system = load_systems()[system]
+    python = ROOT / LockBuild(system, "cpu").python
     numbers = [str(flags.all), str(flags.batch_size)]
     pairs = [f"{name}={number}" for name, number in flags.shape.items()]
-    program = str(ROOT / "benchmarks/torch_rpc.py")
-    return Command([str(python), program, *numbers, *pairs], TRAINERS)
+    program, *first = words
+    return [str(python), str(ROOT / "benchmarks" / program), *first, *numbers, *pairs]
 
 
 def rate_of(name: str, command: Command, flags: argparse.Namespace) -> float:

@@ -81,6 +81,7 @@ def test_a_coordinator_of_one_worker_is_plain_sgd_and_of_two_learns(trainer):
     assert record.status == "ok", log[-5000:]
     assert losses(log, 0) == pytest.approx(wanted, abs=1e-4)
     assert wanted[-1] < wanted[0] - 0.05
+    assert record.settings["disable_thread_spinning"] == "1"
 
     record, log = trainer.train(**asked)
     assert record.status == "ok", log[-5000:]

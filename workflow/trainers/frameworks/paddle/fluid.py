@@ -105,6 +105,8 @@ def serve(work):
     """Hold blocks of the weights, and update them, until somebody ends it."""
     number = int(os.environ["SERVER"])
     transpiled(work)
+    if _added_up(work.flags) > 1:
+        _update_by_each_gradient(fleet.main_program)
     fleet.init_server()
     for name in work.shapes:
         for block in blocks_of(name):
@@ -125,8 +127,41 @@ def transpiled(work):
     parameters = fluid.default_main_program().all_parameters()
     strategy = _strategy(work.flags)
     fleet.init(_role())
-    fleet.distributed_optimizer(fluid.optimizer.SGD(work.rate), strategy).minimize(loss)
+    rate = work.rate / _added_up(work.flags)
+    fleet.distributed_optimizer(fluid.optimizer.SGD(rate), strategy).minimize(loss)
     return [one.name for one in inputs], loss, parameters
+
+
+def _added_up(flags):
+    """Of how many trainers servers add up the gradients: of which SGD's step is their mean."""
+    return 1 if flags.together else int(os.environ["WORLD_SIZE"])
+
+
+def _update_by_each_gradient(program):
+    """Let a server subtract each trainer's gradient, where it would subtract their mean.
+
+    Paddle adds them up first, of a table by a sorted tree of its rows, which costs more than all
+    updates. The rate is for a sum: see _added_up.
+    """
+    of_all = program.global_block().vars
+    for block in program.blocks:
+        kinds = [one.type for one in block.ops]
+        if "sum" not in kinds:
+            continue
+        if kinds != ["sum", "scale", "sgd"]:
+            raise Refused("a server adds up gradients in another way: %s" % kinds)
+        added, _, update = block.ops
+        gradients, weight = added.input("X"), of_all[update.input("Param")[0]]
+        rate = of_all[update.input("LearningRate")[0]]
+        for _ in kinds:
+            block._remove_op(0)
+        for gradient in gradients:
+            block.append_op(
+                type="sgd",
+                inputs={"Param": weight, "Grad": of_all[gradient], "LearningRate": rate},
+                outputs={"ParamOut": weight},
+            )
+    program._sync_with_cpp()
 
 
 def _role():
@@ -167,8 +202,10 @@ def _strategy(flags):
     config = strategy.get_program_config()
     config.runtime_split_send_recv = False
     # A server that adds up the gradients of all trainers cannot do it for one, who waits anyway.
-    config.sync_mode = config.completely_not_async = int(os.environ["WORLD_SIZE"]) > 1
+    config.sync_mode = config.completely_not_async = _added_up(flags) > 1
     settings.switched("runtime_split_send_recv", "0")
+    if _added_up(flags) > 1:
+        settings.switched("pserver_sum_before_update", "0")
     return strategy
 
 

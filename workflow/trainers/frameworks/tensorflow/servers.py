@@ -14,7 +14,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from trainers.contract import backend
+from trainers.contract import backend, settings
 from trainers.contract.recipe import Sgd
 from trainers.contract.steplog import Refused
 from trainers.frameworks.tensorflow.layers import Layers
@@ -39,6 +39,9 @@ def _server(job, number, threads=0, device_filters=()):
         inter_op_parallelism_threads=max(threads, _WAITING),
         device_filters=device_filters,
     )
+    # Idle threads would spin before they sleep, on cores that others need.
+    config.experimental.disable_thread_spinning = True
+    settings.switched("disable_thread_spinning", "1")
     return tf.distribute.Server(_cluster(), job, number, config=config)
 
 
