@@ -308,6 +308,9 @@ SUITE = {
 }
 
 
+PINS = dict(re.findall(r"^(\S+)==(\S+)", (ROOT / "envs/pytorch.txt").read_text(), re.MULTILINE))
+
+
 def leave_run(plan: RunPlan, status: str = "ok") -> None:
     """Leave a run's plan, log and record in the working folder."""
     run = plan.run
@@ -323,10 +326,13 @@ def leave_run(plan: RunPlan, status: str = "ok") -> None:
         reason="" if status == "ok" else "no end after 1800 s",
         run=run,
         attempt=1,
-        command=("torchrun", "train.py"),
-        variables={"OMP_NUM_THREADS": "1"},
+        command=("python", *plan.launch, *plan.program),
+        variables=plan.variables,
         environment=Environment(
-            lock=str(lock.relative_to(ROOT)), lock_sha256=sha256(lock), python="3.11", packages={}
+            lock=str(lock.relative_to(ROOT)),
+            lock_sha256=sha256(lock),
+            python="3.11.7",
+            packages={"numpy": PINS["numpy"]},
         ),
         trainer=plan.trainer,
         plan=plan.digest,
@@ -337,8 +343,10 @@ def leave_run(plan: RunPlan, status: str = "ok") -> None:
         ended=f"2026-01-02T03:0{4 + run.repeat}:05.000+00:00",
         seconds=60.0 * run.repeat,
         exit_code=0,
+        nodes=("node1",),
         log_sha256=sha256(log),
     ).write(run.folder / "run.json")
+    shutil.copytree(run.folder, run.folder / "tries/1")
 
 
 def leave_suite(report: Report) -> None:
@@ -456,7 +464,6 @@ class TestSuites:
     def test_every_try_is_archived(self, report, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         leave_suite(report)
-        Path("results/runs/resnet50/pytorch/1n1g/1/tries/1").mkdir(parents=True)
         Path("results/runs/resnet50/pytorch/1n1g/1/tries/1/train.log").write_text("cut")
         write_archive(report, report.runs(report.suites[0]), Path("a.zip"))
         with verified(Path("a.zip")) as opened:
