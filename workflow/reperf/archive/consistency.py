@@ -4,7 +4,6 @@ The manifest tells a changed byte. These checks tell an archive whose parts some
 fit each other: they refuse it, and name both values.
 """
 
-import json
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path

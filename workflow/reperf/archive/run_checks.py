@@ -1,4 +1,4 @@
-"""What a run left in an archive, held against its plan, its log, its tries, and what they rest on."""
+"""What a run left in an archive, held against its plan, its log and its tries."""
 
 import re
 from datetime import UTC, datetime
