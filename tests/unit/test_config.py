@@ -419,7 +419,6 @@ MEANT = [
         report(systems="alll"),
         "systems: got 'alll'; allowed: all, or systems by their names; did you",
     ),
-    (suite(systems="All"), "suites.s.systems: got 'All'; allowed: all, or systems by their names"),
     (report(thread_per_device=3), "; did you mean threads_per_device?"),
     (suite(precison="fp32"), "; did you mean precision?"),
     (report(embedded_on_gpus=True), "; embedded_on_gpus stands under data"),

@@ -76,7 +76,7 @@ def _as_archived(record: RunRecord, plan: RunPlan, build: Build) -> Pairs:
     if isinstance(build, LockBuild):
         pins = {_plain(name): pin for name, pin in _PIN.findall(build.lock.read_text())}
         found, python = environment.packages, build.settings.python
-        due = {name: _pinned(one, pins.get(_plain(name))) for name, one in found.items()}
+        due = {name: _pinned(one, pins.get(_plain(name), one)) for name, one in found.items()}
         is_pinned = f"{environment.python}.".startswith(f"{python}.")
         pairs["packages"] = (found, due)
         pairs["python"] = (environment.python, environment.python if is_pinned else python)
@@ -87,7 +87,7 @@ def _plain(package: str) -> str:
     return re.sub(r"[-_.]+", "-", package).lower()
 
 
-def _pinned(found: str, pin: str | None) -> str | None:
+def _pinned(found: str, pin: str) -> str:
     """The version that a lock allows; 2.13.0+cpu is a build of 2.13.0."""
     return found if pin in (found, found.partition("+")[0]) else pin
 
