@@ -308,6 +308,9 @@ SUITE = {
 }
 
 
+PINS = dict(re.findall(r"^(\S+)==(\S+)", (ROOT / "envs/pytorch.txt").read_text(), re.MULTILINE))
+
+
 def leave_run(plan: RunPlan, status: str = "ok") -> None:
     """Leave a run's plan, log and record in the working folder."""
     run = plan.run
@@ -323,10 +326,13 @@ def leave_run(plan: RunPlan, status: str = "ok") -> None:
         reason="" if status == "ok" else "no end after 1800 s",
         run=run,
         attempt=1,
-        command=("torchrun", "train.py"),
-        variables={"OMP_NUM_THREADS": "1"},
+        command=("python", *plan.launch, *plan.program),
+        variables=plan.variables,
         environment=Environment(
-            lock=str(lock.relative_to(ROOT)), lock_sha256=sha256(lock), python="3.11", packages={}
+            lock=str(lock.relative_to(ROOT)),
+            lock_sha256=sha256(lock),
+            python="3.11.7",
+            packages={"numpy": PINS["numpy"]},
         ),
         trainer=plan.trainer,
         plan=plan.digest,
@@ -337,8 +343,10 @@ def leave_run(plan: RunPlan, status: str = "ok") -> None:
         ended=f"2026-01-02T03:0{4 + run.repeat}:05.000+00:00",
         seconds=60.0 * run.repeat,
         exit_code=0,
+        nodes=("node1",),
         log_sha256=sha256(log),
     ).write(run.folder / "run.json")
+    shutil.copytree(run.folder, run.folder / "tries/1")
 
 
 def leave_suite(report: Report) -> None:
@@ -456,7 +464,6 @@ class TestSuites:
     def test_every_try_is_archived(self, report, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         leave_suite(report)
-        Path("results/runs/resnet50/pytorch/1n1g/1/tries/1").mkdir(parents=True)
         Path("results/runs/resnet50/pytorch/1n1g/1/tries/1/train.log").write_text("cut")
         write_archive(report, report.runs(report.suites[0]), Path("a.zip"))
         with verified(Path("a.zip")) as opened:
@@ -580,6 +587,30 @@ class TestSuites:
         path = rewritten(archived, **{figure: moved, PAGE: page + b"\n"})
         with refused_in_one_line(f"{path}: 2 of 10 files differ"):
             rebuild(path, tmp_path / "moved")
+
+    def test_other_words_than_here_are_named_and_another_number_in_a_page_is_refused(
+        self, archived, tmp_path, capsys
+    ):
+        described = "workflow/systems/pytorch/system.yaml"
+        with verified(archived) as opened:
+            page, system = opened.read(PAGE), opened.read(described)
+        words = {
+            PAGE: page.replace(b"</h1>", b", they say</h1>"),
+            described: system.replace(b"title: ", b"title: Fast "),
+        }
+        path = rewritten(archived, **words)
+        assert main(["archive", "rebuild", str(path), "--to", str(tmp_path / "new")]) == 0
+        said = capsys.readouterr().out
+        who = (
+            f"in {path}, which an earlier commit of reperf {__version__} wrote, or somebody edited"
+        )
+        assert f"{PAGE}: not as {who}; the numbers in its tables are the same\n" in said
+        assert f"{described}: not as this reperf has it, but as {who}; titles and units" in said
+        number = re.search(rb"<b>([\d.]+)</b> images/s", page)[1]
+        faster = rewritten(archived, **{PAGE: page.replace(number, b"9" + number)})
+        with refused_in_one_line(f"{faster}: 1 of 10 files differ") as refusal:
+            rebuild(faster, tmp_path / "faster")
+        assert str(refusal.value).endswith(f"{PAGE}, which says 9{number.decode()}")
 
     def test_an_archive_without_pages_is_one_of_earlier_versions(self, archived, tmp_path):
         def drop(graph: dict) -> None:
@@ -740,6 +771,39 @@ def of_less_memory(folder: Path) -> None:
     record.model_copy(update={"peak_memory_bytes": (1,)}).write(folder / RUN / "run.json")
 
 
+def of_record(**update: object) -> Callable[[Path], None]:
+    """A run's record and that of its try, changed alike."""
+
+    def apply(folder: Path) -> None:
+        for path in (folder / RUN / "run.json", folder / RUN / "tries/1/run.json"):
+            RunRecord.read(path).model_copy(update=update).write(path)
+
+    return apply
+
+
+def of_plan(**update: object) -> Callable[[Path], None]:
+    """A run's plan, that of its try, and both records, changed alike."""
+
+    def apply(folder: Path) -> None:
+        for place in (folder / RUN, folder / RUN / "tries/1"):
+            plan = RunPlan.read(place / "plan.json")
+            plan = RunPlan.model_validate(plan.model_dump() | update)
+            (place / "plan.json").write_text(plan.text)
+            record = RunRecord.read(place / "run.json")
+            record.model_copy(update={"plan": plan.digest}).write(place / "run.json")
+
+    return apply
+
+
+def of_another_end(folder: Path) -> None:
+    path = folder / RUN / "tries/1/run.json"
+    RunRecord.read(path).model_copy(update={"seconds": 1.0}).write(path)
+
+
+def of_fewer_tries(folder: Path) -> None:
+    (folder / RUN / "tries/1").rename(folder / RUN / "tries/2")
+
+
 def of_an_earlier_version(folder: Path) -> None:
     """With another trainer: earlier versions had digests of other things."""
     FORGERIES["another trainer"][0](folder)
@@ -783,6 +847,57 @@ FORGERIES = {
     "less memory, sealed anew": (
         of_less_memory,
         rf"{RUN}/run\.json: peak_memory_bytes\.1: got 1; allowed: null, as train\.log beside it",
+    ),
+    "another end of its try": (
+        of_another_end,
+        rf"{RUN}/run\.json: seconds: got 60\.0; allowed: 1\.0, as the last of its tries has it",
+    ),
+    "without a try": (
+        of_fewer_tries,
+        rf"{RUN}/run\.json: tries\.1: got 2; allowed: 1, as the last of its tries has it",
+    ),
+    "another log of its try": (
+        replaced(f"{RUN}/tries/1/train.log", "rank 0: done", "rank 0: gone"),
+        rf'{RUN}/tries/1/run\.json: log_sha256: got "[0-9a-f]{{64}}"; allowed: "[0-9a-f]{{64}}"',
+    ),
+    "a file that no run leaves": (
+        lambda folder: (folder / RUN / "tries/1/more.py").write_text(""),
+        r"tries/1/more\.py: belongs to no run or log that config\.json asks for",
+    ),
+    "another command": (
+        of_record(command=("python", "fast.py")),
+        rf"{RUN}/run\.json: command\.1: got null; allowed: \"[^\"]*/train\.py\", as plan",
+    ),
+    "an end before its beginning": (
+        of_record(ended="2026-01-01T00:00:00.000+00:00"),
+        rf"{RUN}/run\.json: seconds: got 60\.0; allowed: -[0-9.]+, as train\.log beside it says",
+    ),
+    "a failure that its log does not know": (
+        of_record(status="failed", reason="slow"),
+        rf'{RUN}/run\.json: status: got "failed"; allowed: "ok", as train\.log beside it says',
+    ),
+    "other packages": (
+        of_record(
+            environment=Environment(
+                lock="envs/pytorch.txt",
+                lock_sha256=sha256(ROOT / "envs/pytorch.txt"),
+                python="3.11",
+                packages={"numpy": "9.9"},
+            )
+        ),
+        rf'{RUN}/run\.json: packages\.numpy: got "9\.9"; allowed: "{PINS["numpy"]}", as the',
+    ),
+    "variables that no system asks for": (
+        of_plan(variables={"FAST": "1"}),
+        rf'{RUN}/run\.json: variables\.MKL_NUM_THREADS: got null; allowed: "1", as the archived',
+    ),
+    "another data set": (
+        of_plan(data="5f" * 32),
+        rf'{RUN}/run\.json: data: got "5f5f[0-9a-f]*"; allowed: "[0-9a-f]{{64}}", as config',
+    ),
+    "another window": (
+        edited("config.json", lambda config: config["suites"][0]["window"].update(measured=80)),
+        rf"{RUN}/run\.json: aside\.window\.2: got 120; allowed: 100, as config\.json asks",
     ),
     "another trainer": (
         replaced("workflow/trainers/recipes/resnet50.py", "import", "import os\nimport"),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from refusal import refused_in_one_line
 from reperf.building.call import check_options, options_of
 from reperf.cli import main
 from reperf.config import load_report
@@ -163,6 +164,13 @@ def test_a_target_behind_configfile_is_told_where_to_stand(target):
     for call in (["--configfile", "a.yaml", "--", target], [target, "--configfile=a.yaml"]):
         check_options(options_of(call))
     check_options(options_of(["--configfile"]))
+
+
+@pytest.mark.parametrize("word", ["repeats=1_0", "seed=-1_000", "time_limit=1_0.5"])
+def test_a_number_that_only_snakemake_takes_for_one_is_told(word):
+    with refused_in_one_line(f"--config {word}: allowed: a number without _"):
+        check_options(options_of(["--config", "title=a_1", "suites=[1_0]", word]))
+    check_options(options_of(["--config", "title=a_1", "device=cpu_1", "-n", word]))
 
 
 @pytest.mark.parametrize("final", ["oom", "unsupported"])

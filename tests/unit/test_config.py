@@ -415,6 +415,10 @@ FAULTS = [
 MEANT = [
     # A key that is mistyped, or stands elsewhere, or beside one that is missing.
     (report(repeat=3), "; did you mean repeats?"),
+    (
+        report(systems="alll"),
+        "systems: got 'alll'; allowed: all, or systems by their names; did you",
+    ),
     (report(thread_per_device=3), "; did you mean threads_per_device?"),
     (suite(precison="fp32"), "; did you mean precision?"),
     (report(embedded_on_gpus=True), "; embedded_on_gpus stands under data"),

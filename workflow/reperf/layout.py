@@ -13,6 +13,9 @@ RUN_RECORD = "run.json"
 RUN_FILES = (RUN_LOG, RUN_RECORD)
 """What a run leaves in its folder when it ends."""
 
+TRIES = "tries"
+"""The folder in a run's folder that keeps all of its tries, from 1."""
+
 PLAN = "plan.json"
 """What decides a run, a search, a data set or a suite, in the folder of each."""
 

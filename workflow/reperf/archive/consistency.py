@@ -4,27 +4,25 @@ The manifest tells a changed byte. These checks tell an archive whose parts some
 fit each other: they refuse it, and name both values.
 """
 
-import json
 from collections.abc import Iterable
 from contextlib import suppress
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from reperf.archive.contents import CELL_LIST, files_of_suite, files_of_systems
+from reperf.archive.difference import difference
 from reperf.archive.names import CELLS, CONFIG, METADATA, PAGE, README, REPERF
+from reperf.archive.run_checks import check_run
 from reperf.builds import LockBuild, build_of, forget_builds
 from reperf.config import Cell, Report, Run
 from reperf.config.known_hardware import Hardware
 from reperf.errors import ReperfError
-from reperf.faults import cut
 from reperf.files import sha256
-from reperf.layout import PLAN, RUN_LOG
-from reperf.logs.formats import mllog
+from reperf.layout import PLAN
+from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
 from reperf.systems import BuildKind, LockName
 from reperf.training.record import RunRecord
-from reperf.training.train import said_in
 
 NEWEST = RunRecord.model_fields["record_version"].default
 RESULTS = "results"
@@ -53,7 +51,7 @@ def check_cells(report: Report, cells: tuple[Cell, ...]) -> None:
     """
     planned = tuple(report.cells(report.suites[0]))
     held, due = (CELL_LIST.dump_python(some, mode="json") for some in (cells, planned))
-    if fault := _difference(held, due):
+    if fault := difference(held, due):
         raise ReperfError(f"{CELLS}: {fault}, as {CONFIG} asks")
 
 
@@ -81,15 +79,20 @@ def check_records(
     forget_builds()  # the folder may have held another archive
     members = {*names} - {METADATA}
     records = [_record_of(run) for run in runs]
+    asked = Plans(report).runs
     try:
         for record in records:
             _check_trainer(record, members)
+            if record.record_version == NEWEST:
+                plan = RunPlan.read(record.run.folder / PLAN)
+                build = build_of(record.run, Path.cwd())
+                check_run(record, plan, asked[str(record.run.folder)], build)
         _check_members(report, runs, records, members)
         due = describe(report, members, records)
     except (KeyError, OSError) as missing:
         name = missing.filename if isinstance(missing, OSError) else missing.args[0]
         raise ReperfError(f"{name} is not in it; its runs need it") from None
-    if fault := _difference(_of_any_version(graph), _of_any_version(due)):
+    if fault := difference(_of_any_version(graph), _of_any_version(due)):
         raise ReperfError(f"{METADATA}: {fault}, as the other members say")
 
 
@@ -105,19 +108,13 @@ def _record_of(run: Run) -> RunRecord:
         plan = RunPlan.read(run.folder / PLAN)
         held = {"plan": record.plan, "run": run.model_dump(mode="json")}
         asked = plan.with_batch(run.samples_per_device) if plan.batch else plan
-        if fault := _difference(
+        if fault := difference(
             held, {"plan": plan.digest, "run": asked.run.model_dump(mode="json")}
         ):
             raise ReperfError(f"{run.record}: {fault}, as {PLAN} beside it has it")
     elif record.plan in _digests_of(run.folder / PLAN):
         wrong = f"record_version: got {record.record_version}; allowed: {NEWEST}"
         raise ReperfError(f"{run.record}: {wrong}, as the digest of {PLAN} beside it shows")
-    if record.record_version == NEWEST and record.status == "ok":
-        said = said_in(run, mllog.read_facts(run.log))
-        due = record.model_copy(update=said)
-        both = [one.model_dump(mode="json", include={*said}) for one in (record, due)]
-        if fault := _difference(both[0], both[1]):
-            raise ReperfError(f"{run.record}: {fault}, as {RUN_LOG} beside it says")
     return record
 
 
@@ -146,7 +143,7 @@ def _check_trainer(record: RunRecord, members: set[str]) -> None:
         held |= {"launch": [*plan.launch], "serve": [*plan.serve]}
         due |= {"lock": lock, "trainer": _digest_of_trainer(run, root)}
         due |= {"launch": [*system.launch], "serve": [*system.serve]}
-    if fault := _difference(held, due):
+    if fault := difference(held, due):
         raise ReperfError(f"{run.record}: {fault}, as the archived trainers and locks have it")
 
 
@@ -186,28 +183,3 @@ def _without_versions(entity: Any) -> Any:  # noqa: ANN401
                 libraries = [str(library).split(" ")[0] for library in needed]
                 return entity | {"version": "any", "softwareRequirements": libraries}
     return entity
-
-
-def _difference(held: Any, due: Any, place: str = "") -> str:  # noqa: ANN401
-    """Where JSON begins to differ from what it should be, with both values; "" if nowhere."""
-    if isinstance(held, dict) and isinstance(due, dict):
-        steps = [(key, held.get(key), due.get(key)) for key in {**due, **held}]
-    elif isinstance(held, list) and isinstance(due, list):
-        steps = [(_name_of(n, *pair), *pair) for n, pair in enumerate(zip_longest(held, due), 1)]
-    else:
-        wrong = f"{place}: got {_shown(held)}; allowed: {_shown(due)}"
-        return "" if held == due else wrong.removeprefix(": ")
-    found = (
-        _difference(one, other, f"{place}.{key}".removeprefix(".")) for key, one, other in steps
-    )
-    return next(filter(None, found), "")
-
-
-def _name_of(number: int, held: Any, due: Any) -> str:  # noqa: ANN401
-    """An item of a list as messages name it: an entity of the metadata by its name."""
-    of_due = due if isinstance(due, dict) else held
-    return str(of_due.get("@id", number)) if isinstance(of_due, dict) else str(number)
-
-
-def _shown(value: Any) -> str:  # noqa: ANN401
-    return cut(json.dumps(value, ensure_ascii=False))

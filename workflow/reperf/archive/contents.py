@@ -26,12 +26,14 @@ from reperf.archive.container import Member, write
 from reperf.archive.names import CELLS, CONFIG, METADATA, SOURCES
 from reperf.builds import build_of
 from reperf.config import Cell, Report, Run, Suite
-from reperf.layout import BATCH_FOLDERS, figures_of, tables_of
+from reperf.layout import BATCH_FOLDERS, BATCH_RECORD, PLAN, RUN_FILES, figures_of, tables_of
 from reperf.measuring.found_logs import files_of
 from reperf.systems import ROOT, load_workloads
 from reperf.training.record import RunRecord, records_of
 
 CELL_LIST = TypeAdapter(tuple[Cell, ...])
+LEFT = (*RUN_FILES, PLAN, BATCH_RECORD)
+"""The files that runs, their tries and searches for batches leave in their folders."""
 
 
 def write_archive(report: Report, runs: list[Run], path: Path) -> None:
@@ -81,7 +83,7 @@ def _files_left(runs: list[Run], records: list[RunRecord]) -> dict[str, Path]:
     # results/largest/<entry>/<digest>/trials/<n>/train.log
     searches = {log.parents[2] for log in tried if log.parts[:2] == BATCH_FOLDERS.parts}
     folders = (*(run.folder for run in runs), *sorted(searches))
-    left = (file for folder in folders for file in folder.rglob("*") if file.is_file())
+    left = (file for folder in folders for file in folder.rglob("*") if file.name in LEFT)
     return {file.as_posix(): file for file in left}
 
 

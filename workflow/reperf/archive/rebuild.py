@@ -3,7 +3,8 @@
 import csv
 import json
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import chdir, suppress
 from dataclasses import dataclass
 from io import StringIO
@@ -24,10 +25,19 @@ from reperf.errors import ReperfError, faults_of
 from reperf.files import whole_file
 from reperf.layout import FIGURES, FIRST_KINDS, RUN_RECORD, figures_of, tables_of
 from reperf.measuring.again import measured_tables
+from reperf.systems import ROOT
 from reperf.tables import LATER
 from reperf.training.record import records_of, with_found_batch
+from reperf.written import read_written
 
 Content = TypeVar("Content")
+_EDITED = ", or somebody edited"
+_SAME_NUMBERS = f"{_EDITED}; the numbers in its tables are the same"
+_TITLES = f"{_EDITED}; titles and units are those of here"
+_CELL = re.compile(rb"<td\b[^>]*>(.*?)</td>", re.DOTALL)
+_TAG = re.compile(rb"<[^>]*>")
+_DESCRIPTIONS = ("workflow/systems/", "workflow/workloads/")
+_NUMBER = re.compile(rb"\d[\d.,]*")
 
 
 @dataclass(frozen=True)
@@ -48,8 +58,8 @@ def rebuild(path: Path, folder: Path) -> Rebuilt:
 
     Another version of reperf, or an earlier commit of this one, words its pages otherwise, has no
     names for the groups of its figures, and lacks the last columns: that says nothing about the
-    numbers. All else in tables and figures must be the same. No page out of an archive is written
-    to the folder.
+    numbers. A page of this version may have other words, but no other numbers in its tables. All
+    else in tables and figures must be the same. No page out of an archive is written to the folder.
 
     Args:
         path: the archive.
@@ -109,11 +119,18 @@ def _rebuild(archive: ZipFile, path: Path, folder: Path, maker: str) -> Rebuilt:
                 forgiven[name] = how
     if forgiven or maker not in ("", __version__):
         forgiven |= {name: ("not as", "") for name in differ if name in made}
+    elif made.keys() >= differ.keys():
+        reworded = {name: _new_number(made[name], archive.read(name)) for name in differ}
+        forgiven = {name: ("not as", _SAME_NUMBERS) for name, new in reworded.items() if not new}
+        differ |= {name: f", which says {new}" for name, new in reworded.items() if new}
     if wrong := [f"{name}{where}" for name, where in differ.items() if name not in forgiven]:
         raise ReperfError(
             f"{path}: {len(wrong)} of {len(all_made)} files differ from those made again in "
             f"{folder}: {'; '.join(wrong)}"
         )
+    if maker in ("", __version__):
+        here = ("not as this reperf has it, but as", _TITLES)
+        forgiven |= dict.fromkeys(_described_otherwise(held, folder), here)
     return Rebuilt([name for name in all_made if name not in differ], forgiven, maker)
 
 
@@ -126,6 +143,25 @@ def _earlier_form(name: str, made: bytes, archived: bytes) -> tuple[str, str] | 
     if name.endswith(".svg") and without_ids(made) == without_ids(archived):
         return "drawn as", " with other ids, which draw nothing"
     return None
+
+
+def _new_number(made: bytes, archived: bytes) -> str:
+    """A number in the tables of an archived page that is not in the one made again; "" if none."""
+
+    def numbers(page: bytes) -> Counter[bytes]:
+        return Counter(_NUMBER.findall(_TAG.sub(b" ", b"|".join(_CELL.findall(page)))))
+
+    return next((numbers(archived) - numbers(made)).elements(), b"").decode()
+
+
+def _described_otherwise(names: Iterable[str], folder: Path) -> list[str]:
+    """The archived descriptions of systems and workloads that do not say what those here say."""
+    return [
+        name
+        for name in sorted(names)
+        if name.startswith(_DESCRIPTIONS) and name.endswith(".yaml") and (ROOT / name).exists()
+        if read_written(ROOT / name) != read_written(folder / name)
+    ]
 
 
 def without_ids(figure: bytes) -> bytes:

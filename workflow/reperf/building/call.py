@@ -4,6 +4,7 @@ Snakemake's public interface ends at rules and plugins. The parts of its `workfl
 here may be renamed in its next version, so pyproject.toml allows only the versions that CI tests.
 """
 
+import re
 import sys
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,8 @@ from typing import Any
 
 from reperf.errors import ReperfError
 
+_NUMBER = re.compile(r"[^=]*=[-+\d.e]*\d_[\d_.e+-]*", re.IGNORECASE)
+"""Python, and so Snakemake on the command line, takes 1_0 for ten."""
 _CONFIGURATIONS = (".yaml", ".yml")
 
 
@@ -74,11 +77,14 @@ class Call:
 
 
 def check_options(options: Mapping[str, Sequence[str]]) -> None:
-    """Refuse a target that Snakemake takes for one more configuration.
+    """Refuse what Snakemake takes for something else: a target, or a number with _ in it.
 
     Raises:
         ReperfError: names it.
     """
+    for word in options.get("--config", ()):
+        if _NUMBER.fullmatch(word):
+            raise ReperfError(f"--config {word}: allowed: a number without _")
     _, *more = options.get("--configfile", ()) or [""]
     for name in more:
         if PurePath(name).suffix not in _CONFIGURATIONS:

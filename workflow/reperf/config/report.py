@@ -23,6 +23,7 @@ from reperf.config.suite import (
     Entry,
     EntryOrName,
     Suite,
+    all_or_named,
     chosen_systems,
 )
 from reperf.config.window import Window
@@ -117,7 +118,7 @@ class Report(Model):
     cluster: Cluster | None = Field(None, description="the Slurm cluster; left out: this machine")
     systems: Annotated[
         tuple[EntryOrName, ...],
-        BeforeValidator(chosen_systems, json_schema_input_type=str | list[str | Entry]),
+        BeforeValidator(all_or_named, json_schema_input_type=str | list[str | Entry]),
     ] = Field(
         (),
         max_length=MOST_ENTRIES,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from reperf.config import Run
 from reperf.errors import ReperfError
-from reperf.layout import RUN_RECORD
+from reperf.layout import RUN_RECORD, TRIES
 from reperf.logs.formats import mllog
 from reperf.measuring.answer import Answer, Question, refused, without_doubt
 from reperf.measuring.likeness import Name, beginning, by_name, is_log
@@ -91,7 +91,7 @@ def _name_below(folder: Path, path: Path) -> Name:
     if is_archive(path):
         return "sure"
     tries = path.parent.parent
-    if tries.name == "tries" and (tries.parent / RUN_RECORD).exists():
+    if tries.name == TRIES and (tries.parent / RUN_RECORD).exists():
         return "other"  # the last try lies beside the record
     return by_name(path.relative_to(folder))
 

@@ -12,7 +12,7 @@ from reperf.archive.names import CELLS, CONFIG
 from reperf.config import Window
 from reperf.errors import ReperfError
 from reperf.faults import first_fault
-from reperf.layout import RUN_RECORD
+from reperf.layout import RUN_RECORD, TRIES
 from reperf.measuring.answer import Answer, Question, refused, without_doubt
 from reperf.measuring.likeness import Name, by_name
 from reperf.measuring.one_log import beside, of_file, read_record
@@ -131,7 +131,7 @@ def _as_recorded(
 def _name_inside(name: str, inside: set[str]) -> Name | Literal["archive"]:
     """What the name of a file in an archive says."""
     path = PurePath(name)
-    if path.parent.parent.name == "tries" and str(path.parents[2] / RUN_RECORD) in inside:
+    if path.parent.parent.name == TRIES and str(path.parents[2] / RUN_RECORD) in inside:
         return "other"
     hidden = any(part.startswith(".") for part in path.parts)
     return "archive" if is_archive(path) and not hidden else by_name(path)

@@ -77,6 +77,9 @@ _OTHERS_END = re.compile(
 )
 """How launchers begin to say that they end what is left of a run."""
 
+LOST = "lost"
+"""How the reason begins of a try whose end nobody lived to record."""
+
 _FAR = 1 << 18
 """Bytes before a log's end, among which it may stand."""
 
@@ -183,7 +186,7 @@ def try_once(
     # Written now, in case nobody lives to record how the run ended, and again at the end.
     record = RunRecord(
         status="failed",
-        reason="lost: ended before its end could be recorded",
+        reason=f"{LOST}: ended before its end could be recorded",
         run=run,
         plan=digest or plan.digest,
         call=this_call(),

@@ -9,7 +9,7 @@ from reperf.building.hold import CALL
 from reperf.data.manifest import digest_of_set
 from reperf.errors import ReperfError
 from reperf.files import remove_partials, sha256, whole_file
-from reperf.layout import PLAN, RUN_FILES, RUN_LOG, RUN_RECORD
+from reperf.layout import PLAN, RUN_FILES, RUN_LOG, RUN_RECORD, TRIES
 from reperf.plans.current import why_not_current
 from reperf.plans.run_plan import RunPlan
 from reperf.training.record import FINAL, LONGEST_REASON, RunRecord, Status
@@ -34,7 +34,7 @@ def new_try(run: Path, plan: RunPlan) -> tuple[Path, int]:
         if place.is_dir():
             remove_partials(place)
     attempt = 1 + sum(_call_of(folder) == this_call() != "" for folder in tries)
-    folder = run / "tries" / str(int(tries[-1].name) + 1 if tries else 1)
+    folder = run / TRIES / str(int(tries[-1].name) + 1 if tries else 1)
     folder.mkdir(parents=True)
     with whole_file(folder / PLAN) as stream:
         stream.write(plan.text)
@@ -110,5 +110,5 @@ def _call_of(folder: Path) -> str | None:
 
 def _tries(run: Path) -> list[Path]:
     """The folders of a run's tries, in their order."""
-    found = [path for path in (run / "tries").glob("*") if path.name.isdigit()]
+    found = [path for path in (run / TRIES).glob("*") if path.name.isdigit()]
     return sorted(found, key=lambda path: int(path.name))
