@@ -32,6 +32,7 @@ from reperf.measuring.units import ANY, per_second
 from reperf.measuring.window_counts import (
     check_samples,
     check_skipped,
+    check_tokens,
     counts_at,
     difference,
     growth,
@@ -131,6 +132,7 @@ def by_window(
         raise Refused(f"the window holds {float(exact):.6g} samples, which is no whole number")
     counts = counts_at(records, ends, log_format)
     check_samples(counts, samples)
+    check_tokens(counts, samples, facts)
     check_skipped(counts)
     counted = samples if count is None else difference(counts, ends, count)
     speed = counted / seconds
@@ -281,6 +283,8 @@ def _check_second_clock(inside: Sequence[Interval], log_format: Format, facts: F
     A printed mean leaves out what a program does between two iterations.
     """
     told = [step for step in inside if step.also is not None]
+    if not told and facts.get("run_start"):
+        raise Refused("the log stamps the start of its run, and not all of the lines in the window")
     if not told:
         return
     if len(told) < len(inside) and not log_format.mean_durations:
