@@ -37,6 +37,8 @@ _FEWEST_LOSSES = 3
 times, however coarse the clock is."""
 _PAIRS = 1000
 """How many pairs of stamps of one window are compared, and how many of its parts."""
+_FEW = 32
+"""Steps in each of which a part of the window begins."""
 _FINE = 1e-3
 """The coarsest step in seconds of a clock of which no two runs have two stamps in common."""
 _STEP = 1e-6
@@ -130,11 +132,14 @@ def _steps(records: Sequence[Record], log_format: Format) -> Iterator[str]:
 def _parts(iterations: Sequence[int], steps: Sequence[int], least: float) -> Iterator[str]:
     """The stretches of at least so many steps, each by its iterations and its times.
 
-    Also of a step or two more: by another window of the same run, the least is about as many.
+    Also of a step or two more: by another window of the same run, the least is about as many. Of
+    many steps, those begin a stretch whose time says so, which are the same ones in a copy.
     """
+    one_in = 1 if len(steps) <= _FEW else _FEW // 4
     for many in range(ceil(least), ceil(least) + 3):
         for at in range(min(len(steps) - many + 1, _PAIRS)):
-            yield _digest((iterations[at : at + many + 1], steps[at : at + many]))
+            if steps[at] % one_in == 0:
+                yield _digest((iterations[at : at + many + 1], steps[at : at + many]))
 
 
 def _tells_losses(records: Sequence[Record]) -> bool:
