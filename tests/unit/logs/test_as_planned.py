@@ -252,10 +252,75 @@ def test_both_clocks_lie_between_the_lines_that_start_and_stop_the_run(factor, t
     assert reason.endswith(told)
 
 
-def test_one_clock_lies_between_the_lines_that_start_and_stop_the_run():
-    slow = edited(planned_log(), scaled("seconds", 10))
-    alone = edited(slow, lambda said, _: said.pop("time_ms"))
-    assert measure_one(alone).reason.endswith(" s by the log")
+@pytest.mark.parametrize(
+    "unstamped",
+    [
+        lambda said, _: said.pop("time_ms"),
+        lambda said, _: said.update(time_ms=0),
+        lambda said, _: said.update(time_ms=str(said["time_ms"])),
+    ],
+)
+def test_a_log_that_stamps_its_start_stamps_its_iterations(unstamped):
+    """Else nothing would deny a clock that somebody has slowed down."""
+    found = measure_one(edited(edited(planned_log(), scaled("seconds", 0.1)), unstamped))
+    assert found.reason == (
+        "the log stamps the start of its run, and not all of the lines in the window"
+    )
+
+
+def replaced(key: str, *events: tuple[str, object]) -> list[str]:
+    """A log in which other events stand where those with a key stood, or were to stand."""
+    lines = planned_log()
+    place = next((i for i, line in enumerate(lines) if f'"key": "{key}"' in line), len(lines) - 1)
+    return [*lines[:place], *(event(*one) for one in events), *lines[place + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        (
+            edited(planned_log(), lambda said, _: said.update(metadata={"samples_count": 7})),
+            "iteration 20 counts 320 samples, and 7 in the same line's metadata",
+        ),
+        (
+            replaced("configuration", ("framework", "torch 2.13.0")),
+            "the log names its framework, and not its configuration: a line of it is lost",
+        ),
+        (
+            [*planned_log()[:-1], event("weight_digests", ["a", "b", "c"]), planned_log()[-1]],
+            "world size is 2 by the log, 3 by the log",
+        ),
+    ],
+)
+def test_what_a_log_says_of_itself_agrees(lines, why):
+    assert measure_one(lines).reason.startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("between", "why"),
+    [
+        ([("eval_start", None), ("eval_stop", None)], "the log tells of an evaluation before"),
+        ([("configuration", {"workload": "vgg16"})], "the log says that a run starts before"),
+    ],
+)
+def test_nothing_but_iterations_lies_between_those_of_a_run(between, why):
+    lines = planned_log()
+    moment = 1000 + int(re.search(r'"time_ms": (\d+)', lines[at(lines, 60)])[1])
+    new = [event(*one, time_ms=moment + n) for n, one in enumerate(between)]
+    lines[at(lines, 80) : at(lines, 80)] = new
+    assert measure_one(lines).reason.startswith(f"{why} iteration 80")
+
+
+def test_samples_hold_no_more_tokens_than_their_shape_has_places_for():
+    def counting(each: int) -> list[str]:
+        lines = edited(planned_log(), lambda _, v: v.update(tokens=each * v["samples"]))
+        plan = {"shape": {"sequence_length": 128}, "iterations": 120, "print_every": 20}
+        return [event("configuration", plan) if '"configuration"' in one else one for one in lines]
+
+    assert measure_one(counting(128)).reason == ""
+    assert measure_one(counting(129)).reason == (
+        "the log counts 206400 tokens in the window; allowed in 1600 samples of 128: 204800"
+    )
 
 
 def test_a_log_that_does_not_say_its_plan_is_not_held_to_one():

@@ -1,11 +1,12 @@
 """What else a log says bounds its times: printed paces, a second start, the labels of ranks."""
 
 import re
+import sys
 
 import pytest
 from asking import REAL, measure, measure_written
 from reperf.logs.formats import formats
-from written import STYLES, written
+from written import STYLES, uneven, written
 
 
 @pytest.mark.parametrize("times", [2, 10])
@@ -52,6 +53,36 @@ def test_no_iteration_is_beyond_the_total_that_its_line_prints(name):
     fewer = [re.sub(rf"(?<=/)( *){total}\b", r"\g<1>100", line) for line in lines]
     reason = measure_written(name, fewer).reason
     assert re.fullmatch(r"iteration 1\d\d is printed, of 100 in all", reason)
+
+
+@pytest.mark.parametrize(
+    ("name", "picked", "why"),
+    [
+        ("torchtitan", r"step: \d*[02468]0 ", "the printed speeds mean 64 samples a step"),
+        ("tf-cnn-benchmarks", r"27\| \d*[02468]0\t", "s by the means of all iterations so far"),
+        ("pytorch-resnet50", r"Time  0\.2[0-4]", "s by the means of all iterations so far"),
+        ("huggingface", r"\d*[02468]/1000", "a progress bar shows 15 of 1000 as 3 %"),
+        ("lightning", r"\d*[02468]/1000", "a progress bar shows 15 of 1000 as 3 %"),
+    ],
+)
+def test_picked_lines_numbered_anew_are_denied_by_what_they_print_beside(name, picked, why):
+    style, pattern = STYLES[name], formats()[name].line
+    lines = uneven(name, 20 * style.every * 20)
+    how = {"facts": (*style.facts, ("accumulation", 1)), "widest": True}
+    assert measure_written(name, lines, **how).throughput
+    numbers = iter(range(style.first, sys.maxsize, style.every))
+    left = []
+    for line in lines:
+        found = pattern.search(f"{line}\n".encode())
+        start, stop = found.span("iteration") if found else (-1, -1)
+        if start < 0:
+            left.append(line)
+        elif re.search(picked, line):
+            left.append(f"{line[:start]}{next(numbers):{stop - start}d}{line[stop:]}")
+    assert 100 < len(left) < len(lines)
+    found = measure_written(name, left, **how)
+    assert found.throughput is None
+    assert why in found.reason
 
 
 @pytest.mark.parametrize("name", ["ngc-pytorch-gnn", "ngc-pytorch-tacotron2"])

@@ -35,6 +35,27 @@ def test_whatever_else_is_changed(tmp_path, name, workload, changed, into):
     assert second["reason"] == f"counted already, as {first['log']}: the same times in the window"
 
 
+def test_a_copy_that_is_measured_in_another_window(tmp_path):
+    folder = tmp_path / "2n2g"
+    folder.mkdir()
+    text = "".join(f"{line}\n" for line in uneven("pytorch-resnet50"))
+    logs = [folder / f"x_b8_fp32_{repeat}.log" for repeat in range(2)]
+    for log, content in zip(logs, (text, re.sub(r"Loss \S+", "Loss 1.0", text)), strict=True):
+        log.write_text(content)
+    suite = {
+        "name": "theirs",
+        "workload": "resnet50",
+        "precision": "fp32",
+        "from": [
+            {"path": str(logs[0])},
+            {"path": str(logs[1]), "window": {"warmup": 40, "measured": 150}},
+        ],
+    }
+    first, second = measure_suite(Suite.model_validate(suite), [])
+    assert (first["status"], second["status"]) == ("ok", "refused")
+    assert second["reason"] == f"counted already, as {first['log']}: the same times in the window"
+
+
 def tf_cnn(began: int, seconds: int, jitter: float) -> str:
     """A log of tf_cnn_benchmarks: a clock of whole seconds, and mean speeds.
 

@@ -225,8 +225,9 @@ STYLES = {
     ),
     "pytorch-resnet50": Style(
         line=lambda i, t, r: (
-            f"Epoch: [0][{i:3d}/1530]\tTime {_took(r):6.3f} ( 2.410)\tData  0.108 ( 0.072)\t"
-            f"Loss {_loss(t)} (1.9712e+01)\tAcc@1   1.56 (  2.34)\tAcc@5  13.28 ( 10.81)"
+            f"Epoch: [0][{i:3d}/1530]\tTime {_took(r):6.3f} ({max(t - 3, 0) / (i + 1):6.3f})\t"
+            f"Data  0.108 ( 0.072)\tLoss {_loss(t)} (1.9712e+01)\tAcc@1   1.56 (  2.34)\t"
+            "Acc@5  13.28 ( 10.81)"
         ),
         head=("python main.py --arch resnet50 --batch-size 16 --world-size 2 --rank 0 /data",),
         first=0,
@@ -603,10 +604,14 @@ STYLES = {
     ),
     "tf-cnn-benchmarks": Style(
         line=lambda i, t, r: (
-            f"INFO|{_at(t):%Y-%m-%dT%H:%M:%S}|/opt/launcher.py|27| {i}\timages/sec: {r:.1f} "
-            f"+/- 0.4 (jitter = 0.7)\t{_loss(t)}"
+            f"INFO|{_at(t):%Y-%m-%dT%H:%M:%S}|/opt/launcher.py|27| {i}\timages/sec: "
+            f"{GLOBAL_BATCH * i / max(t - 3, 1e-3):.1f} +/- 0.4 (jitter = 0.7)\t{_loss(t)}"
         ),
-        head=("Batch size:  32 global", "             8 per device"),
+        head=(
+            "Batch size:  32 global",
+            "             8 per device",
+            "Devices:     ['/gpu:0', '/gpu:1', '/gpu:2', '/gpu:3']",
+        ),
         every=10,
         first=10,
         facts=(),
@@ -706,10 +711,12 @@ STYLES = {
     "torchtitan": Style(
         line=lambda i, t, r: (
             f"[titan] {_at(t):%Y-%m-%d %H:%M:%S},{_at(t).microsecond // 1000:03d} - root - INFO - "
-            f"step: {i:2}  loss: {_loss(t)}  memory: 30.99GiB(32.62%)  tps: 7,022  "
-            "tflops: 406.65  mfu: 41.12%"
+            f"step: {i:2}  loss: {_loss(t)}  memory: 30.99GiB(32.62%)  "
+            f"tps: {2048 * r:,.0f}  tflops: 406.65  mfu: 41.12%"
         ),
         head=(
+            "[titan] 2025-06-04 08:51:20,000 - root - INFO - Building 1-D device mesh with "
+            "['dp_shard'], [4]",
             "[titan] 2025-06-04 08:51:30,000 - root - INFO - Trainer is initialized with local "
             "batch size 8, global batch size 32, gradient accumulation steps 1, "
             "sequence length 8192, total steps 1000 (warmup 200).",

@@ -309,6 +309,7 @@ PARTS = {
     "RATE": rf"(?P<rate>{_DECIMAL})",
     "DURATION": rf"(?P<duration>{_DECIMAL})",
     "PACE": rf"(?P<pace>{_DECIMAL})",  # seconds an iteration
+    "MEAN": rf"(?P<mean_time>{_DECIMAL})",  # seconds, of all iterations so far
     "PACES": rf"(?P<paces>{_DECIMAL})",  # iterations a second
     "NUMBER": r"[-+.\w]{1,40}",  # any that does not matter, nan and inf included
     "END": r"(?=\s)",  # white space follows: what was written last is not cut off

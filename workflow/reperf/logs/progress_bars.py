@@ -1,19 +1,30 @@
 """tqdm's progress bars, where they count what is trained: their elapsed time is the clock.
 
-    100/1000 [01:40<15:00,  1.00s/it, loss=2.3]
+     10%|#         | 100/1000 [01:40<15:00,  1.00s/it, loss=2.3]
 
 Source: github.com/tqdm/tqdm, tqdm/std.py. The elapsed time is cut to whole seconds.
 """
 
+import re
 from dataclasses import dataclass, field
 
 from reperf.logs.clock import ELAPSED
 
 BAR = (
-    r"(?<!\d){ITERATION}/(?P<total>\d{1,12}) \[{ELAPSED}<(?:[\d:]{1,20}|\?)"
+    r"(?P<percent>\d{1,3})%\|[^|\r\n]{0,1000}\| *(?<!\d){ITERATION}/(?P<total>\d{1,12}) \[{ELAPSED}<(?:[\d:]{1,20}|\?)"
     r"(?:, *(?:{PACE}s/it|{PACES}it/s)(?=[,\]])|[,\]])"
 )
-"""The pattern of a bar from its counts on."""
+"""The pattern of a bar, but for its name."""
+_ROUNDED = 1.0
+"""By how much the percentage that a bar shows may be off."""
+
+
+def miscounted(match: re.Match[bytes]) -> str:
+    """What is wrong with a bar whose count is not the share of its total; empty if nothing."""
+    percent, count, total = (int(match[group]) for group in ("percent", "iteration", "total"))
+    if abs(percent * total - 100 * count) <= _ROUNDED * total:
+        return ""
+    return f"a progress bar shows {count} of {total} as {percent} %"
 
 
 _REMEMBERED = 1 << 12

@@ -27,6 +27,10 @@ def check_as_planned(run: LoggedRun, facts: Facts) -> None:
             f"the line of iteration {run.unlabelled.iteration} carries no rank's label, and lines "
             "before it do: nothing says which rank wrote it"
         )
+    if facts.get("unconfigured"):
+        raise Refused(
+            "the log names its framework, and not its configuration: a line of it is lost"
+        )
     lines = run.first_epoch
     for record in lines:
         if record.fault:
@@ -68,6 +72,11 @@ def _check_printed(run: LoggedRun, iterations: int, every: int, facts: Facts) ->
     before = 0
     for place, record in enumerate(lines):
         iteration, due = record.iteration, before + every
+        if record.evaluations:
+            raise Refused(
+                f"the log tells of an evaluation before iteration {iteration}; allowed in a run of "
+                "reperf's: none"
+            )
         if iteration < due:
             raise Refused(f"iteration {iteration} is printed behind {before}; {allowed}")
         unread = record.evaluated == inf and place >= len(run.records)

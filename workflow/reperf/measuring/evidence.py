@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import pairwise
-from math import log2
+from math import ceil, log2
 from statistics import median
 from typing import NamedTuple
 
@@ -26,6 +26,8 @@ _RAREST = 30.0
 """Bits: shorter stretches tell a run, too, if another takes the same times with a chance of one in
 two to this power: by a thousandth, in which repeats differ most often, and by what the stretches
 differ among each other, for a clock may be too steady to be true. Printed speeds tell likewise."""
+_OF_PARTS = 45.0
+"""Bits that tell a part of a window, for there are many: a copy may be asked for another window."""
 _RARE = 15.0
 """Bits that are enough where the lines say the same in all but their dates, losses included: these
 alone tell nothing, for repeats may begin with the same weights and see the same batches."""
@@ -34,7 +36,9 @@ _FEWEST_LOSSES = 3
 """So many losses, in three decimals at least, tell a run if another has the same ones at the same
 times, however coarse the clock is."""
 _PAIRS = 1000
-"""How many pairs of stamps of one window are compared."""
+"""How many pairs of stamps of one window are compared, and how many of its parts."""
+_FEW = 32
+"""Steps in each of which a part of the window begins."""
 _FINE = 1e-3
 """The coarsest step in seconds of a clock of which no two runs have two stamps in common."""
 _STEP = 1e-6
@@ -110,7 +114,10 @@ def _steps(records: Sequence[Record], log_format: Format) -> Iterator[str]:
         yield _digest((*known, _said(records)))
     if min(steps) < 1:
         return
-    by_times = len(steps) * _bits_of(steps)
+    each = _bits_of(steps)
+    by_times = len(steps) * each
+    if by_times >= _OF_PARTS:
+        yield from _parts(known[0][-len(steps) - 1 :], steps, _OF_PARTS / each)
     if by_times >= _RAREST or (len(steps) >= _FEWEST and min(steps) >= _FINEST):
         yield _digest(known)
     speeds = [speed for one in records[1:] if (speed := _speed(one, log_format))]
@@ -119,6 +126,19 @@ def _steps(records: Sequence[Record], log_format: Format) -> Iterator[str]:
         yield _digest((*known, speeds))
     if by_both >= _RARE and not tells_losses:
         yield _digest((*known, _said(records)))
+
+
+def _parts(iterations: Sequence[int], steps: Sequence[int], least: float) -> Iterator[str]:
+    """The stretches of at least so many steps, each by its iterations and its times.
+
+    Also of a step or two more: by another window of the same run, the least is about as many. Of
+    many steps, those begin a stretch whose time says so, which are the same ones in a copy.
+    """
+    one_in = 1 if len(steps) <= _FEW else _FEW // 4
+    for many in range(ceil(least), ceil(least) + 3):
+        for at in range(min(len(steps) - many + 1, _PAIRS)):
+            if steps[at] % one_in == 0:
+                yield _digest((iterations[at : at + many + 1], steps[at : at + many]))
 
 
 def _tells_losses(records: Sequence[Record]) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from reperf.logs.facts import Refused
+from reperf.logs.facts import Facts, Refused
 from reperf.logs.format import SKIPPED, WAITED, Format, Record
 from reperf.measuring.units import ANY
 
@@ -29,6 +29,17 @@ def check_samples(counted: Counts, samples: int) -> None:
             raise Refused(
                 f"the log counts {difference} samples in the window, its batches make {samples}"
             )
+
+
+def check_tokens(counted: Counts, samples: int, facts: Facts) -> None:
+    """Check that a log counts no more tokens than its samples have places for."""
+    longest = facts.get("sequence_length") or facts.get("context")
+    tokens = counted.stop.get("tokens", 0) - counted.start.get("tokens", 0)
+    if "tokens" in counted.start and longest and tokens > samples * longest:
+        raise Refused(
+            f"the log counts {tokens} tokens in the window; allowed in {samples} samples of "
+            f"{longest}: {samples * longest}"
+        )
 
 
 def check_skipped(counted: Counts) -> None:

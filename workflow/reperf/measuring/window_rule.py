@@ -10,7 +10,7 @@ from math import fsum, inf
 from statistics import fmean, median
 from typing import Any
 
-from reperf.logs.clock import DATE, TIME_OF_DAY, YEARLESS
+from reperf.logs.clock import DATE, TIME_OF_DAY, YEARLESS, tick
 from reperf.logs.facts import LOG, Fact, Facts, Refused
 from reperf.logs.format import Format, Record
 from reperf.logs.logged_runs import LoggedRun
@@ -32,6 +32,7 @@ from reperf.measuring.units import ANY, per_second
 from reperf.measuring.window_counts import (
     check_samples,
     check_skipped,
+    check_tokens,
     counts_at,
     difference,
     growth,
@@ -99,6 +100,7 @@ def by_window(
             _check_summer_time(inside)
         _check_second_clock(inside, log_format, facts)
         _check_pace(records, ends, seconds, least=log_format.busy_paces)
+        _check_means(records, ends, seconds, log_format, facts)
         _check_span(records, ends, seconds, facts)
     reached, what = _reached(run, records)
     if holes and reached >= ends[1]:
@@ -127,6 +129,7 @@ def by_window(
         raise Refused(f"the window holds {float(exact):.6g} samples, which is no whole number")
     counts = counts_at(records, ends, log_format)
     check_samples(counts, samples)
+    check_tokens(counts, samples, facts)
     check_skipped(counts)
     counted = samples if count is None else difference(counts, ends, count)
     speed = counted / seconds
@@ -276,6 +279,8 @@ def _check_second_clock(inside: Sequence[Interval], log_format: Format, facts: F
     A printed mean leaves out what a program does between two iterations.
     """
     told = [step for step in inside if step.also is not None]
+    if not told and facts.get("run_start"):
+        raise Refused("the log stamps the start of its run, and not all of the lines in the window")
     if not told:
         return
     if len(told) < len(inside) and not log_format.mean_durations:
@@ -319,6 +324,41 @@ def _check_pace(
             f"an iteration of the window takes {took:.4g} s by the log's time stamps, and "
             f"{usual:.4g} s by what most of its lines print"
         )
+
+
+def _check_means(
+    records: Sequence[Record],
+    ends: tuple[int, int],
+    seconds: float,
+    log_format: Format,
+    facts: Facts,
+) -> None:
+    """Check a window against the means of all iterations so far that the lines at its ends print.
+
+    These are of the speed of one process, or of the time of an iteration.
+    """
+    group = next((one for one in ("mean", "mean_time") if one in log_format.line.groupindex), None)
+    batch = facts.get("process_batch") if group == "mean" else 1
+    if not group or not batch:
+        return
+    found = [log_format.line.search(one.text) for one in records if one.iteration in ends]
+    means = [one[group].decode() for one in found if one and one[group]]
+    if len(means) < len(ends) or not all(map(float, means)):
+        return
+    told = []
+    for first in {1, log_format.counts_from}:  # some versions of a program count from 1
+        seconds_so_far, vague = [], 0.0
+        for iteration, mean in zip(ends, means, strict=True):
+            each = batch / float(mean) if group == "mean" else float(mean)
+            seconds_so_far.append((iteration + 1 - first) * each)
+            vague += seconds_so_far[-1] * tick(mean) / float(mean) / 2
+        told.append(seconds_so_far[1] - seconds_so_far[0])
+        if abs(told[-1] - seconds) <= TOLERANCE * max(told[-1], seconds) + vague:
+            return
+    raise Refused(
+        f"the window takes {seconds:.6g} s by the log's times, and {told[-1]:.6g} s by the means "
+        f"of all iterations so far at {ends[0]} and {ends[1]}"
+    )
 
 
 def _check_span(

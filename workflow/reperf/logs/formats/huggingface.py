@@ -19,7 +19,7 @@ import re
 from collections import Counter, defaultdict
 
 from reperf.logs.format import Format, Record, facts_by, pace_of
-from reperf.logs.progress_bars import BAR, DrawnBars
+from reperf.logs.progress_bars import BAR, DrawnBars, miscounted
 
 _NO_TOTAL = -1
 """No bar has that total."""
@@ -82,9 +82,15 @@ class _Reader:
         if time is None:
             return None
         pace = pace_of(match.groupdict())
-        fault = _MIXED.format(total=total, count=count) if bars.mixed else ""
+        mixed = _MIXED.format(total=total, count=count) if bars.mixed else ""
         return Record(
-            count, rank=rank, time=time, tick=bars.tick, pace=pace, text=match[0], fault=fault
+            count,
+            rank=rank,
+            time=time,
+            tick=bars.tick,
+            pace=pace,
+            text=match[0],
+            fault=mixed or miscounted(match),
         )
 
 
@@ -96,7 +102,7 @@ FORMAT = Format(
     pattern=r"\bTotal optimization steps = (?P<announced>[\d,]{1,15})(?=\s)"
     r"|(?P<evaluation>\*{5} Running (?:Evaluation|Prediction) \*{5}|\{'eval_)"
     r"|(?P<loss>\{'loss': [^{}\r\n]{1,400}'epoch': [^{}\r\n]{1,40}\})"
-    r"|\d{1,3}%\|[^|\r\n]{0,1000}\| *" + BAR,
+    r"|" + BAR,
     remembering=_Reader,
     facts=facts_by(
         global_batch=r"Total train batch size \(w\. parallel, distributed & accumulation\) = "

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Read, Record, facts_by, pace_of
-from reperf.logs.progress_bars import BAR, DrawnBars
+from reperf.logs.progress_bars import BAR, DrawnBars, miscounted
 
 
 def _remembering(_format: Format) -> Read:
@@ -44,6 +44,7 @@ def _remembering(_format: Format) -> Read:
             tick=bars[rank].tick,
             pace=pace_of(match.groupdict()),
             text=match[0],
+            fault=miscounted(match),
         )
 
     return read
@@ -57,7 +58,7 @@ FORMAT = Format(
     name="lightning",
     system="lightning",
     marker=b"%|",
-    pattern=r"(?:^|\b)Epoch {EPOCH}: +(?:: +)?\d{1,3}%\|[^|\r\n]{0,1000}\| *"
+    pattern=r"(?:^|\b)Epoch {EPOCH}: +(?:: +)?"
     + BAR
     + r"|(?P<validation>\bValidati(?:ng|on\b)[^|\r\n]{0,80}?\d{1,3}%\|)",
     remembering=_remembering,

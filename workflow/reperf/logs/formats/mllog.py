@@ -40,12 +40,16 @@ from reperf.logs.format import Format, Record, marked
 from reperf.logs.scan import after_labels, blocks
 from reperf.training.record import Status
 
+_CONFIGURES = b'"configuration"'
 _EXCUSES: dict[bytes, Status] = {b"REFUSED": "failed", b"OOM": "oom"}
 _EXCUSE = re.compile(rb":::(REFUSED|OOM) (rank \d{1,9}(?: \(stage \d{1,9}\))?: [^\r\n]{0,10000})")
 _LONGEST_LABELS = 200  # bytes
 _WORDS = {compute: word for word, compute in COMPUTES.items()}
 _NO_COUNTS = {"iteration", "seconds", "loss", "throughput"}
 """All other numbers of a step are counts."""
+_OTHER_COUNT = (
+    "iteration {iteration} counts {samples} samples, and {others} in the same line's metadata"
+)
 _NO_LOSS = "the loss at iteration {iteration} is {loss}, which no run of ours prints"
 _LONGEST_LOSS = 40  # characters
 MOST_RANKS = 10**9
@@ -63,12 +67,14 @@ _KEYS = (
 
 
 def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-    event, value, _ = tracked_stats(match)
+    event, value, metadata = tracked_stats(match)
     iteration, seconds = value.get("iteration"), value.get("seconds")
     if not is_whole(iteration) or not is_number(seconds):
         return None
     rate, loss = value.get("throughput"), value.get("loss", 0.0)
-    fault = ""
+    fault, samples, others = "", value.get("samples"), metadata.get("samples_count")
+    if samples != others and is_number(samples) and is_number(others):
+        fault = _OTHER_COUNT.format(iteration=iteration, samples=samples, others=others)
     if type(loss) not in (int, float) or not abs(loss) < inf:  # so for NaN, too
         fault = _NO_LOSS.format(iteration=iteration, loss=str(loss)[:_LONGEST_LOSS])
     return Record(
@@ -107,27 +113,30 @@ _counted = facts_of(
 )
 
 
-@marked(*_counted.marks, b": started on ", b'"configuration"', b'"framework"', b'"precision"')
+@marked(*_counted.marks, b": started on ", _CONFIGURES, b'"framework"', b'"precision"')
 def _facts(head: bytes) -> Iterable[Fact]:
     """What a log says about its run before it trains."""
     yield from _counted(head)
     yield from _written(head, "run_start")[-1:]  # runs that broke off may have begun before
     if hosts := {host.decode(errors="replace") for host in _STARTED.findall(head)}:
         yield "hosts", tuple(sorted(hosts))
-    precisions, computed = [], []
+    precisions, computed, named, configured = [], [], False, False
     for event in events_in(head):
         key, value = event.get("key"), event.get("value")
         if key == "configuration" and isinstance(value, dict):
+            configured = True
             for fact in facts_of_configuration(value):
                 if fact[0] == "precision":
                     precisions.append(fact[1])
                 else:
                     yield fact
         elif key == "framework" and isinstance(value, str):
+            named = True
             yield from facts_of_framework(value)
         elif key == "precision" and isinstance(value, dict) and "compute" in value:
             computed.append(_WORDS.get(str(value["compute"]), str(value["compute"])))
     yield from _facts_of_precision(precisions, computed)
+    yield "unconfigured", (named and not configured) or None
 
 
 def _facts_of_precision(asked: list[str], computed: list[str]) -> Iterable[Fact]:
@@ -136,6 +145,24 @@ def _facts_of_precision(asked: list[str], computed: list[str]) -> Iterable[Fact]
         asked, computed = [], [AMP_IN_BF16]
     for said in asked + computed:
         yield "precision", said
+
+
+def _begins(text: bytes) -> bool:
+    """Whether a text holds a line that a run begins with."""
+    return has_begun(text) or (
+        _CONFIGURES in text
+        and any(event.get("key") == "configuration" for event in events_in(text))
+    )
+
+
+def _closes(text: bytes) -> Iterator[Fact]:
+    """What the end of a log says: when it was, and by its lists how many ranks there were."""
+    yield from _written(text, "run_stop")[:1]
+    for event in events_in(text):
+        key, value, metadata = event.get("key"), event.get("value"), event.get("metadata")
+        shared = isinstance(metadata, dict) and "rank" not in metadata  # else each lists its own
+        if key == "weight_digests" and isinstance(value, list) and value and shared:
+            yield "world_size", len(value)
 
 
 FORMAT = Format(
@@ -148,9 +175,9 @@ FORMAT = Format(
     facts=_facts,
     counts=_counts,
     unit=None,
-    begins=has_begun,
+    begins=_begins,
     ended=has_ended,
-    closes=lambda text: _written(text, "run_stop")[:1],
+    closes=_closes,
     timing="a clock that cannot jump",
     speed_of="all",
 )

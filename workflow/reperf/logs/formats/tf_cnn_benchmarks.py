@@ -5,7 +5,8 @@
     10	images/sec: 323.5 +/- 0.7 (jitter = 2.9)	8.779 1604275069
 
 The second is what Kubeflow's launcher makes of it; the third is that of versions since 2020. Both
-clocks are of whole seconds. Ten steps of warm-up come before the first.
+clocks are of whole seconds. Ten steps of warm-up come before the first. A speed is the mean of all
+steps so far, so that those of two lines tell what the steps between them took.
 
 Source: github.com/tensorflow/benchmarks, scripts/tf_cnn_benchmarks/benchmark_cnn.py; lines as in
 public documentation of trainings; logs in github.com/lambdal/lambda-tensorflow-benchmark. No
@@ -23,12 +24,19 @@ _BATCH = facts_by(
     global_batch=r"\bBatch size: +(\d{1,9}) global\s",
     batch_size=r"\s(\d{1,9}) per device\s",
 )
+_DEVICES = re.compile(rb"\sDevices: +\[([^\]\r\n]{1,9999})\]")
+_ACROSS = b"horovod/"
+"""Of a device's name, where each has a process of its own."""
 _FORWARD = re.compile(rb"\bMode: +(?:forward.only|evaluation)\b")
 
 
-@marked(*_BATCH.marks, b"Mode: ")
+@marked(*_BATCH.marks, b"Mode: ", b"Devices: ")
 def _facts(head: bytes) -> Iterator[Fact]:
-    yield from _BATCH(head)
+    known = list(_BATCH(head))
+    yield from known
+    if devices := _DEVICES.search(head):
+        of_process = 1 if _ACROSS in devices[1] else devices[1].count(b",") + 1
+        yield from (("process_batch", of_process * n) for name, n in known if name == "batch_size")
     if _FORWARD.search(head):
         yield FORWARD_ONLY, True
 
