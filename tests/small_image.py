@@ -38,7 +38,7 @@ def make_image(folder: Path, packages: Iterable[str] = ()) -> Path:
         library,
         folder / library.relative_to("/"),
         symlinks=True,
-        ignore=shutil.ignore_patterns("__pycache__", "test"),
+        ignore=shutil.ignore_patterns("test"),
     )
     shutil.copy(program, folder / "usr/bin")
     (folder / "usr/bin/python3").symlink_to(program.name)

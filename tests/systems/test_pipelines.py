@@ -142,8 +142,6 @@ def test_a_stage_that_dies_and_one_that_hangs_are_named(pipedream):
         record, log = pipedream.train(**asked)
     assert record.status == "failed", log[-5000:]
     assert record.reason.startswith("rank 1 (stage 1) was ended by SIGKILL; ")
-    # Longer than a start takes, and until the others say that they wait.
-    limit = round(1.5 * record.seconds + 20)
-    record, log, _ = pipedream.train_until_one_hangs(limit, 1, 2, **asked)
+    record, log = pipedream.train_until_one_hangs(1, 2, others_say="waits for rank 1", **asked)
     assert record.status == "timeout", log[-5000:]
     assert "; rank 1 (stage 1) is waited for; " in record.reason

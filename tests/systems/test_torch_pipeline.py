@@ -113,9 +113,7 @@ def test_a_stage_of_batch_norms_on_records_that_dies_and_one_that_hangs_are_name
     assert record.status == "failed", log[-5000:]
     assert record.reason.startswith("rank 2 (stage 1) was ended by SIGKILL; ")
     assert losses(log, 0)[0] != losses(log, 1)[0]
-    # Longer than a start takes, and until the others say that they wait.
-    limit = round(1.5 * record.seconds + 20)
-    record, log, _ = pipelines.train_until_one_hangs(limit, 1, 2, **asked)
+    record, log = pipelines.train_until_one_hangs(1, 2, others_say="waits for rank 1", **asked)
     assert record.status == "timeout", log[-5000:]
     assert "; rank 1 (stage 0) is waited for; " in record.reason
 

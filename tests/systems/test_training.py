@@ -20,7 +20,7 @@ from reperf.systems import load_workloads
 from reperf.training.places import ThisMachine
 from reperf.training.start import launcher, placeholders
 from shapes import TINY_BERT
-from trainer import limited_memory, losses, recipe_of, small, step_log, trained_by
+from trainer import LIMIT, limited_memory, losses, recipe_of, small, step_log, trained_by
 from trainers.contract.weights import synthetic_batch
 
 WORLD_SIZE = 2
@@ -306,17 +306,15 @@ def test_a_rank_that_hangs_ends_a_run_on_records_at_its_time_limit(
 ):
     trainer = trainers(system)
     known = {one: proofs(system, one)[0] for one in trained_by(trainer.system, "images")}
-    workload, record = min(known.items(), key=lambda one: one[1].seconds)  # JAX compiles for long
+    workload = min(known, key=lambda one: known[one].seconds)  # JAX compiles for long
     form = trainer.system.workloads[workload].reads[0]
-    # Longer than a start and some iterations take: another try costs more than this one's wait.
-    limit = round(3 * record.seconds + 20)
     asked = {"workload": workload, "input": form, "data": str(records(form))}
     asked |= {"batch_size": 2, "iterations": 100_000}
-    record, log, limit = trainer.train_until_one_hangs(limit, 1, 2, **asked)
+    record, log = trainer.train_until_one_hangs(1, 2, **asked)
     assert record.status == "timeout", log[-5000:]
-    early = system in GIVES_UP and record.seconds < limit
-    end = "a rank gave up waiting for another" if early else f"no end after {limit} s"
-    assert record.reason.startswith(f"{end}; ")
+    ends = [f"no end after {LIMIT} s"]
+    ends += ["a rank gave up waiting for another"] if system in GIVES_UP else []
+    assert record.reason.partition("; ")[0] in ends
     # PyTorch's rank 0 waits for rank 1 in the same iteration, or in the next one.
     who = "(rank 1 of 2 was|all 2 ranks were)" if system == "pytorch" else ""
     assert re.search(f"{who}.*last heard of at iteration", record.reason)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -22,6 +22,7 @@ from reperf.config import Run
 from reperf.systems import SYSTEMS, System, load_workloads
 from reperf.training.record import RunRecord
 from shapes import TINY_BERT, TINY_GPT2, TINY_TRANSFORMER, TINY_WORD2VEC
+from train_once import LIMIT_IS_OVER
 
 # A run of seconds on two processes; what tests change, they say.
 SMALL = {
@@ -49,8 +50,10 @@ SMALL_OF = {
 }
 """What is small for workloads, where it is not as SMALL says."""
 
-SECONDS_TO_MISS_ONE = 20
-"""How long the other ranks of a run need, on a busy machine too, to say that one hangs."""
+LIMIT = 600
+"""Seconds that a run may take: more than any needs, on a busy machine too."""
+LONGEST_WAIT = 120
+"""Seconds in which the others of a run say that one hangs; they mean to within twenty."""
 
 TRAIN_ONCE = Path(__file__).with_name("train_once.py")
 
@@ -70,7 +73,7 @@ class Trainer:
         return self.folder / LockBuild(self.system, "cpu").folder
 
     def train(
-        self, time_limit: float = 600, more_flags: tuple[str, ...] = (), **changes: object
+        self, time_limit: float = LIMIT, more_flags: tuple[str, ...] = (), **changes: object
     ) -> tuple[RunRecord, str]:
         """Train as the workflow does, in a process of its own; returns the run's record and log.
 
@@ -105,26 +108,28 @@ class Trainer:
 
     @contextmanager
     def disturbed(
-        self, what: signal.Signals, rank: int, iteration: int, victim: str | None = None
-    ) -> Iterator[list[float]]:
+        self,
+        what: signal.Signals,
+        rank: int,
+        iteration: int,
+        victim: str | None = None,
+        and_then: Callable[[Path], object] = lambda log: None,
+    ) -> Iterator[None]:
         """Within this, the rank of a run gets a signal when it has printed an iteration.
-
-        It yields a list, into which comes how many seconds the run had lasted by then.
 
         Args:
             what: the signal.
             rank: which rank.
             iteration: which iteration.
             victim: who gets it instead, such as "server 0".
+            and_then: is called with the run's log afterwards.
         """
         over = threading.Event()
-        started, hit = time.time(), []
+        started = time.time()
 
         def watch() -> None:
-            begun = None
             while not over.wait(0.1):
                 logs = [log for log in self.folder.rglob("train.log") if started < _written(log)]
-                begun = begun or (logs and time.monotonic())
                 for log in logs:
                     text = log.read_text(errors="replace")
                     who = rf"rank {rank}(?: \(stage \d+\))?"
@@ -133,46 +138,62 @@ class Trainer:
                         started_on = rf"{victim or who}: started on \S+ process (\d+)"
                         process = re.search(started_on, text)
                         os.kill(int(process[1]), what)
-                        hit.append(time.monotonic() - begun)
+                        and_then(log)
                         return
 
         watcher = threading.Thread(target=watch)
         watcher.start()
         try:
-            yield hit
+            yield
         finally:
             over.set()
             watcher.join()
 
     def train_until_one_hangs(
         self,
-        limit: int,
         rank: int,
         iteration: int,
         victim: str | None = None,
-        seconds_to_miss: float = SECONDS_TO_MISS_ONE,
+        others_say: str = "nothing new for 20 s",
         **changes: object,
-    ) -> tuple[RunRecord, str, int]:
-        """Train with a rank that stops after an iteration, to the run's time limit.
+    ) -> tuple[RunRecord, str]:
+        """Train with a rank that stops after an iteration, to the run's time limit, LIMIT.
+
+        A start fits into that on a busy machine, too. What is left then is not waited for: the
+        limit is over a moment after the others have said that they wait.
 
         Args:
-            limit: seconds; a longer one is taken where a busy machine comes so far too late in it.
             rank: which rank.
             iteration: which iteration.
             victim: who stops instead, such as "server 0".
-            seconds_to_miss: how much of the limit must be left then.
+            others_say: a pattern of what they say; "" if they go on.
             changes: of the run.
 
         Returns:
-            Its record, its log and its limit.
+            Its record and its log.
         """
-        while True:
-            with self.disturbed(signal.SIGSTOP, rank, iteration, victim) as hit:
-                record, log = self.train(limit, **changes)
-            if hit and hit[0] + seconds_to_miss < limit:
-                return record, log, limit
-            assert record.status == "timeout", log[-5000:]  # and no fault of another kind
-            limit *= 2
+        limit_is_over = self.folder / LIMIT_IS_OVER
+        over = threading.Event()
+
+        def end(log: Path) -> None:
+            known = len(log.read_bytes())
+            latest = time.monotonic() + LONGEST_WAIT
+            while time.monotonic() < latest and not over.wait(0.1):
+                if re.search(others_say.encode(), log.read_bytes()[known:]):
+                    over.wait(3)  # who has said so a moment before is missed by then
+                    break
+            limit_is_over.touch()
+
+        try:
+            with self.disturbed(signal.SIGSTOP, rank, iteration, victim, end):
+                try:
+                    record, log = self.train(LIMIT, **changes)
+                finally:
+                    over.set()
+            assert limit_is_over.exists(), log[-5000:]
+        finally:
+            limit_is_over.unlink(missing_ok=True)  # the next run has a limit of its own
+        return record, log
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess:
         """Run the environment's Python, where the trainer's modules can be imported."""
