@@ -158,7 +158,8 @@ def rate_of(name: str, command: Command, flags: argparse.Namespace) -> float:
         if process.returncode or not seen or seen[0] == seen[-1]:
             records = (json.loads(one.read_text()) for one in Path(folder).rglob("1/run.json"))
             reason = next((one["reason"] for one in records if one["status"] != "ok"), "")
-            reason = reason or log.read_text()[-2000:] or "too few iterations to measure"
+            few = "too few iterations to measure"
+            reason = reason or (log.read_text()[-2000:] if process.returncode else few)
             sys.exit(f"{name}, {flags.all} iterations with the warm-up: {reason}")
     (first, begun), (end, ended) = seen[0], seen[-1]
     return (end - first) / (ended - begun)

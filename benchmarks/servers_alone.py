@@ -8,13 +8,13 @@ trains one batch over and over, from weights as the framework starts them.
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 from trainers.contract import process
+from trainers.contract.ports import claimed_ports
 from trainers.recipes import ctr
 
 TRAINERS = 2
@@ -43,10 +43,9 @@ class Asked:
 def main():
     way = Asked().way
     roles = {"ps": 1, "worker": TRAINERS, **({"chief": 1} if way == "strategy" else {})}
-    probes = {role: [socket.socket() for _ in range(many)] for role, many in roles.items()}
-    addresses = {role: [_address(one) for one in every] for role, every in probes.items()}
-    for one in (one for every in probes.values() for one in every):
-        one.close()
+    claims = claimed_ports(sum(roles.values()))  # held until this process ends
+    free = (f"127.0.0.1:{port}" for port in claims)
+    addresses = {role: [next(free) for _ in range(many)] for role, many in roles.items()}
     module = "tensorflow_alone.py" if way in ("session", "strategy") else "fleet_alone.py"
     command = [sys.executable, str(Path(__file__).with_name(module)), *sys.argv[1:]]
     variables = dict(os.environ, ADDRESSES=json.dumps(addresses), CPU_NUM="1")
@@ -62,11 +61,6 @@ def main():
         one.kill()  # servers never end by themselves
         one.wait()
     sys.exit(any(codes))
-
-
-def _address(probe):
-    probe.bind(("127.0.0.1", 0))
-    return ":".join(map(str, probe.getsockname()))
 
 
 if __name__ == "__main__":
