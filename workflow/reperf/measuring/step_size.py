@@ -91,7 +91,7 @@ def _fitting(
 
 def _of_one_device(implied: float, trained: int | Fraction | None) -> str:
     """How many devices there may be, if the printed speeds seem to be those of one."""
-    devices = round((trained or 0) / implied)
+    devices = round(trained / implied) if trained and implied > 0 else 0
     if devices < 2 or abs(implied * devices / (trained or 1) - 1) > TOLERANCE:
         return ""
     return f"; if the speeds are those of one of {devices} devices, --topology says so"
