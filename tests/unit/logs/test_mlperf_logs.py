@@ -382,6 +382,8 @@ class TestTimeToTrain:
         begin = ':::MLL 1500000000.000 run_start: {"value": null}'
         end = ':::MLL 1500000007.5 run_stop: {"value": null, "metadata": {"status": "success"}}'
         assert self.of(begin, *lines, end) == 7.5
+        finer = self.END.replace("123456,", "123456.250000,")  # as Intel's in v0.7
+        assert self.of(self.BEGIN, *lines, finer) == 123.456
 
     def test_is_none_unless_both_are_said_once(self):
         *lines, _ = written("mlperf")
