@@ -285,7 +285,7 @@ class TestEpochsThatAreOnlyStamped:
     @pytest.mark.parametrize(("benchmark", "first"), [("bert", 1), ("unet3d", 335)])
     def test_what_may_be_no_epoch_is_not_read(self, benchmark, first):
         lines = self.lines(benchmark=benchmark, first=first)
-        assert measure_one([*lines, event(*STOP)]).reason.startswith("no known format")
+        assert measure_one([*lines, event(*STOP)]).reason.startswith("no known format: its")
 
 
 class TestEvaluationsThatCount:
