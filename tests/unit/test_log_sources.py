@@ -147,7 +147,7 @@ def test_sources_that_are_not_there_are_one_line(tmp_path):
 
     with pytest.raises(ReperfError, match=r"suite theirs: from: nowhere.zip is not there"):
         check_sources(report("nowhere.zip"))
-    with pytest.raises(ReperfError, match=r"unknown log format 'morse'; allowed: detectron2, "):
+    with pytest.raises(ReperfError, match=r"unknown log format 'morse'; allowed: deepspeed, "):
         check_sources(report({"path": str(tmp_path), "format": "morse"}))
     with pytest.raises(ReperfError, match=r"suites.theirs.from: a.zip appears twice"):
         report(["x/a.zip", "y/a.zip"])

@@ -96,6 +96,7 @@ class TestTheBatchesOfRetinanet:
         measured = measure_one(self.lines(), widest=True)
         assert measured.status == "refused"
         assert measured.reason.startswith("the printed speeds mean 292608 samples a step")
+        assert "one of 4 devices, --topology says so" in measured.reason
 
     def test_whoever_measures_may_say_how_many_devices_there_were(self):
         measured = measure_one(self.lines(), widest=True, facts=(("world_size", 4),))
@@ -189,6 +190,45 @@ def test_a_step_that_counts_tokens_is_found_by_how_long_a_batch_took():
     assert measure_one(lines, widest=True).throughput == 32.0
 
 
+@pytest.mark.parametrize("name", ["train_step_timing", "train_step_timing in s"])
+def test_steps_without_losses_are_measured_behind_twenty_batches_whatever_follows(name):
+    """As gpt3 in v3.1 and v4.1; from step 41 on, more passes than the log prints for its steps."""
+    head = [event("global_batch_size", 16), event("max_sequence_length", 2048)]
+    stats = [
+        event("tracked_stats", {name: 0.5}, {"step": n * 32768}, ms=500 * n + 100 * max(0, n - 40))
+        for n in range(1, 160)
+    ]
+    last = event("tracked_stats", {"throughput": 32.0}, {"step": 159 * 32768}, ms=99_000)
+    measured = measure_one([*head, *stats, event(*STOP), last], widest=True)
+    assert (measured.format, measured.widest) == ("mlperf-steps", (20 * 32768, 159 * 32768))
+    assert "the printed speeds mean" in measured.reason
+    ends = (20 * 32768, 40 * 32768)
+    measured = measure_one([*head, *stats, event(*STOP), last], ends=ends)
+    assert measured.throughput == 32.0
+
+
+def test_speeds_may_count_the_evaluations_before_them():
+    """As BERT since v3.1: 800 samples in 10 s, and 2 s of evaluation, are printed as 800 / 12."""
+    lines = [event("global_batch_size", 8)]
+    for n in range(1, 9):
+        at, count = 12_000 * n, {"epoch_num": 800 * n}
+        lines += [event("tracked_stats", {"throughput": 800 / 12}, count, ms=at)]
+        lines += [event("eval_start", None, count, ms=at), event("eval_stop", ms=at + 2000)]
+    measured = measure_one([*lines, event(*STOP)], widest=True)
+    assert (measured.status, measured.throughput, measured.evaluations) == ("ok", 80.0, 7)
+    other = [line.replace(str(800 / 12), "60.0") for line in lines]
+    assert "the printed speeds mean" in measure_one([*other, event(*STOP)], widest=True).reason
+
+
+def test_a_run_whose_only_line_follows_its_end_is_not_called_cut():
+    line = event("tracked_stats", {"throughput": 9e6}, {"step": 0.8}, ms=9000)
+    for how in ({}, {"widest": True}):
+        measured = measure_one([event(*STOP, ms=8000), line], **how)
+        assert measured.reason == (
+            "its lines count parts of an epoch, and evaluations lie between them"
+        )
+
+
 def test_deepcams_losses_count_batches():
     head = [event("global_batch_size", 128)]
     losses = [
@@ -212,11 +252,20 @@ class TestEpochsThatAreOnlyStamped:
             lines += [event("epoch_start", None, {"epoch_num": n + first}, ms=2000 * n + 1)]
         return [*lines, event("block_start", None, {"first_epoch_num": first}, ms=10**6)]
 
-    @pytest.mark.parametrize("first", [0, 1])
-    def test_are_measured_between_two_starts(self, first):
-        measured = measure_one([*self.lines(first=first), event(*STOP)], widest=True)
+    @pytest.mark.parametrize(("first", "benchmark"), [(0, "cosmoflow"), (1, "unet3d")])
+    def test_are_measured_between_two_starts(self, first, benchmark):
+        lines = self.lines(first=first, benchmark=benchmark)
+        measured = measure_one([*lines, event(*STOP)], widest=True)
         assert (measured.format, measured.first, measured.last) == ("mlperf-passes", 3, 59)
         assert measured.throughput == pytest.approx(84.0, rel=0.001)
+
+    def test_are_measured_beside_batches_that_are_seldom_printed(self):
+        """As in rnnt of v1.1: a batch of every other epoch or so, with its time."""
+        dll = "DLL 2021-10-19 05:43:{}.26 - epoch {} | iter 48/136 | loss 2 | utts/s 1 | took 9 s |"
+        lines = self.lines(benchmark="rnnt")
+        lines[60:60] = [dll.format(n + 10, n) for n in (8, 15, 23)]
+        measured = measure_one([*lines, event(*STOP)], widest=True)
+        assert (measured.format, measured.first, measured.last) == ("mlperf-passes", 3, 59)
 
     def test_are_refused_where_whole_batches_would_be_another_epoch(self):
         measured = measure_one([*self.lines(batch=16), event(*STOP)], widest=True)
@@ -236,7 +285,7 @@ class TestEpochsThatAreOnlyStamped:
     @pytest.mark.parametrize(("benchmark", "first"), [("bert", 1), ("unet3d", 335)])
     def test_what_may_be_no_epoch_is_not_read(self, benchmark, first):
         lines = self.lines(benchmark=benchmark, first=first)
-        assert measure_one([*lines, event(*STOP)]).reason.startswith("no known format")
+        assert measure_one([*lines, event(*STOP)]).reason.startswith("no known format: its")
 
 
 class TestEvaluationsThatCount:
@@ -333,6 +382,8 @@ class TestTimeToTrain:
         begin = ':::MLL 1500000000.000 run_start: {"value": null}'
         end = ':::MLL 1500000007.5 run_stop: {"value": null, "metadata": {"status": "success"}}'
         assert self.of(begin, *lines, end) == 7.5
+        finer = self.END.replace("123456,", "123456.250000,")  # as Intel's in v0.7
+        assert self.of(self.BEGIN, *lines, finer) == 123.456
 
     def test_is_none_unless_both_are_said_once(self):
         *lines, _ = written("mlperf")

@@ -47,8 +47,9 @@ class TestModdedNanogpt:
         measured = measure_one(self.lines(), facts=BATCH, ends=(5, 105))
         assert measured.reason.startswith("time steps back by 0.9 s")
 
-    def test_validations_alone_are_lines_too(self):
-        lines = [f"step:{i}/3210 val_loss:4.8 train_time:{i / 10:.3f}s step_avg:100.0ms"
+    @pytest.mark.parametrize("also", ["", "val_avg_loss:4.8 val_ema_loss:4.9 "])
+    def test_validations_alone_are_lines_too(self, also):
+        lines = [f"step:{i}/3210 val_loss:4.8 {also}train_time:{i / 10:.3f}s step_avg:100.0ms"
                  for i in range(0, 1001, 125)]  # fmt: skip
         assert measure_one(lines, facts=BATCH, ends=(125, 1000)).throughput == pytest.approx(640)
 

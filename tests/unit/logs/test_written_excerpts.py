@@ -41,6 +41,7 @@ class Columns(NamedTuple):
 
 
 COLUMNS = {
+    "deepspeed": Columns("global_step=", "[", DATE),
     "detectron2": Columns("iter: ", "[", YEARLESS),
     "gluonnlp-bert": Columns("[step ", " time=", EACH),
     "hugectr-wide-deep": Columns("Iter: ", "iters): ", EACH),

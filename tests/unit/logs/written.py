@@ -551,6 +551,19 @@ STYLES = {
         facts=(("global_batch", 32),),
         has_time=False,
     ),
+    "deepspeed": Style(
+        line=lambda i, t, r: (
+            f"[{_at(t):%Y-%m-%d %H:%M:%S},{_at(t).microsecond // 1000:03d}] [INFO] "
+            f"[timer.py:260:stop] epoch=0/micro_step={4 * i}/global_step={i}, "
+            f"RunningAvgSamplesPerSec={r * 0.98!r}, CurrSamplesPerSec={r!r}, "
+            f"MemAllocated={_loss(t)}GB, MaxMemAllocated=38.49GB"
+        ),
+        head=("[2023-11-07 01:55:00,711] [INFO] [config.py:964:print]   train_batch_size ... 32",),
+        every=10,
+        first=10,
+        facts=(),
+        says_batch=True,
+    ),
     "paddleseg": Style(
         line=lambda i, t, r: (
             f"{_at(t):%Y-%m-%d %H:%M:%S} [INFO]\t[TRAIN] epoch: 1, iter: {i}/200, "

@@ -21,6 +21,7 @@ NO_VARIANT = "none"
 DATA_PARALLEL = "data"
 """What one says whose devices share the training by samples alone."""
 _FRAMEWORKS = {
+    "deepspeed": "torch",
     "detectron2": "torch",
     "facebook-dlrm": "torch",
     "fleetx": "paddle",

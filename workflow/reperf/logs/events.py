@@ -48,7 +48,7 @@ _PHASE = re.compile(
 )  # fmt: skip
 """An event that says what a program does from then on."""
 _RUN = re.compile(
-    rb'(?:"time_ms": ?(?P<ms>\d{1,15})[,}][^\r\n]{0,200}?"key": ?"|'
+    rb'(?:"time_ms": ?(?P<ms>\d{1,15}(?:\.\d{1,9})?)[,}][^\r\n]{0,200}?"key": ?"|'
     + _MLL
     + rb"(?P<unix>\d{1,15}\.\d{1,9}) )run_(?P<event>start|stop)\b(?P<rest>[^\r\n]{0,1000})"
 )
@@ -172,7 +172,7 @@ def run_stamps(text: bytes) -> Iterator[tuple[bool, float]]:
     for match in _RUN.finditer(text):
         begins = match["event"] == b"start"
         if begins or _WENT_WELL.search(match["rest"]):
-            yield begins, float(match["unix"] or 0) or int(match["ms"] or 0) / 1000
+            yield begins, float(match["unix"] or 0) or float(match["ms"] or 0) / 1000
 
 
 def stopped_as(text: bytes) -> str:

@@ -24,7 +24,12 @@ _NO_TEXT = {
 """What is wrong with a file that begins so."""
 LONGEST_HEAD = 1 << 28
 """Bytes: a log whose first record stands behind more of other text is refused."""
-NOT_READ = (NO_FORMAT, *_NO_TEXT.values())
+_OF_MLPERF = b":::ML"
+_NO_TRAINING = (
+    f"{NO_FORMAT.partition(': ')[0]}: its MLPerf lines stamp no stretch of training whose samples a "
+    "format can count"
+)
+NOT_READ = (NO_FORMAT, _NO_TRAINING, *_NO_TEXT.values())
 """The refusals of a file in which nothing was found that is a log's."""
 
 
@@ -44,6 +49,7 @@ def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
     head = _Head()
     readers: dict[str, Read] = {}
     found: list[Format] = []
+    of_mlperf = False
     asleep = [one for one in formats().values() if one.signs]
     for number, block in enumerate(pieces):
         if number == 0:
@@ -51,6 +57,7 @@ def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
         if is_one_long_line(block):
             head.add(block)
             continue
+        of_mlperf = of_mlperf or _OF_MLPERF in block
         asleep = [one for one in asleep if not any(sign in block for sign in one.signs)]
         firm = False
         for one in sorted(formats().values(), key=lambda one: one.yields):
@@ -67,7 +74,7 @@ def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
             return _meant(found), chain(head.pieces(), pieces)
     if found:
         return _meant(found), head.pieces()
-    raise Refused(NO_FORMAT)
+    raise Refused(_NO_TRAINING if of_mlperf else NO_FORMAT)
 
 
 class _Head:

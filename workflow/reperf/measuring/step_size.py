@@ -48,12 +48,11 @@ def step_samples(
     implied = _implied_samples(steps, log_format, facts)
     if not sizes or implied is None:
         return _undisputed(sizes, log_format)
-    sized = [(implied, size) for size in sizes.values()]
-    trained, world = sizes.get("epoch_trained"), facts.get("world_size")
-    if trained and world:  # the speeds may be those of one device
-        sized.append((implied * world, trained))
-    by_distance = sorted({(abs(speed / size - 1), size) for speed, size in sized})
-    fitting = [(off, size) for off, size in by_distance if off <= TOLERANCE]
+    world = facts.get("world_size")
+    fitting = _fitting(implied, sizes, world)
+    if not fitting and any(step.left_out.seconds for step in steps):
+        whole = [_with_evaluations(step) for step in steps]
+        fitting = _fitting(_implied_samples(whole, log_format, facts) or implied, sizes, world)
     if fitting:
         nearest, meant = fitting[0]
         others = [size for off, size in fitting if off < NEARER * nearest]
@@ -73,8 +72,34 @@ def step_samples(
         f"the global batch is {batch}"
         + (f" under a world size of {world}" if world else "")
         + _other_sizes(sizes, log_format)
+        + ("" if world else _of_one_device(implied, sizes.get("epoch_trained")))
         + _uneven(steps)
     )
+
+
+def _fitting(
+    implied: float, sizes: Mapping[str, int | Fraction], world: int | None
+) -> list[tuple[float, int | Fraction]]:
+    """The sizes of a step that fit what the printed speeds mean, and by how much they are off."""
+    sized = [(implied, size) for size in sizes.values()]
+    trained = sizes.get("epoch_trained")
+    if trained and world:  # the speeds may be those of one device
+        sized.append((implied * world, trained))
+    by_distance = sorted({(abs(speed / size - 1), size) for speed, size in sized})
+    return [(float(off), size) for off, size in by_distance if off <= TOLERANCE]
+
+
+def _of_one_device(implied: float, trained: int | Fraction | None) -> str:
+    """How many devices there may be, if the printed speeds seem to be those of one."""
+    devices = round(trained / implied) if trained and implied > 0 else 0
+    if devices < 2 or abs(implied * devices / (trained or 1) - 1) > TOLERANCE:
+        return ""
+    return f"; if the speeds are those of one of {devices} devices, --topology says so"
+
+
+def _with_evaluations(step: Interval) -> Interval:
+    """An interval with the time of its evaluations, as some programs reckon their speed."""
+    return step._replace(seconds=step.seconds + step.left_out.seconds)
 
 
 def _uneven(steps: Sequence[Interval]) -> str:
@@ -146,8 +171,8 @@ def warm_up(steps: Sequence[Interval], log_format: Format, facts: Facts, iterati
     batch, batches = facts.get("global_batch"), facts.get("accumulation") or 1
     try:
         step = step_samples(steps, log_format, facts)
-    except Refused:
-        step = None
+    except Refused:  # the least that it may be: no warm-up is too short
+        step = min(_step_sizes(steps, log_format, facts).values(), default=None)
     if not step or not batch:
         return iterations
     return ceil(iterations * batch / (batches * step))

@@ -11,7 +11,7 @@ extractor was published.
 
 import re
 
-from reperf.logs.events import EVENT_LINE, has_ended, is_number, tracked_stats
+from reperf.logs.events import EVENT_LINE, is_number, tracked_stats
 from reperf.logs.format import Format, Read, Record
 
 
@@ -34,7 +34,6 @@ FORMAT = Format(
     marker=b'"tracked_stats"',
     pattern=EVENT_LINE,
     remembering=_remembering,
-    ended=has_ended,
     untimed="its lines count parts of an epoch, and evaluations lie between them",
     yields=3,
     counting="1: an iteration is a line",

@@ -2,13 +2,13 @@
 
     :::MLLOG {"time_ms": 1684387859532, "event_type": "INTERVAL_START", "key": "block_start", "value": null, "metadata": {"first_epoch_num": 4, "epoch_count": 4, ..}}
 
-An iteration here is an epoch. That of resnet, ssd (retinanet), unet3d, maskrcnn and rnnt is a pass over the
-samples that another event says; what bert, gpt3 and dlrm call an epoch are samples, tokens or anything
-else, and is not read. Whatever stands behind a start that counts back is not training. The throughputs
-that some print are checked.
+An iteration here is an epoch. That of resnet, ssd (retinanet), unet3d, maskrcnn, rnnt and HPC's cosmoflow
+is a pass over the samples that another event says; what bert, gpt3 and dlrm call an epoch are samples,
+tokens or anything else, and is not read. Whatever stands behind a start that counts back is not training.
+The throughputs that some print are checked.
 
 Source: github.com/mlcommons/training_results_v1.0 to v3.0, submissions of NVIDIA (rnnt), Habana, Google,
-Graphcore and Intel. No extractor was published.
+Graphcore and Intel; hpc_results_v2.0, Fujitsu's cosmoflow. No extractor was published.
 """
 
 import re
@@ -19,7 +19,7 @@ from reperf.logs.events import MARK, event_of, has_ended, is_number
 from reperf.logs.format import Format, Read, Record
 from reperf.logs.formats.mlperf import facts_of_epochs
 
-_IN_PASSES = ("resnet", "ssd", "retinanet", "unet3d", "maskrcnn", "rnnt")
+_IN_PASSES = ("resnet", "ssd", "retinanet", "unet3d", "maskrcnn", "rnnt", "cosmoflow")
 _MOST_EPOCHS = 10_000
 """Higher counts are of samples, as unet3d's since v4.0."""
 _STARTS = {"block_start": "first_epoch_num", "epoch_start": "epoch_num"}

@@ -70,7 +70,7 @@ FORMAT = Format(
     name="modded-nanogpt",
     system="modded-nanogpt",
     marker=b" train_time:",
-    pattern=r"\bstep:{ITERATION}/{TOTAL} (?:(?P<validated>val_loss:){NUMBER} |train_loss:{NUMBER} )?"
+    pattern=r"\bstep:{ITERATION}/{TOTAL} (?:(?P<validated>val_loss:){NUMBER} (?:val_[a-z]{1,20}_loss:{NUMBER} )*|train_loss:{NUMBER} )?"
     r"train_time:(?P<time>\d{1,12}(?:\.\d{1,6})?)(?P<unit>m?s) step_avg:(?:(?P<average>\d{1,9}(?:\.\d{1,6})?)ms|{NUMBER}){END}",
     clock=MILLISECONDS,
     remembering=_remembering,
