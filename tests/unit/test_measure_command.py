@@ -88,6 +88,7 @@ def test_the_exit_status_says_whether_all_were_measured(ask):
     [
         (),
         ("nowhere.log",),
+        ("",),  # a variable that is not set
         (RESNET50, "--format", "morse"),
         (RESNET50, "--window", "120:20"),
         (RESNET50, "--window", "20"),
@@ -205,7 +206,12 @@ def test_folders_hold_other_files_too(ask, tmp_path):
     status, found = ask(tmp_path)
     assert status == 3
     assert [Path(one["log"]).name for one in found] == ["a.log", "b.txt", "empty.log"]
-    assert "no known format" in found[2]["reason"]
+    assert found[2]["reason"] == "the file is empty"
+
+
+def test_a_file_that_cannot_be_read_says_why(ask):
+    status, [found] = ask("/proc/self/mem")
+    assert (status, found["reason"]) == (3, "cannot be read: Input/output error")
 
 
 def test_a_folder_without_logs_is_refused(ask, tmp_path):

@@ -109,8 +109,8 @@ class _Fact(argparse.Action):
 
 def _existing(text: str) -> Path:
     path = Path(text)
-    if not path.exists():
-        raise argparse.ArgumentTypeError(f"{text}: no such file or folder")
+    if not text or not path.exists():  # an empty one would be the folder one is in
+        raise argparse.ArgumentTypeError(f"{text or repr(text)}: no such file or folder")
     return path
 
 

@@ -10,6 +10,7 @@ from reperf.logs.formats import formats
 from reperf.logs.scan import LONGEST_GAP, find_records, is_one_long_line
 
 NO_FORMAT = "no known format: no line is one that a format prints for an iteration"
+_EMPTY = "the file is empty"
 _UTF_16 = "it is written in UTF-16: convert it to UTF-8 first"
 _LETTERS = 64
 """How many bytes at its beginning show the encoding of a text."""
@@ -24,7 +25,7 @@ _NO_TEXT = {
 """What is wrong with a file that begins so."""
 LONGEST_HEAD = 1 << 28
 """Bytes: a log whose first record stands behind more of other text is refused."""
-NOT_READ = (NO_FORMAT, *_NO_TEXT.values())
+NOT_READ = (NO_FORMAT, _EMPTY, *_NO_TEXT.values())
 """The refusals of a file in which nothing was found that is a log's."""
 
 
@@ -67,7 +68,7 @@ def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
             return _meant(found), chain(head.pieces(), pieces)
     if found:
         return _meant(found), head.pieces()
-    raise Refused(NO_FORMAT)
+    raise Refused(NO_FORMAT if head.size else _EMPTY)
 
 
 class _Head:

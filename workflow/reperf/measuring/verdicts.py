@@ -86,8 +86,8 @@ def table(
 
 
 def _medians(folders: Sequence[OfFolder], common: str, width: int | None) -> Iterator[str]:
-    """The median and the spread of each folder."""
-    rows = [
+    """The median and the spread of each folder; below it, what tells it apart, if need be."""
+    found = [
         (
             str(one.n),
             f"{one.median:.2f}",
@@ -98,9 +98,21 @@ def _medians(folders: Sequence[OfFolder], common: str, width: int | None) -> Ite
         )
         for one in folders
     ]
-    columns = Columns(FOLDERS, rows, set(FOLDERS) - _LEFT, ("batch",), width)
+    apart = [printable(one.apart) for one in folders]
+    whole = [
+        (*row, f"{name}: {facts}" if facts else name)
+        for (*row, name), facts in zip(found, apart, strict=True)
+    ]
+    right = set(FOLDERS) - _LEFT
+    columns = Columns(FOLDERS, whole, right)
+    below = width is not None and max(map(len, map(columns.line, whole)), default=0) > width
+    if below:
+        columns = Columns(FOLDERS, found, right, ("batch",), width)
     yield columns.line(FOLDERS)
-    yield from map(columns.line, rows)
+    for row, facts in zip(found if below else whole, apart, strict=True):
+        yield columns.line(row)
+        if below and facts:
+            yield from folded(facts, width, _BELOW)
 
 
 def kind_of(measured: Measurement) -> str:

@@ -257,7 +257,7 @@ def _check_clock(records: Sequence[Record], inside: Sequence[Interval], seconds:
     if uncertainty(records, inside) > COARSEST * seconds:
         raise Refused(
             f"the log's times are printed in steps of {tick_of(records, inside):g} s, too coarse "
-            f"for {seconds:.6g} s"
+            f"for a window of {seconds:.6g} s"
         )
 
 
