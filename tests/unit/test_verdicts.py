@@ -206,4 +206,7 @@ def test_a_log_counts_once_in_the_median():
     ]
     assert [one.n for one in of_folders([*found, *found])] == [6]
     found = [replace(one, digest="abcdef"[n % 2]) for n, one in enumerate(found)]
-    assert [one.n for one in of_folders(found)] == [2]
+    folders = of_folders(found)
+    assert [one.n for one in folders] == [2]
+    lines = list(table([one.measured for one in found], folders))
+    assert "    left out of the medians, as copies in the same folder: 4" in lines

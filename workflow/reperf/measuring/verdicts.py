@@ -45,7 +45,7 @@ def table(
 
     Args:
         found: what each run gave.
-        folders: the median of each folder; shown if one of them has several runs.
+        folders: the median of each folder; shown if one of them has several runs, or copies.
         width: how long lines may be; None: as long as they are.
         files: whether to show every run that was refused, and not only the first of a kind.
     """
@@ -77,9 +77,13 @@ def table(
                 yield from folded(printable(one.reason), width, _BELOW)
         if more := len(some) - len(rows[kind]):
             yield f"{_BELOW}and {more} more"
-        if not kind and any(one.n > 1 for one in folders):
+        copies = 0 if kind else len(some) - sum(one.n for one in folders)
+        if not kind and folders and (copies or any(one.n > 1 for one in folders)):
             yield ""
             yield from _medians(folders, folder, width)
+            if copies:
+                said = f"left out of the medians, as copies in the same folder: {copies}"
+                yield from folded(said, width, _BELOW)
     yield ""
     for line in _closing(groups, files=files):
         yield from folded(printable(line), width)
