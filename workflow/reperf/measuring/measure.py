@@ -290,7 +290,7 @@ def _refusal(step: Callable[[], None]) -> str:
     except Refused as refusal:
         return str(refusal)
     except ArithmeticError as error:
-        return f"its numbers cannot be reckoned with: {error}"
+        return f"no throughput follows from its numbers: {error}"
     return ""
 
 
@@ -298,7 +298,7 @@ def _gather(facts: Facts, run: LoggedRun, told: Told, method: Method) -> None:
     if run.overflow and not method.widest:
         raise Refused(
             f"it prints more than {MOST_RECORDS} lines up to the window's end: "
-            "--window FIRST:LAST names a nearer one"
+            "choose a nearer one with --window FIRST:LAST"
         )
     for teller, known in ((LOG, run.facts), *told):
         facts.add(teller, known)
