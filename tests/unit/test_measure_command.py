@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 import shutil
 import subprocess
@@ -235,9 +236,17 @@ def test_logs_of_no_known_format_are_listed_and_refused(ask, tmp_path, name, pac
     assert {one["reason"].split(":")[0] for one in found} == {"no known format"}
 
 
+def zip_of(text: bytes) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as members:
+        members.writestr("train.log", text)
+    return packed.getvalue()
+
+
 @pytest.mark.parametrize(
     ("pack", "reason"),
     [
+        (zip_of, "it is a zip archive: give it a name that ends in .zip"),
         (gzip.compress, "it is compressed by gzip: unpack it first"),
         (lambda text: text.decode().encode("utf-16-le"), "it is written in UTF-16: convert it to"),
         (lambda text: text.decode().encode("utf-16"), "it is written in UTF-16: convert it to"),

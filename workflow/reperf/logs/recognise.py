@@ -19,6 +19,7 @@ _NO_TEXT = {
     b"BZh": "it is compressed by bzip2: unpack it first",
     b"\xfd7zXZ": "it is compressed by xz: unpack it first",
     b"\x28\xb5\x2f\xfd": "it is compressed by zstd: unpack it first",
+    b"PK\x03\x04": "it is a zip archive: give it a name that ends in .zip",
     b"\xff\xfe": _UTF_16,
     b"\xfe\xff": _UTF_16,
 }
