@@ -229,7 +229,7 @@ def _closing(groups: Mapping[str, Sequence[Measurement]], *, files: bool) -> Ite
     said = f"{len(groups.get('', ()))} measured, {refused.total()} refused"
     yield f"{said}: {why}" if why and files else said
     if not files and NO_FORMAT.partition(": ")[0] in refused:
-        yield "docs/log-formats.md shows the known formats; --pattern says how another's lines look"
+        yield "docs/log-formats.md lists the known formats; --pattern describes any other"
     if not files and refused.total() > len(refused):
         yield "--files shows every log that was refused"
     refusals = (one for kind, some in groups.items() if kind for one in some)
