@@ -10,7 +10,6 @@ from reperf.logs.formats import formats
 from reperf.logs.scan import LONGEST_GAP, find_records, is_one_long_line
 
 NO_FORMAT = "no known format: no line is one that a format prints for an iteration"
-_NO_ITERATION = "no iteration is in it: none of its MLLOG lines tells of one"
 _EMPTY = "the file is empty"
 _UTF_16 = "it is written in UTF-16: convert it to UTF-8 first"
 _LETTERS = 64
@@ -48,11 +47,9 @@ def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
     readers: dict[str, Read] = {}
     found: list[Format] = []
     asleep = [one for one in formats().values() if one.signs]
-    mllog = False
     for number, block in enumerate(pieces):
         if number == 0:
             _check_text(block)
-        mllog = mllog or b":::MLL" in block
         if is_one_long_line(block):
             head.add(block)
             continue
@@ -72,7 +69,7 @@ def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
             return _meant(found), chain(head.pieces(), pieces)
     if found:
         return _meant(found), head.pieces()
-    raise Refused(_NO_ITERATION if mllog else NO_FORMAT if head.size else _EMPTY)
+    raise Refused(NO_FORMAT if head.size else _EMPTY)
 
 
 class _Head:
