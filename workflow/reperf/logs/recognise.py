@@ -67,9 +67,11 @@ def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
         head.add(block)
         if firm or (found and head.size > LONGEST_GAP):
             return _meant(found), chain(head.pieces(), pieces)
+    if not head.size:
+        raise Refused(_EMPTY)
     if found:
         return _meant(found), head.pieces()
-    raise Refused(NO_FORMAT if head.size else _EMPTY)
+    raise Refused(NO_FORMAT)
 
 
 class _Head:
