@@ -176,6 +176,7 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
         ("measure --method Published train.log", "published; did you mean published? (see reperf"),
         ("measure --unit img train.log", "--unit: got 'img'; allowed: images, "),
         ("runs --repeat x", "--repeat: got 'x'; allowed: a whole number above 0"),
+        ("runs --repeat 1234567890123", "allowed: a whole number above 0, of up to 12 digits"),
         ("config shema", "form: got 'shema'; allowed: docs, schema; did you mean schema?"),
         ("--versoin", "unrecognized arguments: --versoin; did you mean --version? (see reperf"),
         ("", "COMMAND: is missing; allowed: archive, config, doctor, latex, measure, plan, runs"),

@@ -306,6 +306,7 @@ def test_files_hold_no_date_and_no_font_of_this_machine(summary, tmp_path):
 
 def test_titles_and_series_come_from_the_summary_alone():
     rows = {
+        "status": ["ok", "partial", "ok"],
         "system": ["pytorch", "pytorch", "someone-elses"],
         "variant": ["", "compile", ""],
         "workload": "resnet50",
@@ -326,6 +327,9 @@ def test_titles_and_series_come_from_the_summary_alone():
     ]
     mixed = pd.DataFrame(rows | {"batch_size_per_device": [256, 224, 256]})
     assert title_of(mixed) == "ResNet-50 v1.5, AMP, batch sizes 224 to 256"
+    refused = mixed.assign(status=["ok", "refused", "oom"])
+    assert title_of(refused) == "ResNet-50 v1.5, AMP, batch size 256"
+    assert title_of(mixed.assign(status="refused")) == title_of(mixed)
     assert series_of(mixed)[1] == "PyTorch, compile, stages 7 + 1, 1 server a node, batch 224"
 
 
@@ -357,6 +361,7 @@ def test_a_title_says_what_was_trained(changes, title):
         "device": "cuda",
         "precision": "fp32",
         "batch_size_per_device": 8,
+        "status": "ok",
         "source": "",
     }
     assert title_of(pd.DataFrame([cells | changes])) == title

@@ -78,6 +78,18 @@ def test_a_log_of_no_known_format_is_refused_and_still_has_its_cell(archive, cap
     assert "1n1g/r50_b128_fp32_1.log: in no cell: no known format" in capsys.readouterr().err
 
 
+def test_repeats_are_numbered_in_the_order_in_which_people_count(tmp_path):
+    with zipfile.ZipFile(tmp_path / "oneflow.zip", "w") as members:
+        for n in (1, 2, 10):
+            members.writestr(f"2n8g/r50_b128_fp32_{n}.log", faster(RESNET50, n / 10))
+    rows = rows_of(tmp_path / "oneflow.zip")
+    assert [(row["repeat"], row["log"][-7:]) for row in rows] == [
+        (1, "2_1.log"),
+        (2, "2_2.log"),
+        (3, "_10.log"),
+    ]
+
+
 def test_a_folder_and_a_file_are_sources_too(tmp_path):
     folder = tmp_path / "mine" / "2n8g"
     folder.mkdir(parents=True)

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 import shutil
 import subprocess
@@ -88,6 +89,7 @@ def test_the_exit_status_says_whether_all_were_measured(ask):
     [
         (),
         ("nowhere.log",),
+        ("",),  # a variable that is not set
         (RESNET50, "--format", "morse"),
         (RESNET50, "--window", "120:20"),
         (RESNET50, "--window", "20"),
@@ -205,7 +207,12 @@ def test_folders_hold_other_files_too(ask, tmp_path):
     status, found = ask(tmp_path)
     assert status == 3
     assert [Path(one["log"]).name for one in found] == ["a.log", "b.txt", "empty.log"]
-    assert "no known format" in found[2]["reason"]
+    assert found[2]["reason"] == "the file is empty"
+
+
+def test_a_file_that_cannot_be_read_says_why(ask):
+    status, [found] = ask("/proc/self/mem")
+    assert (status, found["reason"]) == (3, "cannot be read: Input/output error")
 
 
 def test_a_folder_without_logs_is_refused(ask, tmp_path):
@@ -229,9 +236,17 @@ def test_logs_of_no_known_format_are_listed_and_refused(ask, tmp_path, name, pac
     assert {one["reason"].split(":")[0] for one in found} == {"no known format"}
 
 
+def zip_of(text: bytes) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as members:
+        members.writestr("train.log", text)
+    return packed.getvalue()
+
+
 @pytest.mark.parametrize(
     ("pack", "reason"),
     [
+        (zip_of, "it is a zip archive: give it a name that ends in .zip"),
         (gzip.compress, "it is compressed by gzip: unpack it first"),
         (lambda text: text.decode().encode("utf-16-le"), "it is written in UTF-16: convert it to"),
         (lambda text: text.decode().encode("utf-16"), "it is written in UTF-16: convert it to"),

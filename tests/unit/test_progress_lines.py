@@ -137,7 +137,7 @@ def test_a_run_says_the_throughput_that_the_report_will_show(tmp_path: Path):
         ({"status": "oom", "reason": "no memory"}, True, "oom: no memory (12 s)"),
         ({"status": "failed", "reason": "exit\n1"}, False, "failed: exit 1 (12 s)"),
         ({"log": LOG[:5]}, False, "no throughput: too short: it ends at iteration 2, "),
-        ({"log": []}, False, "no throughput: no iteration as mllog prints it is in the log"),
+        ({"log": []}, False, "no throughput: no line is one that mllog prints for an iteration"),
     ],
 )
 def test_a_run_without_a_throughput_says_why(tmp_path: Path, run: dict, good: bool, said: str):

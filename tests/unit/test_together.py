@@ -212,7 +212,7 @@ def _alone(lines: list[str]) -> list[str]:
         ),
         (
             (lines_of(0, rate=100.0), lines_of(1, rate=100.0)[:-1]),
-            "rank 1: the end of the run is not in the log: it is cut, or the run broke off",
+            "rank 1: the end of the run is not in the log: the log is cut, or the run broke off",
         ),
         (
             [lines_of(rank, rate=100.0, together=False) for rank in (0, 1)],

@@ -79,7 +79,10 @@ def test_rows_give_back_what_was_measured(found):
         ),
         ("/x/1/run.json: not there; a run leaves one beside its log", "not there; a run leaves"),
         ("/x/1/train.log: is no whole archive: bad", "is no whole archive"),
-        ("no iteration as tensorflow2-bert prints it is in the log", "no iteration as tensorflow2"),
+        (
+            "no line is one that tensorflow2-bert prints for an iteration",
+            "no line is one that tensor",
+        ),
     ],
 )
 def test_reasons_of_one_kind_differ_in_numbers_and_paths_alone(reason, kind):
@@ -171,15 +174,29 @@ def test_each_folder_has_a_median_and_a_spread():
 
 
 def test_configurations_in_one_folder_have_medians_of_their_own():
+    """Each is named by no more facts than tell it apart, below its row where lines are short."""
+
     def answer(n: int, **facts: object) -> Answer:
         one = measured(f"2n8g/x_{n}.log", 10.0 + n)
         return Answer(one, Facts().add("the path", facts.items()))
 
-    found = [answer(n, precision="amp" if n < 3 else "fp32", start_loss=n) for n in range(6)]
-    assert [(one.folder, one.n, one.median) for one in of_folders(found)] == [
-        ("2n8g: precision amp", 3, 11.0),
-        ("2n8g: precision fp32", 3, 14.0),
+    kinds = [
+        {"workload": "bert-base", "hidden": 768, "precision": "amp", "unpadded": "off"},
+        {"workload": "bert-base", "hidden": 768, "precision": "amp", "unpadded": "on"},
+        {"workload": "resnet50", "image_size": 224, "precision": "amp", "unpadded": "off"},
     ]
+    found = [answer(n, **kinds[n // 3], start_loss=n) for n in range(9)]
+    folders = of_folders(found)
+    apart = ["workload bert-base, unpadded off", "workload bert-base, unpadded on"]
+    apart.append("workload resnet50")
+    assert [(one.folder, one.apart, one.n, one.median) for one in folders] == [
+        ("2n8g", facts, 3, median) for facts, median in zip(apart, (11.0, 14.0, 17.0), strict=True)
+    ]
+    logs = [one.measured for one in found]
+    whole = list(table(logs, folders))
+    assert all(any(line.endswith(f"  .: {facts}") for line in whole) for facts in apart)
+    narrow = list(table(logs, folders, width=60))
+    assert all(f"    {facts}" in narrow for facts in apart)
 
 
 def test_a_log_counts_once_in_the_median():
@@ -189,4 +206,7 @@ def test_a_log_counts_once_in_the_median():
     ]
     assert [one.n for one in of_folders([*found, *found])] == [6]
     found = [replace(one, digest="abcdef"[n % 2]) for n, one in enumerate(found)]
-    assert [one.n for one in of_folders(found)] == [2]
+    folders = of_folders(found)
+    assert [one.n for one in folders] == [2]
+    lines = list(table([one.measured for one in found], folders))
+    assert "    left out of the medians, as copies in the same folder: 4" in lines

@@ -201,7 +201,10 @@ def test_a_clock_that_jumps_back_is_refused(name):
 def test_a_clock_that_is_too_coarse_is_refused():
     lines = written("paddle2-resnet50")
     measured = measure_written("paddle2-resnet50", lines, ends=(20, 40))
-    assert measured.reason == "the log's times are printed in steps of 1 s, too coarse for 80 s"
+    assert (
+        measured.reason
+        == "the log's times are printed in steps of 1 s, too coarse for a window of 80 s"
+    )
 
 
 @pytest.mark.parametrize("name", WITH_TIME)

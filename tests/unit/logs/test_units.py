@@ -73,7 +73,8 @@ def test_a_log_that_does_not_count_it_is_refused_by_name():
 def test_a_count_that_does_not_go_up_is_refused(last):
     lines = counting(step_log(), tokens=[100, 200, 300, 400, 500, last])
     assert asked_for("tokens", lines).reason == (
-        f"the log counts 100 tokens at iteration 20 and {last} at iteration 120: no more"
+        f"the log counts 100 tokens at iteration 20 and {last} at iteration 120: "
+        "the count does not grow"
     )
 
 

@@ -145,6 +145,27 @@ def test_suites_of_different_windows_are_told_apart(big_benchmark):
         assert said in text
 
 
+def test_logs_of_others_have_windows_and_no_number_of_iterations(big_benchmark):
+    """Nobody here trained them; those that lie beside runs may have a window of their own."""
+    ours, theirs = big_benchmark.report.suites
+    wide = Window(warmup=20, measured=1000)
+    logs = [LogSource(path="a.zip"), LogSource(path="b.zip", window=wide)]
+    published = LogSource(path="c.zip", method="published")
+    ours = ours.model_copy(update={"sources": (*logs, published)})
+    theirs = theirs.model_copy(update={"entries": (), "sources": tuple(logs)})
+    other = big_benchmark.report.model_copy(update={"suites": (ours, theirs)})
+    tables = big_benchmark.measurements, big_benchmark.summary
+    context = gather(other, big_benchmark.records, *tables)
+    assert context.timings == [
+        Timing(120, Window(), (ours.name,)),
+        Timing(None, wide, (ours.name, theirs.name)),
+        Timing(None, Window(), (theirs.name,)),
+    ]
+    text = " ".join(render_markdown(context, "figures").split())
+    assert f"In {ours.name}: Every run trained 120 iterations. The first 20" in text
+    assert f"In {theirs.name}, logs of others: The first 20 iterations warmed up" in text
+
+
 def test_the_column_of_speedups_names_their_baseline(big_benchmark):
     assert gathered(big_benchmark).suites[0].speedup == "speedup over 1n1g"
     (suite,) = changed(big_benchmark, {"baseline": "1n8g"}).suites

@@ -36,7 +36,9 @@ def add(commands: argparse._SubParsersAction) -> None:
         "paths", type=_existing, nargs="+", metavar="PATH", help="a log, a folder or an archive"
     )
     parser.add_argument(
-        "--format", metavar="NAME", help="the logs' format; left out, told from their content"
+        "--format",
+        metavar="NAME",
+        help="the logs' format; by default, found from the content of each",
     )
     parser.add_argument(
         "--pattern",
@@ -55,11 +57,11 @@ def add(commands: argparse._SubParsersAction) -> None:
         "--window",
         type=_window,
         metavar="FIRST:LAST|all",
-        help="iterations as the log prints them; left out, the 100 after the first 20; all: the "
+        help="iterations as the log numbers them; by default, the 100 after the first 20; all: the "
         "widest window after the first 20 that the rule allows",
     )
     parser.add_argument(
-        "--unit", metavar="NAME", help="what to count, such as tokens; left out, samples"
+        "--unit", metavar="NAME", help="what to count, such as tokens; by default, samples"
     )
     parser.add_argument(
         "--run",
@@ -109,8 +111,8 @@ class _Fact(argparse.Action):
 
 def _existing(text: str) -> Path:
     path = Path(text)
-    if not path.exists():
-        raise argparse.ArgumentTypeError(f"{text}: no such file or folder")
+    if not text or not path.exists():  # an empty one would be the folder one is in
+        raise argparse.ArgumentTypeError(f"{text or repr(text)}: no such file or folder")
     return path
 
 

@@ -18,7 +18,8 @@ def title_of(cells: pd.DataFrame) -> str:
     first = cells.iloc[0]
     known = load_workloads().get(first["workload"])
     workload = known.title_at(read_shape(first["shape"])) if known else first["workload"]
-    sizes = sorted(cells["batch_size_per_device"].dropna().unique())
+    taken = cells[cells["status"] != "refused"]
+    sizes = sorted((cells if taken.empty else taken)["batch_size_per_device"].dropna().unique())
     if not sizes and cells["source"].all():  # logs of others that do not say it
         batch = "batch size unknown"
     elif not sizes:  # of none of them the largest is known

@@ -10,6 +10,7 @@ from reperf.logs.formats import formats
 from reperf.logs.scan import LONGEST_GAP, find_records, is_one_long_line
 
 NO_FORMAT = "no known format: no line is one that a format prints for an iteration"
+_EMPTY = "the file is empty"
 _UTF_16 = "it is written in UTF-16: convert it to UTF-8 first"
 _LETTERS = 64
 """How many bytes at its beginning show the encoding of a text."""
@@ -18,6 +19,7 @@ _NO_TEXT = {
     b"BZh": "it is compressed by bzip2: unpack it first",
     b"\xfd7zXZ": "it is compressed by xz: unpack it first",
     b"\x28\xb5\x2f\xfd": "it is compressed by zstd: unpack it first",
+    b"PK\x03\x04": "it is a zip archive: give it a name that ends in .zip",
     b"\xff\xfe": _UTF_16,
     b"\xfe\xff": _UTF_16,
 }
@@ -29,7 +31,7 @@ _NO_TRAINING = (
     f"{NO_FORMAT.partition(': ')[0]}: its MLPerf lines stamp no stretch of training whose samples a "
     "format can count"
 )
-NOT_READ = (NO_FORMAT, _NO_TRAINING, *_NO_TEXT.values())
+NOT_READ = (NO_FORMAT, _NO_TRAINING, _EMPTY, *_NO_TEXT.values())
 """The refusals of a file in which nothing was found that is a log's."""
 
 
@@ -72,6 +74,8 @@ def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
         head.add(block)
         if firm or (found and head.size > LONGEST_GAP):
             return _meant(found), chain(head.pieces(), pieces)
+    if not head.size:
+        raise Refused(_EMPTY)
     if found:
         return _meant(found), head.pieces()
     raise Refused(_NO_TRAINING if of_mlperf else NO_FORMAT)

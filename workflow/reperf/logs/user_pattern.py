@@ -12,6 +12,7 @@ from reperf.errors import ReperfError
 from reperf.logs.clock import ANY_CLOCK
 from reperf.logs.facts import LARGEST_FACT, Fact
 from reperf.logs.format import Format, Record
+from reperf.text import printable
 
 GROUPS = (
     "iteration",
@@ -28,9 +29,13 @@ GROUPS = (
 duration is of, `rate` the speed of all devices in samples/s. Other groups do not matter."""
 PATIENCE = 5.0
 """Seconds that a pattern may take for one line."""
+PATTERN = "pattern"
+"""The name of such a format."""
+UNMATCHED = "no line matches the pattern, or none in which its groups hold numbers and times that can be read"
 _COUNTS = ("iteration", "samples", "span", "epoch", "rank")
 _TIMES = {"time", "duration", "duration_ms"}
 _LONGEST = 40
+_FLAGS = re.compile(r"(?s)((?:\(\?[a-zA-Z]+\))*)(.*)")
 _FRACTION = re.compile(r"[.,](\d+)")
 _SAMPLES = re.compile(rb"(\d+) of (\d+) : ")
 
@@ -42,28 +47,30 @@ def format_of(pattern: str) -> Format:
     Raises:
         ReperfError: it is none, or lacks a group, or any text that all matches hold.
     """
+    shown = f"'{printable(pattern)}'"
     try:
         tree = _parser.parse(pattern)
+        flags, rest = _FLAGS.fullmatch(pattern).groups()  # type: ignore[union-attr]  # of any text
         # A line that is cut off may end within a number.
-        line = re.compile(rf"(?:{pattern})(?=[^\r\n]*[\r\n])".encode())
+        line = re.compile(rf"{flags}(?:{rest})(?=[^\r\n]*[\r\n])".encode())
     except (re.error, OverflowError, RecursionError) as error:
-        raise ReperfError(f"pattern {pattern!r}: is no regular expression: {error}") from None
+        raise ReperfError(f"got {shown}: is no regular expression: {error}") from None
     named = set(tree.state.groupdict)
     if "iteration" not in named or len(named & _TIMES) != 1:
         raise ReperfError(
-            f"pattern {pattern!r}: names {', '.join(sorted(named)) or 'nothing'}; allowed: groups "
-            f"(?P<NAME>..) for iteration, for one of {', '.join(sorted(_TIMES))}, and for any of "
+            f"got {shown}: names {', '.join(sorted(named)) or 'no group'}; allowed: groups "
+            f"(?P<NAME>..) for iteration, for exactly one of {', '.join(sorted(_TIMES))}, and for any of "
             f"{', '.join(GROUPS[4:])}"
         )
     text = max(_texts(tree), key=len, default="")
     if not text:
         raise ReperfError(
-            f"pattern {pattern!r}: holds no text that is in every line it matches; allowed: one "
+            f"got {shown}: holds no text that is in every line it matches; allowed: one "
             "that does, such as 'step ', in the case in which it is printed"
         )
     found = Format(
-        name="pattern",
-        system="pattern",
+        name=PATTERN,
+        system=PATTERN,
         marker=text.encode(),
         pattern="",
         clock=ANY_CLOCK if "time" in named else None,

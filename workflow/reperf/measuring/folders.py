@@ -1,12 +1,12 @@
 """The median and the spread of the logs in each folder: mostly repeats of one training."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import PurePath
 from statistics import median
 from typing import NamedTuple
 
-from reperf.logs.facts import called
+from reperf.logs.facts import NAMES, called
 from reperf.measuring.answer import Answer
 from reperf.measuring.counted import Counted
 
@@ -20,7 +20,8 @@ class OfFolder(NamedTuple):
     """What the runs in a folder gave, those of one configuration."""
 
     folder: str
-    """With the facts that tell it apart from others in the folder, if there are any."""
+    apart: str
+    """Facts that tell it apart from others in the folder, if there are any."""
     n: int
     median: float
     low: float
@@ -45,7 +46,7 @@ def of_folders(found: Iterable[Answer]) -> list[OfFolder]:
         if answer.measured.status == "ok":
             groups[_folder(answer)][_known(answer)].append(answer)
     return [
-        _summary(folder, known, some, configurations)
+        _summary(folder, _apart(known, [*configurations]), some)
         for folder, configurations in groups.items()
         for known, some in configurations.items()
     ]
@@ -68,22 +69,27 @@ def _known(answer: Answer) -> _Known:
     return tuple(sorted(known.items()))
 
 
-def _summary(
-    folder: str, known: _Known, found: list[Answer], configurations: Mapping[_Known, object]
-) -> OfFolder:
+def _apart(known: _Known, configurations: list[_Known]) -> str:
+    """The first few facts that tell a configuration from the others in its folder."""
+    order = ["format", *NAMES]
+    facts = [fact for fact in known if fact[0] not in ("global_batch", "unit")]
+    facts.sort(key=lambda fact: order.index(fact[0]) if fact[0] in order else len(order))
+    found, others = [], [one for one in configurations if one != known]
+    for fact in facts:
+        if any(fact not in one for one in others):
+            found.append(fact)
+            others = [one for one in others if fact in one]
+    return ", ".join(f"{called(name)} {value}" for name, value in found)
+
+
+def _summary(folder: str, apart: str, found: list[Answer]) -> OfFolder:
     counted = Counted()
     some = [one.measured for one in found if not counted.again(one.measured.log, None, one)]
     speeds = [one.throughput or 0.0 for one in some]
     first = some[0]
-    common = set(known).intersection(*configurations)
-    apart = [
-        f"{called(name)} {value}"
-        for name, value in known
-        if (name, value) not in common and name not in ("global_batch", "unit")
-    ]
-    name = f"{folder}: {', '.join(apart)}" if apart else folder
     return OfFolder(
-        name,
+        folder,
+        apart,
         len(speeds),
         median(speeds),
         min(speeds),

@@ -125,4 +125,5 @@ def _of_unit(question: Question, unit: _Unit) -> list[Answer]:
         with path.open("rb") as stream:
             return of_file(unit.name, name, stream, question, content)
     except (ReperfError, OSError) as error:
-        return [] if unit.name == "open" else [refused(str(path), str(error), question)]
+        why = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
+        return [] if unit.name == "open" else [refused(str(path), why, question)]

@@ -21,7 +21,7 @@ from reperf.measuring.measure import Measurement, Method
 from reperf.measuring.recorded import recorded
 from reperf.measuring.units import ANY, counts, per_second, unit_of
 from reperf.systems import load_workloads, written_shape
-from reperf.text import printable
+from reperf.text import natural, printable
 
 Row = dict[str, object]
 
@@ -238,7 +238,8 @@ def _also(suite: Suite, measured: Measurement) -> tuple[float | None, str]:
 def _place(row: Row) -> tuple:
     """The sort key of a row among those of its source: small topologies first."""
     size = row["num_nodes"] or 0, row["devices_per_node"] or 0
-    return row["system"], row["variant"] or "", row["batch_size_per_device"] or 0, size, row["log"]
+    batch = row["batch_size_per_device"] or 0
+    return row["system"], row["variant"] or "", batch, size, natural(str(row["log"]))
 
 
 def _verdict(suite: Suite, answer: Answer, placed: bool) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from reperf.logs.format import Format
 from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whole_log
 from reperf.logs.recognise import of_text, recognise
 from reperf.logs.scan import Stream, blocks
+from reperf.logs.user_pattern import PATTERN, UNMATCHED
 from reperf.measuring import SUMMED
 from reperf.measuring.as_planned import check_as_planned
 from reperf.measuring.evidence import Evidence, evidence_of
@@ -182,7 +183,10 @@ def measure_log(
             yield replace(measured, run=number), facts, evidence
     refused = Measurement(name, log_format.name, "refused", method=method.name)
     if not number:
-        reason = f"no iteration as {log_format.name} prints it is in the log"
+        own = log_format.name == PATTERN
+        reason = (
+            UNMATCHED if own else f"no line is one that {log_format.name} prints for an iteration"
+        )
         yield replace(refused, reason=reason), Facts(), None
         return
     for missing in sorted(one for one in told_of_runs or () if one > number):
@@ -286,7 +290,7 @@ def _refusal(step: Callable[[], None]) -> str:
     except Refused as refusal:
         return str(refusal)
     except ArithmeticError as error:
-        return f"its numbers cannot be reckoned with: {error}"
+        return f"no throughput follows from its numbers: {error}"
     return ""
 
 
@@ -294,7 +298,7 @@ def _gather(facts: Facts, run: LoggedRun, told: Told, method: Method) -> None:
     if run.overflow and not method.widest:
         raise Refused(
             f"it prints more than {MOST_RECORDS} lines up to the window's end: "
-            "--window FIRST:LAST names a nearer one"
+            "choose a nearer one with --window FIRST:LAST"
         )
     for teller, known in ((LOG, run.facts), *told):
         facts.add(teller, known)

@@ -45,7 +45,7 @@ def table(
 
     Args:
         found: what each run gave.
-        folders: the median of each folder; shown if one of them has several runs.
+        folders: the median of each folder; shown if one of them has several runs, or copies.
         width: how long lines may be; None: as long as they are.
         files: whether to show every run that was refused, and not only the first of a kind.
     """
@@ -77,17 +77,21 @@ def table(
                 yield from folded(printable(one.reason), width, _BELOW)
         if more := len(some) - len(rows[kind]):
             yield f"{_BELOW}and {more} more"
-        if not kind and any(one.n > 1 for one in folders):
+        copies = 0 if kind else len(some) - sum(one.n for one in folders)
+        if not kind and folders and (copies or any(one.n > 1 for one in folders)):
             yield ""
             yield from _medians(folders, folder, width)
+            if copies:
+                said = f"left out of the medians, as copies in the same folder: {copies}"
+                yield from folded(said, width, _BELOW)
     yield ""
     for line in _closing(groups, files=files):
         yield from folded(printable(line), width)
 
 
 def _medians(folders: Sequence[OfFolder], common: str, width: int | None) -> Iterator[str]:
-    """The median and the spread of each folder."""
-    rows = [
+    """The median and the spread of each folder; below it, what tells it apart, if need be."""
+    found = [
         (
             str(one.n),
             f"{one.median:.2f}",
@@ -98,9 +102,21 @@ def _medians(folders: Sequence[OfFolder], common: str, width: int | None) -> Ite
         )
         for one in folders
     ]
-    columns = Columns(FOLDERS, rows, set(FOLDERS) - _LEFT, ("batch",), width)
+    apart = [printable(one.apart) for one in folders]
+    whole = [
+        (*row, f"{name}: {facts}" if facts else name)
+        for (*row, name), facts in zip(found, apart, strict=True)
+    ]
+    right = set(FOLDERS) - _LEFT
+    columns = Columns(FOLDERS, whole, right)
+    below = width is not None and max(map(len, map(columns.line, whole)), default=0) > width
+    if below:
+        columns = Columns(FOLDERS, found, right, ("batch",), width)
     yield columns.line(FOLDERS)
-    yield from map(columns.line, rows)
+    for row, facts in zip(found if below else whole, apart, strict=True):
+        yield columns.line(row)
+        if below and facts:
+            yield from folded(facts, width, _BELOW)
 
 
 def kind_of(measured: Measurement) -> str:
@@ -213,7 +229,7 @@ def _closing(groups: Mapping[str, Sequence[Measurement]], *, files: bool) -> Ite
     said = f"{len(groups.get('', ()))} measured, {refused.total()} refused"
     yield f"{said}: {why}" if why and files else said
     if not files and NO_FORMAT.partition(": ")[0] in refused:
-        yield "docs/log-formats.md shows the known formats; --pattern says how another's lines look"
+        yield "docs/log-formats.md lists the known formats; --pattern describes any other"
     if not files and refused.total() > len(refused):
         yield "--files shows every log that was refused"
     refusals = (one for kind, some in groups.items() if kind for one in some)

@@ -63,7 +63,7 @@ def difference(counted: Counts, ends: tuple[int, int], count: str) -> float:
     if start[count] >= stop[count]:
         raise Refused(
             f"the log counts {start[count]} {count} at iteration {ends[0]} and "
-            f"{stop[count]} at iteration {ends[1]}: no more"
+            f"{stop[count]} at iteration {ends[1]}: the count does not grow"
         )
     return stop[count] - start[count]
 

@@ -205,7 +205,7 @@ def check_end(run: LoggedRun, epoch: int, last: int) -> None:
     if not run.ends and run.stopped_as:
         raise Refused(f"the log says that the run stopped as {run.stopped_as}, without success")
     if not run.ends:
-        raise Refused("the end of the run is not in the log: it is cut, or the run broke off")
+        raise Refused("the end of the run is not in the log: the log is cut, or the run broke off")
     early = run.ends[0]
     if (early.epoch, early.iteration) < (epoch, last):
         raise Refused(
@@ -257,7 +257,7 @@ def _check_clock(records: Sequence[Record], inside: Sequence[Interval], seconds:
     if uncertainty(records, inside) > COARSEST * seconds:
         raise Refused(
             f"the log's times are printed in steps of {tick_of(records, inside):g} s, too coarse "
-            f"for {seconds:.6g} s"
+            f"for a window of {seconds:.6g} s"
         )
 
 

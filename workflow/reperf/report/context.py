@@ -317,9 +317,15 @@ class SuiteView:
 
 @dataclass(frozen=True)
 class Timing:
-    """How long the runs of some suites are, and which of their iterations are measured."""
+    """How long the runs of some suites are, and which of their iterations are measured.
 
-    iterations: int
+    Attributes:
+        iterations: how many each run trains; None for logs of others.
+        window: by which they are measured.
+        suites: the names of the suites.
+    """
+
+    iterations: int | None
     window: Window
     suites: tuple[str, ...]
 
@@ -507,10 +513,16 @@ class Context:
 
     @property
     def timings(self) -> list[Timing]:
-        """One for all suites that do not differ."""
-        suites = defaultdict(list)
+        """One for all suites that do not differ; published methods have windows of their own."""
+        suites: dict[tuple[int | None, Window], dict[str, None]] = defaultdict(dict)
         for suite in self.config.suites:
-            suites[suite.iterations, suite.window].append(suite.name)
+            if suite.entries:
+                suites[suite.iterations, suite.window][suite.name] = None
+            for source in suite.sources:
+                window = source.window or suite.window
+                known = suite.name in suites.get((suite.iterations, window), ())
+                if source.method == "window" and not known:
+                    suites[None, window][suite.name] = None
         return [Timing(*timing, tuple(names)) for timing, names in suites.items()]
 
     @property

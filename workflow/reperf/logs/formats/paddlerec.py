@@ -16,7 +16,7 @@ FORMAT = Format(
     system="paddlepaddle",
     marker=b", using time ",
     pattern=r"\bEpoch: {ITERATION}, using time {NUMBER} second, ips {NUMBER} (?:example|word)/sec\b",
-    untimed="its trainers go their own way, and its lines tell of one of them alone",
+    untimed="its trainers keep their own time, and its lines are those of one of them alone",
     counts_from=0,
     counting="0: an iteration is an epoch",
 )
