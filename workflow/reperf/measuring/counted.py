@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from reperf.measuring.answer import Answer
-from reperf.measuring.evidence import Span
+from reperf.measuring.evidence import Span, same_times
 
 _SAME = {
     "file": "the same file",
@@ -20,6 +20,7 @@ class Counted:
 
     def __init__(self) -> None:
         self._logs: dict[tuple[str, object], str] = {}
+        self._printed: dict[float, list[tuple[str, tuple[float, ...]]]] = defaultdict(list)
         self._spans: dict[object, list[tuple[frozenset[str], Span, str]]] = defaultdict(list)
 
     def again(self, log: str, cell: object, answer: Answer) -> str:
@@ -33,10 +34,14 @@ class Counted:
         Returns:
             Why it does not count, with the log that it repeats; empty if it does.
         """
-        marks = list(_marks(cell, answer))
+        marks = list(_marks(answer))
         for kind, mark in marks:
             if other := self._logs.get((kind, mark)):
                 return f"counted already, as {other}: {_SAME[kind]}"
+        stamps = answer.evidence.stamps if answer.evidence else ()
+        for other, theirs in {one: None for at in stamps for one in self._printed.get(at, ())}:
+            if same_times(stamps, theirs):
+                return f"counted already, as {other}: {_SAME['times']}"
         hosts, span = _hosts(answer), _span(answer)
         if hosts and span:
             for others, theirs, other in self._spans[cell]:
@@ -45,17 +50,19 @@ class Counted:
                     return f"counted already, as {other}: the same time on the same host, {name}"
             self._spans[cell].append((hosts, span, log))
         self._logs |= dict.fromkeys(marks, log)
+        for at in stamps:
+            self._printed[at].append((log, stamps))
         return ""
 
 
-def _marks(cell: object, answer: Answer) -> Iterator[tuple[str, object]]:
+def _marks(answer: Answer) -> Iterator[tuple[str, object]]:
     """All by which a run is told from others."""
     if answer.digest:
         yield "file", (answer.digest, answer.measured.run)
     if answer.evidence is not None:
         yield "lines", answer.evidence.lines
         for times in answer.evidence.times:
-            yield "times", (cell, times)
+            yield "times", times
     if answer.record is not None and answer.record.started:
         yield "record", (answer.record.host.hostname, answer.record.started)
 
