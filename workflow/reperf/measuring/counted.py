@@ -1,5 +1,6 @@
 """Runs are counted once, so that a copy is no repeat."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -13,6 +14,8 @@ _SAME = {
     "record": "the same run by its record",
 }
 """By what a run is told, and what two have in common that are one."""
+_RANK = re.compile(r"(?i)(?<![a-z])(workerlog\.|rank[._-]?)\d+")
+"""How launchers name the log of each rank; only the first one writes nothing else so."""
 
 
 class Counted:
@@ -21,6 +24,7 @@ class Counted:
     def __init__(self) -> None:
         self._logs: dict[tuple[str, object], str] = {}
         self._printed: dict[float, list[tuple[str, tuple[float, ...]]]] = defaultdict(list)
+        self._ranks: dict[str, list[tuple[Span | None, str]]] = defaultdict(list)
         self._spans: dict[object, list[tuple[frozenset[str], Span, str]]] = defaultdict(list)
 
     def again(self, log: str, cell: object, answer: Answer) -> str:
@@ -42,10 +46,15 @@ class Counted:
         for other, theirs in {one: None for at in stamps for one in self._printed.get(at, ())}:
             if same_times(stamps, theirs):
                 return f"counted already, as {other}: {_SAME['times']}"
-        hosts, span = _hosts(answer), _span(answer)
+        hosts, span, launch = _hosts(answer), _span(answer), _RANK.sub(r"\1*", log)
+        for theirs, other in self._ranks[launch]:
+            if _overlap(span, theirs) if span and theirs else "workerlog." in launch:
+                return f"counted already, as {other}: another rank of the same run"
+        if launch != log:
+            self._ranks[launch].append((span, log))
         if hosts and span:
             for others, theirs, other in self._spans[cell]:
-                if hosts & others and max(span[0], theirs[0]) < min(span[1], theirs[1]):
+                if hosts & others and _overlap(span, theirs):
                     name = min(hosts & others)
                     return f"counted already, as {other}: the same time on the same host, {name}"
             self._spans[cell].append((hosts, span, log))
@@ -72,6 +81,10 @@ def _hosts(answer: Answer) -> frozenset[str]:
     if record := answer.record:
         return frozenset(record.nodes or (record.host.hostname,))
     return frozenset(answer.facts.get("hosts") or ())
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return max(one[0], other[0]) < min(one[1], other[1])
 
 
 def _span(answer: Answer) -> Span | None:
