@@ -197,3 +197,11 @@ def test_recorded_runs_of_one_host_at_one_time_count_once(tmp_path):
         kept_run(folder / "1", step_log(), **STARTED)
         kept_run(folder / "2", step_log(rate=99.0), run=SECOND, **when)
         assert counted(rows_of(folder, **LIKE_OURS))[0] == count
+
+
+@pytest.mark.parametrize(("job", "count"), [("8", 2), ("7", 1)])
+def test_slurm_may_run_several_jobs_on_a_node_at_a_time(tmp_path, job, count):
+    later = STARTED | {"started": "2026-11-20T08:04:00+00:00", "ended": "2026-11-20T08:09:00+00:00"}
+    kept_run(tmp_path / "1", step_log(), slurm_job="7", **STARTED)
+    kept_run(tmp_path / "2", step_log(rate=99.0), run=SECOND, slurm_job=job, **later)
+    assert counted(rows_of(tmp_path, **LIKE_OURS))[0] == count

@@ -62,7 +62,8 @@ def of_any(stamp: str) -> tuple[float, int]:
     Raises:
         ValueError: it is none.
     """
-    for kind, read in enumerate((float, _of_iso, _of_year, _of_day)):
+    reads: tuple[Callable[[str], float], ...] = (float, _of_iso, _of_year, _of_day)
+    for kind, read in enumerate(reads):
         try:
             return read(stamp), kind
         except ValueError:

@@ -43,12 +43,12 @@ class Counted:
             if other := self._logs.get((kind, mark)):
                 return f"counted already, as {other}: {_SAME[kind]}"
         stamps = answer.evidence.stamps if answer.evidence else ()
-        for other, theirs in {one: None for at in stamps for one in self._printed.get(at, ())}:
-            if same_times(stamps, theirs):
+        for other, printed in {one: None for at in stamps for one in self._printed.get(at, ())}:
+            if same_times(stamps, printed):
                 return f"counted already, as {other}: {_SAME['times']}"
         hosts, span, launch = _hosts(answer), _span(answer), _RANK.sub(r"\1*", log)
-        for theirs, other in self._ranks[launch]:
-            if _overlap(span, theirs) if span and theirs else "workerlog." in launch:
+        for when, other in self._ranks[launch]:
+            if _overlap(span, when) if span and when else "workerlog." in launch:
                 return f"counted already, as {other}: another rank of the same run"
         if launch != log:
             self._ranks[launch].append((span, log))
@@ -73,13 +73,18 @@ def _marks(answer: Answer) -> Iterator[tuple[str, object]]:
         for times in answer.evidence.times:
             yield "times", times
     if answer.record is not None and answer.record.started:
-        yield "record", (answer.record.host.hostname, answer.record.started)
+        record = answer.record
+        yield "record", (record.host.hostname, record.started, record.slurm_job)
 
 
 def _hosts(answer: Answer) -> frozenset[str]:
-    """The machines of a run, as far as its record or its log names them."""
+    """The machines of a run, as far as its record or its log names them.
+
+    Slurm may give a node to several jobs at the same time.
+    """
     if record := answer.record:
-        return frozenset(record.nodes or (record.host.hostname,))
+        job = f", job {record.slurm_job}" if record.slurm_job else ""
+        return frozenset(f"{node}{job}" for node in record.nodes or (record.host.hostname,))
     return frozenset(answer.facts.get("hosts") or ())
 
 
