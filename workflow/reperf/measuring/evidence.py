@@ -83,11 +83,13 @@ def evidence_of(records: Sequence[Record], log_format: Format) -> Evidence:
     Args:
         records: of one rank and epoch, in the log's order.
     """
+    stamps = _dates(records[:_MOST], _FINE, any_day=log_format.clock is TIME_OF_DAY)
+    coarse = [] if stamps else _dates(records, _TENTH)
     lines = ((str(one.iteration).encode(), one.text) for one in records)
     return Evidence(
         lines=sha256(b"\n".join(b"\t".join(line) for line in lines)).hexdigest(),
-        times=(*_moments(records), *_steps(records, log_format)),
-        stamps=tuple(_dates(records, _FINE, any_day=log_format.clock is TIME_OF_DAY)[:_MOST]),
+        times=(*([_digest(coarse)] if coarse else ()), *_steps(records, log_format)),
+        stamps=tuple(stamps),
         span=_span(records),
     )
 
@@ -110,12 +112,6 @@ def _dates(records: Sequence[Record], coarsest: float, *, any_day: bool = False)
     if all((any_day or at >= _DATED) and step <= coarsest for at, step in times):
         return [at for at, _ in times]
     return []
-
-
-def _moments(records: Sequence[Record]) -> Iterator[str]:
-    """When all lines were printed, by a clock of hundredths of a second, or tenths."""
-    if not _dates(records, _FINE) and (times := _dates(records, _TENTH)):
-        yield " ".join(f"{at:.2f}" for at in times)
 
 
 def _steps(records: Sequence[Record], log_format: Format) -> Iterator[str]:
