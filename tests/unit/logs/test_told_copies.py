@@ -71,14 +71,19 @@ def test_a_copy_of_which_lines_are_left_out(tmp_path, name):
     assert second["reason"] == f"counted already, as {first['log']}: the same times in the window"
 
 
-def test_repeats_that_ran_at_the_same_time_all_count(tmp_path):
-    """Some of their lines have the same milliseconds, several in a row."""
+@pytest.mark.parametrize("step_time", ["{:.3f}", "{:.0f}.000"])
+def test_repeats_that_ran_at_the_same_time_all_count(tmp_path, step_time):
+    """Some of their lines have the same milliseconds, several in a row, or whole seconds."""
     folder = tmp_path / "1n8g"
     folder.mkdir()
+
+    def at(step: int, repeat: int) -> float:
+        return 1_600_000_000 + 2 * step + max(0, step - 60) * repeat / 1e3
+
     for repeat in range(3):
         lines = (
-            f"train: epoch 0, iter {step}, loss: 7.0, top_1: 0.001, top_k: 0.005, "
-            f"samples/s: 8192.0 {1_600_000_000 + step / 4 + max(0, step - 60) * repeat / 1e3:.3f}\n"
+            f"train: epoch 0, iter {step}, loss: {repeat}.0, top_1: 0.001, top_k: 0.005, "
+            f"samples/s: 1024.0 {step_time.format(at(step, repeat))}\n"
             for step in range(20, 121, 5)
         )
         (folder / f"x_b256_fp32_{repeat}.log").write_text("".join(lines))

@@ -109,9 +109,11 @@ def _dates(records: Sequence[Record], coarsest: float, *, any_day: bool = False)
     """When lines were printed; none if one does not tell the day, or only in longer steps."""
     found = ((one.time if one.stamp is None else one.stamp, one.tick) for one in records)
     times = [(at, step) for at, step in found if at is not None]
-    if all((any_day or at >= _DATED) and step <= coarsest for at, step in times):
-        return [at for at, _ in times]
-    return []
+    if not all((any_day or at >= _DATED) and step <= coarsest for at, step in times):
+        return []
+    # Some programs print whole seconds in milliseconds.
+    shown = coarsest == inf or any(round(at / coarsest) % 10 for at, _ in times)
+    return [at for at, _ in times] if shown else []
 
 
 def _steps(records: Sequence[Record], log_format: Format) -> Iterator[str]:
@@ -124,6 +126,8 @@ def _steps(records: Sequence[Record], log_format: Format) -> Iterator[str]:
     ] or [round((one.duration or 0.0) / max(one.tick, finest)) for one in records[1:]]
     if not steps or max(steps) < 1:
         return
+    while not any(one % 10 for one in steps):  # the clock is coarser than it is printed
+        steps = [one // 10 for one in steps]
     known = [one.iteration for one in records], steps
     tells_losses = _tells_losses(records)
     if tells_losses:
