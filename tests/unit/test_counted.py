@@ -164,6 +164,31 @@ def test_one_host_does_one_run_at_a_time(tmp_path, start, host, count):
     assert all("the same time on the same host, node1" in one for one in reasons)
 
 
+@pytest.mark.parametrize(
+    ("names", "later", "count"),
+    [
+        (("workerlog.0", "workerlog.1"), 0.001, 1),
+        (("workerlog.0", "workerlog.1"), 9000, 2),
+        (("rank_0.log", "rank_1.log"), 0.001, 1),
+        (("rank_8.log", "rank_16.log"), 9000, 2),  # such as of LoRA
+        (("run_0.log", "run_1.log"), 0.001, 2),
+    ],
+)
+def test_the_logs_of_a_launchs_ranks_are_one_run(tmp_path, names, later, count):
+    head, *_ = RESNET50.partition("train:")
+    for rank, name in enumerate(names):
+        late = rank * later
+        lines = (
+            f"train: epoch 0, iter {step}, loss: {7 + rank - step / 999:.6f}, top_1: 0.001, "
+            f"top_k: 0.001, samples/s: 8192.0 {1.6e9 + late + step / (4 - rank / 1e3):.6f}\n"
+            for step in range(20, 121, 20)
+        )
+        log_in(tmp_path, head + "".join(lines), name)
+    found, reasons = counted(rows_of(tmp_path))
+    assert found == count
+    assert all(one.endswith(f"{names[0]}: another rank of the same run") for one in reasons)
+
+
 def test_recorded_runs_of_one_host_at_one_time_count_once(tmp_path):
     later = STARTED | {"started": "2026-11-20T08:04:00+00:00", "ended": "2026-11-20T08:09:00+00:00"}
     after = STARTED | {"started": "2026-11-20T08:05:00+00:00", "ended": "2026-11-20T08:09:00+00:00"}
@@ -172,3 +197,11 @@ def test_recorded_runs_of_one_host_at_one_time_count_once(tmp_path):
         kept_run(folder / "1", step_log(), **STARTED)
         kept_run(folder / "2", step_log(rate=99.0), run=SECOND, **when)
         assert counted(rows_of(folder, **LIKE_OURS))[0] == count
+
+
+@pytest.mark.parametrize(("job", "count"), [("8", 2), ("7", 1)])
+def test_slurm_may_run_several_jobs_on_a_node_at_a_time(tmp_path, job, count):
+    later = STARTED | {"started": "2026-11-20T08:04:00+00:00", "ended": "2026-11-20T08:09:00+00:00"}
+    kept_run(tmp_path / "1", step_log(), slurm_job="7", **STARTED)
+    kept_run(tmp_path / "2", step_log(rate=99.0), run=SECOND, slurm_job=job, **later)
+    assert counted(rows_of(tmp_path, **LIKE_OURS))[0] == count

@@ -9,6 +9,8 @@ from reperf.config import Suite, load_report
 from reperf.drawing.figures import draw_nothing, draw_suite
 from reperf.errors import ReperfError
 from reperf.files import sha256
+from reperf.logs.configured import facts_of_configuration, variant_said
+from reperf.logs.facts import Facts
 from reperf.measuring.found_logs import files_of
 from reperf.measuring.log_sources import check_sources, measure_suite
 from reperf.measuring.summary import summarise
@@ -233,6 +235,8 @@ def test_what_a_log_of_ours_says_is_what_the_suite_says(tmp_path):
         ({"load_only": 5.0}, "load_only is 5.0 by the log: it loads batches, and trains on none"),
         ({"framework": "torch 2.13.0"}, "framework is torch by the log, oneflow by the conf"),
         ({"compile": True}, "compile is on by the log, off by the configuration"),
+        ({"recipe": "vgg16"}, "recipe is vgg16 by the log, resnet50 by the configuration"),
+        ({"backend": "torch.backend"}, "framework is torch by the log, oneflow by the log"),
     ],
 )
 def test_a_log_of_ours_that_says_otherwise_than_the_suite_is_refused(tmp_path, flags, reason):
@@ -304,15 +308,50 @@ def test_a_log_of_ours_in_mixed_precision_is_told_by_its_data_types_too(tmp_path
         ("tensorflow2", "xla", {}),
         (None, "compile", {}),
         ("pytorch", "compile+no-clip", {"no_clip": True}),
+        ("torch-pipeline", "gpipe", {"compile": False, "schedule": "gpipe"}),
+        ("paddle-fleet", "push-every-7", {"compile": False, "push_every": 7}),
     ],
 )
 def test_variants_that_nobody_names_are_those_that_the_log_says(
     tmp_path, system, variant, switches
 ):
-    framework = "tensorflow 2.0" if variant == "xla" else "torch 2.0"
-    said_by_trainer(tmp_path, framework, compile=True, **switches)
+    framework = {"tensorflow2": "tensorflow 2.0", "paddle-fleet": "paddle 1.8"}.get(
+        system, "torch 2"
+    )
+    said_by_trainer(tmp_path, framework, **{"compile": True, **switches})
     [row] = rows_of({"path": str(tmp_path), "system": system})
     assert (row["status"], row["variant"]) == ("ok", variant)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("oneflow", "jax"), "framework is oneflow by {one}, jax by {other}"),
+        (('"cpu"', '"nvidia"'), "device is cpu by {one}, nvidia by {other}"),
+        (("data/embedded", "data/other"), "data set is embedded by {one}, other by {other}"),
+    ],
+)
+def test_repeats_of_a_cell_are_of_one_framework_device_and_data_set(tmp_path, change, reason):
+    log = said_by_trainer(tmp_path, "oneflow 1.0", device="cpu", data="data/embedded/tfrecord")
+    text = log.read_text().replace("1003.", "1004.").replace(*change)
+    log.with_name("zz.log").write_text(text)
+    first, second = rows_of(tmp_path)
+    assert (first["status"], second["status"]) == ("ok", "refused")
+    assert second["reason"] == reason.format(one=first["log"], other=second["log"])
+
+
+def test_a_log_of_another_model_than_the_workloads_is_refused(tmp_path):
+    log = said_by_trainer(tmp_path)
+    log.write_text(log.read_text().replace("25557032", "25557033"))
+    [row] = rows_of(tmp_path)
+    assert row["reason"].startswith("parameter count is 25557033 by the log, 25557032 by")
+
+
+def test_a_variant_that_holds_another_ones_switch_is_told_from_it():
+    said = facts_of_configuration({"together": True, "push_every": 100})
+    assert variant_said(Facts().add("the log", said), "paddle-fleet") == "geo"
+    said = facts_of_configuration({"together": True, "push_every": None})
+    assert variant_said(Facts().add("the log", said), "paddle-fleet") == "async"
 
 
 def test_a_run_stands_for_no_other_system_or_variant_than_its_record_says(tmp_path):

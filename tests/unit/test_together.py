@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from reperf.config import Window
+from reperf.logs.facts import Facts
+from reperf.measuring.evidence import Evidence
 from reperf.measuring.measure import Measurement, Method, measure_log
 from step_logs import planned_log
 from test_steplog import make_log
@@ -136,11 +138,28 @@ def lines_of(
 
 def measured(*ranks: list[str], ends: tuple[int, int] | None = None) -> Measurement:
     """What a log gives into which ranks have written in turn, each as far as it had come."""
+    return answered(*ranks, ends=ends)[0]
+
+
+def answered(
+    *ranks: list[str], ends: tuple[int, int] | None = None
+) -> tuple[Measurement, Facts, Evidence | None]:
+    """That, what is known of it, and by what it is told from other runs."""
     mixed = [line for lines in itertools.zip_longest(*ranks) for line in lines if line]
     stream = io.BytesIO("".join(line + "\n" for line in mixed).encode())
     method = Method(window=Window(warmup=20, measured=100), ends=ends)
-    [(found, *_)] = measure_log("log", stream, method)
+    [found] = measure_log("log", stream, method)
     return found
+
+
+def test_a_run_is_told_by_the_times_of_all_of_its_ranks():
+    """A copy may call rank 0 what was rank 1."""
+    *_, one = answered(lines_of(0, rate=100.0), lines_of(1, rate=97.0))
+    *_, copy = answered(lines_of(0, rate=97.0), lines_of(1, rate=100.0))
+    assert one
+    assert copy
+    assert one.lines != copy.lines
+    assert set(one.times) & set(copy.times)
 
 
 def test_trainers_that_keep_their_own_time_are_measured_each_and_summed():

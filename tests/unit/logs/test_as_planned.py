@@ -283,6 +283,10 @@ def replaced(key: str, *events: tuple[str, object]) -> list[str]:
             "iteration 20 counts 320 samples, and 7 in the same line's metadata",
         ),
         (
+            [*planned_log()[:-2], ":::OOM rank 1: out of memory", *planned_log()[-2:]],
+            "the log says that the run ended well, and before that: rank 1: out of memory",
+        ),
+        (
             replaced("configuration", ("framework", "torch 2.13.0")),
             "the log names its framework, and not its configuration: a line of it is lost",
         ),

@@ -5,7 +5,7 @@ import re
 import pytest
 from reperf.config import Suite
 from reperf.measuring.log_sources import measure_suite
-from written import uneven
+from written import STYLES, uneven
 
 DAY = 86_400_000
 """In milliseconds."""
@@ -54,6 +54,42 @@ def test_a_copy_that_is_measured_in_another_window(tmp_path):
     first, second = measure_suite(Suite.model_validate(suite), [])
     assert (first["status"], second["status"]) == ("ok", "refused")
     assert second["reason"] == f"counted already, as {first['log']}: the same times in the window"
+
+
+@pytest.mark.parametrize("name", ["mlperf", "oneflow-resnet50", "tensorflow2-resnet50"])
+def test_a_copy_of_which_lines_are_left_out(tmp_path, name):
+    lines = uneven(name)
+    first = len(STYLES[name].head) + 1
+    some = [*lines[: first + 2], lines[first + 3], *lines[first + 5 :]]  # 20 and 120 are left
+    folder = tmp_path / "2n2g"
+    folder.mkdir()
+    for repeat, text in enumerate((lines, some)):
+        (folder / f"x_b8_fp32_{repeat}.log").write_text("".join(f"{line}\n" for line in text))
+    suite = {"name": "theirs", "workload": "resnet50", "precision": "fp32", "from": [str(tmp_path)]}
+    first, second = measure_suite(Suite.model_validate(suite), [])
+    assert (first["status"], second["status"]) == ("ok", "refused")
+    assert second["reason"] == f"counted already, as {first['log']}: the same times in the window"
+
+
+@pytest.mark.parametrize("step_time", ["{:.3f}", "{:.0f}.000"])
+def test_repeats_that_ran_at_the_same_time_all_count(tmp_path, step_time):
+    """Some of their lines have the same milliseconds, several in a row, or whole seconds."""
+    folder = tmp_path / "1n8g"
+    folder.mkdir()
+
+    def at(step: int, repeat: int) -> float:
+        return 1_600_000_000 + 2 * step + max(0, step - 60) * repeat / 1e3
+
+    for repeat in range(3):
+        lines = (
+            f"train: epoch 0, iter {step}, loss: {repeat}.0, top_1: 0.001, top_k: 0.005, "
+            f"samples/s: 1024.0 {step_time.format(at(step, repeat))}\n"
+            for step in range(20, 121, 5)
+        )
+        (folder / f"x_b256_fp32_{repeat}.log").write_text("".join(lines))
+    suite = {"name": "theirs", "workload": "resnet50", "precision": "fp32", "from": [str(tmp_path)]}
+    rows = measure_suite(Suite.model_validate(suite), [])
+    assert [row["reason"] for row in rows] == [""] * 3
 
 
 def tf_cnn(began: int, seconds: int, jitter: float) -> str:

@@ -49,8 +49,21 @@ class TestMeasured:
         lines = [f"x\rit {i} took 250.0 ms\rx" for i in range(1, 131)]
         assert measured(TIMED, lines, BATCH).throughput == pytest.approx(256)
 
+    @pytest.mark.parametrize("rate", ["nan", "inf", "-inf"])
+    def test_a_speed_that_is_no_number_says_nothing(self, rate):
+        lines = [f"it {i} took 250.0 ms, {rate} img/s" for i in range(1, 131)]
+        found = measured(rf"{TIMED}, (?P<rate>\S+) img", lines, BATCH)
+        assert found.throughput == pytest.approx(256)
+
 
 class TestRefused:
+    def test_a_window_that_begins_in_seconds_and_ends_in_dates(self):
+        lines = [
+            f"[{i}.25] it#{i} seen={64 * i}" if i < 60 else line
+            for i, line in enumerate(stamped(), 1)
+        ]
+        assert measured(STAMPED, lines).reason.startswith("too short: it ends at iteration 59")
+
     def test_nobody_says_the_batch(self):
         lines = [line.replace("seen=", "seen=1") for line in stamped()]
         found = measured(STAMPED.replace(r"(?P<samples>\d+)", r"\d+"), lines)

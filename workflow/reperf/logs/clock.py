@@ -56,10 +56,16 @@ def _of_iso(stamp: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _of_any(stamp: str) -> float:
-    for read in (float, _of_iso, _of_year, _of_day):
+def of_any(stamp: str) -> tuple[float, int]:
+    """The seconds that a stamp of any kind tells, and which kind that is.
+
+    Raises:
+        ValueError: it is none.
+    """
+    reads: tuple[Callable[[str], float], ...] = (float, _of_iso, _of_year, _of_day)
+    for kind, read in enumerate(reads):
         try:
-            return read(stamp)
+            return read(stamp), kind
         except ValueError:
             continue
     raise ValueError(f"no time: {stamp}")
@@ -81,5 +87,5 @@ ELAPSED = Clock(r"(?:\d{1,6}:)?\d\d:\d\d", _of_bar, digits=None)
 MILLISECONDS = Clock("", float, digits=3)
 """Of numbers, not of text."""
 MONOTONIC = Clock("", float, digits=None)
-ANY_CLOCK = Clock("", _of_any)
+ANY_CLOCK = Clock("", lambda stamp: of_any(stamp)[0])
 """Of whatever a user's pattern finds: seconds, a date, a time of day. At midnight, that steps back."""

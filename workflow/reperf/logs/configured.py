@@ -41,6 +41,7 @@ _FRAMEWORKS = {
 """What programs run on that are no systems of reperf; those that run on any are left out."""
 _ACCUMULATION = re.compile(r"accumulation-(\d{1,5})")
 """What of a variant's name says how many batches an iteration is."""
+_WORD = re.compile(r"[\w-]{1,40}", re.ASCII)
 _SAID_AS = {"paddlepaddle": "paddle"}
 """What a trainer calls a framework, where reperf calls it otherwise."""
 
@@ -51,9 +52,12 @@ def facts_of_configuration(said: Mapping[str, Any]) -> Iterator[Fact]:
     Args:
         said: a log's `configuration`, whose values may be anything.
     """
-    for name in ("workload", "precision", "device"):
+    for name in ("workload", "precision", "device", "recipe"):
         if isinstance(said.get(name), str):
             yield name, said[name]
+    framework, dot, _ = str(said.get("backend")).partition(".")
+    if dot:
+        yield "framework", framework
     shape = said.get("shape")
     # Before reperf 0.3, the shape was a number beside the others.
     flat = {name: said[name] for name in ("image_size",) if name in said}
@@ -83,7 +87,8 @@ def _facts_of_parallel(said: Mapping[str, Any]) -> Iterator[Fact]:
         }
         try:
             parallel = Parallel.model_validate(given) if any(given.values()) else None
-        except ValueError:
+        except ValueError:  # no trainer of this version says that
+            yield "parallel", "unknown"
             return
     else:
         return
@@ -94,10 +99,17 @@ def _facts_of_parallel(said: Mapping[str, Any]) -> Iterator[Fact]:
 
 def _facts_of_switches(said: Mapping[str, Any]) -> Iterator[Fact]:
     for name in dict.fromkeys((*_switches(), "proof", TOGETHER)):
-        if isinstance(said.get(name), bool):
-            yield name, "on" if said[name] else "off"
+        if name in said:
+            value = said[name]
+            yield name, "on" if value is True else "off" if not value else _word(value)
     if said.get(TOGETHER) is True:
         yield "replicas", 1  # each rank is measured for itself
+
+
+def _word(value: object) -> str:
+    """What a switch is set to that is more than on."""
+    word = str(value) if isinstance(value, int | str) else ""
+    return word if _WORD.fullmatch(word) else "unknown"
 
 
 def _data_set(folder: PurePath) -> str | None:
@@ -155,23 +167,29 @@ def variant_said(facts: Facts, system: str) -> str | None:
         facts: what is known of the run.
         system: whose variant it is; of one that reperf does not know, the switches are its name.
     """
-    on = {name for name in _switches() if facts.get(name) == "on"}
+    values = {name: facts.get(name) for name in _switches()}
+    on = {(name, value) for name, value in values.items() if value not in (None, "off")}
     known = load_systems().get(system)
     made = {}
     for name, variant in {**known.variants, **RETIRED}.items() if known else ():
-        flags = {_name_of(flag) for flag in variant.flags}
+        flags = set(map(_switch, variant.flags))
         if flags and flags <= on:
             made[name] = flags
     if on and on == set().union(*made.values()):
-        return "+".join(made)
-    return "+".join(sorted(name.replace("_", "-") for name in on)) or None
+        # What another one holds, such as async in geo, is none of its own.
+        own = (
+            name for name, flags in made.items() if not any(flags < one for one in made.values())
+        )
+        return "+".join(own)
+    own = (name if value == "on" else f"{name}-{value}" for name, value in on)
+    return "+".join(sorted(name.replace("_", "-") for name in own)) or None
 
 
 def _switched(flags: tuple[str, ...]) -> Iterator[Fact]:
     """Which of the trainers' switches are on under a variant's flags, and which are off."""
-    on = {_name_of(flag) for flag in flags}
+    on = dict(map(_switch, flags))
     for name in _switches():
-        yield name, "on" if name in on else "off"
+        yield name, on.get(name, "off")
 
 
 def _framework_of(system: str) -> Iterator[Fact]:
@@ -181,8 +199,10 @@ def _framework_of(system: str) -> Iterator[Fact]:
         yield "framework", name
 
 
-def _name_of(flag: str) -> str:
-    return flag.lstrip("-").replace("-", "_")
+def _switch(flag: str) -> tuple[str, str]:
+    """A variant's flag as a switch and its value, such as that it is on."""
+    name, _, value = flag.lstrip("-").partition("=")
+    return name.replace("-", "_"), value or "on"
 
 
 @cache
@@ -190,5 +210,5 @@ def _switches() -> tuple[str, ...]:
     """The switches of all systems' variants, by the names that trainers' flags have."""
     variants = [one for system in load_systems().values() for one in system.variants.values()]
     return tuple(
-        sorted({_name_of(flag) for one in (*variants, *RETIRED.values()) for flag in one.flags})
+        sorted({_switch(flag)[0] for one in (*variants, *RETIRED.values()) for flag in one.flags})
     )

@@ -9,7 +9,7 @@ from re import _constants, _parser  # type: ignore[attr-defined]  # private; onl
 from typing import NoReturn
 
 from reperf.errors import ReperfError
-from reperf.logs.clock import ANY_CLOCK
+from reperf.logs.clock import ANY_CLOCK, of_any
 from reperf.logs.facts import LARGEST_FACT, Fact
 from reperf.logs.format import Format, Record
 from reperf.text import printable
@@ -74,7 +74,7 @@ def format_of(pattern: str) -> Format:
         marker=text.encode(),
         pattern="",
         clock=ANY_CLOCK if "time" in named else None,
-        remembering=lambda _own: partial(_read, named),
+        remembering=lambda _own: partial(_read, named, set()),
         tells=_tells,
         counts=_counts,
         unit="samples/s",
@@ -124,7 +124,9 @@ def _give_up(_signal: int, _frame: object) -> NoReturn:
     raise ReperfError(f"the pattern takes more than {PATIENCE:g} s for one line")
 
 
-def _read(named: set[str], match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+def _read(
+    named: set[str], kinds: set[int], match: re.Match[bytes], rank: tuple[int, ...]
+) -> Record | None:
     said = {name: (match[name] or b"").decode("ascii", "replace") for name in named & {*GROUPS}}
     if any(len(value) > _LONGEST for value in said.values()):
         return None
@@ -133,11 +135,14 @@ def _read(named: set[str], match: re.Match[bytes], rank: tuple[int, ...]) -> Rec
         rate = float(said["rate"]) if said.get("rate") else None
         written = next(said[name] for name in _TIMES if name in said)
         in_units = 0.001 if "duration_ms" in said else 1.0
-        seconds = ANY_CLOCK.seconds(written) if "time" in said else float(written) * in_units
+        seconds, kind = of_any(written) if "time" in said else (float(written) * in_units, 0)
     except ValueError:
         return None
     if "iteration" not in counts or not isfinite(seconds):
         return None
+    if kind not in (kinds or {kind}):  # seconds since the start are no date
+        return None
+    kinds.add(kind)
     if not all(0 <= count <= LARGEST_FACT for count in counts.values()):
         return None
     told = b"%d of %d : " % (counts["samples"], counts["iteration"]) if "samples" in counts else b""
@@ -149,7 +154,7 @@ def _read(named: set[str], match: re.Match[bytes], rank: tuple[int, ...]) -> Rec
         duration=None if "time" in said else seconds,
         span=counts.get("span", 1),
         tick=_tick(written) * in_units,
-        rate=rate,
+        rate=rate if rate is not None and isfinite(rate) else None,
         text=told + match[0],
     )
 

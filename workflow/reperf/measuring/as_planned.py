@@ -31,6 +31,8 @@ def check_as_planned(run: LoggedRun, facts: Facts) -> None:
         raise Refused(
             "the log names its framework, and not its configuration: a line of it is lost"
         )
+    if excuse := facts.get("gave_up"):
+        raise Refused(f"the log says that the run ended well, and before that: {excuse}")
     lines = run.first_epoch
     for record in lines:
         if record.fault:

@@ -1,10 +1,11 @@
 """Runs are counted once, so that a copy is no repeat."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
 from reperf.measuring.answer import Answer
-from reperf.measuring.evidence import Span
+from reperf.measuring.evidence import Span, same_times
 
 _SAME = {
     "file": "the same file",
@@ -13,6 +14,8 @@ _SAME = {
     "record": "the same run by its record",
 }
 """By what a run is told, and what two have in common that are one."""
+_RANK = re.compile(r"(?i)(?<![a-z])(workerlog\.|rank[._-]?)\d+")
+"""How launchers name the log of each rank; only the first one writes nothing else so."""
 
 
 class Counted:
@@ -20,6 +23,8 @@ class Counted:
 
     def __init__(self) -> None:
         self._logs: dict[tuple[str, object], str] = {}
+        self._printed: dict[float, list[tuple[str, tuple[float, ...]]]] = defaultdict(list)
+        self._ranks: dict[str, list[tuple[Span | None, str]]] = defaultdict(list)
         self._spans: dict[object, list[tuple[frozenset[str], Span, str]]] = defaultdict(list)
 
     def again(self, log: str, cell: object, answer: Answer) -> str:
@@ -33,38 +38,58 @@ class Counted:
         Returns:
             Why it does not count, with the log that it repeats; empty if it does.
         """
-        marks = list(_marks(cell, answer))
+        marks = list(_marks(answer))
         for kind, mark in marks:
             if other := self._logs.get((kind, mark)):
                 return f"counted already, as {other}: {_SAME[kind]}"
-        hosts, span = _hosts(answer), _span(answer)
+        stamps = answer.evidence.stamps if answer.evidence else ()
+        for other, printed in {one: None for at in stamps for one in self._printed.get(at, ())}:
+            if same_times(stamps, printed):
+                return f"counted already, as {other}: {_SAME['times']}"
+        hosts, span, launch = _hosts(answer), _span(answer), _RANK.sub(r"\1*", log)
+        for when, other in self._ranks[launch]:
+            if _overlap(span, when) if span and when else "workerlog." in launch:
+                return f"counted already, as {other}: another rank of the same run"
+        if launch != log:
+            self._ranks[launch].append((span, log))
         if hosts and span:
             for others, theirs, other in self._spans[cell]:
-                if hosts & others and max(span[0], theirs[0]) < min(span[1], theirs[1]):
+                if hosts & others and _overlap(span, theirs):
                     name = min(hosts & others)
                     return f"counted already, as {other}: the same time on the same host, {name}"
             self._spans[cell].append((hosts, span, log))
         self._logs |= dict.fromkeys(marks, log)
+        for at in stamps:
+            self._printed[at].append((log, stamps))
         return ""
 
 
-def _marks(cell: object, answer: Answer) -> Iterator[tuple[str, object]]:
+def _marks(answer: Answer) -> Iterator[tuple[str, object]]:
     """All by which a run is told from others."""
     if answer.digest:
         yield "file", (answer.digest, answer.measured.run)
     if answer.evidence is not None:
         yield "lines", answer.evidence.lines
         for times in answer.evidence.times:
-            yield "times", (cell, times)
+            yield "times", times
     if answer.record is not None and answer.record.started:
-        yield "record", (answer.record.host.hostname, answer.record.started)
+        record = answer.record
+        yield "record", (record.host.hostname, record.started, record.slurm_job)
 
 
 def _hosts(answer: Answer) -> frozenset[str]:
-    """The machines of a run, as far as its record or its log names them."""
+    """The machines of a run, as far as its record or its log names them.
+
+    Slurm may give a node to several jobs at the same time.
+    """
     if record := answer.record:
-        return frozenset(record.nodes or (record.host.hostname,))
+        job = f", job {record.slurm_job}" if record.slurm_job else ""
+        return frozenset(f"{node}{job}" for node in record.nodes or (record.host.hostname,))
     return frozenset(answer.facts.get("hosts") or ())
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return max(one[0], other[0]) < min(one[1], other[1])
 
 
 def _span(answer: Answer) -> Span | None:

@@ -9,15 +9,16 @@ import re
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import pairwise
-from math import ceil, log2
+from math import ceil, inf, log2
 from statistics import median
 from typing import NamedTuple
 
 from reperf.logs.clock import DATE, TIME_OF_DAY, UNIX, YEARLESS, tick
 from reperf.logs.format import Format, Record
 
-_ABSOLUTE = (DATE, UNIX)
-"""Clocks that tell the day; others begin with the run, the machine or the day."""
+_DATED = 1e9
+"""Seconds: later times count from 1970, and tell the day; others begin with the run, the machine or
+the day. Dates without a year are read as of 2000, before that."""
 _FEWEST = 5
 _FINEST = 10_000
 """Repeats differ by a ten-thousandth at least, now and then: over so many stretches, each so many
@@ -35,12 +36,14 @@ _LOSS = re.compile(rb"[Ll](?:oss|OSS)[^\w\r\n]{0,9}(\d{1,9}\.\d{3,20})")
 _FEWEST_LOSSES = 3
 """So many losses, in three decimals at least, tell a run if another has the same ones at the same
 times, however coarse the clock is."""
-_PAIRS = 1000
-"""How many pairs of stamps of one window are compared, and how many of its parts."""
+_MOST = 1000
+"""How many stamps of one window are compared, and how many of its parts."""
 _FEW = 32
 """Steps in each of which a part of the window begins."""
 _FINE = 1e-3
-"""The coarsest step in seconds of a clock of which no two runs have two stamps in common."""
+"""The coarsest step in seconds of a clock of which no two runs have all stamps in common."""
+_TENTH = 0.1
+"""The coarsest one of which no two have all in common and none besides."""
 _STEP = 1e-6
 """The step in seconds of a clock whose stamps do not show it."""
 _STEP_OF_UNIX = 1e-3
@@ -50,7 +53,6 @@ _FINEST_SPEED = 1e-6
 """The part of a printed speed that is measured: of more digits, its clock knows nothing."""
 _DATES = "|".join(one.pattern for one in (DATE, YEARLESS, TIME_OF_DAY, UNIX))
 _ANY_STAMP = re.compile(rf"(?<![\d.])(?:{_DATES}|\d{{12,14}})(?!\d)".encode())
-_STAMP = re.compile(rb'"time_ms": ?(\d{12,14})\b')
 
 _SIGMAS = 1.4826
 """The standard deviations in a median deviation, where times spread as most things do."""
@@ -68,6 +70,9 @@ class Evidence(NamedTuple):
     """SHA-256 of the lines in the window, without the ranks' labels."""
     times: tuple[str, ...]
     """What of their times no other run has, so that one of these is enough to tell a copy by."""
+    stamps: tuple[float, ...]
+    """When its first lines were printed, by a clock of milliseconds that tells the date or the time
+    of day; else empty."""
     span: Span | None
     """The window's; None if the log's clock does not tell the day."""
 
@@ -78,24 +83,37 @@ def evidence_of(records: Sequence[Record], log_format: Format) -> Evidence:
     Args:
         records: of one rank and epoch, in the log's order.
     """
+    stamps = _dates(records[:_MOST], _FINE, any_day=log_format.clock is TIME_OF_DAY)
+    coarse = [] if stamps else _dates(records, _TENTH)
     lines = ((str(one.iteration).encode(), one.text) for one in records)
     return Evidence(
         lines=sha256(b"\n".join(b"\t".join(line) for line in lines)).hexdigest(),
-        times=(*_stamps(records, log_format), *_steps(records, log_format)),
-        span=_span(records, log_format),
+        times=(*([_digest(coarse)] if coarse else ()), *_steps(records, log_format)),
+        stamps=tuple(stamps),
+        span=_span(records),
     )
 
 
-def _stamps(records: Sequence[Record], log_format: Format) -> Iterator[str]:
-    """Times of day that no other run has, however its iterations are counted."""
-    stamped = [one for one in records if one.time is not None]
-    if log_format.clock not in _ABSOLUTE or not all(one.tick < 1 for one in stamped):
-        return
-    times = [f"{one.time:.6f}" for one in stamped]
-    if all(one.tick <= _FINE for one in stamped):
-        yield from map(" ".join, pairwise(times[: _PAIRS + 1]))
-    else:
-        yield " ".join(times)
+def same_times(stamps: Sequence[float], others: Sequence[float]) -> bool:
+    """Whether all stamps of one run are another's, in the time in which both print.
+
+    Two runs at the same time may well print some lines in the same millisecond. A copy prints all
+    of its lines so, whatever lines were left out of it.
+    """
+    start, stop = max(stamps[0], others[0]), min(stamps[-1], others[-1])
+    one, other = ({at for at in some if start <= at <= stop} for some in (stamps, others))
+    return len(one & other) == min(len(one), len(other)) > 1
+
+
+def _dates(records: Sequence[Record], coarsest: float, *, any_day: bool = False) -> list[float]:
+    """When lines were printed; none if one does not tell the day, or only in longer steps."""
+    found = ((one.time if one.stamp is None else one.stamp, one.tick) for one in records)
+    times = [(at, step) for at, step in found if at is not None]
+    if not all((any_day or at >= _DATED) and step <= coarsest for at, step in times):
+        return []
+    # Some programs print whole seconds in milliseconds.
+    shown = coarsest == inf or any(round(at / coarsest) % 10 for at, _ in times)
+    return [at for at, _ in times] if shown else []
 
 
 def _steps(records: Sequence[Record], log_format: Format) -> Iterator[str]:
@@ -108,6 +126,8 @@ def _steps(records: Sequence[Record], log_format: Format) -> Iterator[str]:
     ] or [round((one.duration or 0.0) / max(one.tick, finest)) for one in records[1:]]
     if not steps or max(steps) < 1:
         return
+    while not any(one % 10 for one in steps):  # the clock is coarser than it is printed
+        steps = [one // 10 for one in steps]
     known = [one.iteration for one in records], steps
     tells_losses = _tells_losses(records)
     if tells_losses:
@@ -136,7 +156,7 @@ def _parts(iterations: Sequence[int], steps: Sequence[int], least: float) -> Ite
     """
     one_in = 1 if len(steps) <= _FEW else _FEW // 4
     for many in range(ceil(least), ceil(least) + 3):
-        for at in range(min(len(steps) - many + 1, _PAIRS)):
+        for at in range(min(len(steps) - many + 1, _MOST)):
             if steps[at] % one_in == 0:
                 yield _digest((iterations[at : at + many + 1], steps[at : at + many]))
 
@@ -194,12 +214,6 @@ def _bits(spread: float) -> float:
     return log2(1 + _EVEN * spread)
 
 
-def _span(records: Sequence[Record], log_format: Format) -> Span | None:
-    if not records:
-        return None
-    if log_format.clock in _ABSOLUTE:
-        times = [one.time for one in records if one.time is not None]
-    else:
-        ends = (_STAMP.search(one.text) for one in (records[0], records[-1]))
-        times = [int(end[1]) / 1000 for end in ends if end]
+def _span(records: Sequence[Record]) -> Span | None:
+    times = _dates(records, inf)
     return (min(times), max(times)) if len(times) > 1 else None

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from reperf.archive.names import fault_of_name, shown
@@ -28,6 +28,8 @@ Row = dict[str, object]
 TELLER = "the configuration"
 _OF_OK = ("throughput", "waited", "also_throughput", "also_unit")
 """The columns of a row that only a run which counts has."""
+_OF_A_CELL = ("framework", "device", "data_set")
+"""What no suite need say, and repeats must have in common."""
 
 
 def check_sources(report: Report) -> None:
@@ -96,7 +98,8 @@ def _measure_source(suite: Suite, source: LogSource, counted: Counted) -> list[R
     )
     found = [(row_of(suite, answer, source), answer) for answer in answers([source.path], question)]
     found.sort(key=lambda one: _place(one[0]))
-    rows = [_once(row, answer, counted) for row, answer in found]
+    cells: dict[tuple, Facts] = defaultdict(Facts)
+    rows = [_once(_alike(row, answer, cells), answer, counted) for row, answer in found]
     repeats: Counter[tuple] = Counter()
     for row in rows:
         repeats[_cell(row)] += 1
@@ -107,10 +110,26 @@ def _measure_source(suite: Suite, source: LogSource, counted: Counted) -> list[R
     return rows
 
 
+def _alike(row: Row, answer: Answer, cells: Mapping[tuple, Facts]) -> Row:
+    """The row of a log, refused if another one of its cell says otherwise what they trained."""
+    if row["status"] == "ok":
+        log = f"{row['log']}, run {answer.measured.run}" if answer.measured.run > 1 else row["log"]
+        said = ((name, answer.facts.get(name)) for name in _OF_A_CELL)
+        try:
+            cells[_cell(row)].add(str(log), said)
+        except Refused as refusal:
+            return _refused(row, str(refusal))
+    return row
+
+
+def _refused(row: Row, reason: str) -> Row:
+    return row | dict.fromkeys(_OF_OK) | {"status": "refused", "reason": reason}
+
+
 def _once(row: Row, answer: Answer, counted: Counted) -> Row:
     """The row of a run, refused if another row counts it already."""
     again = counted.again(str(row["log"]), _cell(row), answer) if row["status"] == "ok" else ""
-    return row | dict.fromkeys(_OF_OK) | {"status": "refused", "reason": again} if again else row
+    return _refused(row, again) if again else row
 
 
 def _cell(row: Row) -> tuple:
@@ -120,9 +139,12 @@ def _cell(row: Row) -> tuple:
 
 def told_of(suite: Suite, source: LogSource) -> list[Fact]:
     """All that a suite says about the logs of a source; a log that says otherwise is refused."""
+    workload = load_workloads()[suite.workload]
     nodes, devices = topology_shape(source.topology) if source.topology else (None, None)
     return [
         ("workload", suite.workload),
+        ("recipe", workload.recipe_name),
+        ("parameters", workload.parameters_of(suite.shape)),
         ("precision", suite.precision),
         ("nodes", nodes),
         ("devices_per_node", devices),

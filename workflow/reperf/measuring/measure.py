@@ -175,11 +175,17 @@ def measure_log(
         known = told_of_runs.get(number) if told_of_runs else told
         if known is not None:
             measured, facts = _measure_run(name, run, log_format, method, known)
+            parts: list[Part] = []
             if apart.has_others or facts.get(TOGETHER) == "on":
-                measured = _measure_together(
+                measured, parts = _measure_together(
                     measured, facts, apart, (log_format, method, known), number
                 )
-            evidence = _evidence(run, log_format, measured) if measured.status == "ok" else None
+            evidence = None
+            if measured.status == "ok":
+                evidence = _evidence(run, log_format, vars(measured))
+                others = (_evidence(part.run, log_format, part.found) for part in parts[1:])
+                times = (time for other in others for time in other.times)
+                evidence = evidence._replace(times=(*evidence.times, *times))
             yield replace(measured, run=number), facts, evidence
     refused = Measurement(name, log_format.name, "refused", method=method.name)
     if not number:
@@ -200,12 +206,17 @@ def _measure_together(
     apart: Apart,
     how: tuple[Format, Method, Told],
     number: int,
-) -> Measurement:
-    """What the trainers of a run give that keep their own time: the sum of all, or a refusal."""
+) -> tuple[Measurement, list[Part]]:
+    """What the trainers of a run give that keep their own time: the sum of all, or a refusal.
+
+    Returns:
+        That, and what each of them gives.
+    """
     if measured.status != "ok":
-        return replace(measured, method=SUMMED)
+        return replace(measured, method=SUMMED), []
     log_format, method, told = how
     found: dict[str, Any] = {}
+    parts: list[Part] = []
 
     def part_of(rank: int, run: LoggedRun, own: Method) -> Part:
         other, _ = _measure_run(measured.log, run, log_format, own, told)
@@ -219,29 +230,27 @@ def _measure_together(
         if number > 1:
             raise Refused("runs of trainers that keep their own time lie in one log; allowed: one")
         apart.check(int(facts.need("world_size")))
-        parts = []
         for rank, lines in sorted(apart.ranks.items()):
             runs = list(training_runs(lines, log_format, inf))
             if len(runs) != 1:
                 raise Refused(f"rank {rank} has written {len(runs)} runs; allowed: one")
             parts.append(part_of(rank, runs[0], method))
-        parts = [
+        parts[:] = [
             part_of(rank, part.run, replace(method, ends=ends, widest=False))
             for rank, (part, ends) in enumerate(zip(parts, side_by_side(parts), strict=True))
         ]
         found.update({end: parts[0].found[end] for end in ("first", "last")}, **summed(parts))
 
     if reason := _refusal(sum_up):
-        return replace(measured, method=SUMMED, status="refused", reason=reason, throughput=None)
-    return replace(measured, **found)
+        no_number: dict[str, Any] = {"status": "refused", "reason": reason, "throughput": None}
+        return replace(measured, method=SUMMED, **no_number), []
+    return replace(measured, **found), parts
 
 
-def _evidence(run: LoggedRun, log_format: Format, measured: Measurement) -> Evidence:
+def _evidence(run: LoggedRun, log_format: Format, found: Mapping[str, Any]) -> Evidence:
     """What the lines in a run's window tell, of its lowest rank."""
     rank = min(record.rank for record in run.records)
-    first, last = measured.first, measured.last
-    assert first is not None
-    assert last is not None
+    first, last = found["first"], found["last"]
     inside = [
         record
         for record in run.first_epoch

@@ -156,8 +156,10 @@ def _begins(text: bytes) -> bool:
 
 
 def _closes(text: bytes) -> Iterator[Fact]:
-    """What the end of a log says: when it was, and by its lists how many ranks there were."""
+    """What the end of a log says: when it was, who gave up before, and how many ranks there were."""
     yield from _written(text, "run_stop")[:1]
+    for _, excuse in _excuses(text[: text.find(b'"run_stop"')]):
+        yield "gave_up", excuse
     for event in events_in(text):
         key, value, metadata = event.get("key"), event.get("value"), event.get("metadata")
         shared = isinstance(metadata, dict) and "rank" not in metadata  # else each lists its own
@@ -226,10 +228,12 @@ def _events(log: Path) -> Iterator[re.Match[bytes]]:
 def read_excuse(log: Path) -> tuple[Status, str] | None:
     """How and why a trainer of ours gave up, if a line of its own says so."""
     with log.open("rb") as stream:
-        for block in blocks(stream):
-            for match in _EXCUSE.finditer(block):
-                before = block[max(0, match.start() - _LONGEST_LABELS) : match.start()]
-                labels = re.split(rb"[\r\n]", before)[-1]
-                if after_labels(labels) == len(labels) < _LONGEST_LABELS:
-                    return _EXCUSES[match[1]], match[2].decode(errors="replace").strip()
-    return None
+        return next((one for block in blocks(stream) for one in _excuses(block)), None)
+
+
+def _excuses(text: bytes) -> Iterator[tuple[Status, str]]:
+    for match in _EXCUSE.finditer(text):
+        before = text[max(0, match.start() - _LONGEST_LABELS) : match.start()]
+        labels = re.split(rb"[\r\n]", before)[-1]
+        if after_labels(labels) == len(labels) < _LONGEST_LABELS:
+            yield _EXCUSES[match[1]], match[2].decode(errors="replace").strip()
