@@ -8,7 +8,7 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # Tests of no group are handed out in this order. The library's take least: with them at the
     # end, no process is left with a minute's work after the others have none.
     items.sort(key=lambda item: UNIT in item.path.parents)
+
+
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Empty the folder of a test that passed: all of them would fill a disk.
+
+    The folder itself stays, and so no other test gets one of its name: what is read is remembered
+    by its path.
+    """
+    report = yield
+    item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
+    passed = call.when == "teardown" and not item.stash[FAILED]
+    if passed and (folder := item.funcargs.get("tmp_path")):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(exist_ok=True)
+    return report
 
 
 @pytest.fixture

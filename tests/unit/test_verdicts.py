@@ -201,7 +201,9 @@ def test_configurations_in_one_folder_have_medians_of_their_own():
 
 def test_a_log_counts_once_in_the_median():
     found = [
-        Answer(measured(f"x/{n}.log", 10.0 + n % 2), Facts(), evidence=Evidence(f"{n}", (), None))
+        Answer(
+            measured(f"x/{n}.log", 10.0 + n % 2), Facts(), evidence=Evidence(f"{n}", (), (), None)
+        )
         for n in range(6)
     ]
     assert [one.n for one in of_folders([*found, *found])] == [6]
