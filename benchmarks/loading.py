@@ -22,10 +22,11 @@ from reperf.data.images.convert_images import convert
 from reperf.systems import TRAINERS, load_systems
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests/systems")]
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT)]
 
 from convert import make_many_images  # noqa: E402
-from loaders import LOADERS  # noqa: E402
+
+from tests.systems.loaders import LOADERS  # noqa: E402
 
 DALI = "ngc-pytorch"
 """Whose loader is DALI's CPU pipeline."""

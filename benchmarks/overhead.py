@@ -24,13 +24,14 @@ import yaml
 from reperf.layout import RUN_RECORD, SUITE_MEASUREMENTS
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests"), str(ROOT / "tests/slurm")]
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT)]
 
 from bare import BARE, DRY, Job, cpu_of, cpu_of_children, jobs_of, write_bare  # noqa: E402
-from cluster import SlurmCluster, why_not  # noqa: E402
-from slurm_benchmark import SlurmBenchmark  # noqa: E402
-from small_benchmark import SMALL, Benchmark  # noqa: E402
-from stand_in import NAME, new_stand_in_benchmark  # noqa: E402
+
+from tests.helpers.small_benchmark import SMALL, Benchmark  # noqa: E402
+from tests.helpers.stand_in import NAME, new_stand_in_benchmark  # noqa: E402
+from tests.slurm.cluster import SlurmCluster, why_not  # noqa: E402
+from tests.slurm.slurm_benchmark import SlurmBenchmark  # noqa: E402
 
 SUITE = SMALL["suites"][1] | {"name": "overhead", "precision": "fp32", "systems": [NAME]}
 

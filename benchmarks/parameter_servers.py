@@ -24,9 +24,9 @@ from reperf.builds import LockBuild
 from reperf.systems import load_systems, load_workloads
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/systems")]
+sys.path.insert(0, str(ROOT))
 
-from trainer import TRAIN_ONCE, small  # noqa: E402
+from tests.systems.trainer import TRAIN_ONCE, small  # noqa: E402
 
 PEER = "torch.distributed.rpc"
 ALONE = {

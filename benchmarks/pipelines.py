@@ -20,9 +20,9 @@ from reperf.plans.run_plan import naming_flags
 from reperf.systems import TRAINERS, load_systems, load_workloads
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/systems")]
+sys.path.insert(0, str(ROOT))
 
-from trainer import step_log  # noqa: E402
+from tests.systems.trainer import step_log  # noqa: E402
 
 PROGRAM = ROOT / "benchmarks/timed_stage.py"
 DATA_PARALLEL = "data parallel"

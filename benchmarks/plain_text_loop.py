@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from random import Random
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/unit/data"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from plain_bert import Tokenizer, read_documents, sequences_of
+from tests.unit.data.plain_bert import Tokenizer, read_documents, sequences_of
 
 try:
     import tensorflow

@@ -29,9 +29,9 @@ from trainers.contract.precision import WORDS
 from uv import find_uv_bin
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/systems")]
+sys.path.insert(0, str(ROOT))
 
-from trainer import step_log  # noqa: E402
+from tests.systems.trainer import step_log  # noqa: E402
 
 OURS, EARLIER = "reperf", "earlier"
 CLOSE = {"fp32": 1e-4}

@@ -15,12 +15,13 @@ from typing import Any
 
 import hypothesis
 import pytest
-from refusal import cannot_run
 from reperf.builds import RECORD, LockBuild
 from reperf.drawing.figures import draw_published
 from reperf.systems import load_systems
-from small_benchmark import ROOT, Benchmark, new_benchmark
-from small_image import TORCH, make_image
+
+from tests.helpers.refusal import cannot_run
+from tests.helpers.small_benchmark import ROOT, Benchmark, new_benchmark
+from tests.helpers.small_image import TORCH, make_image
 
 # No test asserts a time: one that waits for its turn on a busy machine is no slower code.
 hypothesis.settings.register_profile("untimed", deadline=None)

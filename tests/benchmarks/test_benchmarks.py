@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from refusal import cannot_run
 from reperf.builds import LockBuild
 from reperf.systems import load_systems
-from shapes import TINY_BERT
-from small_benchmark import ROOT
 
-sys.path += [str(ROOT / "benchmarks"), str(ROOT / "tests/slurm")]
+from tests.helpers.refusal import cannot_run
+from tests.helpers.shapes import TINY_BERT
+from tests.helpers.small_benchmark import ROOT
+
+sys.path.append(str(ROOT / "benchmarks"))
 
 from bare import Job, jobs_of, write_bare
-from cluster import why_not
+
+from tests.slurm.cluster import why_not
 
 
 class Brief(NamedTuple):

@@ -20,9 +20,17 @@ from collections import Counter, defaultdict
 from itertools import cycle, islice
 from pathlib import Path
 
-sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("", "unit/logs")]
-from edited import OF_BYTES, OF_COUNTS, OF_LINES, OF_STEP_LOGS, OF_TWO, Edit, counts_twice
-from sources import Source, all_sources, excerpts
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tests.unit.logs.edited import (
+    OF_BYTES,
+    OF_COUNTS,
+    OF_LINES,
+    OF_STEP_LOGS,
+    OF_TWO,
+    Edit,
+    counts_twice,
+)
+from tests.unit.logs.sources import Source, all_sources, excerpts
 
 VERDICTS = ("right", "refused", "edited number", "lost time", "WRONG")
 

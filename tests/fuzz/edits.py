@@ -19,9 +19,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from small_benchmark import ROOT, SMALL, Benchmark, new_benchmark
+from tests.helpers.small_benchmark import ROOT, SMALL, Benchmark, new_benchmark
 
 SUITES = [
     suite | {"name": name, "systems": ["pytorch"], "topologies": ["1n1g"], "repeats": 2}

@@ -18,8 +18,8 @@ with atheris.instrument_imports(include=["reperf"]):
     from reperf.logs.formats import formats
     from reperf.measuring.measure import Method, measure_log
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "logs"))
-from written import STYLES
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tests.unit.logs.written import STYLES
 
 FORMATS = [None, *formats().values()]
 FACTS = [("the command line", (("batch_size", 8), ("nodes", 2), ("devices_per_node", 2)))]

@@ -39,8 +39,8 @@ from reperf.files import sha256
 from reperf.systems import load_systems
 from reperf.training.record import Environment, RunRecord
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from small_benchmark import ROOT, SMALL, Benchmark, new_benchmark
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.helpers.small_benchmark import ROOT, SMALL, Benchmark, new_benchmark
 
 ENVIRONMENT = LockBuild(load_systems()["pytorch"], "cpu").folder.name
 # Each stage, a file that this call writes at its beginning, mostly its log, and for how many

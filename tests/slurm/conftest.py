@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster import SlurmCluster, why_not
-from refusal import cannot_run
 from reperf.builds import LockBuild
 from reperf.systems import load_systems
-from small_image import link_image
+
+from tests.helpers.refusal import cannot_run
+from tests.helpers.small_image import link_image
+from tests.slurm.cluster import SlurmCluster, why_not
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,10 @@ from pathlib import Path
 import pandas as pd
 import psutil
 import yaml
-from cluster import ClusterError, SlurmCluster, wait_for
-from shapes import TINY_BERT
-from small_benchmark import SMALL, Benchmark, new_benchmark
+
+from tests.helpers.shapes import TINY_BERT
+from tests.helpers.small_benchmark import SMALL, Benchmark, new_benchmark
+from tests.slurm.cluster import ClusterError, SlurmCluster, wait_for
 
 SUITE = SMALL["suites"][0] | {"input": "synthetic"}
 WORDS = {

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from cluster import HERE, SlurmCluster, controller_of, wait_for
+
+from tests.slurm.cluster import HERE, SlurmCluster, controller_of, wait_for
 
 PROFILE = """\
 executor: slurm

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from reperf.builds import LockBuild
 from reperf.systems import load_systems
-from slurm_benchmark import SlurmBenchmark, new_slurm_benchmark
+
+from tests.slurm.slurm_benchmark import SlurmBenchmark, new_slurm_benchmark
 
 
 @pytest.fixture

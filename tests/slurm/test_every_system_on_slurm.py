@@ -5,9 +5,10 @@ import re
 import pandas as pd
 import pytest
 from reperf.systems import load_systems
-from shapes import TINY_BERT
-from slurm_benchmark import SUITE, WORDS, new_slurm_benchmark
-from small_benchmark import SMALL
+
+from tests.helpers.shapes import TINY_BERT
+from tests.helpers.small_benchmark import SMALL
+from tests.slurm.slurm_benchmark import SUITE, WORDS, new_slurm_benchmark
 
 
 @pytest.mark.every_system

@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from slurm_benchmark import SUITE
-from small_benchmark import SMALL
+
+from tests.helpers.small_benchmark import SMALL
+from tests.slurm.slurm_benchmark import SUITE
 
 # Each GPU of node 3 takes 3 W.
 NVML = """

@@ -15,15 +15,16 @@ from threading import Timer
 
 import pytest
 import yaml
-from cluster import inside, wait_for
 from reperf.config import load_report
 from reperf.machine import resolve
 from reperf.plans.planning import Plans
 from reperf.training.slurm import resources_of_job
 from reperf.training.slurm_job import whole_lines
-from slurm_benchmark import LONG, SOON, SUITE, SlurmBenchmark, new_slurm_benchmark
-from small_benchmark import ROOT
-from small_image import TORCH
+
+from tests.helpers.small_benchmark import ROOT
+from tests.helpers.small_image import TORCH
+from tests.slurm.cluster import inside, wait_for
+from tests.slurm.slurm_benchmark import LONG, SOON, SUITE, SlurmBenchmark, new_slurm_benchmark
 
 TOPOLOGIES = ["1n1g", "1n2g", "2n2g", "4n2g"]
 # Long enough to be disturbed after the second iteration, on a machine that is quick.

@@ -4,8 +4,9 @@ import json
 import re
 
 import pytest
-from servers import SHAPE, SYSTEM, follow_pages
-from slurm_benchmark import SUITE, new_slurm_benchmark
+
+from tests.helpers.servers import SHAPE, SYSTEM, follow_pages
+from tests.slurm.slurm_benchmark import SUITE, new_slurm_benchmark
 
 
 def test_servers_and_trainers_share_nodes_and_a_server_or_a_node_that_is_lost_is_seen(

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 import simplejpeg
 import skimage.data
-from loaders import COLOURS
 from PIL import Image
 from reperf.data.clicks.convert import convert as convert_clicks
 from reperf.data.clicks.embedded import make as make_clicks
 from reperf.data.clicks.manifest import ClickSettings
 from reperf.data.images.convert_images import convert
 from reperf.systems import System, load_systems
-from trainer import Trainer, recipe_of, trained_by
+
+from tests.systems.loaders import COLOURS
+from tests.systems.trainer import Trainer, recipe_of, trained_by
 
 # What a test of a system asks for besides -> of which workloads that is.
 ASKED = {

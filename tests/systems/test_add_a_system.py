@@ -3,7 +3,8 @@
 import re
 
 import pandas as pd
-from small_benchmark import ROOT
+
+from tests.helpers.small_benchmark import ROOT
 
 PAGE = ROOT / "docs/add-a-system.md"
 FILE = re.compile(r"^`(workflow/\S+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -3,7 +3,8 @@
 import math
 
 import pytest
-from shapes import TINY_BERT
+
+from tests.helpers.shapes import TINY_BERT
 
 pytestmark = [pytest.mark.every_system, pytest.mark.xdist_group("mxnet")]
 

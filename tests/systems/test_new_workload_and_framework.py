@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 import pandas as pd
 import pytest
-from servers import PAGES, follow_pages
-from small_benchmark import Benchmark, new_benchmark
-from trainer import losses
+
+from tests.helpers.servers import PAGES, follow_pages
+from tests.helpers.small_benchmark import Benchmark, new_benchmark
+from tests.systems.trainer import losses
 
 CAPABILITY = re.compile(
     r"`workflow/systems/(\w+)/system.yaml`[^`:]*:\n\n```yaml\n(  \w+:\n.*?)^```",

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 from reperf.systems import TRAINERS
-from trainer import recipe_of, small, step_log
+
+from tests.systems.trainer import recipe_of, small, step_log
 
 OLDEST = "ngc-tensorflow1"
 pytestmark = [pytest.mark.every_system, pytest.mark.xdist_group(OLDEST)]

@@ -3,11 +3,12 @@
 import pytest
 from reperf.data.text.convert_text import convert
 from reperf.data.text.embedded_text import make as make_text
-from shapes import TINY_BERT
-from small_text import text_settings
-from trainer import step_log
 from trainers.inputs.sentences import Sentences
 from trainers.recipes import bert
+
+from tests.helpers.shapes import TINY_BERT
+from tests.helpers.small_text import text_settings
+from tests.systems.trainer import step_log
 
 pytestmark = [pytest.mark.every_system, pytest.mark.xdist_group("oneflow")]
 

@@ -4,7 +4,8 @@ import signal
 import socket
 
 import pytest
-from trainer import losses, step_log
+
+from tests.systems.trainer import losses, step_log
 
 pytestmark = [pytest.mark.every_system, pytest.mark.xdist_group("oneflow")]
 

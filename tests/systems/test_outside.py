@@ -14,7 +14,8 @@ from reperf.builds import LockBuild
 from reperf.config import Run
 from reperf.plans.run_plan import trainer_flags
 from reperf.systems import ROOT, TRAINERS, load_systems, load_workloads
-from trainer import recipe_of, small, step_log
+
+from tests.systems.trainer import recipe_of, small, step_log
 
 sys.path.append(str(ROOT / "benchmarks"))
 

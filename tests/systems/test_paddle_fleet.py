@@ -10,11 +10,12 @@ from argparse import Namespace
 
 import numpy as np
 import pytest
-from plain_ctr import plain_losses as plain_ctr
-from plain_word2vec import plain_losses as plain_word2vec
-from trainer import losses, step_log
 from trainers.contract.weights import synthetic_batch
 from trainers.recipes import word2vec
+
+from tests.systems.plain_ctr import plain_losses as plain_ctr
+from tests.systems.plain_word2vec import plain_losses as plain_word2vec
+from tests.systems.trainer import losses, step_log
 
 SHAPE = {"rows": 20_000, "embedding": 10, "hidden": 32}  # cut over two servers: 10,000 rows each
 WORDS = {"vocabulary": 2000, "width": 32, "window": 5, "negatives": 5}

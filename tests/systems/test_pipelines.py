@@ -10,12 +10,13 @@ import pytest
 from reperf.config import Run
 from reperf.plans.run_plan import trainer_flags
 from reperf.systems import load_workloads
-from trainer import TRAIN_ONCE, limited_memory, losses, small, step_log
+
+from tests.systems.trainer import TRAIN_ONCE, limited_memory, losses, small, step_log
 
 HERE = TRAIN_ONCE.parent
 PIPEDREAM = {"batch_size": 4, "iterations": 4}
 SHIFTED = """
-import delayed_ranks
+from tests.systems import delayed_ranks
 from trainers.frameworks.torch import pipedream
 pipedream.Stage._renew = lambda stage: None
 delayed_ranks.main()

@@ -9,7 +9,8 @@ from reperf.builds import RECORD, LockBuild
 from reperf.builds.built import Built
 from reperf.config import Run
 from reperf.plans.run_plan import trainer_flags
-from trainer import SMALL, losses, step_log
+
+from tests.systems.trainer import SMALL, losses, step_log
 
 
 @pytest.fixture(scope="session")

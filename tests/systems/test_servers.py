@@ -8,9 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 from reperf.systems import load_systems
-from servers import SHAPE, SYSTEM, follow_pages
-from small_benchmark import SMALL, Benchmark, new_benchmark
-from trainer import LIMIT, Trainer, small, step_log
+
+from tests.helpers.servers import SHAPE, SYSTEM, follow_pages
+from tests.helpers.small_benchmark import SMALL, Benchmark, new_benchmark
+from tests.systems.trainer import LIMIT, Trainer, small, step_log
 
 HERE = socket.gethostname()
 

@@ -8,13 +8,14 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from plain_ctr import plain_losses as plain_ctr
-from plain_word2vec import plain_losses as plain_word2vec
 from reperf.data.tokens.embedded import make as make_text
 from reperf.data.words.convert import convert
 from reperf.data.words.manifest import WordSettings
-from trainer import losses, step_log
 from trainers.inputs.words import word_batches
+
+from tests.systems.plain_ctr import plain_losses as plain_ctr
+from tests.systems.plain_word2vec import plain_losses as plain_word2vec
+from tests.systems.trainer import losses, step_log
 
 WORDS = {"vocabulary": 1400, "width": 32, "window": 5, "negatives": 5}
 SLOTS = {"rows": 1000, "embedding": 4, "hidden": 32}

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from reperf.data.text.convert_text import convert
 from reperf.data.text.embedded_text import make as make_text
-from shapes import TINY_BERT
-from small_text import SHAPE, text_settings
-from trainer import step_log
 from trainers.inputs.sentences import NAMES, Sentences
 from trainers.recipes import bert
+
+from tests.helpers.shapes import TINY_BERT
+from tests.helpers.small_text import SHAPE, text_settings
+from tests.systems.trainer import step_log
 
 BATCH, BATCHES = 32, 80
 """More than the text has: reading goes on at its beginning."""

@@ -12,10 +12,11 @@ from reperf.data.tokens.convert import convert
 from reperf.data.tokens.embedded import make as make_text
 from reperf.data.tokens.manifest import TokenSettings
 from reperf.systems import load_systems
-from shapes import TINY_GPT2, TINY_TRANSFORMER
-from trainer import losses, recipe_of, step_log, trained_by
 from trainers.inputs.pairs import Pairs
 from trainers.inputs.tokens import Tokens
+
+from tests.helpers.shapes import TINY_GPT2, TINY_TRANSFORMER
+from tests.systems.trainer import losses, recipe_of, step_log, trained_by
 
 SHAPES = {"gpt2-124m": TINY_GPT2, "transformer": TINY_TRANSFORMER | {"longest": 72}}
 READERS = {"gpt2-124m": Tokens, "transformer": Pairs}

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from shapes import TINY_BERT
-from trainer import losses, recipe_of, step_log
+
+from tests.helpers.shapes import TINY_BERT
+from tests.systems.trainer import losses, recipe_of, step_log
 
 STEPS = Path(__file__).with_name("pipeline_steps.py")
 PIPELINE = {"pipeline": "schedules.Pipeline"}

@@ -12,16 +12,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from loaders import COLOURS, LOADERS
 from reperf.config import Run
 from reperf.plans.run_plan import naming_flags, plan_run, trainer_flags
 from reperf.report.cell_views import BOUND_BY_LOADER
 from reperf.systems import load_workloads
 from reperf.training.places import ThisMachine
 from reperf.training.start import launcher, placeholders
-from shapes import TINY_BERT
-from trainer import LIMIT, limited_memory, losses, recipe_of, small, step_log, trained_by
 from trainers.contract.weights import synthetic_batch
+
+from tests.helpers.shapes import TINY_BERT
+from tests.systems.loaders import COLOURS, LOADERS
+from tests.systems.trainer import (
+    LIMIT,
+    limited_memory,
+    losses,
+    recipe_of,
+    small,
+    step_log,
+    trained_by,
+)
 
 WORLD_SIZE = 2
 IN_PIECES = Path(__file__).with_name("in_pieces.py")

@@ -21,8 +21,9 @@ from reperf.builds import LockBuild
 from reperf.config import Run
 from reperf.systems import SYSTEMS, System, load_workloads
 from reperf.training.record import RunRecord
-from shapes import TINY_BERT, TINY_GPT2, TINY_TRANSFORMER, TINY_WORD2VEC
-from train_once import LIMIT_IS_OVER
+
+from tests.helpers.shapes import TINY_BERT, TINY_GPT2, TINY_TRANSFORMER, TINY_WORD2VEC
+from tests.systems.train_once import LIMIT_IS_OVER
 
 # A run of seconds on two processes; what tests change, they say.
 SMALL = {

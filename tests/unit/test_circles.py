@@ -5,7 +5,8 @@ from pathlib import Path
 
 from reperf.building.code import PACKAGE
 from reperf.data import KINDS
-from test_code import imported
+
+from tests.unit.building.test_code import imported
 
 
 def modules_below(folder: Path) -> dict[str, Path]:

@@ -3,13 +3,14 @@
 import os
 
 import pytest
-from refusal import refused_in_one_line
 from reperf import machine
 from reperf.config import Report, load_report
 from reperf.errors import ReperfError
 from reperf.plans.run_plan import variables_of
 from reperf.systems import load_systems
 from reperf.training.record import Gpu, Host
+
+from tests.helpers.refusal import refused_in_one_line
 
 GPU = Gpu(name="NVIDIA V100", uuid="GPU-0", memory_bytes=16 * 2**30)
 

@@ -4,12 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
-from refusal import refused_in_one_line
 from reperf.cli import main
 from reperf.errors import ReperfError
 from reperf.systems import ROOT
 from reperf.text import printable
 from reperf.written import LARGEST, read_written
+
+from tests.helpers.refusal import refused_in_one_line
 
 # Ten of ten of ten: a kilobyte that is a million million values when it is written out.
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(

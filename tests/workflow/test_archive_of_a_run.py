@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from reperf.tables import read_measurements
-from small_benchmark import Benchmark
+
+from tests.helpers.small_benchmark import Benchmark
 
 
 @pytest.mark.parametrize("suite", ["small", "small-synthetic"])

@@ -4,8 +4,9 @@ import shutil
 import sys
 
 import pytest
-from refusal import cannot_run
-from small_benchmark import SMALL, Benchmark
+
+from tests.helpers.refusal import cannot_run
+from tests.helpers.small_benchmark import SMALL, Benchmark
 
 SUITE = SMALL["suites"][0]
 # Ten of ten of ten: Snakemake's own reader would write out a million million values.
@@ -37,7 +38,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     ],
 )
 def test_a_wrong_configuration_is_one_line(changes: dict, said: list[str], benchmark: Benchmark):
-    """Of a value, a machine, a path; tests/unit/test_config.py has the lines of all keys."""
+    """Of a value, a machine, a path; tests/unit/config/test_config.py has the lines of all keys."""
     benchmark.configure(**changes)
     answer = benchmark.snakemake("-n")
     assert answer.returncode != 0

@@ -1,8 +1,9 @@
 """BERT on its way to the report, which shows sentences and real tokens a second."""
 
 import pandas as pd
-from shapes import TINY_BERT
-from small_benchmark import Benchmark
+
+from tests.helpers.shapes import TINY_BERT
+from tests.helpers.small_benchmark import Benchmark
 
 
 def test_sentences_and_tokens_are_measured_whichever_is_asked_for(begun_benchmark: Benchmark):

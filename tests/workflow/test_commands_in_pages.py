@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from markdown_it import MarkdownIt
-from small_benchmark import ROOT, Benchmark
+
+from tests.helpers.small_benchmark import ROOT, Benchmark
 
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md")),
@@ -21,7 +22,7 @@ NAMES = ("reperf measure", "reperf runs", "cp -r")
 ELSEWHERE = {
     r"^make report": "tests/workflow/test_report.py",
     r"^make test|^uv tool run pre-commit|^pytest tests/unit": ".ci/run",
-    r"^make site": "tests/unit/test_site.py",
+    r"^make site": "tests/unit/docs/test_site.py",
     r"^git clone|^source |^make .venv": "tests/workflow/test_places.py",
     r"--profile slurm|cluster.py": "tests/slurm/test_cluster.py",
     r"^snakemake .*one-node": "tests/workflow/test_report.py",  # that it needs GPUs

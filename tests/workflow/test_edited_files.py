@@ -11,7 +11,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from reperf.files import sha256
-from small_benchmark import ROOT, SMALL, Benchmark, new_benchmark
+
+from tests.helpers.small_benchmark import ROOT, SMALL, Benchmark, new_benchmark
 
 RUN = "results/runs/small/pytorch/1n1g/1"
 

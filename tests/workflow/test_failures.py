@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from small_benchmark import SMALL, Benchmark
+
+from tests.helpers.small_benchmark import SMALL, Benchmark
 
 ONE_RUN = [SMALL["suites"][1] | {"systems": ["pytorch"]}]
 TWO_RANKS = [SMALL["suites"][1] | {"systems": ["pytorch"], "topologies": ["1n2g"]}]

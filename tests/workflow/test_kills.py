@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_benchmark import ROOT
+
+from tests.helpers.small_benchmark import ROOT
 
 
 @pytest.mark.usefixtures("environments")

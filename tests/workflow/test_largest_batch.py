@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from reperf.archive.rebuild import rebuild
 from reperf.training.batch_search import SHARE
-from small_benchmark import SMALL, Benchmark, new_benchmark
+
+from tests.helpers.small_benchmark import SMALL, Benchmark, new_benchmark
 
 # Of this, PyTorch and its model take nine tenths, and a batch of some forty samples the rest.
 LIMIT = 1_460_000_000

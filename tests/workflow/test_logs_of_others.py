@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from small_benchmark import SMALL, Benchmark
-from step_logs import event, step, step_log
+
+from tests.helpers.small_benchmark import SMALL, Benchmark
+from tests.helpers.step_logs import event, step, step_log
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 RESNET50 = (LOGS / "oneflow_resnet50_2n8g_b128_fp32.log").read_text()

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from small_benchmark import ROOT, SMALL, Benchmark, new_benchmark
-from stand_in import add_stand_in
+
+from tests.helpers.small_benchmark import ROOT, SMALL, Benchmark, new_benchmark
+from tests.helpers.stand_in import add_stand_in
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 NAMES = ("one", "other")

@@ -11,7 +11,8 @@ import time
 
 import pandas as pd
 import psutil
-from small_benchmark import SMALL, Benchmark
+
+from tests.helpers.small_benchmark import SMALL, Benchmark
 
 ONE_RUN = [SMALL["suites"][1] | {"systems": ["pytorch"]}]
 WHERE = "The report is in results/report.html and results/report.md"

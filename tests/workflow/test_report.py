@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 import simplejpeg
 from reperf.report.cell_views import BOUND_BY_LOADER
-from small_benchmark import ROOT, SMALL, Benchmark
+
+from tests.helpers.small_benchmark import ROOT, SMALL, Benchmark
 
 SUITE_FILES = [
     f"figures/small-{kind}.{suffix}"

@@ -8,8 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
-from refusal import cannot_run
-from small_benchmark import Benchmark
+
+from tests.helpers.refusal import cannot_run
+from tests.helpers.small_benchmark import Benchmark
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium", path="/usr/bin")
 FLAGS = [

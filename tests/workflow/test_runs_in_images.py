@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from small_benchmark import SMALL, Benchmark, new_benchmark
-from small_image import TORCH, link_image
+
+from tests.helpers.small_benchmark import SMALL, Benchmark, new_benchmark
+from tests.helpers.small_image import TORCH, link_image
 
 SUITE = SMALL["suites"][0] | {"input": "synthetic", "topologies": ["1n2g"], "repeats": 1}
 RECORD = "results/runs/small/pytorch/1n2g/1/run.json"

@@ -11,9 +11,10 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
-from small_benchmark import ROOT, SMALL, Benchmark
-from stand_in import NAME, new_stand_in_benchmark
 from uv import find_uv_bin
+
+from tests.helpers.small_benchmark import ROOT, SMALL, Benchmark
+from tests.helpers.stand_in import NAME, new_stand_in_benchmark
 
 SUITE = SMALL["suites"][0] | {"input": "synthetic", "topologies": ["1n1g"], "systems": [NAME]}
 PINNED = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()

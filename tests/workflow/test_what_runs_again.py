@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from reperf.builds import LockBuild
 from reperf.systems import load_systems
-from small_benchmark import SMALL, Benchmark, new_benchmark
+
+from tests.helpers.small_benchmark import SMALL, Benchmark, new_benchmark
 
 pytestmark = pytest.mark.xdist_group("recorded")  # one benchmark serves all tests
 SYSTEMS = {

@@ -5,11 +5,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from pythons import interpreter, promised
 from reperf import __version__
 from reperf.root import ROOT
-from small_benchmark import Benchmark
 from uv import find_uv_bin
+
+from tests.helpers.pythons import interpreter, promised
+from tests.helpers.small_benchmark import Benchmark
 
 LOG = ROOT / "tests/data/logs/oneflow_resnet50_2n8g_b128_fp32.log"
 

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from small_image import make_image
+
+from tests.helpers.small_image import make_image
 
 
 @pytest.fixture(scope="session")

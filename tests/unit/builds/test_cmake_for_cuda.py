@@ -8,8 +8,9 @@ import venv
 from pathlib import Path
 
 import pytest
-from refusal import cannot_run
 from reperf.systems import SYSTEMS
+
+from tests.helpers.refusal import cannot_run
 
 PROGRAM = SYSTEMS / "mxnet/compile/cmake_for_cuda.py"
 

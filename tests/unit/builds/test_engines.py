@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from refusal import refused_in_one_line
 from reperf.builds.engines import Box, Reference, around, engine_called, parse_reference
+
+from tests.helpers.refusal import refused_in_one_line
 
 DIGEST = "sha256:" + "ab" * 32
 BOX = Box(

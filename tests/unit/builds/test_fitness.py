@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from refusal import refused_in_one_line
 from reperf.builds import LockBuild, build_of
 from reperf.builds.build import ImageBuild
 from reperf.builds.built import Built
@@ -15,9 +14,11 @@ from reperf.layout import DIAGNOSIS
 from reperf.machine import check_compiler, describe_host, resolve
 from reperf.systems import load_systems
 from reperf.training.record import Gpu, Host
-from small_benchmark import SMALL
 from trainers.contract.compilers import compiler_for
-from written_probes import PROBE, diagnosis
+
+from tests.helpers.refusal import refused_in_one_line
+from tests.helpers.small_benchmark import SMALL
+from tests.helpers.written_probes import PROBE, diagnosis
 
 
 def host(capability: str | None, driver: str | None = "590.44.01") -> Host:

@@ -8,7 +8,6 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from refusal import cannot_run, refused_in_one_line
 from reperf.builds import RECORD, ImageBuild, read_environment
 from reperf.builds.digest import digest_of, fingerprint_of
 from reperf.builds.engines import engine_called
@@ -17,8 +16,10 @@ from reperf.config import Container, load_report
 from reperf.errors import ReperfError
 from reperf.machine import check_containers, resolve
 from reperf.systems import load_systems
-from small_benchmark import SMALL
-from small_image import link_image
+
+from tests.helpers.refusal import cannot_run, refused_in_one_line
+from tests.helpers.small_benchmark import SMALL
+from tests.helpers.small_image import link_image
 
 SUITE = SMALL["suites"][0] | {"input": "synthetic"}
 

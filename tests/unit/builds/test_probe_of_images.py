@@ -12,7 +12,8 @@ from reperf.config import load_report
 from reperf.doctor.diagnosis import Request
 from reperf.doctor.probe import look
 from reperf.training.record import Image
-from small_benchmark import SMALL
+
+from tests.helpers.small_benchmark import SMALL
 
 CONTENTS = {
     "python": "3.12.1",

@@ -11,12 +11,13 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from refusal import cannot_run, refused_in_one_line
 from reperf.builds import ImageBuild
 from reperf.builds.engines import engine_called
 from reperf.builds.image_build import build_image
 from reperf.config import Container
 from reperf.systems import load_systems
+
+from tests.helpers.refusal import cannot_run, refused_in_one_line
 
 PROGRAMS = ("docker-registry", "openssl", "podman", "ch-run", "ch-image")
 CONFIGURATION = """\

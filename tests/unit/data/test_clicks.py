@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from refusal import refused_in_one_line
 from reperf.data.clicks import convert as converting
 from reperf.data.clicks.convert import convert
 from reperf.data.clicks.embedded import WORDS
@@ -17,6 +16,8 @@ from reperf.data.clicks.lines import CLIPS, ROW
 from reperf.data.clicks.manifest import ClickManifest, ClickSettings
 from trainers.contract.steplog import Refused
 from trainers.inputs.clicks import Clicks
+
+from tests.helpers.refusal import refused_in_one_line
 
 ROWS = 1_000_001
 FIRST = ["1", "3", "-2", "", "0", "64000", *8 * ["12"], "68fd1e64", "", *24 * ["00ff00aa"]]

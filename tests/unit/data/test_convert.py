@@ -5,8 +5,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import record_readers
-from pictures import encoded, jpeg, make_set, picture
 from PIL import Image
 from reperf.data.images.convert_images import convert
 from reperf.data.images.formats import FORMATS
@@ -14,6 +12,9 @@ from reperf.data.images.kind import KIND
 from reperf.data.images.manifest import ImageManifest
 from reperf.data.manifest import read_of_set
 from reperf.errors import ReperfError
+
+from tests.unit.data import record_readers
+from tests.unit.data.pictures import encoded, jpeg, make_set, picture
 
 formats = pytest.mark.parametrize("format_name", FORMATS)
 

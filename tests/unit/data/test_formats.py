@@ -1,15 +1,16 @@
 import struct
 
 import pytest
-import record_readers
 from hypothesis import example, given
 from hypothesis import strategies as st
-from record_readers import MAGIC, crc32c
 from reperf.data.framing import masked
 from reperf.data.images.formats import OFRECORD, TFRECORD
 from reperf.data.images.image import Image
 from reperf.data.images.recordio import LONGEST, RECORDIO
 from reperf.data.protobuf import varint
+
+from tests.unit.data import record_readers
+from tests.unit.data.record_readers import MAGIC, crc32c
 
 # What others write for these: TensorFlow 2.21, MXNet 1.9.1, and Protocol Buffers 7.36 with
 # OneFlow's message definition.

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-import record_readers
-from pictures import make_set
 from reperf.data.images.convert_images import convert
 from reperf.errors import ReperfError
+
+from tests.unit.data import record_readers
+from tests.unit.data.pictures import make_set
 
 CONVERT = """
 import sys

@@ -3,9 +3,10 @@ import io
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pictures import encoded, jpeg, picture
 from PIL import Image
 from reperf.data.images.jpeg import as_rgb_jpeg, read_frame
+
+from tests.unit.data.pictures import encoded, jpeg, picture
 
 KINDS = {
     "baseline": jpeg(),

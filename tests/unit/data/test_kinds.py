@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from pictures import make_set
 from reperf.config import Data, load_report
 from reperf.data.kinds import KINDS
 from reperf.data.pairs.embedded import make as make_pairs
@@ -13,6 +12,8 @@ from reperf.plans.planning import Plans
 from reperf.plans.set_plan import SetPlan
 from reperf.steps import convert as convert_step
 from reperf.steps import make_set as make_set_step
+
+from tests.unit.data.pictures import make_set
 
 TEXT = "".join(f"A cat sat here.\nThen came dog {number}.\n\n" for number in range(20))
 CLICKS = "".join(

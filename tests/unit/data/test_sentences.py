@@ -8,14 +8,15 @@ from random import Random
 
 import numpy as np
 import pytest
-import record_readers
-from pictures import make_set
 from reperf.data.images.convert_images import convert as convert_images
 from reperf.data.text.convert_text import convert
-from small_text import SHAPE, text_settings
 from trainers.contract.steplog import Refused
 from trainers.inputs import sentences as module
 from trainers.inputs.sentences import NAMES, Sentences
+
+from tests.helpers.small_text import SHAPE, text_settings
+from tests.unit.data import record_readers
+from tests.unit.data.pictures import make_set
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import record_readers
 from hypothesis import given
 from hypothesis import strategies as st
 from reperf.data.text import corpus as corpus_module
@@ -18,7 +17,9 @@ from reperf.data.text.vocab_file import read_vocabulary
 from reperf.data.text.vocabulary import train_vocabulary
 from reperf.errors import ReperfError
 from reperf.files import sha256
-from small_text import text_settings
+
+from tests.helpers.small_text import text_settings
+from tests.unit.data import record_readers
 
 SIZE = 2000
 PARTS = 3

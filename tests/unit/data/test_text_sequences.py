@@ -3,12 +3,13 @@ from random import Random
 from statistics import mean
 
 import numpy as np
-import plain_bert
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.data.text import sequences as module
 from reperf.data.text.sequences import Marks, Sequences, Tokens, make_sequences
+
+from tests.unit.data import plain_bert
 
 START, END, MASK, FIRST = 1, 2, 3, 4
 """The ids of marks in these tests, and the first of a token."""

@@ -1,11 +1,12 @@
 import unicodedata
 from random import Random
 
-import plain_bert
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from reperf.data.text.wordpiece import WordPieces
+
+from tests.unit.data import plain_bert
 
 # Words and pieces of several scripts; some are prefixes of others, and some letters are missing.
 SIGMA, LAST_SIGMA = "\u03c3", "\u03c2"

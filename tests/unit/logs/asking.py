@@ -6,7 +6,8 @@ from pathlib import Path
 from reperf.logs.facts import Fact
 from reperf.logs.formats import formats
 from reperf.measuring.measure import Measurement, Method, measure_log
-from written import STYLES
+
+from tests.unit.logs.written import STYLES
 
 REAL = Path(__file__).resolve().parents[2] / "data" / "logs"
 

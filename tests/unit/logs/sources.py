@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from pathlib import Path
 
-from asking import REAL
 from reperf.config import Window
 from reperf.logs.events import facts_in
 from reperf.logs.facts import Fact
@@ -14,8 +13,10 @@ from reperf.logs.formats import formats
 from reperf.logs.recognise import NO_FORMAT
 from reperf.logs.scan import blocks, find_records
 from reperf.measuring.measure import Measurement, Method, measure_log
-from step_logs import planned_log
-from written import STYLES, uneven
+
+from tests.helpers.step_logs import planned_log
+from tests.unit.logs.asking import REAL
+from tests.unit.logs.written import STYLES, uneven
 
 TOLERANCE = 0.01
 """How far a number may be from the truth before it is wrong."""

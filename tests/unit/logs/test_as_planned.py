@@ -5,10 +5,11 @@ import re
 from collections.abc import Callable
 
 import pytest
-from asking import measure, measure_one, measure_written
-from step_logs import BOOTED, event, planned_log, stamped, step
 from trainers.contract.steplog import printed_iterations
-from written import STYLES, written
+
+from tests.helpers.step_logs import BOOTED, event, planned_log, stamped, step
+from tests.unit.logs.asking import measure, measure_one, measure_written
+from tests.unit.logs.written import STYLES, written
 
 SIX = {"iterations": 6, "every": 1, "rate": 10.0}
 ENDS = (1, 6)

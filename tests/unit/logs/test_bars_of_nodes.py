@@ -3,8 +3,9 @@
 import random
 
 import pytest
-from asking import measure
 from reperf.measuring.measure import Measurement
+
+from tests.unit.logs.asking import measure
 
 FACTS = (("global_batch", 32), ("accumulation", 1))
 SECONDS = 4

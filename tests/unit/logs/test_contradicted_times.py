@@ -4,9 +4,10 @@ import re
 import sys
 
 import pytest
-from asking import REAL, measure, measure_written
 from reperf.logs.formats import formats
-from written import STYLES, uneven, written
+
+from tests.unit.logs.asking import REAL, measure, measure_written
+from tests.unit.logs.written import STYLES, uneven, written
 
 
 @pytest.mark.parametrize("times", [2, 10])

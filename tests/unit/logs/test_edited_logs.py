@@ -1,13 +1,14 @@
 """Whatever happens to a real log, a number is right or absent; tests/fuzz asks more often."""
 
 import pytest
-from asking import measure
-from edited import OF_BYTES, OF_COUNTS, OF_LINES, OF_STEP_LOGS, OF_TWO, counts_twice
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.measuring.measure import Measurement
-from sources import Source, all_sources, unsteady
-from written import STYLES, written
+
+from tests.unit.logs.asking import measure
+from tests.unit.logs.edited import OF_BYTES, OF_COUNTS, OF_LINES, OF_STEP_LOGS, OF_TWO, counts_twice
+from tests.unit.logs.sources import Source, all_sources, unsteady
+from tests.unit.logs.written import STYLES, written
 
 SOURCES = all_sources()
 sources = st.sampled_from(SOURCES)

@@ -1,10 +1,11 @@
 """Evaluations between the lines of a log: left out where both their ends are stamped."""
 
 import pytest
-from asking import measure_one
 from reperf.measuring.verdicts import table
-from test_field_logs import MLPERF_HEAD, STOP, tracked
-from written import _event as event
+
+from tests.unit.logs.asking import measure_one
+from tests.unit.logs.test_field_logs import MLPERF_HEAD, STOP, tracked
+from tests.unit.logs.written import _event as event
 
 EPOCH = 168  # samples, as MLPERF_HEAD has it
 SECOND = 1000

@@ -6,14 +6,15 @@ Each log here is written after real ones; each number is reckoned beside it from
 import re
 
 import pytest
-from asking import measure, measure_one
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.logs.accumulation import Bar, batches_per_step, newest_bar
 from reperf.logs.events import evaluated_in
-from written import _dll as dll
-from written import _event as event
-from written import written
+
+from tests.unit.logs.asking import measure, measure_one
+from tests.unit.logs.written import _dll as dll
+from tests.unit.logs.written import _event as event
+from tests.unit.logs.written import written
 
 STOP = event("run_stop", "null", metadata='{"status": "success"}')
 TOPOLOGY = (("nodes", 4), ("devices_per_node", 8))

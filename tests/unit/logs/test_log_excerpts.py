@@ -7,7 +7,8 @@ our own ran beside it, in a callback that wrote down the ends of iterations.
 from typing import NamedTuple
 
 import pytest
-from asking import REAL, measure, measure_one
+
+from tests.unit.logs.asking import REAL, measure, measure_one
 
 
 def read(name: str) -> bytes:

@@ -3,9 +3,10 @@
 import re
 
 import pytest
-from asking import measure, measure_one, measure_written
 from reperf.logs.formats import formats
-from written import RATE, SAME_LINES, STEP, STYLES, iterations, rate, written
+
+from tests.unit.logs.asking import measure, measure_one, measure_written
+from tests.unit.logs.written import RATE, SAME_LINES, STEP, STYLES, iterations, rate, written
 
 NAMES = sorted(formats())
 WITH_TIME = [name for name in NAMES if STYLES[name].has_time]

@@ -4,9 +4,10 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-from asking import measure_one
 from reperf.logs.formats import formats
 from reperf.logs.formats_page import shown, with_tables
+
+from tests.unit.logs.asking import measure_one
 
 PAGE = (Path(__file__).parents[3] / "docs" / "log-formats.md").read_text(encoding="utf-8")
 

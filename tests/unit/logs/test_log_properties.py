@@ -3,12 +3,13 @@
 import re
 
 import pytest
-from asking import measure, measure_written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.logs.formats import formats
 from reperf.measuring.measure import Measurement
-from written import STYLES, written
+
+from tests.unit.logs.asking import measure, measure_written
+from tests.unit.logs.written import STYLES, written
 
 NAMES = sorted(name for name in formats() if STYLES[name].has_time)
 formats_with_time = st.sampled_from(NAMES)

@@ -4,7 +4,6 @@ import io
 from random import Random
 
 import pytest
-from asking import measure, measure_one, measure_written
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reperf.logs import scan
@@ -13,7 +12,9 @@ from reperf.logs.formats import formats
 from reperf.logs.recognise import NO_FORMAT
 from reperf.logs.scan import LONGEST_GAP, LONGEST_LINE, blocks, find_records
 from reperf.measuring.measure import Measurement
-from written import STYLES, written
+
+from tests.unit.logs.asking import measure, measure_one, measure_written
+from tests.unit.logs.written import STYLES, written
 
 NAMES = sorted(name for name in formats() if STYLES[name].has_time)
 OTHER = "other text, in lines that are none of a format's\n"

@@ -4,10 +4,11 @@ import json
 from math import inf
 
 import pytest
-from asking import measure, measure_one, measure_written
 from reperf.logs.events import evaluated_in, facts_in
 from reperf.measuring.likeness import reads_like_log
-from written import RATE, STYLES, written
+
+from tests.unit.logs.asking import measure, measure_one, measure_written
+from tests.unit.logs.written import RATE, STYLES, written
 
 STOP = ("run_stop", None, {"status": "success"})
 

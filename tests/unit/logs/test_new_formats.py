@@ -1,7 +1,8 @@
 """What the formats beside MLPerf's leave out, and why."""
 
 import pytest
-from asking import measure_one
+
+from tests.unit.logs.asking import measure_one
 
 BATCH = (("global_batch", 64),)
 LAUNCHER = "python -m torch.distributed.launch"

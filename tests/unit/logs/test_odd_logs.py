@@ -1,11 +1,12 @@
 """What the logs of strangers did that no test had: found by measuring thousands of them."""
 
 import pytest
-from asking import measure, measure_one
 from reperf.logs.formats import formats
-from test_field_logs import MLPERF_HEAD, STOP, tracked
-from written import STYLES, written
-from written import _event as event
+
+from tests.unit.logs.asking import measure, measure_one
+from tests.unit.logs.test_field_logs import MLPERF_HEAD, STOP, tracked
+from tests.unit.logs.written import STYLES, written
+from tests.unit.logs.written import _event as event
 
 
 @pytest.mark.parametrize("name", sorted(name for name in STYLES if STYLES[name].has_time))

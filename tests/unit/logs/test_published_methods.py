@@ -4,8 +4,9 @@ import statistics
 
 import numpy as np
 import pytest
-from asking import measure_written
-from written import RATE, START, STEP, STYLES, WORLD
+
+from tests.unit.logs.asking import measure_written
+from tests.unit.logs.written import RATE, START, STEP, STYLES, WORLD
 
 RANDOM = np.random.default_rng(1)
 SECONDS = STEP * RANDOM.uniform(0.8, 1.2, 700)

@@ -5,7 +5,8 @@ import re
 import pytest
 from reperf.config import Suite
 from reperf.measuring.log_sources import measure_suite
-from written import STYLES, uneven
+
+from tests.unit.logs.written import STYLES, uneven
 
 DAY = 86_400_000
 """In milliseconds."""

@@ -5,7 +5,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from asking import measure_written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.cli import main
@@ -14,8 +13,10 @@ from reperf.logs.formats import formats
 from reperf.measuring.log_sources import measure_suite
 from reperf.measuring.measure import Measurement, Method, measure_log
 from reperf.measuring.units import counts
-from step_logs import event, step_log
-from written import STYLES, written
+
+from tests.helpers.step_logs import event, step_log
+from tests.unit.logs.asking import measure_written
+from tests.unit.logs.written import STYLES, written
 
 MARK = ":::MLLOG "
 ENDS = (20, 120)

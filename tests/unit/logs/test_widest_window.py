@@ -3,13 +3,14 @@
 import re
 
 import pytest
-from asking import measure
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.logs.accumulation import newest_bar
 from reperf.logs.events import evaluated_in, facts_in
 from reperf.logs.formats import formats
-from written import STYLES, rate, written
+
+from tests.unit.logs.asking import measure
+from tests.unit.logs.written import STYLES, rate, written
 
 NAMES = sorted(name for name in formats() if STYLES[name].has_time)
 

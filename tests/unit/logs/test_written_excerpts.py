@@ -11,9 +11,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
-from asking import REAL, measure_one
 from reperf.logs.formats import formats
-from written import BATCH, GLOBAL_BATCH, STYLES, WORLD, last_of_excerpt, uneven
+
+from tests.unit.logs.asking import REAL, measure_one
+from tests.unit.logs.written import BATCH, GLOBAL_BATCH, STYLES, WORLD, last_of_excerpt, uneven
 
 DATE, CLOCK, UNIX, MILLISECONDS = "date", "clock", "unix", "milliseconds"
 YEARLESS, ELAPSED, EACH = "date without a year", "elapsed", "each"

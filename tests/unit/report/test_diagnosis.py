@@ -5,7 +5,8 @@ from reperf.doctor.diagnosis import Diagnosis
 from reperf.report.context import gather
 from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
-from written_probes import diagnosis, with_part
+
+from tests.helpers.written_probes import diagnosis, with_part
 
 HOSTILE = "<script>alert('x')</script> | **bold**"
 

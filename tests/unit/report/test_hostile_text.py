@@ -17,8 +17,9 @@ from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
 from reperf.tables import MEASUREMENTS, SUMMARY
 from reperf.text import printable
-from test_diagnosis import diagnosis_of_an_ill_node
-from test_html import Page
+
+from tests.unit.report.test_diagnosis import diagnosis_of_an_ill_node
+from tests.unit.report.test_html import Page
 
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 KEYS = ("suite", "topology")

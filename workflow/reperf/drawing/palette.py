@@ -6,7 +6,7 @@ on other systems: adding one recolours none, and an archived figure rebuilds to 
 
 The stated colours were found by a search that kept every pair 12 CIEDE2000 apart for deuteranopes
 and protanopes and their lightness 3 L* apart, between 38 and 75: they differ in grey, and stand out
-from white and from near-black paper. tests/unit/test_figures.py checks that they do.
+from white and from near-black paper. tests/unit/drawing/test_figures.py checks that they do.
 """
 
 from zlib import crc32

@@ -1,0 +1,134 @@
+"""A small real benchmark: the whole workflow at shapes that take seconds."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# All that a checkout needs to make a report; git, which could list it, need not be installed.
+WORKFLOW = (
+    *("Makefile", "README.md", "Snakefile", "config.yaml", "pyproject.toml", "requirements.txt"),
+    *("data/published", "docs", "envs", "local", "reports", "slurm", "workflow"),
+)
+
+PROGRAMS = ("trainers/train.py", "trainers/serve.py", "/resnet50.py")
+"""What trains or serves: the programs of all systems, and those that stand-ins bring."""
+
+# Shapes at which a run takes seconds; everything else is as in local/report.yaml.
+SMALL = {
+    "title": "a small benchmark",
+    "topologies": ["1n1g", "1n2g"],
+    "repeats": 2,
+    "iterations": 4,
+    "window": {"warmup": 2, "measured": 2},
+    "print_every": 1,
+    "time_limit": 120,
+    "device": "cpu",
+    "data": {"name": "embedded", "parts": 4},
+    "suites": [
+        {
+            "name": "small",
+            "workload": "resnet50",
+            "precision": "fp32",
+            "batch_size": 2,
+            "shape": {"image_size": 32},
+            "systems": ["pytorch"],
+        },
+        {
+            "name": "small-synthetic",
+            "workload": "resnet50",
+            "precision": "amp",
+            "batch_size": 2,
+            "shape": {"image_size": 32},
+            "input": "synthetic",
+            "topologies": ["1n1g"],
+            "repeats": 1,
+            "systems": ["pytorch", "oneflow"],
+        },
+    ],
+}
+
+
+@dataclass
+class Benchmark:
+    """A copy of the workflow with a small report, in a folder that a test may spoil."""
+
+    folder: Path
+
+    def configure(self, **changes: object) -> None:
+        """Write local/report.yaml: the small report with some top-level keys changed."""
+        text = yaml.safe_dump(SMALL | changes, sort_keys=False)
+        (self.folder / "local/report.yaml").write_text(text, encoding="utf-8")
+
+    def take_over(self, begun: Path) -> None:
+        """Take what another benchmark has that no run decides: published figures and records."""
+        for name in ("figures/published", "data/embedded"):
+            shutil.copytree(begun / name, self.folder / name)
+        (self.folder / "results").mkdir()
+        shutil.copy2(begun / "results/made.json", self.folder / "results")
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "snakemake", "--profile", "local", *arguments]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        # The copy's own library, not the installed one: tests edit it.
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        return {**os.environ, "PYTHONPATH": str(self.folder / "workflow"), "PATH": path}
+
+    def snakemake(self, *arguments: str, timeout: float = 900) -> subprocess.CompletedProcess:
+        return self.call(*self.command(*arguments), timeout=timeout)
+
+    def call(self, *command: str, timeout: float = 900) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout,
+        )
+
+    def trainers(self) -> list[psutil.Process]:
+        """The processes that train in this folder, on whatever node."""
+        return [
+            process
+            for process in psutil.process_iter(["cwd", "cmdline"])
+            if process.info["cwd"] == str(self.folder)
+            and any(word.endswith(PROGRAMS) for word in process.info["cmdline"] or ())
+        ]
+
+    def planned(self, *arguments: str) -> dict[str, int]:
+        """The jobs that a call would run: rule name -> count, without `all`."""
+        answer = self.snakemake(*arguments, "--dry-run", "--quiet", "rules")
+        assert answer.returncode == 0, answer.stdout
+        table = answer.stdout.partition("-----")[2].splitlines()[1:]
+        rows = [line.split() for line in table]
+        jobs = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+        return {rule: n for rule, n in jobs.items() if rule not in ("all", "total")}
+
+
+def new_benchmark(folder: Path, shared: Path) -> Benchmark:
+    """Copy the workflow into a folder; the environments and the images are shared."""
+    for name in WORKFLOW:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_dir():
+            # With bytecode, which a Python takes only for the file that it was made from.
+            built = shutil.ignore_patterns("*.egg-info")
+            shutil.copytree(ROOT / name, folder / name, ignore=built)
+        else:
+            shutil.copy2(ROOT / name, folder / name)
+    (folder / ".envs").symlink_to(shared)
+    benchmark = Benchmark(folder)
+    benchmark.configure()
+    return benchmark

@@ -1,0 +1,777 @@
+"""The configuration: what it resolves to, and one line for each way to get it wrong."""
+
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reperf.cli import main
+from reperf.config import Entry, Report, load_report, topology_shape
+from reperf.config.page import SECTIONS, configuration_page
+from reperf.errors import ReperfError
+from reperf.machine import resolve
+from reperf.plans.run_plan import trainer_flags
+from reperf.published import load_tables
+from reperf.systems import ROOT, load_systems
+from reperf.text import printable
+
+from tests.helpers.refusal import refused_in_one_line
+
+SUITE = {
+    "name": "small",
+    "workload": "resnet50",
+    "precision": "fp32",
+    "batch_size": 4,
+    "systems": ["pytorch"],
+}
+CLUSTER = {"nodes": 4, "devices_per_node": 8}
+SCALED = {"system": "mxnet", "variants": "dynamic-loss-scale"}
+SYSTEMS = ", ".join(load_systems())
+SHIPPED = (
+    "config.yaml",
+    "local/report.yaml",
+    *sorted(f"reports/{file.name}" for file in (ROOT / "reports").iterdir()),
+)
+
+
+def suite(**changes: object) -> dict:
+    """A configuration of one suite, with some of its keys changed."""
+    return {"suites": [SUITE | changes]}
+
+
+def report(**changes: object) -> dict:
+    """A configuration with some of its top keys changed."""
+    return {"suites": [SUITE]} | changes
+
+
+def read(path: str) -> dict:
+    return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+
+
+FAULTS = [
+    # What nobody knows.
+    (
+        report(repeat=3),
+        "repeat: unknown key; allowed: build, cluster, container, data, ",
+    ),
+    (report(window={"warm": 3}), "window.warm: unknown key; allowed: measured, warmup"),
+    (
+        suite(systems=[{"system": "pytorch", "servers": {"per_node": 1}}]),
+        "suites.small.systems.pytorch.servers: pytorch has no parameter servers; allowed: none, or "
+        "one of the systems that train with them: paddle-fleet, tensorflow-ps",
+    ),
+    (suite(batch=3), "suites.small.batch: unknown key; allowed: accumulation, baseline, "),
+    (
+        suite(systems=[{"system": "pytorch", "batch": 3}]),
+        "suites.small.systems.pytorch.batch: unknown key; allowed: accumulation, batch_size, ",
+    ),
+    (
+        suite(systems=[{"system": "pytorch", "servers": {"per_node": 0}}]),
+        "suites.small.systems.pytorch.servers.per_node: got 0; allowed: a whole number, 1 to 14",
+    ),
+    (
+        suite(systems=["pytorch", "tensorflow-ps", {"system": "tensorflow-ps", "servers": {}}]),
+        "suites.small.systems: tensorflow-ps+servers-1 appears twice; allowed: each once",
+    ),
+    (
+        suite(systems=["pytorch", "pytorhc"]),
+        f"suites.small.systems.pytorhc.system: got 'pytorhc'; allowed: {SYSTEMS}",
+    ),
+    (
+        suite(systems=[{"system": "oneflow", "variants": "xla"}]),
+        "suites.small.systems.oneflow.variants: got 'xla'; xla is no variant of oneflow; allowed: ",
+    ),
+    (
+        suite(systems=[{"system": "pytorch", "variants": ["compile", "compile"]}]),
+        "suites.small.systems.pytorch.variants: compile is named twice; allowed: each variant once",
+    ),
+    (
+        suite(systems=[{"system": "pytorch", "variants": ["compile", "bf16"]}], precision="amp"),
+        "suites.small.systems.pytorch.variants: bf16 is a precision, and no variant any more; "
+        "allowed: without it, in a suite with precision: bf16",
+    ),
+    (
+        suite(
+            systems=[{"system": "pytorch", "variants": ["dynamic-loss-scale"]}], precision="bf16"
+        ),
+        "suites.small: systems.pytorch+dynamic-loss-scale: dynamic-loss-scale changes nothing "
+        "here: it is for fp16, amp, not for bf16; allowed: without dynamic-loss-scale",
+    ),
+    (report(systems="pytorhc"), f"systems.pytorhc.system: got 'pytorhc'; allowed: {SYSTEMS}"),
+    (report(systems=3), "systems: got 3; allowed: a list"),
+    (
+        report(systems=["oneflow", "oneflow"]),
+        "suites.small.systems: oneflow appears twice; allowed: each once",
+    ),
+    (suite(workload="vgg"), "suites.small.workload: got 'vgg'; allowed: alexnet, bert-base, "),
+    (
+        suite(precision="fp8"),
+        "suites.small.precision: got 'fp8'; allowed: 'fp32', 'tf32', 'fp16', ",
+    ),
+    (
+        suite(input="lmdb"),
+        "suites.small.input: got 'lmdb'; allowed: 'records', 'folder' or 'synthetic'",
+    ),
+    (report(device="tpu"), "device: got 'tpu'; allowed: 'auto', 'cpu' or 'cuda'"),
+    (
+        report(topologies=["1n1g", "2x8"]),
+        "topologies.2x8: got '2x8'; allowed: <nodes>n<devices per node>g, such as 2n8g",
+    ),
+    (suite(topologies=["0n1g"]), "suites.small.topologies.0n1g: got '0n1g'; allowed: <nodes>n"),
+    # What is out of range or of another kind.
+    (report(repeats=0), "repeats: got 0; allowed: a whole number, 1 to 100,000: runs per cell"),
+    (suite(repeats=0), "suites.small.repeats: got 0; allowed: a whole number, 1 to "),
+    (report(repeats="many"), "repeats: got 'many'; allowed: a whole number"),
+    (report(repeats=True), "repeats: got true, as YAML reads on and yes; allowed: a whole number"),
+    (report(repeats=1.5), "repeats: got 1.5; allowed: a whole number"),
+    (report(repeats=[3]), "repeats: got a list; allowed: a whole number"),
+    (report(share_cpus="perhaps"), "share_cpus: got 'perhaps'; allowed: true or false"),
+    (
+        report(cluster={"nodes": 4}),
+        "cluster.devices_per_node: is missing; allowed: a whole number, 1 to ",
+    ),
+    (
+        report(cluster=CLUSTER | {"container": "docker"}),
+        "cluster: container: has moved; allowed: `container` and `images` beside `cluster`",
+    ),
+    (
+        suite(systems=[{"system": "fsdp", "parallel": {"shard": 2, "micro_batches": 4}}]),
+        "suites.small.systems.fsdp.parallel: micro_batches without pipeline; allowed: both, or",
+    ),
+    (
+        suite(systems=[{"system": "torch-pipeline", "variants": ["gpipe", "interleaved"]}]),
+        "suites.small.systems.torch-pipeline.variants: ",
+    ),
+    (
+        suite(systems=[{"system": "pytorch", "variants": ["compile", "compile"]}]),
+        "suites.small.systems.pytorch.variants: compile is named twice; allowed: each variant once",
+    ),
+    (
+        {"suites": [{key: SUITE[key] for key in SUITE if key != "batch_size"} | {"from": "a.zip"}]},
+        "suites.small.systems: pytorch has no batch_size; allowed: its own or the suite's",
+    ),
+    (report(data={"images": 3}), "data.images: got 3; allowed: a path"),
+    (report(topologies="1n1g"), "topologies: got '1n1g'; allowed: a list; did you mean [1n1g]?"),
+    (report(topologies=[]), "topologies: allowed: at least one item"),
+    (report(suites=[]), "suites: allowed: at least one item"),
+    (report(suites=None), "suites: got nothing; allowed: a list"),
+    (report(title=3), "title: got 3; allowed: text, in quotes where YAML"),
+    (report(window=20), "window: got 20; allowed: a mapping of keys to values"),
+    (suite(systems=[]), "suites.small.systems: allowed: at least one item"),
+    (suite(systems="pytorch"), "suites.small.systems: got 'pytorch'; allowed: a list"),
+    (suite(systems=[{}]), "suites.small.systems.1.system: is missing; allowed: fsdp, jax, "),
+    (
+        suite(name="Two Words"),
+        "suites.Two Words.name: got 'Two Words'; allowed: lowercase letters, digits, - and .",
+    ),
+    (
+        {"suites": [{name: SUITE[name] for name in SUITE if name != "systems"}]},
+        "suites.small.systems: allowed: at least one item",
+    ),
+    ({}, "suites: is missing; allowed: a list of mappings with the keys "),
+    ([], "got an empty list; allowed: a mapping of keys to values"),
+    (None, "got nothing; allowed: a mapping of keys to values"),
+    (report(repeats=10**9), "repeats: got 1000000000; allowed: a whole number, 1 to 100,000"),
+    (
+        report(repeats=10**5000),
+        "repeats: got a number of thousands of digits; allowed: a whole",
+    ),
+    (report(iterations=1e30), "iterations: got 1e+30; allowed: a whole number"),
+    (report(iterations=10**30), f"iterations: got {10**30}; allowed: a whole number, "),
+    (report(print_every=10**8), "print_every: got 100000000; allowed: a whole number, "),
+    (report(share_cpus=1), "share_cpus: got 1; allowed: true or false: whether devices share all"),
+    (
+        report(cluster={"nodes": 1, "devices_per_node": 8, "exclusive": 0}),
+        "cluster.exclusive: got 0; allowed: true or false: whether a run has its nodes to itself",
+    ),
+    (report(data={"embedded_on_gpus": "1"}), "data.embedded_on_gpus: got '1'; allowed: true or"),
+    (report(seed=1e26), "seed: got 1e+26; allowed: a whole number"),
+    (report(seed=10**26), f"seed: got {10**26}; allowed: a whole number, 0 to 2,000,000,000"),
+    (report(seed=float("inf")), "seed: got inf; allowed: a whole number"),
+    (report(seed=float("nan")), "seed: got nan; allowed: a whole number"),
+    (report(time_limit=10**9), "time_limit: got 1000000000; allowed: a whole number, "),
+    (report(threads_per_device=10**6), "threads_per_device: got 1000000; allowed: a whole number"),
+    (report(data={"parts": 10**6}), "data.parts: got 1000000; allowed: a whole number, "),
+    (report(data={"workers": 10**6}), "data.workers: got 1000000; allowed: a whole number, "),
+    (report(data={"seed": 10**12}), "data.seed: got 1000000000000; allowed: a whole number, "),
+    (
+        report(cluster={"nodes": 10**6, "devices_per_node": 8}),
+        "cluster.nodes: got 1000000; allowed: a whole number, 1 to 99,999",
+    ),
+    (
+        report(cluster={"nodes": 1, "devices_per_node": 8, "options": ["x"] * 51}),
+        "cluster.options: allowed: up to 50 items",
+    ),
+    (
+        report(cluster={"nodes": 1, "devices_per_node": 8, "options": ["a\0b"]}),
+        "cluster.options.a\0b: got 'a\\x00b'; allowed: one line of printed characters",
+    ),
+    (suite(batch_size=10**9), "suites.small.batch_size: got 1000000000; allowed: a whole "),
+    (suite(batch_size="big"), "suites.small.batch_size: got 'big'; allowed: a whole number, 1 to "),
+    (suite(image_size=64), "suites.small.image_size: unknown key; allowed: accumulation, baseline"),
+    (
+        suite(shape={"image_size": 10**6}),
+        "suites.small.shape: image_size: got 1000000; allowed: a whole number, 32 to 8,192: height",
+    ),
+    (
+        suite(shape={"sequence_length": 64}),
+        "suites.small.shape: sequence_length: unknown key for resnet50; allowed: image_size",
+    ),
+    (
+        suite(shape={"image_size": "64px"}),
+        "suites.small.shape: image_size: got '64px'; allowed: a whole number, 32 to 8,192: height "
+        "and width after the crop, pixels",
+    ),
+    (suite(shape={"image_size": None}), "suites.small.shape: image_size: got nothing; allowed: a"),
+    (suite(shape=64), "suites.small.shape: got 64; allowed: a mapping of keys to values"),
+    (suite(unit="tokens"), "suites.small.unit: got 'tokens'; allowed: images"),
+    (
+        suite(window={"warmup": 20, "measured": 120}),
+        "suites.small: window: ends at iteration 140, after the last of 120 iterations; allowed: ",
+    ),
+    (
+        suite(print_every=50),
+        "suites.small: window: warmup is 20, which is not printed; allowed: multiples of print_",
+    ),
+    (suite(time_limit=0), "suites.small.time_limit: got 0; allowed: a whole number, 1 to "),
+    (
+        suite(baseline="1n8g"),
+        "suites.small: baseline: 1n8g is in no series; allowed: 1n1g",
+    ),
+    (
+        suite(data="mine"),
+        "suites.small.data: mine is not there; allowed: embedded",
+    ),
+    (
+        suite(workload="bert-base", data="embedded", systems=["oneflow"]),
+        "suites.small.data: embedded holds images, bert-base needs text; allowed: embedded-text",
+    ),
+    (
+        report(data=[{}], suites=[{**SUITE, "workload": "bert-base", "data": "embedded"}]),
+        "suites.small.data: embedded holds images, bert-base needs text; allowed: a data set of",
+    ),
+    (
+        suite(workload="bert-base", shape={"sequence_length": 64}),
+        "suites.small.shape.sequence_length: got 64; allowed: 128, as data.embedded-text has it",
+    ),
+    (
+        suite(workload="bert-base", input="folder"),
+        "suites.small.input: folder holds images, bert-base needs text; allowed: records, synth",
+    ),
+    (
+        report(data={"images": "imagenet", "passes": 2}),
+        "data: passes: got 2; allowed: with `kind: text`",
+    ),
+    (
+        report(data={"kind": "text", "images": "imagenet"}),
+        "data: images: got 'imagenet'; allowed: with `kind: images`",
+    ),
+    (
+        report(data={"kind": "text", "sequence_length": 16}),
+        "data: max_predictions: got 20; allowed: up to 13 in a sequence_length of 16",
+    ),
+    (
+        report(data={"name": "published"}),
+        "data.name: got 'published'; allowed: names other than measured and published, reperf's o",
+    ),
+    (report(data=[{}, {"name": "measured"}]), "data.measured.name: got 'measured'; allowed: nam"),
+    (report(data={"passes": 0}), "data.passes: got 0; allowed: a whole number, 1 to 1,000: over"),
+    (
+        report(data=[{"name": "one"}, {"name": "one"}]),
+        "data: one appears twice; allowed: each once",
+    ),
+    (report(data=[]), "data: allowed: at least one item"),
+    (report(data=[{"kind": "films"}]), "data.1.kind: got 'films'; allowed: 'clicks', "),
+    (
+        suite(workload="gpt2-124m", shape={"vocabulary": 256}),
+        "suites.small.shape.vocabulary: got 256; allowed: 257 or more, which data.embedded-tok",
+    ),
+    (
+        suite(workload="transformer", batch_size=255),
+        "suites.small.batch_size: got 255; allowed: 256 or more, which data.embedded-pairs needs",
+    ),
+    (
+        report(data={"kind": "tokens", "text": "a.txt"}),
+        "data: text: got 'a.txt'; allowed: with `kind: text`",
+    ),
+    (
+        suite(systems=[{"system": "pytorch", "parallel": {"pipeline": [3, 1]}}]),
+        "suites.small: systems.pytorch+stages-3-1.parallel: stages 3 + 1 needs 4 devices, not 1; "
+        "allowed: a topology that fits",
+    ),
+    (
+        suite(systems=[{"system": "pytorch", "parallel": {}}]),
+        "suites.small.systems.pytorch.parallel: got an empty mapping; allowed: one of pipeline, ",
+    ),
+    (
+        suite(systems=[{"system": "pytorch", "parallel": {"pipeline": [0, 1]}}]),
+        "suites.small.systems.pytorch.parallel.pipeline.1: got 0; allowed: a whole number, 1 to ",
+    ),
+    (
+        suite(systems=[{"system": "pytorch", "parallel": {"pipeline": [1, 1], "shard": 2}}]),
+        "suites.small.systems.pytorch.parallel: pipeline and shard; allowed: pipeline alone",
+    ),
+    (
+        suite(
+            topologies=["1n2g"],
+            batch_size=4,
+            systems=[
+                {"system": "pytorch", "parallel": {"pipeline": [1, 1], "micro_batches": 3}},
+            ],
+        ),
+        "suites.small: systems.pytorch+stages-1-1+micro-3.parallel.micro_batches: 3 of a batch",
+    ),
+    (
+        report(topologies=["999999999n9g"]),
+        "topologies.999999999n9g: got '999999999n9g'; allowed: <nodes>n<devices per node>g, such",
+    ),
+    (report(window={"warmup": 10**9}), "window.warmup: got 1000000000; allowed: a whole number"),
+    (suite(systems=["pytorch"] * 201), "suites.small.systems: allowed: up to 200 items"),
+    (report(systems=["pytorch"] * 20_000, suites=[SUITE] * 1000), "systems: allowed: up to 200"),
+    (report(suites=["a"] * 99_999), "suites.a: got 'a'; allowed: a mapping of keys to values"),
+    (report(topologies=["1n1g"] * 99_999), "topologies: allowed: up to 1000 items"),
+    # Texts that are no line, or too long a one.
+    (report(title="a" * 3000), f"title: got '{'a' * 119}...; allowed: up to 1000 characters"),
+    (report(title="a\nb"), "title: got 'a\\nb'; allowed: one line of printed characters"),
+    (report(title="\x1b[31m"), "title: got '\\x1b[31m'; allowed: one line of printed characters"),
+    (report(title="\u202eba"), "title: got '\\u202eba'; allowed: one line of printed characters"),
+    (report(title="\ud800"), "title: got '\\ud800'; allowed: a valid string"),
+    (report(title=" "), "title: got ' '; allowed: one line of printed characters"),
+    (
+        suite(name="a" * 300),
+        f"suites.{'a' * 113}...: got '{'a' * 119}...; allowed: up to 100 characters",
+    ),
+    (report(data={"name": "a" * 300}), f"data.name: got '{'a' * 119}...; allowed: up to 100 char"),
+    (report(**{"a" * 300: 3}), f"{'a' * 120}...: unknown key; allowed: build, cluster, "),
+    (report(data={"images": "a" * 300}), f"data.images: got '{'a' * 119}...; allowed: up to 4095"),
+    (report(data={"images": "a\0b"}), "data.images: got 'a\\x00b'; allowed: one line of printed"),
+    (report(data={"images": "a/{b}"}), "data.images: got 'a/{b}'; allowed: names without { and }"),
+    (report(data={"images": "<b>/c"}), "data.images: got '<b>/c'; allowed: names without { and }"),
+    (
+        suite(**{"from": "/"}),
+        "suites.small.from./.path: got '/'; allowed: a path that ends with the name of a file",
+    ),
+    (suite(**{"from": ".."}), "suites.small.from....path: got '..'; allowed: a path that ends"),
+    (suite(**{"from": ""}), "suites.small.from.1.path: got ''; allowed: a path that ends with"),
+    (
+        suite(**{"from": {"path": "logs", "variant": "a\nb"}}),
+        "suites.small.from.variant: got 'a\\nb'; allowed: one line of printed characters",
+    ),
+    # What would be one run under two names.
+    (
+        suite(systems=[{"system": "oneflow", "variants": "no-clip"}]),
+        "suites.small: systems.oneflow+no-clip: no-clip is no variant for resnet50; "
+        "allowed: dynamic-loss-scale",
+    ),
+    (
+        report(systems=[{"system": "oneflow", "variants": "no-clip"}]),
+        "suites.small: systems.oneflow+no-clip: no-clip is no variant for resnet50; ",
+    ),
+    (
+        suite(systems=[{"system": "pytorch", "variants": "dynamic-loss-scale"}]),
+        "suites.small: systems.pytorch+dynamic-loss-scale: dynamic-loss-scale changes nothing "
+        "here: it is for fp16, amp, not for fp32; allowed: without dynamic-loss-scale",
+    ),
+    (
+        suite(systems=[{"system": "paddlepaddle", "variants": "dali"}], input="synthetic"),
+        "suites.small: systems.paddlepaddle+dali: dali changes nothing here: it is for records, "
+        "not for synthetic; allowed: without dali",
+    ),
+    # What does not fit together.
+    (
+        report(
+            repeats=10_000,
+            topologies=[f"{nodes}n1g" for nodes in range(1, 501)],
+            suites=[SUITE | {"name": f"s{number}"} for number in range(500)],
+        ),
+        "2500000000 runs in all, from systems x topologies x repeats; allowed: up to 100000",
+    ),
+    (
+        report(window={"warmup": 20, "measured": 120}),
+        "suites.small: window: ends at iteration 140, after the last of 120 iterations; "
+        "allowed: warmup + measured <= iterations",
+    ),
+    (
+        report(window={"warmup": 15, "measured": 100}),
+        "suites.small: window: warmup is 15, which is not printed; allowed: multiples of "
+        "print_every (20)",
+    ),
+    (report(suites=[SUITE, SUITE]), "suites: small appears twice; allowed: each once"),
+    (
+        suite(systems=["pytorch", {"system": "pytorch", "batch_size": 8}]),
+        "suites.small.systems: pytorch appears twice; allowed: each once",
+    ),
+    (report(topologies=["1n1g", "1n1g"]), "topologies: 1n1g appears twice; allowed: each once"),
+    (
+        report(topologies=["1n1g", "1n3g"]),
+        "data.embedded.parts: 8 record files for the 3 devices of 1n3g in suite small; "
+        "allowed: multiples of 3",
+    ),
+]
+
+
+MEANT = [
+    # A key that is mistyped, or stands elsewhere, or beside one that is missing.
+    (report(repeat=3), "; did you mean repeats?"),
+    (
+        report(systems="alll"),
+        "systems: got 'alll'; allowed: all, or systems by their names; did you",
+    ),
+    (report(thread_per_device=3), "; did you mean threads_per_device?"),
+    (suite(precison="fp32"), "; did you mean precision?"),
+    (report(embedded_on_gpus=True), "; embedded_on_gpus stands under data"),
+    (report(partition="gpu"), "; partition stands under cluster"),
+    (report(batch_size=3), "; batch_size stands under systems or under suites"),
+    (suite(seed=3), "; seed stands at the top of the file"),
+    (suite(device="gpu"), "suites.small.device: got 'gpu'; allowed: 'cpu' or 'cuda'"),
+    (suite(variants=["compile"]), "; variants stands under suites.systems"),
+    (report(cluster={"nodes": 1, "devices_per_node": 8, "image": "x"}), ", variables"),
+    (
+        report(cluster={"nodes": 4, "gpus_per_node": 8}),
+        "cluster.gpus_per_node: unknown key; devices_per_node is missing; allowed: account, ",
+    ),
+    (report(cluster={"nodes": 4, "gpus_per_node": 8}), "; did you mean devices_per_node?"),
+    (
+        {"suites": [{key: SUITE[key] for key in SUITE if key != "precision"} | {"prec": "fp32"}]},
+        "; did you mean precision?",
+    ),
+    (suite(shape={"imagesize": 64}), "; did you mean image_size?"),
+    (report(timeout=3), "; did you mean time_limit?"),
+    (suite(image_size=64), "; did you mean shape?"),
+    (suite(system="pytorch"), "; did you mean systems?"),
+    (suite(systems=[{"name": "pytorch"}]), "; did you mean system?"),
+    (suite(**{"from": {"file": "x"}}), "; did you mean path?"),
+    (
+        report(window=[20, 100]),
+        "window: got a list; allowed: a mapping of keys to values, of measured, warmup",
+    ),
+    # A value.
+    (report(device="gpu"), "; did you mean cuda?"),
+    (report(build="docker"), "got 'docker'; allowed: 'lock' or 'image'"),
+    (suite(batch_size="max"), "or largest; did you mean largest?"),
+    (suite(systems=["pytorch+compile"]), "; did you mean pytorch?"),
+    (suite(systems=["pytorhc"]), "; did you mean pytorch?"),
+    (suite(systems=["torch"]), "; did you mean pytorch?"),
+    (suite(systems=["PyTorch"]), "; did you mean pytorch?"),
+    (suite(workload="bert"), "; did you mean bert-base?"),
+    (suite(workload="resnet-50"), "; did you mean resnet50?"),
+    (suite(input="record"), "; did you mean records?"),
+    (suite(precision="mixed"), "; did you mean amp?"),
+    (suite(precision="bfloat16"), "; did you mean bf16?"),
+    (suite(systems=[{"system": "pytorch", "variants": "no_clip"}]), "; did you mean no-clip?"),
+    (suite(systems=[{"system": "pytorch", "variants": "dali"}]), ", no-clip (bert-base, "),
+    (suite(topologies=["1n8"]), "; did you mean 1n8g?"),
+    (report(topologies=["2x8"]), "; did you mean 2n8g?"),
+    (suite(data="imbedded"), "allowed: embedded; did you mean embedded?"),
+    (suite(unit="image"), "; did you mean images?"),
+]
+
+
+@pytest.mark.parametrize(("config", "words"), MEANT)
+def test_a_mistake_is_answered_with_what_was_probably_meant(config, words):
+    with refused_in_one_line("my.yaml: ") as refusal:
+        load_report(config, "my.yaml")
+    said = str(refusal.value)
+    assert said.endswith(words) if words.startswith("; ") else words in said
+
+
+@pytest.mark.parametrize(("config", "message"), FAULTS)
+def test_each_fault_is_one_line_with_the_key_the_value_and_what_is_allowed(config, message):
+    with refused_in_one_line(printable(f"my.yaml: {message}")) as refusal:
+        load_report(config, "my.yaml")
+    assert len(str(refusal.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"workload": "bert-base", "systems": [{"system": "oneflow", "variants": "no-clip"}]},
+        {"precision": "amp", "systems": [SCALED]},
+        {"precision": "amp", "systems": ["mxnet", SCALED]},
+        {"systems": [{"system": "paddlepaddle", "variants": "dali"}]},
+        {"from": {"path": "run_12:30:01.log", "variant": "$\\frac{$ of 2019"}},
+    ],
+)
+def test_a_variant_stands_where_it_changes_something_and_any_may_name_the_logs_of_others(changes):
+    load_report(suite(**changes))
+
+
+KEYS = st.sampled_from([*Report.model_fields, *SUITE, "variants", "warmup", "x\ny"]) | st.integers()
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 99) | st.floats() | st.text("1ng x\n", max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(KEYS, VALUES, max_size=4), st.dictionaries(KEYS, VALUES, max_size=4))
+@settings(max_examples=200, deadline=None)
+def test_no_configuration_fails_in_another_way(top, inner):
+    try:
+        load_report({"suites": [SUITE | inner]} | top)
+    except ReperfError as refusal:
+        assert len(str(refusal).splitlines()) == 1
+
+
+@pytest.mark.parametrize("path", SHIPPED)
+def test_the_shipped_configurations_are_right_by_the_check_and_by_the_schema(path):
+    load_report(read(path), path)
+    jsonschema.validate(read(path), Report.model_json_schema())
+
+
+def test_the_schema_refuses_what_the_check_refuses_by_shape():
+    for config in (report(repeats=0), suite(workload="vgg"), suite(batch=3), report(suites=[])):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(config, Report.model_json_schema())
+
+
+def test_the_page_on_the_configuration_is_up_to_date(capsys):
+    assert main(["config", "docs"]) == 0
+    page = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().out == page, "run: reperf config docs > docs/configuration.md"
+
+
+def test_every_key_is_explained():
+    for model in (Report, *SECTIONS.values()):
+        assert model.__doc__
+        assert all(field.description for field in model.model_fields.values()), model
+    assert " |  |\n" not in configuration_page()
+
+
+def test_the_default_report_is_the_matrix_of_dlperf_v1():
+    full = load_report(read("config.yaml"))
+    assert {suite.workload for suite in full.suites} == {"resnet50", "bert-base"}
+    assert sum(suite.input == "records" for suite in full.suites) == 6
+    tables = [table for table in load_tables() if table.id.startswith("dlperf-")]
+    published = {system for table in tables for system in table.cells["system"]}
+    assert {entry.system for suite in full.suites for entry in suite.entries} == published
+    assert full.topologies == ("1n1g", "1n8g", "2n8g", "4n8g")
+    assert full.repeats == 7
+    assert (full.window.first, full.window.last) == (20, 120)
+
+
+@pytest.mark.parametrize("path", ["config.yaml", "reports/modern.yaml"])
+def test_beside_each_suite_that_reads_is_its_twin_without_a_loader(path):
+    suites = {suite.name: suite for suite in load_report(read(path)).suites}
+    assert len(suites) == 2 * sum(suite.input == "records" for suite in suites.values())
+    for name, suite in suites.items():
+        if suite.input == "records":
+            twin = suites[f"{name}-synthetic"]
+            kept = {"name", "input", "entries"}
+            assert twin.model_dump(exclude=kept) == suite.model_dump(exclude=kept)
+            # DALI does not read what is not read.
+            read_by = [(entry.system, entry.batch_size) for entry in suite.entries]
+            assert [(entry.system, entry.batch_size) for entry in twin.entries] == read_by
+
+
+def test_the_report_for_todays_gpus_has_both_16_bit_types_and_compiled_models():
+    modern = load_report(read("reports/modern.yaml"))
+    assert {suite.batch_size for suite in modern.suites} == {256, "largest"}
+    assert {(suite.iterations, suite.repeats) for suite in modern.suites} == {(600, 3)}
+    assert modern.topologies == ("1n1g", "1n8g", "2n8g", "4n8g")
+    for suite in modern.suites:
+        asked = suite.workload, suite.precision, "cuda"
+        able = {name for name, one in load_systems().items() if one.why_not(*asked) is None}
+        assert {entry.system for entry in suite.entries} == able
+        if suite.precision == "amp":
+            assert {entry.variant for entry in suite.entries} >= {None, "xla", "compile"}
+    assert {suite.precision for suite in modern.suites} == {"amp", "bf16"}
+    assert modern.model_copy(update={"device": "cuda"}).left_out() == ""
+
+
+def test_accumulation_of_a_suite_or_an_entry_is_in_the_entrys_name_and_in_its_runs():
+    named = [
+        "pytorch",
+        {"system": "jax", "accumulation": 1},
+        {"system": "pytorch", "accumulation": 8, "variants": "compile"},
+        "mxnet",
+    ]
+    read = load_report(suite(systems=named, accumulation=4) | {"device": "cpu"})
+    assert load_report(read.model_dump(mode="json", by_alias=True)) == read
+    cells = {cell.runs[0].entry: cell for cell in read.cells(read.suites[0])}
+    assert {name: cell.runs[0].accumulation for name, cell in cells.items()} == {
+        "pytorch+accumulation-4": 4,
+        "jax": 1,
+        "pytorch+compile+accumulation-8": 8,
+        "mxnet+accumulation-4": 4,
+    }
+    run = read.run("small", "pytorch+compile+accumulation-8", "1n1g", 1)
+    assert run.global_batch == run.batch_size * 8
+    assert (run.variant, run.identity["variant"]) == ("compile", "compile+accumulation-8")
+    assert "--accumulation 8" in " ".join(trainer_flags(run, load_systems()["pytorch"]))
+    assert cells["mxnet+accumulation-4"].unsupported == "MXNet has no gradient accumulation"
+    assert cells["pytorch+accumulation-4"].unsupported is None
+    [plain] = cells["jax"].runs[:1]
+    assert "accumulation" not in str(trainer_flags(plain, load_systems()["jax"]))
+
+
+def test_an_archive_may_name_the_variant_that_bfloat16_was():
+    entry = {"system": "pytorch", "variants": ["bf16", "no-clip"]}
+    config = suite(workload="bert-base", precision="amp", input="synthetic", systems=[entry])
+    archived = load_report(config | {"device": "cuda"}, archived=True)
+    [cell] = archived.cells(archived.suites[0])
+    assert (cell.unsupported, cell.runs[0].entry) == (None, "pytorch+bf16+no-clip")
+
+
+def test_only_systems_that_read_image_folders_are_planned_with_them():
+    config = suite(systems=sorted(load_systems()), input="folder") | {"device": "cpu"}
+    read = load_report(config)
+    cells = {cell.runs[0].system: cell.unsupported for cell in read.cells(read.suites[0])}
+    assert {name for name, why in cells.items() if why is None} == {
+        "jax",
+        "pytorch",
+        "paddlepaddle",
+    }
+    assert cells["mxnet"] == "MXNet has no reader of image folders"
+
+
+def test_variants_are_part_of_a_name_which_their_order_does_not_change():
+    names = [["no-clip", "compile"], ("compile", "no-clip"), ["compile"], "compile", [], None]
+    entries = [Entry(system="pytorch", **({"variants": one} if one else {})) for one in names]
+    assert [entry.id for entry in entries] == [
+        *["pytorch+compile+no-clip"] * 2,
+        *["pytorch+compile"] * 2,
+        *["pytorch"] * 2,
+    ]
+    assert Entry(system="pytorch", variant="compile") == entries[2], "as reperf 0.2 wrote it"
+    assert Entry(system="pytorch", variant=None) == entries[-1]
+
+
+def test_the_report_for_one_node_reads_the_users_images_once_they_are_named():
+    text = (ROOT / "reports/one-node.yaml").read_text(encoding="utf-8")
+    named = re.sub(r"^( *)# ( *(?:- )?\w+: ?)", r"\1\2", text, flags=re.MULTILINE)
+    plain, whole = (load_report(yaml.safe_load(one)) for one in (text, named))
+    assert [suite.input for suite in plain.suites] == ["synthetic", "synthetic"]
+    assert [suite.input for suite in whole.suites] == ["synthetic", "synthetic", "records"]
+    first, _, own = whole.suites
+    kept = {"name", "input"}
+    assert own.model_dump(exclude=kept) == first.model_dump(exclude=kept)
+    assert whole.data_of(own).images == Path("/datasets/imagenet")
+
+
+@pytest.mark.parametrize(
+    ("systems", "entries"),
+    [
+        ("all", [Entry(system=name).id for name in load_systems()]),
+        ("oneflow", ["oneflow"]),
+        (["mxnet", {"system": "pytorch", "variants": "compile"}], ["mxnet", "pytorch+compile"]),
+    ],
+)
+def test_systems_of_the_report_run_in_every_suite_that_runs_any(systems, entries):
+    logs = {"name": "logs", "workload": "resnet50", "precision": "fp32", "from": "logs.zip"}
+    given = load_report({"suites": [SUITE, logs], "systems": systems})
+    assert [entry.id for entry in given.suite("small").entries] == entries
+    assert not given.suite("logs").entries
+    assert load_report(given.model_dump(mode="json", by_alias=True)) == given
+
+
+def test_a_report_says_itself_again_after_it_was_written_out():
+    for path in SHIPPED:
+        first = load_report(read(path))
+        assert load_report(first.model_dump(mode="json", by_alias=True)) == first
+
+
+def test_a_suite_alone_keeps_all_that_decides_its_runs():
+    full = resolve(load_report(read("local/report.yaml")))
+    for suite in full.suites:
+        alone = full.alone(suite.name)
+        again = load_report(alone.model_dump(mode="json", by_alias=True))
+        assert again.runs(again.suites[0]) == full.runs(suite)
+
+
+def test_a_suite_of_logs_alone_is_not_held_to_what_runs_would_print():
+    odd = {"window": {"warmup": 15, "measured": 300}, "print_every": 40}
+    logs = odd | {"systems": [], "from": "logs.zip"}
+    [one] = load_report(suite(**logs)).suites
+    assert one.window.last == 315
+    for runs_too in (odd, odd | {"from": "logs.zip"}):
+        with pytest.raises(
+            ReperfError, match=r"suites\.small: window: ends at iteration 315, after"
+        ):
+            load_report(suite(**runs_too))
+
+
+def test_a_run_resolves_what_its_suite_and_entry_say():
+    config = report(
+        repeats=2,
+        seed=5,
+        device="cpu",
+        threads_per_device=3,
+        loader_threads=5,
+        suites=[
+            SUITE | {"systems": [{"system": "pytorch", "variants": "compile", "batch_size": 8}]}
+        ],
+    )
+    run = load_report(config).run("small", "pytorch+compile", "1n1g", 2)
+    assert (run.batch_size, run.global_batch) == (8, 8)
+    assert (run.threads, run.loader_threads) == (3, 5)
+    assert (run.seed, run.repeat, run.entry) == (6, 2, "pytorch+compile")
+    assert (run.input, run.data) == ("tfrecord", "data/embedded/tfrecord")
+    assert run.folder == Path("results/runs/small/pytorch+compile/1n1g/2")
+
+
+def test_input_decides_what_is_read():
+    images = {"data": {"name": "mine", "images": "/photos"}}
+    for given_input, read_from in (
+        ("records", "data/mine/tfrecord"),
+        ("folder", "/photos"),
+        ("synthetic", None),
+    ):
+        loaded = load_report(suite(input=given_input) | images | {"device": "cpu"})
+        assert loaded.run("small", "pytorch", "1n1g", 1).data == read_from
+
+
+def test_cells_come_in_the_order_of_the_table_with_what_cannot_run():
+    loaded = load_report(
+        report(
+            topologies=["1n1g", "1n2g"],
+            repeats=3,
+            device="cpu",
+            suites=[SUITE | {"workload": "bert-base", "systems": ["oneflow", "pytorch"]}],
+        )
+    )
+    cells = list(loaded.cells(loaded.suites[0]))
+    names = [(cell.runs[0].system, cell.runs[0].topology, len(cell.runs)) for cell in cells]
+    assert names == [
+        (system, topology, 3) for system in ("oneflow", "pytorch") for topology in ("1n1g", "1n2g")
+    ]
+
+
+def test_a_topology_is_nodes_times_devices():
+    assert topology_shape("4n8g") == (4, 8)
+    run = load_report(report(topologies=["2n4g"], device="cpu")).run("small", "pytorch", "2n4g", 1)
+    assert (run.nodes, run.devices_per_node, run.world_size, run.global_batch) == (2, 4, 8, 32)
+
+
+def test_trainers_that_keep_their_own_time_print_fifty_times_a_window_at_least():
+    def printed(measured: int, every: int, variant: str = "async") -> int:
+        asked = suite(workload="ctr", systems=[{"system": "paddle-fleet", "variants": variant}])
+        window = {"warmup": 0, "measured": measured}
+        more = {"iterations": measured, "window": window, "print_every": every, "device": "cpu"}
+        return (
+            load_report(asked | more)
+            .run("small", f"paddle-fleet+{variant}+servers-1", "1n1g", 1)
+            .print_every
+        )
+
+    assert printed(100, 20) == 2
+    assert printed(5000, 100) == 100
+    assert printed(1000, 50) == 10  # it divides 50
+    assert printed(40, 20) == 1
+    in_step = suite(workload="ctr", systems=["paddle-fleet"]) | {"device": "cpu"}
+    assert load_report(in_step).run("small", "paddle-fleet+servers-1", "1n1g", 1).print_every == 20
+
+
+def test_servers_name_an_entry():
+    servers = {"per_node": 2, "threads": 4}
+    asked = suite(workload="ctr", systems=[{"system": "paddle-fleet", "servers": servers}])
+    report = load_report(asked | {"device": "cpu"})
+    (cell,) = report.cells(report.suites[0])
+    assert cell.unsupported is None
+    run = cell.runs[0]
+    assert (run.entry, run.servers.cpus, run.servers_in_all) == ("paddle-fleet+servers-2x4", 8, 2)
+    assert run.identity["servers"] == "2 servers a node, 4 threads each"
+    assert (run.world_size, run.global_batch) == (1, 4)

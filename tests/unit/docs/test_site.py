@@ -1,0 +1,82 @@
+"""The site of README and pages: whole, searched without a network, and refused with a dead link."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from playwright.sync_api import sync_playwright
+from reperf.root import ROOT
+
+from tests.helpers.refusal import cannot_run
+
+SOURCES = (
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "config.yaml", "zensical.toml"),
+    *("docs", "reports", "slurm", "benchmarks", "data/published", "workflow", "tests/systems"),
+)
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium", path="/usr/bin")
+
+
+def sources(folder: Path) -> Path:
+    for name in SOURCES:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+        copy(ROOT / name, folder / name)
+    return folder
+
+
+def build(folder: Path) -> subprocess.CompletedProcess:
+    program = [sys.executable, "docs/build_site.py"]
+    return subprocess.run(program, cwd=folder, check=False, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = sources(tmp_path_factory.mktemp("site"))
+    answer = build(folder)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return folder / "site/html"
+
+
+def test_all_that_its_pages_name_lies_in_it(site):
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 20
+    missing = []
+    for page in pages:
+        for link in re.findall(r'\b(?:href|src)="([^"]*)"', page.read_text(encoding="utf-8")):
+            parts = urlsplit(link)
+            if not parts.scheme and parts.path and page.name != "404.html":
+                target = page.parent / unquote(parts.path)
+                if not target.exists():
+                    missing.append(f"{page.relative_to(site)}: {link}")
+    assert not missing
+
+
+def test_it_is_searched_from_a_disk_and_loads_nothing_from_elsewhere(site):
+    if CHROMIUM is None:
+        cannot_run("a browser to open the site in: apt-get install chromium")
+    asked = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((site / "docs/plans.html").as_uri())
+        page.keyboard.press("Control+k")
+        page.keyboard.type("all-reduce", delay=50)
+        page.get_by_text(re.compile(r"\d+ results?")).wait_for()
+        browser.close()
+    assert [url for url in asked if not url.startswith(("file:", "data:", "about:"))] == []
+
+
+def test_links_that_lead_nowhere_fail(tmp_path):
+    folder = sources(tmp_path)
+    with (folder / "README.md").open("a", encoding="utf-8") as page:
+        page.write("\n[a page](docs/nowhere.md) and [a heading](docs/plans.md#nowhere)\n")
+    answer = build(folder)
+    assert answer.returncode != 0
+    said = answer.stdout + answer.stderr
+    assert "page does not exist" in said
+    assert "anchor does not exist" in said

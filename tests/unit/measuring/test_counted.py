@@ -1,0 +1,208 @@
+"""Each run counts once, in whatever form its log lies there again."""
+
+import re
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from reperf.config import Suite
+from reperf.measuring.log_sources import measure_suite
+
+from tests.helpers.step_logs import step_log
+from tests.unit.measuring.test_log_sources import LIKE_OURS, RESNET50, SUITE, faster, rows_of
+from tests.unit.measuring.test_measure import RUN, kept_run
+
+STARTED = {"started": "2026-11-20T08:00:00+00:00", "ended": "2026-11-20T08:05:00+00:00"}
+SECOND = RUN.model_copy(update={"repeat": 2, "seed": 2})
+
+
+def log_in(folder: Path, text: str = RESNET50, name: str = "r50_b128_fp32_1.log") -> Path:
+    path = folder / "2n8g" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def counted(rows: list[dict]) -> tuple[int, list[str]]:
+    """How many rows count, and the reasons of the others."""
+    assert {row["status"] for row in rows} <= {"ok", "refused"}
+    assert all(row["throughput"] is None for row in rows if row["status"] == "refused")
+    return len([row for row in rows if row["status"] == "ok"]), [
+        row["reason"] for row in rows if row["status"] == "refused"
+    ]
+
+
+def copied(log: Path) -> None:
+    shutil.copy(log, log.with_name("r50_b128_fp32_2.log"))
+
+
+def hard_linked(log: Path) -> None:
+    log.with_name("r50_b128_fp32_2.log").hardlink_to(log)
+
+
+def linked(log: Path) -> None:
+    log.with_name("r50_b128_fp32_2.log").symlink_to(log.name)
+
+
+def with_a_line_more(log: Path) -> None:
+    log.with_name("r50_b128_fp32_2.log").write_text(log.read_text() + "\n")
+
+
+def with_other_text_before(log: Path) -> None:
+    log.with_name("r50_b128_fp32_2.log").write_text("hello\n" + log.read_text())
+
+
+def with_a_label(log: Path) -> None:
+    lines = log.read_text().splitlines()
+    log.with_name("r50_b128_fp32_2.log").write_text("".join(f"[1,0]<stdout>:{x}\n" for x in lines))
+
+
+def with_another_loss(log: Path) -> None:
+    text = log.read_text()
+    assert "loss: 1.050499" in text
+    log.with_name("r50_b128_fp32_2.log").write_text(text.replace("loss: 1.050499", "loss: 1.05"))
+
+
+def zipped(log: Path) -> None:
+    with zipfile.ZipFile(log.with_name("all.zip"), "w") as members:
+        members.write(log, f"2n8g/{log.name}")
+
+
+@pytest.mark.parametrize(
+    ("again", "why"),
+    [
+        (copied, "the same file"),
+        (hard_linked, "the same file"),
+        (linked, "the same file"),
+        (with_a_line_more, "the same lines in the window"),
+        (with_other_text_before, "the same lines in the window"),
+        (with_a_label, "the same lines in the window"),
+        (with_another_loss, "the same times in the window"),
+        (zipped, "the same file"),
+    ],
+)
+def test_a_log_that_lies_there_twice_counts_once(tmp_path, again, why):
+    again(log_in(tmp_path / "theirs"))
+    rows = rows_of(tmp_path / "theirs")
+    first = next(row["log"] for row in rows if row["status"] == "ok")
+    assert counted(rows) == (1, [f"counted already, as {first}: {why}"])
+    assert [row["repeat"] for row in rows] == [1, 2]
+
+
+def test_a_log_in_two_sources_counts_once(tmp_path):
+    log_in(tmp_path / "a")
+    log_in(tmp_path / "b")
+    window = {"warmup": 20, "measured": 100}
+    rows = rows_of(tmp_path / "a", {"path": str(tmp_path / "b"), "window": window})
+    same = "counted already, as a/2n8g/r50_b128_fp32_1.log: the same file"
+    assert counted(rows) == (1, [same])
+
+
+def test_repeats_that_differ_all_count(tmp_path):
+    for repeat in range(7):
+        log_in(tmp_path, faster(RESNET50, repeat / 1000), f"r50_b128_fp32_{repeat}.log")
+    assert counted(rows_of(tmp_path)) == (7, [])
+
+
+def test_a_log_refused_for_itself_is_no_first(tmp_path):
+    log_in(tmp_path, RESNET50, "r50_b96_fp32_1.log")  # its path contradicts it
+    log_in(tmp_path, RESNET50, "r50_b128_fp32_2.log")
+    count, [reason] = counted(rows_of(tmp_path))
+    assert count == 1
+    assert "counted already" not in reason
+
+
+def test_our_own_run_and_its_copy_count_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ours = kept_run(RUN.folder, step_log())
+    shutil.copytree(ours, tmp_path / "theirs" / "1")
+    settings = SUITE | LIKE_OURS | {"name": "small", "from": str(tmp_path / "theirs")}
+    rows = measure_suite(Suite.model_validate(settings), [RUN])
+    assert counted(rows) == (1, [f"counted already, as {RUN.log}: the same file"])
+
+
+def test_a_log_of_one_repeat_in_anothers_place_counts_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kept_run(RUN.folder, step_log())
+    kept_run(SECOND.folder, [*step_log(), "more"], run=SECOND)
+    rows = measure_suite(Suite.model_validate(SUITE | LIKE_OURS | {"systems": ["pytorch"]}), [RUN])
+    assert counted(rows) == (1, [])
+    suite = Suite.model_validate(SUITE | LIKE_OURS | {"systems": ["pytorch"]})
+    same = f"counted already, as {RUN.log}: the same lines in the window"
+    assert counted(measure_suite(suite, [RUN, SECOND])) == (1, [same])
+
+
+def test_a_recorded_run_counts_once_whatever_its_log_says(tmp_path):
+    kept_run(tmp_path / "1", step_log(), **STARTED)
+    kept_run(tmp_path / "2", step_log(rate=99.0), run=SECOND, **STARTED)
+    count, [reason] = counted(rows_of(tmp_path, **LIKE_OURS))
+    assert (count, reason.partition(": ")[2]) == (1, "the same run by its record")
+
+
+def at(start: int, rate: float, host: str = "node1") -> str:
+    """A log whose lines tell when they were printed, in seconds since 1970."""
+    lines, seconds = [], 1000.0
+    for line in step_log(rate=rate):
+        if found := re.search(r'"seconds": ([0-9.]+)', line):
+            seconds = float(found[1])
+        stamp = f'"time_ms": {int(1000 * (start + seconds))}'
+        lines.append(line.replace('"time_ms": 0', stamp).replace("on node1", f"on {host}"))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("start", "host", "count"),
+    [(1_700_000_003, "node1", 1), (1_700_000_003, "node2", 2), (1_700_009_000, "node1", 2)],
+)
+def test_one_host_does_one_run_at_a_time(tmp_path, start, host, count):
+    for name, text in ("a", at(1_700_000_000, 100.0)), ("b", at(start, 99.0, host)):
+        path = tmp_path / "1n2g" / f"{name}.log"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    found, reasons = counted(rows_of(tmp_path, **LIKE_OURS))
+    assert found == count
+    assert all("the same time on the same host, node1" in one for one in reasons)
+
+
+@pytest.mark.parametrize(
+    ("names", "later", "count"),
+    [
+        (("workerlog.0", "workerlog.1"), 0.001, 1),
+        (("workerlog.0", "workerlog.1"), 9000, 2),
+        (("rank_0.log", "rank_1.log"), 0.001, 1),
+        (("rank_8.log", "rank_16.log"), 9000, 2),  # such as of LoRA
+        (("run_0.log", "run_1.log"), 0.001, 2),
+    ],
+)
+def test_the_logs_of_a_launchs_ranks_are_one_run(tmp_path, names, later, count):
+    head, *_ = RESNET50.partition("train:")
+    for rank, name in enumerate(names):
+        late = rank * later
+        lines = (
+            f"train: epoch 0, iter {step}, loss: {7 + rank - step / 999:.6f}, top_1: 0.001, "
+            f"top_k: 0.001, samples/s: 8192.0 {1.6e9 + late + step / (4 - rank / 1e3):.6f}\n"
+            for step in range(20, 121, 20)
+        )
+        log_in(tmp_path, head + "".join(lines), name)
+    found, reasons = counted(rows_of(tmp_path))
+    assert found == count
+    assert all(one.endswith(f"{names[0]}: another rank of the same run") for one in reasons)
+
+
+def test_recorded_runs_of_one_host_at_one_time_count_once(tmp_path):
+    later = STARTED | {"started": "2026-11-20T08:04:00+00:00", "ended": "2026-11-20T08:09:00+00:00"}
+    after = STARTED | {"started": "2026-11-20T08:05:00+00:00", "ended": "2026-11-20T08:09:00+00:00"}
+    for when, count in ((later, 1), (after, 2)):
+        folder = tmp_path / str(count)
+        kept_run(folder / "1", step_log(), **STARTED)
+        kept_run(folder / "2", step_log(rate=99.0), run=SECOND, **when)
+        assert counted(rows_of(folder, **LIKE_OURS))[0] == count
+
+
+@pytest.mark.parametrize(("job", "count"), [("8", 2), ("7", 1)])
+def test_slurm_may_run_several_jobs_on_a_node_at_a_time(tmp_path, job, count):
+    later = STARTED | {"started": "2026-11-20T08:04:00+00:00", "ended": "2026-11-20T08:09:00+00:00"}
+    kept_run(tmp_path / "1", step_log(), slurm_job="7", **STARTED)
+    kept_run(tmp_path / "2", step_log(rate=99.0), run=SECOND, slurm_job=job, **later)
+    assert counted(rows_of(tmp_path, **LIKE_OURS))[0] == count

@@ -1,0 +1,135 @@
+"""The workloads: what their files say, and what their recipes make of a shape."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from reperf.config import load_report
+from reperf.errors import ReperfError
+from reperf.systems import Workload, load_systems, load_workloads, workloads
+from trainers.contract.recipe import INTERFACE
+
+from tests.helpers.refusal import refused_in_one_line
+
+WRITTEN = """\
+{title: A, data: images, units: [images], parameters: 9, shape: {size: {about: x, default: 4}}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder of workloads in place of ours."""
+    monkeypatch.setattr(workloads, "WORKLOADS", tmp_path)
+    return tmp_path
+
+
+def load_from(folder: Path, text: str) -> dict[str, Workload]:
+    (folder / "mine.yaml").write_text(text)
+    return load_workloads.__wrapped__()
+
+
+@pytest.mark.parametrize("workload", load_workloads().values(), ids=lambda workload: workload.id)
+def test_a_number_of_parameters_that_the_recipe_does_not_make_is_refused(workload: Workload):
+    assert workload.shape_of({}) == workload.default_shape
+    wrong = Workload(**workload.model_dump() | {"parameters": workload.parameters + 1})
+    with refused_in_one_line(
+        f"{wrong.file}: parameters: got {wrong.parameters}; allowed: {workload.parameters}, as "
+        f"many as {workload.recipe_file.name} makes at the default shape"
+    ):
+        wrong.shape_of({})
+
+
+def test_a_small_shape_has_its_own_count():
+    fewer = 4096 * (512 * 7 * 7 - 512)  # weights of the first linear layer
+    assert load_workloads()["vgg16"].parameters_of({"image_size": 32}) == 138_357_544 - fewer
+
+
+def test_a_workload_that_is_like_another_differs_in_its_default_shape_alone():
+    """So that it is trained by the same code, in all systems that have both."""
+    base, large = (load_workloads()[name] for name in ("bert-base", "bert-large"))
+    assert (large.like, large.recipe_file) == (base.id, base.recipe_file)
+    assert large.shape_of(base.default_shape) == base.default_shape
+    assert large.parameters_of(base.default_shape) == base.parameters
+    assert large.title_at(base.default_shape).startswith(f"{base.family} (12 layers, hidden 768")
+    both = [one for one in load_systems().values() if large.id in one.workloads]
+    assert {"paddlepaddle", "ngc-tensorflow1", "pytorch"} <= {one.id for one in both}
+    for system in both:
+        assert system.workloads[large.id] == system.workloads[base.id]
+        assert system.code(large.id) == system.code(base.id)
+
+
+def test_a_workload_without_a_recipe_has_no_count_and_any_shape_in_bounds(folder: Path):
+    workload = load_from(folder, WRITTEN.replace("parameters: 9, ", ""))["mine"]
+    assert workload.shape_of({"size": 7}) == {"size": 7}
+    assert workload.parameters_of({"size": 4}) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "fault"),
+    [
+        ("", f"{INTERFACE[0]} is missing; a recipe has {', '.join(INTERFACE)}"),
+        (
+            "\n".join(f"{name} = None" for name in INTERFACE if name != "start"),
+            "start is missing; a recipe has",
+        ),
+        ("import no_such_module", "cannot be imported: ModuleNotFoundError: No module named"),
+        ("def", "cannot be imported: SyntaxError: invalid syntax"),
+    ],
+)
+def test_a_recipe_that_lacks_a_part_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, fault: str
+):
+    recipes = tmp_path / "trainers/recipes"
+    recipes.mkdir(parents=True)
+    (recipes / "mine.py").write_text(code)
+    (tmp_path / "workloads").mkdir()
+    monkeypatch.setattr(workloads, "WORKLOADS", tmp_path / "workloads")
+    monkeypatch.setattr(sys.modules["trainers.recipes"], "__path__", [str(recipes)])
+    monkeypatch.delitem(sys.modules, "trainers.recipes.mine", raising=False)
+    workload = load_from(tmp_path / "workloads", WRITTEN)["mine"]
+    with refused_in_one_line(f"{recipes / 'mine.py'}: {fault}"):
+        workload.shape_of({})
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("{title: A}", "data: is missing"),
+        (WRITTEN.replace("images,", "films,"), "data: got 'films'; allowed: 'clicks', "),
+        (
+            WRITTEN.replace("title: A", "title: A, unit: films"),
+            "unit: got 'films'; allowed: ",
+        ),
+        (WRITTEN.replace("[images]", "[]"), "units: allowed: at least one item"),
+        (WRITTEN.replace("title: A", "title: A, speed: 1"), "speed: unknown key; allowed: data, "),
+        (WRITTEN.replace("default: 4", "default: 0"), "shape.size: default is 0; allowed: 1 to"),
+        (WRITTEN.replace("parameters: 9", "parameters: many"), "parameters: got 'many'; allowed:"),
+        ("", "got nothing; allowed: a mapping of keys to values"),
+        ("{title: B, like: other}", "like: got 'other'; allowed: base"),
+        (
+            "{title: B, like: base, shape: {sice: 5}}",
+            "shape: got 'sice'; allowed: size, as in base; did you mean size?",
+        ),
+        ("{title: B, like: base, shape: {size: 0}}", "shape.size: default is 0; allowed: 1 to"),
+        ("{title: B, like: base, shape: 5}", "shape: got 5; allowed: "),
+    ],
+)
+def test_a_file_that_says_it_wrong_is_named_in_one_line(folder: Path, text: str, fault: str):
+    (folder / "base.yaml").write_text(WRITTEN)
+    with refused_in_one_line(f"{folder}/mine.yaml: {fault}"):
+        load_from(folder, text)
+
+
+def test_images_too_small_for_the_model_are_refused_by_the_recipe():
+    small = {
+        "name": "small",
+        "workload": "alexnet",
+        "precision": "fp32",
+        "batch_size": 1,
+        "shape": {"image_size": 62},
+        "systems": ["pytorch"],
+    }
+    with pytest.raises(
+        ReperfError, match=r"suites.small.shape: .*got 62; allowed: a whole .*, 63 to"
+    ):
+        load_report({"suites": [small]})

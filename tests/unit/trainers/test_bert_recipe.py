@@ -1,0 +1,119 @@
+"""BERT in the numbers on which all frameworks agree."""
+
+from argparse import Namespace
+
+import numpy as np
+import pytest
+from trainers.contract import recipe as contract
+from trainers.contract import weights
+from trainers.recipes import bert
+
+from tests.helpers.shapes import TINY_BERT
+
+BASE = {
+    "sequence_length": 128,
+    "max_predictions": 20,
+    "layers": 12,
+    "hidden": 768,
+    "heads": 12,
+    "intermediate": 3072,
+    "vocabulary": 30522,
+    "positions": 512,
+}
+
+
+@pytest.fixture(scope="module")
+def batch() -> list[np.ndarray]:
+    return bert.synthetic_batch(BASE, 64, np.random.RandomState(1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({}, 110_106_428),
+        ({"vocabulary": 30528}, 110_111_042),
+        ({"positions": 128}, 109_811_516),
+        ({"layers": 24, "hidden": 1024, "heads": 16, "intermediate": 4096}, 336_226_108),
+        (TINY_BERT, 567_786),
+    ],
+)
+def test_the_model_has_as_many_parameters_as_the_field_counts(changes, count):
+    assert contract.parameters(bert, BASE | changes) == count
+
+
+def test_matrices_decay_and_nothing_else():
+    sizes = bert.weight_shapes(TINY_BERT)
+    assert len(sizes) == 38
+    assert {name for name in sizes if bert.decays(name)} == {
+        name for name, size in sizes.items() if len(size) == 2
+    }
+
+
+def test_weights_are_a_normal_distribution_that_is_cut_off():
+    drawn = weights.truncated_normal(np.random.RandomState(1), (1000, 1000), 0.02)
+    assert np.abs(drawn).max() < 0.04
+    assert drawn.mean() == pytest.approx(0, abs=1e-4)
+    # Of a normal distribution cut off at twice its deviation: 0.8796 of that remains.
+    assert drawn.std() == pytest.approx(0.8796 * 0.02, rel=5e-3)
+    within_one = (np.abs(drawn) < 0.02).mean()
+    assert within_one == pytest.approx(0.6827 / 0.9545, abs=2e-3)
+
+
+def test_what_is_predicted_lies_inside_the_real_tokens(batch):
+    tokens, real, segments, positions, _, shares, following = batch
+    assert set(real.sum(axis=1)) > {128}
+    assert 0.9 < real.mean() < 0.97
+    assert not tokens[real == 0].any()
+    assert tokens[real == 1].all()
+    assert tokens.max() < BASE["vocabulary"]
+    assert (np.diff(real, axis=1) <= 0).all()
+    assert not segments[real == 0].any()
+    assert set(segments.max(axis=1)) == {1}
+    assert not segments[:, :2].any()
+    for row, (places, some) in enumerate(zip(positions, shares, strict=True)):
+        count, length = int(some.sum()), real[row].sum()
+        assert count == min(20, max(1, round(length * 0.15)))
+        assert some[:count].all()
+        own = places[:count]
+        assert (np.diff(own) > 0).all()
+        assert own.min() > 0
+        assert own.max() < length - 1
+        assert not places[count:].any()
+    assert set(following) == {0, 1}
+
+
+def test_tokens_are_counted_without_padding(batch):
+    assert bert.counts(batch) == {"tokens": int(np.count_nonzero(batch[0]))}
+
+
+def test_a_short_sequence_with_many_predictions_gets_those_that_fit():
+    shape = TINY_BERT | {"sequence_length": 8, "max_predictions": 5}
+    for seed in range(20):
+        _, real, _, positions, ids, shares, _ = bert.synthetic_batch(
+            shape, 16, np.random.RandomState(seed)
+        )
+        assert (shares.sum(axis=1) == 1).all()
+        assert (positions[:, 0] < real.sum(axis=1) - 1).all()
+        assert ids[:, 0].all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"sequence_length": 65}, "sequence_length is 65; allowed: up to the 64 positions"),
+        ({"max_predictions": 30}, "max_predictions is 30; allowed: up to 29 in a sequence_length"),
+        ({"heads": 3}, "hidden is 128; allowed: a multiple of the 3 heads"),
+    ],
+)
+def test_a_shape_that_cannot_be_is_refused(changes, fault):
+    with pytest.raises(ValueError, match=fault):
+        bert.check(TINY_BERT | changes)
+
+
+def test_clipping_is_left_out_where_it_is_asked_for():
+    usual, without = (
+        contract.optimizer_of(bert, Namespace(proof=False, no_clip=no_clip))
+        for no_clip in (False, True)
+    )
+    assert usual == bert.OPTIMIZER
+    assert without == usual._replace(clip=None)

@@ -1,0 +1,202 @@
+"""The recipes by which every framework trains: all of them by one interface, then each alone."""
+
+from argparse import Namespace
+from functools import cache
+from importlib import import_module
+
+import numpy as np
+import pytest
+from reperf.systems import load_workloads
+from trainers.contract import recipe as contract
+from trainers.contract import weights
+from trainers.contract.driver import Work
+from trainers.recipes import alexnet, resnet50, vgg16
+
+from tests.helpers.shapes import TINY_BERT, TINY_GPT2, TINY_TRANSFORMER, TINY_WORD2VEC
+
+BUILT = {
+    workload.recipe_file.stem: workload
+    for workload in load_workloads().values()
+    if workload.recipe_file.exists()
+}
+SMALL = {
+    name: {key: dimension.least for key, dimension in workload.shape.items()}
+    for name, workload in BUILT.items()
+} | {
+    "bert": TINY_BERT,
+    "gpt2": TINY_GPT2,
+    "word2vec": TINY_WORD2VEC,
+    "encoder_decoder": TINY_TRANSFORMER,
+}
+"""For images the smallest shapes that recipes allow."""
+
+# What numpy's generators give on Python 3.7 and on 3.11; tests/systems asks every environment.
+DIGESTS = {
+    "resnet50": ("4480a763abd4e945", "0e36d1af22539b6c"),
+    "vgg16": ("6182bb4223789ef7", "0e36d1af22539b6c"),
+    "alexnet": ("28f2e626542d9484", "d8234db847e1f6bd"),
+    "bert": ("6c5dabedab9c9adf", "85e6553d83c98b35"),
+    "ctr": ("aa9a486090bd754e", "cdc11c78f474f81c"),
+    "gpt2": ("a45e6b6f35050124", "f4a17f292257fb7c"),
+    "word2vec": ("9c274f9c8f7cab58", "d1837efb6b3339b6"),
+    "encoder_decoder": ("4f0fbea7a6f77a6a", "b1df84a6dd9d20f0"),
+}
+
+
+def module_of(name: str):
+    return import_module(f"trainers.recipes.{name}")
+
+
+def flags_of(name: str, **changes: object) -> Namespace:
+    flags = {"shape": SMALL[name], "batch_size": 2, "seed": 1, "proof": False, "no_clip": False}
+    flags |= {"precision": "fp32", "device": "cpu", "dynamic_loss_scale": False}
+    return Namespace(**(flags | changes))
+
+
+@cache
+def start_of(name: str, **changes: object) -> dict[str, np.ndarray]:
+    return dict(weights.initial_weights(module_of(name), flags_of(name, **changes)))
+
+
+@pytest.fixture(params=BUILT)
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+of_images = pytest.mark.parametrize(
+    "name", [name for name, workload in BUILT.items() if workload.data == "images"]
+)
+
+
+def test_a_recipe_says_all_that_engines_ask(name):
+    recipe = module_of(name)
+    assert [part for part in contract.INTERFACE if not hasattr(recipe, part)] == []
+    recipe.check(SMALL[name])
+    assert recipe.STATIC_LOSS_SCALE > 1
+
+
+def test_weights_have_the_sizes_that_the_shape_gives_them(name):
+    sizes = module_of(name).weight_shapes(SMALL[name])
+    weights = start_of(name)
+    assert {key: array.shape for key, array in weights.items()} == sizes
+    assert {array.dtype for array in weights.values()} == {np.dtype(np.float32)}
+    count = contract.parameters(module_of(name), SMALL[name])
+    assert sum(array.size for array in weights.values()) == count
+
+
+def test_a_weight_made_alone_is_the_weight_among_all(name):
+    recipe, flags = module_of(name), flags_of(name)
+    among_all = start_of(name)
+    for key, size in reversed(recipe.weight_shapes(flags.shape).items()):
+        alone = weights.initial_weight(recipe, flags, key, size)
+        assert np.array_equal(alone, among_all[key])
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_start_weights_and_batches_are_the_same_on_every_machine(name):
+    assert digests_of(name) == DIGESTS[name]
+    assert digests_of(name, seed=2) != DIGESTS[name]
+
+
+def digests_of(name: str, **changes: object) -> tuple[str, str]:
+    recipe, flags = module_of(name), flags_of(name, **changes)
+    start = (array for _, array in weights.initial_weights(recipe, flags))
+    return weights.digest(start), weights.digest(weights.synthetic_batch(recipe, flags, 0))
+
+
+def test_for_a_proof_every_weight_is_seen_and_decay_is_large(name):
+    """A weight of nothing but zeros would hide mistakes in it, or in what it multiplies."""
+    weights = start_of(name, proof=True)
+    assert [key for key, array in weights.items() if not array.any()] == []
+    recipe = module_of(name)
+    usual = contract.optimizer_of(recipe, flags_of(name))
+    assert usual == recipe.OPTIMIZER
+    proof = contract.optimizer_of(recipe, flags_of(name, proof=True))
+    assert proof.weight_decay > 100 * usual.weight_decay
+    assert proof._replace(weight_decay=usual.weight_decay) == usual
+
+
+def synthetic(name: str, **changes: object) -> list[np.ndarray]:
+    flags = flags_of(name, **changes)
+    rank = changes.get("rank", 0)
+    return list(weights.synthetic_batch(module_of(name), flags, rank))
+
+
+def test_ranks_and_seeds_have_synthetic_batches_of_their_own(name):
+    assert all(map(np.array_equal, synthetic(name), synthetic(name)))
+    for other in ({"rank": 1}, {"seed": 2}):
+        assert not np.array_equal(synthetic(name)[0], synthetic(name, **other)[0])
+
+
+@of_images
+def test_synthetic_images_are_bytes_with_labels(name):
+    images, labels = synthetic(name)
+    size = SMALL[name]["image_size"]
+    assert (images.shape, images.dtype) == ((2, size, size, 3), np.uint8)
+    assert (labels.shape, labels.dtype) == ((2,), np.int64)
+
+
+@of_images
+def test_images_too_small_for_a_model_are_refused(name):
+    least = SMALL[name]["image_size"]
+    with pytest.raises(ValueError, match=rf"image_size.*{least - 1}; allowed: {least} or more"):
+        module_of(name).check({"image_size": least - 1})
+
+
+@pytest.mark.parametrize(
+    ("recipe", "count"), [(resnet50, 25_557_032), (vgg16, 138_357_544), (alexnet, 61_100_840)]
+)
+def test_the_model_is_the_published_one(recipe, count):
+    assert contract.parameters(recipe, {"image_size": 224}) == count
+
+
+@pytest.mark.parametrize(
+    ("recipe", "rates"),
+    [
+        (resnet50, {8: 0.1 / 32, 256: 0.1, 8192: 0.1}),
+        (vgg16, {8: 0.01 / 32, 256: 0.01, 8192: 0.01}),
+        (alexnet, {8: 0.01 / 16, 128: 0.01, 8192: 0.01}),
+    ],
+)
+def test_the_learning_rate_grows_with_the_batch_and_stays_safe(recipe, rates):
+    assert {batch: recipe.learning_rate(batch) for batch in rates} == pytest.approx(rates)
+
+
+def test_resnets_blocks_start_as_their_shortcuts_and_every_layer_keeps_the_variance():
+    weights = start_of("resnet50")
+    zero = [key for key, array in weights.items() if not array.any()]
+    assert "layer1.0.3.bn.weight" in zero
+    assert len([key for key in zero if key.endswith(".bn.weight")]) == 16
+    conv = weights["layer2.0.2.conv.weight"]
+    assert conv.shape == (128, 128, 3, 3)
+    assert conv.std() == pytest.approx((2 / (128 * 9)) ** 0.5, rel=0.01)
+
+
+def test_all_of_resnets_weights_but_batch_norms_decay():
+    kept = [key for key in start_of("resnet50") if not resnet50.decays(key)]
+    assert len(kept) == 2 * 53
+    assert all(".bn." in key for key in kept)
+
+
+@pytest.mark.parametrize("recipe", [vgg16, alexnet])
+def test_where_there_is_no_batch_norm_every_weight_decays(recipe):
+    assert all(map(recipe.decays, recipe.weight_shapes({"image_size": 224})))
+
+
+@pytest.mark.parametrize("recipe", [resnet50, vgg16])
+def test_weights_are_parted_by_their_decay_and_keep_their_order(recipe):
+    flags = flags_of(recipe.__name__.rpartition(".")[2])
+    names = list(recipe.weight_shapes(flags.shape))
+    work = Work(recipe, flags, 8, {})
+    groups = work.groups(work.named(names))
+    parted = {group["weight_decay"]: group["params"] for group in groups}
+    decayed = list(filter(recipe.decays, names))
+    kept = [key for key in names if not recipe.decays(key)]
+    assert parted == {recipe.OPTIMIZER.weight_decay: decayed} | ({0.0: kept} if kept else {})
+
+
+def test_numbers_between_two_bounds_are_spread_evenly():
+    drawn = weights.uniform(np.random.RandomState(1), (100, 1000), 0.5)
+    assert np.abs(drawn).max() < 0.5
+    assert drawn.mean() == pytest.approx(0, abs=0.003)
+    assert drawn.std() == pytest.approx(0.5 / 3**0.5, rel=0.01)

@@ -1,0 +1,97 @@
+"""How a launcher is started, by the command and the variables that the run's record holds."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+
+import pytest
+from reperf.builds.starting import inside, variables_inside
+from reperf.config import load_report
+from reperf.plans.run_plan import plan_run
+from reperf.systems import TRAINERS
+from reperf.training.places import ThisMachine
+from reperf.training.start import Start, start_of
+
+from tests.helpers.small_benchmark import SMALL
+
+RUN = load_report(SMALL).run("small", "pytorch", "1n2g", 1)
+
+
+def started(device: str, precision: str = "fp32", **variables: str) -> Start:
+    """The start of a small run at a place that adds these variables."""
+    changes = {"device": device, "precision": precision}
+    run = RUN.model_copy(update=changes)
+    place = ThisMachine(run.model_copy(update={"device": "cpu"}))
+    place.variables |= variables
+    return start_of(plan_run(run, window=(1, 2), time_limit=60), place, ["resnet50.py"])
+
+
+MODULE = TRAINERS / "module.py"
+NO_TF32: Mapping[str, str] = {
+    "NVIDIA_TF32_OVERRIDE": "0",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "0",
+}
+
+
+@pytest.mark.parametrize("users", [{}, dict.fromkeys(NO_TF32, "1")])
+def test_on_gpus_nothing_turns_float32_into_tf32_and_the_record_says_so(users):
+    start = started("cuda", **users)
+    assert NO_TF32.items() <= start.variables.items()
+    assert NO_TF32.items() <= start.trainers.environment.items()
+
+
+def test_tf32_is_on_where_it_is_asked_for_whatever_the_user_says():
+    on = dict.fromkeys(NO_TF32, "1")
+    assert on.items() <= started("cuda", "tf32", **NO_TF32).trainers.environment.items()
+    assert NO_TF32.items() <= started("cuda", "amp").variables.items()
+
+
+def test_on_cpus_nothing_is_said_of_tf32():
+    assert not NO_TF32.keys() & started("cpu").variables.keys()
+
+
+def test_what_a_run_leaves_among_temporary_files_goes_with_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    place = ThisMachine(RUN)
+    start = start_of(plan_run(RUN, window=(1, 2), time_limit=60), place, ["resnet50.py"])
+    leave = [sys.executable, "-c", "import tempfile; tempfile.mkdtemp()"]
+    subprocess.run(leave, env=start.trainers.environment, check=True)
+    (own,) = tmp_path.iterdir()
+    assert any(own.iterdir())
+    del place
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("safe", [{}, {"PYTHONSAFEPATH": "1"}])
+def test_a_file_in_the_work_folder_stands_for_no_module_of_the_standard_library(tmp_path, safe):
+    (tmp_path / "timeit.py").write_text("raise SystemExit('the work folder came first')")
+    command = started("cpu").trainers.words
+    at = command.index("torch.distributed.run")
+    assert command[at - 1] == os.path.relpath(MODULE)
+    said = subprocess.run(
+        [sys.executable, MODULE, "timeit", "-n1", "-r1", "import trainers.contract"],
+        check=False,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(TRAINERS.parent), **safe},
+        capture_output=True,
+        text=True,
+    )
+    assert (said.returncode, said.stderr) == (0, "")
+    assert "1 loop" in said.stdout
+
+
+@pytest.mark.parametrize(
+    ("own", "found"), [({"PYTHONPATH": "/own:/mx"}, ["/own", "/mx"]), ({}, [])]
+)
+def test_in_a_container_trainers_come_before_what_the_image_itself_finds(own, found):
+    said = subprocess.run(
+        inside(["sh", "-c", 'echo "$PYTHONPATH"; exit 3']),
+        check=False,
+        env={"PATH": os.defpath, **own, **variables_inside({"PYTHONPATH": str(TRAINERS.parent)})},
+        capture_output=True,
+        text=True,
+    )
+    assert said.stdout.strip().split(":") == [str(TRAINERS.parent), *found]
+    assert said.returncode == 3
