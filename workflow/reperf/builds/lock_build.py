@@ -38,8 +38,7 @@ def build_lock(build: LockBuild) -> None:
         [uv, "venv", "--clear", "--force", "--no-project", "--python", version, str(home)],
         trouble=f"{folder}: Python {version} is neither installed nor can it be fetched",
     )
-    # Compiled once, here, rather than by every rank of every run where no bytecode is kept.
-    install = [uv, "pip", "install", "--compile-bytecode", "--python", python]
+    install = [uv, "pip", "install", "--python", python]
     install += _settings_of(build)
     # What pip is told to look at first may hold a build of the framework for CPUs.
     settings = uv_settings(links_of_pip=build.device == "cpu")
@@ -49,7 +48,8 @@ def build_lock(build: LockBuild) -> None:
     do(
         [*install, *build.settings.packages],
         trouble=f"{lock}: cannot be installed",
-        environment={**os.environ, **settings, "PATH": programs},
+        # Compiled once, here, rather than by every rank of every run where no bytecode is kept.
+        environment={"UV_COMPILE_BYTECODE": "1", **os.environ, **settings, "PATH": programs},
     )
     if build.device == "cuda":
         linked = [python, "-m", "trainers.link", build.system.framework]
