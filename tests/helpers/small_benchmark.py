@@ -1,14 +1,17 @@
-"""A small real benchmark: the whole workflow at shapes that take seconds."""
+"""A small benchmark: the whole workflow, with a trainer of numpy that does what it is told."""
 
 import os
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import psutil
 import yaml
+
+from tests.helpers import fork_server
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,10 +21,12 @@ WORKFLOW = (
     *("data/published", "docs", "envs", "local", "reports", "slurm", "workflow"),
 )
 
-PROGRAMS = ("trainers/train.py", "trainers/serve.py", "/resnet50.py")
-"""What trains or serves: the programs of all systems, and those that stand-ins bring."""
+PROGRAMS = ("trainers/train.py", "trainers/serve.py")
+"""What trains or serves."""
+HERE = "{}.{}".format(*sys.version_info)
+"""The Python that tests, as a lock names it."""
 
-# Shapes at which a run takes seconds; everything else is as in local/report.yaml.
+# Everything else is as in local/report.yaml.
 SMALL = {
     "title": "a small benchmark",
     "topologies": ["1n1g", "1n2g"],
@@ -54,6 +59,19 @@ SMALL = {
         },
     ],
 }
+"""A report at shapes that PyTorch trains in seconds."""
+
+_TOY = {"workload": "toy", "precision": "fp32", "shape": {}}
+TOY = SMALL | {
+    "suites": [
+        SMALL["suites"][0] | _TOY | {"systems": ["stand-in"]},
+        SMALL["suites"][1] | _TOY | {"systems": ["stand-in", "stand-in-16"]},
+    ]
+}
+"""The same by the stand-in; the toy's shape says how long a run takes, and what goes wrong."""
+
+STAND_IN = Path(__file__).with_name("stand_in")
+"""A system, a framework and a workload that a small benchmark has besides those of the checkout."""
 
 
 @dataclass
@@ -64,13 +82,18 @@ class Benchmark:
 
     def configure(self, **changes: object) -> None:
         """Write local/report.yaml: the small report with some top-level keys changed."""
-        text = yaml.safe_dump(SMALL | changes, sort_keys=False)
+        text = yaml.safe_dump(TOY | changes, sort_keys=False)
         (self.folder / "local/report.yaml").write_text(text, encoding="utf-8")
+
+    def copied(self, folder: Path) -> "Benchmark":
+        """A copy in another folder."""
+        shutil.copytree(self.folder, folder, symlinks=True, copy_function=_copy)
+        return Benchmark(folder)
 
     def take_over(self, begun: Path) -> None:
         """Take what another benchmark has that no run decides: published figures and records."""
         for name in ("figures/published", "data/embedded"):
-            shutil.copytree(begun / name, self.folder / name)
+            shutil.copytree(begun / name, self.folder / name, copy_function=_copy)
         (self.folder / "results").mkdir()
         shutil.copy2(begun / "results/made.json", self.folder / "results")
 
@@ -84,7 +107,9 @@ class Benchmark:
         return {**os.environ, "PYTHONPATH": str(self.folder / "workflow"), "PATH": path}
 
     def snakemake(self, *arguments: str, timeout: float = 900) -> subprocess.CompletedProcess:
-        return self.call(*self.command(*arguments), timeout=timeout)
+        """Call Snakemake, in a fork of a process that has imported what it needs already."""
+        words = self.command(*arguments)[3:]
+        return fork_server.run(words, self.folder, self.environment, timeout)
 
     def call(self, *command: str, timeout: float = 900) -> subprocess.CompletedProcess:
         return subprocess.run(
@@ -118,8 +143,20 @@ class Benchmark:
         return {rule: n for rule, n in jobs.items() if rule not in ("all", "total")}
 
 
-def new_benchmark(folder: Path, shared: Path) -> Benchmark:
-    """Copy the workflow into a folder; the environments and the images are shared."""
+def _copy(source: str, target: str) -> None:
+    """Copy a file, or link it if it is large and no test edits it: an image, a part of records."""
+    data = source.endswith(".JPEG") or Path(source).name.startswith("part-")
+    (os.link if data else shutil.copy2)(source, target)
+
+
+def new_benchmark(folder: Path, environments: Path, *, stand_in: bool = True) -> Benchmark:
+    """Copy the workflow into a folder, and configure the small report.
+
+    Args:
+        folder: which is made.
+        environments: where those of the systems are, or are built.
+        stand_in: whether it has the stand-in, too.
+    """
     for name in WORKFLOW:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_dir():
@@ -128,7 +165,13 @@ def new_benchmark(folder: Path, shared: Path) -> Benchmark:
             shutil.copytree(ROOT / name, folder / name, ignore=built)
         else:
             shutil.copy2(ROOT / name, folder / name)
-    (folder / ".envs").symlink_to(shared)
+    if stand_in:
+        shutil.copytree(STAND_IN, folder, dirs_exist_ok=True)
+        described = folder / "workflow/systems/stand-in/system.yaml"
+        described.write_text(described.read_text().replace('"3.11"', f'"{HERE}"'))
+        (folder / "envs/stand-in.txt").write_text(f"numpy=={version('numpy')}\n")
+        (folder / "envs/stand-in.overlay.txt").write_text("six==1.17.0\n")
+    (folder / ".envs").symlink_to(environments)
     benchmark = Benchmark(folder)
     benchmark.configure()
     return benchmark

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from uv import find_uv_bin
 
-TORCH = "2.12.1"
-"""Another than the lock's."""
+TORCH, NUMPY = "2.12.1", "2.3.5"
+"""Others than the locks'."""
 PYTHON = Path("/usr/bin/python3")
 """Debian's own: its packages lie apart from those that uv or pyenv installed."""
 _PACKAGES = "usr/lib/python3/dist-packages"

@@ -1,12 +1,17 @@
 """BERT on its way to the report, which shows sentences and real tokens a second."""
 
 import pandas as pd
+import pytest
 
 from tests.helpers.shapes import TINY_BERT
 from tests.helpers.small_benchmark import Benchmark
 
 
-def test_sentences_and_tokens_are_measured_whichever_is_asked_for(begun_benchmark: Benchmark):
+@pytest.mark.framework
+def test_sentences_and_tokens_are_measured_whichever_is_asked_for(
+    begun_benchmark: Benchmark, built_environments
+):
+    built_environments("pytorch")
     benchmark = begun_benchmark
     tokens = {
         "name": "tokens",

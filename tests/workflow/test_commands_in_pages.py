@@ -21,7 +21,7 @@ NAMES = ("reperf measure", "reperf runs", "cp -r")
 """A command as a sentence calls it."""
 ELSEWHERE = {
     r"^make report": "tests/workflow/test_report.py",
-    r"^make test|^uv tool run pre-commit|^pytest tests/unit": ".ci/run",
+    r"^make test|^uv tool run pre-commit|^pytest (-|tests/unit)": ".ci/run",
     r"^make site": "tests/unit/docs/test_site.py",
     r"^git clone|^source |^make .venv": "tests/workflow/test_places.py",
     r"--profile slurm|cluster.py": "tests/slurm/test_cluster.py",
@@ -34,7 +34,12 @@ ELSEWHERE = {
 }
 """Where those run that take minutes, or need what the machine of this test lacks."""
 
-SMALL = {"resnet50-fp32-synthetic": "small-synthetic", "resnet50-fp32": "small", "5:15": "2:4"}
+SMALL = {
+    "resnet50-fp32-synthetic": "small-synthetic",
+    "resnet50-fp32": "small",
+    "/pytorch/": "/stand-in/",
+    "5:15": "2:4",
+}
 """What the report of `make report` has -> what the small benchmark has in its place."""
 
 

@@ -13,10 +13,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.helpers.small_benchmark import SMALL, Benchmark
+from tests.helpers.small_benchmark import TOY, Benchmark
 
-ONE_RUN = [SMALL["suites"][1] | {"systems": ["pytorch"]}]
-TWO_RANKS = [SMALL["suites"][1] | {"systems": ["pytorch"], "topologies": ["1n2g"]}]
+ONE_RUN = [TOY["suites"][1] | {"systems": ["stand-in"]}]
 RERUN = "snakemake --profile local --forcerun $(reperf runs --failed)"
 
 
@@ -25,8 +24,8 @@ def benchmark(begun_benchmark: Benchmark) -> Benchmark:
     return begun_benchmark
 
 
-def first_run(benchmark: Benchmark, topology: str = "1n1g") -> Path:
-    return benchmark.folder / f"results/runs/small-synthetic/pytorch/{topology}/1"
+def first_run(benchmark: Benchmark) -> Path:
+    return benchmark.folder / "results/runs/small-synthetic/stand-in/1n1g/1"
 
 
 def read_record(run: Path) -> dict:
@@ -66,18 +65,19 @@ def cell(benchmark: Benchmark) -> pd.Series:
 
 
 def test_a_run_past_its_time_limit_is_tried_again_and_then_recorded(benchmark: Benchmark):
-    benchmark.configure(suites=ONE_RUN, time_limit=1)
+    slow = [ONE_RUN[0] | {"shape": {"milliseconds": 600}}]
+    benchmark.configure(suites=slow, time_limit=1)
     answer = benchmark.snakemake()
     assert answer.returncode != 0
     lines = answer.stdout.splitlines()
     first, again, second, _, incomplete, full_text, last = lines[-7:]
-    run = "run 1 of 1: small-synthetic pytorch 1n1g, repeat 1: "
+    run = "run 1 of 1: small-synthetic stand-in 1n1g, repeat 1: "
     assert first.startswith(f"{run}failed: results/runs/")
     assert "timeout: no end after 1 s" in first
-    assert first.endswith(" (logs/train/small-synthetic/pytorch/1n1g/1.log)")
+    assert first.endswith(" (logs/train/small-synthetic/stand-in/1n1g/1.log)")
     assert again == f"{run}tried again"
     assert second.startswith(f"{run}timeout: no end after 1 s")
-    assert "failed: 1 of 1 cells failed: small-synthetic/pytorch/1n1g (timeout: " in incomplete
+    assert "failed: 1 of 1 cells failed: small-synthetic/stand-in/1n1g (timeout: " in incomplete
     log = benchmark.folder / full_text.removeprefix("the full output is in ")
     assert "Error in rule train" in log.read_text()
     assert last == f"run the failed cells again: {RERUN}"
@@ -97,39 +97,38 @@ def test_a_run_past_its_time_limit_is_tried_again_and_then_recorded(benchmark: B
         assert [line for line in asked.stdout.splitlines() if line.startswith(fault)], asked.stdout
 
     # The one command that was printed measures the cell, once the cause is gone.
-    benchmark.configure(suites=ONE_RUN)
+    benchmark.configure(suites=slow)
     again = benchmark.call("bash", "-c", RERUN)
     assert again.returncode == 0, again.stdout
     assert cell(benchmark)["status"] == "ok"
     assert len(list((first_run(benchmark) / "tries").iterdir())) == 5
 
 
-def test_a_rank_that_is_killed_fails_the_run(benchmark: Benchmark):
-    benchmark.configure(suites=TWO_RANKS, iterations=4000, print_every=2)
-    run = first_run(benchmark, "1n2g")
-    log = run / "tries/1/train.log"
-    with started(benchmark, "--retries", "0") as snakemake:
-        process = int(wait_for(log, r"rank 1: started on \S+, process (\d+)")[1])
-        wait_for(log, r"rank 1: iteration 4\b")
-        os.kill(process, signal.SIGKILL)
-        output, _ = snakemake.communicate(timeout=300)
-    assert snakemake.returncode != 0
-    assert "small-synthetic/pytorch/1n2g" in output
-    assert read_record(run)["status"] == "failed"
-    assert "SIGKILL" in read_record(run)["reason"]
+BAD_ENDS = {
+    "dies": ({"dies": 2}, "failed", r"rank 1 on \S+ was ended by SIGKILL"),
+    "hangs": ({"hangs": 2}, "timeout", r"no end after 20 s; .*last heard of at iteration 2"),
+    "refuses": ({"refuses": 3}, "failed", "rank 1: the toy gives up at iteration 3"),
+    "full": ({"fits": 1}, "oom", "rank 0: no memory left for 2 samples"),
+    "good": ({}, "ok", "$"),
+}
+"""Suite -> its toy's shape, the status of its cell, and how the reason begins."""
+
+
+def test_bad_ends_are_named_and_the_others_go_on(benchmark: Benchmark):
+    suite = ONE_RUN[0] | {"topologies": ["1n2g"]}
+    suites = [suite | {"name": name, "shape": shape} for name, (shape, *_) in BAD_ENDS.items()]
+    benchmark.configure(suites=suites, time_limit=20)
+    answer = benchmark.snakemake("--retries", "0", "results/summary.csv")
+    assert answer.returncode == 0, answer.stdout
+    cells = pd.read_csv(benchmark.folder / "results/summary.csv", keep_default_na=False)
+    assert list(cells["status"]) == [status for _, status, _ in BAD_ENDS.values()]
+    for name, reason in zip(cells["suite"], cells["reason"], strict=True):
+        assert re.match(BAD_ENDS[name][2], reason), (name, reason)
     assert not benchmark.trainers()
 
 
-def test_out_of_memory_is_a_result(benchmark: Benchmark):
-    benchmark.configure(suites=[ONE_RUN[0] | {"batch_size": 10_000_000}])
-    answer = benchmark.snakemake()
-    assert answer.returncode == 0, answer.stdout
-    assert cell(benchmark)["status"] == "oom"
-    assert len(list((first_run(benchmark) / "tries").iterdir())) == 1
-
-
 def test_a_log_that_is_cut_in_the_middle_is_refused(finished_benchmark: Benchmark):
-    log = finished_benchmark.folder / "results/runs/small/pytorch/1n1g/1/train.log"
+    log = finished_benchmark.folder / "results/runs/small/stand-in/1n1g/1/train.log"
     text = log.read_text()
     log.write_text(text[: text.index('"iteration": 4')])
     answer = finished_benchmark.snakemake("--keep-going")
@@ -144,10 +143,10 @@ def test_a_log_that_is_cut_in_the_middle_is_refused(finished_benchmark: Benchmar
 
 def test_a_killed_workflow_leaves_no_trainer_and_resumes(finished_benchmark: Benchmark):
     benchmark = finished_benchmark
-    done = read_record(benchmark.folder / "results/runs/small/pytorch/1n1g/1")
+    done = read_record(benchmark.folder / "results/runs/small/stand-in/1n1g/1")
     text = (benchmark.folder / "local/report.yaml").read_text()
     (benchmark.folder / "local/report.yaml").write_text(text.replace("repeats: 2", "repeats: 3"))
-    run = benchmark.folder / "results/runs/small/pytorch/1n1g/3"
+    run = benchmark.folder / "results/runs/small/stand-in/1n1g/3"
     with started(benchmark, str(run.relative_to(benchmark.folder) / "run.json")) as snakemake:
         wait_for(run / "tries/1/train.log", "started on")
         snakemake.send_signal(signal.SIGKILL)
@@ -160,7 +159,7 @@ def test_a_killed_workflow_leaves_no_trainer_and_resumes(finished_benchmark: Ben
     answer = benchmark.snakemake()
     assert answer.returncode == 0, answer.stdout
     assert read_record(run)["status"] == "ok"
-    assert read_record(benchmark.folder / "results/runs/small/pytorch/1n1g/1") == done
+    assert read_record(benchmark.folder / "results/runs/small/stand-in/1n1g/1") == done
 
 
 def test_a_run_that_ends_because_its_workflow_is_told_to_is_no_failed_run(benchmark: Benchmark):

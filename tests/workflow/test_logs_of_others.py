@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.helpers.small_benchmark import SMALL, Benchmark
+from tests.helpers.small_benchmark import TOY, Benchmark
 from tests.helpers.step_logs import event, step, step_log
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
@@ -88,9 +88,9 @@ def test_changed_logs_are_measured_again(theirs: Benchmark):
 
 def test_own_runs_and_logs_of_others_share_a_table(finished_benchmark: Benchmark):
     folder = finished_benchmark.folder
-    runs = folder / "results/runs/small/pytorch"
+    runs = folder / "results/runs/small/stand-in"
     shutil.copytree(runs, folder / "earlier")
-    small, synthetic = SMALL["suites"]
+    small, synthetic = TOY["suites"]
     finished_benchmark.configure(suites=[small | {"from": ["earlier"]}, synthetic])
     assert "train" not in finished_benchmark.planned()
     answer = finished_benchmark.snakemake()

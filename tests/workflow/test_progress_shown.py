@@ -12,9 +12,9 @@ import time
 import pandas as pd
 import psutil
 
-from tests.helpers.small_benchmark import SMALL, Benchmark
+from tests.helpers.small_benchmark import TOY, Benchmark
 
-ONE_RUN = [SMALL["suites"][1] | {"systems": ["pytorch"]}]
+ONE_RUN = [TOY["suites"][1] | {"systems": ["stand-in"]}]
 WHERE = "The report is in results/report.html and results/report.md"
 
 
@@ -77,7 +77,7 @@ def said_of_the_run(benchmark: Benchmark) -> str:
     """What must be said of the one run, from the table that the report shows."""
     runs = pd.read_csv(benchmark.folder / "results/measurements.csv")
     (throughput,) = runs["throughput"]
-    return f"run 1 of 1: small-synthetic pytorch 1n1g, repeat 1: {throughput:,.2f} images/s ("
+    return f"run 1 of 1: small-synthetic stand-in 1n1g, repeat 1: {throughput:,.2f} images/s ("
 
 
 def full_log(benchmark: Benchmark) -> str:
@@ -99,7 +99,7 @@ def test_in_a_pipe_there_is_a_plain_line_a_run_and_the_full_text_is_in_a_log(
     assert "\x1b" not in answer.stdout
     assert "Reason: " not in answer.stdout
     assert "Reason: Missing output files: results/runs/" in full_log(benchmark)
-    assert "-m reperf.training results/runs/small-synthetic/pytorch/1n1g/1/plan.json " in full_log(
+    assert "-m reperf.training results/runs/small-synthetic/stand-in/1n1g/1/plan.json " in full_log(
         benchmark
     )
 
@@ -118,7 +118,7 @@ def test_a_dry_run_is_a_table_of_runs_and_all_of_it_if_asked(benchmark: Benchmar
     assert every.split()[0] == "all"
     assert advice.startswith("reperf plan tells ")
     told = benchmark.snakemake("-n", "--printshellcmds").stdout
-    assert "results/runs/small/pytorch/1n1g/1/run.json" in told
+    assert "results/runs/small/stand-in/1n1g/1/run.json" in told
     assert not (benchmark.folder / "results").exists()
 
 
@@ -130,7 +130,7 @@ def test_a_plan_whose_reader_goes_away_ends_without_a_word(benchmark: Benchmark)
 
 
 def test_quiet_says_nothing_of_what_goes_well(benchmark: Benchmark):
-    answer = benchmark.snakemake("--quiet", "--", "results/runs/small/pytorch/1n1g/1/run.json")
+    answer = benchmark.snakemake("--quiet", "--", "results/runs/small/stand-in/1n1g/1/run.json")
     assert answer.returncode == 0, answer.stdout
     assert [line for line in answer.stdout.splitlines() if "run 1" in line or "step" in line] == []
     assert "Reason: " in full_log(benchmark)
@@ -146,7 +146,7 @@ def test_on_a_terminal_the_runs_are_lines_above_a_display_that_goes_away(
         terminal.read_until()
         assert terminal.process.returncode == 0, terminal.text
         assert "0 of 1 runs" in terminal.text
-        assert re.search(r"  small-synthetic pytorch 1n1g, repeat 1: \d+ s", terminal.text)
+        assert re.search(r"  small-synthetic stand-in 1n1g, repeat 1: \d+ s", terminal.text)
         assert said_of_the_run(benchmark) in terminal.text
         assert terminal.end == WHERE
         assert terminal.is_as_before()

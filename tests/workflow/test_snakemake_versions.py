@@ -13,10 +13,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from uv import find_uv_bin
 
-from tests.helpers.small_benchmark import ROOT, SMALL, Benchmark
-from tests.helpers.stand_in import NAME, new_stand_in_benchmark
+from tests.helpers.small_benchmark import ROOT, TOY, Benchmark
 
-SUITE = SMALL["suites"][0] | {"input": "synthetic", "topologies": ["1n1g"], "systems": [NAME]}
+SUITE = TOY["suites"][0] | {"input": "synthetic", "topologies": ["1n1g"]}
 PINNED = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
 
 
@@ -43,18 +42,22 @@ class ByOtherSnakemake(Benchmark):
         there = super().environment
         return there | {"PYTHONPATH": f"{self.packages}{os.pathsep}{there['PYTHONPATH']}"}
 
+    def snakemake(self, *arguments: str, timeout: float = 900) -> subprocess.CompletedProcess:
+        return self.call(*self.command(*arguments), timeout=timeout)
+
 
 @pytest.fixture
-def by_oldest(tmp_path: Path) -> ByOtherSnakemake:
+def by_oldest(tmp_path: Path, benchmark: Benchmark) -> ByOtherSnakemake:
     """A benchmark that the oldest Snakemake runs, with what it needs, as it is pinned."""
     packages, pins = tmp_path / "packages", tmp_path / "pins.txt"
     pins.write_text("\n".join(line for line in PINNED if not line.startswith("snakemake==")))
     install = [find_uv_bin(), "pip", "install", "--quiet", "--python", sys.executable]
     oldest = ["--target", packages, "--constraints", pins, f"snakemake=={bounds()['>=']}"]
     subprocess.run([*install, *oldest], check=True)
-    return ByOtherSnakemake(new_stand_in_benchmark(tmp_path / "benchmark").folder, packages)
+    return ByOtherSnakemake(benchmark.folder, packages)
 
 
+@pytest.mark.weekly
 def test_the_oldest_that_is_allowed_makes_a_report(by_oldest, begun):
     by_oldest.take_over(begun)
     version = by_oldest.call(sys.executable, "-m", "snakemake", "--version").stdout

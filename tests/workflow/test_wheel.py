@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest.mark.parametrize("version", promised())
+HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
+OTHERS = [pytest.param(one, marks=pytest.mark.weekly) for one in promised() if one != HERE]
+
+
+@pytest.mark.parametrize("version", [HERE, *OTHERS])
 def test_an_installed_wheel_measures_verifies_and_rebuilds(
     version: str, wheel: Path, finished_benchmark: Benchmark, tmp_path: Path
 ):

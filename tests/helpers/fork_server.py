@@ -1,0 +1,119 @@
+"""Calls of Snakemake in forks of one process that has imported it.
+
+A call that imports Snakemake anew takes a second of CPU longer than one that has nothing to do. The
+library of reperf is not imported here: each benchmark has its own copy.
+"""
+
+import importlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+_servers: dict[int, subprocess.Popen] = {}
+"""One for each process that tests."""
+
+
+def run(
+    arguments: list[str], folder: Path, environment: dict[str, str], timeout: float
+) -> subprocess.CompletedProcess:
+    """Call Snakemake as `python -m snakemake` does.
+
+    Args:
+        arguments: Snakemake's.
+        folder: where it works.
+        environment: its environment variables.
+        timeout: seconds.
+
+    Returns:
+        What it wrote to its standard output and error, in `stdout`.
+
+    Raises:
+        subprocess.TimeoutExpired: it was killed after so many seconds.
+    """
+    server = _servers.get(os.getpid())
+    if server is None or server.poll() is not None:
+        server = _servers[os.getpid()] = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+    with tempfile.NamedTemporaryFile("r", errors="replace") as said:
+        asked = [arguments, str(folder), environment, timeout, said.name]
+        server.stdin.write(json.dumps(asked) + "\n")
+        server.stdin.flush()
+        status = json.loads(server.stdout.readline())
+        text = said.read()
+    words = ["snakemake", *arguments]
+    if status is None:
+        raise subprocess.TimeoutExpired(words, timeout, text)
+    return subprocess.CompletedProcess(words, status, text)
+
+
+PRELOADED = (
+    *("snakemake.cli", "snakemake.api", "snakemake.logging", "snakemake.workflow"),
+    *("snakemake_executor_plugin_slurm", "snakemake.executors.local", "snakemake.scheduling"),
+    *("jinja2", "pandas", "psutil", "pulp", "pydantic", "rich.live", "rich.progress", "yaml"),
+)
+"""What Snakemake's command line, its plugins and the library import of others."""
+REGISTRIES = (
+    "snakemake_interface_executor_plugins.registry.ExecutorPluginRegistry",
+    "snakemake_interface_logger_plugins.registry.LoggerPluginRegistry",
+)
+
+
+def _serve() -> None:
+    sys.path[:] = [path for path in sys.path if not Path(path, "reperf").is_dir()]
+    for name in PRELOADED:
+        importlib.import_module(name)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends when its input does
+    for line in sys.stdin:
+        arguments, folder, environment, timeout, said = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            sys.exit(_snakemake(arguments, folder, environment, said))
+        print(json.dumps(_status(child, timeout)), flush=True)
+
+
+def _snakemake(arguments: list[str], folder: str, environment: dict[str, str], said: str) -> object:
+    """Be a new process that calls Snakemake; returns what sys.exit takes."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.setsid()
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    files = (os.open(os.devnull, os.O_RDONLY), *[os.open(said, os.O_WRONLY | os.O_APPEND)] * 2)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+    # As at the start of a Python: the folder comes first, then PYTHONPATH.
+    sys.path[:1] = [folder, *environment.get("PYTHONPATH", "").split(os.pathsep)]
+    sys.argv = ["snakemake", *arguments]
+    for name in REGISTRIES:
+        module, _, registry = name.rpartition(".")
+        getattr(sys.modules[module], registry)().collect_plugins()  # the benchmark's own, too
+    try:
+        sys.modules["snakemake.cli"].main(arguments)
+    except SystemExit as end:
+        return end.code
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _status(child: int, timeout: float) -> int | None:
+    """The exit status of a process; None: it took too long, and was killed with its group."""
+    watched = os.pidfd_open(child)
+    ended = select.select([watched], [], [], timeout)[0]
+    os.close(watched)
+    if not ended:
+        os.killpg(child, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return status if ended else None
+
+
+if __name__ == "__main__":
+    _serve()
