@@ -15,10 +15,10 @@ import psutil
 import yaml
 
 from tests.helpers.shapes import TINY_BERT
-from tests.helpers.small_benchmark import SMALL, Benchmark, new_benchmark
+from tests.helpers.small_benchmark import TOY, Benchmark, new_benchmark
 from tests.slurm.cluster import ClusterError, SlurmCluster, wait_for
 
-SUITE = SMALL["suites"][0] | {"input": "synthetic"}
+SUITE = TOY["suites"][0] | {"input": "synthetic"}
 WORDS = {
     "name": "words",
     "kind": "text",
@@ -39,14 +39,14 @@ class SlurmBenchmark(Benchmark):
     """A copy of the workflow whose report is for the test cluster."""
 
     cluster: SlurmCluster
-    entry: str = "pytorch"
+    entry: str = "stand-in"
     """Whose runs are looked at."""
 
     def configure(self, **changes: object) -> None:
         """Write config.yaml: the small report for the cluster, with some top-level keys changed."""
         there = {"nodes": len(self.cluster.nodes), "devices_per_node": self.cluster.gpus}
         # Eight processes of one machine, which may be busy, are all nodes' devices.
-        report = SMALL | {"suites": [SUITE], "cluster": there, "time_limit": 300} | changes
+        report = TOY | {"suites": [SUITE], "cluster": there, "time_limit": 300} | changes
         text = yaml.safe_dump(report, sort_keys=False)
         (self.folder / "config.yaml").write_text(text, encoding="utf-8")
 
@@ -81,22 +81,26 @@ class SlurmBenchmark(Benchmark):
             process.communicate()
 
     def run_folder(self, topology: str, repeat: int = 1) -> Path:
-        return self.folder / f"results/runs/small/{self.entry}/{topology}/{repeat}"
+        """Of the only run on a topology by the entry that is looked at, in whatever suite."""
+        (suite,) = self.folder.glob(f"results/runs/*/{self.entry}/{topology}")
+        return suite / str(repeat)
 
     def record(self, topology: str, repeat: int = 1) -> dict:
         return json.loads((self.run_folder(topology, repeat) / "run.json").read_text())
 
     def cells(self) -> pd.DataFrame:
-        """The report's cells, by topology."""
-        return pd.read_csv(self.folder / "results/summary.csv").set_index("topology")
+        """The cells of the entry that is looked at, by topology."""
+        cells = pd.read_csv(self.folder / "results/summary.csv")
+        return cells[cells["system"] == self.entry.partition("+")[0]].set_index("topology")
 
     def wait_for_log(self, topology: str, pattern: str, repeat: int = 1, attempt: int = 1) -> str:
         """Wait until a try's log holds a pattern; returns its first group."""
-        log = self.run_folder(topology, repeat) / f"tries/{attempt}/train.log"
+        log = f"results/runs/*/{self.entry}/{topology}/{repeat}/tries/{attempt}/train.log"
         end = time.monotonic() + LONG
         while time.monotonic() < end:
-            if log.exists() and (found := re.search(pattern, log.read_text())):
-                return found[1]
+            for file in self.folder.glob(log):
+                if found := re.search(pattern, file.read_text()):
+                    return found[1]
             time.sleep(0.1)
         raise AssertionError(f"{pattern!r} never came in {log}")
 
@@ -111,8 +115,8 @@ class SlurmBenchmark(Benchmark):
         said = rf"rank {rank}: iteration (2)\b" if rank else r'"iteration": (2)\b'
         self.wait_for_log(topology, said)
         record = json.loads((self.run_folder(topology) / "tries/1/run.json").read_text())
-        port = re.search(r"--master-port=(\d+)", record["command"][-1])[1]
-        wanted = {"RANK": str(rank), "MASTER_PORT": port}
+        first = re.search(r"--first=([^ ,]+)", record["command"][-1])[1]
+        wanted = {"RANK": str(rank), "FIRST": first}
         return next(
             process for process in self.trainers() if wanted.items() <= process.environ().items()
         )

@@ -59,6 +59,7 @@ def test_four_nodes_are_idle_and_have_eight_gpus_each(cluster):
     assert nodes == [f"node{number} idle gpu:8" for number in range(1, 5)]
 
 
+@pytest.mark.weekly
 def test_a_step_on_four_nodes_runs_on_four_hosts_with_eight_gpus(cluster):
     seen = cluster.ask(
         *("srun", "--nodes=4", "--ntasks-per-node=1", "--gpus-per-node=8"),
@@ -89,6 +90,7 @@ def test_a_killed_node_goes_down_fails_its_job_and_comes_back(cluster):
     cluster.wait_idle()
 
 
+@pytest.mark.weekly
 def test_snakemake_runs_a_job_on_two_nodes_and_sees_another_cancelled(cluster, tmp_path):
     (tmp_path / "slurm").mkdir()
     (tmp_path / "slurm/config.yaml").write_text(PROFILE)
@@ -112,6 +114,7 @@ def test_snakemake_runs_a_job_on_two_nodes_and_sees_another_cancelled(cluster, t
     assert set(hosts) <= set(cluster.nodes)
 
 
+@pytest.mark.weekly
 def test_only_ci_insists_on_a_cluster(tmp_path):
     """Without Slurm's commands the tests are skipped and say why; in CI they fail."""
     (tmp_path / "test_it.py").write_text("def test_it(cluster): pass")
@@ -119,7 +122,7 @@ def test_only_ci_insists_on_a_cluster(tmp_path):
     for ci, status, outcome in (("false", 0, "SKIPPED"), ("true", 1, "ERROR")):
         answer = subprocess.run(
             [sys.executable, "-m", "pytest", "-rsE", "-p", "no:cacheprovider", tmp_path],
-            env={"PATH": "/nowhere", "CI": ci, "PYTHONPATH": f"{HERE}:{HERE.parent}"},
+            env={"PATH": "/nowhere", "CI": ci, "PYTHONPATH": str(HERE.parents[1])},
             capture_output=True,
             text=True,
             check=False,
@@ -186,6 +189,7 @@ def test_down_leaves_nothing_behind(folder):
     assert not folder.exists()
 
 
+@pytest.mark.weekly
 def test_a_killed_node_and_a_forgotten_command_leave_nothing_behind(folder, monkeypatch):
     before = outside()
     monkeypatch.setenv("folder", str(folder))
@@ -199,6 +203,7 @@ def test_a_killed_node_and_a_forgotten_command_leave_nothing_behind(folder, monk
     assert outside() == before
 
 
+@pytest.mark.weekly
 def test_a_cluster_dies_with_the_process_that_keeps_it(folder):
     before = outside()
     for _ in range(2):  # the second time over what the first one left in the folder
@@ -211,6 +216,7 @@ def test_a_cluster_dies_with_the_process_that_keeps_it(folder):
         assert script(folder, "status").returncode == 1
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seconds", [0.05, 0.2, 0.35])
 def test_down_ends_a_cluster_whose_up_was_killed(folder, seconds):
     up = subprocess.Popen(
@@ -224,6 +230,7 @@ def test_down_ends_a_cluster_whose_up_was_killed(folder, seconds):
     nobody_is_left(folder)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("moment", range(12))
 def test_a_cluster_ends_at_every_moment_of_its_start(folder, moment):
     folder.mkdir(parents=True)
@@ -241,6 +248,7 @@ def test_a_cluster_ends_at_every_moment_of_its_start(folder, moment):
     nobody_is_left(folder)
 
 
+@pytest.mark.weekly
 def test_up_takes_over_from_an_up_that_was_killed(folder):
     up = subprocess.Popen([sys.executable, HERE / "cluster.py", f"--folder={folder}", "up"])
     wait_for((folder / "log").exists, "the cluster to begin")

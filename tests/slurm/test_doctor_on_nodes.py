@@ -49,13 +49,13 @@ def test_nodes_that_are_well_are_all_named_and_reach_each_other(benchmark):
     status, printed, kept = doctor(benchmark)
     assert status == 0, printed
     nodes = benchmark.cluster.nodes
-    for check in ("answer", "work folder", "clock", "build pytorch"):
+    for check in ("answer", "work folder", "clock", "build stand-in"):
         assert of_check(kept, check) == [("ok", nodes)]
     assert of_check(kept, "GPUs") == [("not there", nodes)]
     assert [visit["probe"]["host"]["hostname"] for visit in kept["visits"]] == nodes
     *alone, talked = kept["trials"]
     assert [(one["nodes"], one["trouble"]) for one in alone] == [([node], "") for node in nodes]
-    assert (talked["nodes"], talked["world_size"], talked["library"]) == (nodes, 4, "gloo")
+    assert (talked["nodes"], talked["world_size"], talked["library"]) == (nodes, 4, "sockets")
     assert [transfer["bytes"] for transfer in talked["transfers"]] == [
         10**6,
         16 * 10**6,
@@ -81,10 +81,10 @@ def test_ill_nodes_are_named_and_the_others_still_looked_at(benchmark, environme
         ("ok", ["node1", "node2", "node3"]),
     ]
     assert of_check(kept, "work folder") == [("error", ["node3"]), ("ok", ["node1", "node2"])]
-    assert of_check(kept, "build pytorch") == [
+    assert of_check(kept, "build stand-in") == [
         ("ok", ["node1"]),
         ("error", ["node2", "node3"]),
     ]
-    missing = benchmark.folder / LockBuild(load_systems()["pytorch"], "cpu").folder
-    assert f"error\tbuild pytorch\tnode2, node3\t{missing}: not there\t" in printed
+    missing = benchmark.folder / LockBuild(load_systems(benchmark.folder)["stand-in"], "cpu").folder
+    assert f"error\tbuild stand-in\tnode2, node3\t{missing}: not there\t" in printed
     assert "node4\tSlurm says that it is drained" in printed

@@ -8,10 +8,12 @@ from reperf.systems import load_systems
 
 from tests.helpers.shapes import TINY_BERT
 from tests.helpers.small_benchmark import SMALL
-from tests.slurm.slurm_benchmark import SUITE, WORDS, new_slurm_benchmark
+from tests.slurm.slurm_benchmark import WORDS, new_slurm_benchmark
+
+SUITE = SMALL["suites"][0] | {"input": "synthetic"}
 
 
-@pytest.mark.every_system
+@pytest.mark.weekly
 def test_every_framework_trains_on_two_nodes_from_the_same_loss(
     tmp_path, built_environments, cluster, begun
 ):
@@ -62,7 +64,7 @@ def test_every_framework_trains_on_two_nodes_from_the_same_loss(
     assert "**starts elsewhere**" not in text
 
 
-@pytest.mark.every_system
+@pytest.mark.weekly
 def test_every_framework_with_servers_trains_on_four_nodes(
     tmp_path, built_environments, cluster, begun
 ):

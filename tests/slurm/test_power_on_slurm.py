@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.small_benchmark import SMALL
-from tests.slurm.slurm_benchmark import SUITE
+
+SUITE = SMALL["suites"][0] | {"input": "synthetic"}
 
 # Each GPU of node 3 takes 3 W.
 NVML = """

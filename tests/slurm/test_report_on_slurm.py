@@ -8,11 +8,10 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Timer
 
+import pandas as pd
 import pytest
 import yaml
 from reperf.config import load_report
@@ -21,26 +20,34 @@ from reperf.plans.planning import Plans
 from reperf.training.slurm import resources_of_job
 from reperf.training.slurm_job import whole_lines
 
-from tests.helpers.small_benchmark import ROOT
-from tests.helpers.small_image import TORCH
+from tests.helpers.small_benchmark import ROOT, SMALL
+from tests.helpers.small_image import NUMPY, link_image
 from tests.slurm.cluster import inside, wait_for
 from tests.slurm.slurm_benchmark import LONG, SOON, SUITE, SlurmBenchmark, new_slurm_benchmark
 
 TOPOLOGIES = ["1n1g", "1n2g", "2n2g", "4n2g"]
-# Long enough to be disturbed after the second iteration, on a machine that is quick.
-DISTURBED = {"iterations": 20, "time_limit": 150}
+# Long enough to be disturbed, on a busy machine, too.
+DISTURBED = {"milliseconds": 4000}
 QUOTED = """it's "$HOME" `id` \\n"""
 RERUN = "snakemake --profile slurm --forcerun $(reperf runs --failed)"
+REAL = SMALL["suites"][0] | {"topologies": ["2n2g"], "input": "synthetic"}
+PIPELINE = {"system": "pipedream", "parallel": {"pipeline": [3, 1]}}
 
 
 @pytest.fixture(scope="session")
-def _report(tmp_path_factory, environments, cluster, begun) -> SlurmBenchmark:
+def _report(tmp_path_factory, built_environments, cluster, begun) -> SlurmBenchmark:
+    """A report of the stand-in, from records, and of PyTorch, with a pipeline of it."""
     folder = tmp_path_factory.mktemp("report") / "benchmark"
-    benchmark = new_slurm_benchmark(folder, environments, cluster)
+    benchmark = new_slurm_benchmark(folder, built_environments("pytorch"), cluster)
     benchmark.take_over(begun)
-    suite = SUITE | {"input": "records"}
     benchmark.configure(
-        suites=[suite], topologies=TOPOLOGIES, data={"name": "embedded", "parts": 8}, repeats=1
+        suites=[
+            SUITE | {"input": "records", "shape": DISTURBED},
+            REAL | {"name": "real", "systems": ["pytorch", PIPELINE]},
+        ],
+        topologies=TOPOLOGIES,
+        data={"name": "embedded", "parts": 8},
+        repeats=1,
     )
     answer = benchmark.snakemake()
     assert answer.returncode == 0, answer.stdout
@@ -50,9 +57,7 @@ def _report(tmp_path_factory, environments, cluster, begun) -> SlurmBenchmark:
 @pytest.fixture
 def report(tmp_path, _report) -> SlurmBenchmark:
     """A copy of a report that has been finished."""
-    folder = tmp_path / "benchmark"
-    shutil.copytree(_report.folder, folder, symlinks=True)
-    return SlurmBenchmark(folder, _report.cluster)
+    return SlurmBenchmark(_report.copied(tmp_path / "benchmark").folder, _report.cluster)
 
 
 @pytest.fixture
@@ -90,31 +95,32 @@ def test_ranks_are_spread_over_the_nodes_and_end_with_equal_weights(_report, top
     assert record["nodes"][0] == record["host"]["hostname"] == places["0"]
 
 
-def test_a_pipeline_trains_over_several_nodes(benchmark):
-    pipeline = {"system": "pipedream", "parallel": {"pipeline": [3, 1]}}
-    benchmark.configure(suites=[SUITE | {"systems": [pipeline]}], topologies=["2n2g"], repeats=1)
-    answer = benchmark.snakemake("results/summary.csv")
-    assert answer.returncode == 0, answer.stdout
-    (staged,) = (one for _, one in benchmark.cells().iterrows())
-    assert (staged["status"], staged["parallel"]) == ("ok", "stages 3 + 1")
-    benchmark.entry = "pipedream+stages-3-1"
-    log = (benchmark.run_folder("2n2g") / "train.log").read_text()
-    *firsts, last = facts_of(log)["weight_digests"]
+def test_pytorch_and_a_pipeline_of_it_train_over_several_nodes(_report):
+    cells = pd.read_csv(_report.folder / "results/summary.csv").set_index("system")
+    assert list(cells.loc[["pytorch", "pipedream"], "status"]) == ["ok", "ok"]
+    assert cells.loc["pipedream", "parallel"] == "stages 3 + 1"
+    runs = _report.folder / "results/runs/real"
+    logs = {run.parts[-4]: run.read_text() for run in runs.glob("*/2n2g/1/train.log")}
+    assert len(set(facts_of(logs["pytorch"])["weight_digests"])) == 1
+    *firsts, last = facts_of(logs["pipedream+stages-3-1"])["weight_digests"]
     assert len(firsts) == 3
     assert len({*firsts, last}) == 2
+    for log in logs.values():
+        places = re.findall(r"rank \d+(?: \(stage \d\))?: started on (\S+), process", log)
+        assert (len(places), len(set(places))) == (4, 2)
 
 
 def test_only_runs_are_jobs(_report):
     jobs = _report.cluster.ask("squeue", "--noheader", "--states=all", "--format=%k|%Z")
     ours = [job.split("|")[0] for job in jobs if job.endswith(f"|{_report.folder}")]
-    assert len(ours) == len(TOPOLOGIES)
+    assert len(ours) == len(TOPOLOGIES) + 2
     assert all(job.startswith("rule_train_") for job in ours)
 
 
 def test_a_part_can_be_run_again_and_only_that(report):
     for options, runs in (
         ("--suite small", len(TOPOLOGIES)),
-        ("--system pytorch --topology 2n2g --repeat 1", 1),
+        ("--system stand-in --topology 2n2g --repeat 1", 1),
     ):
         chosen = report.call("bash", "-c", f"reperf runs {options}").stdout.split()
         assert len(chosen) == runs
@@ -128,8 +134,8 @@ def test_nothing_is_run_again_without_need(report):
 def test_a_killed_workflow_is_taken_up_where_it_was(report):
     before = {topology: report.record(topology) for topology in TOPOLOGIES}
     text = (report.folder / "config.yaml").read_text()
-    suite = "topologies: [1n1g]\n  repeats: 2\n  systems:"
-    text = re.sub(r"systems:", suite, text)
+    repeated = "topologies: [1n1g]\n  repeats: 2\n  systems:"
+    text = text.replace("systems:", repeated, 1)
     (report.folder / "config.yaml").write_text(text)
 
     with report.started(*report.command()) as snakemake:
@@ -158,52 +164,40 @@ def test_a_killed_workflow_is_taken_up_where_it_was(report):
 def test_bad_ends_are_named_and_the_others_go_on(benchmark, begun):
     benchmark.take_over(begun)
 
-    def cancel() -> None:
-        benchmark.rank("1n1g", 0)
+    def suite(topology: str, **shape: int) -> dict:
+        return SUITE | {"name": f"on-{topology}", "topologies": [topology], "shape": shape}
+
+    # All at once. The toy tells its last rank to die, or to hang; Slurm cancels another job.
+    benchmark.configure(
+        suites=[
+            suite("1n1g", milliseconds=20_000),
+            suite("1n2g", hangs=2),
+            suite("2n1g", dies=2),
+            suite("2n2g"),
+        ],
+        repeats=1,
+        time_limit=30,
+    )
+    with benchmark.started(*benchmark.command("--retries", "0")) as snakemake:
+        benchmark.wait_for_log("1n1g", r"(started) on")
         benchmark.cluster.run(["scancel", benchmark.job_of("1n1g")])
-
-    def hang() -> None:
-        benchmark.rank("1n2g", 1).suspend()
-
-    def die() -> None:
-        benchmark.rank("2n1g", 1).kill()
-
-    def call(*disturbances: Callable[[], None]) -> str:
-        """Let a call be disturbed; returns what it says."""
-        with benchmark.started(*benchmark.command("--retries", "0")) as snakemake:
-            with ThreadPoolExecutor() as pool:
-                list(pool.map(lambda disturb: disturb(), disturbances))
-            said, _ = snakemake.communicate(timeout=600)
-        assert snakemake.returncode == 1, said
-        benchmark.wait_until_nobody_trains()
-        return said
-
-    # All at once; a cluster that is a part of one machine has enough nodes, not enough cores.
-    benchmark.configure(topologies=["1n1g", "2n1g", "2n2g"], repeats=1, **DISTURBED)
-    said = call(cancel, die)
-    cancelled, died, whole = (benchmark.record(name) for name in ("1n1g", "2n1g", "2n2g"))
-    assert cancelled["status"] == "failed"
+        said, _ = snakemake.communicate(timeout=600)
+    assert snakemake.returncode == 1, said
+    benchmark.wait_until_nobody_trains()
+    topologies = ["1n1g", "1n2g", "2n1g", "2n2g"]
+    cancelled, hung, died, whole = map(benchmark.record, topologies)
+    statuses = [one["status"] for one in (cancelled, hung, died, whole)]
+    assert statuses == ["failed", "timeout", "failed", "ok"]
     ended = rf"Slurm's job {cancelled['slurm_job']} on node\d: CANCELLED"
     assert re.match(ended, cancelled["reason"])
     assert re.search(f"1n1g, repeat 1: failed: {ended}", said)
     assert "stopped from outside: SIGTERM; rank 0 of 1 was last heard of" in cancelled["reason"]
-    assert died["status"] == "failed"
+    assert re.match(r"no end after 30 s; .* last heard of at iteration 2,", hung["reason"])
     assert "SIGKILL" in died["reason"]
-    assert whole["status"] == "ok"
-
-    # What Slurm ended is no end for Snakemake: the report comes with the next call. In that one
-    # hangs a run whose limit is longer than its start takes, of fewer ranks and beside no other.
-    limit = round(whole["seconds"] + 20)
-    topologies = ["1n1g", "1n2g", "2n1g", "2n2g"]
-    benchmark.configure(topologies=topologies, repeats=1, **DISTURBED | {"time_limit": limit})
-    said = call(hang)
-    hung = benchmark.record("1n2g")
-    assert hung["status"] == "timeout"
-    assert re.match(rf"no end after {limit} s; .* last heard of at iteration \d+,", hung["reason"])
     assert "3 of 4 cells failed" in said
     assert RERUN in said
-    assert list(benchmark.cells()["status"]) == ["failed", "timeout", "failed", "ok"]
 
+    benchmark.configure(suites=[suite(one) for one in topologies], repeats=1, time_limit=120)
     again = benchmark.call("bash", "-c", f"{RERUN} {' '.join(SOON)}")
     assert again.returncode == 0, again.stdout
     assert list(benchmark.cells()["status"]) == ["ok"] * 4
@@ -264,11 +258,16 @@ def test_a_run_is_trained_as_it_was_planned(benchmark, begun):
     assert benchmark.planned()["train"] == 1
 
 
-def test_launchers_run_in_a_container_with_the_configured_variables(benchmark, complete_image):
+@pytest.mark.image
+def test_ranks_on_two_nodes_train_in_the_images_of_each_with_the_configured_variables(
+    benchmark, stand_in_image, tmp_path_factory
+):
+    # It lacks nothing, because the cluster has no network to get it from.
+    image = link_image(stand_in_image, tmp_path_factory.mktemp("image") / "whole", ["six==1.17.0"])
     benchmark.configure(
-        topologies=["1n1g"],
+        topologies=["2n1g"],
         repeats=1,
-        images={"pytorch": str(complete_image)},
+        images={"stand-in": str(image)},
         container={
             "engine": "bubblewrap",
             "options": ["--unshare-uts", "--hostname", "inside"],
@@ -280,36 +279,22 @@ def test_launchers_run_in_a_container_with_the_configured_variables(benchmark, c
             "memory_mb": 8000,
             # The executor that ours extends takes none of these.
             "options": ["--gres=gpu:3", "--constraint=quick"],
-            "variables": {"GLOO_SOCKET_IFNAME": "lo", "NCCL_DEBUG": QUOTED},
+            "variables": {"NCCL_DEBUG": QUOTED},
         },
     )
-    answer = benchmark.snakemake("results/runs/small/pytorch/1n1g/1/run.json")
-    assert answer.returncode == 0, answer.stdout
-    record = benchmark.record("1n1g")
-    assert record["status"] == "ok"
-    assert record["variables"]["NCCL_DEBUG"] == QUOTED
-    log = (benchmark.run_folder("1n1g") / "train.log").read_text()
-    assert "rank 0: started on inside, process" in log
-    asked = ["squeue", "--noheader", "--states=all", "--format=%f|%b|%m|%Z"]
-    assert f"quick|gres:gpu:3|8000M|{benchmark.folder}" in benchmark.cluster.ask(*asked)
-
-
-def test_ranks_on_two_nodes_train_in_the_images_of_each(benchmark, complete_image):
-    benchmark.configure(
-        topologies=["2n1g"],
-        repeats=1,
-        images={"pytorch": str(complete_image)},
-        container={"engine": "charliecloud"},
-    )
-    answer = benchmark.snakemake("results/runs/small/pytorch/2n1g/1/run.json")
+    answer = benchmark.snakemake("results/runs/small/stand-in/2n1g/1/run.json")
     assert answer.returncode == 0, answer.stdout
     record = benchmark.record("2n1g")
     assert record["status"] == "ok"
     assert len(record["nodes"]) == 2
-    assert record["environment"]["packages"]["torch"] == TORCH
+    assert record["variables"]["NCCL_DEBUG"] == QUOTED
+    assert record["environment"]["framework"] == NUMPY
     assert record["environment"]["overlay"] == {}
-    assert record["environment"]["image"]["digest"].startswith("sha256:")
     assert not any(".envs" in word for word in record["command"])
+    log = (benchmark.run_folder("2n1g") / "train.log").read_text()
+    assert len(re.findall(r"rank \d: started on inside, process", log)) == 2
+    asked = ["squeue", "--noheader", "--states=all", "--format=%f|%b|%m|%Z"]
+    assert f"quick|gres:gpu:3|8000M|{benchmark.folder}" in benchmark.cluster.ask(*asked)
 
 
 def test_long_lines_come_whole_out_of_srun(cluster):

@@ -15,7 +15,7 @@ def test_servers_and_trainers_share_nodes_and_a_server_or_a_node_that_is_lost_is
     benchmark = new_slurm_benchmark(tmp_path / "benchmark", environments, cluster)
     benchmark.take_over(begun)
     benchmark.entry = f"{SYSTEM}+servers-1"
-    follow_pages(benchmark.folder, shares="pytorch")
+    follow_pages(benchmark.folder, shares="stand-in")
     suite = SUITE | {"workload": "softmax", "batch_size": 8, "shape": SHAPE, "systems": [SYSTEM]}
     many = suite | {"systems": [{"system": SYSTEM, "servers": {"threads": 1000}}]}
     benchmark.configure(suites=[many], topologies=["2n1g"])
@@ -58,7 +58,7 @@ def test_servers_and_trainers_share_nodes_and_a_server_or_a_node_that_is_lost_is
     assert benchmark.cells().loc["2n1g", "servers"] == "1 server a node"
 
 
-@pytest.mark.every_system
+@pytest.mark.weekly
 @pytest.mark.parametrize("system", ["paddle-fleet", "tensorflow-ps"])
 def test_a_server_a_trainer_and_a_node_that_are_lost_end_a_run_of_each_framework_and_are_named(
     tmp_path, built_environments, cluster, system
