@@ -1,17 +1,16 @@
 # make report   run the benchmark on this machine and write the report
-# make test     run the tests that need one framework
-# make test-all run all tests: every framework trains
-# make test-fast run the library's tests, and one framework's whole way to an archive and back
+# make test     run the tests that need little: the library's, the whole workflow, PyTorch once
+# make test-all run all tests: every framework, a cluster, images, and what takes an hour
 # make site     build README and pages as a site: site/html/index.html
 
 PYTHON ?= python3
 VENV := .venv
-SYSTEMS := one
-TESTS := tests
+# Which tests run, by their markers: see CONTRIBUTING.md. With LANE="", all.
+LANE = not (weekly or framework or cluster or image or browser)
 # Every run starts a Python, and some machines keep no bytecode: compile once, here.
 export UV_COMPILE_BYTECODE := 1
 
-.PHONY: report test test-all test-fast site clean again
+.PHONY: report test test-all site clean again
 
 # PATH separates folders by colons, so programs in such a folder would not be found.
 ifneq (,$(findstring :,$(CURDIR)))
@@ -26,11 +25,10 @@ report: $(VENV)/reperf-installed
 	$(VENV)/bin/python -m snakemake --profile local
 
 # Three tests at once, on two cores too: much of the time, one program waits for another.
-test-all: SYSTEMS := all
-test-all: TOLD := --durations 40 --durations-min 20
-test-fast: TESTS := tests/unit tests/workflow/test_archive_of_a_run.py
-test test-all test-fast: $(VENV)/tests-installed
-	$(VENV)/bin/python -m pytest $(TESTS) --systems $(SYSTEMS) --numprocesses 3 --dist loadgroup $(TOLD)
+test-all: LANE :=
+test-all: export TRUE_CHANCE := 1
+test test-all: $(VENV)/tests-installed
+	$(VENV)/bin/python -m pytest -m "$(LANE)" --numprocesses 3 --dist loadgroup
 
 site: $(VENV)/tests-installed
 	$(VENV)/bin/python docs/build_site.py
