@@ -27,7 +27,7 @@ READERS = {
 
 
 def small(kind: str, own: Path | None = None, **keys: object) -> Data:
-    """A small set of the user's own, or an embedded one; keys may have values too small for users."""
+    """A small set of the user's own, or an embedded one. Keys are taken unchecked."""
     usual = {"name": "small", "kind": kind, kind: own} | SMALL | SMALL_OF.get(kind, {})
     return Data(**usual).model_copy(update=keys)
 
@@ -39,7 +39,7 @@ def convert(data: Data, folder: Path, format_name: str = "", workers: int = 1) -
     return kind.manifest.read(folder / "manifest.json")
 
 
-def batches(kind: str, folder: Path, number: int, size: int, rank=0, ranks=1, **shape: int) -> list:
+def batches(kind: str, folder: Path, number: int, size: int, *, rank=0, ranks=1, **shape) -> list:
     """The first batches that a rank reads."""
     read, usual = READERS[kind]
     flags = Namespace(data=str(folder), batch_size=size, shape=usual | shape)
