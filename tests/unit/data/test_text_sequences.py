@@ -129,20 +129,6 @@ def test_of_the_chosen_tokens_most_become_masks_some_stay_and_some_are_others():
     assert shares == pytest.approx([1 / 8] * 8, abs=0.015)
 
 
-@pytest.fixture(scope="module")
-def embedded(embedded_text, embedded_vocabulary):
-    """The embedded text's documents in tokens: plain Python's, and ours with the marks."""
-    ids = {token: number for number, token in enumerate(embedded_vocabulary)}
-    with embedded_text.open(encoding="utf-8") as lines:
-        texts = plain_bert.read_documents(lines, plain_bert.Tokenizer(embedded_vocabulary))
-    marks = Marks(ids["[CLS]"], ids["[SEP]"], ids["[MASK]"], len(ids))
-    return (
-        texts,
-        Tokens.of([[[ids[one] for one in line] for line in text] for text in texts]),
-        marks,
-    )
-
-
 # The usual counts of the embedded text, and how far means of a few passes may be off. With short
 # sequences, one long document makes many more sequences of some pass.
 COUNTS = {
@@ -165,15 +151,17 @@ COUNTS = {
 
 @pytest.mark.parametrize("short", COUNTS)
 def test_the_embedded_text_gives_what_plain_python_gives(
-    embedded, embedded_vocabulary, monkeypatch, short
+    plain_documents, embedded_vocabulary, monkeypatch, short
 ):
     """As many sequences, real tokens, predictions and random followers, over several passes."""
     monkeypatch.setattr(plain_bert, "SHORT", short)
     monkeypatch.setattr(module, "SHORT_SHARE", short)
-    texts, tokens, marks = embedded
+    ids = {token: number for number, token in enumerate(embedded_vocabulary)}
+    tokens = Tokens.of([[[ids[one] for one in line] for line in text] for text in plain_documents])
+    marks = Marks(ids["[CLS]"], ids["[SEP]"], ids["[MASK]"], len(ids))
     ours = [make_sequences(tokens, marks, 128, 20, (turn,)) for turn in range(20)]
     theirs = [
-        plain_bert.sequences_of(texts, embedded_vocabulary, 128, 20, Random(turn))
+        plain_bert.sequences_of(plain_documents, embedded_vocabulary, 128, 20, Random(turn))
         for turn in range(3)
     ]
     for key, (usual, least) in COUNTS[short].items():
