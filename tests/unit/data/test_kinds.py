@@ -201,12 +201,16 @@ def test_a_set_whose_part_is_cut_or_gone_is_not_whole(data, manifest):
 
 
 @kinds
-def test_the_users_input_is_refused_in_one_line_where_it_is_missing(data, tmp_path):
+def test_the_users_input_is_refused_in_one_line_where_it_is_missing(data, manifest, tmp_path):
     KINDS[data.kind].check(data)
     KINDS[data.kind].check(Data(kind=data.kind))
     gone = data.model_copy(update={data.kind: tmp_path / "gone"})
     with pytest.raises(ReperfError, match=r"^.*/gone: no such f.*; allowed: .*$"):
         KINDS[data.kind].check(gone)
+    before = content(manifest.parent)
+    with pytest.raises(ReperfError, match=r"^.*/gone: [^\n]*$"):
+        convert(gone, manifest.parent)
+    assert content(manifest.parent) == before  # what was converted from it earlier
 
 
 def test_a_vocabulary_is_refused_before_any_job(tmp_path):
