@@ -220,7 +220,14 @@ def test_a_vocabulary_is_refused_before_any_job(tmp_path):
 
 
 @kinds
-def test_the_size_of_the_records_is_estimated_from_the_users_files(data, own):
-    files = (own(data.kind), *own(data.kind).rglob("*"))
-    size = sum(path.stat().st_size for path in files if path.is_file())
-    assert size <= KINDS[data.kind].record_bytes(data) <= 2 * size
+def test_the_size_of_the_records_is_estimated_near_what_it_is(kind, embedded):
+    """Of the embedded set on the safe side, of a user's from the size of the files."""
+    source, records = embedded(kind)
+    size = KINDS[kind].manifest.read(records / "manifest.json").bytes
+    assert size <= KINDS[kind].record_bytes(small(kind)) <= 7 * size
+    assert 0.95 * size <= KINDS[kind].record_bytes(small(kind, source)) <= 1.7 * size
+
+
+def test_each_pass_over_a_text_has_records_of_its_own(own):
+    once, thrice = (small("text", own("text"), passes=passes) for passes in (1, 3))
+    assert KINDS["text"].record_bytes(thrice) == 3 * KINDS["text"].record_bytes(once)

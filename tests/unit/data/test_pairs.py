@@ -13,7 +13,7 @@ from trainers.recipes import encoder_decoder
 
 from tests.unit.data.sets import batches, convert, small, write
 
-PAIRS = [("x" * (number * 7 % 40), f"ü{number}" * (number % 6)) for number in range(200)]
+PAIRS = [("x" * (number * 7 % 41), f"ü{number}" * (number % 6)) for number in range(200)]
 PLACES = 100
 
 

@@ -154,8 +154,9 @@ def test_the_embedded_text_gives_what_plain_python_gives(
     plain_documents, embedded_vocabulary, monkeypatch, short
 ):
     """As many sequences, real tokens, predictions and random followers, over several passes."""
-    monkeypatch.setattr(plain_bert, "SHORT", short)
-    monkeypatch.setattr(module, "SHORT_SHARE", short)
+    if not short:  # without the parameter it is as in the original
+        monkeypatch.setattr(plain_bert, "SHORT", 0.0)
+        monkeypatch.setattr(module, "SHORT_SHARE", 0.0)
     ids = {token: number for number, token in enumerate(embedded_vocabulary)}
     tokens = Tokens.of([[[ids[one] for one in line] for line in text] for text in plain_documents])
     marks = Marks(ids["[CLS]"], ids["[SEP]"], ids["[MASK]"], len(ids))

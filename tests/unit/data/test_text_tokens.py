@@ -1,5 +1,4 @@
 import unicodedata
-from random import Random
 
 import pytest
 from hypothesis import example, given
@@ -85,14 +84,6 @@ def test_every_sentence_becomes_what_plain_python_makes_of_it(sentence, lowercas
     for vocabulary in (VOCABULARY, list(dict.fromkeys(spelling))):
         plain = plain_bert.Tokenizer(vocabulary, lowercase).tokens(sentence)
         assert tokens(sentence, lowercase=lowercase, vocabulary=vocabulary) == plain
-
-
-@given(st.lists(st.text("ab", min_size=1, max_size=4), max_size=12), st.text("ab ", max_size=60))
-def test_the_longest_token_is_taken_first(words, sentence):
-    chance = Random(len(words))
-    vocabulary = list(dict.fromkeys(["[UNK]", *(chance.choice(["", "##"]) + one for one in words)]))
-    expected = plain_bert.Tokenizer(vocabulary).tokens(sentence)
-    assert tokens(sentence, vocabulary=vocabulary) == expected
 
 
 def test_the_embedded_text_has_the_tokens_of_the_rules(
