@@ -1,5 +1,6 @@
-"""Embedded sets, which several tests share: none may change them."""
+"""Sets that several tests share: none may change them."""
 
+import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -13,7 +14,18 @@ from reperf.steps import convert as convert_step
 from reperf.steps import make_set as make_set_step
 
 from tests.unit.data import plain_bert
-from tests.unit.data.sets import small
+from tests.unit.data.pictures import make_set
+from tests.unit.data.sets import convert, small, write
+
+TEXT = "".join(f"Die Tür hat {one} grüne Fische.\nDie Tür fehlt.\n\n" for one in range(40))
+SENTENCES = "".join("ü" * (number % 20) + "\n" for number in range(200))
+OWN = {
+    "clicks": 40 * ("\t".join(["1", *12 * ["7"], "-1", *26 * ["0123abcd"]]) + "\n"),
+    "pairs": {"source.txt": SENTENCES, "target.txt": SENTENCES},
+    "text": TEXT,
+    "tokens": TEXT,
+    "words": TEXT,
+}
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +45,37 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[
         return work / data.source, work / "data/small" / name
 
     return made
+
+
+@pytest.fixture(scope="session")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A small set of the user's own, of a kind."""
+
+    @cache
+    def made(kind: str) -> Path:
+        path = tmp_path_factory.mktemp("own") / kind
+        return make_set(path, n01=7, n02=1, n03=4) if kind == "images" else write(path, OWN[kind])
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def converted(own, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The same, converted to the kind's first format."""
+
+    @cache
+    def made(kind: str) -> Path:
+        folder = tmp_path_factory.mktemp("converted") / KINDS[kind].formats[0]
+        convert(small(kind, own(kind)), folder)
+        return folder
+
+    return made
+
+
+@pytest.fixture
+def copied(kind: str, converted, tmp_path: Path) -> Path:
+    """A copy of it, which a test may change."""
+    return shutil.copytree(converted(kind), tmp_path / converted(kind).name)
 
 
 @pytest.fixture(scope="session")

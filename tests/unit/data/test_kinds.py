@@ -1,8 +1,6 @@
 """What every kind of data can do, and the two steps that serve them all."""
 
 import json
-import shutil
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,15 +15,8 @@ from reperf.errors import ReperfError
 from reperf.plans.planning import Plans
 from reperf.plans.set_plan import SetPlan
 
-from tests.unit.data.pictures import make_set
 from tests.unit.data.record_readers import crc32c
 from tests.unit.data.sets import content, convert, small, write
-
-TEXT = "".join(f"A cat sat here.\nThen came dog {number}.\n\n" for number in range(20))
-CLICKS = "".join(
-    "\t".join([str(line % 2), *12 * ["7"], "-1", *26 * ["0123abcd"]]) + "\n" for line in range(50)
-)
-PAIRS = {"source.txt": "cat\n\n" * 50, "target.txt": "Katze\r\n\r\n" * 50}
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 formats = pytest.mark.parametrize(
@@ -33,42 +24,15 @@ formats = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(scope="module")
-def own(tmp_path_factory):
-    """A small set of the user's own of a kind."""
-
-    @cache
-    def made(kind: str) -> Path:
-        path = tmp_path_factory.mktemp("own") / kind
-        if kind == "images":
-            return make_set(path, n01=7, n02=1, n03=4)
-        return write(path, {"clicks": CLICKS, "pairs": PAIRS}.get(kind, TEXT))
-
-    return made
-
-
 @pytest.fixture
 def data(kind, own) -> Data:
     return small(kind, own(kind))
 
 
-@pytest.fixture(scope="module")
-def converted(own, tmp_path_factory):
-    """A small set of a kind, converted; not to be changed."""
-
-    @cache
-    def made(kind: str) -> Path:
-        folder = tmp_path_factory.mktemp("converted") / KINDS[kind].formats[0]
-        convert(small(kind, own(kind)), folder)
-        return folder
-
-    return made
-
-
 @pytest.fixture
-def manifest(kind, converted, tmp_path) -> Path:
-    """The manifest of a copy."""
-    return shutil.copytree(converted(kind), tmp_path / converted(kind).name) / "manifest.json"
+def manifest(copied) -> Path:
+    """That of a copy of the same set, converted."""
+    return copied / "manifest.json"
 
 
 @pytest.fixture

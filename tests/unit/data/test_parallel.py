@@ -1,7 +1,5 @@
-"""Work in parts: what comes back of workers, and that they end."""
+"""Work in parts; test_interruptions.py has those of which a process is killed."""
 
-import os
-import signal
 import time
 
 import pytest
@@ -11,12 +9,6 @@ from reperf.errors import ReperfError
 
 def unwatched(_: int) -> None:
     pass
-
-
-def go_on_for_ever(_, tick):
-    while True:
-        tick()
-        time.sleep(0.001)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5, 50])
@@ -41,28 +33,13 @@ def test_an_error_brings_its_traceback():
     assert "in stumble" in str(caught.value.__cause__)
 
 
-def test_a_worker_that_is_killed_is_an_error_not_a_wait():
-    def vanish(_, __):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    with pytest.raises(ReperfError, match=r"^a worker process was killed; memory may have run "):
-        run_parts(vanish, 2, 2, unwatched)
-
-
 def test_when_one_part_fails_the_others_stop():
     def fail_or_go_on(part, tick):
         if part == 0:
             raise ReperfError(f"part {part} is bad")
-        go_on_for_ever(part, tick)
+        while True:
+            tick()
+            time.sleep(0.001)
 
     with pytest.raises(ReperfError, match=r"^part 0 is bad$"):
         run_parts(fail_or_go_on, 2, 2, unwatched)
-
-
-def test_when_the_call_is_interrupted_the_workers_stop():
-    def interrupt(done):
-        if done:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_parts(go_on_for_ever, 2, 2, interrupt)

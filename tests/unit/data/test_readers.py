@@ -1,38 +1,20 @@
 """Parts that ranks cannot read are refused; what they do read, each kind's own tests say."""
 
-from functools import cache
 from pathlib import Path
 
 import pytest
 from trainers.contract.steplog import Refused
 
-from tests.unit.data.sets import batches, convert, small, write
+from tests.unit.data.sets import batches
 
-CLICK = "\t".join(["1", *13 * ["7"], *26 * ["0123abcd"]]) + "\n"
-SENTENCES = "".join("ü" * (number % 20) + "\n" for number in range(200))
-OWN = {
-    "clicks": 40 * CLICK,
-    "pairs": {"source.txt": SENTENCES, "target.txt": SENTENCES},
-    "tokens": "Grüße, 400 times.\n" * 400,
-    "words": "The cat's fish, THE fish.\n" * 40,
-}
 SIZES = {"clicks": 2, "pairs": 41, "tokens": 3, "words": 10}
 
 
-@pytest.fixture(scope="module")
-def own(tmp_path_factory):
-    @cache
-    def written(kind: str) -> Path:
-        return write(tmp_path_factory.mktemp("own") / "own", OWN[kind])
-
-    return written
-
-
 @pytest.fixture
-def parts(own, kind, tmp_path) -> Path:
-    convert(small(kind, own(kind), longest=41), tmp_path / "parts")
-    assert len(batches(kind, tmp_path / "parts", 200, SIZES[kind])) == 200
-    return tmp_path / "parts"
+def parts(copied, kind) -> Path:
+    """Parts of a kind, which can be read."""
+    assert len(batches(kind, copied, 200, SIZES[kind])) == 200
+    return copied
 
 
 @pytest.mark.parametrize(
@@ -60,7 +42,7 @@ def parts(own, kind, tmp_path) -> Path:
             {"context": 9999},
             "rank 0 has parts of up to .* tokens; allowed: 10000 or",
         ),
-        ("words", {"vocabulary": 2}, "has 3 words; allowed: up to 2, the vocabulary"),
+        ("words", {"vocabulary": 5}, "has 6 words; allowed: up to 5, the vocabulary"),
     ],
 )
 def test_what_goes_beyond_a_shape_or_a_batch_is_refused(kind, changes, fault, parts):
@@ -78,8 +60,8 @@ OF_REPERF = "allowed: a folder that reperf has converted"
         ("clicks", "part-00001", bytes(161), "has 161 bytes; allowed: whole rows of 160"),
         ("tokens", "part-00001", b"abc", "has 3 bytes; allowed: whole ids of 2"),
         ("words", "part-00000", bytes(7), "has 7 bytes; allowed: whole ids of 4"),
-        ("words", "part-00000", b"\xff" * 8, " at byte 0: got id 4294967295; allowed: up to 3"),
-        ("words", "vocab.txt", b"one\n", "is no vocabulary of 3 words and their counts"),
+        ("words", "part-00000", b"\xff" * 8, " at byte 0: got id 4294967295; allowed: up to 6"),
+        ("words", "vocab.txt", b"one\n", "is no vocabulary of 6 words and their counts"),
         ("pairs", "part-00001", b"ab", "ends before its index; allowed: a whole part"),
         ("pairs", "part-00002.idx", b"0 8\n8 8\n", "4 numbers; allowed: lines of offset and two "),
         ("pairs", "part-00002.idx", None, "cannot be read: No such file"),
