@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import tokenizers
 from reperf.data.kinds import KINDS
+from reperf.data.pairs import lines
 from reperf.data.tokens.vocabulary import END
 from trainers.recipes import encoder_decoder
 
-from tests.unit.data.sets import batches, convert, small, write
+from tests.unit.data.sets import batches, content, convert, small, write
 
 PAIRS = [("x" * (number * 7 % 41), f"ü{number}" * (number % 6)) for number in range(200)]
 PLACES = 100
@@ -45,8 +46,11 @@ def pairs_in(batch) -> list[tuple[str, str]]:
     return found
 
 
-def test_pairs_and_their_tokens_are_counted(own, tmp_path):
-    manifest = convert(small("pairs", own, longest=41), tmp_path)
+def test_pairs_and_their_tokens_are_counted_however_lines_are_read(own, tmp_path, monkeypatch):
+    manifest = convert(small("pairs", own, longest=41), tmp_path / "whole")
+    monkeypatch.setattr(lines, "PIECE", 7)
+    convert(small("pairs", own, longest=41), tmp_path / "pieces")
+    assert content(tmp_path / "pieces") == content(tmp_path / "whole")
     assert [part.pairs for part in manifest.parts] == [50] * 4
     tokens = [sum(len(one.encode()) + 1 for one in side) for side in zip(*PAIRS, strict=True)]
     assert [manifest.pairs, manifest.source_tokens, manifest.target_tokens] == [200, *tokens]

@@ -13,7 +13,7 @@ from reperf.data.tokens.manifest import TokenManifest
 from reperf.data.tokens.vocabulary import END, read_vocabulary
 from reperf.errors import ReperfError
 
-from tests.unit.data.sets import batches, convert, small, write
+from tests.unit.data.sets import batches, content, convert, small, write
 
 LETTERS = "".join(f"Grüße, {number} 🦜 times.\n" for number in range(400))
 DOCUMENTS = [LETTERS[:3000] + "\n", "One line.\n", LETTERS[3000:]]
@@ -83,6 +83,9 @@ def test_byte_pairs_are_those_of_the_library_that_has_gpt2s_own(text, tmp_path, 
     assert ids_in(tmp_path)[0].tolist() == wanted
     assert len(wanted) < text.stat().st_size
     assert (manifest.vocabulary, manifest.end) == (600, end)
+    for workers in (1, 3):
+        convert(small("tokens", text, bpe=bpe), tmp_path / str(workers), workers=workers)
+    assert content(tmp_path / "1") == content(tmp_path / "3")
 
 
 def test_a_set_of_another_vocabulary_in_the_same_place_is_another(text, tmp_path, bpe):
