@@ -1,22 +1,97 @@
-"""The embedded text and its vocabulary, which several tests share."""
+"""Sets that several tests share: none may change them."""
 
+import shutil
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
+from reperf.data.kinds import KINDS
 from reperf.data.text.corpus import Corpus
-from reperf.data.text.embedded_text import make as make_text
 from reperf.data.text.vocabulary import train_vocabulary
+from reperf.plans.set_plan import SetPlan
+from reperf.steps import convert as convert_step
+from reperf.steps import make_set as make_set_step
+
+from tests.unit.data import plain_bert
+from tests.unit.data.pictures import make_set
+from tests.unit.data.sets import convert, small, write
+
+TEXT = "".join(f"Die Tür hat {one} grüne Fische.\nDie Tür fehlt.\n\n" for one in range(40))
+SENTENCES = "".join("ü" * (number % 20) + "\n" for number in range(200))
+OWN = {
+    "clicks": 40 * ("\t".join(["1", *12 * ["7"], "-1", *26 * ["0123abcd"]]) + "\n"),
+    "pairs": {"source.txt": SENTENCES, "target.txt": SENTENCES},
+    "text": TEXT,
+    "tokens": TEXT,
+    "words": TEXT,
+}
 
 
 @pytest.fixture(scope="session")
-def embedded_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, Path]]:
+    """Have the workflow's two steps make and convert a kind's set; it and its records, by paths."""
+
+    @cache
+    def made(kind: str) -> tuple[Path, Path]:
+        data, name = small(kind), KINDS[kind].formats[0]
+        work = tmp_path_factory.mktemp(kind)
+        (work / "data/small").mkdir(parents=True)
+        (work / "data/small/plan.json").write_text(SetPlan(data=data).text)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(work)  # an embedded set is known by its path from the work folder
+            make_set_step.run("small")
+            convert_step.run("small", name)
+        return work / data.source, work / "data/small" / name
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A small set of the user's own, of a kind."""
+
+    @cache
+    def made(kind: str) -> Path:
+        path = tmp_path_factory.mktemp("own") / kind
+        return make_set(path, n01=7, n02=1, n03=4) if kind == "images" else write(path, OWN[kind])
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def converted(own, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The same, converted to the kind's first format."""
+
+    @cache
+    def made(kind: str) -> Path:
+        folder = tmp_path_factory.mktemp("converted") / KINDS[kind].formats[0]
+        convert(small(kind, own(kind)), folder)
+        return folder
+
+    return made
+
+
+@pytest.fixture
+def copied(kind: str, converted, tmp_path: Path) -> Path:
+    """A copy of it, which a test may change."""
+    return shutil.copytree(converted(kind), tmp_path / converted(kind).name)
+
+
+@pytest.fixture(scope="session")
+def embedded_text(embedded) -> Path:
     """The embedded text."""
-    path = tmp_path_factory.mktemp("text") / "text.txt"
-    make_text(path)
-    return path
+    return embedded("text")[0]
 
 
 @pytest.fixture(scope="session")
 def embedded_vocabulary(embedded_text: Path) -> list[str]:
     """The vocabulary that is trained on it."""
     return train_vocabulary(Corpus(embedded_text), size=30522, lowercase=True)
+
+
+@pytest.fixture(scope="session")
+def plain_documents(embedded_text: Path, embedded_vocabulary: list[str]) -> list[list[list[str]]]:
+    """What plain Python makes of it: the tokens of each sentence of each document."""
+    with embedded_text.open(encoding="utf-8") as lines:
+        return plain_bert.read_documents(lines, plain_bert.Tokenizer(embedded_vocabulary))

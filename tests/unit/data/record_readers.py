@@ -10,13 +10,21 @@ MAGIC = 0xCED7230A
 
 
 def crc32c(data: bytes) -> int:
-    """CRC-32C (Castagnoli), bit by bit from its polynomial."""
+    """CRC-32C (Castagnoli), byte by byte."""
     value = 0xFFFFFFFF
     for byte in data:
-        value ^= byte
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+        value = value >> 8 ^ CRCS[(value ^ byte) & 0xFF]
     return value ^ 0xFFFFFFFF
+
+
+def _crc_of(byte: int) -> int:
+    """What a byte changes, bit by bit from the polynomial."""
+    for _ in range(8):
+        byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+    return byte
+
+
+CRCS = [_crc_of(byte) for byte in range(256)]
 
 
 def unmasked(stored: bytes) -> int:
@@ -80,29 +88,32 @@ def image_record(content: bytes) -> tuple[float, int, bytes]:
     return label, index, content[24:]
 
 
-def example(message: bytes) -> dict[str, int | bytes]:
-    """The features of a tf.train.Example."""
-    ((_, features),) = fields(message)
-    return dict(_feature(entry, integers=3) for _, entry in fields(features))
+def features(message: bytes, format_name: str) -> dict[str, bytes | list]:
+    """What a tf.train.Example or an OFRecord has: bytes or lists by keys, as they are ordered."""
+    if format_name == "tfrecord":
+        ((_, message),) = fields(message)
+    integers = {"tfrecord": 3, "ofrecord": 4}[format_name]
+    found = {}
+    for _, entry in fields(message):
+        (key_number, key), (value_number, value) = fields(entry)
+        assert (key_number, value_number) == (1, 2)
+        ((kind, values),) = fields(value)
+        ((number, content),) = fields(values)
+        assert number == 1
+        found[key.decode()] = {1: bytes, 2: _floats, integers: _integers}[kind](content)
+    return found
 
 
-def ofrecord(message: bytes) -> dict[str, int | bytes]:
-    """The features of an OFRecord."""
-    return dict(_feature(entry, integers=4) for _, entry in fields(message))
+def _floats(packed: bytes) -> list[float]:
+    return list(struct.unpack(f"<{len(packed) // 4}f", packed))
 
 
-def _feature(entry: bytes, integers: int) -> tuple[str, int | bytes]:
-    (key_number, key), (value_number, value) = fields(entry)
-    assert (key_number, value_number) == (1, 2)
-    ((kind, values),) = fields(value)
-    ((number, content),) = fields(values)
-    assert number == 1
-    if kind == 1:
-        return key.decode(), content
-    assert kind == integers
-    integer, end = varint(content, 0)
-    assert end == len(content)
-    return key.decode(), integer
+def _integers(packed: bytes) -> list[int]:
+    found, at = [], 0
+    while at < len(packed):
+        number, at = varint(packed, at)
+        found.append(number)
+    return found
 
 
 def fields(message: bytes) -> list[tuple[int, bytes]]:
@@ -130,48 +141,26 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-def read_part(path: Path, format_name: str) -> list[tuple[int, bytes]]:
-    """The (label from 0, JPEG) of each record of a part."""
-    content = path.read_bytes()
-    if format_name == "tfrecord":
-        found = map(example, tfrecords(content))
-        return [(one["image/class/label"] - 1, one["image/encoded"]) for one in found]
-    if format_name == "ofrecord":
-        return [(one["class/label"], one["encoded"]) for one in map(ofrecord, ofrecords(content))]
-    found = (image_record(record) for _, record in recordio(content))
-    return [(int(label), data) for label, _, data in found]
+def records(content: bytes, format_name: str) -> list[dict[str, bytes | list]]:
+    """The features of each record of a part."""
+    messages = {"tfrecord": tfrecords, "ofrecord": ofrecords}[format_name](content)
+    return [features(message, format_name) for message in messages]
 
 
-def lists(message: bytes, format_name: str) -> dict[str, list]:
-    """The packed lists of a record by their keys, in the order in which they are written."""
-    if format_name == "tfrecord":
-        ((_, message),) = fields(message)
-    found = {}
-    for _, entry in fields(message):
-        (_, key), (_, feature) = fields(entry)
-        ((kind, one_list),) = fields(feature)
-        ((_, packed),) = fields(one_list)
-        if kind == 2:
-            found[key.decode()] = list(struct.unpack(f"<{len(packed) // 4}f", packed))
-        else:
-            assert kind == {"tfrecord": 3, "ofrecord": 4}[format_name]
-            found[key.decode()] = _integers(packed)
-    return found
+def read_folder(folder: Path, format_name: str) -> list[dict[str, bytes | list]]:
+    """The features of all records of a folder's parts."""
+    parts = sorted(folder.glob("part-?????"))
+    return [one for part in parts for one in records(part.read_bytes(), format_name)]
 
 
-def _integers(packed: bytes) -> list[int]:
-    found, at = [], 0
-    while at < len(packed):
-        number, at = varint(packed, at)
-        found.append(number)
-    return found
-
-
-def read_lists(folder: Path, format_name: str) -> list[dict[str, list]]:
-    """The lists of all records of a folder's parts."""
-    split = {"tfrecord": tfrecords, "ofrecord": ofrecords}[format_name]
+def read_images(folder: Path, format_name: str) -> list[tuple[int, bytes]]:
+    """The (label from 0, JPEG) of each record of a folder's parts."""
+    if format_name == "recordio":
+        parts = sorted(folder.glob("part-*.rec"))
+        found = (image_record(one) for part in parts for _, one in recordio(part.read_bytes()))
+        return [(int(label), data) for label, _, data in found]
+    prefix, first = ("image/", 1) if format_name == "tfrecord" else ("", 0)
     return [
-        lists(message, format_name)
-        for path in sorted(folder.glob("part-?????"))
-        for message in split(path.read_bytes())
+        (one[f"{prefix}class/label"][0] - first, one[f"{prefix}encoded"])
+        for one in read_folder(folder, format_name)
     ]

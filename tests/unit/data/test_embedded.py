@@ -1,3 +1,5 @@
+"""The embedded images are like ImageNet's."""
+
 import json
 from pathlib import Path
 from statistics import mean
@@ -10,62 +12,41 @@ from reperf.data.images.jpeg import read_frame
 
 
 @pytest.fixture(scope="module")
-def embedded(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("embedded")
-    make_images(folder, images_per_class=6)
-    return folder
+def images(embedded) -> Path:
+    return embedded("images")[0]
 
 
-def contents(folder):
-    return {
-        path.relative_to(folder): path.read_bytes()
-        for path in folder.rglob("*.*")
-        if path.is_file()
-    }
-
-
-def test_the_layout_is_imagenets(embedded):
-    classes = sorted(path.name for path in (embedded / "train").iterdir())
+def test_layout_sizes_and_entropy_are_like_imagenets_and_no_two_images_are_alike(images):
+    classes = sorted(path.name for path in (images / "train").iterdir())
     assert len(classes) == 8
     assert all(name[0] == "n" and len(name) == 9 and name[1:].isdigit() for name in classes)
     for name in classes:
-        images = sorted(path.name for path in (embedded / "train" / name).iterdir())
-        assert images == [f"{name}_{number}.JPEG" for number in range(6)]
-
-
-def test_sizes_and_entropy_are_like_imagenets(embedded):
-    paths = list(embedded.glob("train/*/*.JPEG"))
-    frames = [read_frame(path.read_bytes()) for path in paths]
-    assert 100_000 < mean(path.stat().st_size for path in paths) < 120_000
+        found = {path.name for path in (images / "train" / name).iterdir()}
+        assert found == {f"{name}_{number}.JPEG" for number in range(32)}
+    data = [path.read_bytes() for path in images.glob("train/*/*.JPEG")]
+    assert len(set(data)) == len(data) == 8 * 32
+    frames = [read_frame(one) for one in data]
+    assert 100_000 < mean(map(len, data)) < 120_000
     assert {max(frame.height, frame.width) for frame in frames} == {500}
     assert {min(frame.height, frame.width) for frame in frames} == {333, 375}
+    made = json.loads((images / "manifest.json").read_text())
+    assert (made["images"], made["bytes"]) == (len(data), sum(map(len, data)))
+    assert made["classes"] == classes
 
 
-def test_every_image_decodes_and_no_two_are_alike(embedded):
-    paths = list(embedded.glob("train/*/*.JPEG"))
-    for path in paths:
-        Image.open(path).load()
-    assert len({path.read_bytes() for path in paths}) == 48
-
-
-def test_the_same_versions_make_the_same_bytes(embedded, tmp_path):
-    make_images(tmp_path, images_per_class=6)
-    assert contents(tmp_path) == contents(embedded)
-
-
-def test_the_manifest_counts_what_lies_there(embedded):
-    made = json.loads((embedded / "manifest.json").read_text())
-    sizes = [path.stat().st_size for path in embedded.glob("train/*/*.JPEG")]
-    assert (made["images"], made["bytes"]) == (len(sizes), sum(sizes))
-    assert made["classes"] == sorted(path.name for path in (embedded / "train").iterdir())
-
-
-def test_a_smaller_set_leaves_nothing_of_a_larger_one(tmp_path):
+def test_the_same_versions_make_the_same_bytes_and_nothing_of_a_larger_set_is_left(
+    images, tmp_path
+):
     (tmp_path / "train" / "n09999999").mkdir(parents=True)
     (tmp_path / ".train.partial" / "n08888888").mkdir(parents=True)
     make_images(tmp_path, images_per_class=1)
-    assert len(contents(tmp_path)) == 8 + 1
     assert {path.name for path in tmp_path.iterdir()} == {"train", "manifest.json"}
+    files = [path for path in (tmp_path / "train").rglob("*") if not path.is_dir()]
+    assert len(files) == len(PHOTOGRAPHS)
+    assert {path.parent.name for path in files} == {*PHOTOGRAPHS}
+    for path in files:
+        assert path.read_bytes() == (images / path.relative_to(tmp_path)).read_bytes()
+        Image.open(path).load()
 
 
 def test_every_photograph_is_shipped_with_its_source_and_licence():

@@ -1,6 +1,7 @@
 """Conversions that are cut short: whatever happens, a file with a final name is whole."""
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -10,11 +11,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from reperf.data.images.convert_images import convert
 from reperf.errors import ReperfError
 
 from tests.unit.data import record_readers
 from tests.unit.data.pictures import make_set
+from tests.unit.data.sets import content, convert, small
 
 CONVERT = """
 import sys
@@ -30,7 +31,7 @@ def read_or_wait(path, *rest):
     return read_image(path, *rest)
 conversion.read_image = read_or_wait
 try:
-    convert(Path(images), Path(output), format_name, parts=2, workers=2, seed=1)
+    convert(Path(images), Path(output), format_name, parts=2, workers=2, seed=3)
 except ReperfError as error:
     sys.exit(f"reperf: {error}")
 """
@@ -42,10 +43,6 @@ def start(
     """Begin a conversion in a process of its own; `held` is an image, and a pipe to wait for."""
     command = [sys.executable, "-c", CONVERT, images, output, format_name, *held]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **options)
-
-
-def files(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()} if folder.exists() else set()
 
 
 def lives(process: psutil.Process) -> bool:
@@ -73,74 +70,64 @@ def stuck(images, tmp_path):
     process = start(images, tmp_path / "out", "tfrecord", *held, start_new_session=True)
     # The part that holds the pipe stays partial; the other one takes its name, its index before it.
     wait_until(lambda: any((tmp_path / "out").glob("part-?????")))
-    wait_until(lambda: len(files(tmp_path / "out")) == 4)
+    wait_until(lambda: len(content(tmp_path / "out")) == 4)
     yield process
     process.kill()
     process.communicate()
 
 
-def whole_parts(folder: Path) -> list[Path]:
-    """The parts with a final name, each read to its end."""
-    parts = sorted(folder.glob("part-?????"))
-    for part in parts:
-        assert len(record_readers.tfrecords(part.read_bytes())) == 20
-    return parts
-
-
-def finish(images: Path, tmp_path: Path) -> None:
-    """Convert again where a conversion was killed, and see that nothing of it is left."""
-    again = convert(images, tmp_path / "out", "tfrecord", parts=2, workers=2, seed=1)
-    clean = convert(images, tmp_path / "clean", "tfrecord", parts=2, workers=2, seed=1)
-    assert again == clean
-    assert files(tmp_path / "out") == files(tmp_path / "clean")
-
-
-def test_after_a_kill_of_all_processes_only_whole_parts_have_names(stuck, images, tmp_path):
-    os.killpg(stuck.pid, signal.SIGKILL)
-    stuck.wait()
-    assert len(whole_parts(tmp_path / "out")) == 1
-    assert "manifest.json" not in files(tmp_path / "out")
-    finish(images, tmp_path)
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_after_a_kill_of_the_first_process_the_others_end(stuck, images, tmp_path, number):
+@pytest.mark.parametrize(
+    ("kill", "number"),
+    [(os.killpg, signal.SIGKILL), (os.kill, signal.SIGKILL), (os.kill, signal.SIGTERM)],
+)
+def test_after_a_kill_of_all_or_the_first_process_all_end_and_only_whole_parts_have_names(
+    stuck, images, tmp_path, kill, number
+):
     workers = psutil.Process(stuck.pid).children()
     assert len(workers) == 2
-    stuck.send_signal(number)
+    kill(stuck.pid, number)
     stuck.wait()
     wait_until(lambda: not any(map(lives, workers)))
-    assert len(whole_parts(tmp_path / "out")) == 1
-    finish(images, tmp_path)
+    (part,) = (tmp_path / "out").glob("part-?????")
+    assert len(record_readers.tfrecords(part.read_bytes())) == 20
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    # A conversion in the same place leaves nothing of the one that was killed.
+    for folder in ("out", "clean"):
+        convert(small("images", images, parts=2), tmp_path / folder, workers=2)
+    assert content(tmp_path / "out") == content(tmp_path / "clean")
 
 
-def test_an_interrupted_conversion_ends_its_workers_and_leaves_nothing(stuck, tmp_path):
+@pytest.mark.parametrize("ends", ["Ctrl-C", "a worker"])
+def test_an_interrupted_conversion_or_one_without_a_worker_ends_all_and_leaves_nothing(
+    stuck, tmp_path, ends
+):
     workers = psutil.Process(stuck.pid).children()
-    os.killpg(stuck.pid, signal.SIGINT)  # as Ctrl-C does
+    if ends == "Ctrl-C":
+        os.killpg(stuck.pid, signal.SIGINT)
+        wanted = r"(?s).*Traceback.*\nKeyboardInterrupt\n"
+    else:
+        workers[0].kill()
+        wanted = "reperf: a worker process was killed; memory may have run out\n"
     _, said = stuck.communicate(timeout=240)
-    assert said.splitlines()[-1] == "KeyboardInterrupt"
+    assert re.fullmatch(wanted, said)
     assert not any(map(lives, workers))
-    assert files(tmp_path / "out") == set()
+    assert content(tmp_path / "out") == {}
 
 
-def test_a_killed_worker_is_said_in_one_line_and_leaves_nothing(stuck, tmp_path):
-    workers = psutil.Process(stuck.pid).children()
-    workers[0].kill()
-    _, said = stuck.communicate(timeout=240)
-    assert said == "reperf: a worker process was killed; memory may have run out\n"
-    assert not any(map(lives, workers))
-    assert files(tmp_path / "out") == set()
+def cannot_be_written(process: subprocess.Popen, folder: Path, reason: str) -> None:
+    """See that a conversion says in one line why it ends, and leaves nothing half written."""
+    _, said = process.communicate(timeout=240)
+    assert process.returncode == 1
+    (line,) = [line for line in said.splitlines() if not line.startswith("images to")]
+    assert line.startswith(f"reperf: {folder}/part-0000")
+    assert line.endswith(f": cannot be written: {reason}")
+    assert content(folder) == {}
 
 
 def test_a_full_disk_is_said_in_one_line_and_leaves_nothing_half_written(images, new_disk):
     disk = new_disk("64k")  # less than half of what the conversion needs
     process = start(images, disk / "out", "recordio")
-    _, said = process.communicate(timeout=240)
-    assert process.returncode == 1
-    (line,) = [line for line in said.splitlines() if not line.startswith("images to")]
-    assert line.startswith(f"reperf: {disk}/out/part-0000")
-    assert line.endswith(": cannot be written: No space left on device")
-    assert files(disk / "out") == set()
+    cannot_be_written(process, disk / "out", "No space left on device")
 
 
 def test_a_file_size_limit_is_said_in_one_line_and_leaves_nothing_half_written(images, tmp_path):
@@ -148,14 +135,10 @@ def test_a_file_size_limit_is_said_in_one_line_and_leaves_nothing_half_written(i
         resource.setrlimit(resource.RLIMIT_FSIZE, (16_384, 16_384))
 
     process = start(images, tmp_path / "out", preexec_fn=limit)
-    _, said = process.communicate(timeout=240)
-    assert process.returncode == 1
-    assert f"reperf: {tmp_path}/out/part-0000" in said
-    assert said.endswith(": cannot be written: File too large\n")
-    assert files(tmp_path / "out") == set()
+    cannot_be_written(process, tmp_path / "out", "File too large")
 
 
 def test_a_folder_that_cannot_be_written_is_said_in_one_line(images, tmp_path):
     (tmp_path / "out").write_text("a file where the folder should be")
     with pytest.raises(ReperfError, match=r"out/part-0000.: cannot be written: File exists"):
-        convert(images, tmp_path / "out", "ofrecord", parts=2, workers=2, seed=1)
+        convert(small("images", images, parts=2), tmp_path / "out", "ofrecord", workers=2)

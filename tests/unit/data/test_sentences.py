@@ -1,5 +1,6 @@
 """The trainers' reader of sentences."""
 
+import re
 import shutil
 import struct
 from itertools import islice
@@ -8,29 +9,26 @@ from random import Random
 
 import numpy as np
 import pytest
-from reperf.data.images.convert_images import convert as convert_images
-from reperf.data.text.convert_text import convert
 from trainers.contract.steplog import Refused
 from trainers.inputs import sentences as module
 from trainers.inputs.sentences import NAMES, Sentences
 
-from tests.helpers.small_text import SHAPE, text_settings
+from tests.helpers.small_text import SHAPE
 from tests.unit.data import record_readers
 from tests.unit.data.pictures import make_set
+from tests.unit.data.sets import convert, small
 
 
 @pytest.fixture(scope="module")
-def converted(embedded_text, tmp_path_factory) -> Path:
+def converted(embedded) -> Path:
     """The embedded text in four parts."""
-    folder = tmp_path_factory.mktemp("converted")
-    convert(text_settings(embedded_text), folder, "tfrecord", workers=1)
-    return folder
+    return embedded("text")[1]
 
 
 @pytest.fixture(scope="module")
 def records(converted) -> list[dict[str, list]]:
-    """What another reader finds there; only a few parts' checksums are compared."""
-    return record_readers.read_lists(converted, "tfrecord")
+    """What another reader finds there."""
+    return record_readers.read_folder(converted, "tfrecord")
 
 
 @pytest.fixture(autouse=True)
@@ -115,17 +113,25 @@ def refusal(folder: Path, **changes: int) -> str:
     return str(caught.value)
 
 
-def test_records_of_another_shape_are_refused(converted, records):
-    begin = f"{converted}/part-00000 at byte 0"
-    assert refusal(converted, sequence_length=32) == (
-        f"{begin}: input_ids has 64 numbers; allowed: 32"
-    )
-    assert refusal(converted, max_predictions=20) == (
-        f"{begin}: masked_lm_positions has 10 numbers; allowed: 20"
-    )
-    said = refusal(converted, vocabulary=1000)
-    assert said.startswith(f"{converted}/part-00000 at byte ")
-    assert said.endswith("; allowed: below 1000")
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        ({"sequence_length": 32}, "0: input_ids has 64 numbers; allowed: 32"),
+        ({"max_predictions": 20}, "0: masked_lm_positions has 10 numbers; allowed: 20"),
+        ({"vocabulary": 1000}, r"\d+: \w+: got \d+; allowed: below 1000"),
+    ],
+)
+def test_records_of_another_shape_are_refused(converted, shape, said):
+    assert re.fullmatch(f"{converted}/part-00000 at byte {said}", refusal(converted, **shape))
+
+
+def refused(content: bytes, tmp_path: Path, index: str | None = None) -> str:
+    """Why a part of such content, and perhaps with an index, is refused."""
+    part = tmp_path / "part-00000"
+    part.write_bytes(content)
+    if index is not None:
+        Path(f"{part}.idx").write_text(index)
+    return refusal(tmp_path).removeprefix(str(part))
 
 
 def change(record: dict[str, list], **changes) -> bytes:
@@ -133,39 +139,43 @@ def change(record: dict[str, list], **changes) -> bytes:
     return as_record(record | changes, order)
 
 
-def test_what_is_no_record_of_sentences_is_refused(records, tmp_path):
-    part = tmp_path / "part-00000"
-    begin = f"{part} at byte 0: "
-    good = records[0]
-    for content, said in (
-        (b"", f"{part}: an empty part; allowed: TFRecords"),
-        (b"a text\n" * 100, f"{part}: ends inside a record; allowed: a whole part of TFRecords"),
-        (change(good)[:-1], f"{part}: ends inside a record; allowed: a whole part of TFRecords"),
-        (change(good)[:9], f"{part}: ends inside a record; allowed: a whole part of TFRecords"),
-        (struct.pack("<Q", 100) + bytes(108), f"{begin}no input_ids; allowed: an Example with "),
-        (change(good, segment_ids=None), f"{begin}no segment_ids; allowed: an Example with input"),
-        (change(good, segment_ids=[]), f"{begin}segment_ids has 0 numbers; allowed: 64"),
-        (change(good, input_ids=[5] * 63 + [-1 % 2**64]), f"{part}: input_ids has numbers that"),
-        (change(good, segment_ids=[2] * 64), f"{begin}segment_ids: got 2; allowed: below 2"),
-        (change(good, masked_lm_positions=[64] * 10), f"{begin}masked_lm_positions: got 64; allo"),
-        (change(good, masked_lm_weights=[1.0] * 9), f"{begin}masked_lm_weights has 9 numbers; al"),
-        (change(good, next_sentence_labels=[1, 1]), f"{begin}next_sentence_labels has 2 numbers"),
-    ):
-        part.write_bytes(content)
-        assert refusal(tmp_path).startswith(said)
-    part.write_bytes(change(good))
-    Path(f"{part}.idx").write_text("0 800000\n")
-    assert refusal(tmp_path) == f"{part}: ends before its index; allowed: a whole part"
-    Path(f"{part}.idx").write_text("0 100\n")
-    assert refusal(tmp_path) == f"{begin}no record of 100 bytes; allowed: TFRecord"
-    Path(f"{part}.idx").write_text("0 100\n3\n")
-    assert refusal(tmp_path) == f"{part}.idx: 3 numbers; allowed: lines of offset and size"
-    part.unlink()
+ENDS = ": ends inside a record; allowed: a whole part of TFRecords"
+
+
+def test_what_is_no_whole_part_is_refused(records, tmp_path):
+    good = change(records[0])
     assert refusal(tmp_path) == f"{tmp_path}: 0 parts for 1 ranks; allowed: a multiple of them"
+    assert refused(b"", tmp_path) == ": an empty part; allowed: TFRecords"
+    for cut in (b"a text\n" * 100, good[:-1], good[:9]):
+        assert refused(cut, tmp_path) == ENDS
+    zeros = struct.pack("<Q", 100) + bytes(108)
+    assert refused(zeros, tmp_path).startswith(" at byte 0: no input_ids; allowed: an Example with")
+    for index, said in {
+        "0 800000\n": ": ends before its index; allowed: a whole part",
+        "0 100\n": " at byte 0: no record of 100 bytes; allowed: TFRecord",
+        "0 100\n3\n": ".idx: 3 numbers; allowed: lines of offset and size",
+    }.items():
+        assert refused(good, tmp_path, index) == said
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "said"),
+    [
+        ("segment_ids", None, " at byte 0: no segment_ids; allowed: an Example with input_ids"),
+        ("segment_ids", [], " at byte 0: segment_ids has 0 numbers; allowed: 64"),
+        ("input_ids", [5] * 63 + [-1 % 2**64], ": input_ids has numbers that"),
+        ("segment_ids", [2] * 64, " at byte 0: segment_ids: got 2; allowed: below 2"),
+        ("masked_lm_positions", [64] * 10, " at byte 0: masked_lm_positions: got 64; allowed: "),
+        ("masked_lm_weights", [1.0] * 9, " at byte 0: masked_lm_weights has 9 numbers; allowed: "),
+        ("next_sentence_labels", [1, 1], " at byte 0: next_sentence_labels has 2 numbers; all"),
+    ],
+)
+def test_what_is_no_record_of_sentences_is_refused(records, tmp_path, key, values, said):
+    assert refused(change(records[0], **{key: values}), tmp_path).startswith(said)
 
 
 def test_records_of_images_are_refused(tmp_path):
     images = make_set(tmp_path / "images", n01=2)
-    convert_images(images, tmp_path / "out", "tfrecord", parts=1, workers=1, seed=1)
+    convert(small("images", images, parts=1), tmp_path / "out")
     said = refusal(tmp_path / "out")
     assert said.startswith(f"{tmp_path}/out/part-00000 at byte 0: no input_ids; allowed: an Exam")

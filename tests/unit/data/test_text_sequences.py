@@ -46,9 +46,7 @@ def test_a_sequence_is_a_pair_of_halves_around_marks(lengths, length, prediction
     size = FIRST + len(tokens.ids)
     predictions = min(predictions, length - 3)
     made = make_sequences(tokens, Marks(START, END, MASK, size), length, predictions, (seed, 0))
-    of_token = np.searchsorted(
-        [tokens.edges[at] for at in tokens.documents], tokens.ids - FIRST, "right"
-    )
+    ends = [tokens.edges[at] for at in tokens.documents[1:]]
     assert len(made.input_ids) >= len(lengths)
     assert made.input_ids.shape == (len(made.input_ids), length)
     assert made.masked_lm_ids.shape == (len(made.input_ids), predictions)
@@ -56,19 +54,21 @@ def test_a_sequence_is_a_pair_of_halves_around_marks(lengths, length, prediction
         first, second = halves(made, row)
         for half in (first, second):
             assert half == list(range(half[0], half[0] + len(half)))  # a piece of the text
+        first_of, second_of = (
+            set(np.searchsorted(ends, np.array(half) - FIRST, "right")) for half in (first, second)
+        )
+        assert len(first_of) == len(second_of) == 1  # no half lies across the end of a document
         real = 3 + len(first) + len(second)
         assert real <= length
         assert made.input_mask[row].tolist() == [1] * real + [0] * (length - real)
         ones = len(second) + 1
-        assert made.segment_ids[row].tolist() == [0] * (real - ones) + [1] * ones + [0] * (
-            length - real
-        )
-        documents_of = {of_token[half[0] - FIRST] for half in (first, second)}
-        following = second[0] > first[-1] and len(documents_of) == 1
+        segments = [0] * (real - ones) + [1] * ones + [0] * (length - real)
+        assert made.segment_ids[row].tolist() == segments
+        following = second[0] > first[-1] and first_of == second_of
         (random_next,) = made.next_sentence_labels[row]
         assert random_next in (0, 1)
         assert following or random_next
-        assert len(documents_of) == 2 or not random_next or len(lengths) < 3
+        assert first_of != second_of or not random_next or len(lengths) < 3
         count = min(predictions, max(1, round(real * 0.15)))
         assert made.masked_lm_weights[row].tolist() == [1.0] * count + [0.0] * (predictions - count)
         positions = made.masked_lm_positions[row]
@@ -79,21 +79,13 @@ def test_a_sequence_is_a_pair_of_halves_around_marks(lengths, length, prediction
         assert answers[count:].tolist() == [0] * (predictions - count)
 
 
-@given(documents, st.integers(8, 70))
-def test_all_of_the_text_is_used_in_order(lengths, length):
-    """Each document's first halves, and the second ones that follow them, begin where it does."""
-    tokens = numbered(lengths)
+@given(documents)
+def test_where_nothing_is_cut_off_no_sentence_is_left_out(lengths):
+    tokens, length = numbered(lengths), 2 * max(map(sum, lengths)) + 4
     made = make_sequences(tokens, Marks(START, END, MASK, 1000), length, 1, (1, 2))
-    begins = {tokens.edges[at] for at in tokens.documents[:-1]}
-    found = [halves(made, row)[0] for row in range(len(made.input_ids))]
-    # No half lies across the end of a document.
-    for half in found:
-        assert not any(half[0] - FIRST < begin <= half[-1] - FIRST for begin in begins)
-    # Where nothing is cut off, no sentence is left out.
-    if max(map(sum, lengths)) * 2 < length - 3:
-        rows = range(len(made.input_ids))
-        used = {token for row in rows for half in halves(made, row) for token in half}
-        assert used == set(tokens.ids.tolist())
+    rows = range(len(made.input_ids))
+    used = {token for row in rows for half in halves(made, row) for token in half}
+    assert used == set(tokens.ids.tolist())
 
 
 @settings(max_examples=20)
@@ -129,20 +121,6 @@ def test_of_the_chosen_tokens_most_become_masks_some_stay_and_some_are_others():
     assert shares == pytest.approx([1 / 8] * 8, abs=0.015)
 
 
-@pytest.fixture(scope="module")
-def embedded(embedded_text, embedded_vocabulary):
-    """The embedded text's documents in tokens: plain Python's, and ours with the marks."""
-    ids = {token: number for number, token in enumerate(embedded_vocabulary)}
-    with embedded_text.open(encoding="utf-8") as lines:
-        texts = plain_bert.read_documents(lines, plain_bert.Tokenizer(embedded_vocabulary))
-    marks = Marks(ids["[CLS]"], ids["[SEP]"], ids["[MASK]"], len(ids))
-    return (
-        texts,
-        Tokens.of([[[ids[one] for one in line] for line in text] for text in texts]),
-        marks,
-    )
-
-
 # The usual counts of the embedded text, and how far means of a few passes may be off. With short
 # sequences, one long document makes many more sequences of some pass.
 COUNTS = {
@@ -165,15 +143,18 @@ COUNTS = {
 
 @pytest.mark.parametrize("short", COUNTS)
 def test_the_embedded_text_gives_what_plain_python_gives(
-    embedded, embedded_vocabulary, monkeypatch, short
+    plain_documents, embedded_vocabulary, monkeypatch, short
 ):
     """As many sequences, real tokens, predictions and random followers, over several passes."""
-    monkeypatch.setattr(plain_bert, "SHORT", short)
-    monkeypatch.setattr(module, "SHORT_SHARE", short)
-    texts, tokens, marks = embedded
+    if not short:  # without the parameter it is as in the original
+        monkeypatch.setattr(plain_bert, "SHORT", 0.0)
+        monkeypatch.setattr(module, "SHORT_SHARE", 0.0)
+    ids = {token: number for number, token in enumerate(embedded_vocabulary)}
+    tokens = Tokens.of([[[ids[one] for one in line] for line in text] for text in plain_documents])
+    marks = Marks(ids["[CLS]"], ids["[SEP]"], ids["[MASK]"], len(ids))
     ours = [make_sequences(tokens, marks, 128, 20, (turn,)) for turn in range(20)]
     theirs = [
-        plain_bert.sequences_of(texts, embedded_vocabulary, 128, 20, Random(turn))
+        plain_bert.sequences_of(plain_documents, embedded_vocabulary, 128, 20, Random(turn))
         for turn in range(3)
     ]
     for key, (usual, least) in COUNTS[short].items():
