@@ -91,15 +91,6 @@ def test_what_the_configuration_says_is_asked_for():
     }
 
 
-def test_the_order_of_variables_trains_nothing_again():
-    """But each of their values trains all runs again."""
-    first, turned, other = (
-        Plans(report(variables=variables)).runs["results/runs/small/pytorch/1n1g/1"].digest
-        for variables in ({"A": "1", "B": "2"}, {"B": "2", "A": "1"}, {"A": "1", "B": "3"})
-    )
-    assert first == turned != other
-
-
 def test_each_node_puts_its_number_into_the_command():
     words = ["torchrun", "--node-rank={node_rank}", "train.py", "--data", "my images", ""]
     line = "exec torchrun --node-rank=\"$SLURM_NODEID\" train.py --data 'my images' '' 2>&1"
