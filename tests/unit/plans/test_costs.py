@@ -67,10 +67,9 @@ def test_it_tells_runs_hours_downloads_room_and_what_cannot_run(told):
     assert [line for line in lines if line.startswith("unsupported: 1 cell of ngc-tensorflow1: ")]
 
 
-def test_it_tells_the_hours_of_searches_each_of_which_may_take_four_time_limits(told):
-    suite = SUITE | {"name": "one", "precision": "fp32", "batch_size": "largest"}
-    lines = told(suites=[suite], topologies=["1n1g", "1n8g"], time_limit=900)
-    assert "2 searches for the largest batch: 16 device hours, at most" in lines
+def test_it_tells_the_hours_of_a_search_which_may_take_four_time_limits(told):
+    suite = CONFIG["suites"][2] | {"batch_size": "largest"}
+    assert "1 search for the largest batch: 40 device hours, at most" in told(suites=[suite])
 
 
 def test_it_tells_what_the_call_would_refuse(told):
