@@ -46,12 +46,14 @@ subprocess.CalledProcessError: Command 'python' returned non-zero exit status 1.
 """
 """What OneFlow's launcher says when a rank has failed."""
 STATUS_1 = f"rank 0 on n1 ended with status 1\n{OTHERS_ENDED}"
+RANK_1 = "rank 1 on n2 ended with SIGKILL\n"
 MUCH = 20_000 * "E " + "SIGTERM"
 FULL = "oom: a process ran out of memory and died; "
 GAVE_UP = "timeout: a rank gave up waiting for another; "
 KILLED = "failed: a process was ended by SIGKILL; "
 CRASHED = "failed: a process was ended by SIGSEGV; "
 UNSAID = "failed: no error was printed; "
+PODMAN = "failed: the last line from podman is: OCI runtime error: "
 
 
 @pytest.mark.parametrize(
@@ -59,11 +61,7 @@ UNSAID = "failed: no error was printed; "
     [
         (1, "Signal 9 (SIGKILL) received\n[rank 0] SIGTERM", KILLED),
         (1, "exit code -9", KILLED),
-        (
-            1,
-            f"1: rank 1 on n2 ended with SIGKILL\n{MUCH}",
-            "failed: rank 1 on n2 was ended by SIGK",
-        ),
+        (1, f"1: {RANK_1}{MUCH}", "failed: rank 1 on n2 was ended by SIGKILL"),
         (-11, "", CRASHED),
         # As container engines, shells and srun report signals.
         (128 + 11, "", CRASHED),
@@ -103,120 +101,74 @@ def test_what_a_launcher_leaves_is_named(tmp_path: Path, exit_code, log, said):
 TORCHRUN = "  rank      : {} (local_rank: 1)\n  exitcode  : {} (pid: 7)\n  traceback : Signal {}\n"
 SIGNALS = [(0, 1, ""), (1, -15, "SIGTERM"), (2, -9, "SIGKILL")]
 KILLS = "".join(TORCHRUN.format(*rank) for rank in SIGNALS)
+ENGINE = "srun: launching\nOCI runtime error: no such device\nsrun: error: n1: exit code 126\n"
+NO_PLACE = "ImportError: lib.so: failed to map segment from shared object\nKilling subprocess 3"
 WAITS = """rank 2 (stage 1): waits for rank 0 (stage 0)
 :::MLLOG {"key": "tracked_stats"}
 rank 2 (stage 1): iteration 3
 """
-NO_END = "timeout: no end after 60 s; "
-TIMED_OUT = {"timed_out": True}
+FOR_2 = f"{WAITS}rank 0 (stage 0): waits for rank 2 (stage 1)\n"
+FOR_1 = f"""{WAITS}rank 0 (stage 0): waits for the other replicas of stage 0
+rank 2 (stage 1): waits for rank 1 (stage 0)
+"""
+FOR_1_OR_2 = """rank 0 (stage 0): waits for rank 1 (stage 0) or rank 2 (stage 1)
+rank 1 (stage 0): waits for rank 0 (stage 0)
+"""
+SERVER_1 = "server 1 on node2 ended with SIGKILL\nConnectionResetError"
+SERVER_3 = "3: server 3 on node4 ended with SIGKILL\n"
+NODE = "srun: error: Node failure on node2\n"
+
+EXIT_1 = {"exit_code": 1}
+UNHEARD = {"exit_code": 126, "last_heard": ()}
+KILLED_FOR_MEMORY = {"exit_code": 1, "out_of_memory_kills": 1}
+NO_END = {"timed_out": True}
+BEHIND = NO_END | {"last_heard": heard(3, 2, seconds=(2.0, 1.0))}
+SILENT = NO_END | {"silent": {1}}
+ALL_3 = NO_END | {"last_heard": heard(3, 3, 3)}
+SERVER_FIRST = {"servers_ended": 1}
+BOTH_END = SERVER_FIRST | EXIT_1
+SERVER_KILLED = {"servers_ended": 137, "out_of_memory_kills": 1}
+SERVERS_HANG = NO_END | {"servers_heard": heard(40, 20, seconds=(9, 4))}
+LATE = "timeout: no end after 60 s; "
+BOTH = f"{LATE}all 2 ranks were last heard of at iteration 3, 2 s in; "
+FULL_MACHINE = "because the machine's memory was full"
 
 
 @pytest.mark.parametrize(
     ("run", "ended", "log", "said"),
     [
-        (
-            IN_PODMAN,
-            {"exit_code": 126, "last_heard": ()},
-            "srun: launching\nOCI runtime error: no such device\nsrun: error: n1: exit code 126\n",
-            "failed: the last line from podman is: OCI runtime error: no such device; rank 0",
-        ),
-        # Libraries that do not fit below a limit.
-        (
-            LIMITED,
-            {"exit_code": 1},
-            "ImportError: lib.so: failed to map segment from shared object\nKilling subprocess 3",
-            FULL,
-        ),
-        (
-            RUN,
-            {"exit_code": 1, "out_of_memory_kills": 1},
-            "exit code -9",
-            "oom: a process was killed because the machine's memory was full",
-        ),
-        (RUN, {"exit_code": 1, "out_of_memory_kills": 1}, "ValueError: a", "failed: ValueError: a"),
+        (IN_PODMAN, UNHEARD, ENGINE, f"{PODMAN}no such device; rank 0"),
+        (LIMITED, EXIT_1, NO_PLACE, FULL),
+        (RUN, KILLED_FOR_MEMORY, "exit code -9", f"oom: a process was killed {FULL_MACHINE}"),
+        (RUN, KILLED_FOR_MEMORY, "ValueError: a", "failed: ValueError: a"),
         # The rank that is behind, or that no longer says that it lives.
-        (
-            RUN,
-            TIMED_OUT | {"last_heard": heard(3, 2, seconds=(2.0, 1.0))},
-            "",
-            f"{NO_END}rank 1 of 2 was last heard of at iteration 2, 1 s in",
-        ),
-        (
-            RUN,
-            TIMED_OUT | {"silent": {1}},
-            "",
-            f"{NO_END}rank 1 of 2 was last heard of at iteration 3, 2 s in",
-        ),
-        # The stage that a signal ended.
-        (STAGES, {"exit_code": 1}, KILLS, "failed: rank 2 (stage 1) was ended by SIGKILL"),
-        (RUN, {"exit_code": 1}, KILLS, "failed: rank 2 was ended by SIGKILL"),
-        (
-            STAGES,
-            {"exit_code": 1},
-            "rank 1 on n2 ended with SIGKILL\n",
-            "failed: rank 1 (stage 0) on n2 was ended by SIGKILL",
-        ),
-        (STAGES, {"exit_code": 1}, "", f"{UNSAID}rank 2 (stage 1) of 3 was never heard of"),
-        # The stage for which others wait.
-        (
-            STAGES,
-            TIMED_OUT,
-            f"{WAITS}rank 0 (stage 0): waits for rank 2 (stage 1)\n",
-            f"{NO_END}rank 2 (stage 1) is waited for; ",
-        ),
-        (
-            STAGES,
-            TIMED_OUT,
-            f"{WAITS}rank 0 (stage 0): waits for the other replicas of stage 0\n"
-            "rank 2 (stage 1): waits for rank 1 (stage 0)\n",
-            f"{NO_END}rank 1 (stage 0) is waited for; ",
-        ),
-        (
-            STAGES,
-            TIMED_OUT,
-            "rank 0 (stage 0): waits for rank 1 (stage 0) or rank 2 (stage 1)\n"
-            "rank 1 (stage 0): waits for rank 0 (stage 0)\n",
-            f"{NO_END}rank 2 (stage 1) is waited for; ",
-        ),
-        (
-            STAGES,
-            TIMED_OUT | {"last_heard": heard(3, 3, 3)},
-            WAITS,
-            f"{NO_END}all 3 ranks were last heard of",
-        ),
+        (RUN, BEHIND, "", f"{LATE}rank 1 of 2 was last heard of at iteration 2, 1 s in"),
+        (RUN, SILENT, "", f"{LATE}rank 1 of 2 was last heard of at iteration 3, 2 s in"),
+        # The stage that a signal ended, or for which others wait.
+        (STAGES, EXIT_1, KILLS, "failed: rank 2 (stage 1) was ended by SIGKILL"),
+        (RUN, EXIT_1, KILLS, "failed: rank 2 was ended by SIGKILL"),
+        (STAGES, EXIT_1, RANK_1, "failed: rank 1 (stage 0) on n2 was ended by SIGKILL"),
+        (STAGES, EXIT_1, "", f"{UNSAID}rank 2 (stage 1) of 3 was never heard of"),
+        (STAGES, NO_END, FOR_2, f"{LATE}rank 2 (stage 1) is waited for; "),
+        (STAGES, NO_END, FOR_1, f"{LATE}rank 1 (stage 0) is waited for; "),
+        (STAGES, NO_END, FOR_1_OR_2, f"{LATE}rank 2 (stage 1) is waited for; "),
+        (STAGES, ALL_3, WAITS, f"{LATE}all 3 ranks were last heard of"),
         # Servers that end or hang.
+        (SERVED, BOTH_END, SERVER_1, "failed: server 1 on node2 ended with SIGKILL, before the "),
         (
             SERVED,
-            {"servers_ended": 1, "exit_code": 1},
-            "server 1 on node2 ended with SIGKILL\nConnectionResetError",
-            "failed: server 1 on node2 ended with SIGKILL, before the trainers; all 2 ranks",
+            SERVER_KILLED,
+            SERVER_3,
+            f"oom: server 3 on node4 ended with SIGKILL {FULL_MACHINE}",
         ),
+        (SERVED, SERVER_FIRST, NODE, "failed: the servers ended with status 1, before the train"),
         (
             SERVED,
-            {"servers_ended": 137, "out_of_memory_kills": 1},
-            "3: server 3 on node4 ended with SIGKILL\n",
-            "oom: server 3 on node4 ended with SIGKILL because the machine's memory was full",
-        ),
-        (
-            SERVED,
-            {"servers_ended": 1},
-            "srun: error: Node failure on node2\n",
-            "failed: the servers ended with status 1, before the trainers;",
-        ),
-        (
-            SERVED,
-            TIMED_OUT | {"servers_heard": heard(40, 20, seconds=(9, 4))},
+            SERVERS_HANG,
             "",
-            f"{NO_END}all 2 ranks were last heard of at iteration 3, 2 s in; "
-            "server 1 of 2 was last heard of at iteration 20, 4 s in",
+            f"{BOTH}server 1 of 2 was last heard of at iteration 20, 4 s in",
         ),
-        (
-            SERVED,
-            TIMED_OUT,
-            "",
-            f"{NO_END}all 2 ranks were last heard of at iteration 3, 2 s in; "
-            "server 0 of 2 was never heard of",
-        ),
+        (SERVED, NO_END, "", f"{BOTH}server 0 of 2 was never heard of"),
     ],
 )
 def test_who_ended_or_hung_is_named(tmp_path: Path, run, ended, log, said):
