@@ -30,24 +30,14 @@ CONFIG = {"device": "cpu", "suites": [SUITE | suite for suite in SUITES]}
 
 def row(system: str, repeat: int, status: str, source: str = "", variant: str = "") -> dict:
     folder = f"{source or 'results'}/runs/one/{system}/1n1g/{repeat}"
-    return dict.fromkeys(MEASUREMENTS) | {
-        "suite": "one",
-        "system": system,
-        "variant": variant,
-        "workload": "resnet50",
-        "precision": "fp32",
-        "batch_size_per_device": 4,
-        "topology": "1n1g",
-        "num_nodes": 1,
-        "devices_per_node": 1,
-        "repeat": repeat,
-        "status": status,
-        "reason": "" if status == "ok" else f"it was {status}",
-        "throughput": 1.0 if status == "ok" else None,
-        "unit": "images/s",
-        "log": f"{folder}/train.log",
-        "source": source,
-    }
+    run = {"suite": "one", "system": system, "variant": variant, "repeat": repeat}
+    shared = {"workload": "resnet50", "precision": "fp32", "batch_size_per_device": 4}
+    devices = {"topology": "1n1g", "num_nodes": 1, "devices_per_node": 1}
+    ended = {"status": "ok", "reason": "", "throughput": 1.0, "unit": "images/s"}
+    if status != "ok":
+        ended |= {"status": status, "reason": f"it was {status}", "throughput": None}
+    log = {"log": f"{folder}/train.log", "source": source}
+    return dict.fromkeys(MEASUREMENTS) | run | shared | devices | ended | log
 
 
 @pytest.fixture(autouse=True)

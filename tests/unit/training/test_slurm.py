@@ -18,16 +18,9 @@ from reperf.training.slurm_job import _on_its_node, whole_lines
 
 
 def report(topologies: Sequence[str] = ("1n1g", "4n8g"), **cluster: object) -> Report:
-    suite = {
-        "name": "small",
-        "workload": "resnet50",
-        "precision": "fp32",
-        "batch_size": 4,
-        "input": "synthetic",
-        "systems": ["pytorch"],
-    }
+    suite = {"name": "small", "workload": "resnet50", "precision": "fp32", "batch_size": 4}
     config = {
-        "suites": [suite],
+        "suites": [suite | {"input": "synthetic", "systems": ["pytorch"]}],
         "topologies": list(topologies),
         "time_limit": 90,
         "cluster": {"nodes": 4, "devices_per_node": 8} | cluster,

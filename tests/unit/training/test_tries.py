@@ -127,13 +127,12 @@ def test_a_try_holds_the_plan_that_it_is_of():
     assert RunPlan.read(folder / "plan.json") == planned()
 
 
-@pytest.mark.parametrize("call", ["", "host 1 2"])
-def test_only_the_tries_of_one_call_are_counted(call: str, monkeypatch):
+@pytest.mark.parametrize(("call", "attempt"), [("", 1), ("host 1 2", 3)])
+def test_only_the_tries_of_one_call_are_counted(call: str, attempt: int, monkeypatch):
     monkeypatch.setenv(CALL, call)
-    leave_try(status="failed", call="host 3 4")
-    leave_try(status="failed", call=call)
-    leave_try(status="failed", call=call)
-    assert new_try(RUN.folder, planned())[1] == (3 if call else 1)
+    for other in ("host 3 4", call, call):
+        leave_try(status="failed", call=other)
+    assert new_try(RUN.folder, planned())[1] == attempt
 
 
 def test_a_try_that_ended_well_is_taken_up_where_the_workflow_was_killed():
