@@ -51,14 +51,13 @@ def test_only_plans_that_have_changed_are_written(tmp_path: Path, monkeypatch):
     plans = Plans(load_report(SMALL))
     plans.write()
     assert {path: Path(path).read_text() for path in plans.texts} == plans.texts
-    first, *others = plans.runs
     written = [*plans.texts, *(f"{folder}/plan.json" for folder in plans.runs)]
     times = {path: Path(path).stat().st_mtime_ns for path in written}
-    Path(first, "plan.json").write_text("{}")
+    first = f"{next(iter(plans.runs))}/plan.json"
+    Path(first).write_text("{}")
     plans.write()
     changed = [path for path, time in times.items() if Path(path).stat().st_mtime_ns != time]
-    assert changed == [f"{first}/plan.json"]
-    assert others
+    assert changed == [first]
 
 
 def test_a_plan_is_read_as_it_was_written(tmp_path: Path):

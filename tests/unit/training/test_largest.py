@@ -10,6 +10,7 @@ import pytest
 from reperf.archive.rebuild import make_results
 from reperf.config import Report, load_report
 from reperf.drawing.labels import title_of
+from reperf.layout import tables_of
 from reperf.plans.current import why_not_current
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
@@ -92,26 +93,19 @@ def leave(path: Path, asked: RunPlan, *sizes: int, **said: object) -> None:
     trials = [
         BatchTrial(
             batch_size=size,
-            status="ok" if size in trained else "oom",
-            peak_memory_bytes=(10**6 * size,) if size in trained else (),
+            status="oom" if size == full else "ok",
+            peak_memory_bytes=() if size == full else (10**6 * size,),
             log=f"{path.parent}/trials/{number}/train.log",
             log_sha256="a" * 64,
         )
         for number, size in enumerate(sizes, 1)
     ]
-    found = {
-        "status": "ok",
-        "batch_size": max(trained, default=full),
-        "multiple": asked.run.batch_multiple,
-        "memory_bytes": 10**9,
-        "trials": tuple(trials),
-        "run": asked.run.model_dump(mode="json", exclude={"batch_size"}),
-        "plan": asked.digest,
-        "trainer": asked.trainer,
-        "image": None,
-    }
+    run = asked.run.model_dump(mode="json", exclude={"batch_size"})
+    best = {"status": "ok", "batch_size": max(trained, default=full), "trials": tuple(trials)}
+    memory = {"multiple": asked.run.batch_multiple, "memory_bytes": 10**9}
+    of = {"run": run, "plan": asked.digest, "trainer": asked.trainer, "image": None}
     path.parent.mkdir(parents=True, exist_ok=True)
-    LargestBatch(**found | said).write(path)
+    LargestBatch(**best | memory | of | said).write(path)
 
 
 def test_what_was_found_is_reused_until_somebody_edits_it():
@@ -307,8 +301,8 @@ def tables_after_a_search(plans: Plans) -> tuple:
     leave(Path(path), plan, 8, 32, 40, 48)
     measure.run("small")
     summarise.run("small")
-    tables = [f"results/suites/small/{name}.csv" for name in ("measurements", "summary")]
-    return read_measurements(tables[0]), read_summary(tables[1])
+    measurements, summary = tables_of("small")
+    return read_measurements(measurements), read_summary(summary)
 
 
 def test_the_tables_take_the_number_that_was_found():
