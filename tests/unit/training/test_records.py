@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from reperf.errors import ReperfError
+from reperf.machine import describe_host
 from reperf.training.record import LastHeard, Power, RunRecord
 
 from tests.unit.training.records import record_of, small_run
@@ -15,6 +16,7 @@ RECORD = record_of(
     reason="no end after 300 s; rank 0 of 1 was last heard of at iteration 20, 12 s in",
     command=("torchrun", "train.py", "--data", "Größe/ä"),
     variables={"OMP_NUM_THREADS": "1"},
+    host=describe_host(),
     exit_code=None,
     last_heard=(LastHeard(rank=0, iteration=20, seconds=12.0),),
     peak_memory_bytes=(2**30,),
