@@ -1,17 +1,17 @@
 """Steps are made again for the code that they use, and for no other."""
 
 import ast
-import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reperf.building import code
-from reperf.building.code import PACKAGE, STEPS, closure, code_files, digest_of_code
+from reperf.building.code import PACKAGE, STEPS, closure, code_files, code_of, digest_of_code
 
 # A program's lines, and what may stand between and behind them without changing what it does.
 STATEMENTS = st.one_of(
@@ -25,108 +25,64 @@ STATEMENTS = st.one_of(
 NOTHING = st.lists(st.sampled_from(["", "   ", "# a comment", "    # name = 'other'"]), max_size=3)
 BEHIND = st.sampled_from(["", "  # a comment", '  # """\''])
 
-
 JOBS_ALONE = {
-    "matplotlib",
-    "numpy",
-    "reperf.doctor.diagnosis",
-    "reperf.drawing",
-    "reperf.report",
-    "reperf.training.largest",
-    "reperf.training.train",
+    *("matplotlib", "numpy", "reperf.doctor.diagnosis", "reperf.drawing", "reperf.report"),
+    *("reperf.training.largest", "reperf.training.train"),
 }
 """Modules that no call needs before a job starts."""
 
 
-def names(step: str) -> set[str]:
-    root = PACKAGE.parent
-    files = code_files(f"reperf.steps.{step}")
-    return {Path(path).resolve().relative_to(root).as_posix() for path in files}
-
-
 def test_a_call_imports_nothing_that_only_its_jobs_need():
-    root = PACKAGE.parent
-    rules = [root.parent / "Snakefile", *(root / "rules").iterdir()]
-    imports = {
-        line
-        for path in rules
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if line.startswith(("from reperf.", "import reperf."))
-    }
+    rules = [PACKAGE.parents[1] / "Snakefile", *(PACKAGE.parent / "rules").iterdir()]
+    lines = {line for path in rules for line in path.read_text(encoding="utf-8").splitlines()}
+    imports = {line for line in lines if line.startswith(("from reperf.", "import reperf."))}
     program = "\n".join([*sorted(imports), "import sys", "print(*sys.modules)"])
-    answer = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    assert not JOBS_ALONE & set(
+        subprocess.check_output([sys.executable, "-c", program], text=True).split()
     )
-    assert not JOBS_ALONE & set(answer.stdout.split())
 
 
-def test_the_files_of_several_steps_are_read_once(monkeypatch):
-    read = []
-    monkeypatch.setattr(code, "sha256", lambda path: read.append(path) or "")
-    for one in (code.code_of, code._name_and_digest):
-        one.cache_clear()
-    try:
-        code.code_of("measure")
-        code.code_of("summarise")
-    finally:
-        for one in (code.code_of, code._name_and_digest):
-            one.cache_clear()
-    assert len(read) == len(set(read))
-
-
-def test_a_step_stands_for_all_that_it_imports():
-    assert {
-        "reperf/steps/measure.py",
-        "reperf/measuring/measure.py",
-        "reperf/logs/facts.py",
-        "reperf/errors.py",
-        "reperf/logs/formats/mllog.py",
-    } <= names("measure")
-
-
-def test_code_that_a_result_does_not_need_does_not_count():
-    assert not {
-        "reperf/drawing/figures.py",
-        "reperf/training/launch.py",
-        "reperf/training/train.py",
-    } & names("measure")
-
-
-def test_a_package_stands_for_what_it_takes_from_its_modules():
-    whole = {f"reperf/config/{path.name}" for path in (PACKAGE / "config").glob("*.py")}
-    assert whole - names("measure") == {"reperf/config/page.py"}
-
-
-def test_a_module_stands_for_its_package_too():
-    assert {"reperf/measuring/__init__.py", "reperf/systems/__init__.py"} <= names("measure")
-
-
-def test_a_package_that_looks_for_its_modules_stands_for_all_of_them():
-    formats = {
-        f"reperf/logs/formats/{path.name}" for path in (PACKAGE / "logs/formats").glob("*.py")
-    }
-    assert formats <= names("measure")
-    assert not formats & names("summarise")
-
-
-def test_figures_decide_no_number():
-    drawing = {f"reperf/drawing/{path.name}" for path in (PACKAGE / "drawing").glob("*.py")}
-    assert drawing <= names("draw_figures")
-    for step in ("convert", "measure", "summarise", "join_tables"):
-        assert not drawing & names(step)
-
-
-def test_a_package_stands_for_the_data_beside_its_code():
-    templates = {path.name for path in (PACKAGE / "report").rglob("*.j2")}
-    assert templates
-    assert templates <= {Path(name).name for name in names("report")}
-
-
-@pytest.mark.parametrize("step", sorted(path.stem for path in STEPS.glob("[!_]*.py")))
-def test_only_files_that_are_there_are_named(step: str):
-    files = code_files(f"reperf.steps.{step}")
+def names(step: str) -> set[str]:
+    """The files of the code behind a step, below the library's folder."""
+    files = [Path(path) for path in code_files(f"reperf.steps.{step}")]
     assert files
-    assert all(Path(path).is_file() for path in files)
+    assert all(path.is_file() for path in files)
+    return {path.resolve().relative_to(PACKAGE).as_posix() for path in files}
+
+
+def below(folder: str, pattern: str = "*.py") -> set[str]:
+    found = {path.relative_to(PACKAGE).as_posix() for path in (PACKAGE / folder).rglob(pattern)}
+    assert found
+    return found
+
+
+def test_only_files_that_are_there_are_named():
+    for step in STEPS.glob("[!_]*.py"):
+        assert names(step.stem)
+
+
+@pytest.mark.parametrize(
+    ("steps", "count", "files"),
+    [
+        # What it imports, and what that imports in turn.
+        ("measure", True, {"steps/measure.py", "measuring/measure.py", "logs/facts.py"}),
+        # A module stands for its package, too, and a package for what it takes from its modules.
+        ("measure", True, {"measuring/__init__.py", "systems/__init__.py"}),
+        ("measure", True, below("config") - {"config/page.py"}),
+        ("measure", False, {"config/page.py", "training/launch.py", "training/train.py"}),
+        # A package that looks for its modules stands for all of them.
+        ("measure", True, below("logs/formats")),
+        ("summarise", False, below("logs/formats")),
+        # And for the data beside its code.
+        ("report", True, below("report", "*.j2")),
+        # Figures decide no number.
+        ("draw_figures", True, below("drawing")),
+        ("convert measure summarise join_tables", False, below("drawing")),
+    ],
+)
+def test_a_step_stands_for_all_that_it_imports_and_for_nothing_else(steps, count, files):
+    for step in steps.split():
+        assert files & names(step) == (files if count else set())
 
 
 def imported(source: Path) -> set[str]:
@@ -149,21 +105,17 @@ def found(source: Path) -> set[str]:
     return names
 
 
-def test_no_import_is_missed():
-    sources = sorted(PACKAGE.parent.rglob("*.py"))
-    assert len(sources) > 400
-    missed = {str(source): imported(source) - found(source) for source in sources}
-    assert {source: names for source, names in missed.items() if names} == {}
-
-
-def test_an_import_is_seen_however_it_is_written(tmp_path: Path):
+def test_no_import_is_missed_however_it_is_written(tmp_path: Path):
     source = tmp_path / "source.py"
     source.write_text(
         "import one, two.three as four\n"
         "from five import (  # noqa\n    six as seven,\n    eight,\n)\n"
         "def function():\n    from nine.ten import eleven\n"
     )
-    assert imported(source) <= found(source)
+    sources = [source, *sorted(PACKAGE.parent.rglob("*.py"))]
+    assert len(sources) > 400
+    missed = {str(source): imported(source) - found(source) for source in sources}
+    assert {source: names for source, names in missed.items() if names} == {}
 
 
 def digest_of_text(folder: Path, text: str) -> str:
@@ -231,17 +183,28 @@ def test_only_where_a_file_lies_below_the_root_counts(tmp_path: Path):
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_a_step_is_another_once_code_that_it_uses_is(tmp_path: Path):
-    library = shutil.copytree(
-        PACKAGE, tmp_path / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__")
-    )
-    ask = "from reperf.building.code import code_of; print(*map(code_of, {}))"
+def forget() -> None:
+    for known in (code_of, code.imported_by, code._name_and_digest, code._files_of):
+        known.cache_clear()
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch) -> Iterator[Path]:
+    """A copy of the library that may be edited."""
+    copy = tmp_path / PACKAGE.name
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(code, "PACKAGE", copy)
+    monkeypatch.setattr(code, "STEPS", copy / "steps")
+    yield copy
+    forget()
+
+
+def test_a_step_is_another_once_code_that_it_uses_is(library: Path):
     steps = ["summarise", "draw_figures", "report"]
 
     def codes() -> list[str]:
-        command = [sys.executable, "-c", ask.format(steps)]
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-        return subprocess.check_output(command, env=environment, text=True).split()
+        forget()
+        return [code_of(step) for step in steps]
 
     before = codes()
     assert len(set(before)) == len(steps)

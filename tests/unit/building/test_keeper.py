@@ -34,7 +34,7 @@ with script("log"):
         Path("ready").touch()
         time.sleep(600)
     finally:
-        time.sleep(1)
+        time.sleep(0.3)
         Path("tidied").touch()
 """
 NEXT = "from reperf.building.hold import hold_folder; hold_folder('.'); print('held')"
@@ -57,6 +57,13 @@ def processes_of(folder: Path) -> list[psutil.Process]:
     ]
 
 
+def python(folder: Path, program: str) -> tuple[int, str, str]:
+    """How a program ends in a folder, and what it says."""
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return ended.returncode, ended.stdout, ended.stderr
+
+
 @pytest.fixture
 def workflow(tmp_path: Path) -> Iterator[subprocess.Popen]:
     """A workflow whose script has started all that it starts."""
@@ -72,10 +79,10 @@ def workflow(tmp_path: Path) -> Iterator[subprocess.Popen]:
 
 
 def chain_of(workflow: subprocess.Popen) -> list[psutil.Process]:
-    """The processes of the script: the one that Snakemake started, and those below it."""
-    (shell,) = psutil.Process(workflow.pid).children()
-    chain = shell.children()
-    while len(chain) < 3:
+    """The shell that Snakemake started, the script, and the two processes below it."""
+    chain = psutil.Process(workflow.pid).children()
+    chain += chain[0].children()
+    while len(chain) < 4:
         chain += [child for child in chain[-1].children() if "script.py" in child.cmdline()]
     return chain
 
@@ -93,55 +100,33 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     ],
 )
 def test_whoever_is_killed_nothing_is_left(workflow, tmp_path: Path, target, number):
+    shell, *chain = chain_of(workflow)
+    targets = dict(zip(("first", "second", "third"), chain, strict=True))
+    targets |= {"workflow": workflow, "shell": shell}
     if target == "group":
         os.killpg(workflow.pid, number)
-    elif target == "workflow":
-        workflow.send_signal(number)
-    elif target == "shell":
-        psutil.Process(workflow.pid).children()[0].send_signal(number)
     else:
-        chain_of(workflow)[("first", "second", "third").index(target)].send_signal(number)
+        targets[target].send_signal(number)
     wait_until(lambda: workflow.poll() is not None)
     wait_until(lambda: not processes_of(tmp_path))
 
 
 def test_the_next_workflow_waits_for_what_a_killed_one_has_left(workflow, tmp_path: Path):
     workflow.kill()
-    answer = subprocess.run(
-        [sys.executable, "-c", NEXT], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert (answer.stdout, answer.stderr) == ("held\n", "")
+    assert python(tmp_path, NEXT) == (0, "held\n", "")
     assert (tmp_path / "tidied").exists()
     assert not processes_of(tmp_path)
 
 
-def test_a_workflow_that_lives_shares_its_folder_with_nobody_else(workflow, tmp_path: Path):
-    answer = subprocess.run(
-        [sys.executable, "-c", NEXT], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert answer.returncode == 1
-    assert f"in use by process {workflow.pid}; allowed: one workflow" in answer.stderr
-
-
-def test_a_script_whose_workflow_is_gone_does_not_begin(tmp_path: Path):
-    (tmp_path / "script.py").write_text(SCRIPT)
+def test_a_script_whose_workflow_is_gone_does_not_begin(tmp_path: Path, monkeypatch):
     gone = subprocess.Popen(["true"])
     gone.wait()
-    answer = subprocess.run(
-        [sys.executable, "script.py"],
-        cwd=tmp_path,
-        env=os.environ | {"REPERF_WORKFLOW": str(gone.pid)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert answer.returncode == 1
-    assert answer.stderr == "reperf: the workflow that started this is gone\n"
+    monkeypatch.setenv("REPERF_WORKFLOW", str(gone.pid))
+    assert python(tmp_path, SCRIPT) == (1, "", "reperf: the workflow that started this is gone\n")
     assert not (tmp_path / "ready").exists()
 
 
-def test_a_script_ends_as_its_work_does(tmp_path: Path):
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_script_ends_as_its_work_does(tmp_path: Path, code):
     work = "import sys; from reperf.building.script import script\nwith script('log'): sys.exit({})"
-    for code in (0, 3):
-        command = [sys.executable, "-c", work.format(code)]
-        assert subprocess.run(command, cwd=tmp_path, check=False).returncode == code
+    assert python(tmp_path, work.format(code)) == (code, "", "")

@@ -1,6 +1,7 @@
 """`reperf plan`: what a report asks for, before anything starts."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,12 +27,18 @@ CONFIG = {
 }
 
 
-def told(capsys: pytest.CaptureFixture, folder: Path, **changes: object) -> list[str]:
+@pytest.fixture
+def told(tmp_path, capsys, monkeypatch) -> Callable[..., list[str]]:
     """What the command says of a report."""
-    file = folder / "plan.yaml"
-    file.write_text(yaml.safe_dump(CONFIG | changes))
-    assert main(["plan", "--configfile", str(file)]) == 0
-    return capsys.readouterr().out.splitlines()
+    monkeypatch.chdir(tmp_path)
+
+    def plan(**changes: object) -> list[str]:
+        Path("plan.yaml").write_text(yaml.safe_dump(CONFIG | changes))
+        assert main(["plan", "--configfile", "plan.yaml"]) == 0
+        assert not Path("results").exists()
+        return capsys.readouterr().out.splitlines()
+
+    return plan
 
 
 def test_the_table_has_a_line_a_suite_in_the_reports_order():
@@ -47,9 +54,8 @@ def test_the_table_has_a_line_a_suite_in_the_reports_order():
     ]
 
 
-def test_it_tells_runs_hours_downloads_room_and_what_cannot_run(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    lines = told(capsys, tmp_path)
+def test_it_tells_runs_hours_downloads_room_and_what_cannot_run(told):
+    lines = told()
     assert lines[0] == "A plan: 9 runs on cpu"
     assert [line.split()[-2:] for line in lines[3:6]] == [["6", "2"], ["3", "30"], ["9", "32"]]
     rest = "\n".join(lines)
@@ -59,17 +65,19 @@ def test_it_tells_runs_hours_downloads_room_and_what_cannot_run(tmp_path, capsys
     assert re.search(r"^disk: up to \d\.\d GiB more; \S+ GiB are free here$", rest, re.MULTILINE)
     assert "memory: up to 4.0 GiB of a node, 4.0 GiB a process" in lines
     assert [line for line in lines if line.startswith("unsupported: 1 cell of ngc-tensorflow1: ")]
-    assert not (tmp_path / "results").exists()
 
 
-def test_it_tells_what_the_call_would_refuse(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    lines = told(capsys, tmp_path, data={"images": "nowhere"})
-    assert lines[-1].startswith("refused as it is: ")
-    assert "nowhere" in lines[-1]
+def test_it_tells_the_hours_of_a_search_which_may_take_four_time_limits(told):
+    suite = CONFIG["suites"][2] | {"batch_size": "largest"}
+    assert "1 search for the largest batch: 40 device hours, at most" in told(suites=[suite])
 
 
-def test_a_file_that_is_none_is_one_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_it_tells_what_the_call_would_refuse(told):
+    *_, last = told(data={"images": "nowhere"})
+    assert last.startswith("refused as it is: ")
+    assert "nowhere" in last
+
+
+def test_a_file_that_is_none_is_one_line(capsys):
     assert main(["plan", "--configfile", "missing.yaml"]) == 1
     assert capsys.readouterr().err == "reperf: missing.yaml: No such file or directory\n"

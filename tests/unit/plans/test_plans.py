@@ -1,37 +1,27 @@
 """Plans: what decides a run changes its digest, and nothing else does."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
-import yaml
+from reperf.builds import build_of
+from reperf.builds.build import forget_builds
 from reperf.config import load_report
+from reperf.plans import run_plan
 from reperf.plans.image_plan import ImagePlan
 from reperf.plans.planning import Plans
 from reperf.plans.report_plan import ReportPlan
 from reperf.plans.run_plan import RunPlan
 from reperf.plans.set_plan import SetPlan
 from reperf.plans.suite_plan import SuitePlan
-from reperf.systems import ROOT
+from reperf.systems import ROOT, load_systems
 
 from tests.helpers.refusal import refused_in_one_line
 from tests.helpers.small_benchmark import SMALL
 
-BUILT = shutil.ignore_patterns("__pycache__", "*.egg-info")
-SYSTEM = "workflow/systems/pytorch/system.yaml"
-ENGINE = "workflow/trainers/frameworks/torch/backend.py"
-PRINT_DIGESTS = """
-import json, sys
-from reperf.config import load_report
-from reperf.plans.planning import Plans
-plans = Plans(load_report(json.loads(sys.argv[1])))
-print(json.dumps({folder: plan.digest for folder, plan in plans.runs.items()}))
-"""
 SUITE = SMALL["suites"][0]
 CLUSTER = {"nodes": 2, "devices_per_node": 4, "variables": {"NCCL_DEBUG": "INFO"}}
 
@@ -61,14 +51,13 @@ def test_only_plans_that_have_changed_are_written(tmp_path: Path, monkeypatch):
     plans = Plans(load_report(SMALL))
     plans.write()
     assert {path: Path(path).read_text() for path in plans.texts} == plans.texts
-    first, *others = plans.runs
     written = [*plans.texts, *(f"{folder}/plan.json" for folder in plans.runs)]
     times = {path: Path(path).stat().st_mtime_ns for path in written}
-    Path(first, "plan.json").write_text("{}")
+    first = f"{next(iter(plans.runs))}/plan.json"
+    Path(first).write_text("{}")
     plans.write()
     changed = [path for path, time in times.items() if Path(path).stat().st_mtime_ns != time]
-    assert changed == [f"{first}/plan.json"]
-    assert others
+    assert changed == [first]
 
 
 def test_a_plan_is_read_as_it_was_written(tmp_path: Path):
@@ -111,28 +100,21 @@ def test_what_is_no_plan_is_refused_in_one_line(
         READERS[path](path)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"title": "another"},
-        {"window": {"warmup": 1, "measured": 3}},
-        {"time_limit": 60},
-        data(workers=1),
-        in_suite(baseline="1n2g"),
-        {"suites": SMALL["suites"][::-1]},
-    ],
-    ids=str,
-)
-def test_what_does_not_decide_how_a_run_trains_leaves_its_plan(changes: dict):
-    assert digests(**changes) == digests()
+CLUSTERS = [CLUSTER | {"variables": more} for more in ({}, {"NCCL_DEBUG": "WARN"}, {"A": "1"})]
 
 
 @pytest.mark.parametrize(
     ("changes", "changed"),
     [
-        ({"seed": 7}, "both"),
-        ({"threads_per_device": 2}, "both"),
-        ({"cluster": CLUSTER}, "both"),
+        ({"title": "another"}, "none"),
+        ({"window": {"warmup": 1, "measured": 3}}, "none"),
+        ({"time_limit": 60}, "none"),
+        (data(workers=1), "none"),
+        (in_suite(baseline="1n2g"), "none"),
+        ({"suites": SMALL["suites"][::-1]}, "none"),
+        ({"seed": 7}, "small small-synthetic"),
+        ({"threads_per_device": 2}, "small small-synthetic"),
+        ({"cluster": CLUSTER}, "small small-synthetic"),
         (in_suite(batch_size=4), "small"),
         (in_suite(batch_size="largest"), "small"),
         (in_suite(precision="amp"), "small"),
@@ -141,113 +123,133 @@ def test_what_does_not_decide_how_a_run_trains_leaves_its_plan(changes: dict):
     ],
     ids=str,
 )
-def test_what_decides_how_a_run_trains_changes_its_plan(changes: dict, changed: str):
+def test_what_decides_how_a_run_trains_and_nothing_else_changes_its_plan(changes, changed):
     before, after = digests(), digests(**changes)
     for folder in before:
-        decided = changed == "both" or folder.startswith(f"results/runs/{changed}/")
+        decided = folder.split("/")[2] in changed.split()
         assert (after[folder] != before[folder]) == decided, folder
 
 
-@pytest.mark.parametrize(
-    "variables", [{}, {"NCCL_DEBUG": "WARN"}, {"NCCL_DEBUG": "INFO", "A": "1"}]
-)
-def test_a_clusters_variables_are_in_the_plans(variables: dict):
-    one = digests(cluster=CLUSTER)
-    other = digests(cluster=CLUSTER | {"variables": variables})
-    assert not set(one.values()) & set(other.values())
+def test_a_clusters_variables_are_in_the_plans():
+    of_clusters = [digests(cluster=cluster) for cluster in (CLUSTER, *CLUSTERS)]
+    found = [digest for every in of_clusters for digest in every.values()]
+    assert len(found) == len(set(found))
+    turned = CLUSTER | {"variables": {"B": "1", "A": "1"}}
+    assert digests(cluster=turned) == digests(cluster=turned | {"variables": {"A": "1", "B": "1"}})
+
+
+SYSTEMS = {
+    "resnet50": ["pytorch", "ngc-pytorch", "tensorflow2", "ngc-tensorflow1", "oneflow", "mxnet"],
+    "vgg16": ["pytorch", "ngc-pytorch", "tensorflow2", "ngc-tensorflow1", "paddlepaddle"],
+    "alexnet": ["pytorch", "ngc-pytorch", {"system": "pytorch", "variants": "compile"}],
+}
+SUITES = [
+    SMALL["suites"][1] | {"name": name, "workload": name, "precision": "fp32", "systems": systems}
+    for name, systems in SYSTEMS.items()
+]
+SUITES = [suite | {"shape": {"image_size": 64}} for suite in SUITES]
 
 
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What plans are made from, in another place."""
     folder = tmp_path_factory.mktemp("copied")
-    for name in ("workflow", "envs", "data/published"):
-        shutil.copytree(ROOT / name, folder / name, ignore=BUILT)
+    for name in ("workflow/systems", "workflow/trainers", "envs"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
 
 @pytest.fixture
-def planned_in(copied: Path) -> Callable[..., dict[str, str]]:
-    """The digests as a process in the copied folder gives them, where some texts are edited.
+def changed_by(copied: Path, monkeypatch) -> Iterator[Callable[..., set[str]]]:
+    """The runs whose plans change with some files, as "workload entry".
 
-    A variant is added to what the small report asks for.
+    A change is a text to append, or one to replace and another.
     """
+    before: dict[Path, str | None] = {}
 
-    def planned(edits: dict[str, Callable[[str], str]]) -> dict[str, str]:
-        before = {name: (copied / name).read_text() for name in edits}
-        try:
-            for name, edit in edits.items():
-                (copied / name).write_text(edit(before[name]))
-                assert (copied / name).read_text() != before[name]
-            answer = subprocess.run(
-                [sys.executable, "-c", PRINT_DIGESTS, json.dumps(in_suite(systems=SYSTEMS) | REST)],
-                cwd=copied,
-                env={**os.environ, "PYTHONPATH": str(copied / "workflow")},
-                check=True,
-                capture_output=True,
-                text=True,
-            )
-        finally:
-            for name, text in before.items():
-                (copied / name).write_text(text)
-        return json.loads(answer.stdout)
+    def edit(file: Path, change: str | tuple[str, str]) -> None:
+        file.parent.mkdir(exist_ok=True)
+        before[file] = file.read_text() if file.exists() else None
+        text = before[file] or ""
+        edited = text + change if isinstance(change, str) else text.replace(*change)
+        assert edited != text
+        file.write_text(edited)
 
-    return planned
+    def changed(**edits: str | tuple[str, str]) -> set[str]:
+        monkeypatch.chdir(ROOT)
+        here = digests(suites=SUITES)
+        for name, change in edits.items():
+            edit(copied / name, change)
+        forget_builds()
+        monkeypatch.chdir(copied)
+        monkeypatch.setattr(run_plan, "load_systems", partial(load_systems, copied))
+        monkeypatch.setattr(run_plan, "build_of", partial(build_of, root=copied))
+        there = digests(suites=SUITES)
+        assert here.keys() == there.keys()
+        differ = [folder.split("/") for folder in here if here[folder] != there[folder]]
+        return {f"{suite} {entry}" for _, _, suite, entry, *_ in differ}
 
-
-SYSTEMS = ["pytorch", {"system": "pytorch", "variants": "compile"}]
-REST = {key: value for key, value in SMALL.items() if key != "suites"}
-
-
-def described(change: Callable[[dict], None]) -> Callable[[str], str]:
-    """An edit of a YAML file."""
-
-    def edit(text: str) -> str:
-        content = yaml.safe_load(text)
-        change(content)
-        return yaml.safe_dump(content, sort_keys=False)
-
-    return edit
+    yield changed
+    for file, text in before.items():
+        file.unlink() if text is None else file.write_text(text)
+    forget_builds()
 
 
-def reworded(system: dict) -> None:
-    system["about"] += " More of it."
-    system["title"] += " too"
+def of(systems: str, *workloads: str) -> set[str]:
+    """The runs of some systems, of some workloads or of all."""
+    names = systems.split()
+    return {
+        f"{workload} {name}"
+        for workload in workloads or SYSTEMS
+        for name in (
+            one if isinstance(one, str) else "pytorch+compile" for one in SYSTEMS[workload]
+        )
+        if name.partition("+")[0] in names
+    }
 
 
-def relaunched(system: dict) -> None:
-    system["launch"].insert(0, "-u")
-
-
-def flagged(system: dict) -> None:
-    system["variants"]["compile"].setdefault("flags", []).append("--more")
-
-
-def surrounded(system: dict) -> None:
-    system["variants"]["compile"].setdefault("environment", {})["MORE"] = "1"
-
-
-EDITS = {
-    "nothing": ({}, ""),
-    "words of the description": ({SYSTEM: described(reworded)}, ""),
-    "a comment": ({ENGINE: lambda text: f"# a comment\n\n{text}\n# another\n"}, ""),
-    "another system": ({"envs/mxnet.txt": lambda text: f"{text}more==1.0\n"}, ""),
-    "a line of the trainer": ({ENGINE: lambda text: f"{text}\nMORE = 1\n"}, "pytorch"),
-    "how it is launched": ({SYSTEM: described(relaunched)}, "pytorch"),
-    "a byte of the lock": ({"envs/pytorch.txt": lambda text: f"{text}\n"}, "pytorch"),
-    "a variant's flags": ({SYSTEM: described(flagged)}, "compile"),
-    "a variant's environment": ({SYSTEM: described(surrounded)}, "compile"),
+TORCH = "pytorch ngc-pytorch"
+EVERY = of(" ".join(one for one in load_systems()))
+TRAINERS = {
+    "frameworks/torch/vgg16.py": of(TORCH, "vgg16"),
+    "frameworks/torch/backend.py": of(TORCH),
+    "frameworks/tensorflow/vgg16.py": of("tensorflow2 ngc-tensorflow1", "vgg16"),
+    "frameworks/oneflow/backend.py": of("oneflow"),
+    "recipes/vgg16.py": {run for run in EVERY if run.startswith("vgg16")},
+    "launchers/horovod.py": of("ngc-tensorflow1 mxnet"),
+    "contract/steplog.py": EVERY,
 }
+"""What is edited -> which runs stand on it."""
+SYSTEM = "workflow/systems/pytorch/system.yaml"
+COMPILE = "compile: {about: torch.compile, flags: [--compile]"
 
 
-@pytest.mark.parametrize(("edits", "changed"), EDITS.values(), ids=EDITS)
-def test_an_edit_changes_the_plans_of_the_runs_that_it_decides(
-    planned_in, monkeypatch, edits: dict, changed: str
-):
-    monkeypatch.chdir(ROOT)
-    before, after = digests(**in_suite(systems=SYSTEMS)), planned_in(edits)
-    assert before.keys() == after.keys()
-    assert sum("compile" in folder for folder in before) == 4
-    for folder in before:
-        decided = bool(changed) and changed in folder
-        assert (before[folder] != after[folder]) == decided, folder
+def test_comments_and_titles_change_no_plan_wherever_it_is_made(changed_by):
+    edits = dict.fromkeys((f"workflow/trainers/{name}" for name in TRAINERS), "\n# edited\n")
+    assert changed_by(**edits, **{SYSTEM: ("DistributedDataParallel over", "By")}) == set()
+
+
+def test_a_new_workload_and_a_new_system_change_no_plan(changed_by):
+    ninth = {"title": "Ninth", "framework": "torch", "about": "one more", "shares": "pytorch"}
+    new = {
+        "workflow/trainers/recipes/vgg19.py": "# a recipe\n",
+        "workflow/trainers/frameworks/torch/vgg19.py": "# a model\n",
+        "workflow/systems/pytorch/vgg19.py": "# a program\n",
+        "workflow/systems/ninth/system.yaml": json.dumps(ninth),
+    }
+    assert changed_by(**new) == set()
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "runs"),
+    [
+        *((f"workflow/trainers/{name}", "\nEDITED = 1\n", runs) for name, runs in TRAINERS.items()),
+        ("envs/pytorch.txt", "\n", of("pytorch")),
+        ("envs/mxnet.txt", "more==1.0\n", of("mxnet")),
+        (SYSTEM, ("- -m\n", "- -O\n  - -m\n"), of("pytorch")),
+        (SYSTEM, (COMPILE, COMPILE[:-1] + ", --unpadded]"), {"alexnet pytorch+compile"}),
+        (SYSTEM, (COMPILE, COMPILE + ", environment: {A: b}"), {"alexnet pytorch+compile"}),
+    ],
+)
+def test_an_edit_changes_the_plans_of_the_runs_that_stand_on_it(changed_by, file, change, runs):
+    assert changed_by(**{file: change}) == runs

@@ -3,7 +3,6 @@
 from argparse import Namespace
 from pathlib import Path
 
-import pytest
 from reperf.building.hold import CALL
 from reperf.config import load_report
 from reperf.training.compiled import compiled_folder
@@ -14,29 +13,27 @@ from tests.helpers.small_benchmark import SMALL
 RUN = load_report(SMALL).run("small", "pytorch", "1n2g", 1).model_copy(update={"system": "jax"})
 
 
-def test_repeats_of_a_cell_and_a_call_share_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def folder_of(**changes: object) -> Path | None:
+    return compiled_folder(RUN.model_copy(update=changes))
+
+
+def test_repeats_of_a_cell_and_a_call_share_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(CALL, "here 1 today")
-    first = compiled_folder(RUN)
-    assert first is not None
+    first = folder_of()
     first.mkdir(parents=True)
-    assert compiled_folder(RUN.model_copy(update={"repeat": 2, "seed": 2})) == first
-    assert compiled_folder(RUN.model_copy(update={"topology": "1n1g"})) != first
-    assert compiled_folder(RUN.model_copy(update={"device": "cuda"})) is None
-    assert compiled_folder(RUN.model_copy(update={"system": "pytorch"})) is None
+    assert folder_of(repeat=2, seed=2) == first
+    assert folder_of(topology="1n1g") != first
+    assert folder_of(device="cuda") is folder_of(system="pytorch") is None
     assert first.exists()
     monkeypatch.setenv(CALL, "here 2 today")
-    assert compiled_folder(RUN) != first
+    assert folder_of() != first
     assert not first.exists(), "an earlier call's is left"
     monkeypatch.delenv(CALL)
-    assert compiled_folder(RUN) is None
+    assert folder_of() is None
 
 
-def test_only_the_seed_may_differ_where_a_program_is_shared(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_only_the_seed_may_differ_where_a_program_is_shared(monkeypatch):
     monkeypatch.setenv(COMPILED, "somewhere")
     program = compiled_before(Namespace(batch_size=2, seed=1), 0)
     assert compiled_before(Namespace(batch_size=2, seed=2), 0) == program

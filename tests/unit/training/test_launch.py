@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -24,20 +25,20 @@ from dataclasses import asdict
 from pathlib import Path
 from reperf.errors import ReperfError
 from reperf.training.launch import Command, launch
-log, time_limit, trainers, *servers = sys.argv[1:]
+time_limit, trainers, *servers = sys.argv[1:]
 trainers, *servers = (
     Command(["bash", "-c", script], os.environ | {"GREETING": "hello"})
     for script in (trainers, *servers)
 )
 try:
     outcome = launch(
-        trainers, *servers, log=Path(log), time_limit=float(time_limit),
+        trainers, *servers, log=Path("log"), time_limit=float(time_limit),
         world_size=3, servers_in_all=2 * len(servers),
     )
 except ReperfError as error:
     sys.exit(f"reperf: {error}")
 heard = {
-    name: [one.model_dump() for one in getattr(outcome, name)]
+    name: [(one.rank, one.iteration) for one in getattr(outcome, name)]
     for name in ("last_heard", "servers_heard")
 }
 sets = {name: sorted(getattr(outcome, name)) for name in ("done", "silent")}
@@ -48,16 +49,9 @@ print(json.dumps(asdict(outcome) | heard | sets))
 NAP = f"31415.{os.getpid()}"
 
 
-def launch_apart(log: Path, *scripts: str, time_limit: float = 240) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-c", PROGRAM, str(log), str(time_limit), *scripts]
-    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
-
-
-def outcome_of(log: Path, *scripts: str, time_limit: float = 240) -> dict:
-    """How a launch of trainers ended, and of servers, where there is a script for them, too."""
-    answer = launch_apart(log, *scripts, time_limit=time_limit)
-    assert answer.returncode == 0, answer.stderr
-    return json.loads(answer.stdout)
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
 
 
 def survivors() -> list[psutil.Process]:
@@ -65,51 +59,63 @@ def survivors() -> list[psutil.Process]:
     return [process for process in found if NAP in (process.info["cmdline"] or ())]
 
 
-def test_all_that_is_printed_reaches_the_log(tmp_path: Path):
-    outcome = outcome_of(tmp_path / "log", "echo $GREETING; echo error >&2; exit 3")
-    assert (tmp_path / "log").read_text() == "hello\nerror\n"
-    assert outcome["exit_code"] == 3
-    assert not outcome["timed_out"]
+def launch_apart(*scripts: str, time_limit: float = 240) -> subprocess.Popen:
+    command = [sys.executable, "-c", PROGRAM, str(time_limit), *scripts]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, **pipes)
 
 
-def test_step_lines_are_kept_clean_of_the_launchers_labels(tmp_path: Path):
-    outcome_of(tmp_path / "log", """echo '[default0]::::MLLOG {"key": 1}'; echo '[x] text'""")
-    assert (tmp_path / "log").read_text() == ':::MLLOG {"key": 1}\n[x] text\n'
+def outcome_of(*scripts: str, time_limit: float = 240) -> dict:
+    """How a launch of trainers ended, and of servers, where there is a script for them, too."""
+    said, trouble = launch_apart(*scripts, time_limit=time_limit).communicate(timeout=300)
+    assert not trouble
+    assert survivors() == []
+    return json.loads(said)
 
 
-def test_a_launch_past_its_limit_ends_with_all_of_its_processes(tmp_path: Path):
+def test_all_that_is_printed_reaches_the_log_and_steps_stand_in_lines_of_their_own():
+    said = ["$GREETING", "[default0]::::MLLOG {1}", "[x] text", "lost: :::MLLOG {2}"]
+    script = "; ".join(f'echo "{line}"' for line in said)
+    outcome = outcome_of(f"{script}; echo error >&2; exit 3")
+    kept = ["hello", ":::MLLOG {1}", "[x] text", "lost: ", ":::MLLOG {2}", "error"]
+    assert Path("log").read_text().splitlines() == kept
+    assert (outcome["exit_code"], outcome["timed_out"]) == (3, False)
+
+
+def test_a_launch_past_its_limit_ends_with_all_of_its_processes():
     # One in a session of its own, one whose parent is gone, one that ignores being asked.
     script = (
         f"setsid sleep {NAP} & (sleep {NAP} & exit) ; "
         f"bash -c 'trap : TERM HUP; sleep {NAP}' & sleep {NAP}"
     )
-    outcome = outcome_of(tmp_path / "log", script, time_limit=1)
-    assert outcome["timed_out"]
-    assert outcome["exit_code"] is None
-    assert outcome["seconds"] >= 1
-    assert survivors() == []
+    outcome = outcome_of(script, time_limit=0.5)
+    assert (outcome["exit_code"], outcome["timed_out"]) == (None, True)
+    assert outcome["seconds"] >= 0.5
 
 
-def test_a_launch_that_ends_leaves_no_process_either(tmp_path: Path):
-    outcome = outcome_of(tmp_path / "log", f"setsid sleep {NAP} & exit 0")
-    assert outcome["exit_code"] == 0
-    assert survivors() == []
+@pytest.mark.parametrize(("end", "code"), [("exit 0", 0), ("kill -9 $$", -signal.SIGKILL)])
+def test_a_launch_that_ends_leaves_no_process_either(end, code):
+    assert outcome_of(f"setsid sleep {NAP} & {end}")["exit_code"] == code
 
 
-def test_a_launch_that_is_asked_to_end_takes_its_processes_along(tmp_path: Path):
-    log = tmp_path / "log"
-    script = f"setsid sleep {NAP} & sleep {NAP}"
-    command = [sys.executable, "-c", PROGRAM, str(log), "60", script]
-    process = subprocess.Popen(command)
-    while len(survivors()) < 2:
-        time.sleep(0.05)
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 240
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_launch_that_is_asked_to_end_takes_its_processes_along():
+    process = launch_apart(f"setsid sleep {NAP} & sleep {NAP}")
+    wait_until(lambda: len(survivors()) == 2)
     process.send_signal(signal.SIGTERM)
-    process.wait(240)
+    said, _ = process.communicate(timeout=240)
+    assert json.loads(said)["stopped"] == "SIGTERM"
     assert survivors() == []
 
 
-def test_a_launch_knows_how_each_rank_was_last_heard_of(tmp_path: Path):
-    script = """
+def test_a_launch_knows_how_each_rank_was_last_heard_of():
+    outcome = outcome_of("""
         echo 'rank 1: started on host, process 1'
         echo '[1]: rank 2 (stage 1): iteration 40'
         echo 'rank 2: done'
@@ -119,10 +125,8 @@ def test_a_launch_knows_how_each_rank_was_last_heard_of(tmp_path: Path):
         echo ':::MLLOG {"key": "seed", "value": 1}'
         echo ':::MLLOG {"value": {"iteration": 7}, "metadata": {"rank": 1}}'
         echo ':::MLLOG {"cut'
-    """
-    outcome = outcome_of(tmp_path / "log", script)
-    heard = [(one["rank"], one["iteration"]) for one in outcome["last_heard"]]
-    assert heard == [(0, 60), (1, 7), (2, 40)]
+    """)
+    assert outcome["last_heard"] == [[0, 60], [1, 7], [2, 40]]
     assert outcome["done"] == [2]
 
 
@@ -147,18 +151,13 @@ def test_the_rank_is_silent_that_does_not_say_that_it_lives_where_others_do(rank
 SERVE = "echo server 0: listens; echo server 1: listens;"
 
 
-def test_servers_start_first_and_are_asked_to_end_after_the_last_trainer(tmp_path: Path):
-    serve = f"trap 'echo asked; exit' TERM; sleep 0.5; {SERVE} sleep {NAP} & wait"
-    outcome = outcome_of(tmp_path / "log", "echo trains", serve)
-    assert (tmp_path / "log").read_text().splitlines() == [
-        "server 0: listens",
-        "server 1: listens",
-        "trains",
-        "asked",
-    ]
+def test_servers_start_first_and_are_asked_to_end_after_the_last_trainer():
+    serve = f"trap 'echo asked; exit' TERM; sleep 0.2; {SERVE} sleep {NAP} & wait"
+    outcome = outcome_of("echo trains", serve)
+    said = ["server 0: listens", "server 1: listens", "trains", "asked"]
+    assert Path("log").read_text().splitlines() == said
     assert (outcome["exit_code"], outcome["servers_ended"]) == (0, None)
-    assert [one["rank"] for one in outcome["servers_heard"]] == [0, 1]
-    assert survivors() == []
+    assert [server for server, _ in outcome["servers_heard"]] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -170,59 +169,35 @@ def test_servers_start_first_and_are_asked_to_end_after_the_last_trainer(tmp_pat
     ],
     ids=["alone", "with-trainers"],
 )
-def test_a_server_that_ends_before_the_trainers_ends_the_launch(
-    tmp_path: Path, monkeypatch, trainers, exit_code
-):
-    monkeypatch.chdir(tmp_path)
+def test_a_server_that_ends_before_the_trainers_ends_the_launch(trainers, exit_code):
     os.mkfifo("fifo")  # which the trainers open for as long as the server waits
-    outcome = outcome_of(tmp_path / "log", trainers, f"{SERVE} cat fifo; exit 3")
+    outcome = outcome_of(trainers, f"{SERVE} cat fifo; exit 3")
     assert (outcome["exit_code"], outcome["servers_ended"]) == (exit_code, 3)
     assert not outcome["timed_out"]
-    assert survivors() == []
 
 
 @pytest.mark.parametrize("serve", ["echo server 0: listens;", SERVE])
-def test_hanging_servers_end_at_the_time_limit(tmp_path: Path, serve):
+def test_hanging_servers_end_at_the_time_limit(serve):
     """Before they are heard of, or later."""
-    trap = "trap '' TERM;"
-    outcome = outcome_of(
-        tmp_path / "log", f"sleep {NAP}", f"{trap} {serve} sleep {NAP}", time_limit=1
-    )
+    outcome = outcome_of(f"sleep {NAP}", f"trap '' TERM; {serve} sleep {NAP}", time_limit=1)
     assert outcome["timed_out"]
     assert len(outcome["servers_heard"]) == serve.count("server")
-    assert survivors() == []
-
-
-def test_a_signal_is_the_exit_code(tmp_path: Path):
-    assert outcome_of(tmp_path / "log", "kill -9 $$")["exit_code"] == -signal.SIGKILL
 
 
 # What is no step, although it looks like one.
+VALUES = [b'"abc"', b"NaN", b"Infinity", b"true", b"-3", b"[2]", b"9" * 4000, b"9" * 5000]
 ODD_LINES = [
+    *(b':::MLLOG {"value": {"iteration": %s}}' % value for value in VALUES),
     b":::MLLOG [1]",
     b":::MLLOG " + b"[" * 100_000,
     b':::MLLOG {"value": ' + b"[" * 100_000 + b"}",
-    b':::MLLOG {"value": {"iteration": "abc"}}',
-    b':::MLLOG {"value": {"iteration": NaN}}',
-    b':::MLLOG {"value": {"iteration": Infinity}}',
-    b':::MLLOG {"value": {"iteration": true}}',
-    b':::MLLOG {"value": {"iteration": -3}}',
-    b':::MLLOG {"value": {"iteration": [2]}}',
-    b':::MLLOG {"value": {"iteration": %s}}' % (b"9" * 4000),
-    b':::MLLOG {"value": {"iteration": %s}}' % (b"9" * 5000),
     b':::MLLOG {"key": ["a", "list"], "value": 1}',
     b':::MLLOG {"key": "\\ud800"}',
-    b":::MLLOG \xff\xfe\x00{",
-    b":::MLLOG",
-    b":::MLLOG 1",
-    b":::MLLOG null",
+    *(b":::MLLOG \xff\xfe\x00{", b":::MLLOG", b":::MLLOG 1", b":::MLLOG null"),
     b"rank %s: iteration 1" % (b"1" * 5000),
-    b"rank 7: iteration 1",
-    b"rank -1: iteration 1",
+    *(b"rank 7: iteration 1", b"rank -1: iteration 1"),
     b"rank 1: iteration %s" % (b"1" * 5000),
-    b"\0" * 1000,
-    b"\r\r\x1b[31m",
-    b"",
+    *(b"\0" * 1000, b"\r\r\x1b[31m", b""),
 ]
 
 
@@ -243,28 +218,24 @@ def test_all_that_is_written_is_kept_and_only_steps_are_noted(lines, ends):
     assert {one.iteration for one in listener.heard.values()} <= {None, 1}
 
 
-def test_what_stands_before_a_step_without_an_end_of_its_line_is_kept(tmp_path: Path):
-    outcome_of(tmp_path / "log", """echo 'lost: :::MLLOG {"key": 1}'""")
-    assert (tmp_path / "log").read_text() == 'lost: \n:::MLLOG {"key": 1}\n'
-
-
-def test_odd_lines_neither_end_a_launch_nor_hold_it_up(tmp_path: Path):
-    (tmp_path / "odd").write_bytes(b"\n".join([*ODD_LINES, b"x" * 3_000_000, b"y" * 300]) + b"\n")
+def test_odd_lines_neither_end_a_launch_nor_hold_it_up():
+    odd = b"\n".join([*ODD_LINES, b"x" * 3_000_000, b"y" * 300]) + b"\n"
+    Path("odd").write_bytes(odd)
     step = ':::MLLOG {"key": "tracked_stats", "value": {"iteration": 7}}'
-    script = f"cat {tmp_path}/odd; echo '{step}'; cat {tmp_path}/odd; cat {tmp_path}/odd >&2"
-    outcome = outcome_of(tmp_path / "log", script)
+    outcome = outcome_of(f"cat odd; echo '{step}'; cat odd; cat odd >&2")
     assert (outcome["exit_code"], outcome["timed_out"]) == (0, False)
-    heard = [(one["rank"], one["iteration"]) for one in outcome["last_heard"]]
-    assert heard == [(0, 7), (1, None)]
-    odd = (tmp_path / "odd").read_bytes()
-    assert (tmp_path / "log").read_bytes() == odd + step.encode() + b"\n" + odd + odd
+    assert outcome["last_heard"] == [[0, 7], [1, None]]
+    assert Path("log").read_bytes() == odd + step.encode() + b"\n" + odd + odd
 
 
-def test_a_log_that_cannot_be_written_ends_the_launch_in_one_line(tmp_path: Path):
+def test_a_log_that_cannot_be_written_ends_the_launch_in_one_line():
     if not Path("/dev/full").exists():
         cannot_run("/dev/full, a file of Linux's that is always full")
-    (tmp_path / "log").symlink_to("/dev/full")
-    answer = launch_apart(tmp_path / "log", f"echo text; sleep {NAP}")
-    assert answer.returncode == 1
-    assert answer.stderr == f"reperf: {tmp_path / 'log'}: cannot be written: {os.strerror(28)}\n"
+    Path("log").symlink_to("/dev/full")
+    process = launch_apart(f"echo text; sleep {NAP}")
+    _, trouble = process.communicate(timeout=300)
+    assert (process.returncode, trouble) == (
+        1,
+        f"reperf: log: cannot be written: {os.strerror(28)}\n",
+    )
     assert survivors() == []

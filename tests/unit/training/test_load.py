@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from reperf.training.load import Watch
 
 BURN = "import time\nwhile time.process_time() < 0.3: pass"
+KINDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest")
+"""What a CPU's line in /proc/stat counts, in its order."""
 
 
 def ours() -> float:
@@ -17,39 +20,55 @@ def ours() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-def write(path: Path, seconds: float) -> None:
-    """Write what the kernel would of CPUs that were busy for so long; idle ones count nothing."""
-    cpus = sorted(os.sched_getaffinity(0))
-    ticks = round(seconds * os.sysconf("SC_CLK_TCK"))
-    lines = [f"cpu  {10 * ticks} 0 0 0 0 0 0 0 0 0", f"cpu{cpus[0]} {ticks} 0 0 9 9 0 0 0 0 0"]
-    lines += [f"cpu{cpu} 0 0 0 {ticks} 9 0 0 0 0 0" for cpu in cpus[1:]]
-    lines += [f"cpu{cpus[-1] + 1} {50 * ticks} 0 0 0 0 0 0 0 0 0", "intr 1 2"]
+@pytest.fixture
+def seen(tmp_path) -> Path:
+    """The kernel's file, on which 100 seconds have been counted."""
+    write(tmp_path / "stat", user=100)
+    return tmp_path / "stat"
+
+
+def write(path: Path, **seconds: float) -> None:
+    """Write what the kernel would of CPUs, one of which has done so much; idle time is no work."""
+    first, *others = sorted(os.sched_getaffinity(0))
+
+    def line(cpu: object, **seconds: float) -> str:
+        ticks = os.sysconf("SC_CLK_TCK")
+        return f"cpu{cpu} " + " ".join(str(round(ticks * seconds.get(kind, 0))) for kind in KINDS)
+
+    more = 10 * seconds["user"]
+    lines = [line("", user=more), line(first, **seconds)]
+    lines += [line(cpu, idle=more) for cpu in others]
+    lines += [line([first, *others][-1] + 1, user=more), "intr 1 2"]
     path.write_text("\n".join(lines), encoding="ascii")
 
 
-def test_the_work_of_the_run_is_not_that_of_others(tmp_path):
-    seen = tmp_path / "stat"
-    write(seen, 100)
+def test_the_work_of_the_run_is_not_that_of_others(seen):
     watch = Watch((), seen, lambda _: None)
     begun = ours()
     subprocess.run([sys.executable, "-c", BURN], check=True)
-    write(seen, 100 + ours() - begun)
+    write(seen, user=100 + ours() - begun)
     assert watch.load(ours=True).during == 0
-    write(seen, 100 + 10**6)
+    write(seen, user=100 + 10**6)
     assert watch.load(ours=True).during == 1
     assert watch.load(ours=False).during is None
 
 
-def test_before_a_run_all_work_is_that_of_others(tmp_path):
-    seen = tmp_path / "stat"
-    write(seen, 100)
-    assert Watch((), seen, lambda _: write(seen, 10**6)).load(ours=True).before == 1
-    assert Watch((), seen, lambda _: None).load(ours=True).before == 0
+@pytest.mark.parametrize(
+    ("share", "kinds"),
+    [(1, "user nice system irq softirq steal"), (0, "idle iowait guest")],
+)
+def test_before_a_run_all_work_is_that_of_others(seen, share, kinds):
+    """Also what other guests of the same host took."""
+    for kind in kinds.split():
+        write(seen, user=100)
+        counted = {"user": 100} | {kind: 10**6}
+        watch = Watch((), seen, lambda _, counted=counted: write(seen, **counted))
+        assert watch.load(ours=True).before == share, kind
 
 
-def test_a_kernel_that_does_not_say_leaves_it_open(tmp_path):
+def test_a_kernel_that_does_not_say_leaves_it_open(seen):
     for text in ("", "cpu0 a b\n", "cpu0 1\n"):
-        (tmp_path / "stat").write_text(text, encoding="ascii")
-        load = Watch((), tmp_path / "stat", lambda _: None).load(ours=True)
+        seen.write_text(text, encoding="ascii")
+        load = Watch((), seen, lambda _: None).load(ours=True)
         assert (load.before, load.during, load.gpu_processes) == (None, None, None)
-    assert Watch((), tmp_path / "none", lambda _: None).load(ours=True).before is None
+    assert Watch((), seen.with_name("none"), lambda _: None).load(ours=True).before is None

@@ -13,24 +13,14 @@ from reperf.config.servers import Servers
 from reperf.errors import ReperfError
 from reperf.machine import resolve
 from reperf.plans.planning import Plans
-from reperf.plans.run_plan import RunPlan
 from reperf.training import slurm
 from reperf.training.slurm_job import _on_its_node, whole_lines
 
-LAUNCHER = ["torchrun", "--node-rank={node_rank}", "train.py", "--data", "my images", ""]
-
 
 def report(topologies: Sequence[str] = ("1n1g", "4n8g"), **cluster: object) -> Report:
-    suite = {
-        "name": "small",
-        "workload": "resnet50",
-        "precision": "fp32",
-        "batch_size": 4,
-        "input": "synthetic",
-        "systems": ["pytorch"],
-    }
+    suite = {"name": "small", "workload": "resnet50", "precision": "fp32", "batch_size": 4}
     config = {
-        "suites": [suite],
+        "suites": [suite | {"input": "synthetic", "systems": ["pytorch"]}],
         "topologies": list(topologies),
         "time_limit": 90,
         "cluster": {"nodes": 4, "devices_per_node": 8} | cluster,
@@ -38,65 +28,51 @@ def report(topologies: Sequence[str] = ("1n1g", "4n8g"), **cluster: object) -> R
     return resolve(load_report(config))
 
 
-def resources(topology: str, of: Report) -> dict:
-    return asked_for(plan_on(topology, of), of)
-
-
-def plan_on(topology: str, of: Report, **changes: object) -> RunPlan:
-    """The plan of a run of a report, with changes to the run."""
+def asked(topology: str, of: Report, **changes: object) -> dict:
+    """What a run of a report asks for, with changes to the run."""
     plan = next(plan for plan in Plans(of).runs.values() if plan.run.topology == topology)
-    return plan.model_copy(update={"run": plan.run.model_copy(update=changes)})
+    plan = plan.model_copy(update={"run": plan.run.model_copy(update=changes)})
+    resources = slurm.resources_of_job(of, lambda _: plan)
+    return {name: value(None) if callable(value) else value for name, value in resources.items()}
 
 
-def asked_for(plan: RunPlan, of: Report) -> dict:
-    asked = slurm.resources_of_job(of, lambda _: plan)
-    return {name: value(None) if callable(value) else value for name, value in asked.items()}
-
-
-def test_a_run_asks_for_its_nodes_and_devices():
-    assert resources("4n8g", report()) == {
+def test_a_run_asks_for_its_nodes_and_devices_and_on_this_machine_for_nothing():
+    assert asked("4n8g", report()) == {
         "nodes": 4,
         "tasks": 4,
         "cpus_per_task": 8,
         "sbatch_options": "--ntasks-per-node=1 --gpus-per-node=8 --exclusive --mem=0",
         "runtime": 7,  # a minute and a half, rounded up, and five to spare
     }
-
-
-def test_a_run_has_cpus_for_its_servers():
-    of = report(["4n2g"])
-    plan = plan_on("4n2g", of, servers=Servers(per_node=3))
-    assert asked_for(plan, of)["cpus_per_task"] == 5
+    assert asked("4n8g", report().model_copy(update={"cluster": None})) == {}
 
 
 def test_a_run_on_cpus_asks_for_no_gpus():
     """Whatever the other suites of its report train on."""
-    of = report(["2n1g"])
-    on_cpus, on_gpus = (plan_on("2n1g", of, device=device) for device in ("cpu", "cuda"))
-    assert asked_for(on_cpus, of)["sbatch_options"] == "--ntasks-per-node=1 --exclusive --mem=0"
-    assert "--gpus-per-node=1" in asked_for(on_gpus, of)["sbatch_options"]
+    on_cpus, on_gpus = (asked("4n8g", report(), device=device) for device in ("cpu", "cuda"))
+    assert on_cpus["sbatch_options"] == "--ntasks-per-node=1 --exclusive --mem=0"
+    assert "--gpus-per-node=8" in on_gpus["sbatch_options"]
 
 
-@pytest.mark.parametrize(("more", "cpus"), [({}, 16), ({"loader_threads": 6}, 48)])
-def test_a_run_has_cpus_for_its_loaders(more: dict[str, int], cpus: int):
+def test_a_run_has_cpus_for_its_servers_and_loaders():
     of = report(cpus_per_device=2)
-    assert resources("4n8g", of.model_copy(update=more))["cpus_per_task"] == cpus
+    assert asked("4n8g", of)["cpus_per_task"] == 16
+    assert asked("4n8g", of, servers=Servers(per_node=3))["cpus_per_task"] == 19
+    loaders = of.model_copy(update={"loader_threads": 6})
+    assert asked("4n8g", loaders)["cpus_per_task"] == 48
 
 
 def test_what_the_configuration_says_is_asked_for():
-    asked = resources(
-        "1n1g",
-        report(
-            partition="v100",
-            account="bench",
-            exclusive=False,
-            cpus_per_device=6,
-            memory_mb=64000,
-            spare_minutes=10,
-            options=["--qos=high", "--constraint=ib"],
-        ),
+    of = report(
+        partition="v100",
+        account="bench",
+        exclusive=False,
+        cpus_per_device=6,
+        memory_mb=64000,
+        spare_minutes=10,
+        options=["--qos=high", "--constraint=ib"],
     )
-    assert asked == {
+    assert asked("1n1g", of) == {
         "nodes": 1,
         "tasks": 1,
         "cpus_per_task": 6,
@@ -108,23 +84,10 @@ def test_what_the_configuration_says_is_asked_for():
     }
 
 
-def test_a_report_for_this_machine_asks_slurm_for_nothing():
-    alone = report().model_copy(update={"cluster": None})
-    assert resources("1n1g", alone) == {}
-
-
-def test_the_order_of_variables_trains_nothing_again():
-    """But each of their values trains all runs again."""
-    first, turned, other = (
-        Plans(report(variables=variables)).runs["results/runs/small/pytorch/1n1g/1"].digest
-        for variables in ({"A": "1", "B": "2"}, {"B": "2", "A": "1"}, {"A": "1", "B": "3"})
-    )
-    assert first == turned != other
-
-
 def test_each_node_puts_its_number_into_the_command():
+    words = ["torchrun", "--node-rank={node_rank}", "train.py", "--data", "my images", ""]
     line = "exec torchrun --node-rank=\"$SLURM_NODEID\" train.py --data 'my images' '' 2>&1"
-    assert _on_its_node(LAUNCHER) == line
+    assert _on_its_node(words) == line
 
 
 def test_a_container_on_a_node_sees_the_gpus_that_slurm_gives_its_job_there():
@@ -161,7 +124,7 @@ def test_lines_are_whole_however_srun_broke_and_mixed_them(lines, data):
 
 def test_what_srun_says_itself_and_a_line_that_was_cut_are_kept():
     said = [b"srun: error: node2: task 1: Killed\n", *as_srun_labels(10, b"y" * 2000)[:1]]
-    assert list(whole_lines(said)) == [said[0], said[1]]
+    assert list(whole_lines(said)) == said
 
 
 @pytest.mark.parametrize(
@@ -171,6 +134,7 @@ def test_what_srun_says_itself_and_a_line_that_was_cut_are_kept():
         ("gpu:v100:8(S:0-1)", 8),
         ("license:3,gpu:a100:4(S:0,2),gpu:mig:2", 6),
         ("gpu_memory:80", 0),
+        ("license_gpu:3,gpu:2", 2),
         ("(null)", 0),
     ],
 )
@@ -192,15 +156,17 @@ def test_accounts_are_asked_only_where_a_database_keeps_them(monkeypatch, settin
     assert slurm.status_command() == command
 
 
-NODES = [
-    ("short", "16", "(null)", "login", "idle"),
-    *[("gpu*", "16", "gpu:v100:8", f"node{n}", "mixed") for n in (1, 2, 3)],
-    ("gpu*", "16", "gpu:4", "node4", "allocated"),
-]
+NODES = {
+    "login": ("short", "16", "(null)", "idle"),
+    **{f"node{n}": ("gpu*", "16", "gpu:v100:8", "mixed") for n in (1, 2, 3)},
+    "node4": ("gpu*", "16", "gpu:4", "allocated"),
+}
 
 
-def check(monkeypatch, of: Report, **states: str) -> None:
-    nodes = [(*node[:4], states.get(node[3], node[4])) for node in NODES]
+def check(monkeypatch, of: Report, node2: str = "mixed") -> None:
+    """Check a report against the cluster, whose second node is in a state."""
+    states = {name: state for name, (*_, state) in NODES.items()} | {"node2": node2}
+    nodes = [(*node, name, states[name]) for name, (*node, _) in NODES.items()]
     monkeypatch.setattr(slurm, "ask", lambda *_: nodes)
     monkeypatch.setattr(slurm.shutil, "which", lambda command: f"/usr/bin/{command}")
     slurm.check_cluster(of)
@@ -213,19 +179,24 @@ def test_a_topology_needs_enough_nodes_with_enough_gpus(monkeypatch):
         check(monkeypatch, report())
 
 
-@pytest.mark.parametrize("state", ["down*", "drained", "draining", "fail", "idle*", "inval"])
-def test_runs_that_no_usable_nodes_can_hold_are_told_to_wait(monkeypatch, capsys, state):
-    check(monkeypatch, report(topologies=["2n8g", "3n8g", "4n4g"]), node2=state)
-    assert capsys.readouterr().err == (
-        "reperf: runs on 3n8g, 4n4g wait until nodes are back that Slurm cannot use: "
-        f"node2 ({state})\n"
-    )
-
-
-@pytest.mark.parametrize("state", ["idle~", "completing", "reserved", "powered_down"])
-def test_nodes_that_start_jobs_sooner_or_later_are_no_news(monkeypatch, capsys, state):
-    check(monkeypatch, report(topologies=["3n8g"]), node2=state)
-    assert capsys.readouterr().err == ""
+@pytest.mark.parametrize(
+    ("states", "must_wait"),
+    [
+        (("down*", "drained", "draining", "fail", "idle*", "inval"), True),
+        # These start jobs sooner or later.
+        (("idle~", "completing", "reserved", "powered_down"), False),
+    ],
+)
+def test_runs_that_no_usable_nodes_can_hold_are_told_to_wait(
+    monkeypatch, capsys, states, must_wait
+):
+    for state in states:
+        check(monkeypatch, report(topologies=["2n8g", "3n8g", "4n4g"]), state)
+        line = (
+            "reperf: runs on 3n8g, 4n4g wait until nodes are back that Slurm cannot use: "
+            f"node2 ({state})\n"
+        )
+        assert capsys.readouterr().err == line * must_wait
 
 
 def test_a_suite_on_cpus_needs_nodes_with_cpus_alone(monkeypatch):
@@ -239,15 +210,11 @@ def test_an_unknown_partition_is_refused_with_those_that_there_are(monkeypatch):
         check(monkeypatch, report(partition="a100"))
 
 
-def test_without_slurm_the_missing_command_is_named(monkeypatch):
-    monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(ReperfError, match="no Slurm on this machine: sbatch not found"):
-        slurm.check_cluster(report())
-
-
-def test_a_slurm_that_does_not_answer_is_one_line(monkeypatch, tmp_path):
+def test_a_slurm_that_is_not_there_or_does_not_answer_is_one_line(monkeypatch, tmp_path):
     program = tmp_path / "sinfo"
     monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ReperfError, match="no Slurm on this machine: sbatch not found"):
+        slurm.check_cluster(report())
     with pytest.raises(ReperfError, match=r"^no Slurm on this machine: sinfo not found$"):
         slurm.ask("sinfo")
     program.write_text("#!/bin/sh\necho 'Unable to contact\nslurm controller' >&2\nexit 1\n")

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 
 import pytest
 from reperf.builds.starting import inside, variables_inside
@@ -21,35 +20,29 @@ RUN = load_report(SMALL).run("small", "pytorch", "1n2g", 1)
 
 def started(device: str, precision: str = "fp32", **variables: str) -> Start:
     """The start of a small run at a place that adds these variables."""
-    changes = {"device": device, "precision": precision}
-    run = RUN.model_copy(update=changes)
+    run = RUN.model_copy(update={"device": device, "precision": precision})
     place = ThisMachine(run.model_copy(update={"device": "cpu"}))
     place.variables |= variables
     return start_of(plan_run(run, window=(1, 2), time_limit=60), place, ["resnet50.py"])
 
 
 MODULE = TRAINERS / "module.py"
-NO_TF32: Mapping[str, str] = {
-    "NVIDIA_TF32_OVERRIDE": "0",
-    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "0",
-}
+TF32 = ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
+OFF, ON = dict.fromkeys(TF32, "0"), dict.fromkeys(TF32, "1")
 
 
-@pytest.mark.parametrize("users", [{}, dict.fromkeys(NO_TF32, "1")])
-def test_on_gpus_nothing_turns_float32_into_tf32_and_the_record_says_so(users):
-    start = started("cuda", **users)
-    assert NO_TF32.items() <= start.variables.items()
-    assert NO_TF32.items() <= start.trainers.environment.items()
-
-
-def test_tf32_is_on_where_it_is_asked_for_whatever_the_user_says():
-    on = dict.fromkeys(NO_TF32, "1")
-    assert on.items() <= started("cuda", "tf32", **NO_TF32).trainers.environment.items()
-    assert NO_TF32.items() <= started("cuda", "amp").variables.items()
-
-
-def test_on_cpus_nothing_is_said_of_tf32():
-    assert not NO_TF32.keys() & started("cpu").variables.keys()
+@pytest.mark.parametrize("users", [{}, OFF, ON])
+@pytest.mark.parametrize(
+    ("device", "precision", "given"),
+    [("cuda", "fp32", OFF), ("cuda", "amp", OFF), ("cuda", "tf32", ON), ("cpu", "fp32", {})],
+)
+def test_float32_is_turned_into_tf32_only_where_it_is_asked_for(users, device, precision, given):
+    """Whatever the user says; and the record says so."""
+    start = started(device, precision, **users)
+    assert given.items() <= start.trainers.environment.items()
+    assert {name: start.variables[name] for name in TF32 if name in start.variables} == (
+        given or users
+    )
 
 
 def test_what_a_run_leaves_among_temporary_files_goes_with_it(tmp_path, monkeypatch):

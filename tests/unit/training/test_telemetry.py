@@ -36,20 +36,14 @@ def test_energy_of_start_up_and_of_the_end_does_not_count():
     meter = metered(
         [(0, 1000, 0), (10, 1100, 0), (10.001, 1100, 90), (20, 4100, 90), (30, 4200, 0)]
     )
-    ends = {2: 10.001, 4: 20.0}
-    power = power_of_window({"node1": meter}, (2, 4), ends)
+    power = power_of_window({"node1": meter}, (2, 4), {2: 10.001, 4: 20.0})
     assert power.energy_joules == pytest.approx(3000)
     assert power.mean_watts == pytest.approx(300, rel=1e-3)
     assert power.mean_utilisation_percent == pytest.approx(90)
     assert (power.nodes, power.first, power.last) == (("node1",), 2, 4)
 
 
-@given(
-    watts=st.floats(1, 1e4),
-    begin=st.floats(0, 50),
-    length=st.floats(0.01, 49),
-    every=st.floats(0.1, 5),
-)
+@given(st.floats(1, 1e4), st.floats(0, 50), st.floats(0.01, 49), st.floats(0.1, 5))
 def test_a_steady_power_is_found_whatever_the_window(watts, begin, length, every):
     times = [every * k for k in range(int(100 / every) + 2)]
     meter = metered([(time, 7e6 + watts * time, 50) for time in times])
@@ -59,19 +53,23 @@ def test_a_steady_power_is_found_whatever_the_window(watts, begin, length, every
     assert power["mean_utilisation_percent"] == pytest.approx(50)
 
 
+SAMPLES = [(0, 0, 0), (3, 9, 0)]
+
+
 @pytest.mark.parametrize(
     ("samples", "ends"),
     [
         ([], {2: 1.0, 4: 2.0}),
-        ([(0, 0, 0)], {2: 0.0, 4: 0.0}),
-        ([(0, 0, 0), (3, 9, 0)], {2: 1.0}),
-        ([(0, 0, 0), (3, 9, 0)], {4: 1.0}),
-        ([(0, 0, 0), (3, 9, 0)], {2: 1.0, 4: 5.0}),
+        (SAMPLES[:1], {2: 0.0, 4: 0.0}),
+        (SAMPLES, {2: 1.0}),
+        (SAMPLES, {4: 1.0}),
+        (SAMPLES, {2: 1.0, 4: 5.0}),
         ([(2, 0, 0), (3, 9, 0)], {2: 1.0, 4: 3.0}),
-        ([(0, 0, 0), (3, 9, 0)], {2: 2.0, 4: 1.0}),
+        (SAMPLES, {2: 2.0, 4: 1.0}),
     ],
 )
 def test_without_samples_of_the_whole_window_there_is_no_power(samples, ends):
+    assert power_of_window({"node1": metered(SAMPLES)}, (2, 4), {2: 0.0, 4: 3.0})
     assert power_of_window({"node1": metered(samples)}, (2, 4), ends) is None
 
 
@@ -91,20 +89,13 @@ def test_the_power_of_nodes_is_their_sum_and_those_without_it_are_not_named():
 
 def test_lines_of_other_nodes_are_readings_at_the_moment_when_they_arrive():
     meters = {}
-    arrived = [
-        b"node2 10.5 40.0\n",
-        b"srun: error: node3\n",
-        b"node2\n",
-        b"\n",
-        b"node2 20.5 60.0\n",
-    ]
     before = time.perf_counter()
-    keep_readings(arrived, meters)
+    said = b"node2 10.5 40.0\nsrun: error: node3\nnode2\n\nnode2 20.5 60.0\n"
+    keep_readings(said.splitlines(keepends=True), meters)
     ((node, meter),) = meters.items()
     (first, *one), (last, *two) = meter._samples
-    assert node == "node2"
     assert before <= first <= last <= time.perf_counter()
-    assert (one, two) == ([10.5, 40.0], [20.5, 60.0])
+    assert (node, one, two) == ("node2", [10.5, 40.0], [20.5, 60.0])
 
 
 def test_a_gpu_that_stops_to_answer_ends_the_readings_and_not_the_run(monkeypatch):

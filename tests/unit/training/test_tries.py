@@ -8,11 +8,14 @@ import pytest
 from reperf.building.hold import CALL
 from reperf.config import Run
 from reperf.errors import ReperfError
+from reperf.files import sha256
 from reperf.plans.current import why_not_current
 from reperf.plans.run_plan import RunPlan, plan_run
 from reperf.training.places import Place
+from reperf.training.record import RunRecord
+from reperf.training.slurm import JobEnd
 from reperf.training.train import train
-from reperf.training.tries import keep_lost, new_try
+from reperf.training.tries import keep_lost, new_try, tell_of_slurm
 
 from tests.helpers.step_logs import step_log
 from tests.unit.measuring.test_measure import RUN, kept_run
@@ -35,8 +38,23 @@ def planned(run: Run = RUN, **changes: object) -> RunPlan:
     return RunPlan(**dict(plan) | changes)
 
 
-def files() -> set[str]:
-    return {path.name for path in RUN.folder.iterdir()}
+def starts(_run: Run) -> Place:
+    raise Started
+
+
+def trains(plan: RunPlan) -> bool:
+    """Whether a run would be trained now."""
+    try:
+        train(plan, starts)
+    except Started:
+        return True
+    return False
+
+
+def leave_try(**record: object) -> Path:
+    folder, _ = new_try(RUN.folder, planned())
+    shutil.rmtree(folder)
+    return kept_run(folder, step_log(), **{"plan": planned().digest, **record})
 
 
 def test_the_planned_run_is_taken_for_itself():
@@ -45,13 +63,13 @@ def test_the_planned_run_is_taken_for_itself():
     assert why_not_current(planned(), None, None) == ""
 
 
+SMALLER = RUN.model_copy(update={"shape": {"image_size": 96}})
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        (
-            {"run": RUN.model_copy(update={"shape": {"image_size": 96}})},
-            "image_size is 64 by the run record, 96 by the configuration",
-        ),
+        ({"run": SMALLER}, "image_size is 64 by the run record, 96 by the configuration"),
         ({"cluster": {"variables": {}}}, "the cluster's settings have changed since"),
         ({"trainer": "b" * 64}, "the trainer has changed since"),
         ({"build": {"folder": ".envs/a", "recipe": "b"}}, "the build has changed since"),
@@ -94,8 +112,7 @@ def test_a_data_set_that_was_made_again_otherwise_is_noticed(tmp_path: Path):
     manifest.write_text("{}")
     assert why_not_current(plan, None, "c" * 64) == f"{RECORD}: the data set has changed since"
     leave_try(**made)
-    with pytest.raises(Started):
-        train(plan, starts)
+    assert trains(plan)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"run": 1}', '{"run": {}}', "[" * 99_999])
@@ -105,66 +122,69 @@ def test_what_is_no_record_is_left_to_measuring(content: str):
     assert why_not_current(planned(), None, None) == ""
 
 
-def leave_try(**record: object) -> Path:
-    folder, _ = new_try(RUN.folder, planned())
-    shutil.rmtree(folder)
-    return kept_run(folder, step_log(), **{"plan": planned().digest, **record})
-
-
-def starts(_run: Run) -> Place:
-    raise Started
-
-
 def test_a_try_holds_the_plan_that_it_is_of():
     folder, _ = new_try(RUN.folder, planned())
     assert RunPlan.read(folder / "plan.json") == planned()
 
 
-@pytest.mark.parametrize("call", ["", "host 1 2"])
-def test_only_the_tries_of_one_call_are_counted(call: str, monkeypatch):
+@pytest.mark.parametrize(("call", "attempt"), [("", 1), ("host 1 2", 3)])
+def test_only_the_tries_of_one_call_are_counted(call: str, attempt: int, monkeypatch):
     monkeypatch.setenv(CALL, call)
-    leave_try(status="failed", call="host 3 4")
-    leave_try(status="failed", call=call)
-    leave_try(status="failed", call=call)
-    assert new_try(RUN.folder, planned())[1] == (3 if call else 1)
+    for other in ("host 3 4", call, call):
+        leave_try(status="failed", call=other)
+    assert new_try(RUN.folder, planned())[1] == attempt
 
 
 def test_a_try_that_ended_well_is_taken_up_where_the_workflow_was_killed():
     leave_try(status="failed")
     leave_try()
-    train(planned(), starts)
+    assert not trains(planned())
     for name in ("train.log", "run.json"):
         assert (RUN.folder / name).read_bytes() == (RUN.folder / "tries/2" / name).read_bytes()
 
 
 @pytest.mark.parametrize(
-    "record",
-    [
-        {"status": "failed"},
-        {"plan": "b" * 64},
-        {"plan": ""},
-        {"log_sha256": "b" * 64},
-    ],
+    "record", [{"status": "failed"}, {"plan": "b" * 64}, {"plan": ""}, {"log_sha256": "b" * 64}]
 )
 def test_no_other_try_is_taken_up(record: dict):
     leave_try()
     leave_try(**record)
-    with pytest.raises(Started):
-        train(planned(), starts)
-    assert files() == {"tries"}
+    assert trains(planned())
+    assert [path.name for path in RUN.folder.iterdir()] == ["tries"]
 
 
-def test_a_try_that_was_edited_is_not_taken_up():
+def test_a_try_that_was_edited_is_not_taken_up_nor_any_where_a_run_is_asked_for_anew():
     record = leave_try() / "run.json"
+    assert trains(planned().anew())
     record.write_text(record.read_text().replace('"exit_code": 0', '"exit_code": 1'))
-    with pytest.raises(Started):
-        train(planned(), starts)
+    assert trains(planned())
 
 
-def test_a_run_that_is_asked_for_anew_is_trained():
-    leave_try()
-    with pytest.raises(Started):
-        train(planned().anew(), starts)
+FAILED = {"status": "failed", "reason": "no error"}
+
+
+@pytest.mark.parametrize(
+    ("record", "state", "ended"),
+    [
+        (FAILED, "TIMEOUT", "timeout: as Slurm says; no error"),
+        (FAILED, "OUT_OF_MEMORY", "oom: as Slurm says; no error"),
+        (FAILED, "NODE_FAIL", "failed: as Slurm says; no error"),
+        # That of another job, and one that came to its own end, stay as they are.
+        (FAILED | {"slurm_job": "8"}, "TIMEOUT", "failed: no error"),
+        ({"status": "ok"}, "TIMEOUT", "ok: "),
+        ({"status": "oom", "reason": "full"}, "TIMEOUT", "oom: full"),
+    ],
+)
+def test_how_slurm_ended_a_job_is_told_by_the_try_that_ran_in_it(record, state, ended):
+    folder = leave_try(**{"slurm_job": "7"} | record)
+    with (folder / "train.log").open("a") as log:
+        log.write("slurmstepd: error: it was cancelled\n")
+    before = (folder / "run.json").read_bytes()
+    tell_of_slurm(RUN.folder, "7", JobEnd(state, "as Slurm says"))
+    told = RunRecord.read(folder / "run.json")
+    assert f"{told.status}: {told.reason}" == ended
+    assert ("Slurm" in ended) == ((folder / "run.json").read_bytes() != before)
+    assert ("Slurm" in ended) == (told.log_sha256 == sha256(folder / "train.log"))
 
 
 def test_a_lost_run_of_this_call_is_kept_and_no_other(monkeypatch):
