@@ -79,7 +79,7 @@ FULL = "reperf: standard output: cannot be written: No space left on device\n"
 CLOSED = "reperf: standard output: is closed; allowed: a terminal, a file or a pipe\n"
 OUTPUTS = {
     "| true": (abandoned_pipe, NOBODY_READS, ""),
-    "> /dev/full": (lambda: Path("/dev/full").open("w"), 1, FULL),
+    "> /dev/full": (lambda: os.fdopen(os.open("/dev/full", os.O_WRONLY), "w"), 1, FULL),
     ">&-": (lambda: None, 1, CLOSED),
 }
 """What a shell sends the output to: the same in this process, exit status, error."""

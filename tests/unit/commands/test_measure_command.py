@@ -341,9 +341,9 @@ def test_a_log_that_is_no_text_is_refused_for_that(ask, tmp_path, pack, reason, 
 class TestTheTable:
     def test_has_a_header_groups_of_verdicts_and_a_summary(self, shown):
         status, lines = shown(RESNET50, NGC, NGC, BERT)
-        gap = " " * 15
         reason = f"2 refused: {TOO_SHORT.format(12)}"
-        refused = f"         -{gap}20:120    1..12      1           4096  ngc-pytorch-resnet50  {NGC.name}"
+        refused = "         -               20:120    1..12      1           4096  "
+        refused += f"ngc-pytorch-resnet50  {NGC.name}"
         assert status == 3
         assert lines == [
             f"in {LOGS}",
