@@ -20,7 +20,16 @@ from reperf.doctor import hardware
 from reperf.doctor.build_table import BuildRow, build_rows
 from reperf.doctor.case import Case
 from reperf.doctor.checks import find
-from reperf.doctor.diagnosis import BusyProcess, Diagnosis, Finding, Request, Transfer, Trial, Visit
+from reperf.doctor.diagnosis import (
+    BusyProcess,
+    Diagnosis,
+    Finding,
+    Probe,
+    Request,
+    Transfer,
+    Trial,
+    Visit,
+)
 from reperf.doctor.need import needed_by, needed_bytes
 from reperf.doctor.probe import look
 from reperf.doctor.rates import matrix_rate
@@ -191,26 +200,25 @@ class TestTrials:
     def case(self, *nodes: str, **changes: object) -> Case:
         return case(trials=trials_with(*nodes, **changes))
 
-    def test_an_all_reduce_below_half_the_ports_rate_is_a_warning(self):
-        def taking(seconds: float) -> Case:
-            return self.case(*NODES, transfers=(Transfer(bytes=64 * 10**6, seconds=seconds),))
+    def adding_up(self, *nodes: str, seconds: float) -> Case:
+        return self.case(*nodes, transfers=(Transfer(bytes=64 * 10**6, seconds=seconds),))
 
-        (found,) = wrong(taking(1))
+    def test_an_all_reduce_below_half_the_ports_rate_is_a_warning(self):
+        (found,) = wrong(self.adding_up(*NODES, seconds=1))
         assert (found.check, found.level) == (f"all-reduce of {BUILD}", "warning")
         assert found.what == "0.124 GB/s over ports of 100 GB/s"
-        assert [len(wrong(taking(0.124 / rate))) for rate in (51, 49)] == [0, 1]
+        assert not wrong(self.adding_up(*NODES, seconds=0.124 / 51))
+        assert len(wrong(self.adding_up(*NODES, seconds=0.124 / 49))) == 1
 
     def test_a_node_whose_own_devices_add_up_slower_than_half_the_fastest_is_named(self):
-        def taking(seconds: float) -> Case:
-            return self.case("node3", transfers=(Transfer(bytes=64 * 10**6, seconds=seconds),))
-
-        (found,) = wrong(taking(1))
+        (found,) = wrong(self.adding_up("node3", seconds=1))
         assert (found.check, found.level) == (f"all-reduce of {BUILD}", "warning")
         assert found.nodes == ("node3",)
         assert found.what == (
             "8 ranks by NCCL 2.29.7: 64 MB at 0.112 GB/s; the fastest node reaches 74.7 GB/s"
         )
-        assert [len(wrong(taking(0.0015 / share))) for share in (0.51, 0.49)] == [0, 1]
+        assert not wrong(self.adding_up("node3", seconds=0.0015 / 0.51))
+        assert len(wrong(self.adding_up("node3", seconds=0.0015 / 0.49))) == 1
 
     @pytest.mark.parametrize(("nodes", "check"), [(("node3",), "devices"), (NODES, "all-reduce")])
     def test_that_fail_are_errors_where_they_failed(self, nodes, check):
@@ -231,7 +239,7 @@ class TestTrials:
             "32 ranks by NCCL 2.29.7: 64 MB at 82.7 GB/s",
             f"32 ranks by {hops.format(32)}; slowest from rank 7 to rank 8",
         ]
-        quicker = self.case("node2", transfers=(Transfer(bytes=64 * 10**6, seconds=0.001),))
+        quicker = self.adding_up("node2", seconds=0.001)
         assert any(one.what.endswith("64 MB at 74.7 to 112 GB/s") for one in find(quicker))
 
     def test_name_the_slowest_pair_of_neighbours(self):
@@ -250,14 +258,8 @@ class TestTrials:
             assert not wrong(self.case("node3", loaded=41_000.0, needed=needed))
 
     def test_of_one_device_have_nothing_to_add_up_and_that_is_no_fault(self):
-        alone = {
-            "world_size": 1,
-            "devices": (GPU.name,),
-            "library": "",
-            "transfers": (),
-            "hops": (),
-        }
-        found = find(case(trials=(trial("node3", **alone),)))[-1]
+        single = trial("node3", world_size=1, devices=(GPU.name,), transfers=(), hops=())
+        found = find(case(trials=(single,)))[-1]
         assert (found.level, found.what) == ("not there", "one device, nothing to add up")
 
 
@@ -266,32 +268,12 @@ def trials_with(*nodes: str, **changes: object) -> tuple[Trial, ...]:
     return tuple(trial(*nodes, **changes) if one.nodes == nodes else one for one in TRIALS)
 
 
-NOTHING = "–"  # noqa: RUF001
+def test_the_table_has_a_row_for_each_build_and_names_where_it_fails():
+    def row(*ill: Probe, trials: tuple[Trial, ...] = TRIALS) -> BuildRow:
+        (only,) = build_rows(diagnosis(*ill, trials=trials))
+        return only
 
-
-@pytest.mark.parametrize(
-    ("ill", "trials", "changes"),
-    [
-        (PROBE, TRIALS, {}),
-        (
-            PROBE,
-            trials_with("node3", loaded=41_234.5, needed=47_200.0),
-            {"loader": "41,234 samples/s, 47,200 needed"},
-        ),
-        (
-            PROBE,
-            trials_with("node3", trouble="failed, exit 1: no"),
-            {"devices": f"8 x {GPU.name}; fails on node3"},
-        ),
-        (
-            with_build(trouble="no torch"),
-            (),
-            dict.fromkeys(BuildRow._fields, NOTHING) | {"build": BUILD, "starts": "not on node3"},
-        ),
-    ],
-    ids=["well", "loaded", "failed", "no torch"],
-)
-def test_the_table_has_a_row_for_each_build_and_names_where_it_fails(ill, trials, changes):
+    nothing = "–"  # noqa: RUF001
     well = BuildRow(
         build=BUILD,
         starts="yes",
@@ -302,9 +284,15 @@ def test_the_table_has_a_row_for_each_build_and_names_where_it_fails(ill, trials
         neighbours_in_a_node="64 GB/s",
         neighbours_over_nodes="32 GB/s",
         library="NCCL 2.29.7",
-        loader=NOTHING,
+        loader=nothing,
     )
-    assert list(build_rows(diagnosis(ill, trials=trials))) == [well._replace(**changes)]
+    assert row() == well
+    read = trials_with("node3", loaded=41_234.5, needed=47_200.0)
+    assert row(trials=read) == well._replace(loader="41,234 samples/s, 47,200 needed")
+    failed = trials_with("node3", trouble="failed, exit 1: no")
+    assert row(trials=failed) == well._replace(devices=f"{well.devices}; fails on node3")
+    ill = row(with_build(trouble="no torch"), trials=())
+    assert ill == (BUILD, "not on node3", *[nothing] * 8)
 
 
 @pytest.mark.parametrize(("device", "build_bytes"), [("cuda", 12e9), ("cpu", 2e9)])

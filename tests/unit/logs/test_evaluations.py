@@ -40,11 +40,13 @@ def inserted(at: int, *more: str, log: list[str] | None = None) -> list[str]:
 
 
 class TestStamped:
-    def test_they_are_left_out_with_their_time_and_the_row_says_so(self):
-        measured = measure_one(evaluated(*PAIR, every=10))
+    @pytest.mark.parametrize(("at_once", "count", "seconds"), [(1, 10, 30), (2, 20, 60)])
+    def test_they_are_left_out_with_their_time_and_the_row_says_so(self, at_once, count, seconds):
+        measured = measure_one(evaluated(*PAIR * at_once, every=10))
         assert measured.throughput == pytest.approx(EPOCH)
-        assert (measured.seconds, measured.evaluations, measured.evaluated) == (100, 10, 30)
-        assert any(" 10: 30 s " in line for line in table([measured]))
+        found = (measured.seconds, measured.evaluations, measured.evaluated)
+        assert found == (100, count, seconds)
+        assert any(f" {count}: {seconds} s " in line for line in table([measured]))
 
     def test_a_window_without_them_is_proposed_first(self):
         lines = evaluated(*PAIR, every=50)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.logs.accumulation import Bar, batches_per_step, newest_bar
-from reperf.logs.events import evaluated_in
 
 from tests.unit.logs.asking import measure, measure_one
 from tests.unit.logs.mlperf_lines import HEAD, STOP, evaluation, event, says, tracked
@@ -77,7 +76,7 @@ class TestAccumulation:
         told = measure_one(lines, facts=(*facts, ("accumulation", 1)))
         assert told.throughput == pytest.approx(3072 / 4)
 
-    @settings(max_examples=200)
+    @settings(max_examples=100)
     @given(st.integers(1, 200), st.integers(2, 60), st.floats(0.1, 50), st.data())
     def test_a_bar_that_lags_says_the_truth_or_bounds_that_hold_it(self, true, steps, rate, data):
         most = 2 + int(0.5 * rate)
@@ -147,22 +146,6 @@ class TestMllogLines:
         assert measured.sources["global_batch"] == "the log"
         contradicted = measure_one(lines, facts=(("global_batch", 55296),), ends=(100, 300))
         assert contradicted.reason == "global batch is 28000 by the log, 55296 by the command line"
-
-    def test_evaluations_are_found_with_their_time(self):
-        lines = (
-            event("eval_start", ms=1000),
-            event("eval_accuracy", 0.7, 2500),
-            event("eval_stop", ms=3000),
-            "[5000.5, eval_start, 0.04, ]",
-            "[6000.5, eval_accuracy, 0.7759, 0.04, 3790, ]",
-        )
-
-        def found(*some: str) -> tuple:
-            return evaluated_in("\n".join(some).encode())[0]
-
-        assert found(*lines) == (2, 2.0 + 1.0)
-        assert found(lines[0]) == found(lines[2]) == (1, float("inf"))
-        assert found("nothing of the kind") == (0, 0.0)
 
     def test_a_window_with_evaluations_is_refused_for_them(self):
         lines = [*self.lines(20, *evaluation(0, 9000)), self.BATCH]

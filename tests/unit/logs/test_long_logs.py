@@ -70,8 +70,7 @@ def test_what_a_head_says_is_known_behind_other_text(name):
             assert outcome(found) == outcome(whole)
     recognised = measure_one([BATCH, *lines[:head], FILLER, *lines[head:]])
     assert recognised.format == name
-    batch = recognised.sources.get("global_batch")
-    assert batch == "the log" or "4096 by the log" in recognised.reason
+    assert recognised.global_batch == 4096 or "4096 by the log" in recognised.reason
 
 
 class TestEvaluations:
@@ -117,18 +116,20 @@ class TestEvaluations:
         assert (found.status, found.evaluations, found.evaluated) == ("ok", 1, 0.02)
 
 
+@pytest.mark.parametrize("behind", ["", "RESULT,bert,1", FILLER], ids=["", "line", "text"])
+@pytest.mark.parametrize("name", ["mllog", "mlperf"])
 @pytest.mark.parametrize(
-    ("end", "reason"),
+    ("stopped", "reason"),
     [
-        (lambda stop: [stop], ""),
-        (lambda stop: [stop.replace("success", "aborted")], ABORTED),
-        (lambda stop: [], "the end of the run is not in the log: the log is cut, or the run broke"),
+        ("success", ""),
+        ("aborted", ABORTED),
+        (None, "the end of the run is not in the log: the log"),
     ],
-    ids=["well", "aborted", "missing"],
 )
-def test_the_end_of_a_run_is_found_before_any_amount_of_text(end, reason):
-    *lines, stop = written("mllog")
-    measured = measure_written("mllog", [*lines, *end(stop), FILLER])
+def test_the_end_of_a_run_is_found_before_any_amount_of_text(name, stopped, reason, behind):
+    lines = written(name)
+    lines[-1:] = [lines[-1].replace("success", stopped)] if stopped else []
+    measured = measure_written(name, [*lines, behind])
     assert measured.reason.startswith(reason)
     assert (measured.status == "ok") == (reason == "")
 

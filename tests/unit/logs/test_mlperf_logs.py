@@ -95,13 +95,28 @@ def test_every_version_says_the_global_batch(line):
     assert list(facts_in(f"{line}\n".encode())) == [("global_batch", 1664)]
 
 
-def test_every_version_says_when_it_evaluates():
-    old = b":::MLPv0.5.0 ssd 1544240748.25 (main.py:43) eval_start: 32\n"
-    old += b":::MLPv0.5.0 ssd 1544240750.75 (main.py:24) eval_stop: 32\n"
-    newer = b':::MLL 1558421033.5 eval_start: {"value": null, "metadata": {"epoch_num": 1}}\n'
-    both = newer + newer.replace(b"start", b"stop").replace(b"33.5", b"37.0")
-    found = [evaluated_in(text)[0].seconds for text in (old, newer, both)]
-    assert found == [2.5, inf, 3.5]
+START, STOPPED = evaluation(1000, 3000)
+NEWER = ':::MLL 15{} eval_{}: {{"value": null, "metadata": {{"epoch_num": 1}}}}'
+OLD = ":::MLPv0.5.0 ssd 15{} (main.py:43) eval_{}: 32"
+BARE = "[{}, eval_{}, 0.04, ]"
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ((START, event("eval_accuracy", 0.7, 2500), STOPPED), (1, 2.0)),
+        ((START,), (1, inf)),
+        ((STOPPED,), (1, inf)),
+        ((NEWER.format("33.5", "start"), NEWER.format("37.0", "stop")), (1, 3.5)),
+        ((NEWER.format("33.5", "start"),), (1, inf)),
+        ((OLD.format("48.25", "start"), OLD.format("50.75", "stop")), (1, 2.5)),
+        ((BARE.format(5000.5, "start"), BARE.format(6000.5, "accuracy")), (1, 1.0)),
+        ((START, STOPPED, BARE.format(5000.5, "start"), BARE.format(6000.5, "stop")), (2, 3.0)),
+        (("nothing of the kind",), (0, 0.0)),
+    ],
+)
+def test_every_version_says_when_it_evaluates(lines, found):
+    assert evaluated_in("\n".join(lines).encode())[0] == found
 
 
 @pytest.mark.parametrize(

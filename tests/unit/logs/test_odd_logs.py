@@ -4,7 +4,7 @@ import pytest
 from reperf.logs.formats import formats
 
 from tests.unit.logs.asking import measure_one
-from tests.unit.logs.mlperf_lines import ABORTED, HEAD, STOP, evaluation, event, says, tracked
+from tests.unit.logs.mlperf_lines import HEAD, STOP, evaluation, event, says, tracked
 from tests.unit.logs.written import STYLES, written
 
 
@@ -44,14 +44,6 @@ def test_a_batch_that_grows_ends_the_widest_window():
     assert "16 by the line of iteration 30, 32 by the line of iteration 70" in refused.reason
     taken = measure_one(lines, widest=True)
     assert (taken.first, taken.last, taken.throughput) == (60, 300, 32 / 0.25)
-
-
-@pytest.mark.parametrize("behind", [[], ["RESULT,bert,1"]])
-@pytest.mark.parametrize("name", ["mlperf", "mllog"])
-def test_a_run_that_stopped_otherwise_is_refused_for_that(name, behind):
-    lines = [line.replace("success", "aborted") for line in written(name)] + behind
-    known = (("nodes", 2), ("devices_per_node", 2))
-    assert measure_one(lines, log_format=name, facts=known).reason == ABORTED
 
 
 class TestWorkThatIsOnlyQueued:
