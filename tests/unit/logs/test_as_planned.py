@@ -181,18 +181,17 @@ class TestTheTwoClocks:
         assert float(said[other]) == pytest.approx(speed / factor, rel=0.01)
 
     def test_may_be_read_one_after_the_other(self):
-        """By 50 ms, as on a busy machine."""
+        """Up to 50 ms, as docs/measuring.md promises, in a window of 160 ms."""
+        short = planned_log(rate=10_000.0)
 
-        def late(milliseconds: int) -> list[str]:
+        def late(milliseconds: int) -> str:
             def change(said: Values, _: Values) -> None:
                 said["time_ms"] += milliseconds
 
-            return edited(planned_log(), change, 20)
+            return reason(edited(short, change, 20))
 
-        assert reason(late(50)) == ""
-        short = planned_log(rate=10_000.0)  # a window of 160 ms
-        assert reason(edited(short, scaled(1.1, "seconds"))) == ""
-        assert "clocks disagree" in reason(edited(short, scaled(3.0, "seconds")))
+        assert late(50) == ""
+        assert "clocks disagree" in late(51)
 
     def test_are_told_by_all_lines(self):
         lines = edited(planned_log(), lambda said, _: said.pop("time_ms"), 60)
