@@ -92,11 +92,7 @@ PROBE = Probe(
 
 
 def trial(*nodes: str, **changes: object) -> Trial:
-    """A trial that went well on all GPUs of some nodes.
-
-    Args:
-        changes: what is otherwise.
-    """
+    """A trial that went well on all GPUs of some nodes, but for some changes."""
     ranks = 8 * len(nodes)
     usual = Trial(
         name=BUILD,
@@ -121,7 +117,7 @@ def trial(*nodes: str, **changes: object) -> Trial:
 TRIALS = (*(trial(node) for node in NODES), trial(*NODES))
 
 
-def report() -> Report:
+def report(**more: object) -> Report:
     suite = {
         "name": "resnet50",
         "workload": "resnet50",
@@ -130,10 +126,8 @@ def report() -> Report:
         "input": "synthetic",
         "systems": ["pytorch"],
     }
-    there = {"nodes": 4, "devices_per_node": 8}
-    return resolve(
-        load_report({"suites": [suite], "topologies": ["1n1g", "4n8g"], "cluster": there})
-    )
+    asked = {"suites": [suite], "topologies": ["1n1g", "4n8g"]}
+    return resolve(load_report(asked | {"cluster": {"nodes": 4, "devices_per_node": 8}} | more))
 
 
 def case(
@@ -142,7 +136,6 @@ def case(
     node: str = "node3",
     visit: dict | None = None,
     trials: tuple[Trial, ...] = TRIALS,
-    needed_bytes: int = 100 * GIB,
 ) -> Case:
     """Four nodes that are well but for one.
 
@@ -150,29 +143,16 @@ def case(
         ill: what that node tells.
         visit: what about the visit to it is unusual.
     """
-    visits = [
-        Visit(
-            node=name,
-            probe=ill if name == node else PROBE,
-            clock_offset=0.01,
-            note_arrived=True,
-        )
-        for name in NODES
-    ]
-    place = NODES.index(node)
-    visits[place] = visits[place].model_copy(update=visit or {})
-    return Case(
-        report=report(),
-        visits=tuple(visits),
-        trials=trials,
-        built={BUILD: RECIPE},
-        needed_bytes=needed_bytes,
-    )
+    visits = {
+        name: Visit(node=name, probe=PROBE, clock_offset=0.01, note_arrived=True) for name in NODES
+    }
+    visits[node] = visits[node].model_copy(update={"probe": ill} | (visit or {}))
+    return Case(report(), tuple(visits.values()), trials, {BUILD: RECIPE}, needed_bytes=100 * GIB)
 
 
-def diagnosis(*ill: Probe) -> Diagnosis:
+def diagnosis(*ill: Probe, trials: tuple[Trial, ...] = TRIALS) -> Diagnosis:
     """What the doctor finds on those nodes."""
-    one = case(*ill)
+    one = case(*ill, trials=trials)
     return Diagnosis(
         profile="slurm",
         configfile="config.yaml",
@@ -185,11 +165,19 @@ def diagnosis(*ill: Probe) -> Diagnosis:
 
 def with_gpu(**changes: object) -> Probe:
     """A node whose GPU 5 is unusual."""
-    gpus = list(PROBE.gpus)
-    gpus[5] = GPU.model_copy(update=changes)
-    return PROBE.model_copy(update={"gpus": tuple(gpus)})
+    return probe(gpus=(*PROBE.gpus[:5], GPU.model_copy(update=changes), *PROBE.gpus[6:]))
 
 
 def with_part(part: str, **changes: object) -> Probe:
     """A node of which one part is unusual."""
-    return PROBE.model_copy(update={part: getattr(PROBE, part).model_copy(update=changes)})
+    return probe(**{part: getattr(PROBE, part).model_copy(update=changes)})
+
+
+def with_build(**changes: object) -> Probe:
+    """A node whose build is unusual."""
+    return probe(environments={BUILD: ENVIRONMENT.model_copy(update=changes)})
+
+
+def probe(**changes: object) -> Probe:
+    """A node that is otherwise."""
+    return PROBE.model_copy(update=changes)

@@ -1,5 +1,6 @@
 """The `reperf` command where its output, its reader or its user will not have any more of it."""
 
+import fcntl
 import json
 import os
 import re
@@ -7,9 +8,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import termios
 import time
 from io import StringIO
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 from reperf.archive.container import Member, write
@@ -37,7 +40,7 @@ HOSTILE = "\x1b[31mred\r\n\u202e [bold]x[/bold]"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Something for every command to print: a log, an archive, a table of runs that failed."""
     shutil.copy(LOG, tmp_path / "train.log")
     write(tmp_path / "x.zip", [Member.of_bytes("a", b"a")])
@@ -45,90 +48,104 @@ def folder(tmp_path: Path) -> Path:
     told = report.model_dump(mode="json", by_alias=True)
     (tmp_path / "results").mkdir()
     (tmp_path / "results/plan.json").write_text(ReportPlan(profile="local", report=told).text)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def call(folder: Path, line: str, **variables: str) -> subprocess.CompletedProcess:
-    """Run a line of bash in a folder; the status is that of reperf in its pipe."""
+def call(*arguments: str) -> int:
+    """Call reperf in this process; returns its exit status."""
+    try:
+        return main(arguments)
+    except SystemExit as left:
+        return left.code
+
+
+def start(line: str, **variables: str) -> subprocess.CompletedProcess:
+    """Run a line of bash; the status is that of reperf in its pipe."""
     command = f"set -o pipefail; {line}".replace("reperf", str(REPERF))
+    environment = {**os.environ, **variables}
     return subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
+        ["bash", "-c", command], env=environment, capture_output=True, text=True, check=False
     )
 
 
-COMMANDS = [
-    "--help",
-    "config docs",
-    "measure train.log",
-    "measure --json train.log",
-    "archive verify x.zip",
-    "runs --suite one",
-]
+def abandoned_pipe() -> TextIO:
+    reader, writer = os.pipe()
+    os.close(reader)
+    return os.fdopen(writer, "w")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_reader_that_has_read_enough_ends_a_command_without_a_word(folder, command):
-    answer = call(folder, f"reperf {command} | true")
-    assert (answer.returncode, answer.stderr) == (NOBODY_READS, "")
+FULL = "reperf: standard output: cannot be written: No space left on device\n"
+CLOSED = "reperf: standard output: is closed; allowed: a terminal, a file or a pipe\n"
+OUTPUTS = {
+    "| true": (abandoned_pipe, NOBODY_READS, ""),
+    "> /dev/full": (lambda: os.fdopen(os.open("/dev/full", os.O_WRONLY), "w"), 1, FULL),
+    ">&-": (lambda: None, 1, CLOSED),
+}
+"""What a shell sends the output to: the same in this process, exit status, error."""
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_output_that_cannot_be_written_is_one_line(folder, command):
-    answer = call(folder, f"reperf {command} > /dev/full")
-    assert answer.returncode == 1
-    assert answer.stderr == (
-        "reperf: standard output: cannot be written: No space left on device\n"
-    )
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_an_output_that_takes_no_more_ends_a_process_in_one_line_or_none(folder, output):
+    answer = start(f"reperf measure train.log {output}")
+    assert (answer.returncode, answer.stderr) == OUTPUTS[output][1:]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_closed_output_is_one_line(folder, command):
-    answer = call(folder, f"reperf {command} >&-")
-    assert answer.returncode == 1
-    assert answer.stderr == (
-        "reperf: standard output: is closed; allowed: a terminal, a file or a pipe\n"
-    )
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize(
+    "command", ["--help", "config docs", "measure --json train.log", "archive verify x.zip", "runs"]
+)
+def test_it_ends_every_command_so(folder, monkeypatch, capsys, command, output):
+    stream, *ended = OUTPUTS[output]
+    monkeypatch.setattr(sys, "stdout", stream())
+    assert [call(*command.split()), capsys.readouterr().err] == ended
 
 
-def test_an_error_that_nobody_can_read_does_not_reach_the_output(folder):
-    answer = call(folder, "reperf measure nothing.zip 2>&-; reperf archive verify no.zip 2>&-")
-    assert (answer.returncode, answer.stdout) == (1, "")
+def test_an_error_that_nobody_can_read_does_not_reach_the_output(folder, monkeypatch, capsys):
+    for command, status in (("measure", 2), ("archive verify", 1)):
+        monkeypatch.setattr(sys, "stderr", None)
+        assert call(*command.split(), "no.zip") == status
+        assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("encoding", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}])
-@pytest.mark.parametrize("form", ["", "--json"])
-def test_a_terminal_that_knows_ascii_alone_is_shown_any_name(folder, encoding, form):
+@pytest.mark.parametrize(
+    ("form", "encoding"), [("", {"PYTHONIOENCODING": "ascii"}), ("--json", {"LC_ALL": "C"})]
+)
+def test_a_terminal_that_knows_ascii_alone_is_shown_any_name(folder, form, encoding):
     for name in ("\u00fc\u6570.log", "\udcff.log"):
         shutil.copy(LOG, folder / name)
     variables = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"} | encoding
-    answer = call(folder, f"reperf measure {form} *.log", **variables)
+    answer = start(f"reperf measure {form} *.log", **variables)
     assert (answer.returncode, answer.stderr) == (0, "")
-    logs = [line for line in answer.stdout.splitlines() if ".log" in line]
-    assert len(logs) == 3
+    assert sum(".log" in line for line in answer.stdout.splitlines()) == 3
     assert answer.stdout.isascii()
 
 
-def test_names_of_files_cannot_write_to_the_terminal_or_forge_a_line(folder):
+@pytest.mark.parametrize(
+    ("command", "ending"),
+    [
+        ("measure", ".log"),
+        ("measure", ""),  # not there
+        ("archive verify", ".zip"),
+        ("archive verify", ".log"),
+        ("config", ".log"),
+        ("runs --suite", ""),
+    ],
+)
+def test_names_cannot_write_to_the_terminal_or_forge_a_line(folder, capsys, command, ending):
     name = HOSTILE.replace("/", "_")
-    shutil.copy(LOG, folder / f"{name}.log")
-    shutil.copy(folder / "x.zip", folder / f"{name}.zip")
-    word = r"$'\e[31mred\r\n'"
-    lines = ("measure *red*.log", "archive verify *red*.zip", "archive verify *red*.log")
-    for line in (*lines, f"measure {word}", "config *red*.log", f"runs --suite {word}"):
-        answer = call(folder, f"reperf {line}")
-        said = answer.stdout + answer.stderr
-        assert r"\x1b[31mred\r\n" in said, line
-        assert said.replace("\n", "").isprintable(), line
-        assert not re.search(r"^ *\[bold\]", said, re.MULTILINE), line
+    shutil.copy(LOG, f"{name}.log")
+    shutil.copy("x.zip", f"{name}.zip")
+    call(*command.split(), name + ending)
+    said = "".join(capsys.readouterr())
+    assert r"\x1b[31mred\r\n" in said
+    assert said.replace("\n", "").isprintable()
+    assert not re.search(r"^ *\[bold\]", said, re.MULTILINE)
 
 
-@pytest.mark.parametrize("terminal", [True, False])
-def test_what_the_doctor_found_is_shown_letter_by_letter(terminal):
+@pytest.mark.parametrize(("terminal", "lines"), [(True, 5), (False, 1)])
+def test_what_the_doctor_found_is_shown_letter_by_letter(terminal, lines):
+    """On a terminal the builds' table comes first, and the advice has a line of its own."""
     finding = Finding(check=HOSTILE, level="error", nodes=(HOSTILE,), what=HOSTILE, advice=HOSTILE)
     found = diagnosis().model_copy(update={"findings": (finding,)})
     stream = StringIO()
@@ -136,8 +153,7 @@ def test_what_the_doctor_found_is_shown_letter_by_letter(terminal):
     said = stream.getvalue()
     assert said.count(r"\x1b[31mred\r\n\u202e [bold]x[/bold]") == 4
     assert said.replace("\n", "").replace("\t", "").isprintable()
-    # On a terminal the builds' table comes first, and the advice has a line of its own.
-    assert len(said.splitlines()) == (5 if terminal else 1)
+    assert len(said.splitlines()) == lines
 
 
 def test_an_object_of_json_holds_no_number_that_json_lacks():
@@ -146,19 +162,23 @@ def test_an_object_of_json_holds_no_number_that_json_lacks():
     assert (found["throughput"], found["seconds"]) == (None, None)
 
 
+def unread(pipe: int) -> bool:
+    """Whether somebody has yet to read what was written into a pipe."""
+    return any(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))
+
+
 def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
-    os.mkfifo(tmp_path / "train.log")
-    command = subprocess.Popen(
-        [REPERF, "measure", tmp_path / "train.log"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    writer = os.open(tmp_path / "train.log", os.O_WRONLY)  # returns when reperf reads
+    log = tmp_path / "train.log"
+    os.mkfifo(log)
+    pipe = subprocess.PIPE
+    command = subprocess.Popen([REPERF, "measure", log], stdout=pipe, stderr=pipe, text=True)
+    writer = os.open(log, os.O_WRONLY)  # returns when reperf opens it
     os.write(writer, b"a line\n")
-    time.sleep(0.2)
+    end = time.monotonic() + 60
+    while unread(writer) and time.monotonic() < end:
+        time.sleep(0.01)
     command.send_signal(signal.SIGINT)
-    answer = command.communicate(timeout=240)
+    answer = command.communicate(timeout=60)
     os.close(writer)
     assert (command.returncode, *answer) == (INTERRUPTED, "", "")
 
@@ -166,39 +186,23 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (
-            "measur x.log",
-            "COMMAND: got 'measur'; allowed: archive, config, doctor, latex, measure, ",
-        ),
-        (
-            "measure --window 15:5 train.log",
-            "--window: got '15:5'; allowed: FIRST:LAST, FIRST below",
-        ),
-        ("measure --method Published train.log", "published; did you mean published? (see reperf"),
+        ("measur x.log", "COMMAND: got 'measur'; allowed: archive, config, doctor, latex, measure"),
+        ("measure --window 15:5 x.log", "--window: got '15:5'; allowed: FIRST:LAST, FIRST below"),
+        ("measure --method Published x.log", "published; did you mean published? (see reperf"),
         ("measure --unit img train.log", "--unit: got 'img'; allowed: images, "),
         ("runs --repeat x", "--repeat: got 'x'; allowed: a whole number above 0"),
         ("runs --repeat 1234567890123", "allowed: a whole number above 0, of up to 12 digits"),
         ("config shema", "form: got 'shema'; allowed: docs, schema; did you mean schema?"),
         ("--versoin", "unrecognized arguments: --versoin; did you mean --version? (see reperf"),
         ("", "COMMAND: is missing; allowed: archive, config, doctor, latex, measure, plan, runs"),
-        (
-            "plan mine.yaml",
-            "reperf plan: unrecognized arguments: mine.yaml; did you mean --configf",
-        ),
+        ("plan mine.yaml", "reperf plan: unrecognized arguments: mine.yaml; did you mean --config"),
         ("runs --configfile none.yaml", "none.yaml: No such file or directory"),
         ("latex one", "results/summary.csv: No such file or directory; allowed: a table that"),
         ("archive verify none.zip", "none.zip: No such file or directory; allowed: an archive"),
     ],
 )
-def test_a_wrong_argument_is_answered_in_one_line_with_what_is_allowed(
-    folder, monkeypatch, capsys, line, words
-):
-    monkeypatch.chdir(folder)
-    try:
-        status = main(line.split())
-    except SystemExit as left:
-        status = left.code
+def test_a_wrong_argument_is_answered_in_one_line_with_what_is_allowed(folder, capsys, line, words):
+    assert call(*line.split()) in (1, WRONG_ARGUMENTS)
     said = capsys.readouterr().err
-    assert status in (1, WRONG_ARGUMENTS)
     assert len(said.splitlines()) == 1
     assert words in said

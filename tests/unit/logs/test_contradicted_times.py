@@ -9,47 +9,57 @@ from reperf.logs.formats import formats
 from tests.unit.logs.asking import REAL, measure, measure_written
 from tests.unit.logs.written import STYLES, uneven, written
 
+PACE = "by what most of its lines print"
+
 
 @pytest.mark.parametrize("times", [2, 10])
 def test_bars_whose_counts_are_renumbered_are_denied_by_the_pace_that_they_print(times):
     log = (REAL / "ran_lightning.log").read_bytes()
+
+    def more(found: re.Match[bytes]) -> bytes:
+        return b"%d/%d [" % tuple(int(count) * times for count in found.groups())
+
     how = {"facts": (("global_batch", 32),), "widest": True}
-    [true, *_] = measure(log, **how)
-    assert true.throughput
-    more = re.sub(
-        rb"(\d+)/(\d+) \[",
-        lambda one: b"%d/%d [" % tuple(int(x) * times for x in one.groups()),
-        log,
-    )
-    [found, *_] = measure(more, **how)
-    assert found.throughput is None
-    assert "by what most of its lines print" in found.reason
+    assert measure(log, **how)[0].throughput
+    denied = measure(re.sub(rb"(\d+)/(\d+) \[", more, log), **how)[0]
+    assert denied.throughput is None
+    assert PACE in denied.reason
 
 
-def test_the_mean_time_that_mmcv_prints_is_a_second_clock():
-    lines = written("openmmlab")
-    assert measure_written("openmmlab", lines).throughput
-    faster = [re.sub(r"time: 0\.250", "time: 0.200", line) for line in lines]
-    assert faster != lines
-    found = measure_written("openmmlab", faster)
-    assert found.reason.startswith("the log's two clocks disagree: ")
+def times(factor: float):
+    return lambda number: f"{float(number[0]) * factor:.3f}"
 
 
-@pytest.mark.parametrize("name", ["maskrcnn-benchmark", "detectron2"])
-def test_an_iteration_takes_about_as_long_as_the_lines_print(name):
+@pytest.mark.parametrize(
+    ("name", "printed", "into", "reason"),
+    [
+        ("openmmlab", r"time: 0\.250", "time: 0.200", "the log's two clocks disagree: "),
+        ("maskrcnn-benchmark", r"(?<= time: )[\d.]+", "0.01", PACE),
+        ("detectron2", r"(?<= time: )[\d.]+", "0.01", PACE),
+        ("ngc-pytorch-gnn", r"(?<=_time : )[\d.]+", times(1.1), PACE),
+        ("ngc-pytorch-tacotron2", r"(?<=_time : )[\d.]+", times(1.1), PACE),
+        ("ngc-pytorch-gnn", r"(?<=_time : )[\d.]+", times(0.1), ""),  # they wait for their input
+        ("ngc-pytorch-tacotron2", r"(?<=_time : )[\d.]+", times(0.1), ""),
+    ],
+)
+def test_an_iteration_takes_about_as_long_as_the_lines_print(name, printed, into, reason):
     lines = written(name)
-    assert measure_written(name, lines).throughput
-    faster = [re.sub(r"(?<= time: )[\d.]+", "0.01", line) for line in lines]
-    assert "by what most of its lines print" in measure_written(name, faster).reason
+    true = measure_written(name, lines)
+    changed = [re.sub(printed, into, line) for line in lines]
+    assert changed != lines
+    found = measure_written(name, changed)
+    assert reason in found.reason
+    assert found.throughput == (None if reason else true.throughput)
+    assert true.throughput
 
 
 @pytest.mark.parametrize(
     "name", sorted(one.name for one in formats().values() if "{TOTAL}" in one.pattern)
 )
 def test_no_iteration_is_beyond_the_total_that_its_line_prints(name):
-    lines, pattern = written(name), formats()[name].line
+    lines = written(name)
     assert measure_written(name, lines).throughput
-    matches = pattern.finditer("\n".join(lines).encode())
+    matches = formats()[name].line.finditer("\n".join(lines).encode())
     [total] = {match["total"].decode() for match in matches}
     fewer = [re.sub(rf"(?<=/)( *){total}\b", r"\g<1>100", line) for line in lines]
     reason = measure_written(name, fewer).reason
@@ -86,46 +96,33 @@ def test_picked_lines_numbered_anew_are_denied_by_what_they_print_beside(name, p
     assert why in found.reason
 
 
-@pytest.mark.parametrize("name", ["ngc-pytorch-gnn", "ngc-pytorch-tacotron2"])
-def test_iterations_take_no_less_than_they_print_but_may_wait_for_their_input(name):
-    lines = written(name)
-    slower, faster = (
-        [
-            re.sub(r"(?<=_time : )[\d.]+", lambda one, by=by: f"{float(one[0]) * by:.3f}", line)
-            for line in lines
+class TestTorchTitan:
+    LINES = written("torchtitan")
+    AT = next(at for at, line in enumerate(LINES) if "step: 60 " in line)
+
+    def ask(self, lines: list[str], **how: object):
+        return measure_written("torchtitan", lines, facts=(("accumulation", 1),), **how)
+
+    def test_an_hour_more_may_be_that_of_summer_time(self):
+        later = [
+            re.sub(r" (\d\d):(?=\d\d:\d\d,)", lambda one: f" {int(one[1]) + 1:02d}:", line)
+            for line in self.LINES[self.AT :]
         ]
-        for by in (1.1, 0.1)
-    )
-    assert measure_written(name, faster).throughput == measure_written(name, lines).throughput
-    assert "by what most of its lines print" in measure_written(name, slower).reason
+        reason = self.ask([*self.LINES[: self.AT], *later]).reason
+        assert reason.startswith("from iteration 50 to 60, an hour passes more than between")
 
-
-def test_an_hour_more_may_be_that_of_summer_time():
-    lines = written("torchtitan")
-    after = next(at for at, line in enumerate(lines) if "step: 60 " in line)
-    later = [
-        re.sub(r" (\d\d):(?=\d\d:\d\d,)", lambda one: f" {int(one[1]) + 1:02d}:", line)
-        for line in lines[after:]
-    ]
-    assert later != lines[after:]
-    found = measure_written("torchtitan", [*lines[:after], *later], facts=(("accumulation", 1),))
-    assert found.reason.startswith("from iteration 50 to 60, an hour passes more than between")
-
-
-@pytest.mark.parametrize("widest", [True, False])
-def test_a_program_that_is_started_anew_has_no_window_across_its_start(widest):
-    lines, head = written("torchtitan"), list(STYLES["torchtitan"].head)
-    again = next(at for at, line in enumerate(lines) if "step: 60 " in line)
-    lines = [*lines[:again], *head, *lines[again:]]
-    how = {"facts": (("accumulation", 1),), "widest": widest}
-    found = measure_written("torchtitan", lines, **how)
-    if widest:
+    def test_that_is_started_anew_has_no_window_across_its_start(self):
+        lines = [*self.LINES[: self.AT], *STYLES["torchtitan"].head, *self.LINES[self.AT :]]
+        found = self.ask(lines, widest=True)
         assert (found.first, found.last) == (60, 200)
-    else:
-        assert found.reason == (
-            "before iteration 60, the log says again what it says at its start: the program was "
-            "started anew in the window"
+        again = (
+            "the log says again what it says at its start: the program was started anew in the "
+            "window"
         )
+        assert self.ask(lines).reason == f"before iteration 60, {again}"
+        # The start belongs to the iteration behind it: to the last one of a window, too.
+        assert self.ask(lines, ends=(20, 60)).reason == f"before iteration 60, {again}"
+        assert self.ask(lines, ends=(20, 50)).status == "ok"
 
 
 def test_a_line_without_a_label_is_no_line_of_the_rank_that_has_one():
@@ -133,22 +130,3 @@ def test_a_line_without_a_label_is_no_line_of_the_rank_that_has_one():
     quoted = [f"eval | {line}" for line in lines if "TRAIN [" in line]
     found = measure_written("ngc-pytorch-gnmt", [*lines[:50], *quoted, *lines[50:]])
     assert "carries no rank's label, and lines before it do" in found.reason
-
-
-@pytest.mark.parametrize(
-    ("name", "mark", "said"),
-    [
-        ("tf-cnn-benchmarks", "27| 60\t", "Running evaluation at global_step 70"),
-        ("tf-cnn-benchmarks", "27| 60\t", "Accuracy @ 1 = 0.3692 Accuracy @ 5 = 0.6404"),
-        (
-            "mmengine",
-            " 60/",
-            "09/15 14:33:13 - mmengine - INFO - after_train_iter in EvaluateChatHook.",
-        ),
-    ],
-)
-def test_the_evaluations_that_a_program_tells_of_lie_in_no_window(name, mark, said):
-    lines = written(name)
-    at = next(at for at, line in enumerate(lines) if mark in line)
-    found = measure_written(name, [*lines[:at], said, *lines[at:]])
-    assert found.reason.startswith("evaluations lie in the window: the first between the")

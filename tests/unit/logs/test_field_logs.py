@@ -9,15 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.logs.accumulation import Bar, batches_per_step, newest_bar
-from reperf.logs.events import evaluated_in
 
 from tests.unit.logs.asking import measure, measure_one
+from tests.unit.logs.mlperf_lines import HEAD, STOP, evaluation, event, says, tracked
+from tests.unit.logs.written import STYLES, written
 from tests.unit.logs.written import _dll as dll
-from tests.unit.logs.written import _event as event
-from tests.unit.logs.written import written
 
-STOP = event("run_stop", "null", metadata='{"status": "success"}')
-TOPOLOGY = (("nodes", 4), ("devices_per_node", 8))
+EIGHT = (("nodes", 1), ("devices_per_node", 8))
 
 
 def bert_line(iteration: int, seconds: float) -> str:
@@ -27,64 +25,58 @@ def bert_line(iteration: int, seconds: float) -> str:
     )
 
 
-def bert_in_a_bar(batches_a_step: int, steps: int = 100, first: int = 1) -> list[str]:
-    """NVIDIA's BERT on 32 GPUs in PaddlePaddle/Perf, whose logs do not hold the command."""
-    return [
-        f"Iteration:   7%|7         | {78 + step * batches_a_step}/1147 [00:14<03:10,  5.62it/s]"
-        f"Thu Jun  9 09:15:32 2022[1,0]<stdout>:{bert_line(first + step, 16.18 * step)}"
-        for step in range(steps)
-    ]
+def measure_lines(lines: list[str], **how: object) -> list:
+    return measure("".join(f"{line}\n" for line in lines).encode(), **how)
 
 
 class TestAccumulation:
-    def test_it_is_read_from_the_bar_that_counts_batches(self):
-        measured = measure_one(
-            bert_in_a_bar(88, 9, 21), facts=(("batch_size", 96), *TOPOLOGY), ends=(21, 29)
-        )
-        assert measured.reason == ""
-        assert measured.global_batch == 96 * 32 * 88
-        assert measured.throughput == pytest.approx(96 * 32 * 88 / 16.18, rel=1e-4)
+    """NVIDIA's BERT on 32 GPUs in PaddlePaddle/Perf, whose logs do not hold the command."""
 
-    @pytest.mark.parametrize(
-        ("facts", "reason"),
-        [
-            (
-                (("batch_size", 96), *TOPOLOGY, ("accumulation", 1)),
-                "gradient accumulation is 88 by the log, 1 by the command line",
-            ),
-            (
-                (("global_batch", 3072),),
-                "the global batch of 3072 by the command line is not 88 batches, which a step is "
-                "by the log",
-            ),
-        ],
-    )
-    def test_what_the_bar_says_is_held_against_the_command_line(self, facts, reason):
-        measured = measure_one(bert_in_a_bar(88, 9, 21), facts=facts, ends=(21, 29))
-        assert measured.reason == reason
+    FACTS = (("batch_size", 96), ("nodes", 4), ("devices_per_node", 8))
+    BATCH = 96 * 32 * 88
+
+    def ask(self, first: int, *facts: tuple[str, int]):
+        lines = [
+            f"Iteration:   7%|7         | {78 + (step - first) * 88}/1147 [00:14<03:10,  5.62it/s]"
+            f"Thu Jun  9 09:15:32 2022[1,0]<stdout>:{bert_line(step, 16.18 * step)}"
+            for step in range(first, 30)
+        ]
+        return measure_one(lines, facts=facts, ends=(first, 29))
+
+    def test_it_is_read_from_the_bar_that_counts_batches(self):
+        read = self.ask(21, *self.FACTS)
+        assert (read.reason, read.global_batch) == ("", self.BATCH)
+        assert read.throughput == pytest.approx(self.BATCH / 16.18, rel=1e-4)
+
+    def test_what_the_bar_says_is_held_against_the_command_line(self):
+        assert self.ask(21, *self.FACTS, ("accumulation", 1)).reason == (
+            "gradient accumulation is 88 by the log, 1 by the command line"
+        )
+        assert self.ask(21, ("global_batch", 3072)).reason == (
+            "the global batch of 3072 by the command line is not 88 batches, which a step is by "
+            "the log"
+        )
 
     def test_too_few_lines_bound_it(self):
-        facts = (("batch_size", 96), *TOPOLOGY)
-        few = bert_in_a_bar(88, 3, 27)
-        assert measure_one(few, facts=facts, ends=(27, 29)).reason == (
+        assert self.ask(27, *self.FACTS).reason == (
             "the global batch is not known: neither log, record nor path says it; "
             "allowed: --accumulation"
         )
-        wrong = measure_one(few, facts=(*facts, ("accumulation", 1)), ends=(27, 29))
-        assert "a step is 86 to 90 batches by the progress bar in the log" in wrong.reason
-        told = measure_one(few, facts=(*facts, ("accumulation", 88)), ends=(27, 29))
-        assert told.global_batch == 96 * 32 * 88
+        wrong = self.ask(27, *self.FACTS, ("accumulation", 1)).reason
+        assert "a step is 86 to 90 batches by the progress bar in the log" in wrong
+        assert self.ask(27, *self.FACTS, ("accumulation", 88)).global_batch == self.BATCH
 
     @pytest.mark.parametrize("fact", [("batch_size", 96), ("global_batch", 3072)])
     def test_without_bar_or_argument_it_is_asked_for(self, fact):
         lines = [bert_line(step, 4.0 * step) for step in range(1, 130)]
-        measured = measure_one(lines, facts=(fact, *TOPOLOGY))
-        assert "is not known: neither log, record nor path says it" in measured.reason
-        assert measured.reason.endswith("; allowed: --accumulation")
-        told = measure_one(lines, facts=(fact, *TOPOLOGY, ("accumulation", 1)))
+        facts = (fact, ("nodes", 4), ("devices_per_node", 8))
+        reason = measure_one(lines, facts=facts).reason
+        assert "is not known: neither log, record nor path says it" in reason
+        assert reason.endswith("; allowed: --accumulation")
+        told = measure_one(lines, facts=(*facts, ("accumulation", 1)))
         assert told.throughput == pytest.approx(3072 / 4)
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=100)
     @given(st.integers(1, 200), st.integers(2, 60), st.floats(0.1, 50), st.data())
     def test_a_bar_that_lags_says_the_truth_or_bounds_that_hold_it(self, true, steps, rate, data):
         most = 2 + int(0.5 * rate)
@@ -99,8 +91,7 @@ class TestAccumulation:
     def test_bars_that_begin_again_are_counted_in_each_file(self):
         bars = [(1, Bar(88, 2)), (5, Bar(440, 2)), (6, Bar(31, 2)), (12, Bar(559, 2))]
         assert batches_per_step(bars) == (88, 88)
-        assert batches_per_step([]) is None
-        assert batches_per_step([(3, Bar(7, 2))]) is None
+        assert batches_per_step([]) is batches_per_step([(3, Bar(7, 2))]) is None
 
 
 class TestOneFactReadTwice:
@@ -113,74 +104,51 @@ class TestOneFactReadTwice:
         'n_gpu=1, train_batch_size=96, warmup_proportion=0.2843)"] '
     )
 
-    def lines(self, *head: str) -> list[str]:
-        return [*head, *(bert_line(step, 54.9 * step) for step in range(1, 20))]
+    def ask(self, *head: str, facts: tuple[tuple[str, int], ...] = ()):
+        lines = [*head, *(bert_line(step, 54.9 * step) for step in range(1, 20))]
+        return measure_one(lines, ends=(1, 19), facts=facts)
 
-    def test_the_command_and_the_arguments_mean_the_same(self):
-        head = ("+ train_batch_size=8448", self.COMMAND, self.ARGUMENTS)
-        measured = measure_one(self.lines(*head), ends=(1, 19))
-        assert measured.throughput == pytest.approx(8 * 8448 / 54.9, rel=1e-4)
-
-    def test_the_command_alone_is_enough(self):
-        measured = measure_one(self.lines(self.COMMAND), ends=(1, 19))
-        assert measured.global_batch == 8 * 8448
+    def test_the_command_says_the_same_as_the_arguments_and_is_enough(self):
+        both = self.ask("+ train_batch_size=8448", self.COMMAND, self.ARGUMENTS)
+        assert both.throughput == pytest.approx(8 * 8448 / 54.9, rel=1e-4)
+        assert self.ask(self.COMMAND).global_batch == 8 * 8448
 
     def test_where_they_contradict_each_other_an_option_decides(self):
-        other = self.ARGUMENTS.replace("=96", "=48")
-        lines = self.lines(
-            self.COMMAND.replace("--train_batch_size=8448 ", ""), self.ARGUMENTS, other
-        )
-        refused = measure_one(lines, ends=(1, 19))
-        assert refused.reason == (
+        command = self.COMMAND.replace("--train_batch_size=8448 ", "")
+        head = (command, self.ARGUMENTS, self.ARGUMENTS.replace("=96", "=48"))
+        assert self.ask(*head).reason == (
             "batch size per device is 96 by the log, 48 by the log; "
             "--batch-size says which is right"
         )
-        decided = measure_one(lines, ends=(1, 19), facts=(("batch_size", 48),))
-        assert decided.global_batch == 8 * 48 * 88
-        wrong = measure_one(lines, ends=(1, 19), facts=(("batch_size", 24),))
+        assert self.ask(*head, facts=(("batch_size", 48),)).global_batch == 8 * 48 * 88
+        wrong = self.ask(*head, facts=(("batch_size", 24),))
         assert wrong.reason == "batch size per device is 96 by the log, 24 by the command line"
 
 
-BATCH = event("global_batch_size", "28000")
-
-
-def hugectr(*, every: int = 100, last: int = 5000) -> list[str]:
-    return [
-        f"[HCTR][16:16:19.658][INFO][RK0][main]: Iter: {i} Time({every} iters): 0.3675s "
-        f"Loss: {0.2 - i / 1e6:.6f} lr:0.004"
-        for i in range(every, last + 1, every)
-    ]
-
-
 class TestMllogLines:
+    """Among HugeCTR's: 100 iterations take 0.3675 s."""
+
+    BATCH = event("global_batch_size", 28000)
+
+    def lines(self, at: int = 0, *between: str) -> list[str]:
+        lines = [
+            f"[HCTR][16:16:19.658][INFO][RK0][main]: Iter: {i} Time(100 iters): 0.3675s "
+            f"Loss: {0.2 - i / 1e6:.6f} lr:0.004"
+            for i in range(100, 5001, 100)
+        ]
+        return [*lines[:at], *between, *lines[at:]]
+
     @pytest.mark.parametrize("where", [0, 3, 50])
     def test_the_batch_in_them_is_read_wherever_they_stand(self, where):
-        lines = hugectr()
-        lines.insert(where, BATCH)
+        lines = self.lines(where, self.BATCH)
         measured = measure_one(lines, ends=(100, 300))
         assert measured.throughput == pytest.approx(28000 * 200 / 0.735)
         assert measured.sources["global_batch"] == "the log"
-
-    def test_it_contradicts_the_command_line(self):
-        measured = measure_one(
-            [*hugectr(), BATCH], facts=(("global_batch", 55296),), ends=(100, 300)
-        )
-        assert measured.reason == "global batch is 28000 by the log, 55296 by the command line"
-
-    def test_evaluations_are_found_with_their_time(self):
-        text = "\n".join((
-            event("eval_start", "null", 1000), event("eval_accuracy", "0.7", 2500),
-            event("eval_stop", "null", 3000), "[5000.5, eval_start, 0.04, ]",
-            "[6000.5, eval_accuracy, 0.7759, 0.04, 3790, ]",
-        )).encode()  # fmt: skip
-        assert evaluated_in(text)[0] == (2, 2.0 + 1.0)
-        assert evaluated_in(text[: text.index(b"\n")])[0] == (1, float("inf"))
-        assert evaluated_in(event("eval_stop", "null", 1).encode())[0] == (1, float("inf"))
-        assert evaluated_in(b"nothing of the kind")[0] == (0, 0.0)
+        contradicted = measure_one(lines, facts=(("global_batch", 55296),), ends=(100, 300))
+        assert contradicted.reason == "global batch is 28000 by the log, 55296 by the command line"
 
     def test_a_window_with_evaluations_is_refused_for_them(self):
-        lines = [*hugectr(), BATCH]
-        lines[20:20] = [event("eval_start", "null", 0), event("eval_stop", "null", 9000)]
+        lines = [*self.lines(20, *evaluation(0, 9000)), self.BATCH]
         measured = measure_one(lines, ends=(100, 4000))
         assert measured.reason == (
             "evaluations lie in the window and take 9 of its 14.3325 s: the first between the "
@@ -189,120 +157,108 @@ class TestMllogLines:
         assert measured.widest == (2100, 5000)
         assert measure_one(lines, ends=(2100, 5000)).status == "ok"
 
+    def test_an_evaluation_of_a_trifle_does_not_matter_and_is_not_left_out(self):
+        """Whether the printed durations hold it or not."""
+        lines = [*self.lines(20, *evaluation(0, 10)), self.BATCH]
+        measured = measure_one(lines, ends=(100, 4000))
+        assert (measured.status, measured.evaluations) == ("ok", 0)
+
     def test_an_evaluation_before_the_first_line_that_is_left_counts(self):
         """As `tail` leaves it: the first line's seconds are those of the evaluation, too."""
-        evaluation = [event("eval_start", "null", 0), event("eval_stop", "null", 300)]
-        left = [BATCH, *evaluation, *hugectr()[20:]]
+        left = [self.BATCH, *evaluation(0, 300), *self.lines()[20:]]
         measured = measure_one(left, ends=(2000, 2300))
         assert measured.reason.startswith("evaluations lie in the window and take 0.3 of its ")
         assert measure_one(left, ends=(2100, 2300)).status == "ok"
 
     def test_a_window_is_proposed_only_where_all_of_the_log_was_read(self):
-        lines = [*MLPERF_HEAD, *(tracked(n, n * 1000, 56.0) for n in range(50, 200_000, 50))]
-        lines[3000:3000] = [event("eval_start", "null", 0), event("eval_stop", "null", 99_000_000)]
-        [first, last] = measure_one([*lines, STOP]).widest
-        assert measure_one([*lines, STOP], ends=(first, last)).status == "ok"
-
-    def test_an_evaluation_of_a_trifle_does_not_matter(self):
-        lines = [*hugectr(), BATCH]
-        lines[20:20] = [event("eval_start", "null", 0), event("eval_stop", "null", 10)]
-        assert measure_one(lines, ends=(100, 4000)).status == "ok"
+        lines = [*HEAD, *(tracked(n, n * 1000, 56.0) for n in range(50, 200_000, 50)), STOP]
+        lines[3000:3000] = evaluation(0, 99_000_000)
+        ends = measure_one(lines).widest
+        assert measure_one(lines, ends=ends).status == "ok"
 
 
-def speedometer(first_epoch_batches: int = 381) -> list[str]:
-    """MLPerf's MXNet, as Alibaba's log of training_results_v0.7 has it."""
-    return [
+class TestMlperfsMxnet:
+    """As Alibaba's log of training_results_v0.7 has it."""
+
+    LINES = (
         "2020-07-10 18:52:32,660 Node[2] start with arguments Namespace(batch_size=408, gpus='2')",
-        event("global_batch_size", "3264"),
+        event("global_batch_size", 3264),
         *(
             f"2020-07-10 18:{52 + (k * 3) // 60}:{(k * 3) % 60:02d},594 Node[0] Epoch[0] "
             f"Batch [{k * 20}-{k * 20 + 20}]\tSpeed: 21760.00 samples/sec\taccuracy=0.001284"
-            for k in range(first_epoch_batches // 20)
+            for k in range(19)
         ),
-    ]
+    )
 
+    def test_is_timed_by_its_stamps(self):
+        measured = measure_one(list(self.LINES))
+        assert (measured.throughput, measured.first, measured.last) == (21760, 20, 120)
+        assert measured.widest == (20, 380)
+        without_ranges = [re.sub(r"\[\d+-(\d+)\]", r"[\1]", line) for line in self.LINES]  # older
+        assert measure_one(without_ranges).throughput == 21760
 
-def test_mlperfs_mxnet_is_timed_by_its_stamps():
-    measured = measure_one(speedometer())
-    assert (measured.throughput, measured.first, measured.last) == (21760, 20, 120)
-    assert measured.widest == (20, 380)
+    def test_its_brackets_are_stamps_too(self):
+        lines = [
+            f"[2020-06-22 19:{16 + k}:26] Epoch[0] Batch [{k * 50}-{k * 50 + 50}]\t"
+            "Speed: 3413.33 samples/sec\taccuracy=0.001225"
+            for k in range(7)
+        ]
+        measured = measure_one([event("global_batch_size", 4096), *lines], ends=(50, 350))
+        assert measured.throughput == pytest.approx(4096 * 50 / 60)
 
-
-def test_its_brackets_are_stamps_too():
-    lines = [f"[2020-06-22 19:{16 + k}:26] Epoch[0] Batch [{k * 50}-{k * 50 + 50}]\t"
-             "Speed: 3413.33 samples/sec\taccuracy=0.001225" for k in range(7)]  # fmt: skip
-    measured = measure_one([event("global_batch_size", "4096"), *lines], ends=(50, 350))
-    assert measured.throughput == pytest.approx(4096 * 50 / 60)
-
-
-def test_older_mxnet_prints_no_range():
-    lines = [re.sub(r"\[\d+-(\d+)\]", r"[\1]", line) for line in speedometer()]
-    assert measure_one(lines).throughput == 21760
-
-
-def test_other_nodes_lines_are_of_other_ranks():
-    lines = speedometer()
-    others = [line.replace("Node[0]", "Node[1]").replace(",594", ",612") for line in lines]
-    mixed = [line for pair in zip(others, lines, strict=True) for line in pair]
-    assert measure_one(mixed).throughput == 21760
+    def test_other_nodes_lines_are_of_other_ranks(self):
+        others = [line.replace("Node[0]", "Node[1]").replace(",594", ",612") for line in self.LINES]
+        mixed = [line for pair in zip(others, self.LINES, strict=True) for line in pair]
+        assert measure_one(mixed).throughput == 21760
 
 
 class TestSkippedSteps:
-    def bert(self, *again: int) -> list[str]:
-        """NVIDIA's fp16 BERT: loss scaling skips a step, and the number is printed again."""
-        numbers = sorted([*range(1, 131), *again])
-        return [bert_line(number, 4.0 * at) for at, number in enumerate(numbers)]
+    """NVIDIA's fp16 BERT: loss scaling skips a step, and the number is printed again."""
 
-    KNOWN = (("batch_size", 8), ("nodes", 1), ("devices_per_node", 8), ("accumulation", 1))
+    KNOWN = (("batch_size", 8), *EIGHT, ("accumulation", 1))
 
-    @pytest.mark.parametrize("again", [(1, 1, 1), (2, 5, 5), (120,), (125,), (19,)])
+    def ask(self, *again: int, first: tuple[int, ...] = (1,)):
+        numbers = [*first, *sorted([*range(2, 131), *again])]
+        lines = [bert_line(number, 4.0 * at) for at, number in enumerate(numbers)]
+        return measure_one(lines, facts=self.KNOWN)
+
+    @pytest.mark.parametrize("again", [(2, 5, 5), (120,), (125,), (19,)])
     def test_before_and_behind_the_window_they_do_not_matter(self, again):
-        measured = measure_one(self.bert(*again), facts=self.KNOWN)
-        assert measured.throughput == pytest.approx(64 / 4.0)
+        assert self.ask(*again).throughput == pytest.approx(64 / 4.0)
+
+    @pytest.mark.parametrize("first", [(1, 1, 1, 1), (0, 1, 1, 1, 0, 0, 0, 1, 1)])
+    def test_a_count_that_goes_back_by_one_is_the_same_run(self, first):
+        """NVIDIA prints the count before it knows which steps were skipped."""
+        assert self.ask(first=first).throughput == pytest.approx(64 / 4.0)
 
     @pytest.mark.parametrize("again", [(20,), (60, 60), (119,)])
     def test_in_the_window_they_are_named(self, again):
-        measured = measure_one(self.bert(*again), facts=self.KNOWN)
-        assert measured.reason == (
+        assert self.ask(*again).reason == (
             f"iteration {again[0]} is printed {1 + len(again)} times: steps in the window were "
             "skipped, as loss scaling does, or the lines of several ranks are mixed without labels"
         )
 
     def test_where_every_number_is_printed_again_ranks_are_mixed(self):
-        mixed = self.bert(*range(1, 131))
-        assert measure_one(mixed, facts=self.KNOWN).reason == (
+        assert self.ask(*range(2, 131), first=(1, 1)).reason == (
             "iteration 20 is printed 2 times: the lines of several ranks are mixed without labels"
         )
-
-    def test_a_count_that_goes_back_by_one_is_the_same_run(self):
-        # NVIDIA prints the count before it knows which steps were skipped: 0, 1, 1, 0, 0, 1, 2, ..
-        numbers = [0, 1, 1, 1, 0, 0, 0, 1, 1, *range(2, 131)]
-        lines = [bert_line(number, 4.0 * at) for at, number in enumerate(numbers)]
-        assert measure_one(lines, facts=self.KNOWN).throughput == pytest.approx(64 / 4.0)
 
     def test_a_count_that_begins_again_behind_new_arguments_is_another_run(self):
         run = [bert_line(number, 4.0 * number) for number in range(1, 131)]
         short = [bert_line(1, -20.0), bert_line(2, -16.0)]
-        results = measure(
-            "".join(
-                f"{line}\n" for line in [*short, TestOneFactReadTwice.ARGUMENTS, *run]
-            ).encode(),
-            facts=(("nodes", 1), ("devices_per_node", 8), ("batch_size", 96), ("accumulation", 88)),
-        )
-        assert [one.status for one in results] == ["refused", "ok"]
+        lines = [*short, TestOneFactReadTwice.ARGUMENTS, *run]
+        facts = (*EIGHT, ("batch_size", 96), ("accumulation", 88))
+        assert [one.status for one in measure_lines(lines, facts=facts)] == ["refused", "ok"]
 
 
-class TestEndOfRun:
-    @pytest.mark.parametrize("noise", [0, 1000, 100_000])
-    @pytest.mark.parametrize("last", [200, 40_000])
-    @pytest.mark.parametrize("name", ["mlperf", "mllog"])
-    def test_it_is_seen_before_one_more_record(self, name, last, noise):
-        lines = written(name, last)[:-1]
-        lines[-1:] = [STOP, "x" * noise, lines[-1]]
-        measured = measure_one(
-            lines, log_format=name, facts=(("nodes", 2), ("devices_per_node", 2))
-        )
-        assert (measured.status, measured.reason) == ("ok", "")
+@pytest.mark.parametrize("noise", [0, 1000, 100_000])
+@pytest.mark.parametrize("last", [200, 40_000])
+@pytest.mark.parametrize("name", ["mlperf", "mllog"])
+def test_the_end_of_a_run_is_seen_before_one_more_record(name, last, noise):
+    lines = written(name, last)[:-1]
+    lines[-1:] = [STOP, "x" * noise, lines[-1]]
+    measured = measure_one(lines, log_format=name, facts=(("nodes", 2), ("devices_per_node", 2)))
+    assert (measured.status, measured.reason) == ("ok", "")
 
 
 def test_a_second_run_keeps_its_arguments_behind_lines_of_other_ranks():
@@ -313,67 +269,56 @@ def test_a_second_run_keeps_its_arguments_behind_lines_of_other_ranks():
         lines.append(f"[1,1]<stderr>:Namespace(batch_size={batch}, gpus='1')")
         for line in run:  # the higher rank is the first to print
             lines += [f"[1,1]<stderr>:{line}", f"[1,0]<stderr>:{line}"]
-    results = measure("".join(f"{line}\n" for line in lines).encode())
-    assert [one.throughput for one in results] == [128.0, 256.0]
-
-
-MLPERF_HEAD = (event("global_batch_size", "56"), event("train_samples", "168"))
-
-
-def tracked(step: int, milliseconds: int, rate: float, key: str = "step") -> str:
-    return event("tracked_stats", f'{{"throughput": {rate}}}', milliseconds, f'{{"{key}": {step}}}')
+    assert [one.throughput for one in measure_lines(lines)] == [128.0, 256.0]
 
 
 class TestWhatMlperfCounts:
-    def lines(self, rate: float, *head: str, every: int = 20, last: int = 200) -> list[str]:
-        steps = range(every, last + 1, every)
-        return [*(head or MLPERF_HEAD), *(tracked(n, n * 1000, rate) for n in steps), STOP]
+    def ask(self, rate: float, *, batch: int = 56, every: int = 20, last: int = 200):
+        steps = (tracked(n, n * 1000, rate) for n in range(every, last + 1, every))
+        return measure_one([*says(global_batch_size=batch, train_samples=168), *steps, STOP])
 
     def test_epochs_are_as_many_samples_as_an_epoch_holds(self):
-        measured = measure_one(self.lines(168.0))
-        assert measured.samples == 100 * 168
-
-    def test_epochs_of_whole_batches_are_counted_as_such(self):
-        head = (event("global_batch_size", "80"), event("train_samples", "168"))
-        assert measure_one(self.lines(240.0, *head)).samples == 100 * 240
+        assert self.ask(168.0).samples == 100 * 168
+        assert self.ask(240.0, batch=80).samples == 100 * 240  # of whole batches
 
     def test_a_window_that_is_not_printed_says_what_is_counted(self):
-        measured = measure_one(self.lines(168.0, every=14, last=280))
+        measured = self.ask(168.0, every=14, last=280)
         assert measured.reason.endswith("printed are 14, 28, 42, .., 112, in epochs")
-        assert "too short" in (short := measure_one(self.lines(168.0, last=100)).reason)
-        assert short.endswith("the window at 120, in epochs")
+        assert self.ask(168.0, last=100).reason == (
+            "too short: it ends at iteration 100, the window at 120, in epochs"
+        )
 
     def test_a_count_of_samples_is_known_by_its_name(self):
-        lines = [*MLPERF_HEAD, tracked(1536, 0, 9.0, "samples_count")]
+        lines = [*HEAD, tracked(1536, 0, 9.0, "samples_count")]
         for number in range(1, 5):
-            lines += [event("eval_start", "null", 0), event("eval_stop", "null", 5000)]
+            lines += evaluation(0, 5000)
             lines.append(tracked(1536 + 384 * number, 9000 * number, 9.0, "samples_count"))
         assert measure_one([*lines, STOP]).reason == (
             "the time from iteration 20 to 120 is not in the log: printed are 1536, in samples"
         )
 
     def test_speeds_that_fit_nothing_name_all_that_they_do_not_fit(self):
-        assert measure_one(self.lines(490.0)).reason == (
+        assert self.ask(490.0).reason == (
             "the printed speeds mean 490 samples a step, the global batch is 56: a step of this "
             "log is neither a batch nor a sample, nor an epoch of 168 samples"
         )
 
     def test_a_number_that_goes_up_by_one_is_no_sample(self):
         """MiniGo counts generations and prints how many it makes a second."""
-        lines = self.lines(1.0, event("train_samples", "1000000"), every=1)
-        assert "the global batch is not known" in measure_one(lines).reason
+        steps = (tracked(n, n * 1000, 1.0) for n in range(1, 201))
+        measured = measure_one([event("train_samples", 1_000_000), *steps, STOP])
+        assert "the global batch is not known" in measured.reason
 
     def test_a_warm_up_in_epochs_or_samples_is_as_many_batches(self):
         epochs = [tracked(n, n * 1000, 168.0) for n in range(1, 60)]
-        assert measure_one([*MLPERF_HEAD, *epochs, STOP]).widest == (7, 59)  # of 3 batches
+        assert measure_one([*HEAD, *epochs, STOP]).widest == (7, 59)  # of 3 batches
         samples = [tracked(n * 560, n * 1000, 560.0, "epoch_num") for n in range(1, 60)]
-        assert measure_one([*MLPERF_HEAD, *samples, STOP]).widest == (2 * 560, 59 * 560)
+        assert measure_one([*HEAD, *samples, STOP]).widest == (2 * 560, 59 * 560)
 
     def test_evaluations_in_every_stretch_are_the_reason_and_not_the_speed(self):
-        lines = [*MLPERF_HEAD]
+        lines = [*HEAD]
         for epoch in range(1, 9):
-            lines += [tracked(epoch, epoch * 10_000, 33.6), event("eval_start", "null", 0)]
-            lines.append(event("eval_stop", "null", 5000))
+            lines += [tracked(epoch, epoch * 10_000, 33.6), *evaluation(0, 5000)]
         measured = measure_one([*lines, STOP])
         assert measured.reason.startswith("evaluations lie in every stretch of the log")
         assert measured.widest is None
@@ -389,8 +334,8 @@ class TestALogOfTooManyLines:
         monkeypatch.setattr("reperf.logs.logged_runs.MOST_RECORDS", 500)
 
     def test_asks_for_a_nearer_end(self):
-        measured = measure_one(self.LINES, ends=(20, 20 * 590))
-        assert "choose a nearer one with --window FIRST:LAST" in measured.reason
+        reason = measure_one(self.LINES, ends=(20, 20 * 590)).reason
+        assert "choose a nearer one with --window FIRST:LAST" in reason
         assert measure_one(self.LINES).status == "ok"
 
     @pytest.mark.parametrize("block", [1 << 10, 1 << 16], ids=["skipped", "read"])
@@ -404,8 +349,7 @@ class TestALogOfTooManyLines:
 
     def test_hears_a_line_that_steps_back_into_the_window(self):
         other = self.LINES[-400].replace(".", ".1")
-        lines = [*self.LINES[:-10], other, *self.LINES[-10:]]
-        reason = measure_one(lines, widest=True).reason
+        reason = measure_one([*self.LINES[:-10], other, *self.LINES[-10:]], widest=True).reason
         assert "the lines of several ranks are mixed without labels" in reason
 
 
@@ -416,53 +360,44 @@ def test_of_several_epochs_the_first_is_named_where_no_window_fits():
         for epoch in range(3)
         for batch in range(9 if epoch == 0 else 30)
     ]
-    measured = measure_one(lines, widest=True, facts=(("global_batch", 32),))
-    assert measured.reason == (
+    assert measure_one(lines, widest=True, facts=(("global_batch", 32),)).reason == (
         "the log allows no window behind a warm-up of 20 iterations: printed are 0 to 8"
     )
 
 
+PADDLES_LAUNCHER = (
+    "LAUNCH INFO 2023-07-28 07:49:49,627 devices: 0,1",
+    "LAUNCH INFO 2023-07-28 07:49:49,628 nnodes: 2",
+    "LAUNCH INFO 2023-07-28 07:49:49,628 training_script_args: ['-o', "
+    "'DataLoader.Train.sampler.batch_size=8', '-o', 'Global.epochs=8']",
+)
+FLAGS = ("INFO:tensorflow:  train_batch_size: 2", "  num_accumulation_steps: 4")
+FOUR = (("nodes", 2), ("devices_per_node", 2))
+
+
 @pytest.mark.parametrize(
-    ("name", "head", "batch"),
+    ("name", "head", "facts", "batch"),
     [
-        ("tensorflow2-bert", ("I0904 12:00:00.1 1 a.py:1] Global batch size: 4096",), 4096),
-        ("tensorflow2-resnet50", ("Global batch size: 32",), 32),
-        ("ngc-tensorflow1-resnet50", ("Num GPUs 4", "Per-GPU Batch Size 8"), 32),
-        ("hugectr-wide-deep", ("[main]: Training batchsize: 32, evaluation batchsize: 9",), 32),
+        ("tensorflow2-bert", ("I0904 12:00:00.1 1 a.py:1] Global batch size: 4096",), (), 4096),
+        ("tensorflow2-resnet50", ("Global batch size: 32",), (), 32),
+        ("ngc-tensorflow1-resnet50", ("Num GPUs 4", "Per-GPU Batch Size 8"), (), 32),
+        ("hugectr-wide-deep", ("[main]: Training batchsize: 32, evaluation batchsize: 9",), (), 32),
+        ("ngc-tensorflow1-bert", FLAGS, FOUR, 32),
+        ("paddle2-resnet50", PADDLES_LAUNCHER, (), 32),
     ],
 )
-def test_what_the_log_prints_is_read(name, head, batch):
-    body = [line for line in written(name) if "batch" not in line or "between steps" in line]
-    measured = measure_one([*head, *body], log_format=name)
+def test_the_batch_that_the_log_prints_is_read(name, head, facts, batch):
+    body = written(name)[len(STYLES[name].head) :]
+    measured = measure_one([*head, *body], log_format=name, facts=facts)
     assert (measured.reason, measured.global_batch) == ("", batch)
-
-
-def test_tensorflow1_prints_its_flags():
-    flags = ["INFO:tensorflow:  train_batch_size: 2", "  num_accumulation_steps: 4"]
-    known = (("nodes", 2), ("devices_per_node", 2))
-    measured = measure_one([*flags, *written("ngc-tensorflow1-bert")], facts=known)
-    assert (measured.reason, measured.global_batch) == ("", 32)
 
 
 def test_what_nobody_says_is_missed_before_a_window_is():
     lines = [bert_line(step, 54.9 * step) for step in (0, 0, 0, *range(1, 20))]
-    head = TestOneFactReadTwice.ARGUMENTS
-    assert measure_one([head, *lines], widest=True).reason.endswith(
-        "; allowed: --topology, or --global-batch"
-    )
-    one = (("nodes", 1), ("devices_per_node", 8))
-    assert measure_one([head, *lines], widest=True, facts=one).first == 1
-
-
-def test_paddles_launcher_says_the_devices():
-    head = (
-        "LAUNCH INFO 2023-07-28 07:49:49,627 devices: 0,1",
-        "LAUNCH INFO 2023-07-28 07:49:49,628 nnodes: 2",
-        "LAUNCH INFO 2023-07-28 07:49:49,628 training_script_args: ['-o', "
-        "'DataLoader.Train.sampler.batch_size=8', '-o', 'Global.epochs=8']",
-    )
-    measured = measure_one([*head, *written("paddle2-resnet50")])
-    assert (measured.reason, measured.global_batch) == ("", 32)
+    lines.insert(0, TestOneFactReadTwice.ARGUMENTS)
+    missed = measure_one(lines, widest=True).reason
+    assert missed.endswith("; allowed: --topology, or --global-batch")
+    assert measure_one(lines, widest=True, facts=EIGHT).first == 1
 
 
 @pytest.mark.parametrize(
@@ -474,13 +409,11 @@ def test_paddles_launcher_says_the_devices():
     ],
 )
 def test_gluoncv_may_say_its_batch_and_prints_no_time(line):
-    measured = measure_one(["Total batch size is set to 64 on 8 GPUs", line])
-    assert measured.format == "gluoncv"
-    assert (measured.global_batch, measured.world_size) == (64, 8)
+    lines = ["Total batch size is set to 64 on 8 GPUs", line]
+    measured = measure_one(lines)
+    assert (measured.format, measured.global_batch, measured.world_size) == ("gluoncv", 64, 8)
     assert measured.reason == "the log prints neither time stamps nor durations"
-    contradicted = measure_one(
-        [f"Total batch size is set to 64 on 8 GPUs\n{line}"], facts=(("global_batch", 256),)
-    )
+    contradicted = measure_one(lines, facts=(("global_batch", 256),))
     assert contradicted.reason == "global batch is 64 by the log, 256 by the command line"
 
 
@@ -496,33 +429,33 @@ def test_rnnt_prints_one_batch_over_the_time_of_ten():
 
 
 class TestSunkSteps:
-    def lines(self) -> list[str]:
-        return [
-            text
-            for epoch in range(1, 14)
-            for text in (
-                f"epoch: {epoch} step: 10, loss is 6.9{epoch:02d}",
-                f"epoch time: {2000 + 100 * epoch}.000 ms, "
-                f"per step time: {200 + 10 * epoch}.000 ms",
-            )
-        ]
+    """MindSpore counts in one line and tells the time in the next: epoch n takes 2 + 0.1 n s."""
 
-    def measured(self, lines: list[str], ends: tuple[int, int]):
+    def lines(self) -> list[str]:
+        epochs = (
+            (
+                f"epoch: {n} step: 10, loss is 6.9{n:02d}",
+                f"epoch time: {2000 + 100 * n}.000 ms, per step time: {200 + 10 * n}.000 ms",
+            )
+            for n in range(1, 14)
+        )
+        return [line for epoch in epochs for line in epoch]
+
+    def measured(self, lines: list[str], *ends: int):
         return measure_one(lines, ends=ends, facts=(("global_batch", 32),))
 
     def test_a_time_that_follows_another_has_no_count(self):
         lines = self.lines()
-        count_of_5 = lines.pop(8)
-        assert count_of_5.startswith("epoch: 5 step: 10")
-        assert self.measured(lines, (40, 60)).reason.startswith("the time from iteration 40 to 50")
-        assert "iteration 40 is printed 2 times" in self.measured(lines, (20, 40)).reason
+        assert lines.pop(8).startswith("epoch: 5 step: 10")
+        assert self.measured(lines, 40, 60).reason.startswith("the time from iteration 40 to 50")
+        assert "iteration 40 is printed 2 times" in self.measured(lines, 20, 40).reason
 
     def test_the_time_in_front_of_a_hole_may_be_that_of_a_later_count(self):
         lines = self.lines()
         del lines[9:15]  # from the time of 50 to the count of 80: what is left reads like 50's own
         assert lines[9] == "epoch time: 2800.000 ms, per step time: 280.000 ms"
-        assert self.measured(lines, (20, 50)).reason.startswith("the time from iteration 40 to 50")
-        assert self.measured(lines, (20, 40)).seconds == pytest.approx(2.3 + 2.4)
+        assert self.measured(lines, 20, 50).reason.startswith("the time from iteration 40 to 50")
+        assert self.measured(lines, 20, 40).seconds == pytest.approx(2.3 + 2.4)
 
 
 def test_the_mean_of_mxnet_ssd_begins_again_with_each_epoch():
@@ -530,10 +463,10 @@ def test_the_mean_of_mxnet_ssd_begins_again_with_each_epoch():
         f"[Training][Iteration {i}][Epoch {1 + i // 131}, Batch {i % 131}/131] lr: 0.06881, "
         f"training time: 110.000 [ms], speed: {896 / 0.11:.3f} [imgs/sec], loss=6.{i}"
         for i in range(100, 801, 100)
+        for _ in range(2)
     ]
-    lines = [line for line in lines for _ in range(2)]
     facts = (("global_batch", 896),)
-    [widest] = measure("\n".join([*lines, ""]).encode(), widest=True, facts=facts)
+    widest = measure_one(lines, widest=True, facts=facts)
     assert (widest.first, widest.last) == (393, 500)  # seven batches of epoch 4, and 100 more
     assert widest.throughput == pytest.approx(896 / 0.11)
     refused = measure_one(lines, ends=(200, 300), facts=facts)

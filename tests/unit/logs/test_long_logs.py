@@ -14,13 +14,18 @@ from reperf.logs.scan import LONGEST_GAP, LONGEST_LINE, blocks, find_records
 from reperf.measuring.measure import Measurement
 
 from tests.unit.logs.asking import measure, measure_one, measure_written
+from tests.unit.logs.mlperf_lines import ABORTED
 from tests.unit.logs.written import STYLES, written
 
 NAMES = sorted(name for name in formats() if STYLES[name].has_time)
+EACH_TIME = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+"""What is patched is the same in all examples of a test."""
 OTHER = "other text, in lines that are none of a format's\n"
 START = ':::MLLOG {"time_ms": 1600180167000, "key": "eval_start", "value": null}'
 STOP = ':::MLLOG {"time_ms": 1600180167020, "key": "eval_stop", "value": null}'
 BATCH = ':::MLLOG {"key": "global_batch_size", "value": 4096}'
+OWN_WORDS = " validation loss at iteration 60 | lm loss value: 6.9 |"
+ONEFLOW = written("oneflow-resnet50")
 
 
 def other(size: int) -> str:
@@ -39,54 +44,39 @@ def short_gaps(monkeypatch):
     monkeypatch.setattr("reperf.logs.scan.SMALLEST_BLOCK", 1 << 9)
 
 
-def measured(name: str, lines: list[str]) -> Measurement:
-    return measure_one(lines, facts=STYLES[name].facts, log_format=name)
-
-
 def outcome(one: Measurement) -> tuple:
     return one.status, one.reason, one.throughput, one.global_batch, one.sources
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(EACH_TIME, max_examples=5)
 @given(data=st.data())
 def test_other_text_changes_nothing_wherever_it_stands(name, data):
     lines = written(name)
-    whole = outcome(measured(name, lines))
+    whole = outcome(measure_written(name, lines))
     for _ in range(data.draw(st.integers(1, 3))):
         lines.insert(data.draw(st.integers(0, len(lines))), FILLER)
-    assert outcome(measured(name, lines)) == whole
+    assert outcome(measure_written(name, lines)) == whole
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_head_says_is_known_behind_other_text(name):
     lines = written(name)
     head = len(STYLES[name].head)
-    whole = measure_one(lines, log_format=name)
     for behind in (head, 0):
         long = [*lines[:behind], FILLER, *lines[behind:head], FILLER, *lines[head:]]
-        assert outcome(measure_one(long, log_format=name)) == outcome(whole)
-        assert outcome(measured(name, long)) == outcome(measured(name, lines))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_log_is_recognised_behind_other_text_and_all_before_that_is_read(name):
-    head = len(STYLES[name].head)
-    lines = [BATCH, *written(name)[:head], FILLER, *written(name)[head:]]
-    found = measure_one(lines)
-    assert found.format == name
-    assert found.sources.get("global_batch") == "the log" or "4096 by the log" in found.reason
-
-
-def around(lines: list[str], at: int, *between: str) -> list[str]:
-    return [*lines[:at], *between, *lines[at:]]
+        for facts in ((), STYLES[name].facts):
+            found, whole = (measure_written(name, one, facts=facts) for one in (long, lines))
+            assert outcome(found) == outcome(whole)
+    recognised = measure_one([BATCH, *lines[:head], FILLER, *lines[head:]])
+    assert recognised.format == name
+    assert recognised.global_batch == 4096 or "4096 by the log" in recognised.reason
 
 
 class TestEvaluations:
-    LINES = written("oneflow-resnet50", 200)
-    AT = len(STYLES["oneflow-resnet50"].head) + 3
+    def among(self, *between: str, name: str = "oneflow-resnet50") -> Measurement:
+        lines, at = written(name), len(STYLES[name].head) + 3
+        return measure_written(name, [*lines[:at], *between, *lines[at:]])
 
     @pytest.mark.parametrize(
         "between",
@@ -99,75 +89,72 @@ class TestEvaluations:
         ],
     )
     def test_take_their_time_wherever_they_stand(self, between):
-        found = measured("oneflow-resnet50", around(self.LINES, self.AT, *between))
-        same = measured("oneflow-resnet50", around(self.LINES, self.AT, START, STOP))
-        assert outcome(found) == outcome(same)
+        found = self.among(*between)
+        assert outcome(found) == outcome(self.among(START, STOP))
         assert (found.status, found.evaluations, found.evaluated) == ("ok", 1, 0.02)
 
-    @pytest.mark.parametrize("between", [(START, FILLER), (FILLER, STOP), (FILLER, START, FILLER)])
-    def test_without_an_end_are_refused(self, between):
-        found = measured("oneflow-resnet50", around(self.LINES, self.AT, *between))
-        assert found.reason.startswith("evaluations lie in the window: the first between ")
+    @pytest.mark.parametrize(
+        ("name", "between"),
+        [
+            ("oneflow-resnet50", (START, FILLER)),  # without an end
+            ("oneflow-resnet50", (FILLER, STOP)),
+            ("oneflow-resnet50", (FILLER, START, FILLER)),
+            ("oneflow-resnet50", (*[START, STOP] * 100, FILLER)),  # too many to be added up
+            ("megatron", (FILLER, OWN_WORDS)),
+            ("megatron", (FILLER, OWN_WORDS, FILLER)),
+        ],
+    )
+    def test_whose_time_is_not_known_are_heard_and_refused(self, name, between):
+        reason = self.among(*between, name=name).reason
+        assert reason.startswith("evaluations lie in the window: the first between ")
 
-    def test_too_many_to_be_added_up_are_refused(self):
-        many = [START, STOP] * 100
-        found = measured("oneflow-resnet50", around(self.LINES, self.AT, *many, FILLER))
-        assert found.reason.startswith("evaluations lie in the window: the first between ")
-
-    @pytest.mark.parametrize("behind", [(), (FILLER,)])
-    def test_in_a_programs_own_words_are_heard(self, behind):
-        name = "megatron"
-        lines = written(name, 200)
-        said = " validation loss at iteration 60 | lm loss value: 6.9 |"
-        found = measured(name, around(lines, len(STYLES[name].head) + 3, FILLER, said, *behind))
-        assert found.reason.startswith("evaluations lie in the window: the first between ")
-
-
-class TestEndOfARun:
-    def test_is_found_before_any_amount_of_text(self):
-        assert measured("mllog", [*written("mllog"), FILLER]).status == "ok"
-
-    def test_that_failed_is_named(self):
-        *lines, stop = written("mllog")
-        reason = measured("mllog", [*lines, stop.replace("success", "aborted"), FILLER]).reason
-        assert reason == "the log says that the run stopped as aborted, without success"
-
-    def test_that_is_not_there_is_missed(self):
-        assert "the end of the run" in measured("mllog", [*written("mllog")[:-1], FILLER]).reason
+    def test_are_heard_before_a_gap_of_true_size(self, monkeypatch):
+        monkeypatch.undo()
+        long = other(LONGEST_GAP + (1 << 20))
+        assert measure_written("mllog", [*written("mllog"), long]).status == "ok"
+        found = self.among(START, STOP, long, name="mllog")
+        assert (found.status, found.evaluations, found.evaluated) == ("ok", 1, 0.02)
 
 
-class TestFacts:
-    @pytest.mark.parametrize("where", [0, 8, 10_000])
-    def test_that_disagree_are_heard(self, where):
-        lines = written("oneflow-resnet50", 200)
-        lines[where:where] = [FILLER, BATCH, FILLER]
-        assert "4096 by the log" in measured("oneflow-resnet50", lines).reason
+@pytest.mark.parametrize("behind", ["", "RESULT,bert,1", FILLER], ids=["", "line", "text"])
+@pytest.mark.parametrize("name", ["mllog", "mlperf"])
+@pytest.mark.parametrize(
+    ("stopped", "reason"),
+    [
+        ("success", ""),
+        ("aborted", ABORTED),
+        (None, "the end of the run is not in the log: the log"),
+    ],
+)
+def test_the_end_of_a_run_is_found_before_any_amount_of_text(name, stopped, reason, behind):
+    lines = written(name)
+    lines[-1:] = [lines[-1].replace("success", stopped)] if stopped else []
+    measured = measure_written(name, [*lines, behind])
+    assert measured.reason.startswith(reason)
+    assert (measured.status == "ok") == (reason == "")
 
-    def test_of_a_second_run_stand_anywhere_before_it(self):
-        """Its own batch is half of the first run's."""
-        one = written("oneflow-resnet50")
-        half = written("oneflow-resnet50", start=1000.0)
-        head = [line.replace("= 8", "= 4") for line in half[: len(STYLES["oneflow-resnet50"].head)]]
-        lines = [*one, FILLER, *head, FILLER, *half[len(head) :]]
-        content = "".join(f"{line}\n" for line in lines).encode()
-        first, second = measure(content, log_format="oneflow-resnet50")
-        assert second.global_batch * 2 == first.global_batch
+
+@pytest.mark.parametrize("where", [0, 8, 10_000])
+def test_facts_that_disagree_are_heard(where):
+    lines = [*ONEFLOW[:where], FILLER, BATCH, FILLER, *ONEFLOW[where:]]
+    assert "4096 by the log" in measure_written("oneflow-resnet50", lines).reason
+
+
+def test_facts_of_a_second_run_stand_anywhere_before_it():
+    """Its own batch is half of the first run's."""
+    half = written("oneflow-resnet50", start=1000.0)
+    at = len(STYLES["oneflow-resnet50"].head)
+    head = [line.replace("= 8", "= 4") for line in half[:at]]
+    lines = [*ONEFLOW, FILLER, *head, FILLER, *half[at:]]
+    first, second = measure("\n".join([*lines, ""]).encode(), log_format="oneflow-resnet50")
+    assert second.global_batch * 2 == first.global_batch
 
 
 def test_more_text_than_is_kept_before_the_first_record_is_refused(monkeypatch):
     monkeypatch.setattr("reperf.logs.recognise.LONGEST_HEAD", 1 << 11)
-    reason = measure_one([FILLER, *written("oneflow-resnet50")]).reason
+    reason = measure_one([FILLER, *ONEFLOW]).reason
     assert reason == "more than 2048 bytes of other text stand before its records"
     assert measure_one([FILLER]).reason == NO_FORMAT
-
-
-def test_a_gap_of_true_size_hides_nothing(monkeypatch):
-    monkeypatch.undo()
-    lines = written("mllog", 200)
-    long = other(LONGEST_GAP + (1 << 20))
-    assert measured("mllog", [*lines, long]).status == "ok"
-    found = measured("mllog", around(lines, len(STYLES["mllog"].head) + 3, START, STOP, long))
-    assert (found.status, found.evaluations, found.evaluated) == ("ok", 1, 0.02)
 
 
 @pytest.mark.parametrize("ranks", [1, 8, 32])
@@ -177,25 +164,22 @@ def test_what_is_skipped_of_a_long_log_changes_nothing(name, ranks, monkeypatch)
     monkeypatch.undo()
     lines = written(name, 3_000)
     every = [f"[1,{rank}]<stdout>:{line}" for line in lines for rank in range(ranks)]
-    found, whole = measured(name, every), measured(name, lines[:200] + lines[-1:])
+    found, whole = (measure_written(name, one) for one in (every, lines[:200] + lines[-1:]))
     assert (found.status, found.throughput) == ("ok", whole.throughput)
     assert (found.samples, found.last_printed) == (whole.samples, 3_000)
 
 
 @pytest.mark.parametrize("at", [500, 2_000, 2_990])
 def test_another_run_in_what_could_be_skipped_is_measured(at):
-    lines = written("oneflow-resnet50", 3_000)
-    other = written("oneflow-resnet50", 200, start=1e6)
-    content = "".join(f"{line}\n" for line in [*lines[:at], *other]).encode()
-    found = measure(content, log_format="oneflow-resnet50")
+    lines = written("oneflow-resnet50", 3_000)[:at] + written("oneflow-resnet50", start=1e6)
+    found = measure("\n".join([*lines, ""]).encode(), log_format="oneflow-resnet50")
     assert [(one.status, one.run) for one in found] == [("ok", 1), ("ok", 2)]
 
 
 def test_a_line_that_is_too_long_is_no_record_and_hides_none():
-    lines = written("oneflow-resnet50", 200)
     long = "x" * (3 * LONGEST_LINE)
-    whole = outcome(measured("oneflow-resnet50", lines))
-    assert outcome(measured("oneflow-resnet50", [long, *lines[:6], long, *lines[6:]])) == whole
+    found = measure_written("oneflow-resnet50", [long, *ONEFLOW[:6], long, *ONEFLOW[6:]])
+    assert outcome(found) == outcome(measure_written("oneflow-resnet50", ONEFLOW))
     assert measure_one([long]).reason == NO_FORMAT
 
 
@@ -204,7 +188,7 @@ def test_a_piece_of_nothing_but_colours_hides_nothing_behind_it(monkeypatch):
     size = len(next(blocks(io.BytesIO(b"x" * (2 * LONGEST_LINE)))))
     short = 3 * size % 4  # so many of three bytes, and the rest of four
     colours = b"\x1b[m" * short + b"\x1b[0m" * ((size - 3 * short) // 4)
-    lines = "".join(f"\n{line}" for line in written("oneflow-resnet50", 200)).encode()
+    lines = "".join(f"\n{line}" for line in ONEFLOW).encode()
     assert next(blocks(io.BytesIO(colours + lines))) == b""
     whole = measure_written("oneflow-resnet50", lines)
     assert outcome(measure_written("oneflow-resnet50", colours + lines)) == outcome(whole)
@@ -222,7 +206,7 @@ class Drip(io.BytesIO):
         return super().readinto(buffer[: self._random.randint(1, len(buffer))])
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@EACH_TIME
 @given(content=st.text("ab\n\r", max_size=400), random=st.randoms(use_true_random=False))
 def test_pieces_end_where_lines_end_and_hold_all_that_was_read(content, random, monkeypatch):
     for name, size in {"SMALLEST_BLOCK": 4, "BLOCK": 16, "LONGEST_LINE": 24}.items():
@@ -237,20 +221,26 @@ def test_pieces_end_where_lines_end_and_hold_all_that_was_read(content, random, 
 
 def test_lines_that_end_in_carriage_returns_are_found_as_others_are():
     log_format = formats()["oneflow-resnet50"]
-    lines = written("oneflow-resnet50")
-    every = [f"[1,3]<stdout>:{line}" for line in lines]
-    printed = [int(line.split("iter ")[1].split(",")[0]) for line in lines if " iter " in line]
+    every = [f"[1,3]<stdout>:{line}" for line in ONEFLOW]
+
+    def found(text: str) -> list:
+        return [one for *_, one in find_records(text.encode(), log_format, log_format.reader())]
+
     for ends in ("\n", "\r", "\r\n", "\r\r\n"):
-        content = ends.join([*every, ""]).encode()
-        found = find_records(content, log_format, log_format.reader())
-        assert [record.iteration for *_, record in found] == printed
-    mixed = "\n".join([every[-3], "bar\rbar\r" + lines[-2], every[-1], ""]).encode()
-    found = list(find_records(mixed, log_format, log_format.reader()))
-    assert [record.rank for *_, record in found] == [(3,), (), (3,)]
+        printed = [record.iteration for record in found(ends.join([*every, ""]))]
+        assert printed == list(range(20, 201, 20))
+    mixed = "\n".join([every[-3], "bar\rbar\r" + ONEFLOW[-2], every[-1], ""])
+    assert [record.rank for record in found(mixed)] == [(3,), (), (3,)]
 
 
-def test_only_what_every_match_holds_is_searched_for_first():
-    assert literals_in(r"\bbatch_size = (\d{1,9})\s") == (b"batch_size = ",)
-    assert literals_in(r"(?:mp|x)[ =](\d{1,9})x?yz?") == (b"y",)
-    assert literals_in(r"one \d|\d two|\d") == (b"one ", b" two", b"")
-    assert literals_in(rb"abc*d\.e") == (b"d.e",)
+@pytest.mark.parametrize(
+    ("pattern", "literals"),
+    [
+        (r"\bbatch_size = (\d{1,9})\s", (b"batch_size = ",)),
+        (r"(?:mp|x)[ =](\d{1,9})x?yz?", (b"y",)),
+        (r"one \d|\d two|\d", (b"one ", b" two", b"")),
+        (rb"abc*d\.e", (b"d.e",)),
+    ],
+)
+def test_only_what_every_match_holds_is_searched_for_first(pattern, literals):
+    assert literals_in(pattern) == literals
