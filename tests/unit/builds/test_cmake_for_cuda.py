@@ -87,11 +87,8 @@ def test_cuda_is_that_of_the_packages(folder):
     ]
 
 
-def test_what_is_configured_is_built_as_horovod_says(folder):
+def test_what_is_configured_is_built_as_horovod_says_and_a_cmake_that_fails_fails(folder):
     assert run(folder, 'echo "$@"', "--build", ".").stdout == "--build .\n"
-
-
-def test_a_cmake_that_fails_fails(folder):
     assert run(folder, "exit 3", "..").returncode == 3
 
 

@@ -37,19 +37,6 @@ def build_of(image: object, engine: str = "podman", **more: object) -> ImageBuil
     return ImageBuild(load_systems()["pytorch"], container)
 
 
-def python_says(lines: str) -> Callable[[Path], None]:
-    """A Python that is none, but a script of the shell's."""
-
-    def change(image: Path) -> None:
-        # A real Python 3.6 is not to be had; what the image says of its own decides.
-        script = image / "usr/bin/python3"
-        script.unlink()
-        script.write_text(f"#!/bin/sh\n{lines}\n")
-        script.chmod(0o755)
-
-    return change
-
-
 def without(pattern: str) -> Callable[[Path], None]:
     return lambda image: [path.unlink() for path in image.glob(f"usr/bin/{pattern}")]
 
@@ -59,10 +46,6 @@ def with_a_torch_that_fails(image: Path) -> None:
     (image / PACKAGES / "torch/__init__.py").write_text("import a_part_that_is_missing\n")
 
 
-BELOW = "/usr/bin/python3 is {}; allowed: 3.7 or later"
-SILENT = "/usr/bin/python3 does not say its version: got {!r}; allowed: Python 3.7"
-
-
 @pytest.mark.image
 @pytest.mark.parametrize(
     ("change", "complaint"),
@@ -70,12 +53,8 @@ SILENT = "/usr/bin/python3 does not say its version: got {!r}; allowed: Python 3
         (without("python3*"), "has no Python: neither python3 nor python is in it"),
         (without("sh"), "does not start with podman: "),
         (with_a_torch_that_fails, "its torch cannot be imported: ModuleNotFoundError: No module"),
-        (python_says("echo 3.6"), BELOW.format("3.6")),
-        (python_says("echo a banner; echo 2.7"), BELOW.format("2.7")),
-        (python_says("echo no Python"), SILENT.format("no Python")),
-        (python_says("true"), SILENT.format("")),
     ],
-    ids=["no Python", "no shell", "torch fails", "3.6", "2.7", "no version", "silent"],
+    ids=["no Python", "no shell", "torch fails"],
 )
 def test_an_image_that_lacks_what_it_takes_is_refused(image: Path, change, complaint: str):
     change(image)

@@ -19,13 +19,13 @@ from trainers.recipes import resnet50
 FLAGS = (
     "--workload resnet50 --shape image_size=224 --precision fp32 --batch-size 4 --iterations 10 "
     "--print-every 5 --input synthetic --device cpu --threads 1 --seed 1"
-).split()
+)
 ENDS = [["all", "aa"]] * 2
 """Of two ranks whose weights are equal."""
 
 
 def flags_of(more: str = ""):
-    return parse_flags(resnet50, [*FLAGS, *more.split()])
+    return parse_flags(resnet50, [*FLAGS.split(), *more.split()])
 
 
 def make_log(rank: int = 0, world_size: int = 2, more: str = "") -> steplog.StepLog:
@@ -66,7 +66,7 @@ import sys, threading, time
 from trainers.contract import steplog
 from trainers.contract.flags import parse_flags
 from trainers.recipes import resnet50
-log = steplog.StepLog(resnet50, parse_flags(resnet50, {FLAGS!r}), rank=1, world_size=2)
+log = steplog.StepLog(resnet50, parse_flags(resnet50, {FLAGS.split()!r}), rank=1, world_size=2)
 with log.to_the_end():
     {body}
 print("not reached")
@@ -184,7 +184,7 @@ def test_the_log_names_the_cpus_next_to_a_gpu(device: str, near: str | None):
 from trainers.contract import driver
 driver.keep_near_gpu = {{2: "0-3,8"}}.get
 driver.made = lambda flags: 1 / 0  # what follows needs a framework
-driver.run({[*names, *FLAGS, f"--device={device}"]})
+driver.run({[*names, *FLAGS.split(), f"--device={device}"]})
 """
     (said,) = said_of(python(code, LOCAL_RANK="2").stdout, "configuration")
     assert said["cpus"] == near
