@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 from trainers import recipes
-from trainers.contract.recipe import AdamW, Sgd, optimizer_of
+from trainers.contract.recipe import AdamW, Sgd, dropout_of, optimizer_of
 
 from tests.helpers.shapes import TINY_BERT, TINY_GPT2, TINY_TRANSFORMER, TINY_WORD2VEC
 
@@ -138,7 +138,10 @@ def test_the_learning_rate_grows_with_the_batch_only_where_it_is_said(recipe):
 
 def test_every_other_number_is_that_of_its_source(recipe):
     found = {key: one for key, one in vars(recipe).items() if key.isupper() and type(one) is float}
-    assert found == OTHERS[name_of(recipe)]
+    expected = OTHERS[name_of(recipe)]
+    assert found == expected
+    assert dropout_of(recipe, Namespace(proof=False)) == expected.get("DROPOUT", 0.0)
+    assert dropout_of(recipe, Namespace(proof=True)) == 0.0
 
 
 def test_the_weights_that_decay_are_those_of_the_source(recipe):
