@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from reperf.builds import LockBuild, build_of
-from reperf.builds.build import ImageBuild
+from reperf.builds.build import Build, ImageBuild
 from reperf.builds.built import Built
 from reperf.builds.fitness import why_unfit
 from reperf.config import Container, Report, load_report
@@ -27,36 +27,8 @@ def host(capability: str | None, driver: str | None = "590.44.01") -> Host:
     return describe_host().model_copy(update={"gpus": (gpu,) * 8, "driver": driver})
 
 
-def held(found: str | None, start: str, why: str | None) -> None:
-    """Hold what was found against how it must begin and end; None: nothing was."""
-    assert (found is None) == (why is None)
-    assert (found or start).startswith(start)
-    assert (found or "").endswith(why or "")
-
-
-@pytest.mark.parametrize(
-    ("system", "there", "why"),
-    [
-        ("oneflow", host("8.0"), None),
-        ("oneflow", host("9.0"), "8.6 and no PTX; the GPU's is 9.0"),
-        ("pytorch", host("6.1"), "12.0 and no PTX; the GPU's is 6.1"),
-        ("pytorch", host("7.0"), "the GPU's is 7.0; pytorch.volta.txt serves it"),
-        ("pytorch", host("9.0", "450.80.02"), "is 450.80.02; its CUDA needs 580.65.06 or later"),
-        ("pytorch", host(None, None), None),
-        ("mxnet", host("8.0"), None),
-        # MXNet itself holds code for it, but not its Horovod.
-        ("ngc-mxnet", host("7.0"), "8.0, 8.6 and no PTX; the GPU's is 7.0"),
-    ],
-)
-def test_a_locks_code_is_held_against_gpu_and_driver(system: str, there: Host, why: str | None):
-    found = why_unfit(LockBuild(load_systems()[system], "cuda"), [host("8.6"), there])
-    held(found, f"{load_systems()[system].title}, lock: ", why)
-
-
-@pytest.fixture
-def work_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty folder, where the test is."""
-    monkeypatch.chdir(tmp_path)
+def in_lock(system: str) -> LockBuild:
+    return LockBuild(load_systems()[system], "cuda")
 
 
 def in_image(system: str, reference: str | None = None) -> ImageBuild:
@@ -68,6 +40,16 @@ def in_image(system: str, reference: str | None = None) -> ImageBuild:
 @pytest.mark.parametrize(
     ("build", "said", "there", "why"),
     [
+        (in_lock("oneflow"), (), host("8.0"), None),
+        (in_lock("oneflow"), (), host("9.0"), "8.6 and no PTX; the GPU's is 9.0"),
+        (in_lock("pytorch"), (), host("6.1"), "12.0 and no PTX; the GPU's is 6.1"),
+        (in_lock("pytorch"), (), host("7.0"), "the GPU's is 7.0; pytorch.volta.txt serves it"),
+        (in_lock("pytorch"), (), host("9.0", "450.80.02"), "CUDA needs 580.65.06 or later"),
+        (in_lock("pytorch"), (), host(None, None), None),
+        (in_lock("mxnet"), (), host("8.0"), None),
+        # MXNet itself holds code for it, but not its Horovod.
+        (in_lock("ngc-mxnet"), (), host("7.0"), "8.0, 8.6 and no PTX; the GPU's is 7.0"),
+        # An image is held against what is declared or else what its framework says.
         (in_image("mxnet"), (), host("8.0"), None),
         (in_image("mxnet"), ("sm_100",), host("10.0"), "9.0 and no PTX; the GPU's is 10.0"),
         (in_image("mxnet"), (), host("8.0", "470.57"), "470.57; its CUDA needs 525.60.13 or later"),
@@ -83,14 +65,18 @@ def in_image(system: str, reference: str | None = None) -> ImageBuild:
         (in_image("pytorch", "me/torch:1"), ("sm_80", "compute_80"), host("9.0"), None),
     ],
 )
-def test_an_image_is_held_against_what_is_declared_or_else_what_its_framework_says(
-    work_folder: None, build: ImageBuild, said: tuple[str, ...], there: Host, why: str | None
+def test_a_builds_code_is_held_against_gpu_and_driver(
+    tmp_path, monkeypatch, *, build: Build, said: tuple[str, ...], there: Host, why: str | None
 ):
+    monkeypatch.chdir(tmp_path)
     if said:
         build.folder.mkdir(parents=True)
         Built(python="3.12.1", packages={}, architectures=said).write(build.folder)
-    found = why_unfit(build, [there])
-    held(found, f"{build.system.title}, image: ", why)
+    found = why_unfit(build, [host("8.6"), there])
+    kind = "image" if isinstance(build, ImageBuild) else "lock"
+    assert (found is None) == (why is None)
+    assert (found or "").startswith(f"{build.system.title}, {kind}: " if why else "")
+    assert (found or "").endswith(why or "")
 
 
 def asked(*systems: object, precision: str = "fp32", **report: object) -> dict:
@@ -119,12 +105,6 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[Host]:
     hosts: list[Host] = []
     monkeypatch.setattr("reperf.machine.hosts_of_diagnosis", lambda partition: hosts)
     return hosts
-
-
-@pytest.fixture
-def engine_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The container engine that this machine has."""
-    monkeypatch.setattr("reperf.machine.engine_here", lambda: request.param)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +154,7 @@ def test_what_does_not_run_on_the_gpus_is_unsupported_before_anything_starts(see
 
 
 @pytest.mark.parametrize(
-    ("capability", "engine_here", "build", "container"),
+    ("capability", "engine", "build", "container"),
     [
         ("8.0", "podman", {}, False),
         ("9.0", "podman", {}, True),
@@ -182,12 +162,12 @@ def test_what_does_not_run_on_the_gpus_is_unsupported_before_anything_starts(see
         ("9.0", "podman", {"build": "lock"}, None),
         ("10.0", "podman", {}, None),  # the image has no code for it either
     ],
-    indirect=["engine_here"],
 )
 def test_an_image_is_taken_where_no_lock_runs_on_the_gpus(
-    seen, engine_here, capability: str, build: dict, container: bool | None
+    seen, monkeypatch, *, capability: str, engine: str | None, build: dict, container: bool | None
 ):
     seen.append(host(capability))
+    monkeypatch.setattr("reperf.machine.engine_here", lambda: engine)
     report = resolve(load_report(asked("oneflow", **build)))
     runs = [bool(run.container) for run in report.runs(report.suites[0])]
     assert {*runs} == ({container} - {None})
