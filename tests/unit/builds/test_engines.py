@@ -148,6 +148,11 @@ def test_a_file_of_another_kind_than_an_engine_runs_is_refused(tmp_path, engine,
         engine_called(engine).local(tmp_path / "image.sif")
 
 
+def test_docker_runs_no_folder(tmp_path: Path):
+    with refused_in_one_line(f"{tmp_path}: Docker runs no files"):
+        engine_called("docker").local(tmp_path)
+
+
 @pytest.mark.parametrize("engine", ["charliecloud", "pyxis"])
 def test_a_squashfs_file_is_known_by_its_first_bytes(tmp_path, engine):
     (tmp_path / "image").write_bytes(b"hsqs...")
