@@ -29,7 +29,7 @@ def described(workloads: str, more: str = "") -> str:
     return f"{{title: A, framework: t, about: x, workloads: {{{workloads}}}, {more}}}"
 
 
-every_system = pytest.mark.parametrize("system", load_systems().values(), ids=lambda one: one.id)
+each_system = pytest.mark.parametrize("system", load_systems().values(), ids=lambda one: one.id)
 
 
 def test_each_folder_is_a_system():
@@ -38,7 +38,7 @@ def test_each_folder_is_a_system():
     assert {"oneflow", "pytorch", "ngc-tensorflow1"} <= folders
 
 
-@every_system
+@each_system
 def test_what_is_built_is_complete(system: System):
     assert system.host.shares is None, "its environment is that of one that has its own"
     for device, ways in system.builds.items():
@@ -62,7 +62,7 @@ def test_what_is_built_is_complete(system: System):
         assert {module.with_suffix(".py") for module in written} <= set(code)
 
 
-@every_system
+@each_system
 def test_the_page_of_systems_names_each_with_its_variants(system: System):
     lines = (ROOT / "docs/systems.md").read_text(encoding="utf-8").splitlines()
     row = next(line for line in lines if line.startswith(f"| `{system.id}` |"))
