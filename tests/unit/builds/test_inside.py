@@ -3,14 +3,16 @@
 import json
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
+from reperf.builds.inside import Contents
 from reperf.systems.system import TRAINERS
 from trainers.inside import FRAMEWORKS
-from trainers.link import link
+from trainers.link import link, main
+
+from tests.helpers.refusal import refused_in_one_line
 
 NCCL = b"NCCL version 2.3 or later\0NCCL version 2.29.7+cuda13.2\0"
 """What a library that holds an NCCL says."""
@@ -68,13 +70,30 @@ def test_the_packages_that_an_overlay_adds_are_told_from_the_rest(venv):
     assert said["overlay"] == {"what-it-lacks": "1.0"}
     assert said["packages"].items() >= {"what-it-lacks": "1.0"}.items()
     assert len(said["packages"]) > 1, "those beneath it"
-
-
-def test_an_environment_of_its_own_has_no_overlay(venv):
+    # An environment of its own has no overlay.
     settings = venv.parents[1] / "pyvenv.cfg"
     settings.write_text(settings.read_text().replace("packages = true", "packages = false"))
     said = asked(venv)
     assert (said["packages"], said["overlay"]) == ({"what-it-lacks": "1.0"}, {})
+
+
+@pytest.mark.parametrize(
+    ("says", "complaint"),
+    [
+        ("echo 3.6", "is 3.6; allowed: 3.7 or later"),
+        ("echo a banner; echo 2.7", "is 2.7; allowed: 3.7 or later"),
+        ("echo no Python", "does not say its version: got 'no Python'; allowed: Python 3.7"),
+        ("true", "does not say its version: got ''; allowed: Python 3.7"),
+        ("echo 3.7", "does not say what is there: got '3.7"),
+        ("exit 3", "does not start: exit 3"),
+    ],
+)
+def test_a_python_below_3_7_and_what_is_none_are_refused(tmp_path, says: str, complaint: str):
+    # A real Python 3.6 is not to be had; what it says of its own decides.
+    (tmp_path / "python3").write_text(f"#!/bin/sh\n{says}\n")
+    (tmp_path / "python3").chmod(0o755)
+    with refused_in_one_line(f"the image's Python {complaint}"):
+        Contents.of([str(tmp_path / "python3")], "torch", place="the image's Python")
 
 
 def test_what_a_framework_was_built_for_is_read_from_its_files(tmp_path):
@@ -111,35 +130,39 @@ def test_a_build_for_cpus_has_neither_cuda_nor_architectures(tmp_path):
     assert said["architectures"] == []
 
 
+def compiled(path: Path, code: str) -> None:
+    """Make a library."""
+    path.parent.mkdir(parents=True)
+    command = ["cc", "-shared", "-fPIC", "-xc", "-", "-o", str(path)]
+    subprocess.run(command, input=code, text=True, check=True)
+
+
 def test_mxnet_is_for_the_cuda_whose_compiler_it_loads(tmp_path):
-    nvrtc = tmp_path / "nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2"
-    for path in (tmp_path / "mxnet/libmxnet.so", nvrtc):
-        path.parent.mkdir(parents=True)
-    (tmp_path / "mxnet/__init__.py").write_text("__version__ = '9.1'\n")
-    (tmp_path / "mxnet/libmxnet.so").write_bytes(b"code\0libnvrtc.so.11.2\0" + NCCL)
     version = "int nvrtcVersion(int *major, int *minor) { *major = 11; *minor = 8; return 0; }"
-    compiler = ["cc", "-shared", "-fPIC", "-xc", "-", "-o", str(nvrtc)]
-    subprocess.run(compiler, input=version, text=True, check=True)
-    said = asked(sys.executable, "mxnet", tmp_path)["framework"]
-    assert (said["cuda"], said["nccl"]) == ("11.8", "2.29.7")
-    (tmp_path / "mxnet/libmxnet.so").write_bytes(b"code for CPUs alone")
-    said = asked(sys.executable, "mxnet", tmp_path)["framework"]
-    assert (said["cuda"], said["nccl"]) == (None, None)
+    compiled(tmp_path / "nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2", version)
+    (tmp_path / "mxnet").mkdir()
+    (tmp_path / "mxnet/__init__.py").write_text("__version__ = '9.1'\n")
+    for content, cuda, nccl in (
+        (b"code\0libnvrtc.so.11.2\0" + NCCL, "11.8", "2.29.7"),
+        (b"code for CPUs alone", None, None),
+    ):
+        (tmp_path / "mxnet/libmxnet.so").write_bytes(content)
+        said = asked(sys.executable, "mxnet", tmp_path)["framework"]
+        assert (said["cuda"], said["nccl"]) == (cuda, nccl)
 
 
 def test_jax_is_for_the_cuda_of_the_plugin_beside_it(tmp_path):
-    nccl = tmp_path / "nvidia/nccl/lib/libnccl.so.2"
-    for folder in (tmp_path / "jax", tmp_path / "jax_cuda13_plugin", nccl.parent):
-        folder.mkdir(parents=True)
-    (tmp_path / "jax/__init__.py").write_text("__version__ = '9.1'\n")
-    versions = tmp_path / "jax_cuda13_plugin/_versions.py"
-    versions.write_text("def cuda_runtime_build_version(): return 13000\n")
     version = "int ncclGetVersion(int *number) { *number = 22907; return 0; }"
-    compiler = ["cc", "-shared", "-fPIC", "-xc", "-", "-o", str(nccl)]
-    subprocess.run(compiler, input=version, text=True, check=True)
+    compiled(tmp_path / "nvidia/nccl/lib/libnccl.so.2", version)
+    for folder, module, content in (
+        ("jax", "__init__", "__version__ = '9.1'\n"),
+        ("jax_cuda13_plugin", "_versions", "def cuda_runtime_build_version(): return 13000\n"),
+    ):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{module}.py").write_text(content)
     said = asked(sys.executable, "jax", tmp_path)["framework"]
     assert (said["version"], said["cuda"], said["nccl"]) == ("9.1", "13.0", "2.29.7")
-    versions.parent.rename(tmp_path / "elsewhere")
+    (tmp_path / "jax_cuda13_plugin").rename(tmp_path / "elsewhere")
     said = asked(sys.executable, "jax", tmp_path)["framework"]
     assert (said["version"], said["cuda"], said["nccl"]) == ("9.1", None, None)
 
@@ -159,12 +182,6 @@ def test_of_a_framework_that_is_none_of_ours_only_the_version_is_known():
     said = asked(sys.executable, "pytest")["framework"]
     assert said["version"] == pytest.__version__
     assert (said["cuda"], said["architectures"]) == (None, [])
-
-
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_each_framework_says_what_its_build_is(framework):
-    module = import_module(f"trainers.frameworks.{framework}.build")
-    assert callable(module.build_of)
 
 
 def test_cudas_packages_are_linked_where_a_framework_looks(tmp_path):
@@ -189,12 +206,7 @@ def test_cudas_packages_are_linked_where_a_framework_looks(tmp_path):
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_nothing_is_linked_where_there_is_nothing_to_link(framework):
-    answer = subprocess.run(
-        [sys.executable, "-m", "trainers.link", framework],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={"PYTHONPATH": str(TRAINERS.parent), "PATH": "/usr/bin:/bin"},
-    )
-    assert answer.stdout == "linked 0 of CUDA's libraries\n"
+def test_nothing_is_linked_where_there_is_nothing_to_link(framework, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["link", framework])
+    main()
+    assert capsys.readouterr().out == "linked 0 of CUDA's libraries\n"

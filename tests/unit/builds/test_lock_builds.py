@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from reperf.builds import LockBuild, inside, lock_build, read_environment, steps, why_build
+from reperf.builds.inside import Contents, start_trainers
 from reperf.builds.lock_build import build_lock
 from reperf.errors import ReperfError
 from reperf.systems import Lock, System, load_systems
@@ -72,38 +73,34 @@ def make_build(
     return LockBuild(mine, "cpu")
 
 
-def test_the_lock_decides_the_versions_of_the_whole_closure(root):
+def test_the_lock_decides_the_versions_and_an_environment_counts_as_long_as_it_is_made_from_it(
+    root,
+):
+    make_wheel(root, "engine", "1.0")
     make_wheel(root, "engine", "2.0", requires="wheels_of")
     make_wheel(root, "wheels_of", "1.0")
     make_wheel(root, "wheels_of", "1.1")
-    mine = make_build(root, "engine==2.0", "wheels_of==1.0")
-    build_lock(mine)
-    built = read_environment(mine)
-    assert built.packages == {"engine": "2.0", "wheels-of": "1.0"}
-    assert built.lock == "envs/mine.txt"
-    assert built.python.startswith(HERE + ".")
-    assert mine.python.exists()
-
-
-def test_what_the_platform_does_not_need_is_not_installed(root):
-    make_wheel(root, "engine", "2.0")
-    mine = make_build(root, "engine==2.0", "a_gpu_library==13.0")
-    build_lock(mine)
-    assert read_environment(mine).packages == {"engine": "2.0"}
-
-
-def test_a_changed_lock_makes_an_environment_out_of_date_and_a_rebuild_replaces_it(root):
-    make_wheel(root, "engine", "1.0")
-    make_wheel(root, "engine", "2.0")
     mine = make_build(root, "engine==1.0")
     assert why_build(mine)
     build_lock(mine)
     assert not why_build(mine)
-    mine = make_build(root, "engine==2.0")
+    built = read_environment(mine)
+    assert (built.packages, built.lock) == ({"engine": "1.0"}, "envs/mine.txt")
+    assert built.python.startswith(HERE + ".")
+    assert mine.python.exists()
+    # Another lock: with the whole closure, and without what this platform does not need.
+    mine = make_build(root, "engine==2.0", "wheels_of==1.0", "a_gpu_library==13.0")
     assert why_build(mine)
     build_lock(mine)
     assert not why_build(mine)
-    assert read_environment(mine).packages == {"engine": "2.0"}
+    assert read_environment(mine).packages == {"engine": "2.0", "wheels-of": "1.0"}
+    # The same lock again, by which a trainer does not start any more.
+    (root / "workflow/systems/mine/resnet50.py").write_text("import engine.missing\n")
+    with pytest.raises(ReperfError, match=r"resnet50.py: does not start in .*ModuleNotFound"):
+        build_lock(mine)
+    assert why_build(mine)
+    with pytest.raises(ReperfError, match="not built"):
+        read_environment(mine)
 
 
 def test_a_package_that_cannot_be_had_is_named_and_the_environment_does_not_count(root):
@@ -116,41 +113,26 @@ def test_a_package_that_cannot_be_had_is_named_and_the_environment_does_not_coun
         read_environment(mine)
 
 
-def test_an_environment_in_which_the_trainer_does_not_start_does_not_count(root):
-    make_wheel(root, "engine", "1.0")
-    mine = make_build(root, "engine==1.0", imports="engine.missing")
-    with pytest.raises(ReperfError, match=r"resnet50.py: does not start in .*ModuleNotFound"):
-        build_lock(mine)
-    assert why_build(mine)
-
-
-def test_an_environment_in_which_what_a_trainer_is_told_of_does_not_start_does_not_count(root):
-    make_wheel(root, "engine", "1.0")
-    told = {"model": "resnet50.ResNet50", "batches": "jpegs.decoded_jpegs"}
-    mine = make_build(root, "engine==1.0", told=told)
-    why = r"^resnet50: does not start in .*No module named 'trainers.frameworks.engine'"
+@pytest.mark.parametrize(
+    ("of_the_system", "why"),
+    [
+        (
+            {"told": {"model": "resnet50.ResNet50", "batches": "jpegs.decoded_jpegs"}},
+            r"^resnet50: does not start in .*No module named 'trainers.frameworks.engine'",
+        ),
+        (
+            {"launch": ("-m", "engine.run", "--nodes={nodes}")},
+            r"^engine.run: does not start in .*No module named",
+        ),
+    ],
+    ids=["what a trainer is told of", "launcher"],
+)
+def test_all_that_a_system_starts_must_start(root, of_the_system, why):
+    """In this Python, which lacks the framework, too."""
+    mine = make_build(root, imports="json", **of_the_system)
+    contents = Contents.of([sys.executable], "engine", place="here")
     with pytest.raises(ReperfError, match=why):
-        build_lock(mine)
-    assert why_build(mine)
-
-
-def test_an_environment_in_which_the_launcher_does_not_start_does_not_count(root):
-    make_wheel(root, "engine", "1.0")
-    mine = make_build(root, "engine==1.0", launch=("-m", "engine.run", "--nodes={nodes}"))
-    with pytest.raises(ReperfError, match=r"^engine.run: does not start in .*No module named"):
-        build_lock(mine)
-    assert why_build(mine)
-
-
-def test_a_failed_rebuild_leaves_no_environment_that_counts(root):
-    make_wheel(root, "engine", "1.0")
-    mine = make_build(root, "engine==1.0")
-    build_lock(mine)
-    mine = make_build(root, "engine==2.0")
-    with pytest.raises(ReperfError):
-        build_lock(mine)
-    with pytest.raises(ReperfError, match="not built"):
-        read_environment(mine)
+        start_trainers([sys.executable], mine.system, contents, place="here")
 
 
 def test_a_python_that_is_nowhere_is_named(root):
@@ -215,15 +197,11 @@ def test_a_package_is_compiled_as_uv_toml_says_with_tools_of_the_locks_versions(
     assert answer.stdout == "gloo 1.0 by hand\n"
 
 
-def test_builds_wait_long_for_each_other_unless_someone_says_how_long(monkeypatch):
-    said = []
-    for value in (None, "7"):
-        if value:
-            monkeypatch.setenv("UV_LOCK_TIMEOUT", value)
-        else:
-            monkeypatch.delenv("UV_LOCK_TIMEOUT", raising=False)
-        steps.uv_settings.cache_clear()
-        said.append(steps.uv_settings(links_of_pip=False)["UV_LOCK_TIMEOUT"])
-    steps.uv_settings.cache_clear()
-    assert said == [steps.LOCK_SECONDS, "7"]
-    assert int(steps.LOCK_SECONDS) > 300  # uv's own, which one of Horovod outlasts
+@pytest.mark.parametrize(("asked", "said"), [(None, "3600"), ("7", "7")])
+def test_builds_wait_long_for_each_other_unless_someone_says_how_long(monkeypatch, asked, said):
+    """uv's own 300 s are over before one that compiles Horovod is."""
+    monkeypatch.delenv("UV_LOCK_TIMEOUT", raising=False)
+    if asked:
+        monkeypatch.setenv("UV_LOCK_TIMEOUT", asked)
+    settings = steps.uv_settings.__wrapped__(links_of_pip=False)
+    assert settings["UV_LOCK_TIMEOUT"] == said

@@ -9,12 +9,15 @@ from reperf.builds import LockBuild, every_lock
 from reperf.builds.engines import parse_reference
 from reperf.builds.image_build import REQUIREMENT
 from reperf.files import sha256
-from reperf.systems import ENVIRONMENTS, System, load_systems
+from reperf.systems import ENVIRONMENTS, ROOT, System, load_systems
 
 SYSTEMS = load_systems().values()
 OVERLAYS = sorted(ENVIRONMENTS.glob("*.overlay.txt"))
 LOCKS = sorted(set(ENVIRONMENTS.glob("*.txt")) - set(OVERLAYS))
 EXACT = re.compile(r"(?P<name>[a-z0-9]+(?:-[a-z0-9]+)*)==(?P<version>[0-9][0-9a-z.]*)")
+
+
+each_build = pytest.mark.parametrize("build", every_lock().values(), ids=lambda build: build.id)
 
 
 def pins(lock: Path) -> dict[str, str]:
@@ -28,38 +31,35 @@ def pins(lock: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
-def test_a_lock_names_one_exact_version_of_each_package(lock: Path):
+def test_a_lock_belongs_to_a_system_and_names_one_exact_version_of_each_package(lock: Path):
     packages = pins(lock)
     assert packages
     assert "apex" not in packages, "on the package index, apex is an unrelated package"
-
-
-@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
-def test_a_lock_belongs_to_a_system(lock: Path):
     system, _, kind = lock.stem.partition(".")
     assert system in load_systems()
     assert kind in ("", "cuda", "volta")
 
 
-@pytest.mark.parametrize(
-    ("lock", "package", "version"),
-    [
-        ("pytorch.cuda", "torch", "2.13.0"),
-        ("ngc-pytorch.cuda", "torch", "2.13.0"),
-        ("tensorflow2.cuda", "tensorflow", "2.21.0"),
-        ("oneflow.cuda", "oneflow", "0.9.0"),
-        ("paddlepaddle.cuda", "paddlepaddle-gpu", "2.6.2"),
-        ("mxnet.cuda", "mxnet-cu112", "1.9.1"),
-        ("jax.cuda", "jax-cuda13-plugin", "0.12.0.1"),
-        # The last on the index with code for compute capability 7.0: torch and cuDNN.
-        ("pytorch.volta", "torch", "2.10.0"),
-        ("ngc-pytorch.volta", "torch", "2.10.0"),
-        ("pytorch.volta", "nvidia-cudnn-cu12", "9.10.2.21"),
-        ("tensorflow2.cuda", "nvidia-cudnn-cu12", "9.10.2.21"),
-    ],
-)
-def test_a_lock_for_gpus_holds_the_version_whose_gpus_are_documented(lock, package, version):
-    assert pins(ENVIRONMENTS / f"{lock}.txt")[package] == version
+HELD = {"torch": "torch", "TensorFlow": "tensorflow", "Paddle": "paddlepaddle-gpu"}
+HELD |= {"OneFlow": "oneflow", "JAX": "jax-cuda13-plugin", "MXNet": "mxnet-cu112"}
+
+
+def test_the_page_of_gpu_builds_says_which_versions_the_locks_hold():
+    page = (ROOT / "docs/gpu-builds.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.+?`) \| (.+?) \| [\d.]+ \|", page, re.MULTILINE)
+    told = {
+        (lock, HELD[name]): version
+        for locks, holds in rows
+        for lock in re.findall("`(.+?)`", locks)
+        for name, version in re.findall(r"(\w+) ([\d.]+)", holds)
+        if name in HELD
+    }
+    assert {lock for lock, _ in told} == {lock.stem for lock in LOCKS if "." in lock.stem}
+    assert told == {(lock, one): pins(ENVIRONMENTS / f"{lock}.txt")[one] for lock, one in told}
+    # The last on the index with code for compute capability 7.0.
+    assert "cuDNN 9.10, the last with code for it" in page
+    for lock in ("pytorch.volta", "tensorflow2.cuda"):
+        assert pins(ENVIRONMENTS / f"{lock}.txt")["nvidia-cudnn-cu12"].startswith("9.10.")
 
 
 @pytest.mark.parametrize(
@@ -71,16 +71,11 @@ def test_a_lock_for_gpus_names_cudas_libraries_of_one_cuda(lock: Path):
     assert len({found[1] for name in names if (found := re.search(r"-cu(?:da)?(1\d)", name))}) == 1
 
 
-@pytest.mark.parametrize("build", every_lock().values(), ids=lambda build: build.id)
-def test_what_a_system_imports_is_in_its_lock(build: LockBuild):
-    assert build.settings.packages
-    names = {package.partition("[")[0] for package in build.settings.packages}
-    assert names <= set(pins(build.lock))
-
-
-@pytest.mark.parametrize("build", every_lock().values(), ids=lambda build: build.id)
-def test_what_compiles_a_package_is_in_the_lock(build: LockBuild):
+@each_build
+def test_what_a_system_imports_and_what_compiles_it_is_in_its_lock(build: LockBuild):
     packages = pins(build.lock)
+    assert build.settings.packages
+    assert {package.partition("[")[0] for package in build.settings.packages} <= set(packages)
     for path in build.recipe[1:]:
         settings = tomllib.loads(path.read_text())
         for built, needs in settings["extra-build-dependencies"].items():
@@ -91,7 +86,7 @@ def test_what_compiles_a_package_is_in_the_lock(build: LockBuild):
             assert packages[package["name"]] == package["version"]
 
 
-@pytest.mark.parametrize("build", every_lock().values(), ids=lambda build: build.id)
+@each_build
 def test_what_is_compiled_by_a_program_of_ours_is_compiled_again_when_it_changes(build: LockBuild):
     """uv knows what it has compiled by the variables, and not by the program's contents."""
     for path in build.recipe[1:]:

@@ -5,10 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
-from reperf.builds import ImageBuild, build_of
+from reperf.builds import build_of
 from reperf.builds.built import Built
 from reperf.builds.compiler import why_not_compiled
-from reperf.config import load_report
+from reperf.config import Run, load_report
 from reperf.doctor.diagnosis import Request
 from reperf.doctor.probe import look
 from reperf.training.record import Image
@@ -33,19 +33,44 @@ esac
 """
 
 
+@pytest.fixture(autouse=True)
+def podman(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stand-in, in an empty folder where the test is."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "podman").write_text(PODMAN)
+    (tmp_path / "podman").chmod(0o755)
+
+
+def run_in_image(device: str, **suite: object) -> Run:
+    image = {"images": {"pytorch": "me/torch"}, "container": {"engine": "podman"}}
+    image |= {"device": device, "suites": [SMALL["suites"][0] | suite]}
+    report = load_report(SMALL | image)
+    return report.runs(report.suites[0])[0]
+
+
+def pull(run: Run, **more: object) -> None:
+    """What the workflow leaves behind once it has pulled an image."""
+    build = build_of(run)
+    build.folder.mkdir(parents=True)
+    Built(
+        recipe_sha256=build.recipe_digest,
+        built_in=str(build.folder.resolve()),
+        local_image="me/torch",
+        image=Image(reference="me/torch", digest="sha256:0", engine="podman", engine_version="4.3"),
+        python="3.12.1",
+        packages={},
+        **more,
+    ).write(build.folder)
+
+
 # Some frameworks cannot be imported without a driver, which a container has only with its GPUs.
 @pytest.mark.parametrize(("device", "with_gpus"), [("cuda", True), ("cpu", False)])
 def test_an_image_is_looked_into_with_the_gpus_that_its_runs_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, with_gpus: bool
 ):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "podman").write_text(PODMAN)
-    (tmp_path / "podman").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    image = {"images": {"pytorch": "me/torch"}, "container": {"engine": "podman"}}
-    report = load_report(SMALL | image | {"device": device})
-    run = report.runs(report.suites[0])[0]
-    make_build(build_of(run))
+    run = run_in_image(device)
+    pull(run)
     asked = Request(node="here", folder=tmp_path, meeting="no", secret="no", runs=(run,))
     (state,) = look(asked).environments.values()
     assert (state.trouble, state.framework) == ("", "torch 9.1")
@@ -64,27 +89,9 @@ def test_an_image_is_looked_into_with_the_gpus_that_its_runs_use(
     ],
 )
 def test_what_compiles_in_an_image_needs_a_compiler_there(tmp_path, monkeypatch, compilers, why):
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
-    image = {"images": {"pytorch": "me/torch"}, "container": {"engine": "podman"}}
-    suite = SMALL["suites"][0] | {"systems": [{"system": "pytorch", "variants": "compile"}]}
-    report = load_report(SMALL | image | {"device": "cuda", "suites": [suite]})
-    run = report.runs(report.suites[0])[0]
+    run = run_in_image("cuda", systems=[{"system": "pytorch", "variants": "compile"}])
     assert why_not_compiled(run) is None, "nobody has looked into the image yet"
-    make_build(build_of(run), compilers=compilers)
+    pull(run, compilers=compilers)
     said = why_not_compiled(run)
-    assert said == why if why is None else why in said
-
-
-def make_build(build: ImageBuild, **more: object) -> None:
-    """What the workflow leaves behind once it has pulled an image."""
-    build.folder.mkdir(parents=True)
-    Built(
-        recipe_sha256=build.recipe_digest,
-        built_in=str(build.folder.resolve()),
-        local_image="me/torch",
-        image=Image(reference="me/torch", digest="sha256:0", engine="podman", engine_version="4.3"),
-        python="3.12.1",
-        packages={},
-        **more,
-    ).write(build.folder)
+    assert (said is None) if why is None else (why in said)

@@ -1,13 +1,11 @@
 """Images out of a real registry on this machine: by tag, by digest, and those it does not have."""
 
-import os
 import re
 import shutil
 import subprocess
 import tarfile
 import time
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -19,105 +17,69 @@ from reperf.systems import load_systems
 
 from tests.helpers.refusal import cannot_run, refused_in_one_line
 
-PROGRAMS = ("docker-registry", "openssl", "podman", "ch-run", "ch-image")
 CONFIGURATION = """\
 version: 0.1
 storage: {{filesystem: {{rootdirectory: {folder}/store}}}}
-http: {{addr: "127.0.0.1:0", tls: {{certificate: {folder}/cert.pem, key: {folder}/key.pem}}}}
+http: {{addr: "127.0.0.1:0"}}
 """
-CERTIFICATE = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-NAME = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
 
 
-@pytest.fixture(scope="module")
-def served(
-    tmp_path_factory: pytest.TempPathFactory, small_image: Path, podman_settings: None
-) -> Iterator[str]:
-    """The host and port of a registry that holds `tiny:1`, an image without a framework."""
-    if missing := [program for program in PROGRAMS if shutil.which(program) is None]:
-        cannot_run(f"{', '.join(missing)}: apt-get install docker-registry openssl charliecloud")
-    folder = tmp_path_factory.mktemp("registry")
-    files = ["-keyout", folder / "key.pem", "-out", folder / "cert.pem"]
-    subprocess.run([*CERTIFICATE, *NAME, *files], check=True, capture_output=True)
-    (folder / "registry.yml").write_text(CONFIGURATION.format(folder=folder))
-    with (folder / "registry.log").open("wb") as log:
-        serve = ["docker-registry", "serve", folder / "registry.yml"]
-        server = subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=log)
-    host = f"localhost:{port_of(server, folder / 'registry.log')}"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CONTAINERS_REGISTRIES_CONF", str(folder / "registries.conf"))
-        patch.setenv("REQUESTS_CA_BUNDLE", str(folder / "cert.pem"))
-        try:
-            insecure = f'[[registry]]\nlocation = "{host}"\ninsecure = true\n'
-            (folder / "registries.conf").write_text(insecure)
-            with tarfile.open(folder / "image.tar", "w") as packed:
-                packed.add(small_image, ".")
-            podman("import", "--quiet", str(folder / "image.tar"), f"{host}/tiny:1")
-            podman("push", "--quiet", f"{host}/tiny:1")
-            podman("rmi", "--force", f"{host}/tiny:1")
-            yield host
-        finally:
-            server.kill()
-            server.wait()
-            remove_images(host)
-
-
-@pytest.fixture
-def registry(served: str, tmp_path: Path, monkeypatch) -> Iterator[str]:
-    """The registry's host and port, in an empty working folder and with no image pulled."""
-    monkeypatch.setenv("CH_IMAGE_STORAGE", str(tmp_path / "charliecloud"))
-    # ch-image is a program of the machine's own Python, whichever others there are.
-    monkeypatch.setenv("PATH", f"/usr/sbin:/usr/bin:/bin:{os.environ['PATH']}")
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    yield served
-    remove_images(served)
-
-
-def remove_images(host: str) -> None:
-    """Remove what Podman has of a registry's."""
-    if left := podman("images", "--quiet", "--filter", f"reference={host}/tiny").split():
-        podman("rmi", "--force", *left)
-
-
-def podman(*arguments: str) -> str:
+def podman(*arguments: object) -> str:
     done = subprocess.run(["podman", *arguments], check=True, capture_output=True, text=True)
     return done.stdout
 
 
-def port_of(server: subprocess.Popen, log: Path) -> str:
-    """The port that the registry has chosen, once it listens."""
+@pytest.fixture
+def registry(
+    tmp_path: Path, small_image: Path, podman_settings: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """The host and port of a registry that holds `tiny:1`, an image without a framework.
+
+    The test is in an empty working folder, and Podman has no image of the registry's.
+    """
+    if shutil.which("docker-registry") is None:
+        cannot_run("docker-registry: apt-get install docker-registry")
+    settings, log, packed = (tmp_path / name for name in ("registry.yml", "log", "image.tar"))
+    settings.write_text(CONFIGURATION.format(folder=tmp_path))
+    with log.open("wb") as said:
+        serve = ["docker-registry", "serve", settings]
+        server = subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=said)
     while not (found := re.search(r"listening on 127\.0\.0\.1:(\d+)", log.read_text())):
         assert server.poll() is None, log.read_text()
         time.sleep(0.1)
-    return found[1]
+    host = f"localhost:{found[1]}"
+    (tmp_path / "podman.conf").write_text(f'[[registry]]\nlocation = "{host}"\ninsecure = true\n')
+    monkeypatch.setenv("CONTAINERS_REGISTRIES_CONF", str(tmp_path / "podman.conf"))
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    try:
+        with tarfile.open(packed, "w") as image:
+            image.add(small_image, ".")
+        podman("import", "--quiet", packed, f"{host}/tiny:1")
+        podman("push", "--quiet", f"{host}/tiny:1")
+        podman("rmi", "--force", f"{host}/tiny:1")
+        yield host
+    finally:
+        server.kill()
+        server.wait()
+        if left := podman("images", "--quiet", "--filter", f"reference={host}/tiny").split():
+            podman("rmi", "--force", *left)
 
 
-def build_of(engine: str, image: str) -> ImageBuild:
-    return ImageBuild(load_systems()["pytorch"], Container(engine=engine, image=image))
+@pytest.mark.image
+def test_podman_pulls_by_tag_and_by_digest_and_what_the_registry_lacks_is_refused(registry: str):
+    def build_of(image: str) -> ImageBuild:
+        container = Container(engine="podman", image=f"{registry}/{image}")
+        return ImageBuild(load_systems()["pytorch"], container)
 
-
-def test_podman_pulls_by_tag_and_by_digest(registry: str):
     engine, folder = engine_called("podman"), Path("images")
     local, digest = engine.pull(f"{registry}/tiny:1", folder)
     assert local == f"{registry}/tiny@{digest}"
     podman("rmi", "--force", local)
-    exact = f"{registry}/tiny:1@{digest}"
-    assert engine.pull(exact, folder) == (local, digest)
-    with refused_in_one_line(f"{exact}: has no torch: ModuleNotFoundError"):
-        build_image(build_of("podman", exact))
-
-
-def test_charliecloud_pulls_and_unpacks(registry: str):
-    name = f"{registry}/tiny:1"
-    build = build_of("charliecloud", name)
-    with refused_in_one_line(f"{name}: has no torch: ModuleNotFoundError"):
-        build_image(build)
-    assert (build.folder / "image/usr/bin/python3").exists()
-
-
-def test_what_the_registry_lacks_is_refused(registry: str):
-    lacking = ("nothing:1", f"tiny@sha256:{'ab' * 32}")
-    for engine, last in product(("podman", "charliecloud"), lacking):
-        with refused_in_one_line(f"{registry}/{last}: cannot be pulled: "):
-            build_image(build_of(engine, f"{registry}/{last}"))
+    exact = f"tiny:1@{digest}"
+    assert engine.pull(f"{registry}/{exact}", folder) == (local, digest)
+    with refused_in_one_line(f"{registry}/{exact}: has no torch: ModuleNotFoundError"):
+        build_image(build_of(exact))
+    for lacking in ("nothing:1", f"tiny@sha256:{'ab' * 32}"):
+        with refused_in_one_line(f"{registry}/{lacking}: cannot be pulled: "):
+            build_image(build_of(lacking))

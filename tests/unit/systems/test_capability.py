@@ -8,19 +8,17 @@ from reperf.builds import every_lock
 from reperf.errors import ReperfError
 from reperf.faults import checked
 from reperf.systems import load_systems
-from reperf.systems.capability import why_not_on, why_not_with
+from reperf.systems.capability import why_not_in, why_not_on, why_not_with
 from reperf.systems.system import Image
 
 GPUS = {"V100": "7.0", "T4": "7.5", "A100": "8.0", "H100": "9.0", "B200": "10.0", "B300": "10.3"}
 COLUMNS = ("V100", "A100", "H100", "B200")
 PAGES = [Path(__file__).parents[3] / "docs" / name for name in ("systems.md", "gpu-builds.md")]
-TORCH = "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120"
-TENSORFLOW = "sm_60 sm_70 sm_80 sm_89 sm_90 compute_90"
 ONEFLOW = "sm_60 sm_61 sm_70 sm_75 sm_80 sm_86"
 
 
 @pytest.mark.parametrize(
-    ("architecture", "on"),
+    ("architectures", "on"),
     [
         ("sm_70", "V100 T4"),
         ("sm_75", "T4"),
@@ -33,24 +31,29 @@ ONEFLOW = "sm_60 sm_61 sm_70 sm_75 sm_80 sm_86"
         ("compute_70", "V100 T4 A100 H100 B200 B300"),
         ("compute_90", "H100 B200 B300"),
         ("compute_103", "B300"),
+        # Of several it takes one: torch's, TensorFlow's, OneFlow's.
+        ("sm_75 sm_80 sm_86 sm_90 sm_100 sm_120", "T4 A100 H100 B200 B300"),
+        ("sm_60 sm_70 sm_80 sm_89 sm_90 compute_90", "V100 T4 A100 H100 B200 B300"),
+        (ONEFLOW, "V100 T4 A100"),
     ],
 )
-def test_code_runs_where_nvidia_says(architecture, on):
-    runs = [gpu for gpu, has in GPUS.items() if why_not_on([architecture], has) is None]
+def test_code_runs_where_nvidia_says(architectures, on):
+    runs = [gpu for gpu, has in GPUS.items() if why_not_on(architectures.split(), has) is None]
     assert runs == on.split()
 
 
 @pytest.mark.parametrize(
-    ("architectures", "on"),
+    ("precision", "capability", "why"),
     [
-        (TORCH, "T4 A100 H100 B200 B300"),
-        (TENSORFLOW, "V100 T4 A100 H100 B200 B300"),
-        (ONEFLOW, "V100 T4 A100"),
+        ("tf32", "7.5", "tf32 needs compute capability 8.0; the GPU's is 7.5"),
+        ("bf16", "7.5", "bf16 needs compute capability 8.0; the GPU's is 7.5"),
+        ("tf32", "8.0", None),
+        ("bf16", "10.0", None),
+        ("fp16", "7.0", None),
     ],
 )
-def test_a_build_runs_where_one_of_its_architectures_does(architectures, on):
-    runs = [gpu for gpu, has in GPUS.items() if why_not_on(architectures.split(), has) is None]
-    assert runs == on.split()
+def test_a_gpu_computes_in_what_nvidia_says(precision, capability, why):
+    assert why_not_in(precision, capability) == why
 
 
 def test_why_a_build_does_not_run_on_a_gpu_is_said():

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "workflow" / "systems"
 
 
-def load_from(folder: Path, text: str) -> dict[str, System]:
+def load_from(folder: Path, text: str) -> System:
     (folder / "mine").mkdir(parents=True)
     (folder / "mine" / "system.yaml").write_text(text)
-    return load_systems(folder.parents[1])
+    return load_systems(folder.parents[1])["mine"]
+
+
+def described(workloads: str, more: str = "") -> str:
+    """A system.yaml with what every one must say."""
+    return f"{{title: A, framework: t, about: x, workloads: {{{workloads}}}, {more}}}"
+
+
+each_system = pytest.mark.parametrize("system", load_systems().values(), ids=lambda one: one.id)
 
 
 def test_each_folder_is_a_system():
@@ -29,8 +38,9 @@ def test_each_folder_is_a_system():
     assert {"oneflow", "pytorch", "ngc-tensorflow1"} <= folders
 
 
-@pytest.mark.parametrize("system", load_systems().values(), ids=lambda system: system.id)
+@each_system
 def test_what_is_built_is_complete(system: System):
+    assert system.host.shares is None, "its environment is that of one that has its own"
     for device, ways in system.builds.items():
         assert ways
         locks = [LockBuild(system, name).lock for name in system.locks_for(device)]
@@ -52,7 +62,7 @@ def test_what_is_built_is_complete(system: System):
         assert {module.with_suffix(".py") for module in written} <= set(code)
 
 
-@pytest.mark.parametrize("system", load_systems().values(), ids=lambda system: system.id)
+@each_system
 def test_the_page_of_systems_names_each_with_its_variants(system: System):
     lines = (ROOT / "docs/systems.md").read_text(encoding="utf-8").splitlines()
     row = next(line for line in lines if line.startswith(f"| `{system.id}` |"))
@@ -91,67 +101,56 @@ def test_no_rule_and_no_library_module_names_a_system():
     assert not {path: found for path, found in named.items() if found}
 
 
-def test_a_system_shares_the_environment_of_one_that_exists():
-    for one in load_systems().values():
-        if one.shares:
-            assert load_systems()[one.shares].shares is None
-
-
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_amp_is_what_it_is_on_the_device_and_a_workload_may_have_other_precisions(folder, device):
     amp, other = ("fp16", "bf16") if device == "cuda" else ("bf16", "fp16")
-    system = load_from(
-        folder,
-        "{title: A, framework: torch, about: x, processors: {bf16: [avx512bw]},"
-        f" precisions: {{{device}: [fp32, {amp}]}}, workloads: {{resnet50: {{model: a.B}},"
-        f" vgg16: {{model: a.B, precisions: {{{device}: [{other}]}}}},"
-        f" alexnet: {{model: a.B, precisions: {{{device}: [amp]}}}}}}}}",  # of earlier versions
-    )["mine"]
-    lacks = f"A has no {{}} training on {device}"
-    for workload, can in (("resnet50", ("fp32", amp, "amp")), ("alexnet", (amp, "amp"))):
-        for precision in ("fp32", "tf32", "fp16", "bf16", "amp"):
-            why = None if precision in can else lacks.format(precision)
-            assert system.why_not(workload, precision, device) == why
-    assert system.why_not("vgg16", other, device) is None
-    assert system.why_not("vgg16", "amp", device) == lacks.format("amp")
+    workloads = (
+        f"resnet50: {{model: a.B}}, vgg16: {{model: a.B, precisions: {{{device}: [{other}]}}}},"
+        f" alexnet: {{model: a.B, precisions: {{{device}: [amp]}}}}"  # of earlier versions
+    )
+    more = f"processors: {{bf16: [avx512bw]}}, precisions: {{{device}: [fp32, {amp}]}}"
+    system = load_from(folder, described(workloads, more))
+    can = {"resnet50": {"fp32", amp, "amp"}, "vgg16": {other}, "alexnet": {amp, "amp"}}
+    for workload, precision in product(can, ("fp32", "tf32", "fp16", "bf16", "amp")):
+        lacks = None if precision in can[workload] else f"A has no {precision} training on {device}"
+        assert system.why_not(workload, precision, device) == lacks
     for precision in ("bf16", "amp"):
-        why = f"torch needs a CPU with avx512bw for {precision}"
+        why = f"t needs a CPU with avx512bw for {precision}"
         assert system.why_not_on_processor(precision, {"avx2"}) == why
     assert system.why_not_on_processor("fp32", {"avx2"}) is None
 
 
 def test_why_a_system_cannot_train_is_said_in_words(folder: Path):
-    text = (
-        "{title: A, framework: torch, about: x, workloads: {resnet50: {precisions: {cpu: [fp32]}}}}"
-    )
-    system = load_from(folder, text)["mine"]
+    system = load_from(folder, described("resnet50: {precisions: {cpu: [fp32]}}"))
     assert system.why_not("resnet50", "fp32", "cpu") == "A has no program for resnet50"
     (folder / "mine" / "resnet50.py").touch()
-    assert system.why_not("resnet50", "fp32", "cpu") is None
-    assert system.why_not("bert-base", "fp32", "cpu") == "A has no program for bert-base"
-    assert system.why_not("resnet50", "amp", "cpu") == "A has no amp training on cpu"
-    assert system.why_not("resnet50", "fp32", "cuda") == "A has no fp32 training on cuda"
-    stages = system.why_not("resnet50", "fp32", "cpu", parallel=["pipeline"], pipeline=[1, 1])
-    assert stages == "A has no pipeline-parallel training of resnet50"
-    assert system.why_not("resnet50", "fp32", "cpu", servers=True) == "A has no parameter servers"
+    asked = {"workload": "resnet50", "precision": "fp32", "device": "cpu"}
+    for changes, why in (
+        ({}, None),
+        ({"workload": "bert-base"}, "A has no program for bert-base"),
+        ({"precision": "amp"}, "A has no amp training on cpu"),
+        ({"device": "cuda"}, "A has no fp32 training on cuda"),
+        (
+            {"parallel": ["pipeline"], "pipeline": [1, 1]},
+            "A has no pipeline-parallel training of resnet50",
+        ),
+        ({"servers": True}, "A has no parameter servers"),
+        ({"accumulation": 1}, None),
+        ({"accumulation": 2}, "A has no gradient accumulation"),
+    ):
+        assert system.why_not(**asked | changes) == why
 
 
-@pytest.mark.parametrize(
-    ("more", "why"), [("", "A has no gradient accumulation"), (", accumulates: true", None)]
-)
-def test_a_system_that_adds_up_no_gradients_has_no_accumulation(folder: Path, more, why):
-    text = "{title: A, framework: t, about: x, precisions: {cpu: [fp32]},"
-    system = load_from(folder, text + " workloads: {resnet50: {model: a.B}}" + more + "}")["mine"]
-    assert system.why_not("resnet50", "fp32", "cpu", accumulation=2) == why
-    assert system.why_not("resnet50", "fp32", "cpu", accumulation=1) is None
+def test_a_system_that_adds_up_gradients_says_so(folder: Path):
+    workloads = "resnet50: {model: a.B, precisions: {cpu: [fp32]}}"
+    system = load_from(folder, described(workloads, "accumulates: true"))
+    assert system.why_not("resnet50", "fp32", "cpu", accumulation=2) is None
 
 
 def test_what_a_server_runs_decides_how_its_system_trains(folder: Path):
-    text = (
-        "{title: A, framework: torch, about: x, launch: [a], serve: [-m, trainers.serving], "
-        "workloads: {resnet50: {precisions: {cpu: [fp32]}}}}"
-    )
-    system = load_from(folder, text)["mine"]
+    workloads = "resnet50: {precisions: {cpu: [fp32]}}"
+    more = "launch: [a], serve: [-m, trainers.serving]"
+    system = load_from(folder, described(workloads, more))
     (folder / "mine" / "resnet50.py").write_text("")
     trainers = folder.parent / "trainers"
     trainers.mkdir()
@@ -167,13 +166,12 @@ def test_what_a_server_runs_decides_how_its_system_trains(folder: Path):
 
 
 def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path):
-    text = (
-        "{title: A, framework: torch, about: x, workloads: {resnet50:"
-        " {precisions: {cpu: [fp32], cuda: [fp32]}, variants: [quick, fused]}},"
-        " variants: {quick: {about: x, flags: [--quick]},"
-        " fused: {about: x, flags: [--fused], devices: [cuda]}}}"
+    workloads = "resnet50: {precisions: {cpu: [fp32], cuda: [fp32]}, variants: [quick, fused]}"
+    more = (
+        "variants: {quick: {about: x, flags: [--quick]},"
+        " fused: {about: x, flags: [--fused], devices: [cuda]}}"
     )
-    system = load_from(folder, text)["mine"]
+    system = load_from(folder, described(workloads, more))
     (folder / "mine" / "resnet50.py").touch()
     assert system.why_not("resnet50", "fp32", "cpu", "quick") is None
     assert system.why_not("resnet50", "fp32", "cuda", "fused") is None
@@ -182,47 +180,43 @@ def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path
     assert [one.flags for one in system.varied("quick+fused")] == [("--quick",), ("--fused",)]
 
 
+A_LISTED = "resnet50: {variants: [a]}"
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
         ("{title: A, framework: torch}", "about: is missing"),
         (
-            "{title: A, framework: t, about: x, workloads: {resnet50: {precisions: {cpu: [fp32]}, "
-            "variants: [a]}}, variants: {a: {about: x}}}",
+            described(
+                "resnet50: {precisions: {cpu: [fp32]}, variants: [a]}", "variants: {a: {about: x}}"
+            ),
             "variants.a: changes nothing; allowed: flags, environment, unsupported, or workload",
         ),
         (
-            "{title: A, framework: t, about: x, workloads: {resnet50: {variants: [a, b]}}, "
-            "variants: {a: {about: x, flags: [-x]}, b: {about: y, flags: [-x]}}}",
+            described(
+                "resnet50: {variants: [a, b]}",
+                "variants: {a: {about: x, flags: [-x]}, b: {about: y, flags: [-x]}}",
+            ),
             "variants.b: has the flags and environment of a; allowed: each variant once",
         ),
         (
-            "{title: A, framework: t, about: x, workloads: {resnet50: {variants: [a]}}, "
-            "variants: {a: {about: x, flags: [-x], excludes: [b]}}}",
+            described(A_LISTED, "variants: {a: {about: x, flags: [-x], excludes: [b]}}"),
             "variants.a.excludes: got 'b'; allowed: none",
         ),
+        (described("bert: {}"), f"workloads: got 'bert'; allowed: {', '.join(load_workloads())}"),
+        (described(A_LISTED), "workloads.resnet50.variants: got 'a'; allowed: none"),
         (
-            "{title: A, framework: t, about: x, workloads: {bert: {}}}",
-            f"workloads: got 'bert'; allowed: {', '.join(load_workloads())}",
-        ),
-        (
-            "{title: A, framework: t, about: x, workloads: {resnet50: {variants: [a]}}}",
-            "workloads.resnet50.variants: got 'a'; allowed: none",
-        ),
-        (
-            "{title: A, framework: t, about: x, variants: {a: {about: x, flags: [-x]}}}",
+            described("", "variants: {a: {about: x, flags: [-x]}}"),
             "variants.a: no workload names it; allowed: one that a workload names",
         ),
         (
-            "{title: A, framework: t, about: x, variants: {../a: {about: x, flags: [-x]}}}",
+            described("", "variants: {../a: {about: x, flags: [-x]}}"),
             "variants.../a: got '../a'; allowed: text that matches",
         ),
+        (described("", "speed: 9"), "speed: unknown key; allowed: about, "),
+        (described("vgg16: {precisions: {tpu: [fp32]}}"), "workloads.vgg16.precisions.tpu"),
         ("title: A\nabout: x\ntitle: B", "'title' appears twice, in lines 1 and 3; allowed: each"),
-        ("{title: A, framework: t, about: x, speed: 9}", "speed: unknown key; allowed: about, "),
-        (
-            "{title: A, framework: t, about: x, workloads: {vgg16: {precisions: {tpu: [fp32]}}}}",
-            "workloads.vgg16.precisions.tpu",
-        ),
         ("{title: [A], framework: t, about: x}", "title: got a list; allowed: text"),
         ("", "got nothing; allowed: a mapping of keys to values"),
         ("[a]", "got a list; allowed: a mapping of keys to values"),

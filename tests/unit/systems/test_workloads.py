@@ -10,6 +10,7 @@ from reperf.systems import Workload, load_systems, load_workloads, workloads
 from trainers.contract.recipe import INTERFACE
 
 from tests.helpers.refusal import refused_in_one_line
+from tests.helpers.small_benchmark import SMALL
 
 WRITTEN = """\
 {title: A, data: images, units: [images], parameters: 9, shape: {size: {about: x, default: 4}}}
@@ -44,6 +45,12 @@ def test_a_small_shape_has_its_own_count():
     assert load_workloads()["vgg16"].parameters_of({"image_size": 32}) == 138_357_544 - fewer
 
 
+def test_a_workload_without_a_recipe_has_no_count_and_any_shape_in_bounds(folder: Path):
+    workload = load_from(folder, WRITTEN.replace("parameters: 9, ", ""))["mine"]
+    assert workload.shape_of({"size": 7}) == {"size": 7}
+    assert workload.parameters_of({"size": 4}) is None
+
+
 def test_a_workload_that_is_like_another_differs_in_its_default_shape_alone():
     """So that it is trained by the same code, in all systems that have both."""
     base, large = (load_workloads()[name] for name in ("bert-base", "bert-large"))
@@ -56,12 +63,6 @@ def test_a_workload_that_is_like_another_differs_in_its_default_shape_alone():
     for system in both:
         assert system.workloads[large.id] == system.workloads[base.id]
         assert system.code(large.id) == system.code(base.id)
-
-
-def test_a_workload_without_a_recipe_has_no_count_and_any_shape_in_bounds(folder: Path):
-    workload = load_from(folder, WRITTEN.replace("parameters: 9, ", ""))["mine"]
-    assert workload.shape_of({"size": 7}) == {"size": 7}
-    assert workload.parameters_of({"size": 4}) is None
 
 
 @pytest.mark.parametrize(
@@ -96,10 +97,7 @@ def test_a_recipe_that_lacks_a_part_is_refused_in_one_line(
     [
         ("{title: A}", "data: is missing"),
         (WRITTEN.replace("images,", "films,"), "data: got 'films'; allowed: 'clicks', "),
-        (
-            WRITTEN.replace("title: A", "title: A, unit: films"),
-            "unit: got 'films'; allowed: ",
-        ),
+        (WRITTEN.replace("title: A", "title: A, unit: films"), "unit: got 'films'; allowed: "),
         (WRITTEN.replace("[images]", "[]"), "units: allowed: at least one item"),
         (WRITTEN.replace("title: A", "title: A, speed: 1"), "speed: unknown key; allowed: data, "),
         (WRITTEN.replace("default: 4", "default: 0"), "shape.size: default is 0; allowed: 1 to"),
@@ -121,15 +119,7 @@ def test_a_file_that_says_it_wrong_is_named_in_one_line(folder: Path, text: str,
 
 
 def test_images_too_small_for_the_model_are_refused_by_the_recipe():
-    small = {
-        "name": "small",
-        "workload": "alexnet",
-        "precision": "fp32",
-        "batch_size": 1,
-        "shape": {"image_size": 62},
-        "systems": ["pytorch"],
-    }
-    with pytest.raises(
-        ReperfError, match=r"suites.small.shape: .*got 62; allowed: a whole .*, 63 to"
-    ):
+    small = SMALL["suites"][0] | {"workload": "alexnet", "shape": {"image_size": 62}}
+    refused = r"suites.small.shape: .*got 62; allowed: a whole .*, 63 to"
+    with pytest.raises(ReperfError, match=refused):
         load_report({"suites": [small]})

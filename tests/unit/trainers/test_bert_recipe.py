@@ -1,25 +1,15 @@
 """BERT in the numbers on which all frameworks agree."""
 
-from argparse import Namespace
-
 import numpy as np
 import pytest
+from reperf.systems import load_workloads
 from trainers.contract import recipe as contract
 from trainers.contract import weights
 from trainers.recipes import bert
 
 from tests.helpers.shapes import TINY_BERT
 
-BASE = {
-    "sequence_length": 128,
-    "max_predictions": 20,
-    "layers": 12,
-    "hidden": 768,
-    "heads": 12,
-    "intermediate": 3072,
-    "vocabulary": 30522,
-    "positions": 512,
-}
+BASE = load_workloads()["bert-base"].default_shape
 
 
 @pytest.fixture(scope="module")
@@ -39,14 +29,6 @@ def batch() -> list[np.ndarray]:
 )
 def test_the_model_has_as_many_parameters_as_the_field_counts(changes, count):
     assert contract.parameters(bert, BASE | changes) == count
-
-
-def test_matrices_decay_and_nothing_else():
-    sizes = bert.weight_shapes(TINY_BERT)
-    assert len(sizes) == 38
-    assert {name for name in sizes if bert.decays(name)} == {
-        name for name, size in sizes.items() if len(size) == 2
-    }
 
 
 def test_weights_are_a_normal_distribution_that_is_cut_off():
@@ -108,12 +90,3 @@ def test_a_short_sequence_with_many_predictions_gets_those_that_fit():
 def test_a_shape_that_cannot_be_is_refused(changes, fault):
     with pytest.raises(ValueError, match=fault):
         bert.check(TINY_BERT | changes)
-
-
-def test_clipping_is_left_out_where_it_is_asked_for():
-    usual, without = (
-        contract.optimizer_of(bert, Namespace(proof=False, no_clip=no_clip))
-        for no_clip in (False, True)
-    )
-    assert usual == bert.OPTIMIZER
-    assert without == usual._replace(clip=None)

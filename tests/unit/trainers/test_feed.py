@@ -32,8 +32,8 @@ class Host(backend.Backend):
 
 
 def feed_of(batches: Iterator[tuple], mark: Callable | None = None, **changes) -> backend.Feed:
-    shape = {"image_size": 32}
-    flags = Namespace(**{"input": "tfrecord", "shape": shape, "batch_size": 2, "seed": 1} | changes)
+    usual = {"input": "tfrecord", "shape": {"image_size": 32}, "batch_size": 2, "seed": 1}
+    flags = Namespace(**usual | changes)
     work = SimpleNamespace(flags=flags, recipe=resnet50, batches=lambda *asked: batches)
     made = Host(flags, backend.Place(0, 0, 1))
     if mark is not None:
@@ -61,12 +61,9 @@ def test_a_device_that_still_computes_waits_for_nothing(monkeypatch, finished, w
     assert feed.waited() == waited
 
 
-def test_the_batch_of_synthetic_input_is_always_there():
+def test_the_batch_of_synthetic_input_is_always_there_and_a_first_one_comes_again():
     feed = feed_of(iter(()), input="synthetic")
     assert next(feed) is next(feed)
     assert feed.waited() == 0.0
-
-
-def test_the_first_batch_is_looked_at_and_comes_again(monkeypatch):
     feed = feed_of(iter([("first",), ("second",)]))
     assert [feed.peek(), next(feed), next(feed)] == [("first",), ("first",), ("second",)]

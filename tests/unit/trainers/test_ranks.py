@@ -100,26 +100,24 @@ def test_ranks_end_with_their_starter():
 
 
 def start_workers(
-    folder: Path, hosts: str, node_rank: int, *variables: str, devices: int = 2
+    folder: Path, hosts: str, variables: list[str], *, node_rank: int = 0, devices: int = 2
 ) -> list[str]:
     """What TensorFlow's workers of one node see of some variables, a line for each worker."""
-    program = folder / "train.py"
-    program.write_text(SAY.format(variables))
+    (folder / "train.py").write_text(SAY.format(variables))
     flags = [f"--hosts={hosts}", f"--node-rank={node_rank}", "--port=7000"]
-    flags.append(f"--devices-per-node={devices}")
-    command = ["-m", "trainers.launchers.tensorflow", *flags, str(program)]
-    said, complaints = start(*command).communicate(timeout=240)
+    flags += [f"--devices-per-node={devices}", str(folder / "train.py")]
+    said, complaints = start("-m", "trainers.launchers.tensorflow", *flags).communicate(timeout=240)
     assert complaints == ""
     return sorted(said.splitlines())
 
 
 def test_one_device_alone_is_a_process_without_a_cluster(tmp_path: Path):
-    (line,) = start_workers(tmp_path, "127.0.0.1", 0, "LOCAL_RANK", "TF_CONFIG", devices=1)
-    assert line == "0 -"
+    said = start_workers(tmp_path, "127.0.0.1", ["LOCAL_RANK", "TF_CONFIG"], devices=1)
+    assert said == ["0 -"]
 
 
 def test_each_device_of_one_node_is_a_tensorflow_worker_with_a_port_of_its_own(tmp_path: Path):
-    first, second = map(json.loads, start_workers(tmp_path, "127.0.0.1", 0, "TF_CONFIG"))
+    first, second = map(json.loads, start_workers(tmp_path, "127.0.0.1", ["TF_CONFIG"]))
     assert [first["task"]["index"], second["task"]["index"]] == [0, 1]
     assert first["cluster"] == second["cluster"]
     ports = {worker.partition("127.0.0.1:")[2] for worker in first["cluster"]["worker"]}
@@ -128,12 +126,10 @@ def test_each_device_of_one_node_is_a_tensorflow_worker_with_a_port_of_its_own(t
 
 
 def test_of_several_nodes_each_device_is_a_tensorflow_worker(tmp_path: Path):
-    lines = start_workers(tmp_path, "one,two", 1, "TF_CONFIG")
-    configurations = [json.loads(line) for line in lines]
+    lines = start_workers(tmp_path, "one,two", ["LOCAL_RANK", "TF_CONFIG"], node_rank=1)
     everybody = ["one:7000", "one:7001", "two:7000", "two:7001"]
-    assert [one["task"] for one in configurations] == [
-        {"type": "worker", "index": 2},
-        {"type": "worker", "index": 3},
+    assert [line.partition(" ")[0] for line in lines] == ["0", "1"]
+    assert [json.loads(line.partition(" ")[2]) for line in lines] == [
+        {"cluster": {"worker": everybody}, "task": {"type": "worker", "index": index}}
+        for index in (2, 3)
     ]
-    assert all(one["cluster"] == {"worker": everybody} for one in configurations)
-    assert start_workers(tmp_path, "one,two", 1, "LOCAL_RANK") == ["0", "1"]

@@ -72,54 +72,40 @@ def test_a_recipe_says_all_that_engines_ask(name):
     recipe = module_of(name)
     assert [part for part in contract.INTERFACE if not hasattr(recipe, part)] == []
     recipe.check(SMALL[name])
-    assert recipe.STATIC_LOSS_SCALE > 1
 
 
-def test_weights_have_the_sizes_that_the_shape_gives_them(name):
-    sizes = module_of(name).weight_shapes(SMALL[name])
-    weights = start_of(name)
-    assert {key: array.shape for key, array in weights.items()} == sizes
-    assert {array.dtype for array in weights.values()} == {np.dtype(np.float32)}
-    count = contract.parameters(module_of(name), SMALL[name])
-    assert sum(array.size for array in weights.values()) == count
-
-
-def test_a_weight_made_alone_is_the_weight_among_all(name):
-    recipe, flags = module_of(name), flags_of(name)
-    among_all = start_of(name)
-    for key, size in reversed(recipe.weight_shapes(flags.shape).items()):
+def test_weights_have_the_sizes_that_the_shape_gives_them_and_one_made_alone_is_that_among_all(
+    name,
+):
+    recipe, flags, among_all = module_of(name), flags_of(name), start_of(name)
+    sizes = recipe.weight_shapes(flags.shape)
+    assert {key: array.shape for key, array in among_all.items()} == sizes
+    assert {array.dtype for array in among_all.values()} == {np.dtype(np.float32)}
+    count = contract.parameters(recipe, flags.shape)
+    assert sum(array.size for array in among_all.values()) == count
+    small = {key: size for key, size in sizes.items() if np.prod(size) < 10**6}
+    for key, size in reversed(small.items()):
         alone = weights.initial_weight(recipe, flags, key, size)
         assert np.array_equal(alone, among_all[key])
 
 
-@pytest.mark.parametrize("name", DIGESTS)
-def test_start_weights_and_batches_are_the_same_on_every_machine(name):
-    assert digests_of(name) == DIGESTS[name]
-    assert digests_of(name, seed=2) != DIGESTS[name]
-
-
-def digests_of(name: str, **changes: object) -> tuple[str, str]:
-    recipe, flags = module_of(name), flags_of(name, **changes)
-    start = (array for _, array in weights.initial_weights(recipe, flags))
-    return weights.digest(start), weights.digest(weights.synthetic_batch(recipe, flags, 0))
-
-
-def test_for_a_proof_every_weight_is_seen_and_decay_is_large(name):
-    """A weight of nothing but zeros would hide mistakes in it, or in what it multiplies."""
-    weights = start_of(name, proof=True)
-    assert [key for key, array in weights.items() if not array.any()] == []
-    recipe = module_of(name)
-    usual = contract.optimizer_of(recipe, flags_of(name))
-    assert usual == recipe.OPTIMIZER
-    proof = contract.optimizer_of(recipe, flags_of(name, proof=True))
-    assert proof.weight_decay > 100 * usual.weight_decay
-    assert proof._replace(weight_decay=usual.weight_decay) == usual
-
-
 def synthetic(name: str, **changes: object) -> list[np.ndarray]:
     flags = flags_of(name, **changes)
-    rank = changes.get("rank", 0)
-    return list(weights.synthetic_batch(module_of(name), flags, rank))
+    return [*weights.synthetic_batch(module_of(name), flags, changes.get("rank", 0))]
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_start_weights_and_batches_are_the_same_on_every_machine(name):
+    start, batch = weights.digest(start_of(name).values()), weights.digest(synthetic(name))
+    assert (start, batch) == DIGESTS[name]
+    others = weights.initial_weights(module_of(name), flags_of(name, seed=2))
+    assert any(not np.array_equal(array, start_of(name)[key]) for key, array in others)
+
+
+def test_for_a_proof_no_weight_is_nothing_but_zeros(name):
+    """It would hide mistakes in it, or in what it multiplies."""
+    weights = start_of(name, proof=True)
+    assert [key for key, array in weights.items() if not array.any()] == []
 
 
 def test_ranks_and_seeds_have_synthetic_batches_of_their_own(name):
@@ -129,18 +115,13 @@ def test_ranks_and_seeds_have_synthetic_batches_of_their_own(name):
 
 
 @of_images
-def test_synthetic_images_are_bytes_with_labels(name):
+def test_synthetic_images_are_bytes_with_labels_and_too_small_ones_are_refused(name):
     images, labels = synthetic(name)
     size = SMALL[name]["image_size"]
     assert (images.shape, images.dtype) == ((2, size, size, 3), np.uint8)
     assert (labels.shape, labels.dtype) == ((2,), np.int64)
-
-
-@of_images
-def test_images_too_small_for_a_model_are_refused(name):
-    least = SMALL[name]["image_size"]
-    with pytest.raises(ValueError, match=rf"image_size.*{least - 1}; allowed: {least} or more"):
-        module_of(name).check({"image_size": least - 1})
+    with pytest.raises(ValueError, match=rf"image_size.*{size - 1}; allowed: {size} or more"):
+        module_of(name).check({"image_size": size - 1})
 
 
 @pytest.mark.parametrize(
@@ -148,18 +129,6 @@ def test_images_too_small_for_a_model_are_refused(name):
 )
 def test_the_model_is_the_published_one(recipe, count):
     assert contract.parameters(recipe, {"image_size": 224}) == count
-
-
-@pytest.mark.parametrize(
-    ("recipe", "rates"),
-    [
-        (resnet50, {8: 0.1 / 32, 256: 0.1, 8192: 0.1}),
-        (vgg16, {8: 0.01 / 32, 256: 0.01, 8192: 0.01}),
-        (alexnet, {8: 0.01 / 16, 128: 0.01, 8192: 0.01}),
-    ],
-)
-def test_the_learning_rate_grows_with_the_batch_and_stays_safe(recipe, rates):
-    assert {batch: recipe.learning_rate(batch) for batch in rates} == pytest.approx(rates)
 
 
 def test_resnets_blocks_start_as_their_shortcuts_and_every_layer_keeps_the_variance():
@@ -170,17 +139,6 @@ def test_resnets_blocks_start_as_their_shortcuts_and_every_layer_keeps_the_varia
     conv = weights["layer2.0.2.conv.weight"]
     assert conv.shape == (128, 128, 3, 3)
     assert conv.std() == pytest.approx((2 / (128 * 9)) ** 0.5, rel=0.01)
-
-
-def test_all_of_resnets_weights_but_batch_norms_decay():
-    kept = [key for key in start_of("resnet50") if not resnet50.decays(key)]
-    assert len(kept) == 2 * 53
-    assert all(".bn." in key for key in kept)
-
-
-@pytest.mark.parametrize("recipe", [vgg16, alexnet])
-def test_where_there_is_no_batch_norm_every_weight_decays(recipe):
-    assert all(map(recipe.decays, recipe.weight_shapes({"image_size": 224})))
 
 
 @pytest.mark.parametrize("recipe", [resnet50, vgg16])

@@ -13,69 +13,90 @@ from reperf.systems.system import TRAINERS
 from trainers.contract import steplog
 from trainers.contract.flags import parse_flags
 from trainers.contract.precision import DYNAMIC, Precision, precision_of
-from trainers.contract.process import gpus_of_node, is_amd_with_avx2
+from trainers.contract.process import gpus_of_node, is_amd_with_avx2, keep_to_own_cores
 from trainers.recipes import resnet50
 
-FLAGS = [
-    "--workload",
-    "resnet50",
-    "--shape",
-    "image_size=224",
-    "--precision",
-    "fp32",
-    "--batch-size",
-    "4",
-    "--iterations",
-    "10",
-    "--print-every",
-    "5",
-    "--input",
-    "synthetic",
-    "--device",
-    "cpu",
-    "--threads",
-    "1",
-    "--seed",
-    "1",
-]
+FLAGS = (
+    "--workload resnet50 --shape image_size=224 --precision fp32 --batch-size 4 --iterations 10 "
+    "--print-every 5 --input synthetic --device cpu --threads 1 --seed 1"
+)
+ENDS = [["all", "aa"]] * 2
+"""Of two ranks whose weights are equal."""
 
 
-def make_log(rank: int = 0, world_size: int = 2, more: tuple[str, ...] = ()) -> steplog.StepLog:
-    return steplog.StepLog(resnet50, parse_flags(resnet50, [*FLAGS, *more]), rank, world_size)
+def flags_of(more: str = ""):
+    return parse_flags(resnet50, [*FLAGS.split(), *more.split()])
+
+
+def make_log(rank: int = 0, world_size: int = 2, more: str = "") -> steplog.StepLog:
+    return steplog.StepLog(resnet50, flags_of(more), rank, world_size)
+
+
+def configure(log: steplog.StepLog, parameters: int = 25557032) -> None:
+    log.configured(parameters, "torch 2", {"torch": "2"}, ["cpu", "cpu"], Precision("float32"))
+
+
+def events(text: str) -> list[dict]:
+    mark = ":::MLLOG "
+    lines = [line for line in text.splitlines() if line.startswith(mark)]
+    return [json.loads(line.removeprefix(mark)) for line in lines]
+
+
+def said_of(text: str, key: str) -> list:
+    """The values of the events of a key."""
+    return [event["value"] for event in events(text) if event["key"] == key]
+
+
+def python(code: str, **variables: str) -> subprocess.CompletedProcess:
+    """Run a program in a process of its own, which finds the trainers' modules."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={"PYTHONPATH": str(TRAINERS.parent), **variables},
+    )
+
+
+def run(body: str) -> subprocess.CompletedProcess:
+    """Run the body of `with log.to_the_end():` in a process of its own."""
+    return python(f"""
+import sys, threading, time
+from trainers.contract import steplog
+from trainers.contract.flags import parse_flags
+from trainers.recipes import resnet50
+log = steplog.StepLog(resnet50, parse_flags(resnet50, {FLAGS.split()!r}), rank=1, world_size=2)
+with log.to_the_end():
+    {body}
+print("not reached")
+""")
 
 
 @pytest.mark.parametrize(
-    ("flags", "threads"),
+    ("usable", "gpus", "flags", "threads"),
     [
-        (["--threads", "3", "--devices-per-node", "2"], 3),
-        (["--loader-threads", "5"], 5),
-        (["--device", "cuda", "--devices-per-node", "4"], 10),
-        (["--device", "cuda"], 16),
-        (["--device", "cuda", "--devices-per-node", "64"], 1),
-        (["--device", "cuda", "--loader-threads", "20"], 20),
+        (40, 0, "--threads 3 --devices-per-node 2", 3),
+        (40, 0, "--loader-threads 5", 5),
+        (40, 0, "--device cuda --devices-per-node 4", 10),
+        (40, 0, "--device cuda", 16),
+        (40, 0, "--device cuda --devices-per-node 64", 1),
+        (40, 0, "--device cuda --loader-threads 20", 20),
+        # One GPU of a node has no more than each of all: of 80 cores here, and 8 GPUs.
+        (80, 8, "--device cuda", 10),
+        (80, 8, "--device cuda --devices-per-node 4", 10),
+        (80, 8, "--device cuda --devices-per-node 8", 10),
+        (10, 8, "--device cuda", 10),
+        (40, 8, "--device cuda --devices-per-node 8", 5),
     ],
 )
 def test_a_gpus_loader_has_its_share_of_the_cores_but_no_more_than_sixteen(
-    flags: list[str], threads: int, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr("trainers.contract.flags.usable_cores", lambda: 40)
-    monkeypatch.setattr("trainers.contract.flags.os.cpu_count", lambda: 40)
-    monkeypatch.setattr("trainers.contract.flags.gpus_of_node", lambda: 0)
-    assert parse_flags(resnet50, [*FLAGS, *flags]).loader_threads == threads
-
-
-@pytest.mark.parametrize(
-    ("usable", "devices", "threads"),
-    [(80, 1, 10), (80, 4, 10), (80, 8, 10), (10, 1, 10), (40, 8, 5)],
-)
-def test_one_gpu_of_a_node_has_no_more_loader_threads_than_each_of_all(
-    usable: int, devices: int, threads: int, monkeypatch: pytest.MonkeyPatch
+    usable: int, gpus: int, flags: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("trainers.contract.flags.usable_cores", lambda: usable)
-    monkeypatch.setattr("trainers.contract.flags.os.cpu_count", lambda: 80)
-    monkeypatch.setattr("trainers.contract.flags.gpus_of_node", lambda: 8)
-    flags = [*FLAGS, "--device", "cuda", "--devices-per-node", str(devices)]
-    assert parse_flags(resnet50, flags).loader_threads == threads
+    monkeypatch.setattr("trainers.contract.flags.os.cpu_count", lambda: 80 if gpus else 40)
+    monkeypatch.setattr("trainers.contract.flags.gpus_of_node", lambda: gpus)
+    assert flags_of(flags).loader_threads == threads
 
 
 def test_a_nodes_gpus_are_those_of_its_driver(tmp_path: Path):
@@ -119,9 +140,9 @@ def test_amp_is_float16_with_a_fixed_loss_scale_on_a_gpu_and_bfloat16_on_a_cpu(
     flags: str, precision: Precision
 ):
     computes = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16", "tf32")}
-    asked = parse_flags(resnet50, [*FLAGS, *flags.split()])
-    assert precision_of(resnet50, asked, computes) == precision
-    assert precision.dtype == ("float32" if precision.compute == "tf32" else precision.compute)
+    found = precision_of(resnet50, flags_of(flags), computes)
+    assert found == precision
+    assert found.dtype == precision.compute.replace("tf32", "float32")
 
 
 @pytest.mark.parametrize(
@@ -134,57 +155,24 @@ def test_amp_is_float16_with_a_fixed_loss_scale_on_a_gpu_and_bfloat16_on_a_cpu(
     ],
 )
 def test_a_precision_that_the_framework_lacks_is_refused(flags: str, said: str):
-    asked = parse_flags(resnet50, [*FLAGS, *flags.split()])
     with pytest.raises(steplog.Refused, match=said):
-        precision_of(resnet50, asked, {"cuda": ("float16",)})
-
-
-def events(text: str) -> list[dict]:
-    mark = ":::MLLOG "
-    lines = [line for line in text.splitlines() if line.startswith(mark)]
-    return [json.loads(line.removeprefix(mark)) for line in lines]
-
-
-def configure(log: steplog.StepLog, parameters: int = 25557032) -> None:
-    log.configured(parameters, "torch 2", {"torch": "2"}, ["cpu", "cpu"], Precision("float32"))
-
-
-def run(body: str) -> subprocess.CompletedProcess:
-    """Run the body of `with log.to_the_end():` in a process of its own."""
-    code = f"""
-import sys, threading, time
-from trainers.contract import steplog
-from trainers.contract.flags import parse_flags
-from trainers.recipes import resnet50
-log = steplog.StepLog(resnet50, parse_flags(resnet50, {FLAGS!r}), rank=1, world_size=2)
-with log.to_the_end():
-    {body}
-print("not reached")
-"""
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        env={"PYTHONPATH": str(TRAINERS.parent)},
-    )
+        precision_of(resnet50, flags_of(flags), {"cuda": ("float16",)})
 
 
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        (["--input", "tfrecord"], "--data is needed unless --input is synthetic"),
-        (["--shape", "image_size=31"], "--shape: image_size"),
-        (["--shape", "image_size=large"], "argument --shape: invalid"),
-        (["--precision", "fp64"], "argument --precision: invalid choice"),
-        (["--image-size", "64"], "unrecognized arguments: --image-size 64"),
-        (["--no-clip"], "--no-clip: resnet50 clips no gradients"),
+        ("--input tfrecord", "--data is needed unless --input is synthetic"),
+        ("--shape image_size=31", "--shape: image_size"),
+        ("--shape image_size=large", "argument --shape: invalid"),
+        ("--precision fp64", "argument --precision: invalid choice"),
+        ("--image-size 64", "unrecognized arguments: --image-size 64"),
+        ("--no-clip", "--no-clip: resnet50 clips no gradients"),
     ],
 )
 def test_flags_that_cannot_be_are_refused_in_a_line(capsys, more, reason):
     with pytest.raises(SystemExit):
-        parse_flags(resnet50, [*FLAGS, *more])
+        flags_of(more)
     assert f"error: {reason}" in capsys.readouterr().err.splitlines()[-1]
 
 
@@ -196,17 +184,31 @@ def test_the_log_names_the_cpus_next_to_a_gpu(device: str, near: str | None):
 from trainers.contract import driver
 driver.keep_near_gpu = {{2: "0-3,8"}}.get
 driver.made = lambda flags: 1 / 0  # what follows needs a framework
-driver.run({[*names, *FLAGS, f"--device={device}"]})
+driver.run({[*names, *FLAGS.split(), f"--device={device}"]})
 """
-    answer = subprocess.run(
-        [sys.executable, "-c", code],
-        check=False,
-        capture_output=True,
-        text=True,
-        env={"PYTHONPATH": str(TRAINERS.parent), "LOCAL_RANK": "2"},
-    )
-    (said,) = (one["value"] for one in events(answer.stdout) if one["key"] == "configuration")
+    (said,) = said_of(python(code, LOCAL_RANK="2").stdout, "configuration")
     assert said["cpus"] == near
+
+
+@pytest.mark.parametrize(
+    ("rank", "threads", "cores", "own"),
+    [
+        (0, 1, "", {0}),
+        (1, 1, "", {2}),
+        (1, 2, "", {4, 6}),
+        (2, 2, "", {0, 2}),  # there are no more
+        (1, 1, "shared", {0, 2, 4, 6}),
+    ],
+)
+def test_ranks_keep_to_cores_of_their_own_unless_they_share_all(
+    rank, threads, cores, own, monkeypatch
+):
+    now = {0, 2, 4, 6}
+    monkeypatch.setenv("CORES", cores)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {*now})
+    monkeypatch.setattr(os, "sched_setaffinity", lambda process, few: now.intersection_update(few))
+    keep_to_own_cores(rank, threads)
+    assert now == own
 
 
 def test_a_rank_says_that_it_lives_while_it_has_nothing_new_to_say():
@@ -224,47 +226,53 @@ def test_a_rank_says_that_it_lives_while_it_has_nothing_new_to_say():
     assert lines[1] == "rank 1: iteration 5, loss 6.9", answer.stderr
     first, second = (re.fullmatch(r"rank 1: nothing new for (\d+) s", one)[1] for one in lines[2:])
     # A machine that stands still for seconds leaves some out.
-    assert (int(first) in {1, 2, 4}) and int(second) in {2 * int(first), 4 * int(first)}
+    assert int(first) in {1, 2, 4}
+    assert int(second) in {2 * int(first), 4 * int(first)}
 
 
 def test_a_whole_run_is_a_log_of_one_object_a_line(capfd):
     log = make_log()
     configure(log)
     log.step(5, 6.9, 0.0)
-    log.step(10, 6.8, 0.0)
-    log.finished([["all", "aa"]] * 2, [100, 200])
+    log.step(10, 6.8, None, tokens=640)  # what else a workload counts, and nobody knows the wait
+    log.finished(ENDS, [100, 200])
     said = events(capfd.readouterr().out)
     values = {event["key"]: event["value"] for event in said if event["key"] != "tracked_stats"}
-    assert values["global_batch_size"] == 8
-    assert values["world_size"] == 2
-    assert values["parameters"] == 25557032
+    expected = {"global_batch_size": 8, "world_size": 2, "parameters": 25557032}
+    assert values.items() >= expected.items()
     assert values["configuration"]["shape"] == {"image_size": 224}
     assert values["configuration"]["pipeline"] == []
     first, second = (event["value"] for event in said if event["key"] == "tracked_stats")
     assert (first["iteration"], first["samples"], first["loss"]) == (5, 40, 6.9)
+    assert first["waited"] == 0.0
     assert "throughput" not in first  # the time before the first line holds the start, too
     assert second["throughput"] == pytest.approx(40 / (second["seconds"] - first["seconds"]))
+    assert (second["samples"], second["tokens"]) == (80, 640)
+    assert "waited" not in second
+    assert "weight_changes" not in values
     assert said[-1]["key"] == "run_stop"
     assert said[-1]["metadata"]["status"] == "success"
 
 
-def test_the_first_loss_without_dropout_is_said_once_and_must_be_finite(capfd):
-    make_log().without_dropout(7.5)
-    make_log(rank=1).without_dropout(7.25)
-    said = events(capfd.readouterr().out)
-    assert [one["value"] for one in said if one["key"] == "loss_without_dropout"] == [7.5]
-    with pytest.raises(steplog.Refused, match="the first loss, without dropout, is inf"):
-        make_log(rank=1).without_dropout(math.inf)
+def test_other_ranks_only_give_their_losses_as_signs_of_life(capfd):
+    log = make_log(rank=1)
+    configure(log)
+    log.without_dropout(7.25)
+    log.step(5, 6.9, 0.0)
+    log.finished(ENDS, [100, 200])
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].startswith("rank 1: started on ")
+    assert lines[1:] == ["rank 1: iteration 5, loss 6.9", "rank 1: done"]
 
 
 @pytest.mark.parametrize(
     ("more", "printed", "first"),
     [
-        ((), [1, 5, 10], [7.5]),
-        (("--print-every", "1"), [*range(1, 11)], [7.5]),
+        ("", [1, 5, 10], [7.5]),
+        ("--print-every 1", [*range(1, 11)], [7.5]),
         # Frameworks crop and flip what is read at random, each in its own way.
-        (("--input", "tfrecord", "--data", "d"), [5, 10], []),
-        (("--proof",), [5, 10], []),
+        ("--input tfrecord --data d", [5, 10], []),
+        ("--proof", [5, 10], []),
     ],
 )
 def test_the_first_loss_is_said_where_all_have_one_batch(more, printed, first, capfd):
@@ -272,151 +280,97 @@ def test_the_first_loss_is_said_where_all_have_one_batch(more, printed, first, c
     assert [one for one in range(1, 11) if log.prints(one)] == printed
     for iteration in printed:
         log.step(iteration, 8.5 - iteration / 2 - 0.5, 0.0)
-    said = events(capfd.readouterr().out)
-    assert [one["value"] for one in said if one["key"] == "loss_without_dropout"] == first
-    steps = [one["value"]["iteration"] for one in said if one["key"] == "tracked_stats"]
-    assert steps == [one for one in printed if one > 1 or len(printed) == 10]
+    said = capfd.readouterr().out
+    assert said_of(said, "loss_without_dropout") == first
+    # The first iteration is no step of the log unless it is to be printed anyway.
+    asked = [*range(1, 11)] if "every" in more else [5, 10]
+    assert [value["iteration"] for value in said_of(said, "tracked_stats")] == asked
 
 
 def test_changes_of_weights_are_told_in_one_short_line(capfd):
-    make_log().finished([["all", "aa"]] * 2, [1, 1])
-    assert "weight_changes" not in capfd.readouterr().out
-    make_log().finished([["all", "aa"]] * 2, [1, 1], [math.pi * 1e-5] * 161)
+    make_log().finished(ENDS, [1, 1], [math.pi * 1e-5] * 161)
     (line,) = [line for line in capfd.readouterr().out.splitlines() if "weight_changes" in line]
     assert len(line) < 4096
     assert events(line)[0]["value"] == [3.14159e-05] * 161
 
 
-def test_a_wait_that_nobody_measures_is_not_said(capfd):
-    make_log().step(5, 6.9, None)
-    make_log().step(5, 6.9, 1.5)
-    said = events(capfd.readouterr().out)
-    waits = [one["value"].get("waited") for one in said if one["key"] == "tracked_stats"]
-    assert waits == [None, 1.5]
+def end(*ends: list[str], more: str = "") -> None:
+    make_log(world_size=len(ends), more=more).finished([*ends], [1] * len(ends))
 
 
-def test_other_ranks_only_give_their_losses_as_signs_of_life(capfd):
-    log = make_log(rank=1)
-    configure(log)
-    log.step(5, 6.9, 0.0)
-    log.finished([["all", "aa"]] * 2, [100, 200])
-    lines = capfd.readouterr().out.splitlines()
-    assert lines[0].startswith("rank 1: started on ")
-    assert lines[1:] == ["rank 1: iteration 5, loss 6.9", "rank 1: done"]
+STAGES = "--pipeline 2 1"
+REFUSED = {
+    "has 25575912 parameters, resnet50 has 25557032": lambda: configure(make_log(), 25575912),
+    "the loss at iteration 5 is nan": lambda: make_log().step(5, math.nan, 0.0),
+    "the loss at iteration 5 is inf": lambda: make_log(rank=1).step(5, math.inf, 0.0),
+    "the first loss, without dropout, is inf": lambda: make_log(rank=1).without_dropout(math.inf),
+    "weights of rank 1 differ from rank 0's": lambda: end(["all", "aa"], ["all", "bb"]),
+    r"of rank 1 \(stage 0\) differ from rank 0 \(stage 0\)'s": lambda: end(
+        ["0", "aa"], ["0", "bb"], ["1", "bb"], more=STAGES
+    ),
+}
 
 
-def test_a_model_that_is_not_the_workloads_is_refused():
-    with pytest.raises(steplog.Refused, match=r"has 25575912 parameters, resnet50 has 25557032"):
-        configure(make_log(), parameters=25575912)
-
-
-@pytest.mark.parametrize("loss", [math.nan, math.inf])
-@pytest.mark.parametrize("rank", [0, 1])
-def test_a_loss_that_is_not_finite_is_refused_on_every_rank(loss, rank):
-    with pytest.raises(steplog.Refused, match=r"the loss at iteration 5 is (nan|inf)"):
-        make_log(rank).step(5, loss, 0.0)
-
-
-def test_ranks_that_drifted_apart_are_refused():
-    with pytest.raises(steplog.Refused, match="weights of rank 1 differ"):
-        make_log().finished([["all", "aa"], ["all", "bb"]], [1, 1])
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_would_not_measure_the_workload_is_refused(why):
+    with pytest.raises(steplog.Refused, match=why):
+        REFUSED[why]()
 
 
 def test_a_batch_is_of_the_first_stage_and_replicas_of_each_stage_are_equal(capfd):
-    stages = ("--pipeline", "2", "1")
-    log = make_log(world_size=3, more=stages)
-    configure(log)
-    log.step(5, 6.9, 0.0)
-    log.finished([["0", "aa"], ["0", "aa"], ["1", "bb"]], [1, 1, 1])
-    assert events(capfd.readouterr().out)[-2]["key"] == "peak_memory_bytes"
-    assert log.global_batch == 8
-    assert log.who == "rank 0 (stage 0)"
-    with pytest.raises(
-        steplog.Refused, match=r"of rank 1 \(stage 0\) differ from rank 0 \(stage 0\)'s"
-    ):
-        make_log(world_size=3, more=stages).finished(
-            [["0", "aa"], ["0", "bb"], ["1", "bb"]], [1, 1, 1]
-        )
+    log = make_log(world_size=3, more=STAGES)
+    assert (log.global_batch, log.who) == (8, "rank 0 (stage 0)")
+    end(["0", "aa"], ["0", "aa"], ["1", "bb"], more=STAGES)
+    assert events(capfd.readouterr().out)[-1]["key"] == "run_stop"
     with pytest.raises(ValueError, match="2 ranks for"):
-        make_log(world_size=2, more=stages)
+        make_log(world_size=2, more=STAGES)
 
 
-def test_what_else_a_workload_counts_stands_beside_the_samples(capfd):
-    log = make_log()
-    configure(log)
-    log.step(5, 6.9, 0.0, tokens=640)
-    value = events(capfd.readouterr().out)[-1]["value"]
-    assert (value["samples"], value["tokens"]) == (40, 640)
-
-
-def test_a_run_that_ends_well_leaves_at_once_whatever_still_runs():
-    answer = run("threading.Thread(target=time.sleep, args=(60,)).start(); print('last words')")
-    assert answer.returncode == 0
-    assert answer.stdout.endswith("last words\n")
-
-
-def test_a_refusal_is_one_marked_line_that_names_the_rank():
-    answer = run("raise steplog.Refused('no images')")
-    assert answer.returncode == 1
-    assert answer.stdout.splitlines()[-1] == ":::REFUSED rank 1: no images"
-    assert answer.stderr == ""
+@pytest.mark.parametrize(
+    ("body", "status", "last", "complaint"),
+    [
+        # It leaves at once, whatever still runs.
+        (
+            "threading.Thread(target=time.sleep, args=(60,)).start(); print('last words')",
+            0,
+            "last words",
+            "",
+        ),
+        ("raise steplog.Refused('no images')", 1, ":::REFUSED rank 1: no images", ""),
+        ("print('last words'); 1 / 0", 1, "last words", "ZeroDivisionError: division by zero"),
+    ],
+    ids=["well", "refused", "another error"],
+)
+def test_a_process_ends_with_its_run_and_says_why_if_it_failed(body, status, last, complaint):
+    answer = run(body)
+    assert answer.returncode == status
+    assert answer.stdout.splitlines()[-1] == last
+    assert answer.stderr.strip().rpartition("\n")[2] == complaint
 
 
 @pytest.mark.parametrize(
     "error",
     [
-        "MemoryError()",
-        "RuntimeError('[enforce] DefaultCPUAllocator: can\\'t allocate memory: 9 bytes\\n at 0')",
-        "RuntimeError('DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes')",
-        "RuntimeError('CUDA out of memory. Tried to allocate 20.00 MiB')",
-        "RuntimeError('OOM when allocating tensor with shape[256,64,112,112]')",
-        "RuntimeError('Failed to allocate 12 bytes')",
-        "RuntimeError('std::bad_alloc')",
-        "RuntimeError('cuDNN error: CUDNN_STATUS_ALLOC_FAILED')",
-        "RuntimeError('CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate')",
-        "RuntimeError('No algorithm worked!')",
-        "RuntimeError('GET was unable to find an engine to execute this computation')",
+        "[enforce] DefaultCPUAllocator: can't allocate memory: 9 bytes",
+        "DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes",
+        "CUDA out of memory. Tried to allocate 20.00 MiB",
+        "OOM when allocating tensor with shape[256,64,112,112]",
+        "Failed to allocate 12 bytes",
+        "std::bad_alloc",
+        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate",
+        "No algorithm worked!",
+        "GET was unable to find an engine to execute this computation",
     ],
 )
-def test_full_memory_has_a_mark_of_its_own_in_every_framework(error):
-    answer = run(f"raise {error}")
-    assert answer.returncode == 1
-    last = answer.stdout.splitlines()[-1]
-    assert last.startswith(":::OOM rank 1: ")
-    assert len(last) > len(":::OOM rank 1: ")
-
-
-def test_of_a_message_of_several_lines_the_one_on_memory_is_said():
-    message = "Traceback (most recent call last):\\n File x\\nMXNetError: Failed to allocate memory"
-    answer = run(f"raise RuntimeError('{message}')")
-    last = answer.stdout.splitlines()[-1]
-    assert last == ":::OOM rank 1: MXNetError: Failed to allocate memory"
-
-
-def test_another_error_shows_where_it_happened():
-    answer = run("1 / 0")
-    assert answer.returncode == 1
-    assert "ZeroDivisionError" in answer.stderr
-    assert ":::" not in answer.stdout
-
-
-def test_ranks_keep_to_cores_of_their_own_unless_they_share_all():
-    count = (
-        "import os; from trainers.contract.process import keep_to_own_cores; "
-        "keep_to_own_cores({}, 1); print(*os.sched_getaffinity(0))"
-    )
-
-    def cores_of(rank, **said):
-        return subprocess.run(
-            [sys.executable, "-c", count.format(rank)],
-            check=True,
-            capture_output=True,
-            text=True,
-            env={"PYTHONPATH": str(TRAINERS.parent), **said},
-        ).stdout.split()
-
-    cores, there = [cores_of(rank) for rank in range(2)], os.sched_getaffinity(0)
-    assert [len(own) for own in cores] == [1, 1]
-    if len(there) > 1:
-        assert cores[0] != cores[1]
-    assert {*map(int, cores_of(0, CORES="shared"))} == there
+def test_full_memory_has_a_mark_of_its_own_in_every_framework(error, monkeypatch, capfd):
+    ended = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    with make_log(rank=1).to_the_end():
+        # MXNet's messages begin with a traceback: the line on memory is said.
+        raise RuntimeError(f"Traceback:\n File x\n{error}\n at 0")
+    with make_log(rank=1).to_the_end():
+        raise MemoryError
+    assert ended == [1, 1]
+    marked = [line for line in capfd.readouterr().out.splitlines() if line.startswith(":::")]
+    assert marked == [f":::OOM rank 1: {error}", ":::OOM rank 1: no memory left"]

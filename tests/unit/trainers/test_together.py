@@ -3,8 +3,7 @@
 import io
 import itertools
 import json
-import socket
-import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -17,57 +16,70 @@ from trainers.contract.ports import claimed_ports
 from trainers.contract.together import Meeting, _connected
 
 from tests.helpers.step_logs import planned_log
-from tests.unit.trainers.test_steplog import make_log
+from tests.unit.trainers.test_steplog import events, make_log
 
 
-def meetings(size: int) -> list[Meeting]:
-    """Those of all ranks of a run."""
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    """Threads, in which ranks wait."""
+    with ThreadPoolExecutor(4) as pool:
+        yield pool
+
+
+@pytest.fixture
+def address() -> Iterator[tuple[str, int]]:
+    """Where the ranks meet."""
     (port,) = claims = claimed_ports(1)
-    address = f"127.0.0.1:{port}"
-    with claims[port], ThreadPoolExecutor(size) as pool:
-        # Rank 0 comes last.
-        ranks = [
-            pool.submit(Meeting, Place(rank, rank, size), address) for rank in reversed(range(size))
-        ]
-        return [rank.result(240) for rank in reversed(ranks)]
+    with claims[port]:
+        yield "127.0.0.1", port
 
 
-def test_all_ranks_hear_what_all_have_said_once_the_last_has():
-    ranks = meetings(3)
+@pytest.fixture
+def meet(pool: ThreadPoolExecutor, address: tuple[str, int]):
+    """Start ranks' coming to the meeting of so many."""
+    return lambda size, *ranks: [
+        pool.submit(Meeting, Place(rank, rank, size), "{}:{}".format(*address)) for rank in ranks
+    ]
+
+
+@pytest.fixture
+def both(meet) -> tuple[Meeting, Meeting]:
+    """Two ranks that have met."""
+    second, first = (rank.result(240) for rank in meet(2, 1, 0))
+    return first, second
+
+
+def test_all_ranks_hear_what_all_have_said_once_the_last_has(meet, pool):
+    ranks = [rank.result(240) for rank in meet(3, 2, 1, 0)][::-1]  # rank 0 comes last
     for round_ in range(2):
         for rank in (2, 0):
             ranks[rank].enter(f"{round_} of {rank}")
             assert ranks[rank].entered() is None
-        with ThreadPoolExecutor(3) as pool:
-            late = pool.submit(ranks[1].gather, f"{round_} of 1")
-            heard = [None, None]
-            while None in heard:  # as who trains on asks
-                heard = [heard[0] or ranks[0].entered(), heard[1] or ranks[2].entered()]
-            assert heard == [late.result(240)] * 2
-            assert late.result() == [f"{round_} of {rank}" for rank in range(3)]
+        late = pool.submit(ranks[1].gather, f"{round_} of 1")
+        heard = [None, None]
+        while None in heard:  # as who trains on asks
+            heard = [heard[0] or ranks[0].entered(), heard[1] or ranks[2].entered()]
+        assert heard == [late.result(240)] * 2
+        assert late.result() == [f"{round_} of {rank}" for rank in range(3)]
 
 
-def test_values_longer_than_what_comes_at_once_come_whole():
-    ranks = meetings(2)
-    with ThreadPoolExecutor(2) as pool:
-        said = [pool.submit(one.gather, [rank] * 300_000) for rank, one in enumerate(ranks)]
-        assert said[0].result(240) == said[1].result(240) == [[0] * 300_000, [1] * 300_000]
+def test_values_longer_than_what_comes_at_once_come_whole(both, pool):
+    said = [pool.submit(one.gather, [rank] * 300_000) for rank, one in enumerate(both)]
+    assert said[0].result(240) == said[1].result(240) == [[0] * 300_000, [1] * 300_000]
 
 
-def test_what_comes_in_one_piece_with_a_ranks_number_is_heard():
+def test_what_comes_in_one_piece_with_a_ranks_number_is_heard(meet, address):
     """Rank 0 may look late: a rank that has come does not wait for it before it says something."""
-    (port,) = claims = claimed_ports(1)
-    with claims[port], ThreadPoolExecutor(1) as pool:
-        first = pool.submit(Meeting, Place(0, 0, 2), f"127.0.0.1:{port}")
-        second = _connected(("127.0.0.1", port))
-        second.sendall(b'1\n"second"\n')
-        ranks = first.result(20)
-        ranks.enter("first")
-        assert ranks.entered() == ["first", "second"]
+    (first,) = meet(2, 0)
+    second = _connected(address)
+    second.sendall(b'1\n"second"\n')
+    ranks = first.result(20)
+    ranks.enter("first")
+    assert ranks.entered() == ["first", "second"]
 
 
-def test_a_rank_that_has_left_after_its_last_word_has_been_heard():
-    first, second = meetings(2)
+def test_a_rank_that_has_left_after_its_last_word_has_been_heard(both):
+    first, second = both
     second.enter("second")
     assert first.gather("first") == ["first", "second"]
     first._lines[1].connection.close()
@@ -75,41 +87,26 @@ def test_a_rank_that_has_left_after_its_last_word_has_been_heard():
     assert second.entered() == ["first", "second"]
 
 
-def test_who_is_no_rank_is_shown_out_and_a_rank_that_goes_is_named():
-    (port,) = claimed_ports(1)
-    found = []
-    first = threading.Thread(
-        target=lambda: found.append(Meeting(Place(0, 0, 2), f"127.0.0.1:{port}"))
-    )
-    first.start()
+def test_who_is_no_rank_is_shown_out_and_a_rank_that_goes_is_named(meet, address):
+    (first,) = meet(2, 0)
     for said in (b"GET / HTTP/1.1\r\n\r\n", b"7\n", b'"x"\n', b""):
-        for _ in itertools.repeat(None):
-            try:
-                stranger = socket.create_connection(("127.0.0.1", port))
-            except ConnectionRefusedError:
-                continue
-            break
-        stranger.sendall(said)
-        stranger.close()
-    other = Meeting(Place(1, 0, 2), f"127.0.0.1:{port}")
-    first.join(240)
-    (zeroth,) = found
-    other._lines[0].connection.close()
+        with _connected(address) as stranger:
+            stranger.sendall(said)
+    (other,) = meet(2, 1)
+    other.result(240)._lines[0].connection.close()
     with pytest.raises(ConnectionError, match="rank 1 has left the others"):
-        zeroth.gather(None)
+        first.result(240).gather(None)
 
 
 def test_each_trainer_logs_its_own_steps_and_its_own_end(capfd):
-    log = make_log(rank=1, more=("--together",))
+    log = make_log(rank=1, more="--together")
     assert log.global_batch == 4
     log.step(5, 2.0, None)
     # Replicas that have not seen each other's last update differ.
     log.finished([["all", "a"], ["all", "b"]], [1, 2])
     said, _ = capfd.readouterr()
-    mark = ":::MLLOG "
-    events = [json.loads(line[len(mark) :]) for line in said.splitlines() if line.startswith(mark)]
-    assert {event["metadata"]["rank"] for event in events} == {1}
-    values = {event["key"]: event["value"] for event in events}
+    assert {event["metadata"]["rank"] for event in events(said)} == {1}
+    values = {event["key"]: event["value"] for event in events(said)}
     assert values["tracked_stats"]["samples"] == 20
     assert values["configuration"]["together"]
     assert "run_stop" in values
@@ -117,7 +114,7 @@ def test_each_trainer_logs_its_own_steps_and_its_own_end(capfd):
 
 
 def lines_of(
-    rank: int, *, rate: float, later: float = 0.0, together: bool = True, until: int = 120
+    rank: int, rate: float, *, later: float = 0.0, together: bool = True, until: int = 120
 ) -> list[str]:
     """What one of two trainers logs that trains on until an iteration.
 
@@ -137,15 +134,22 @@ def lines_of(
     return lines
 
 
-def measured(*ranks: list[str], ends: tuple[int, int] | None = None) -> Measurement:
-    """What a log gives into which ranks have written in turn, each as far as it had come."""
-    return answered(*ranks, ends=ends)[0]
+def alone(lines: list[str]) -> list[str]:
+    """A trainer's lines as those of a run that has no other."""
+    size = '"world_size", "value": '
+    return [
+        line.replace('"rank": 1', '"rank": 0').replace(f"{size}2", f"{size}1") for line in lines
+    ]
 
 
 def answered(
     *ranks: list[str], ends: tuple[int, int] | None = None
 ) -> tuple[Measurement, Facts, Evidence | None]:
-    """That, what is known of it, and by what it is told from other runs."""
+    """What a log gives into which ranks have written in turn, each as far as it had come.
+
+    Returns:
+        What is measured, what is known of the run, and by what it is told from other runs.
+    """
     mixed = [line for lines in itertools.zip_longest(*ranks) for line in lines if line]
     stream = io.BytesIO("".join(line + "\n" for line in mixed).encode())
     method = Method(window=Window(warmup=20, measured=100), ends=ends)
@@ -153,92 +157,63 @@ def answered(
     return found
 
 
+def measured(*ranks: list[str], ends: tuple[int, int] | None = None) -> Measurement:
+    return answered(*ranks, ends=ends)[0]
+
+
+FAST, SLOW = lines_of(0, 100.0), lines_of(1, 97.0)
+
+
 def test_a_run_is_told_by_the_times_of_all_of_its_ranks():
     """A copy may call rank 0 what was rank 1."""
-    *_, one = answered(lines_of(0, rate=100.0), lines_of(1, rate=97.0))
-    *_, copy = answered(lines_of(0, rate=97.0), lines_of(1, rate=100.0))
-    assert one
-    assert copy
+    *_, one = answered(FAST, SLOW)
+    *_, copy = answered(lines_of(0, 97.0), lines_of(1, 100.0))
     assert one.lines != copy.lines
     assert set(one.times) & set(copy.times)
 
 
 def test_trainers_that_keep_their_own_time_are_measured_each_and_summed():
-    ranks = lines_of(0, rate=100.0), lines_of(1, rate=97.0)
-    one, other = (measured(_alone(lines)) for lines in ranks)
-    both = measured(*ranks)
-    assert (both.status, both.method, both.world_size, both.global_batch) == (
-        "ok",
-        "together",
-        2,
-        8,
-    )
+    one, other, both = measured(alone(FAST)), measured(alone(SLOW)), measured(FAST, SLOW)
+    assert (both.status, both.method) == ("ok", "together")
+    assert (both.world_size, both.global_batch) == (2, 8)
     assert both.throughput == one.throughput + other.throughput
     assert one.throughput != other.throughput
     assert both.samples == one.samples + other.samples == 1600
     assert both.samples / both.seconds == pytest.approx(both.throughput)
     assert both.counted == {"samples": 1600}
     # Whoever comes first, rank 0 is first.
-    assert measured(*reversed(ranks)) == both
+    assert measured(SLOW, FAST) == both
 
 
 def test_a_fast_trainer_is_measured_for_as_long_as_the_last_one_takes():
     """It has made the window's iterations long before, and its further ones count."""
-    fast, slow = lines_of(0, rate=100.0, until=240), lines_of(1, rate=50.0)
+    fast, slow = lines_of(0, 100.0, until=240), lines_of(1, 50.0)
     both = measured(fast, slow)
     assert (both.status, both.reason) == ("ok", "")
-    one = measured(_alone(fast), ends=(both.first, both.last))
-    other = measured(_alone(slow))
+    one, other = measured(alone(fast), ends=(both.first, both.last)), measured(alone(slow))
     assert both.throughput == one.throughput + other.throughput
     assert both.samples == one.samples + other.samples
     # Both begin when the slow one has warmed up, at about iteration 40 of the fast one.
     assert (both.first, both.last) == (pytest.approx(40, abs=4), pytest.approx(240, abs=4))
 
 
-def _alone(lines: list[str]) -> list[str]:
-    """A trainer's lines as those of a run that has no other."""
-    return [
-        line.replace('"rank": 1', '"rank": 0').replace(
-            '"world_size", "value": 2', '"world_size", "value": 1'
-        )
-        for line in lines
-    ]
-
-
 @pytest.mark.parametrize(
     ("ranks", "reason"),
     [
+        ([FAST, lines_of(1, 97.0, later=1.0)], "the 2 trainers' windows overlap by "),
+        # The fast one has not trained on.
+        ([FAST, lines_of(1, 50.0)], "% of the longest; allowed: 90% or more"),
+        ([FAST], "there is no line of rank 1; the run has 2 ranks"),
+        ([FAST, lines_of(2, 97.0)], "there is no line of rank 1; the run has 2 ranks"),
+        ([FAST, SLOW, lines_of(2, 97.0)], "there is a line of rank 2; the run has 2 ranks"),
+        ([FAST, SLOW[:-2]], "rank 1: too short: it ends at iteration 118, the window at 120"),
+        ([FAST, SLOW[:-1]], "rank 1: the end of the run is not in the log: the log is cut, or"),
         (
-            (lines_of(0, rate=100.0), lines_of(1, rate=100.0, later=1.0)),
-            "the 2 trainers' windows overlap by ",
-        ),
-        (
-            (lines_of(0, rate=100.0), lines_of(1, rate=50.0)),
-            # The fast one has not trained on.
-            "% of the longest; allowed: 90% or more",
-        ),
-        ((lines_of(0, rate=100.0),), "there is no line of rank 1; the run has 2 ranks"),
-        (
-            (lines_of(0, rate=100.0), lines_of(2, rate=100.0)),
-            "there is no line of rank 1; the run has 2 ranks",
-        ),
-        (
-            (*(lines_of(rank, rate=100.0) for rank in (0, 1, 2)),),
-            "there is a line of rank 2; the run has 2 ranks",
-        ),
-        (
-            (lines_of(0, rate=100.0), lines_of(1, rate=100.0)[:-2]),
-            "rank 1: too short: it ends at iteration 118, the window at 120",
-        ),
-        (
-            (lines_of(0, rate=100.0), lines_of(1, rate=100.0)[:-1]),
-            "rank 1: the end of the run is not in the log: the log is cut, or the run broke off",
-        ),
-        (
-            [lines_of(rank, rate=100.0, together=False) for rank in (0, 1)],
+            [lines_of(rank, 100.0, together=False) for rank in (0, 1)],
             "ranks write lines of their own, and the log does not say `together`",
         ),
     ],
+    ids=["clocks", "speeds", "no other", "no second", "a third", "short", "cut", "not together"],
 )
 def test_what_cannot_be_summed_is_refused_in_one_line(ranks, reason):
     found = measured(*ranks)

@@ -56,7 +56,4 @@ try:
 except MemoryError:
     print("full")
 """
-    answer = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    )
-    assert answer.stdout == "full\n"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "full\n"

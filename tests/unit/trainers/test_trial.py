@@ -6,10 +6,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.signal import correlate
+from trainers.contract import trial
 from trainers.contract.backend import Backend, Place
 from trainers.contract.steplog import Refused
 from trainers.contract.trial import MARK, convolved, try_out
 from trainers.frameworks.horovod import check_horovod
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matrices of one size are enough."""
+    monkeypatch.setattr(trial, "LONG_ENOUGH", 0.0)
 
 
 class Numpy(Backend):
