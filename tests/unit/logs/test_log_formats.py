@@ -7,7 +7,20 @@ import pytest
 from reperf.logs.formats import formats
 
 from tests.unit.logs.asking import encode, measure, measure_one, measure_written, runs_written
-from tests.unit.logs.written import RATE, SAME_LINES, STEP, STYLES, TIMED, iterations, rate, written
+from tests.unit.logs.written import (
+    GLOBAL_BATCH,
+    RATE,
+    SAME_LINES,
+    STEP,
+    STYLES,
+    TIMED,
+    WORLD,
+    iterations,
+    rate,
+    uneven,
+    uneven_steps,
+    written,
+)
 
 NAMES = sorted(formats())
 APART = [name for name in TIMED if written(name) != written(name, start=0.004)]
@@ -44,6 +57,19 @@ def test_the_window_rule_gives_samples_over_time(name):
     assert measured.throughput == pytest.approx(rate(name), rel=1e-6)
     assert measured.samples == 3200
     assert (measured.global_batch, measured.last - measured.first) == (32, 100)
+
+
+@each_timed_format
+def test_a_window_takes_the_seconds_of_its_own_steps(name):
+    ends = {iteration: seconds for iteration, seconds, _ in uneven_steps(name, digits=2)}
+    printed, lines = [*ends], uneven(name, digits=2)
+    for first, last in ((printed[2], printed[-1]), (printed[3], printed[-2])):
+        measured = measure_one(lines, ends=(first, last), facts=STYLES[name].facts)
+        assert (measured.format, measured.reason) == (name, "")
+        assert measured.seconds == pytest.approx(ends[last] - ends[first], rel=1e-6)
+        expected = GLOBAL_BATCH * (last - first) / measured.seconds
+        assert measured.throughput == pytest.approx(expected, rel=1e-6)
+        assert measured.world_size in (None, WORLD)
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(TIMED)))

@@ -1,12 +1,13 @@
 """Logs written in the exact form of each format, for tests.
 
 A template under tests/data/logs/written is one iteration of a log, with what stands before and
-behind; between < and > stand the names of a Moment. It follows the sources that the format's
+behind; between < and > stands what varies, by _names. It follows the sources that the format's
 module names; docs/log-formats.md shows its lines.
 """
 
 import random
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -26,75 +27,32 @@ TOPOLOGY = (("nodes", NODES), ("devices_per_node", DEVICES))
 BATCH_AND_TOPOLOGY = (("batch_size", BATCH), *TOPOLOGY)
 
 
-@dataclass(frozen=True)
-class Moment:
-    """What the line of an iteration may say.
+def _names(i: int, t: float, rate: float) -> dict[str, object]:
+    """What the line of an iteration may say, by the names in templates.
 
-    Attributes:
+    Args:
         i: the iteration, as printed.
         t: the seconds since START at its end.
         rate: the speed of all devices, in samples/s.
     """
-
-    i: int
-    t: float
-    rate: float
-
-    def __getitem__(self, name: str) -> object:
-        return getattr(self, name)
-
-    @property
-    def took(self) -> float:
-        """The seconds of the iteration."""
-        return GLOBAL_BATCH / self.rate
-
-    @property
-    def ms(self) -> float:
-        """The same in milliseconds."""
-        return 1000 * self.took
-
-    @property
-    def so_far(self) -> float:
-        """Seconds since the first iteration began."""
-        return max(self.t - 3, 0.001)
-
-    @property
-    def samples(self) -> int:
-        """All that were trained on."""
-        return self.i * GLOBAL_BATCH
-
-    @property
-    def loss(self) -> str:
-        """A loss that tells the runs in one log apart."""
-        return f"{7 - self.t / 1e5:.6f}"
-
-    @property
-    def at(self) -> datetime:
-        """When the iteration ended."""
-        return START + timedelta(seconds=self.t)
-
-    @property
-    def millis(self) -> str:
-        """The milliseconds of that date."""
-        return f"{self.at.microsecond // 1000:03d}"
-
-    @property
-    def unix(self) -> float:
-        """The same date, in seconds."""
-        return START.timestamp() + self.t
-
-    @property
-    def time_ms(self) -> int:
-        """The same date, in milliseconds."""
-        return int(START.timestamp() * 1000 + self.t * 1000)
-
-    @property
-    def bar(self) -> str:
-        """A progress bar of tqdm."""
-        hours, rest = divmod(int(self.t), 3600)
-        elapsed = (f"{hours}:" if hours else "") + f"{rest // 60:02d}:{rest % 60:02d}"
-        done = f"{self.i // 10:3d}%|#         | {self.i}/1000"
-        return f"{done} [{elapsed}<1:00:00,  4.00s/it"
+    took, at, unix = GLOBAL_BATCH / rate, START + timedelta(seconds=t), START.timestamp() + t
+    hours, rest = divmod(int(t), 3600)
+    elapsed = (f"{hours}:" if hours else "") + f"{rest // 60:02d}:{rest % 60:02d}"
+    return {
+        "i": i,
+        "t": t,
+        "rate": rate,
+        "took": took,  # seconds
+        "ms": 1000 * took,
+        "so_far": max(t - 3, 0.001),  # seconds since the first iteration began
+        "samples": i * GLOBAL_BATCH,
+        "loss": f"{7 - t / 1e5:.6f}",  # tells the runs in one log apart
+        "at": at,
+        "millis": f"{at.microsecond // 1000:03d}",
+        "unix": unix,
+        "time_ms": int(START.timestamp() * 1000 + t * 1000),
+        "bar": f"{i // 10:3d}%|#         | {i}/1000 [{elapsed}<1:00:00,  4.00s/it",  # as of tqdm
+    }
 
 
 _FIELD = re.compile(r"<([a-z][^>]*|\d+ [^>]*)>")
@@ -151,7 +109,7 @@ class Style:
 
     def line(self, iteration: int, seconds: float, rate: float) -> str:
         """What is printed of an iteration that ends so many seconds after START, at a speed."""
-        return eval(self._code, {}, Moment(iteration, seconds, rate))
+        return eval(self._code, {}, _names(iteration, seconds, rate))
 
 
 _STYLES = (
@@ -264,14 +222,30 @@ def written(name: str, last: int = 200, start: float = 0.0) -> list[str]:
     return [*style.head, "some other line", *"\n".join(lines).split("\n"), *style.tail]
 
 
-def uneven(name: str, last: int = 200) -> list[str]:
-    """A whole log each of whose steps takes another time, without the line ends."""
-    style, chance = STYLES[name], random.Random(1)
-    lines, seconds = [*style.head, "some other line"], 3.0
+def uneven_steps(name: str, last: int = 200, digits: int = 3) -> Iterator[tuple[int, float, float]]:
+    """The printed iterations of a log each of whose steps takes another time.
+
+    Args:
+        name: of the format.
+        last: iteration that is printed last.
+        digits: decimals of the seconds between two lines. All formats print two, or none.
+
+    Yields:
+        The iteration, the seconds after START at its end, and those since the line before.
+    """
+    style, chance, seconds = STYLES[name], random.Random(1), 3.0
     for iteration in iterations(name, last):
-        took = round(style.every * style.step * (0.8 + 0.4 * chance.random()), 3)
-        if style.step >= 1:  # times are printed in whole seconds
-            took = round(took)
+        took = style.every * style.step * (0.8 + 0.4 * chance.random())
+        took = round(took, 0 if style.step == SLOW_STEP else digits)
         seconds += took
-        lines.append(style.line(iteration, seconds, GLOBAL_BATCH * style.every / took))
-    return [*lines, *style.tail]
+        yield iteration, seconds, took
+
+
+def uneven(name: str, last: int = 200, digits: int = 3) -> list[str]:
+    """That log, without the line ends."""
+    style = STYLES[name]
+    lines = [
+        style.line(iteration, seconds, GLOBAL_BATCH * style.every / took)
+        for iteration, seconds, took in uneven_steps(name, last, digits)
+    ]
+    return [*style.head, "some other line", *lines, *style.tail]
