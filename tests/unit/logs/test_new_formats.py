@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.unit.logs.asking import measure_one
+from tests.unit.logs.asking import measure_one, measure_written
+from tests.unit.logs.written import written
 
 BATCH = (("global_batch", 64),)
 LAUNCHER = "python -m torch.distributed.launch"
@@ -120,3 +121,35 @@ def test_tacotron2s_count_that_begins_again_is_that_of_another_epoch():
             ]
     measured = measure_one(lines, ends=(20, 51))
     assert (measured.status, measured.seconds, measured.throughput) == ("ok", 31, 8)
+
+
+SIX = "  6%|#         | 60/"
+
+
+@pytest.mark.parametrize(
+    ("name", "last", "old", "new", "reason"),
+    [  # each limit from just inside, and from just outside
+        ("modded-nanogpt", 120, "/1480", "/120", ""),
+        ("modded-nanogpt", 121, "/1480", "/120", "iteration 121 is printed, of 120 in all"),
+        ("huggingface", 120, SIX, SIX.replace("6", "7", 1), ""),
+        (
+            "huggingface",
+            120,
+            SIX,
+            SIX.replace("6", "8", 1),
+            "a progress bar shows 60 of 1000 as 8 %",
+        ),
+    ],
+)
+def test_a_count_is_held_to_the_total_beside_it(name, last, old, new, reason):
+    lines = written(name, last)
+    changed = [line.replace(old, new) for line in lines]
+    assert changed != lines
+    assert measure_written(name, changed).reason == reason
+
+
+@pytest.mark.parametrize("status", ["aborted", "failed", "SUCCESS"])
+def test_an_mlperf_run_that_did_not_succeed_is_refused(status):
+    lines = [line.replace("success", status) for line in written("mlperf")]
+    reason = f"the log says that the run stopped as {status}, without success"
+    assert measure_written("mlperf", lines).reason == reason
