@@ -60,6 +60,15 @@ def test_another_ranks_end_is_not_that_of_the_measured_one():
     assert numbers("mllog", lines) == {whole("mllog").throughput}
 
 
+def test_ranks_are_told_apart_by_the_labels_of_four_launchers():
+    mine, late = (
+        [f"0: 0: 0: [default{rank}]:{line}" for line in written("mllog", start=rank / 512)]
+        for rank in range(2)
+    )
+    mixed = [line for pair in zip(late, mine, strict=True) for line in pair]
+    assert numbers("mllog", mixed) == {whole("mllog").throughput}
+
+
 @moderately
 @given(formats_with_time, st.data())
 def test_unlabelled_ranks_in_any_order_give_no_other_number(name, data):
