@@ -153,3 +153,21 @@ def test_an_mlperf_run_that_did_not_succeed_is_refused(status):
     lines = [line.replace("success", status) for line in written("mlperf")]
     reason = f"the log says that the run stopped as {status}, without success"
     assert measure_written("mlperf", lines).reason == reason
+
+
+def test_an_mlperf_log_that_is_cut_is_refused():
+    measured = measure_written("mlperf", written("mlperf")[:-1])
+    assert measured.reason.startswith("the end of the run is not in the log")
+
+
+def test_mlperf_losses_in_front_of_a_batch_count_nothing():
+    lines = written("mlperf-losses")
+    measured = measure_written("mlperf-losses", [lines[5], *lines])
+    assert (measured.status, measured.first_printed) == ("ok", 10)
+
+
+def test_what_lightning_draws_behind_a_validation_of_an_epoch_is_no_training_of_it():
+    lines = written("lightning")
+    bar = "Validation DataLoader 0:  50%|#         | 1/2 [00:00<00:00, 4.00it/s]"
+    measured = measure_written("lightning", [*lines[:60], bar, *lines[60:]])
+    assert measured.reason == "too short: it ends at iteration 59, the window at 120"
