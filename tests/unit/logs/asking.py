@@ -12,8 +12,13 @@ from tests.unit.logs.written import STYLES
 REAL = Path(__file__).resolve().parents[2] / "data" / "logs"
 
 
+def encode(lines: list[str]) -> bytes:
+    """A log of these lines."""
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
 def measure(
-    content: bytes,
+    log: list[str] | bytes,
     *,
     method: str = "window",
     ends: tuple[int, int] | None = None,
@@ -24,19 +29,24 @@ def measure(
 ) -> list[Measurement]:
     """All measurements of a log."""
     chosen = formats()[log_format] if log_format else None
-    known = [("the command line", facts)]
-    stream = io.BytesIO(content)
+    stream = io.BytesIO(log if isinstance(log, bytes) else encode(log))
     asked = Method(method, unit=unit, ends=ends, widest=widest)
-    return [one for one, *_ in measure_log("log", stream, asked, chosen, known)]
+    told = [("the command line", facts)]
+    return [one for one, *_ in measure_log("log", stream, asked, chosen, told)]
 
 
-def measure_one(lines: list[str] | bytes, **how: object) -> Measurement:
+def measure_one(log: list[str] | bytes, **how: object) -> Measurement:
     """The only measurement of a log."""
-    content = lines if isinstance(lines, bytes) else "".join(f"{x}\n" for x in lines).encode()
-    [measured] = measure(content, **how)
+    [measured] = measure(log, **how)
     return measured
 
 
-def measure_written(name: str, lines: list[str] | bytes, **how: object) -> Measurement:
-    """The only measurement of a written log, whose format is given and whose facts are known."""
-    return measure_one(lines, **{"log_format": name, "facts": STYLES[name].facts, **how})
+def runs_written(name: str, log: list[str] | bytes, **how: object) -> list[Measurement]:
+    """All measurements of a written log, whose format is given and whose facts are known."""
+    return measure(log, **{"log_format": name, "facts": STYLES[name].facts, **how})
+
+
+def measure_written(name: str, log: list[str] | bytes, **how: object) -> Measurement:
+    """The only measurement of a written log."""
+    [measured] = runs_written(name, log, **how)
+    return measured

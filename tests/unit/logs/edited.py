@@ -6,10 +6,14 @@ Every edit takes a log's bytes, those of another log, and a source of chance.
 import json
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from copy import deepcopy
+from functools import wraps
 from typing import Any
 
 Edit = Callable[[bytes, bytes, random.Random], bytes]
+Step = dict[str, Any]
+"""What a line of a step log says, as JSON."""
 
 NOISE = (
     b"\0",
@@ -22,7 +26,6 @@ NOISE = (
     b" 45%|####5     | 45/100 [00:07<00:13, 2.00it/s]\r",
     b"I0904 12:01:02.123456 1400 utils.py:450] saved a checkpoint\n",
 )
-
 DRESSES: tuple[tuple[bytes, bytes], ...] = (
     (b"", b"\r\n"),
     (b"", b"  \n\n"),
@@ -48,6 +51,16 @@ def _span(size: int, chance: random.Random) -> tuple[int, int]:
     return start, min(size, start + chance.randint(1, max(1, size // 3)))
 
 
+def _of_lines(edit: Callable[[list[bytes], random.Random], list[bytes]]) -> Edit:
+    """An edit that looks at the lines of one log alone."""
+
+    @wraps(edit)
+    def whole(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+        return b"".join(edit(_lines(log), chance))
+
+    return whole
+
+
 def cut_the_end(log: bytes, _other: bytes, chance: random.Random) -> bytes:
     """A run that was killed, or a copy that broke off."""
     return log[: chance.randrange(len(log))]
@@ -58,65 +71,63 @@ def cut_the_beginning(log: bytes, _other: bytes, chance: random.Random) -> bytes
     return log[chance.randrange(len(log)) :]
 
 
-def lose_lines(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+@_of_lines
+def lose_lines(lines: list[bytes], chance: random.Random) -> list[bytes]:
     """Some lines are gone, here and there."""
     share = chance.random() / 2
-    return b"".join(line for line in _lines(log) if chance.random() > share)
+    return [line for line in lines if chance.random() > share]
 
 
-def lose_early_lines(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+@_of_lines
+def lose_early_lines(lines: list[bytes], chance: random.Random) -> list[bytes]:
     """Lines are gone where a log says what it is about."""
-    lines = _lines(log)
     early = chance.randint(1, min(len(lines), 40))
-    return b"".join(
-        line for at, line in enumerate(lines) if at >= early or chance.random() > 1 / early
-    )
+    return [line for line in lines[:early] if chance.random() > 1 / early] + lines[early:]
 
 
-def lose_a_stretch(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+@_of_lines
+def lose_a_stretch(lines: list[bytes], chance: random.Random) -> list[bytes]:
     """Whole lines in a row are gone."""
-    lines = _lines(log)
     start, stop = _span(len(lines), chance)
-    return b"".join(lines[:start] + lines[stop:])
+    return lines[:start] + lines[stop:]
 
 
-def repeat_lines(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+@_of_lines
+def repeat_lines(lines: list[bytes], chance: random.Random) -> list[bytes]:
     """Some lines are there twice, the second time anywhere."""
-    lines = _lines(log)
     for _ in range(chance.randint(1, 4)):
         lines.insert(chance.randint(0, len(lines)), chance.choice(lines))
-    return b"".join(lines)
+    return lines
 
 
-def repeat_a_stretch(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+@_of_lines
+def repeat_a_stretch(lines: list[bytes], chance: random.Random) -> list[bytes]:
     """Lines in a row are there again, as after a buffer was flushed twice."""
-    lines = _lines(log)
     start, stop = _span(len(lines), chance)
-    return b"".join(lines[:stop] + lines[start:])
+    return lines[:stop] + lines[start:]
 
 
-def dress_lines(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+@_of_lines
+def dress_lines(lines: list[bytes], chance: random.Random) -> list[bytes]:
     """All lines went through a launcher, a container, a terminal or a system of another kind."""
     before, behind = chance.choice(DRESSES)
-    return b"".join(before + line.rstrip(b"\r\n") + behind for line in _lines(log))
+    return [before + line.rstrip(b"\r\n") + behind for line in lines]
 
 
-def quote_lines(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+@_of_lines
+def quote_lines(lines: list[bytes], chance: random.Random) -> list[bytes]:
     """Lines are quoted in others, anywhere: a help text, a summary, an error."""
-    lines = _lines(log)
     for _ in range(chance.randint(1, 4)):
         quoted = chance.choice(QUOTES) + chance.choice(lines)
         lines.insert(chance.randint(0, len(lines)), quoted)
-    return b"".join(lines)
+    return lines
 
 
-def mix_up_lines(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+@_of_lines
+def mix_up_lines(lines: list[bytes], chance: random.Random) -> list[bytes]:
     """Lines in a row are in another order."""
-    lines = _lines(log)
     start, stop = _span(len(lines), chance)
-    some = lines[start:stop]
-    chance.shuffle(some)
-    return b"".join(lines[:start] + some + lines[stop:])
+    return lines[:start] + chance.sample(lines[start:stop], stop - start) + lines[stop:]
 
 
 def split_a_line(log: bytes, _other: bytes, chance: random.Random) -> bytes:
@@ -127,8 +138,7 @@ def split_a_line(log: bytes, _other: bytes, chance: random.Random) -> bytes:
 
 def join_lines(log: bytes, _other: bytes, chance: random.Random) -> bytes:
     """A line feed is gone."""
-    ends = [match.start() for match in re.finditer(rb"\n", log)] or [len(log)]
-    at = chance.choice(ends)
+    at = chance.choice([match.start() for match in re.finditer(rb"\n", log)] or [len(log)])
     return log[:at] + log[at + 1 :]
 
 
@@ -152,8 +162,7 @@ def flip_a_bit(log: bytes, _other: bytes, chance: random.Random) -> bytes:
 
 def change_a_digit(log: bytes, _other: bytes, chance: random.Random) -> bytes:
     """Somebody edited a number."""
-    places = [match.start() for match in re.finditer(rb"\d", log)] or [0]
-    at = chance.choice(places)
+    at = chance.choice([match.start() for match in re.finditer(rb"\d", log)] or [0])
     return log[:at] + str(chance.randrange(10)).encode() + log[at + 1 :]
 
 
@@ -197,72 +206,67 @@ def insert_a_stretch_of_another(log: bytes, other: bytes, chance: random.Random)
 
 
 _MARK = b":::MLLOG "
-_FACTORS = (0.01, 0.1, 0.5, 0.9, 1.1, 2.0, 10.0, 100.0)
-_START = b'{"namespace": "", "time_ms": 1, "event_type": "INTERVAL_START", "key": "run_start"}\n'
+_START = _MARK + (
+    b'{"namespace": "", "time_ms": 1, "event_type": "INTERVAL_START", "key": "run_start"}\n'
+)
 
 
-def _steps(log: bytes) -> tuple[list[bytes], dict[int, dict[str, Any]]]:
-    """The lines of a step log, and the objects of those that are steps, by their places."""
-    lines = _lines(log)
-    steps = {
-        place: json.loads(line.removeprefix(_MARK))
-        for place, line in enumerate(lines)
-        if line.startswith(_MARK) and b'"tracked_stats"' in line
-    }
-    return lines, steps
+def _of_steps(edit: Callable[[list[bytes | Step], list[Step], random.Random], None]) -> Edit:
+    """An edit of a step log: of its lines, of which the steps are read, and of these alone."""
+
+    @wraps(edit)
+    def whole(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+        lines: list[bytes | Step] = [
+            json.loads(line.removeprefix(_MARK)) if b'"tracked_stats"' in line else line
+            for line in _lines(log)
+        ]
+        edit(lines, [line for line in lines if isinstance(line, dict)], chance)
+        return b"".join(
+            _MARK + json.dumps(line).encode() + b"\n" if isinstance(line, dict) else line
+            for line in lines
+        )
+
+    return whole
 
 
-def _line_of(said: dict[str, Any]) -> bytes:
-    return _MARK + json.dumps(said).encode() + b"\n"
-
-
-def _with(lines: Sequence[bytes], steps: dict[int, dict[str, Any]]) -> bytes:
-    return b"".join(
-        _line_of(steps[place]) if place in steps else line for place, line in enumerate(lines)
-    )
-
-
-def _relabel(said: dict[str, Any], iteration: int) -> None:
+def _relabel(said: Step, iteration: int) -> None:
     """Give a step another number, and the count of samples that goes with it."""
     value = said["value"]
     value["samples"] = value["samples"] // value["iteration"] * iteration
     value["iteration"] = iteration
 
 
-def _move(said: dict[str, Any], seconds: float) -> None:
+def _move(said: Step, seconds: float) -> None:
     """Let a step end later, by both clocks."""
     said["value"]["seconds"] += seconds
     said["time_ms"] += round(1000 * seconds)
 
 
-def relabel_an_iteration(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+@_of_steps
+def relabel_an_iteration(_lines: list, steps: list[Step], chance: random.Random) -> None:
     """A step has the number of another, or one that none has."""
-    lines, steps = _steps(log)
-    said = chance.choice([*steps.values()])
-    while (new := chance.randint(0, 200)) == said["value"]["iteration"]:
-        pass
-    _relabel(said, new)
-    return _with(lines, steps)
+    said = chance.choice(steps)
+    others = [number for number in range(201) if number != said["value"]["iteration"]]
+    _relabel(said, chance.choice(others))
 
 
-def count_in_other_steps(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+@_of_steps
+def count_in_other_steps(_lines: list, steps: list[Step], chance: random.Random) -> None:
     """All iterations are counted double, threefold, .., and with them the samples and the speed."""
-    lines, steps = _steps(log)
     times = chance.randint(2, 5)
-    for said in steps.values():
+    for said in steps:
         _relabel(said, times * said["value"]["iteration"])
         if "throughput" in said["value"]:
             said["value"]["throughput"] *= times
-    return _with(lines, steps)
 
 
-def scale_one_clock(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+@_of_steps
+def scale_one_clock(_lines: list, steps: list[Step], chance: random.Random) -> None:
     """One of the two clocks runs faster or slower, perhaps with the printed speed."""
-    lines, steps = _steps(log)
-    factor, stamps, speeds = chance.choice(_FACTORS), chance.random() < 0.5, chance.random() < 0.7
-    first = next(iter(steps.values()))
-    began, wrote = first["value"]["seconds"], first["time_ms"]
-    for said in steps.values():
+    factor = chance.choice((0.01, 0.1, 0.5, 0.9, 1.1, 2.0, 10.0, 100.0))
+    stamps, speeds = chance.random() < 0.5, chance.random() < 0.7
+    began, wrote = steps[0]["value"]["seconds"], steps[0]["time_ms"]
+    for said in steps:
         value = said["value"]
         if stamps:
             said["time_ms"] = wrote + round((said["time_ms"] - wrote) * factor)
@@ -270,60 +274,53 @@ def scale_one_clock(log: bytes, _other: bytes, chance: random.Random) -> bytes:
         value["seconds"] = began + (value["seconds"] - began) * factor
         if speeds and "throughput" in value:
             value["throughput"] /= factor
-    return _with(lines, steps)
 
 
-def skip_iterations(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+@_of_steps
+def skip_iterations(lines: list, steps: list[Step], chance: random.Random) -> None:
     """Some steps are not printed, and those behind them may count on from the steps before."""
-    lines, steps = _steps(log)
-    lost = set(chance.sample([*steps], chance.randint(1, max(1, len(steps) // 2))))
-    counts = [said["value"]["iteration"] for said in steps.values()]
-    left = {place: said for place, said in steps.items() if place not in lost}
+    counts = [said["value"]["iteration"] for said in steps]
+    for said in chance.sample(steps, chance.randint(1, max(1, len(steps) // 2))):
+        lines.remove(said)
+        steps.remove(said)
     if chance.random() < 0.5:
-        for said, iteration in zip(left.values(), counts, strict=False):
+        for said, iteration in zip(steps, counts, strict=False):
             _relabel(said, iteration)
-    kept = [(place, line) for place, line in enumerate(lines) if place not in lost]
-    return b"".join(_line_of(left[place]) if place in left else line for place, line in kept)
 
 
-def invent_iterations(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+@_of_steps
+def invent_iterations(lines: list, steps: list[Step], chance: random.Random) -> None:
     """Some steps are printed that the run has not, each behind another."""
-    lines, steps = _steps(log)
-    for place in sorted(chance.sample([*steps], chance.randint(1, 3)), reverse=True):
-        new = json.loads(lines[place].removeprefix(_MARK))
+    for said in chance.sample(steps, chance.randint(1, 3)):
+        new = deepcopy(said)
         _relabel(new, new["value"]["iteration"] + chance.randint(1, 30))
         new["value"].pop("throughput", None)
         _move(new, 0.001)
-        lines.insert(place + 1, _line_of(new))
-    return b"".join(lines)
+        lines.insert(lines.index(said) + 1, new)
 
 
-def print_a_step_again(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+@_of_steps
+def print_a_step_again(lines: list, steps: list[Step], chance: random.Random) -> None:
     """A step is there twice, the second time anywhere, and at another time."""
-    lines, steps = _steps(log)
-    new = json.loads(json.dumps(chance.choice([*steps.values()])))
+    new = deepcopy(chance.choice(steps))
     _move(new, chance.uniform(-5, 5))
-    lines.insert(chance.choice([*steps]) + chance.randint(0, 1), _line_of(new))
-    return b"".join(lines)
+    lines.insert(lines.index(chance.choice(steps)) + chance.randint(0, 1), new)
 
 
-def start_again(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+@_of_steps
+def start_again(lines: list, steps: list[Step], chance: random.Random) -> None:
     """The run starts a second time, between two of its steps; those behind may be moved in time."""
-    lines, steps = _steps(log)
-    places = [*steps]
-    again = chance.randint(1, len(places) - 1)
-    for place in places[again:]:
-        _move(steps[place], chance.choice((0.0, 100.0)))
-    rest = _with(lines[places[again] :], {p - places[again]: s for p, s in steps.items()})
-    return b"".join(lines[: places[again]]) + _MARK + _START + rest
+    again = chance.randint(1, len(steps) - 1)
+    lines.insert(lines.index(steps[again]), _START)
+    for said in steps[again:]:
+        _move(said, chance.choice((0.0, 100.0)))
 
 
-def lose_the_loss(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+@_of_steps
+def lose_the_loss(_lines: list, steps: list[Step], chance: random.Random) -> None:
     """Training diverged, and went on."""
-    lines, steps = _steps(log)
-    for said in chance.sample([*steps.values()], chance.randint(1, len(steps))):
+    for said in chance.sample(steps, chance.randint(1, len(steps))):
         said["value"]["loss"] = chance.choice((float("nan"), float("inf"), float("-inf"), None))
-    return _with(lines, steps)
 
 
 _COUNTED = re.compile(
@@ -337,11 +334,10 @@ def counts_twice(log: bytes) -> bool:
     return len(_COUNTED.findall(log)) > 2
 
 
-def _counted(log: bytes) -> tuple[list[bytes], dict[int, int]]:
-    """The lines of a log, and the iterations of those that count in two ways, by their places."""
-    lines = _lines(log)
+def _counted(lines: list[bytes]) -> dict[int, int]:
+    """The iterations of the lines that count in two ways, by their places."""
     found = ((place, _COUNTED.search(line)) for place, line in enumerate(lines))
-    return lines, {place: int(match[1]) for place, match in found if match}
+    return {place: int(match[1]) for place, match in found if match}
 
 
 def _count_as(line: bytes, iteration: int) -> bytes:
@@ -350,29 +346,31 @@ def _count_as(line: bytes, iteration: int) -> bytes:
     return line[: match.start(1)] + b"%d" % iteration + line[match.end(1) :]
 
 
-def skip_and_count_on(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+@_of_lines
+def skip_and_count_on(lines: list[bytes], chance: random.Random) -> list[bytes]:
     """Lines of iterations are left out, and those behind count on from the ones before."""
-    lines, counted = _counted(log)
+    counted = _counted(lines)
     lost = set(chance.sample([*counted][1:-1], chance.randint(1, len(counted) // 2)))
     left = [place for place in counted if place not in lost]
     for place, iteration in zip(left, counted.values(), strict=False):
         lines[place] = _count_as(lines[place], iteration)
-    return b"".join(line for place, line in enumerate(lines) if place not in lost)
+    return [line for place, line in enumerate(lines) if place not in lost]
 
 
-def invent_and_count_on(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+@_of_lines
+def invent_and_count_on(lines: list[bytes], chance: random.Random) -> list[bytes]:
     """Lines of iterations are there twice, and the second ones and those behind count on."""
-    lines, counted = _counted(log)
+    counted = _counted(lines)
     chosen = set(chance.sample([*counted][:-1], chance.randint(1, len(counted) // 2)))
-    first, second, *_ = counted.values()
-    iteration, written = first, []
+    iteration, second, *_ = counted.values()
+    between, written = second - iteration, []
     for place, line in enumerate(lines):
         for _ in range((place in counted) + (place in chosen)):
             written.append(_count_as(line, iteration))
-            iteration += second - first
+            iteration += between
         if place not in counted:
             written.append(line)
-    return b"".join(written)
+    return written
 
 
 OF_LINES: tuple[Edit, ...] = (
@@ -399,7 +397,7 @@ OF_BYTES: tuple[Edit, ...] = (
     flip_a_bit,
     change_a_digit,
 )
-"""These may write another number into a line; see reads_otherwise."""
+"""These may write another number into a line: one that no other line contradicts may be wrong."""
 OF_STEP_LOGS: tuple[Edit, ...] = (
     relabel_an_iteration,
     count_in_other_steps,
@@ -413,3 +411,4 @@ OF_STEP_LOGS: tuple[Edit, ...] = (
 """These bend a step log that says its plan: a number must be right or absent all the same."""
 OF_COUNTS: tuple[Edit, ...] = (skip_and_count_on, invent_and_count_on)
 """These count anew in a log that counts twice: a number must be right or absent all the same."""
+EDITS = (*OF_LINES, *OF_TWO, *OF_BYTES, *OF_STEP_LOGS, *OF_COUNTS)

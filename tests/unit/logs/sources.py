@@ -3,21 +3,26 @@
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
 
 from reperf.config import Window
 from reperf.logs.events import facts_in
 from reperf.logs.facts import Fact
+from reperf.logs.format import Format
 from reperf.logs.formats import formats
 from reperf.logs.recognise import NO_FORMAT
 from reperf.logs.scan import blocks, find_records
 from reperf.measuring.measure import Measurement, Method, measure_log
 
 from tests.helpers.step_logs import planned_log
-from tests.unit.logs.asking import REAL
-from tests.unit.logs.written import STYLES, uneven
+from tests.unit.logs.asking import REAL, encode
+from tests.unit.logs.edited import OF_BYTES, OF_COUNTS, OF_STEP_LOGS, OF_TWO, Edit, counts_twice
+from tests.unit.logs.written import STYLES, TIMED, uneven
 
+RIGHT, REFUSED, EDITED, LOST, WRONG = "right", "refused", "edited number", "lost time", "WRONG"
+"""What an edited log may give."""
 TOLERANCE = 0.01
 """How far a number may be from the truth before it is wrong."""
 WARMUPS = (20, 5, 1, 0)
@@ -57,10 +62,25 @@ class Source:
     told: tuple[Fact, ...] = ()
     _known: dict[tuple[bytes, Ends], list[Measurement]] = field(default_factory=dict, init=False)
 
-    @property
-    def says_its_plan(self) -> bool:
-        """Whether it is a step log of ours, which says what its run prints."""
-        return b'"print_every"' in self.content
+    def takes(self, edit: Edit) -> bool:
+        """Whether an edit is of logs like this one."""
+        if edit in OF_STEP_LOGS:  # such as say what their run prints
+            return b'"print_every"' in self.content
+        return edit not in OF_COUNTS or counts_twice(self.content)
+
+    def verdict(self, edit: Edit, content: bytes, other: bytes) -> str:
+        """What this log gave when it was edited, perhaps with another one.
+
+        A number of an edit that writes others can be wrong where nothing contradicts it, and one
+        of a log whose evaluations are lost can be as wrong as they were long.
+        """
+        merged = other if edit in OF_TWO else None
+        found = self.measured(content)
+        if all(self.is_right(one, merged) for one in found):
+            return RIGHT if found else REFUSED
+        if self._loses_a_time(content, merged):
+            return LOST
+        return EDITED if edit in OF_BYTES and self._says_otherwise(content) else WRONG
 
     def measure(self, content: bytes) -> list[Measurement]:
         """Ask the same of another log."""
@@ -74,12 +94,7 @@ class Source:
         return [one for one in self.measure(content) if one.throughput is not None]
 
     def is_right(self, found: Measurement, merged: bytes | None = None) -> bool:
-        """Whether an edited log's number is that of the unedited one in its window.
-
-        Args:
-            found: what the edited log gave.
-            merged: the log that was merged with this one, whose number may be given as well.
-        """
+        """Whether a number is that of this log in its window, or of the one merged with it."""
         ends = found.first, found.last
         truths = [true.throughput for true in self._true(self.content, ends)]
         if merged is not None:
@@ -121,43 +136,43 @@ class Source:
         """The runs in another log that give a number between two iterations."""
         return replace(self, method=replace(self.method, ends=(first, last))).measured(content)
 
-    def says_otherwise(self, content: bytes) -> bool:
-        """Whether an edited log prints a number that this one does not.
+    def _says_otherwise(self, content: bytes) -> bool:
+        """Whether an edited log says a fact, or prints a record, that this one does not."""
 
-        One that is nowhere contradicted can be as wrong as the edit made it.
-        """
-        return not self._said(content) <= self._said(self.content)
+        def said(log: bytes) -> set[tuple]:
+            if not (log_format := self._format_of(log)):
+                return set()
+            records = (record._replace(text=b"") for *_, record in self._records(log))
+            return {*records, *log_format.facts(_plain(log)), *facts_in(log)}
 
-    def loses_a_time(self, content: bytes, merged: bytes | None = None) -> bool:
-        """Whether an edited log lacks lines that say what a time is of.
+        return not said(content) <= said(self.content)
+
+    def _loses_a_time(self, content: bytes, merged: bytes | None) -> bool:
+        """Whether an edited log lacks lines, of this one or the other, that say what a time is of.
 
         These are the lines of an evaluation; and where one line counts and the next one tells the
         time, those between a count and the time of another.
-
-        Args:
-            content: the edited log.
-            merged: the log that was merged with this one, whose lines may be lacking as well.
         """
+
+        def joined(log: bytes) -> set[tuple]:
+            if not (log_format := self._format_of(log)) or not log_format.in_two_lines:
+                return set()
+            return {(one.iteration, one.duration) for *_, one in self._records(log)}
+
         whole = [self.content] if merged is None else [self.content, merged]
         if content.count(b"eval_st") < sum(log.count(b"eval_st") for log in whole):
             return True
-        return not self._joined(content) <= set().union(*map(self._joined, whole))
+        return not joined(content) <= set().union(*map(joined, whole))
 
-    def _joined(self, content: bytes) -> set[tuple]:
-        """The counts of a log that tells times in lines of their own, each with its time."""
+    def _format_of(self, content: bytes) -> Format | None:
         name = self.log_format or self.measure(content)[0].format
-        if name is None or not formats()[name].in_two_lines:
-            return set()
-        return {(one.iteration, one.duration) for *_, one in _records(name, content)}
+        return formats()[name] if name else None
 
-    def _said(self, content: bytes) -> set[tuple]:
-        """The facts, and what each record says."""
-        name = self.log_format or self.measure(content)[0].format
-        if name is None:
-            return set()
-        records = (record for *_, record in _records(name, content))
-        facts = {*formats()[name].facts(_plain(content)), *facts_in(content)}
-        return {record._replace(text=b"") for record in records} | facts
+    def _records(self, content: bytes) -> list[tuple]:
+        """What is read of a log: where each record is, and the record."""
+        if not (log_format := self._format_of(content)):
+            return []
+        return list(find_records(_plain(content), log_format, log_format.reader()))
 
 
 def _with_one_more(found: Measurement, mean: Measurement, interval: int) -> Measurement:
@@ -166,11 +181,6 @@ def _with_one_more(found: Measurement, mean: Measurement, interval: int) -> Meas
         getattr(found, name) + getattr(mean, name) / interval for name in ("samples", "seconds")
     )
     return replace(found, throughput=samples / seconds)
-
-
-def _records(name: str, content: bytes) -> list[tuple]:
-    log_format = formats()[name]
-    return list(find_records(_plain(content), log_format, log_format.reader()))
 
 
 def _plain(content: bytes) -> bytes:
@@ -182,17 +192,16 @@ def _from_each_epoch(asked: Source, content: bytes) -> Iterator[bytes]:
     """A log, and what is left of it if it begins with each of its later epochs."""
     yield content
     content = _plain(content)
-    if name := asked.log_format or asked.measure(content)[0].format:
-        records = _records(name, content)
-        for (*_, before), (start, _, record) in pairwise(records):
-            if record.epoch > before.epoch:
-                yield content[: records[0][0]] + content[start:]
+    records = asked._records(content)
+    for (*_, before), (start, _, record) in pairwise(records):
+        if record.epoch > before.epoch:
+            yield content[: records[0][0]] + content[start:]
 
 
+@cache
 def all_sources() -> list[Source]:
     """Excerpts, and written logs of each format that tells times."""
-    names = [name for name in sorted(STYLES) if STYLES[name].has_time]
-    written_ones = (source for name in names for source in unsteady(name))
+    written_ones = (source for name in TIMED for source in unsteady(name))
     return [*excerpts(REAL, "*"), *written_ones, *planned()]
 
 
@@ -226,13 +235,13 @@ def planned() -> Iterator[Source]:
         ({"iterations": 6, "every": 1}, (1, 6)),
         ({"iterations": 64, "every": 4}, (24, 56)),
     ):
-        content = "".join(f"{line}\n" for line in planned_log(**plan)).encode()
+        content = encode(planned_log(**plan))
         for method in (Method(ends=ends), Method(window=Window(warmup=ends[0]), widest=True)):
             yield Source(f"step log of {plan or 'the usual plan'}", content, method)
 
 
 def unsteady(name: str) -> Iterator[Source]:
     """A written log each of whose steps takes another time, in the usual window and the widest."""
-    content = "".join(f"{line}\n" for line in uneven(name)).encode()
+    content = encode(uneven(name))
     for method in (Method(), Method(widest=True)):
         yield Source(f"{name}, written", content, method, name, STYLES[name].facts)

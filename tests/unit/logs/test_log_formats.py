@@ -1,22 +1,45 @@
 """Every format: recognised, measured by both methods, and in whatever disguise logs come."""
 
 import re
+from itertools import cycle, product
 
 import pytest
 from reperf.logs.formats import formats
 
-from tests.unit.logs.asking import measure, measure_one, measure_written
-from tests.unit.logs.written import RATE, SAME_LINES, STEP, STYLES, iterations, rate, written
+from tests.unit.logs.asking import encode, measure, measure_one, measure_written, runs_written
+from tests.unit.logs.written import (
+    GLOBAL_BATCH,
+    RATE,
+    SAME_LINES,
+    STEP,
+    STYLES,
+    TIMED,
+    WORLD,
+    iterations,
+    rate,
+    uneven,
+    uneven_steps,
+    written,
+)
 
 NAMES = sorted(formats())
-WITH_TIME = [name for name in NAMES if STYLES[name].has_time]
+APART = [name for name in TIMED if written(name) != written(name, start=0.004)]
+"""Formats in whose lines a rank that is 4 ms behind writes other times."""
+OF_CLOCKS = {formats()[name].clock: name for name in TIMED}.values()
+"""A format of each clock, and one of durations."""
+FROM_ZERO = [one for one in TIMED if (formats()[one].counts_from, STYLES[one].every) == (0, 1)]
+
+each_format = pytest.mark.parametrize("name", NAMES)
+each_timed_format = pytest.mark.parametrize("name", TIMED)
 
 
 def test_every_format_has_a_written_log():
     assert sorted(STYLES) == NAMES
+    assert len(APART) > len(TIMED) / 2
+    assert (len(OF_CLOCKS), len(FROM_ZERO)) == (8, 12)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_format
 def test_a_format_is_found_from_the_content(name):
     measured = measure_one(written(name), facts=STYLES[name].facts)
     if name in SAME_LINES:
@@ -27,7 +50,7 @@ def test_a_format_is_found_from_the_content(name):
         assert measured.format == name
 
 
-@pytest.mark.parametrize("name", WITH_TIME)
+@each_timed_format
 def test_the_window_rule_gives_samples_over_time(name):
     measured = measure_written(name, written(name))
     assert measured.reason == ""
@@ -36,13 +59,25 @@ def test_the_window_rule_gives_samples_over_time(name):
     assert (measured.global_batch, measured.last - measured.first) == (32, 100)
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - set(WITH_TIME)))
+@each_timed_format
+def test_a_window_takes_the_seconds_of_its_own_steps(name):
+    ends = {iteration: seconds for iteration, seconds, _ in uneven_steps(name, digits=2)}
+    printed, lines = [*ends], uneven(name, digits=2)
+    for first, last in ((printed[2], printed[-1]), (printed[3], printed[-2])):
+        measured = measure_one(lines, ends=(first, last), facts=STYLES[name].facts)
+        assert (measured.format, measured.reason) == (name, "")
+        assert measured.seconds == pytest.approx(ends[last] - ends[first], rel=1e-6)
+        expected = GLOBAL_BATCH * (last - first) / measured.seconds
+        assert measured.throughput == pytest.approx(expected, rel=1e-6)
+        assert measured.world_size in (None, WORLD)
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(TIMED)))
 def test_a_log_without_times_is_refused(name):
-    measured = measure_written(name, written(name))
-    assert measured.reason == formats()[name].untimed
+    assert measure_written(name, written(name)).reason == formats()[name].untimed
 
 
-@pytest.mark.parametrize("name", WITH_TIME)
+@each_timed_format
 def test_a_window_of_ones_own(name):
     ends = (STYLES[name].first + 20, STYLES[name].first + 60)
     measured = measure_written(name, written(name, ends[1]), ends=ends)
@@ -59,10 +94,16 @@ DISGUISES = {
     "srun": lambda line: " 0: " + line,
     "srun and torchrun": lambda line: "0: [default0]:" + line,
 }
+BY_TURNS = [*zip(TIMED, cycle(DISGUISES), strict=False)]
 
 
-@pytest.mark.parametrize("name", WITH_TIME)
-@pytest.mark.parametrize("disguise", DISGUISES)
+def disguised(worn):
+    """In the lane: each disguise on a format of each clock, and each format in one by turns."""
+    dear = worn[0] not in OF_CLOCKS and worn not in BY_TURNS
+    return pytest.param(*worn, marks=[pytest.mark.weekly] if dear else [])
+
+
+@pytest.mark.parametrize(("name", "disguise"), [*map(disguised, product(TIMED, DISGUISES))])
 def test_a_disguised_log_gives_the_same_number(name, disguise):
     plain = written(name)
     skipped = len(STYLES[name].head)  # launchers label the command line, too, but not all do
@@ -70,103 +111,89 @@ def test_a_disguised_log_gives_the_same_number(name, disguise):
     assert measure_written(name, worn).throughput == measure_written(name, plain).throughput
 
 
-@pytest.mark.parametrize("name", WITH_TIME)
+@each_timed_format
 def test_bytes_that_are_no_text_between_the_lines_do_not_matter(name):
-    lines = written(name)
-    content = b"\xe3\x80\n\x00\xff\xfe\n".join(f"{line}\n".encode() for line in lines[-250:])
-    content = "".join(f"{line}\n" for line in lines[:-250]).encode() + content
-    if name.startswith("mindspore"):
-        content = content.replace(b"\xe3\x80\n", b"").replace(b"\x00\xff\xfe\n", b"")
-    assert measure_written(name, content).throughput == measure_written(name, lines).throughput
+    plain = encode(written(name))
+    noisy = plain.replace(b"\n", b"\n\xe3\x80\n\x00\xff\xfe\n")
+    assert measure_written(name, noisy).throughput == measure_written(name, plain).throughput
 
 
 # Where other ranks evaluate at other times, no stretch of a log of evaluations is known to train.
-@pytest.mark.parametrize("name", [name for name in WITH_TIME if name != "mlperf-evaluations"])
+@pytest.mark.parametrize("name", [name for name in TIMED if name != "mlperf-evaluations"])
 def test_labelled_lines_of_other_ranks_do_not_matter(name):
     mine = [f"[1,0]<stdout>:{line}" for line in written(name)]
     late = [f"[1,3]<stdout>:{line}" for line in written(name, start=0.004)]
     mixed = [line for pair in zip(late, mine, strict=True) for line in pair]
-    facts = [*STYLES[name].head, *mixed]
-    assert measure_written(name, facts).throughput == measure_written(name, mine).throughput
+    lines = [*STYLES[name].head, *mixed]
+    assert measure_written(name, lines).throughput == measure_written(name, mine).throughput
 
 
-@pytest.mark.parametrize("name", WITH_TIME)
+@pytest.mark.parametrize("name", APART)
 def test_unlabelled_lines_of_several_ranks_are_refused(name):
     mine, other = written(name), written(name, start=0.004)
-    step = 2 if name.startswith("mindspore") else 1
     begin = len(STYLES[name].head) + 1
-    mixed = mine[:begin]
-    for at in range(begin, len(mine), step):
-        mixed += mine[at : at + step] + other[at : at + step]
-    results = measure(
-        "".join(f"{line}\n" for line in mixed).encode(),
-        log_format=name,
-        facts=STYLES[name].facts,
-    )
-    if mine == other:  # without a time in its lines, another rank's are the same ones again
-        return
+    mixed = [line for pair in zip(mine[begin:], other[begin:], strict=True) for line in pair]
+    results = runs_written(name, mine[:begin] + mixed)
     assert {one.status for one in results} == {"refused"}
 
 
-@pytest.mark.parametrize("name", WITH_TIME)
-def test_two_runs_in_one_file_are_two_results(name):
-    lines = written(name) + written(name, start=3600.0)
-    results = measure(
-        "".join(f"{line}\n" for line in lines).encode(), log_format=name, facts=STYLES[name].facts
-    )
-    assert [one.status for one in results] == ["ok", "ok"]
-
-
-@pytest.mark.parametrize("name", WITH_TIME)
-def test_a_restart_inside_a_file_does_not_lengthen_the_first_run(name):
+@each_timed_format
+def test_two_runs_in_one_file_are_two_results_and_a_short_one_is_refused(name):
+    again = written(name, start=3600.0)
+    assert [one.status for one in runs_written(name, written(name) + again)] == ["ok", "ok"]
     broken_off = written(name, last=100)[: -len(STYLES[name].tail) or None]
-    lines = broken_off + written(name, start=3600.0)
-    results = measure(
-        "".join(f"{line}\n" for line in lines).encode(), log_format=name, facts=STYLES[name].facts
-    )
-    assert [one.status for one in results] == ["refused", "ok"]
-    assert "too short" in results[0].reason
+    short, whole = runs_written(name, broken_off + again)
+    assert (short.status, whole.status) == ("refused", "ok")
+    assert "too short: it ends at iteration" in short.reason
 
 
-@pytest.mark.parametrize("name", WITH_TIME)
-def test_a_run_that_is_too_short_is_refused(name):
-    measured = measure_written(name, written(name, last=100))
-    assert "too short: it ends at iteration" in measured.reason
-
-
-@pytest.mark.parametrize("name", [one for one in WITH_TIME if not STYLES[one].says_batch])
+@pytest.mark.parametrize("name", [one for one in TIMED if not STYLES[one].says_batch])
 def test_without_a_global_batch_there_is_no_number(name):
     lines = written(name)[len(STYLES[name].head) :]
-    measured = measure_written(name, lines, facts=())
+    reason = measure_written(name, lines, facts=()).reason
     unknown = "the global batch is not known: neither log, record nor path says it; allowed: "
-    assert measured.reason.startswith(unknown)
-    assert ", or --global-batch" in measured.reason
+    assert reason.startswith(unknown)
+    assert ", or --global-batch" in reason
 
 
-@pytest.mark.parametrize("name", WITH_TIME)
+def without(name: str, *lost: int) -> list[str]:
+    """A written log that lacks the lines of some iterations."""
+    style = STYLES[name]
+    lines = (
+        style.line(i, 3 + i * style.step, rate(name)) for i in iterations(name) if i not in lost
+    )
+    return [*style.head, "some other line", *"\n".join(lines).split("\n"), *style.tail]
+
+
+@each_timed_format
 def test_a_window_end_that_is_not_printed_is_named(name):
-    lines = written(name)
-    lines_each = 1 + STYLES[name].line(1, 1.0, 1.0).count("\n")
-    before = list(iterations(name)).index(120 if 120 in iterations(name) else 119)
-    at = len(STYLES[name].head) + 1 + lines_each * before
-    del lines[at : at + lines_each]
-    measured = measure_written(name, lines)
-    if measured.status == "refused":
-        assert "is not in the log: printed are" in measured.reason
-    else:  # a log that counts from 0 has another window of a hundred
-        assert (measured.first, measured.last) == (19, 119)
+    reason = measure_written(name, without(name, 119, 120)).reason
+    assert "is not in the log: printed are" in reason
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FROM_ZERO)
+def test_a_log_that_counts_from_0_has_another_window_of_a_hundred(name):
+    measured = measure_written(name, without(name, 120))
+    assert (measured.status, measured.first, measured.last) == ("ok", 19, 119)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ngc-mxnet-ssd",
+        "ngc-pytorch-rnnt",
+        "ngc-tensorflow1-bert",
+        "paddle2-resnet50",
+        "tensorflow2-resnet50",
+    ],
+)
 def test_printed_speeds_of_another_batch_are_refused(name):
     """Twice the batch, by one who should know: only formats that print speeds can contradict."""
-    doubled = tuple((fact, 2 * value) for fact, value in STYLES[name].facts if fact == "batch_size")
-    if not doubled or "rate" not in formats()[name].line.groupindex or name in SAME_LINES:
-        return
-    rest = tuple(fact for fact in STYLES[name].facts if fact[0] != "batch_size")
-    measured = measure_written(name, written(name), facts=doubled + rest)
-    assert "the printed speeds mean 32 " in measured.reason
-    assert "the global batch is 64 under a world size of 4" in measured.reason
+    told = dict(STYLES[name].facts)
+    twice = (("batch_size", 2 * told.pop("batch_size")), *told.items())
+    reason = measure_written(name, written(name), facts=twice).reason
+    assert "the printed speeds mean 32 " in reason
+    assert "the global batch is 64 under a world size of 4" in reason
 
 
 def test_lines_that_lost_their_time_stamp_are_no_ends_of_the_window():
@@ -176,8 +203,7 @@ def test_lines_that_lost_their_time_stamp_are_no_ends_of_the_window():
     lines[5] = lines[5].rsplit(" ", 1)[0]
     assert "is not in the log" in measure_written("oneflow-resnet50", lines).reason
     again = [line.rsplit(" ", 1)[0] for line in lines]
-    results = measure("".join(f"{line}\n" for line in lines + again).encode())
-    assert {one.status for one in results} == {"refused"}
+    assert {one.status for one in measure(lines + again)} == {"refused"}
 
 
 def test_a_clock_without_a_date_passes_midnight():
@@ -185,30 +211,24 @@ def test_a_clock_without_a_date_passes_midnight():
     late = 9.5 * 3600 + 26.0  # 24 s before midnight, in the window's middle
     lines = [style.line(i, late + i * STEP, RATE) for i in range(1, 131)]
     assert " 00:00:" in " ".join(lines)
-    measured = measure_written("tensorflow2-bert", lines)
-    assert measured.throughput == pytest.approx(RATE)
+    assert measure_written("tensorflow2-bert", lines).throughput == pytest.approx(RATE)
 
 
 @pytest.mark.parametrize("name", ["tensorflow2-bert", "ngc-pytorch-bert", "oneflow-wide-deep"])
 def test_a_clock_that_jumps_back_is_refused(name):
     lines = written(name)
-    style = STYLES[name]
-    at = len(style.head) + 1 + list(iterations(name)).index(60)
-    lines[at] = style.line(60, 60 * STEP - 30.0, RATE)
-    measured = measure_written(name, lines)
-    assert "time steps back by" in measured.reason
+    at = len(STYLES[name].head) + 1 + iterations(name).index(60)
+    lines[at] = STYLES[name].line(60, 60 * STEP - 30.0, RATE)
+    assert "time steps back by" in measure_written(name, lines).reason
 
 
 def test_a_clock_that_is_too_coarse_is_refused():
-    lines = written("paddle2-resnet50")
-    measured = measure_written("paddle2-resnet50", lines, ends=(20, 40))
-    assert (
-        measured.reason
-        == "the log's times are printed in steps of 1 s, too coarse for a window of 80 s"
-    )
+    measured = measure_written("paddle2-resnet50", written("paddle2-resnet50"), ends=(20, 40))
+    coarse = "the log's times are printed in steps of 1 s, too coarse for a window of 80 s"
+    assert measured.reason == coarse
 
 
-@pytest.mark.parametrize("name", WITH_TIME)
+@each_timed_format
 def test_a_clock_that_stands_still_is_refused(name):
     style = STYLES[name]
     lines = "\n".join(style.line(i, 3.0, rate(name)) for i in iterations(name))
@@ -230,33 +250,21 @@ def test_a_clock_that_stands_still_is_refused(name):
 def test_lines_that_would_divide_by_zero_are_refused_by_the_published_method(name, old, new):
     style = STYLES[name]
     text = "\n".join(style.line(style.first + n, 3.0 + n, 128.0) for n in range(800))
-    lines = text.replace(old, new).split("\n")
-    assert new in "".join(lines)
-    measured = measure_written(name, [*style.head, *lines], method="published")
-    assert measured.status == "refused"
+    assert old in text
+    lines = [*style.head, *text.replace(old, new).split("\n")]
+    assert measure_written(name, lines, method="published").status == "refused"
 
 
 def test_gradient_accumulation_makes_steps_larger():
-    head = STYLES["ngc-pytorch-bert"].head
     lines = [line.replace("steps=1", "steps=4") for line in written("ngc-pytorch-bert")]
-    assert lines[: len(head)] != list(head)
     measured = measure_written("ngc-pytorch-bert", lines)
     assert measured.global_batch == 128
     assert measured.throughput == pytest.approx(4 * RATE)
 
 
 def test_what_mlperf_counts_is_found_by_the_printed_throughput():
-    samples = [
-        line.replace(f'"step_num": {i}', f'"epoch_num": {i * 32}')
-        for line, i in zip(written("mlperf")[2:-1], iterations("mlperf"), strict=True)
-    ]
-    lines = [*written("mlperf")[:2], *samples, *STYLES["mlperf"].tail]
+    counted = (re.compile(r'"step_num": (\d+)'), lambda i: f'"epoch_num": {int(i[1]) * 32}')
+    lines = [re.sub(*counted, line) for line in written("mlperf")]
     measured = measure_written("mlperf", lines, ends=(640, 3840))
     assert measured.samples == 3200
     assert measured.throughput == pytest.approx(RATE)
-
-
-def test_an_mlperf_run_that_did_not_succeed_is_refused():
-    lines = [line.replace("success", "aborted") for line in written("mlperf")]
-    reason = "the log says that the run stopped as aborted, without success"
-    assert measure_written("mlperf", lines).reason == reason

@@ -20,25 +20,19 @@ def test_the_tables_are_those_of_the_formats():
         assert f"\n| `{name}` | " in methods
 
 
-def test_every_module_shows_a_line_and_cites_its_source():
-    for name in formats():
+def test_every_module_shows_a_line_cites_its_source_and_says_its_method():
+    for name, log_format in formats().items():
         assert shown(name)
-        assert (
-            "\nSource: " in import_module(f"reperf.logs.formats.{name.replace('-', '_')}").__doc__
-        )
-
-
-def test_the_page_says_which_formats_have_a_published_method():
-    for log_format in formats().values():
+        module = import_module(f"reperf.logs.formats.{name.replace('-', '_')}")
+        assert "\nSource: " in module.__doc__
         assert (log_format.published is None) == (log_format.extractor == "none")
         untimed = "duration" not in log_format.line.groupindex
         assert log_format.timing or log_format.clock or untimed
 
 
 def test_the_format_on_the_page_is_one(monkeypatch):
-    code = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1]
     namespace: dict = {}
-    exec(code, namespace)
+    exec(re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1], namespace)
     added = namespace["FORMAT"]
     monkeypatch.setattr("reperf.logs.recognise.formats", lambda: formats() | {added.name: added})
     lines = [

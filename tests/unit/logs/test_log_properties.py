@@ -1,6 +1,7 @@
-"""Whatever happens to a log, a number is right or absent."""
+"""Whatever ranks and bytes are in a log, a number is right or absent; see test_edited_logs."""
 
 import re
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -8,56 +9,26 @@ from hypothesis import strategies as st
 from reperf.logs.formats import formats
 from reperf.measuring.measure import Measurement
 
-from tests.unit.logs.asking import measure, measure_written
-from tests.unit.logs.written import STYLES, written
+from tests.unit.logs.asking import encode, measure, measure_written, runs_written
+from tests.unit.logs.written import STYLES, TIMED, written
 
-NAMES = sorted(name for name in formats() if STYLES[name].has_time)
-formats_with_time = st.sampled_from(NAMES)
-moderately = settings(max_examples=60, deadline=None)
-
-
-def encode(lines: list[str]) -> bytes:
-    return "".join(f"{line}\n" for line in lines).encode()
+formats_with_time = st.sampled_from(TIMED)
+moderately = settings(max_examples=60)
 
 
-def all_of(name: str, content: bytes) -> list[Measurement]:
-    return measure(content, log_format=name, facts=STYLES[name].facts)
+def measured(name: str, log: list[str] | bytes) -> list[Measurement]:
+    """The runs in a log that give a number."""
+    return [one for one in runs_written(name, log) if one.throughput is not None]
 
 
-def numbers(name: str, content: bytes) -> set[float]:
-    return {one.throughput for one in all_of(name, content) if one.throughput is not None}
+def numbers(name: str, lines: list[str]) -> set[float]:
+    return {one.throughput for one in measured(name, lines)}
 
 
-WHOLE = {name: measure_written(name, written(name)) for name in NAMES}
-
-
-@moderately
-@given(formats_with_time, st.data())
-def test_a_cut_log_gives_its_number_or_none(name, data):
-    content = encode(written(name))
-    cut = data.draw(st.integers(0, len(content)))
-    assert numbers(name, content[:cut]) <= {WHOLE[name].throughput}
-
-
-@moderately
-@given(formats_with_time, st.data())
-def test_lines_that_are_missing_leave_the_number_or_none(name, data):
-    lines = written(name)
-    gone = data.draw(st.sets(st.integers(0, len(lines) - 1), max_size=5))
-    left = [line for number, line in enumerate(lines) if number not in gone]
-    for one in all_of(name, encode(left)):
-        if one.throughput is not None:
-            assert one.throughput == pytest.approx(WHOLE[name].throughput, rel=1e-6)
-
-
-@moderately
-@given(formats_with_time, st.data())
-def test_lines_written_twice_change_nothing(name, data):
-    lines = written(name)
-    for _ in range(data.draw(st.integers(1, 4))):
-        line = data.draw(st.integers(0, len(lines) - 1))
-        lines.insert(data.draw(st.integers(0, len(lines))), lines[line])
-    assert numbers(name, encode(lines)) <= {WHOLE[name].throughput}
+@cache
+def whole(name: str) -> Measurement:
+    """What the written log gives."""
+    return measure_written(name, written(name))
 
 
 @moderately
@@ -76,17 +47,26 @@ def test_labelled_ranks_in_any_order_do_not_matter(name, ranks, data):
     order = [rank for rank, lines in enumerate(of_rank) for _ in lines]
     order = data.draw(st.permutations(order)) if len(order) < 150 else order[::-1]
     mixed = [of_rank[rank].pop(0) for rank in order]
-    content = encode([*STYLES[name].head, *mixed])
-    assert numbers(name, content) == {WHOLE[name].throughput}
+    assert numbers(name, [*STYLES[name].head, *mixed]) == {whole(name).throughput}
 
 
 def test_another_ranks_end_is_not_that_of_the_measured_one():
-    head = len(STYLES["mllog"].head)
+    head = STYLES["mllog"].head
     mine, other = (
-        [f"[1,{rank}]<stdout>:{line}" for line in written("mllog")[head:]] for rank in range(2)
+        [f"[1,{rank}]<stdout>:{line}" for line in written("mllog")[len(head) :]]
+        for rank in range(2)
     )
-    content = encode([*STYLES["mllog"].head, mine[0], *other, *mine[1:]])
-    assert numbers("mllog", content) == {WHOLE["mllog"].throughput}
+    lines = [*head, mine[0], *other, *mine[1:]]
+    assert numbers("mllog", lines) == {whole("mllog").throughput}
+
+
+def test_ranks_are_told_apart_by_the_labels_of_four_launchers():
+    mine, late = (
+        [f"0: 0: 0: [default{rank}]:{line}" for line in written("mllog", start=rank / 512)]
+        for rank in range(2)
+    )
+    mixed = [line for pair in zip(late, mine, strict=True) for line in pair]
+    assert numbers("mllog", mixed) == {whole("mllog").throughput}
 
 
 @moderately
@@ -99,9 +79,8 @@ def test_unlabelled_ranks_in_any_order_give_no_other_number(name, data):
     for second in order:
         mixed.append(left[second].pop(0) if left[second] else left[not second].pop(0))
     mixed += left[0] + left[1]
-    for one in all_of(name, encode([*STYLES[name].head, *mixed])):
-        if one.throughput is not None:
-            assert one.throughput == pytest.approx(WHOLE[name].throughput, rel=0.001)
+    for one in measured(name, [*STYLES[name].head, *mixed]):
+        assert one.throughput == pytest.approx(whole(name).throughput, rel=0.001)
 
 
 def digits_of_times(name: str, content: str) -> list[int]:
@@ -126,10 +105,9 @@ def test_a_changed_digit_of_a_time_changes_the_time_by_no_more(name, data):
     changed = content[:at] + digit + content[at + 1 :]
     worth = abs(int(digit) - int(content[at])) * place_value(content, at)
     worth *= STYLES[name].covers
-    for one in all_of(name, changed.encode()):
-        if one.throughput is not None:
-            assert one.seconds == pytest.approx(WHOLE[name].seconds, abs=worth * 1.001 + 1e-6)
-            assert one.throughput == pytest.approx(one.samples / one.seconds)
+    for one in measured(name, changed.encode()):
+        assert one.seconds == pytest.approx(whole(name).seconds, abs=worth * 1.001 + 1e-6)
+        assert one.throughput == pytest.approx(one.samples / one.seconds)
 
 
 def place_value(content: str, at: int) -> float:
@@ -154,9 +132,9 @@ def test_no_bytes_crash_a_parser(name, noise, data):
     at = data.draw(st.integers(0, len(line)))
     pieces = [line[:at], noise, line[at:], b"\n", line, data.draw(st.sampled_from([b"", b"\n"]))]
     content = b"".join(data.draw(st.permutations(pieces)))
-    for method in ("window", "published"):
-        for one in measure(content, log_format=name, method=method, facts=STYLES[name].facts):
-            assert one.status in ("ok", "refused")
-            assert "\n" not in one.reason
-    for one in measure(content):
-        assert one.status in ("ok", "refused")
+    for results in (
+        *(runs_written(name, content, method=method) for method in ("window", "published")),
+        measure(content),
+    ):
+        assert {one.status for one in results} <= {"ok", "refused"}
+        assert not any("\n" in one.reason for one in results)

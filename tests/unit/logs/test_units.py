@@ -1,6 +1,5 @@
 """What is counted: samples by batches, all else by the log's own counts at the window's ends."""
 
-import io
 import json
 from dataclasses import replace
 
@@ -8,18 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.cli import main
-from reperf.config import Suite, Window
-from reperf.logs.formats import formats
+from reperf.config import Suite
 from reperf.measuring.log_sources import measure_suite
-from reperf.measuring.measure import Measurement, Method, measure_log
 from reperf.measuring.units import counts
 
 from tests.helpers.step_logs import event, step_log
-from tests.unit.logs.asking import measure_written
-from tests.unit.logs.written import STYLES, written
+from tests.unit.logs.asking import encode, measure_one, measure_written
+from tests.unit.logs.written import TIMED, written
 
 MARK = ":::MLLOG "
-ENDS = (20, 120)
+A_STEP = [step * 2048 for step in range(1, 7)]
+"""Tokens so far, where each of the six printed iterations adds as many."""
 
 
 def counting(lines: list[str], **found: list) -> list[str]:
@@ -27,18 +25,12 @@ def counting(lines: list[str], **found: list) -> list[str]:
     rest = {name: iter(values) for name, values in found.items()}
     told = []
     for line in lines:
-        said = json.loads(line.removeprefix(MARK)) if '"tracked_stats"' in line else None
-        if said:
+        if '"tracked_stats"' in line:
+            said = json.loads(line.removeprefix(MARK))
             said["value"] |= {name: next(values) for name, values in rest.items()}
-        told.append(MARK + json.dumps(said) if said else line)
+            line = MARK + json.dumps(said)  # noqa: PLW2901
+        told.append(line)
     return told
-
-
-def asked_for(unit: str | None, lines: list[str]) -> Measurement:
-    text = "".join(f"{line}\n" for line in lines).encode()
-    method = Method(window=Window(), unit=unit)
-    [(result, *_)] = measure_log("log", io.BytesIO(text), method)
-    return result
 
 
 GROWING = st.lists(st.integers(1, 10**9), min_size=6, max_size=6).map(
@@ -47,51 +39,56 @@ GROWING = st.lists(st.integers(1, 10**9), min_size=6, max_size=6).map(
 
 
 @given(tokens=GROWING, rate=st.floats(0.1, 1e6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_count_is_its_difference_between_the_windows_ends(tokens, rate):
     lines = counting(step_log(rate=rate), tokens=tokens)
-    samples, counted = asked_for(None, lines), asked_for("tokens", lines)
+    samples, counted = measure_one(lines), measure_one(lines, unit="tokens")
     assert counted.reason == ""
-    assert (counted.first, counted.last, counted.seconds) == (*ENDS, samples.seconds)
+    assert (counted.first, counted.last, counted.seconds) == (20, 120, samples.seconds)
     assert (counted.samples, counted.unit) == (tokens[-1] - tokens[0], "tokens/s")
     assert counted.throughput == counted.samples / counted.seconds
     # What else a log counts changes nothing of its samples.
-    assert samples == asked_for("images", lines)
-    assert replace(samples, counted={"samples": 1600}) == asked_for(None, step_log(rate=rate))
+    assert samples == measure_one(lines, unit="images")
+    assert replace(samples, counted={"samples": 1600}) == measure_one(step_log(rate=rate))
 
 
-def test_a_log_that_does_not_count_it_is_refused_by_name():
-    refused = asked_for("tokens", step_log())
+@pytest.mark.parametrize(
+    ("counted", "reason"),
+    [
+        ({}, "the log does not count tokens at the window's ends; it counts samples"),
+        (
+            {"tokens": [1, 2, 3, 4, 5, None], "words": [1, 2, 3, 4, 5, 6]},
+            "the log does not count tokens at the window's ends; it counts samples, words",
+        ),
+        *(
+            (
+                {"tokens": [100, 200, 300, 400, 500, last]},
+                f"the log counts 100 tokens at iteration 20 and {last} at iteration 120: "
+                "the count does not grow",
+            )
+            for last in (0, 100, 99)
+        ),
+    ],
+)
+def test_what_is_not_counted_or_does_not_grow_is_refused_by_name(counted, reason):
+    refused = measure_one(counting(step_log(), **counted), unit="tokens")
     assert (refused.status, refused.throughput, refused.unit) == ("refused", None, "tokens/s")
-    assert refused.reason == (
-        "the log does not count tokens at the window's ends; it counts samples"
-    )
-    lines = counting(step_log(), tokens=[1, 2, 3, 4, 5, None], words=[1, 2, 3, 4, 5, 6])
-    assert asked_for("tokens", lines).reason.endswith("; it counts samples, words")
-
-
-@pytest.mark.parametrize("last", [0, 100, 99])
-def test_a_count_that_does_not_go_up_is_refused(last):
-    lines = counting(step_log(), tokens=[100, 200, 300, 400, 500, last])
-    assert asked_for("tokens", lines).reason == (
-        f"the log counts 100 tokens at iteration 20 and {last} at iteration 120: "
-        "the count does not grow"
-    )
+    assert refused.reason == reason
 
 
 @pytest.mark.parametrize("value", ["NaN", "1e400", '"100"', "true", "[]"])
 def test_what_is_no_number_is_no_count(value):
     lines = counting(step_log(), tokens=[1, 2, 3, 4, 5, 777])
     odd = [line.replace('"tokens": 777', f'"tokens": {value}') for line in lines]
-    assert "does not count tokens" in asked_for("tokens", odd).reason
-    assert asked_for(None, odd).status == "ok"
+    assert "does not count tokens" in measure_one(odd, unit="tokens").reason
+    assert measure_one(odd).status == "ok"
 
 
-@pytest.mark.parametrize("name", [name for name in formats() if STYLES[name].has_time])
+@pytest.mark.parametrize("name", TIMED)
 def test_no_format_of_others_is_taken_to_count_what_it_does_not(name):
     usual = measure_written(name, written(name))
-    if usual.unit:
-        assert measure_written(name, written(name), unit=usual.unit.removesuffix("/s")) == usual
+    own = usual.unit and usual.unit.removesuffix("/s")
+    assert measure_written(name, written(name), unit=own) == usual
     refused = measure_written(name, written(name), unit="tokens")
     assert (refused.status, refused.throughput) == ("refused", None)
     assert "the log does not count tokens" in refused.reason
@@ -111,29 +108,23 @@ def test_a_suite_asks_for_a_unit_of_its_workload_and_its_table_says_it(tmp_path)
     ]
     folder = tmp_path / "logs" / "1n2g"
     folder.mkdir(parents=True)
-    lines = counting(bert, tokens=[step * 2048 for step in range(1, 7)])
-    (folder / "bert_b8_fp32_1.log").write_text("\n".join(lines) + "\n")
     repeat = [line.replace("1012.6", "1012.7") for line in bert]  # inside the window
-    (folder / "bert_b8_fp32_2.log").write_text("\n".join(repeat) + "\n")
-    suite = {
-        "name": "bert",
-        "workload": "bert-base",
-        "precision": "fp32",
-        "from": str(tmp_path / "logs"),
-    }
-    good, without = measure_suite(Suite.model_validate(suite | {"unit": "tokens"}), [])
+    (folder / "bert_b8_fp32_1.log").write_bytes(encode(counting(bert, tokens=A_STEP)))
+    (folder / "bert_b8_fp32_2.log").write_bytes(encode(repeat))
+    asked = {"name": "bert", "workload": "bert-base", "precision": "fp32"}
+    asked["from"] = str(tmp_path / "logs")
+    good, without = measure_suite(Suite.model_validate(asked | {"unit": "tokens"}), [])
     assert (good["reason"], good["samples"], good["unit"]) == ("", 5 * 2048, "tokens/s")
     assert good["throughput"] == good["samples"] / good["seconds"]
     assert (without["status"], without["unit"]) == ("refused", "tokens/s")
-    usual, other = measure_suite(Suite.model_validate(suite), [])
+    usual, other = measure_suite(Suite.model_validate(asked), [])
     assert (usual["samples"], usual["unit"]) == (1600, "sentences/s")
     assert usual["throughput"] == other["throughput"]
 
 
 def test_the_command_takes_a_unit_that_some_workload_counts(tmp_path, capsys):
     log = tmp_path / "bert.log"
-    lines = counting(step_log(), tokens=[step * 2048 for step in range(1, 7)])
-    log.write_text("\n".join(lines) + "\n")
+    log.write_bytes(encode(counting(step_log(), tokens=A_STEP)))
     assert main(["measure", "--json", "--unit", "tokens", str(log)]) == 0
     assert json.loads(capsys.readouterr().out)["samples"] == 5 * 2048
     with pytest.raises(SystemExit) as refusal:
