@@ -9,11 +9,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from reperf.archive import rebuild as rebuilding
 from reperf.archive.container import MANIFEST, Member, verified, write
 from reperf.archive.contents import CELL_LIST, files_of_systems
 from reperf.archive.names import METADATA
-from reperf.archive.rebuild import rebuild
+from reperf.archive.rebuild import make_results, rebuild
 from reperf.builds import build_of
 from reperf.config import load_report
 from reperf.config.known_hardware import Hardware
@@ -53,10 +52,7 @@ def forge(path: Path, edit: Edit) -> Path:
     (folder / MANIFEST).unlink()
     with chdir(folder):
         report = load_report(json.loads(Path("config.json").read_text()))
-        cells = CELL_LIST.validate_json(Path("cells.json").read_text())
-        rebuilding.make_results(report, cells)
-        for drawn in Path("figures").glob("*.png"):  # which no archive holds
-            drawn.unlink()
+        make_results(report, CELL_LIST.validate_json(Path("cells.json").read_text()))
     files = {str(file.relative_to(folder)): file for file in folder.rglob("*") if file.is_file()}
     forgery = path.with_name("forgery.zip")
     write(forgery, [Member.of_file(name, file) for name, file in files.items()])
