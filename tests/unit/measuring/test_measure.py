@@ -53,6 +53,10 @@ def put(at: int, *more: str) -> Change:
     return lambda lines: [*lines[:at], *more, *lines[at:]]
 
 
+def of_window(seconds: float) -> Change:
+    return lambda lines: [*lines[:6], step(20, 0, 16), step(120, seconds, 16), *lines[-2:]]
+
+
 def each_step(lines: list[str], key: str, *values: object) -> list[str]:
     """The lines of a log whose steps say one thing more."""
     said = (f'"loss": 6.9, "{key}": {json.dumps(value)}' for value in values)
@@ -128,10 +132,7 @@ def test_what_launchers_and_others_write_on_the_line_is_no_part_of_an_event(
         (lambda _: ["nothing of the kind"], "no known format"),
         # What the window needs is not there.
         (lambda lines: lines[:-6] + lines[-2:], "too short: it ends at iteration 80"),
-        (
-            without('"iteration": 20,'),
-            "the time from iteration 20 to 40 is not in the log: printed are 40, 60, 80, 100",
-        ),
+        (without('"iteration": 20,'), "20 to 40 is not in the log: printed are 40, 60, 80, 100"),
         (without("global_batch"), "global batch is not known"),
         *(
             (replaced('"seconds": 1022.2', f'"seconds": {value}'), "too short: it ends at")
@@ -148,21 +149,15 @@ def test_what_launchers_and_others_write_on_the_line_is_no_part_of_an_event(
         (put(8, step(20, 1006.3, 16)), "several ranks are mixed without labels"),
         (replaced('"samples": 1920', '"samples": 1921'), "counts 1601 samples in the window"),
         (
-            replaced('"throughput": 100.0', '"throughput": 200.0'),
-            "the printed speeds mean 32 images a step, the global batch is 16 under a world size",
+            replaced('put": 100.0', 'put": 200.0'),
+            "mean 32 images a step, the global batch is 16 und",
         ),
         # Nothing on Earth is so fast, so slow, or so large.
+        (of_window(5e-324), "1600 samples in 4.94066e-324 s are no speed that any training has"),
+        (of_window(9e17), "1600 samples in 9e+17 s are no speed that any training has"),
         (
-            lambda lines: [*lines[:6], step(20, 0, 16), step(120, 5e-324, 16), *lines[-2:]],
-            "1600 samples in 4.94066e-324 s are no speed that any training has",
-        ),
-        (
-            lambda lines: [*lines[:6], step(20, 0, 16), step(120, 9e17, 16), *lines[-2:]],
-            "1600 samples in 9e+17 s are no speed that any training has",
-        ),
-        (
-            replaced('_batch_size", "value": 16', f'_batch_size", "value": {10**30}'),
-            "the global batch by the log is above 1e+15",
+            replaced('size", "value": 16', f'size", "value": {10**30}'),
+            "batch by the log is above 1e+15",
         ),
     ],
 )
@@ -289,6 +284,11 @@ def test_a_run_that_did_not_end_well_is_never_a_number(rows):
 
 
 OTHER = RUN.model_copy(update={"shape": {"image_size": 32}, "seed": 4})
+BOTH_VALUES = (
+    "image_size is 32 by the run record, 64 by the configuration; "
+    "seed is 4 by the run record, 1 by the configuration"
+)
+OF_OTHER_MODEL = replaced("25557032", "25557033")(step_log())
 
 
 @pytest.mark.parametrize(
@@ -298,18 +298,8 @@ OTHER = RUN.model_copy(update={"shape": {"image_size": 32}, "seed": 4})
         (step_log(iterations=140), {}, "iteration 140 is printed; allowed by the run record: each"),
         (step_log(every=40), {}, "iteration 20 is not printed; allowed by the run record: each 20"),
         (step_log(), {"log_sha256": "0" * 64}, "the log has changed since its run record"),
-        (
-            replaced("25557032", "25557033")(step_log()),
-            {},
-            "parameter count is 25557033 by the log, 25557032 by the run record",
-        ),
-        (
-            step_log(),
-            {"run": OTHER},
-            "the run is not the one that is asked for: "
-            "image_size is 32 by the run record, 64 by the configuration; "
-            "seed is 4 by the run record, 1 by the configuration",
-        ),
+        (OF_OTHER_MODEL, {}, "parameter count is 25557033 by the log, 25557032 by the run record"),
+        (step_log(), {"run": OTHER}, "the run is not the one that is asked for: " + BOTH_VALUES),
     ],
 )
 def test_a_runs_log_is_held_to_its_record_and_that_to_the_run_asked_for(
