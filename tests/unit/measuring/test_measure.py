@@ -126,6 +126,11 @@ def test_what_launchers_and_others_write_on_the_line_is_no_part_of_an_event(
     assert mllog.read_ends(log, [20, 120]) == {20: 1006.2, 120: 1022.2}
 
 
+def test_labels_tell_the_lines_of_one_rank_from_those_of_another():
+    both = [f"[1,{rank}]<stdout>:{line}" for line in step_log() for rank in (0, 1)]
+    assert only(both).throughput == only(step_log()).throughput
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -199,10 +204,11 @@ def test_a_cut_log_never_gives_another_number():
             assert result.status == "refused"
 
 
-def test_a_long_log_is_measured_and_so_is_what_follows_it():
-    result, second = measured(step_log(iterations=60000) + replaced('": 1', '": 99')(step_log()))
-    assert result.throughput == pytest.approx(100.0)
-    assert second.run == 2
+def test_a_long_log_is_measured_without_reading_every_line_and_so_is_what_follows_it():
+    lines = step_log(iterations=60000)
+    assert only(lines).throughput == pytest.approx(100.0)
+    first, second = measured([*lines, *replaced('"seconds": 1', '"seconds": 99')(step_log())])
+    assert (first.throughput, second.run) == (only(lines).throughput, 2)
 
 
 def test_the_trainers_own_step_log_is_measured(tmp_path, capfdbinary):
