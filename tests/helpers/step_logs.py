@@ -13,12 +13,7 @@ def event(key: str, value: object, **more: object) -> str:
 
 def step(iteration: int, seconds: float, batch: int, rate: float | None = None) -> str:
     """One printed iteration."""
-    value = {
-        "iteration": iteration,
-        "seconds": seconds,
-        "samples": iteration * batch,
-        "loss": 6.9,
-    }
+    value = {"iteration": iteration, "seconds": seconds, "samples": iteration * batch, "loss": 6.9}
     if rate is not None:
         value["throughput"] = rate
     return event("tracked_stats", value)
@@ -51,18 +46,12 @@ BOOTED = 1_767_322_000
 def planned_log(
     *, iterations: int = 120, every: int = 20, batch: int = 16, world: int = 2, rate: float = 100.0
 ) -> list[str]:
-    """The lines of a whole log that says its plan and tells both clocks; no two steps take as long.
+    """The lines of a whole log that says its plan and tells both clocks.
 
-    Args:
-        iterations: how many there are, a multiple of `every`.
-        every: how many lie between two lines.
-        batch: samples of all ranks in an iteration.
-        world: number of ranks.
-        rate: about which speed, in samples/s.
+    No two steps take as long; `rate` is about their speed.
     """
     chance, seconds = random.Random(1), 1000.0
     steady = step_log(batch=batch, world=world, iterations=iterations, every=every, rate=rate)
-    lines = []
     plan = {"workload": "resnet50", "iterations": iterations, "print_every": every}
     lines = [steady[0], event("configuration", plan)]
     for line in steady[1:]:

@@ -28,11 +28,6 @@ def test_who_differs_from_most_others_strays(losses, found):
     assert strays(table(*losses)).to_dict() == found
 
 
-def test_mixed_precisions_round_more():
-    assert strays(table(7.2, 7.209, 7.2, precision="amp")).empty
-    assert [*strays(table(7.2, 7.29, 7.2, precision="amp"))] == [7.2]
-
-
 @pytest.mark.parametrize("same", [{"source": "an.zip"}, {"status": "oom"}])
 def test_logs_of_others_and_bad_runs_are_not_compared(same):
     assert strays(table(7.2, 8.0, **same)).empty

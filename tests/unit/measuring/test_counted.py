@@ -3,17 +3,17 @@
 import re
 import shutil
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from reperf.config import Suite
 from reperf.measuring.log_sources import measure_suite
 
+from tests.helpers.runs import RUN, kept_run
 from tests.helpers.step_logs import step_log
 from tests.unit.measuring.test_log_sources import LIKE_OURS, RESNET50, SUITE, faster, rows_of
-from tests.unit.measuring.test_measure import RUN, kept_run
 
-STARTED = {"started": "2026-11-20T08:00:00+00:00", "ended": "2026-11-20T08:05:00+00:00"}
 SECOND = RUN.model_copy(update={"repeat": 2, "seed": 2})
 
 
@@ -28,43 +28,22 @@ def counted(rows: list[dict]) -> tuple[int, list[str]]:
     """How many rows count, and the reasons of the others."""
     assert {row["status"] for row in rows} <= {"ok", "refused"}
     assert all(row["throughput"] is None for row in rows if row["status"] == "refused")
-    return len([row for row in rows if row["status"] == "ok"]), [
-        row["reason"] for row in rows if row["status"] == "refused"
-    ]
+    reasons = [row["reason"] for row in rows if row["status"] == "refused"]
+    return len(rows) - len(reasons), reasons
 
 
-def copied(log: Path) -> None:
-    shutil.copy(log, log.with_name("r50_b128_fp32_2.log"))
+def written(change: Callable[[str], str]) -> Callable[[Path, Path], None]:
+    """A log that says the same in other words."""
+
+    def write(log: Path, other: Path) -> None:
+        text = change(log.read_text())
+        assert text != log.read_text()
+        other.write_text(text)
+
+    return write
 
 
-def hard_linked(log: Path) -> None:
-    log.with_name("r50_b128_fp32_2.log").hardlink_to(log)
-
-
-def linked(log: Path) -> None:
-    log.with_name("r50_b128_fp32_2.log").symlink_to(log.name)
-
-
-def with_a_line_more(log: Path) -> None:
-    log.with_name("r50_b128_fp32_2.log").write_text(log.read_text() + "\n")
-
-
-def with_other_text_before(log: Path) -> None:
-    log.with_name("r50_b128_fp32_2.log").write_text("hello\n" + log.read_text())
-
-
-def with_a_label(log: Path) -> None:
-    lines = log.read_text().splitlines()
-    log.with_name("r50_b128_fp32_2.log").write_text("".join(f"[1,0]<stdout>:{x}\n" for x in lines))
-
-
-def with_another_loss(log: Path) -> None:
-    text = log.read_text()
-    assert "loss: 1.050499" in text
-    log.with_name("r50_b128_fp32_2.log").write_text(text.replace("loss: 1.050499", "loss: 1.05"))
-
-
-def zipped(log: Path) -> None:
+def zipped(log: Path, _other: Path) -> None:
     with zipfile.ZipFile(log.with_name("all.zip"), "w") as members:
         members.write(log, f"2n8g/{log.name}")
 
@@ -72,18 +51,25 @@ def zipped(log: Path) -> None:
 @pytest.mark.parametrize(
     ("again", "why"),
     [
-        (copied, "the same file"),
-        (hard_linked, "the same file"),
-        (linked, "the same file"),
-        (with_a_line_more, "the same lines in the window"),
-        (with_other_text_before, "the same lines in the window"),
-        (with_a_label, "the same lines in the window"),
-        (with_another_loss, "the same times in the window"),
+        (shutil.copy, "the same file"),
+        (lambda log, other: other.hardlink_to(log), "the same file"),
+        (lambda log, other: other.symlink_to(log.name), "the same file"),
         (zipped, "the same file"),
+        (written(lambda text: f"{text}\n"), "the same lines in the window"),
+        (written(lambda text: f"hello\n{text}"), "the same lines in the window"),
+        (
+            written(lambda text: re.sub("(?m)^", "[1,0]<stdout>:", text)),
+            "the same lines in the window",
+        ),
+        (
+            written(lambda text: text.replace("loss: 1.050499", "loss: 1.05")),
+            "the same times in the window",
+        ),
     ],
 )
 def test_a_log_that_lies_there_twice_counts_once(tmp_path, again, why):
-    again(log_in(tmp_path / "theirs"))
+    log = log_in(tmp_path / "theirs")
+    again(log, log.with_name("r50_b128_fp32_2.log"))
     rows = rows_of(tmp_path / "theirs")
     first = next(row["log"] for row in rows if row["status"] == "ok")
     assert counted(rows) == (1, [f"counted already, as {first}: {why}"])
@@ -106,38 +92,52 @@ def test_repeats_that_differ_all_count(tmp_path):
 
 
 def test_a_log_refused_for_itself_is_no_first(tmp_path):
-    log_in(tmp_path, RESNET50, "r50_b96_fp32_1.log")  # its path contradicts it
-    log_in(tmp_path, RESNET50, "r50_b128_fp32_2.log")
+    log_in(tmp_path, name="r50_b96_fp32_1.log")  # its path contradicts it
+    log_in(tmp_path, name="r50_b128_fp32_2.log")
     count, [reason] = counted(rows_of(tmp_path))
     assert count == 1
     assert "counted already" not in reason
 
 
-def test_our_own_run_and_its_copy_count_once(tmp_path, monkeypatch):
+def test_our_own_run_counts_once_whatever_copy_lies_beside_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    ours = kept_run(RUN.folder, step_log())
-    shutil.copytree(ours, tmp_path / "theirs" / "1")
-    settings = SUITE | LIKE_OURS | {"name": "small", "from": str(tmp_path / "theirs")}
-    rows = measure_suite(Suite.model_validate(settings), [RUN])
-    assert counted(rows) == (1, [f"counted already, as {RUN.log}: the same file"])
-
-
-def test_a_log_of_one_repeat_in_anothers_place_counts_once(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    kept_run(RUN.folder, step_log())
+    shutil.copytree(kept_run(RUN.folder, step_log()), tmp_path / "theirs" / "1")
     kept_run(SECOND.folder, [*step_log(), "more"], run=SECOND)
-    rows = measure_suite(Suite.model_validate(SUITE | LIKE_OURS | {"systems": ["pytorch"]}), [RUN])
-    assert counted(rows) == (1, [])
-    suite = Suite.model_validate(SUITE | LIKE_OURS | {"systems": ["pytorch"]})
-    same = f"counted already, as {RUN.log}: the same lines in the window"
-    assert counted(measure_suite(suite, [RUN, SECOND])) == (1, [same])
+    ours, theirs = {"systems": ["pytorch"]}, {"name": "small", "from": str(tmp_path / "theirs")}
+    for asked, runs, why in (
+        (ours, [RUN], []),
+        (theirs, [RUN], ["the same file"]),  # its copy
+        (ours, [RUN, SECOND], ["the same lines in the window"]),  # in another repeat's place
+    ):
+        rows = measure_suite(Suite.model_validate(SUITE | LIKE_OURS | asked), runs)
+        assert counted(rows) == (1, [f"counted already, as {RUN.log}: {one}" for one in why])
 
 
-def test_a_recorded_run_counts_once_whatever_its_log_says(tmp_path):
-    kept_run(tmp_path / "1", step_log(), **STARTED)
-    kept_run(tmp_path / "2", step_log(rate=99.0), run=SECOND, **STARTED)
-    count, [reason] = counted(rows_of(tmp_path, **LIKE_OURS))
-    assert (count, reason.partition(": ")[2]) == (1, "the same run by its record")
+EIGHT = {"started": "2026-11-20T08:00:00+00:00", "ended": "2026-11-20T08:05:00+00:00"}
+FOUR_PAST = {"started": "2026-11-20T08:04:00+00:00", "ended": "2026-11-20T08:09:00+00:00"}
+FIVE_PAST = FOUR_PAST | {"started": "2026-11-20T08:05:00+00:00"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "why"),
+    [
+        (EIGHT, EIGHT, ["the same run by its record"]),
+        (EIGHT, FOUR_PAST, ["the same time on the same host, h"]),
+        (EIGHT, FIVE_PAST, []),
+        # Slurm may run several jobs on a node at a time.
+        (EIGHT | {"slurm_job": "7"}, FOUR_PAST | {"slurm_job": "8"}, []),
+        (
+            EIGHT | {"slurm_job": "7"},
+            FOUR_PAST | {"slurm_job": "7"},
+            ["the same time on the same host, h, job 7"],
+        ),
+    ],
+)
+def test_one_host_does_one_recorded_run_at_a_time(tmp_path, first, second, why):
+    kept_run(tmp_path / "1", step_log(), **first)
+    kept_run(tmp_path / "2", step_log(rate=99.0), run=SECOND, **second)
+    count, reasons = counted(rows_of(tmp_path, **LIKE_OURS))
+    assert (count, [reason.partition(": ")[2] for reason in reasons]) == (2 - len(why), why)
 
 
 def at(start: int, rate: float, host: str = "node1") -> str:
@@ -155,11 +155,10 @@ def at(start: int, rate: float, host: str = "node1") -> str:
     ("start", "host", "count"),
     [(1_700_000_003, "node1", 1), (1_700_000_003, "node2", 2), (1_700_009_000, "node1", 2)],
 )
-def test_one_host_does_one_run_at_a_time(tmp_path, start, host, count):
-    for name, text in ("a", at(1_700_000_000, 100.0)), ("b", at(start, 99.0, host)):
-        path = tmp_path / "1n2g" / f"{name}.log"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
+def test_one_host_does_one_run_at_a_time_by_what_its_logs_say(tmp_path, start, host, count):
+    (tmp_path / "1n2g").mkdir()
+    (tmp_path / "1n2g/a.log").write_text(at(1_700_000_000, 100.0))
+    (tmp_path / "1n2g/b.log").write_text(at(start, 99.0, host))
     found, reasons = counted(rows_of(tmp_path, **LIKE_OURS))
     assert found == count
     assert all("the same time on the same host, node1" in one for one in reasons)
@@ -188,21 +187,3 @@ def test_the_logs_of_a_launchs_ranks_are_one_run(tmp_path, names, later, count):
     found, reasons = counted(rows_of(tmp_path))
     assert found == count
     assert all(one.endswith(f"{names[0]}: another rank of the same run") for one in reasons)
-
-
-def test_recorded_runs_of_one_host_at_one_time_count_once(tmp_path):
-    later = STARTED | {"started": "2026-11-20T08:04:00+00:00", "ended": "2026-11-20T08:09:00+00:00"}
-    after = STARTED | {"started": "2026-11-20T08:05:00+00:00", "ended": "2026-11-20T08:09:00+00:00"}
-    for when, count in ((later, 1), (after, 2)):
-        folder = tmp_path / str(count)
-        kept_run(folder / "1", step_log(), **STARTED)
-        kept_run(folder / "2", step_log(rate=99.0), run=SECOND, **when)
-        assert counted(rows_of(folder, **LIKE_OURS))[0] == count
-
-
-@pytest.mark.parametrize(("job", "count"), [("8", 2), ("7", 1)])
-def test_slurm_may_run_several_jobs_on_a_node_at_a_time(tmp_path, job, count):
-    later = STARTED | {"started": "2026-11-20T08:04:00+00:00", "ended": "2026-11-20T08:09:00+00:00"}
-    kept_run(tmp_path / "1", step_log(), slurm_job="7", **STARTED)
-    kept_run(tmp_path / "2", step_log(rate=99.0), run=SECOND, slurm_job=job, **later)
-    assert counted(rows_of(tmp_path, **LIKE_OURS))[0] == count

@@ -14,25 +14,20 @@ from reperf.logs.facts import Facts
 from reperf.measuring.found_logs import files_of
 from reperf.measuring.log_sources import check_sources, measure_suite
 from reperf.measuring.summary import summarise
+from reperf.report import html
 from reperf.report.context import gather
-from reperf.report.html import render_html
+from reperf.report.html import inline_svg, render_html
 from reperf.report.markdown import render_markdown
-from reperf.tables import (
-    MEASUREMENTS,
-    SUMMARY,
-    read_measurements,
-    read_summary,
-    write_table,
-)
+from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, read_summary, write_table
 
+from tests.helpers.runs import RUN, kept_run
 from tests.helpers.step_logs import event, step_log
-from tests.unit.measuring.test_measure import RUN, kept_run
 
 LOGS = Path(__file__).parents[2] / "data" / "logs"
 RESNET50 = (LOGS / "oneflow_resnet50_2n8g_b128_fp32.log").read_text()
 SUITE = {"name": "theirs", "workload": "resnet50", "precision": "fp32"}
 LIKE_OURS = {"shape": {"image_size": 64}, "input": "synthetic", "batch_size": 8}
-"""What a suite says that takes the runs of test_measure."""
+"""What a suite says that takes kept runs."""
 
 
 def faster(text: str, seconds: float) -> str:
@@ -42,13 +37,13 @@ def faster(text: str, seconds: float) -> str:
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    """Two repeats on 2n8g, one on 1n1g that is cut, in DLPerf's naming."""
+    """Repeats on 2n8g, one on 1n1g that is cut, in DLPerf's naming."""
     path = tmp_path / "oneflow.zip"
-    single = RESNET50.replace("= 8", "= 1").replace("= 2", "= 1")
     with zipfile.ZipFile(path, "w") as members:
-        members.writestr("logs/2n8g/r50_b128_fp32_2.log", faster(RESNET50, 0.5))
-        members.writestr("logs/2n8g/r50_b128_fp32_1.log", RESNET50)
-        members.writestr("logs/1n1g/r50_b128_fp32_1.log", single.splitlines()[0] + "\n")
+        for repeat, seconds in ((10, 0.9), (2, 0.5), (1, 0)):
+            log = f"logs/2n8g/r50_b128_fp32_{repeat}.log"
+            members.writestr(log, faster(RESNET50, seconds))
+        members.writestr("logs/1n1g/r50_b128_fp32_1.log", RESNET50.splitlines()[0] + "\n")
         members.writestr("logs/README.txt", "how it was run")
     return path
 
@@ -58,56 +53,31 @@ def rows_of(*sources: object, **suite: object) -> list[dict]:
     return measure_suite(Suite.model_validate(settings), [])
 
 
-def test_each_log_is_a_row_of_the_formats_system(archive):
+def test_each_log_is_a_row_of_the_formats_system_in_the_order_in_which_people_count(archive):
     rows = [row for row in rows_of(archive) if row["status"] == "ok"]
-    assert [row["repeat"] for row in rows] == [1, 2]
-    assert {row["system"] for row in rows} == {"oneflow"}
-    assert {row["topology"] for row in rows} == {"2n8g"}
-    assert {row["batch_size_per_device"] for row in rows} == {128}
-    assert {row["source"] for row in rows} == {"oneflow.zip"}
+    assert [row["repeat"] for row in rows] == [1, 2, 3]
     assert [row["log"] for row in rows] == [
-        "oneflow.zip/logs/2n8g/r50_b128_fp32_1.log",
-        "oneflow.zip/logs/2n8g/r50_b128_fp32_2.log",
+        f"oneflow.zip/logs/2n8g/r50_b128_fp32_{repeat}.log" for repeat in (1, 2, 10)
     ]
+    for row in rows:
+        cell = (row["system"], row["topology"], row["batch_size_per_device"], row["source"])
+        assert cell == ("oneflow", "2n8g", 128, "oneflow.zip")
+        assert len(row["log_sha256"]) == 64
     assert round(rows[0]["throughput"], 2) == 5915.65
-    assert len(rows[0]["log_sha256"]) == 64
-
-
-def test_a_log_of_no_known_format_is_refused_and_still_has_its_cell(archive, capsys):
-    [bad] = [row for row in rows_of(archive) if row["status"] != "ok"]
-    assert bad["status"] == "refused"
-    assert "no known format" in bad["reason"]
-    assert bad["topology"] == ""
-    assert "1n1g/r50_b128_fp32_1.log: in no cell: no known format" in capsys.readouterr().err
-
-
-def test_repeats_are_numbered_in_the_order_in_which_people_count(tmp_path):
-    with zipfile.ZipFile(tmp_path / "oneflow.zip", "w") as members:
-        for n in (1, 2, 10):
-            members.writestr(f"2n8g/r50_b128_fp32_{n}.log", faster(RESNET50, n / 10))
-    rows = rows_of(tmp_path / "oneflow.zip")
-    assert [(row["repeat"], row["log"][-7:]) for row in rows] == [
-        (1, "2_1.log"),
-        (2, "2_2.log"),
-        (3, "_10.log"),
-    ]
 
 
 def test_a_folder_and_a_file_are_sources_too(tmp_path):
-    folder = tmp_path / "mine" / "2n8g"
-    folder.mkdir(parents=True)
-    (folder / "r50_b128_fp32_1.log").write_text(RESNET50)
-    [row] = rows_of(tmp_path / "mine")
-    assert row["log"] == "mine/2n8g/r50_b128_fp32_1.log"
-    assert row["log_sha256"] == sha256(folder / "r50_b128_fp32_1.log")
-    [row] = rows_of(folder / "r50_b128_fp32_1.log")
-    assert row["log"] == "r50_b128_fp32_1.log"
+    log = tmp_path / "mine/2n8g/r50_b128_fp32_1.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(RESNET50)
+    for source, name in ((tmp_path / "mine", "mine/2n8g/r50_b128_fp32_1.log"), (log, log.name)):
+        [row] = rows_of(source)
+        assert (row["log"], row["log_sha256"]) == (name, sha256(log))
 
 
 def test_what_no_log_says_comes_from_the_configuration(tmp_path):
-    lines = [line for line in RESNET50.splitlines(keepends=True) if "train:" in line]
     path = tmp_path / "x.log"
-    path.write_text("".join(lines))
+    path.write_text("\n".join(line for line in RESNET50.splitlines() if "train:" in line) + "\n")
     [row] = rows_of(path)
     assert (row["status"], row["topology"]) == ("refused", "")
     source = {"path": str(path), "topology": "2n8g", "system": "oneflow", "variant": "xla"}
@@ -120,7 +90,7 @@ def test_what_no_log_says_comes_from_the_configuration(tmp_path):
 
 def test_the_published_method_is_asked_for_by_name(archive):
     rows = rows_of({"path": str(archive), "method": "published"})
-    assert [row["throughput"] for row in rows if row["status"] == "ok"] == [5915.65, 6002.34]
+    assert [row["throughput"] for row in rows if row["status"] == "ok"][:2] == [5915.65, 6002.34]
     assert {row["method"] for row in rows} == {"published"}
 
 
@@ -128,11 +98,8 @@ def test_kept_runs_of_ours_keep_their_records_facts(tmp_path):
     kept_run(tmp_path / "kept" / "1", step_log())
     kept_run(tmp_path / "kept" / "2", step_log(), status="timeout", reason="no end after 9 s")
     first, second = rows_of(tmp_path / "kept", **LIKE_OURS)
-    assert (first["system"], first["topology"], first["batch_size_per_device"]) == (
-        RUN.system,
-        RUN.topology,
-        RUN.batch_size,
-    )
+    known = (RUN.system, RUN.topology, RUN.batch_size)
+    assert (first["system"], first["topology"], first["batch_size_per_device"]) == known
     assert (second["status"], second["reason"]) == ("timeout", "no end after 9 s")
 
 
@@ -144,47 +111,40 @@ def test_cells_of_others_stand_behind_our_own_and_are_never_mixed(tmp_path, monk
     rows = measure_suite(Suite.model_validate(settings), [RUN])
     write_table(tmp_path / "m.csv", rows, MEASUREMENTS)
     cells = summarise(read_measurements(tmp_path / "m.csv"))
-    write_table(tmp_path / "s.csv", cells, SUMMARY)
     assert [(cell["source"], cell["n"]) for cell in cells] == [("", 1), ("theirs", 1)]
 
 
-def test_logs_in_no_cell_are_in_the_measurements_alone(archive, tmp_path):
-    write_table(tmp_path / "m.csv", rows_of(archive), MEASUREMENTS)
-    measurements = read_measurements(tmp_path / "m.csv")
-    [cell] = summarise(measurements)
-    assert len(measurements) == 3
-    assert (cell["topology"], cell["n"]) == ("2n8g", 2)
-
-
 def test_sources_that_are_not_there_are_one_line(tmp_path):
-    def report(source):
-        return load_report({"suites": [SUITE | {"from": source}]})
-
-    with pytest.raises(ReperfError, match=r"suite theirs: from: nowhere.zip is not there"):
-        check_sources(report("nowhere.zip"))
-    with pytest.raises(ReperfError, match=r"unknown log format 'morse'; allowed: deepspeed, "):
-        check_sources(report({"path": str(tmp_path), "format": "morse"}))
-    with pytest.raises(ReperfError, match=r"suites.theirs.from: a.zip appears twice"):
-        report(["x/a.zip", "y/a.zip"])
+    morse = {"path": str(tmp_path), "format": "morse"}
+    for source, refusal in (
+        ("nowhere.zip", r"suite theirs: from: nowhere.zip is not there"),
+        (morse, r"unknown log format 'morse'; allowed: deepspeed, "),
+        (["x/a.zip", "y/a.zip"], r"suites.theirs.from: a.zip appears twice"),
+    ):
+        with pytest.raises(ReperfError, match=refusal):
+            check_sources(load_report({"suites": [SUITE | {"from": source}]}))
 
 
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    ("source", "suite", "reason"),
     [
-        ({"workload": "bert-base"}, "workload is resnet50 by the log, bert-base by the"),
-        ({"precision": "amp"}, "precision is fp32 by the run record, amp by the configuration"),
         (
-            {"shape": {"image_size": 224}, "systems": ["pytorch"]},
-            "image size is 64 by the run record, 224 by the configuration",
+            {},
+            {"workload": "bert-base", "shape": {}},
+            "workload is resnet50 by the log, bert-base by",
         ),
+        ({}, {"precision": "amp"}, "precision is fp32 by the run record, amp by the configuration"),
+        # Who leaves out the shape says the usual one.
+        ({}, {"shape": {}}, "image size is 64 by the run record, 224 by the configuration"),
+        ({"system": "oneflow"}, {}, "system is pytorch by the run record, oneflow by the conf"),
+        ({"variant": "compile"}, {}, "variant is none by the run record, compile by the conf"),
     ],
 )
-def test_logs_of_what_the_suite_does_not_train_are_refused(tmp_path, change, reason):
+def test_a_kept_run_of_what_the_suite_does_not_train_is_refused(tmp_path, source, suite, reason):
     kept_run(tmp_path / "theirs" / "1", step_log())
-    suite = {"batch_size": 8} | change | {"from": str(tmp_path / "theirs")}
-    [row] = measure_suite(Suite.model_validate(SUITE | suite), [])
+    [row] = rows_of({"path": str(tmp_path / "theirs"), **source}, **LIKE_OURS | suite)
     assert row["status"] == "refused"
-    assert reason in row["reason"]
+    assert row["reason"].startswith(reason)
 
 
 FLAGS = {
@@ -209,14 +169,20 @@ def said_by_trainer(folder: Path, framework: str = "torch 2.13.0", **flags: obje
     start, *rest = step_log()
     said = [event("configuration", FLAGS | flags), event("framework", framework)]
     path = folder / "1n2g" / "train.log"
-    path.parent.mkdir()
+    path.parent.mkdir(parents=True)
     path.write_text("".join(f"{line}\n" for line in [start, *said, *rest]))
     return path
 
 
+def row_of_trainer(folder: Path, source: dict | None = None, **suite: object) -> dict:
+    """The row of such a log in a folder."""
+    [row] = rows_of({"path": str(folder), "system": "pytorch"} | (source or {}), **suite)
+    return row
+
+
 def test_what_a_log_of_ours_says_is_what_the_suite_says(tmp_path):
     said_by_trainer(tmp_path)
-    [row] = rows_of({"path": str(tmp_path), "system": "pytorch"}, data="embedded")
+    row = row_of_trainer(tmp_path, data="embedded")
     assert (row["status"], row["reason"]) == ("ok", "")
     assert (row["batch_size_per_device"], row["topology"], row["variant"]) == (8, "1n2g", None)
 
@@ -242,19 +208,18 @@ def test_what_a_log_of_ours_says_is_what_the_suite_says(tmp_path):
 )
 def test_a_log_of_ours_that_says_otherwise_than_the_suite_is_refused(tmp_path, flags, reason):
     said_by_trainer(tmp_path, **{"framework": "oneflow 1.0", **flags})
-    source = {"path": str(tmp_path), "system": "oneflow", "variant": "dynamic-loss-scale"}
-    [row] = rows_of(source, data="embedded")
+    source = {"system": "oneflow", "variant": "dynamic-loss-scale"}
+    row = row_of_trainer(tmp_path, source, data="embedded")
     assert (row["status"], row["throughput"]) == ("refused", None)
     assert row["reason"].startswith(reason)
 
 
-def rows_in(tmp_path, asked, compute, precision, **flags):
-    """The rows of a suite in a precision: of a log that was asked for one, and its data type."""
-    tmp_path.mkdir()
-    path = said_by_trainer(tmp_path, precision=asked, **flags)
+def computing_in(folder: Path, asked: str, compute: str, **flags: object) -> Path:
+    """A log that was asked for a precision, and names the data type in which it computes."""
+    path = said_by_trainer(folder, precision=asked, **flags)
     computed = event("precision", {"compute": compute, "weights": "float32"})
     path.write_text(f"{computed}\n{path.read_text()}")
-    return rows_of({"path": str(tmp_path), "system": "pytorch"}, precision=precision)
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -271,57 +236,52 @@ def rows_in(tmp_path, asked, compute, precision, **flags):
 def test_a_log_of_ours_is_taken_by_suites_of_its_precision_and_by_what_amp_was(
     tmp_path, asked, compute, taken, refused
 ):
-    status = {
-        precision: rows_in(tmp_path / precision, asked, compute, precision)[0]["status"]
-        for precision in (*taken.split(), *refused.split())
-    }
-    assert {one for one, said in status.items() if said == "ok"} == set(taken.split())
+    computing_in(tmp_path, asked, compute)
+    for precision in (*taken.split(), *refused.split()):
+        is_taken = row_of_trainer(tmp_path, precision=precision)["status"] == "ok"
+        assert is_taken == (precision in taken.split()), precision
+
+
+def test_data_types_and_an_earlier_versions_switch_tell_precisions_apart(tmp_path):
+    row = row_of_trainer(computing_in(tmp_path / "fp16", "fp32", "float16"))
+    assert row["reason"] == "precision is fp32 by the log, fp16 by the log"
+    earlier = computing_in(tmp_path / "bf16", "amp", "bfloat16", bf16=True)
+    row = row_of_trainer(earlier, precision="amp")
+    assert (row["status"], row["variant"]) == ("ok", "bf16")
 
 
 def test_a_log_of_ours_that_adds_up_gradients_is_told_apart_and_its_batches_are_counted(tmp_path):
     said_by_trainer(tmp_path, accumulation=2, batch_size=4)
-    [row] = rows_of({"path": str(tmp_path), "system": "pytorch"}, batch_size=4)
-    assert (row["status"], row["variant"], row["global_batch"]) == ("ok", "accumulation-2", 16)
-    [row] = rows_of({"path": str(tmp_path), "system": "pytorch"}, batch_size=4, accumulation=4)
+    for source in ({}, {"variant": "accumulation-2"}):
+        row = row_of_trainer(tmp_path, source, batch_size=4)
+        assert (row["status"], row["variant"], row["global_batch"]) == ("ok", "accumulation-2", 16)
+    row = row_of_trainer(tmp_path, batch_size=4, accumulation=4)
     assert row["reason"] == "gradient accumulation is 2 by the log, 4 by the configuration"
-    named = {"path": str(tmp_path), "system": "pytorch", "variant": "accumulation-2"}
-    [row] = rows_of(named, batch_size=4)
-    assert (row["status"], row["variant"]) == ("ok", "accumulation-2")
-
-
-def test_a_log_of_an_earlier_versions_variant_is_told_apart_in_the_same_suite(tmp_path):
-    [row] = rows_in(tmp_path / "x", "amp", "bfloat16", "amp", bf16=True)
-    assert (row["status"], row["variant"]) == ("ok", "bf16")
-
-
-def test_a_log_of_ours_in_mixed_precision_is_told_by_its_data_types_too(tmp_path):
-    path = said_by_trainer(tmp_path)
-    mixed = event("precision", {"compute": "float16", "weights": "float32"})
-    path.write_text(f"{mixed}\n{path.read_text()}")
-    [row] = rows_of(tmp_path)
-    assert row["reason"] == "precision is fp32 by the log, fp16 by the log"
 
 
 @pytest.mark.parametrize(
-    ("system", "variant", "switches"),
+    ("framework", "system", "variant", "switches"),
     [
-        ("pytorch", "compile", {}),
-        ("tensorflow2", "xla", {}),
-        (None, "compile", {}),
-        ("pytorch", "compile+no-clip", {"no_clip": True}),
-        ("torch-pipeline", "gpipe", {"compile": False, "schedule": "gpipe"}),
-        ("paddle-fleet", "push-every-7", {"compile": False, "push_every": 7}),
+        ("torch 2", "pytorch", "compile", {}),
+        ("tensorflow 2.0", "tensorflow2", "xla", {}),
+        ("torch 2", None, "compile", {}),
+        ("torch 2", "pytorch", "compile+no-clip", {"no_clip": True}),
+        ("torch 2", "torch-pipeline", "gpipe", {"compile": False, "schedule": "gpipe"}),
+        ("paddle 1.8", "paddle-fleet", "push-every-7", {"compile": False, "push_every": 7}),
     ],
 )
 def test_variants_that_nobody_names_are_those_that_the_log_says(
-    tmp_path, system, variant, switches
+    tmp_path, framework, system, variant, switches
 ):
-    framework = {"tensorflow2": "tensorflow 2.0", "paddle-fleet": "paddle 1.8"}.get(
-        system, "torch 2"
-    )
     said_by_trainer(tmp_path, framework, **{"compile": True, **switches})
-    [row] = rows_of({"path": str(tmp_path), "system": system})
+    row = row_of_trainer(tmp_path, {"system": system})
     assert (row["status"], row["variant"]) == ("ok", variant)
+
+
+def test_a_variant_that_holds_another_ones_switch_is_told_from_it():
+    for push_every, variant in ((100, "geo"), (None, "async")):
+        said = facts_of_configuration({"together": True, "push_every": push_every})
+        assert variant_said(Facts().add("the log", said), "paddle-fleet") == variant
 
 
 @pytest.mark.parametrize(
@@ -348,53 +308,28 @@ def test_a_log_of_another_model_than_the_workloads_is_refused(tmp_path):
     assert row["reason"].startswith("parameter count is 25557033 by the log, 25557032 by")
 
 
-def test_a_variant_that_holds_another_ones_switch_is_told_from_it():
-    said = facts_of_configuration({"together": True, "push_every": 100})
-    assert variant_said(Facts().add("the log", said), "paddle-fleet") == "geo"
-    said = facts_of_configuration({"together": True, "push_every": None})
-    assert variant_said(Facts().add("the log", said), "paddle-fleet") == "async"
-
-
-def test_a_run_stands_for_no_other_system_or_variant_than_its_record_says(tmp_path):
-    kept_run(tmp_path / "kept" / "1", step_log())
-    source = {"path": str(tmp_path / "kept")}
-    for said, reason in (
-        ({"system": "oneflow"}, "system is pytorch by the run record, oneflow by the conf"),
-        ({"variant": "compile"}, "variant is none by the run record, compile by the conf"),
-    ):
-        [row] = rows_of(source | said, **LIKE_OURS)
-        assert row["reason"].startswith(reason)
-
-
-def test_a_run_in_another_shape_than_the_usual_one_is_refused_where_the_suite_leaves_it_out(
-    tmp_path,
-):
-    kept_run(tmp_path / "kept" / "1", step_log())
-    [row] = rows_of(tmp_path / "kept", **LIKE_OURS | {"shape": {}})
-    assert row["reason"] == "image size is 64 by the run record, 224 by the configuration"
-
-
-@pytest.mark.parametrize("system", ["pytorch", "somebody"])
-def test_a_log_whose_format_tells_the_system_is_of_no_other(archive, system):
-    rows = rows_of({"path": str(archive), "system": system})
-    assert {row["status"] for row in rows} == {"refused"}
-    reason = f"system is oneflow by the log's format, {system} by the configuration"
-    assert reason in {row["reason"] for row in rows}
+OF_PROGRAM = {"log": "ran_mmengine.log", "topology": "1n1g", "batch_size": 8}
+OF_SYSTEM = {"log": "oneflow_resnet50_2n8g_b128_fp32.log", "topology": "2n8g", "batch_size": 128}
 
 
 @pytest.mark.parametrize(
-    ("system", "said"),
+    ("told", "system", "said"),
     [
-        ("pytorch", ""),
-        ("mine", ""),
-        ("oneflow", "framework is torch by the log's format, oneflow by the configuration"),
+        (OF_PROGRAM, "pytorch", ""),
+        (OF_PROGRAM, "mine", ""),
+        (OF_PROGRAM, "oneflow", "framework is torch by the log's format, oneflow by the conf"),
+        (OF_SYSTEM, "pytorch", "system is oneflow by the log's format, pytorch by the conf"),
+        (OF_SYSTEM, "mine", "system is oneflow by the log's format, mine by the configuration"),
     ],
 )
-def test_a_programs_log_is_of_any_system_of_its_framework(system, said):
-    source = {"path": str(LOGS / "ran_mmengine.log"), "system": system, "topology": "1n1g"}
-    [row] = rows_of(source, batch_size=8)
+def test_a_log_is_of_its_formats_system_alone_or_of_any_of_its_programs_framework(
+    told, system, said
+):
+    source = {"path": str(LOGS / told["log"]), "system": system, "topology": told["topology"]}
+    [row] = rows_of(source, batch_size=told["batch_size"])
     assert (row["status"], row["system"]) == ("refused" if said else "ok", system)
-    assert row["reason"] == said
+    assert row["reason"].startswith(said)
+    assert bool(row["reason"]) == bool(said)
 
 
 def test_an_edited_log_beside_its_record_is_refused(tmp_path):
@@ -406,8 +341,7 @@ def test_an_edited_log_beside_its_record_is_refused(tmp_path):
 
 
 def test_a_log_that_counts_something_else_is_refused(archive):
-    suite = Suite.model_validate(SUITE | {"workload": "bert-base", "from": str(archive)})
-    rows = measure_suite(suite, [])
+    rows = rows_of(archive, workload="bert-base")
     assert {row["status"] for row in rows} == {"refused"}
     assert "it counts images/s, which is not what bert-base counts" in {r["reason"] for r in rows}
 
@@ -416,38 +350,46 @@ def test_a_file_too_large_for_a_record_is_none(tmp_path):
     record = kept_run(tmp_path / "theirs" / "1", step_log()) / "run.json"
     with record.open("r+b") as stream:
         stream.truncate(30 << 30)  # a hole: the disk holds none of it
-    [row] = rows_of(tmp_path / "theirs", batch_size=8, workload="resnet50")
+    [row] = rows_of(tmp_path / "theirs", batch_size=8)
     assert "nothing says its batch size per device" in row["reason"]
     assert record not in files_of(tmp_path / "theirs")
 
 
+def gathered(folder: Path, source: Path) -> object:
+    """What the report of a suite says that takes a source alone; its tables lie in a folder."""
+    report = load_report({"suites": [SUITE | {"from": str(source)}]})
+    write_table(folder / "m.csv", measure_suite(report.suites[0], []), MEASUREMENTS)
+    measurements = read_measurements(folder / "m.csv")
+    write_table(folder / "s.csv", summarise(measurements), SUMMARY)
+    return gather(report, [], measurements, read_summary(folder / "s.csv"))
+
+
+def test_a_log_of_no_known_format_is_refused_and_stands_beside_the_cells(archive, tmp_path, capsys):
+    [suite] = gathered(tmp_path, archive).suites
+    log = "oneflow.zip/logs/1n1g/r50_b128_fp32_1.log"
+    assert f"{log.removeprefix('oneflow.zip/logs/')}: in no cell: no" in capsys.readouterr().err
+    [bad] = suite.unplaced
+    assert (bad.log, bad.status, bad.topology) == (log, "refused", "")
+    assert "no known format" in bad.reason
+    [cell] = read_summary(tmp_path / "s.csv").itertuples()
+    assert (cell.topology, cell.n, len(suite.cells)) == ("2n8g", 3, 1)
+
+
 def test_a_suite_whose_logs_are_all_in_no_cell_still_has_figures_and_a_report(
-    tmp_path, published_figures
+    tmp_path, monkeypatch
 ):
+    # No published figure is drawn for this.
+    monkeypatch.setattr(
+        html,
+        "inline_svg",
+        lambda path, *said: "" if "published" in path.parts else inline_svg(path, *said),
+    )
     (tmp_path / "no.log").write_text("nothing\n")
-    report = load_report({"suites": [SUITE | {"from": str(tmp_path / "no.log")}]})
-    write_table(tmp_path / "m.csv", measure_suite(report.suites[0], []), MEASUREMENTS)
-    measurements = read_measurements(tmp_path / "m.csv")
-    write_table(tmp_path / "s.csv", summarise(measurements), SUMMARY)
+    context = gathered(tmp_path, tmp_path / "no.log")
     draw_suite(tmp_path / "s.csv", tmp_path / "theirs")
-    assert "Nothing was measured" in figure_texts(draw_nothing("Speedup, suite theirs"))
-    context = gather(report, [], measurements, read_summary(tmp_path / "s.csv"))
-    (tmp_path / "published").symlink_to(published_figures)
+    nothing = draw_nothing("Speedup, suite theirs")
+    assert "Nothing was measured" in " ".join(one.get_text() for one in nothing.findobj(Text))
     for text in (render_markdown(context, "."), render_html(context, tmp_path)):
         assert "1 log of others" in text
         assert "Logs in no cell" in text
         assert "no known format: no line is one that a format prints" in text
-
-
-def test_logs_in_no_cell_stand_in_the_report_beside_the_cells(archive, tmp_path):
-    report = load_report({"suites": [SUITE | {"from": str(archive)}]})
-    write_table(tmp_path / "m.csv", measure_suite(report.suites[0], []), MEASUREMENTS)
-    measurements = read_measurements(tmp_path / "m.csv")
-    write_table(tmp_path / "s.csv", summarise(measurements), SUMMARY)
-    [suite] = gather(report, [], measurements, read_summary(tmp_path / "s.csv")).suites
-    assert [row.log for row in suite.unplaced] == ["oneflow.zip/logs/1n1g/r50_b128_fp32_1.log"]
-    assert len(suite.cells) == 1
-
-
-def figure_texts(figure) -> str:
-    return " ".join([figure.get_suptitle(), *(text.get_text() for text in figure.findobj(Text))])

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.logs.facts import Facts
 from reperf.measuring.answer import Answer
@@ -15,6 +15,21 @@ from reperf.measuring.folders import of_folders
 from reperf.measuring.measure import Measurement
 from reperf.measuring.verdicts import HEADER, csv_lines, kind_of, table
 from reperf.text import from_field, printable
+
+
+def measured(log: str, throughput: float = 10.0) -> Measurement:
+    window = {"first": 20, "last": 120, "first_printed": 20, "last_printed": 4800, "interval": 20}
+    said = {"unit": "samples/s", "global_batch": 4096, "widest": (20, 4800), **window}
+    return Measurement(log, "mlperf", "ok", throughput=throughput, **said)
+
+
+def refused(log: str, reason: str) -> Measurement:
+    return Measurement(log, None, "refused", reason)
+
+
+def answers(found: list[Measurement]) -> list[Answer]:
+    return [Answer(one, Facts()) for one in found]
+
 
 texts = st.text(max_size=30)
 counts = st.none() | st.integers(0, 10**6)
@@ -45,20 +60,15 @@ measurements = st.builds(
 
 
 @given(st.lists(measurements, max_size=8), st.booleans())
-def test_every_run_is_on_one_printable_line_and_counted(found, files):
+@settings(max_examples=60)
+def test_every_run_is_counted_and_on_one_printable_line_and_a_row_gives_it_back(found, files):
     lines = list(table(found, files=files))
     assert lines == [printable(line) for line in lines]
-    measured = sum(one.status == "ok" for one in found)
-    summary = f"{measured} measured, {len(found) - measured} refused"
-    assert [line for line in lines[-3:] if line.startswith(summary)]
+    ok = sum(one.status == "ok" for one in found)
+    assert [line for line in lines[-3:] if line.startswith(f"{ok} measured, {len(found) - ok} ref")]
     headings = [re.match(r"(\d+) (?:measured$|refused: )", line) for line in lines]
     assert sum(int(match[1]) for match in headings if match) >= len(found)
-
-
-@given(st.lists(measurements, max_size=8))
-def test_rows_give_back_what_was_measured(found):
-    rows = list(csv.DictReader(csv_lines(found)))
-    for row, one in zip(rows, found, strict=True):
+    for row, one in zip(csv.DictReader(csv_lines(found)), found, strict=True):
         assert from_field(row["log"]) == one.log
         assert from_field(row["reason"]) == one.reason
         assert (float(row["throughput"]) if row["throughput"] else None) == one.throughput
@@ -86,13 +96,12 @@ def test_rows_give_back_what_was_measured(found):
     ],
 )
 def test_reasons_of_one_kind_differ_in_numbers_and_paths_alone(reason, kind):
-    refused = Measurement("/x/1/train.log", None, "refused", reason)
-    assert kind_of(refused).startswith(kind)
+    assert kind_of(refused("/x/1/train.log", reason)).startswith(kind)
 
 
 def test_the_most_frequent_kind_comes_first_behind_what_was_measured():
-    found = [Measurement(f"{n}.log", None, "refused", "too short: by 1") for n in range(3)]
-    found += [Measurement(f"{n}.log", None, "refused", "no known format") for n in range(3, 8)]
+    found = [refused(f"{n}.log", "too short: by 1") for n in range(3)]
+    found += [refused(f"{n}.log", "no known format") for n in range(3, 8)]
     found.append(Measurement("9.log", "mllog", "ok", "", 10.0, "images/s"))
     random.Random(1).shuffle(found)
     lines = list(table(found))
@@ -103,15 +112,12 @@ def test_the_most_frequent_kind_comes_first_behind_what_was_measured():
         "1 measured, 8 refused",
     ]
     assert lines[-1] == "--files shows every log that was refused"
-    assert list(table(found, files=True))[-1] == (
-        "1 measured, 8 refused: 5 no known format; 3 too short"
-    )
+    *_, last = table(found, files=True)
+    assert last == "1 measured, 8 refused: 5 no known format; 3 too short"
 
 
 def test_the_first_of_a_kind_is_shown_and_the_others_on_demand():
-    found = [
-        Measurement(f"a/{n}.log", None, "refused", f"too short: it ends at {n}") for n in range(9)
-    ]
+    found = [refused(f"a/{n}.log", f"too short: it ends at {n}") for n in range(9)]
     shown = "\n".join(table(found))
     assert "0.log\n    too short: it ends at 0\n    and 8 more\n" in shown
     assert "1.log" not in shown
@@ -120,32 +126,11 @@ def test_the_first_of_a_kind_is_shown_and_the_others_on_demand():
     assert "more" not in shown
 
 
-def measured(log: str, throughput: float = 10.0) -> Measurement:
-    return Measurement(
-        log,
-        "mlperf",
-        "ok",
-        throughput=throughput,
-        unit="samples/s",
-        first=20,
-        last=120,
-        global_batch=4096,
-        first_printed=20,
-        last_printed=4800,
-        interval=20,
-        widest=(20, 4800),
-    )
-
-
 def test_lines_fit_the_terminal_and_a_long_path_keeps_its_end():
-    logs = [f"/x/{'some-folder/' * 9}result_{n}.txt" for n in range(3)]
-    logs.append("/y/short.txt")
-    found = [
-        *map(measured, logs),
-        Measurement(logs[0], "mlperf", "refused", f"{'very ' * 40}short: by 1"),
-        Measurement(logs[1], "mlperf", "refused", f"{'very ' * 40}short: by 2"),
-    ]
-    folders = of_folders([Answer(one, Facts()) for one in found])
+    logs = [f"/x/{'some-folder/' * 9}result_{n}.txt" for n in range(3)] + ["/y/short.txt"]
+    found = [*map(measured, logs)]
+    found += [refused(logs[n], f"{'very ' * 40}short: by {n}") for n in (0, 1)]
+    folders = of_folders(answers(found))
     for width in (60, 80, 100, 170):
         lines = list(table(found, folders, width=width))
         assert max(map(len, lines)) <= width
@@ -160,17 +145,16 @@ def test_lines_fit_the_terminal_and_a_long_path_keeps_its_end():
 
 def test_each_folder_has_a_median_and_a_spread():
     found = [measured(f"/x/bert/{n}.txt", 10.0 + n) for n in range(4)]
-    found += [measured("/x/ssd/1.txt", 7.0), Measurement("/x/ssd/2.txt", None, "refused", "none")]
-    folders = of_folders([Answer(one, Facts()) for one in found])
-    lines = [" ".join(line.split()) for line in table(found, folders)]
+    found += [measured("/x/ssd/1.txt", 7.0), refused("/x/ssd/2.txt", "none")]
+    lines = [" ".join(line.split()) for line in table(found, of_folders(answers(found)))]
     at = lines.index("n median min..max unit batch folder")
     assert lines[at + 1 : at + 4] == [
         "4 11.50 10.00..13.00 samples/s 4096 bert",
         "1 7.00 7.00..7.00 samples/s 4096 ssd",
         "",
     ]
-    alone = of_folders([Answer(one, Facts()) for one in found[3:]])
-    assert not [line for line in table(found[3:], alone) if "median" in line]
+    alone = found[3:]
+    assert not [line for line in table(alone, of_folders(answers(alone))) if "median" in line]
 
 
 def test_configurations_in_one_folder_have_medians_of_their_own():
@@ -201,10 +185,8 @@ def test_configurations_in_one_folder_have_medians_of_their_own():
 
 def test_a_log_counts_once_in_the_median():
     found = [
-        Answer(
-            measured(f"x/{n}.log", 10.0 + n % 2), Facts(), evidence=Evidence(f"{n}", (), (), None)
-        )
-        for n in range(6)
+        replace(one, evidence=Evidence(f"{n}", (), (), None))
+        for n, one in enumerate(answers([measured(f"x/{n}.log", 10.0 + n % 2) for n in range(6)]))
     ]
     assert [one.n for one in of_folders([*found, *found])] == [6]
     found = [replace(one, digest="abcdef"[n % 2]) for n, one in enumerate(found)]

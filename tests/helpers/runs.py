@@ -1,0 +1,59 @@
+"""A run that was kept, and the suite that asks for it: a log and its record, and no training."""
+
+from pathlib import Path
+
+from reperf.config import Run, Suite
+from reperf.files import sha256
+from reperf.training.record import Environment, Host, RunRecord
+
+SUITE = Suite(
+    name="small",
+    workload="resnet50",
+    precision="fp32",
+    batch_size=8,
+    shape={"image_size": 64},
+    systems=["pytorch"],
+)
+RUN = Run(
+    suite="small",
+    system="pytorch",
+    variant=None,
+    workload="resnet50",
+    precision="fp32",
+    batch_size=8,
+    topology="1n2g",
+    repeat=1,
+    iterations=120,
+    print_every=20,
+    shape={"image_size": 64},
+    input="synthetic",
+    data=None,
+    device="cpu",
+    threads=1,
+    seed=1,
+)
+
+
+def kept_run(folder: Path, lines: list[str], **record: object) -> Path:
+    """A folder with a log of these lines and the record of RUN, or of what `record` says."""
+    folder.mkdir(parents=True)
+    log = folder / "train.log"
+    log.write_text("".join(line + "\n" for line in lines))
+    usual = {
+        "status": "ok",
+        "run": RUN,
+        "attempt": 1,
+        "command": (),
+        "variables": {},
+        "environment": Environment(lock="", lock_sha256="", python="3.11", packages={}),
+        "git_commit": None,
+        "git_dirty": None,
+        "host": Host(hostname="h", cpu="c", cores=2, memory_bytes=1, os="o", kernel="k"),
+        "started": "",
+        "ended": "",
+        "seconds": 1.0,
+        "exit_code": 0,
+        "log_sha256": sha256(log),
+    }
+    RunRecord(**usual | record).write(folder / "run.json")
+    return folder

@@ -1,0 +1,56 @@
+"""An archive of a small suite for each test, made once."""
+
+import shutil
+from collections.abc import Callable
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+from reperf.archive import rebuild
+from reperf.config import Report, load_report
+
+from tests.unit.archive.suites import SUITE, archive_suite
+
+
+@pytest.fixture(scope="session")
+def draw_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], None]:
+    """Draws a suite's figures as draw_suite does, and those of an equal summary only once.
+
+    That they are the same each time is the promise of one test, which draws them anew.
+    """
+    draw, drawn = rebuild.draw_suite, {}
+
+    def draw_suite(summary: str, stem: str) -> None:
+        known = Path(stem).name, Path(summary).read_bytes()
+        if known not in drawn:
+            drawn[known] = tmp_path_factory.mktemp("drawn")
+            draw(summary, drawn[known] / Path(stem).name)
+        shutil.copytree(drawn[known], Path(stem).parent, dirs_exist_ok=True)
+
+    return draw_suite
+
+
+@pytest.fixture
+def drawn_once(monkeypatch: pytest.MonkeyPatch, draw_once: Callable[[str, str], None]) -> None:
+    monkeypatch.setattr(rebuild, "draw_suite", draw_once)
+
+
+@pytest.fixture(scope="session")
+def report() -> Report:
+    return load_report(SUITE).alone("resnet50")
+
+
+@pytest.fixture(scope="session")
+def _archived(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    working, path = tmp_path_factory.mktemp("working"), tmp_path_factory.mktemp("archive")
+    with chdir(working):
+        archive_suite(report, path / "resnet50.zip")
+    shutil.rmtree(working)
+    return path / "resnet50.zip"
+
+
+@pytest.fixture
+def archived(_archived: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An archive of a suite in an otherwise empty folder, which is the working folder."""
+    monkeypatch.chdir(tmp_path)
+    return Path(shutil.copy(_archived, tmp_path))

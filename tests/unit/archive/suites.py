@@ -1,0 +1,149 @@
+"""The archive of a small suite, and copies of it that somebody has changed."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from reperf.archive.container import MANIFEST, Member, verified, write
+from reperf.archive.contents import write_archive
+from reperf.archive.rebuild import make_results
+from reperf.builds import build_of
+from reperf.config import Report
+from reperf.files import sha256
+from reperf.machine import describe_host
+from reperf.plans.planning import Plans
+from reperf.plans.run_plan import RunPlan
+from reperf.systems import ROOT
+from reperf.training.record import Environment, RunRecord
+
+from tests.helpers.step_logs import step_log
+
+GPUS_ONLY = {"system": "ngc-tensorflow1", "variants": "xla"}
+"""What no CPU can train."""
+
+
+def suite_of(name: str, precision: str, systems: list) -> dict:
+    asked = {"name": name, "workload": "resnet50", "precision": precision, "batch_size": 8}
+    return asked | {"systems": systems}
+
+
+SUITE = {
+    "title": "two repeats",
+    "topologies": ["1n1g", "1n2g"],
+    "repeats": 2,
+    "device": "cpu",
+    "suites": [
+        suite_of("resnet50", "fp32", ["pytorch", GPUS_ONLY]),
+        suite_of("another", "amp", ["pytorch"]),
+    ],
+}
+RUNS = "results/runs/resnet50/pytorch"
+RUN = f"{RUNS}/1n1g/1"
+"""The slowest of its cell."""
+PINS = dict(re.findall(r"^(\S+)==(\S+)", (ROOT / "envs/pytorch.txt").read_text(), re.MULTILINE))
+
+
+def leave_run(plan: RunPlan, status: str = "ok") -> None:
+    """Leave a run's plan, log and record in the working folder."""
+    run = plan.run
+    lock = build_of(run).lock
+    rate = 50.0 * run.world_size**0.9 * (1 + run.repeat / 100)
+    lines = step_log(batch=run.global_batch, world=run.world_size, rate=rate)
+    run.folder.mkdir(parents=True)
+    (run.folder / "plan.json").write_text(plan.text)
+    log = run.folder / "train.log"
+    log.write_text("\n".join(lines if status == "ok" else lines[:8]) + "\n")
+    RunRecord(
+        status=status,
+        reason="" if status == "ok" else "no end after 1800 s",
+        run=run,
+        attempt=1,
+        command=("python", *plan.launch, *plan.program),
+        variables=plan.variables,
+        environment=Environment(
+            lock=str(lock.relative_to(ROOT)),
+            lock_sha256=sha256(lock),
+            python="3.11.7",
+            packages={"numpy": PINS["numpy"]},
+        ),
+        trainer=plan.trainer,
+        plan=plan.digest,
+        git_commit=None,
+        git_dirty=None,
+        host=describe_host(),
+        started=f"2026-01-02T03:0{3 + run.repeat}:05.000+00:00",
+        ended=f"2026-01-02T03:0{4 + run.repeat}:05.000+00:00",
+        seconds=60.0 * run.repeat,
+        exit_code=0,
+        nodes=("node1",),
+        log_sha256=sha256(log),
+    ).write(run.folder / "run.json")
+    shutil.copytree(run.folder, run.folder / "tries/1")
+
+
+def leave_suite(report: Report) -> None:
+    """Leave in the working folder what the workflow leaves there before it archives."""
+    (suite,) = report.suites
+    for plan in Plans(report).runs.values():
+        ended = (plan.run.topology, plan.run.repeat)
+        leave_run(plan, "timeout" if ended == ("1n2g", 2) else "ok")
+    make_results(report, tuple(report.cells(suite)))
+
+
+def archive_suite(report: Report, path: Path = Path("a.zip")) -> Path:
+    """The archive of such a suite; its files are left in the working folder."""
+    leave_suite(report)
+    write_archive(report, report.runs(report.suites[0]), path)
+    return path
+
+
+def archive(path: Path, contents: dict[str, bytes]) -> Path:
+    write(path, [Member.of_bytes(name, content) for name, content in contents.items()])
+    return path
+
+
+def contents_of(path: Path) -> dict[str, bytes]:
+    """All members of an archive but its manifest."""
+    with verified(path) as opened:
+        return {name: opened.read(name) for name in opened.namelist() if name != MANIFEST}
+
+
+Change = Callable[[bytes], bytes]
+
+
+def swap(old: str, new: str) -> Change:
+    """Writes other words in the place of some."""
+
+    def change(content: bytes) -> bytes:
+        assert old.encode() in content
+        return content.replace(old.encode(), new.encode())
+
+    return change
+
+
+def in_json(edit: Callable[[Any], object]) -> Change:
+    """Edits what a JSON file holds."""
+
+    def change(content: bytes) -> bytes:
+        value = json.loads(content)
+        edit(value)
+        return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+
+    return change
+
+
+def entity(graph: dict, name: str) -> dict:
+    """What a crate says about something."""
+    return next(one for one in graph["@graph"] if one["@id"] == name)
+
+
+def rewritten(path: Path, changes: dict[str, Change | bytes | None]) -> Path:
+    """A copy whose manifest fits, with some members changed or, by None, left out."""
+    contents = contents_of(path)
+    for name, change in changes.items():
+        contents[name] = change(contents[name]) if callable(change) else change
+    kept = {name: content for name, content in contents.items() if content is not None}
+    return archive(path.with_name("rewritten.zip"), kept)

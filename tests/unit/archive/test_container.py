@@ -1,0 +1,237 @@
+"""Archives of any contents: bytes that depend on these alone, and no fault that goes unseen."""
+
+import hashlib
+import os
+import resource
+import stat
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reperf.archive.container import MANIFEST, Member, unpack, verified, write
+from reperf.errors import ReperfError
+
+from tests.helpers.refusal import refused_in_one_line
+from tests.unit.archive.suites import archive, contents_of
+
+PARTS = st.text("abcXYZ019-+._: äß", min_size=1, max_size=6).filter(lambda part: part.strip("."))
+NAMES = st.lists(PARTS, min_size=1, max_size=3).map("/".join).filter(lambda name: name[1:2] != ":")
+ANY_NAMES = st.text(st.characters() | st.sampled_from("./\\:\n\0\u2028\udcff"), max_size=300)
+CONTENTS = st.dictionaries(NAMES, st.binary(max_size=300), max_size=6).filter(
+    lambda files: MANIFEST not in files
+)
+
+
+def fault_of(path: Path) -> str:
+    """The one line with which an archive is refused."""
+    with refused_in_one_line(f"{path}: ") as refusal, verified(path):
+        pass
+    return str(refusal.value)
+
+
+@given(contents=CONTENTS, shuffled=st.randoms(use_true_random=False))
+@settings(max_examples=40)
+def test_contents_are_read_back_and_bytes_do_not_depend_on_order_times_or_modes(
+    tmp_path_factory, contents, shuffled
+):
+    folder = tmp_path_factory.mktemp("archive")
+    first = archive(folder / "first.zip", contents)
+    assert contents_of(first) == contents
+
+    names, members = list(contents), []
+    shuffled.shuffle(names)
+    for place, name in enumerate(names):
+        file = folder / f"file{place}"
+        file.write_bytes(contents[name])
+        file.chmod(0o600 | shuffled.choice((0, 0o177)))
+        os.utime(file, (shuffled.randrange(2**31), shuffled.randrange(2**31)))
+        members.append(Member.of_file(name, file))
+    former = os.umask(shuffled.choice((0, 0o077)))
+    try:
+        write(folder / "second.zip", members)
+    finally:
+        os.umask(former)
+    assert (folder / "second.zip").read_bytes() == first.read_bytes()
+
+
+@given(names=st.lists(ANY_NAMES, max_size=3))
+@settings(max_examples=200)
+def test_nothing_is_written_that_would_not_be_verified(tmp_path_factory, names):
+    path = tmp_path_factory.mktemp("archive") / "a.zip"
+    try:
+        write(path, [Member.of_bytes(name, b"log") for name in names])
+    except ReperfError as refusal:
+        assert str(refusal).startswith(f"{path}: ")
+        assert len(str(refusal).splitlines()) == 1
+        assert not list(path.parent.iterdir())
+        return
+    with verified(path) as opened:
+        assert {*opened.namelist()} == {*names, MANIFEST}
+        for name in names:
+            unpack(opened, name, path.parent / "unpacked")
+
+
+@pytest.mark.parametrize(
+    ("names", "fault"),
+    [
+        (["a\\b.log"], "leaves the archive or cannot be a name; allowed: printed names"),
+        (["a\x1b.log"], "leaves the archive or cannot be a name; allowed: printed names"),
+        (["a\udcff.log"], "leaves the archive or cannot be a name; allowed: printed names"),
+        (["a" * 231], "is too long a name for an archive; allowed: printed names"),
+        (["a/" * 1001 + "b"], "is too long a name for an archive; allowed: printed names"),
+        (["a.log", "a.log"], "appears twice; allowed: each member once"),
+        ([MANIFEST], "appears twice; allowed: each member once"),
+    ],
+)
+def test_names_that_cannot_stand_in_an_archive_are_not_written(tmp_path, names, fault):
+    path = tmp_path / "a.zip"
+    with pytest.raises(ReperfError) as refusal:
+        write(path, [Member.of_bytes(name, b"log") for name in names])
+    assert str(refusal.value).startswith(f"{path}: {repr(names[0][:300])[:-1]}")
+    assert fault in str(refusal.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_manifest_is_what_sha256sum_reads(tmp_path):
+    with verified(archive(tmp_path / "a.zip", {"b/c": b"two", "a": b"one"})) as opened:
+        lines = opened.read(MANIFEST).decode().splitlines()
+    digests = {"a": hashlib.sha256(b"one"), "b/c": hashlib.sha256(b"two")}
+    assert lines == [f"{digest.hexdigest()}  {name}" for name, digest in digests.items()]
+
+
+def test_a_change_of_any_byte_is_found(tmp_path):
+    path = archive(tmp_path / "a.zip", {"log/a": b"speed 12", "log/b": b""})
+    whole = path.read_bytes()
+    for place, byte in enumerate(whole):
+        changed = byte ^ (1 << place % 8)
+        path.write_bytes(whole[:place] + bytes([changed]) + whole[place + 1 :])
+        fault_of(path)
+
+
+@given(contents=CONTENTS, data=st.data())
+@settings(max_examples=60)
+def test_bytes_cut_off_put_in_or_changed_are_found(tmp_path_factory, contents, data):
+    path = archive(tmp_path_factory.mktemp("archive") / "a.zip", contents)
+    whole = path.read_bytes()
+    start = data.draw(st.integers(0, len(whole)))
+    stop = data.draw(st.integers(start, len(whole)))
+    put_in = data.draw(st.binary(max_size=20).filter(lambda put: put != whole[start:stop]))
+    path.write_bytes(whole[:start] + put_in + whole[stop:])
+    fault_of(path)
+
+
+def test_what_is_no_archive_is_refused(tmp_path):
+    (tmp_path / "empty.zip").write_bytes(b"")
+    (tmp_path / "text.zip").write_text("no archive\n" * 100)
+    zipfile.ZipFile(tmp_path / "other.zip", "w").close()
+    for name, fault in (
+        ("missing.zip", "No such file"),
+        ("", "directory"),
+        ("empty.zip", "is no whole archive"),
+        ("text.zip", "is no whole archive"),
+        ("other.zip", f"{MANIFEST!r} is missing"),
+    ):
+        assert fault in fault_of(tmp_path / name)
+
+
+def test_a_disk_that_takes_no_more_leaves_no_archive(tmp_path):
+    log = Member.of_bytes("log", b"x" * 100_000)
+    former = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, former[1]))
+    try:
+        with pytest.raises(ReperfError, match=r"a\.zip: cannot be written"):
+            write(tmp_path / "a.zip", [log])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, former)
+    assert list(tmp_path.iterdir()) == []
+
+
+def forged(path: Path, *members: tuple[zipfile.ZipInfo | str, bytes], listed: str = "") -> None:
+    """A zip file as others would make it, with a manifest that fits, or one of some names."""
+    with zipfile.ZipFile(path, "w") as target:
+        lines = ""
+        for member, content in members:
+            target.writestr(member, content)
+            name = member if isinstance(member, str) else member.filename
+            if not listed or name in listed:
+                lines += f"{hashlib.sha256(content).hexdigest()}  {name}\n"
+        target.writestr(MANIFEST, lines)
+
+
+def entry(mode: int = stat.S_IFREG, **fields: object) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo("log")
+    info.external_attr = (mode | 0o777) << 16
+    for field, value in fields.items():
+        setattr(info, field, value)
+    return info
+
+
+def edited(path: Path, place: int, new: bytes) -> None:
+    """An archive with other bytes at a place of its directory's first entry."""
+    content = bytearray(archive(path, {"log": b"short"}).read_bytes())
+    at = content.index(b"PK\x01\x02") + place
+    content[at : at + len(new)] = new
+    path.write_bytes(content)
+
+
+def twice(path: Path) -> None:
+    with pytest.warns(UserWarning, match="Duplicate"):
+        forged(path, ("log", b"one"), ("log", b"two"))
+
+
+def without_a_member(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as target:
+        target.writestr("a.log", b"1")
+        target.writestr(MANIFEST, f"{'0' * 64}  b.log\n")
+
+
+def of_no_digest(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as target:
+        target.writestr(MANIFEST, "no digest here\n")
+
+
+def named(name: str):
+    return lambda path: forged(path, (name, b""))
+
+
+def of_kind(kind: int):
+    return lambda path: forged(path, (entry(kind), b"/etc/passwd"))
+
+
+OUTSIDE = ("../up", "a/../../up", "/absolute", "./here", "a//b", "a\\..\\up", "C:up")
+OUTSIDE += ("new\nline", "folder/")
+
+
+@pytest.mark.parametrize(
+    ("make", "fault"),
+    [
+        *((named(name), f"{name!r} leaves the archive") for name in OUTSIDE),
+        (of_kind(stat.S_IFDIR), "'log' is a folder; allowed: files"),
+        *(
+            (of_kind(kind), "'log' is a link or a device; allowed: files")
+            for kind in (stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR)
+        ),
+        (twice, "'log' appears twice"),
+        (
+            lambda path: forged(path, (entry(compress_type=zipfile.ZIP_DEFLATED), bytes(10**7))),
+            "'log' is compressed",
+        ),
+        (lambda path: edited(path, 8, b"\1"), "'log' is encrypted"),
+        (lambda path: edited(path, 20, (2**31).to_bytes(4, "little") * 2), "claim 2147483"),
+        (
+            lambda path: forged(path, ("a.log", b"1"), ("b.log", b"2"), listed="a.log"),
+            "'b.log' was added",
+        ),
+        (without_a_member, "'b.log' is missing"),
+        (of_no_digest, "line 1: 'no digest here'"),
+        # Times, order and bytes between members tell nothing, so nobody may hide anything there.
+        (lambda path: forged(path, ("b.log", b"2"), ("a.log", b"1")), "beside its members"),
+    ],
+)
+def test_a_hostile_archive_is_refused_in_one_line_before_a_byte_of_it_is_written(
+    tmp_path, make, fault
+):
+    make(tmp_path / "a.zip")
+    assert fault in fault_of(tmp_path / "a.zip")

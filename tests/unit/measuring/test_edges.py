@@ -1,0 +1,134 @@
+"""The thresholds, a row each: just inside, a number is given; just outside, it is not."""
+
+import pandas as pd
+import pytest
+from reperf.measuring.agreement import strays
+
+from tests.helpers.step_logs import BOOTED, stamped, step, step_log
+from tests.unit.logs.asking import measure_one, measure_written
+from tests.unit.logs.written import STYLES
+from tests.unit.measuring.test_tables import row, summary
+
+
+def ours(took: float, speed: float = 0.0, drift: float = 0.0, span: tuple | None = None) -> str:
+    """Why a step log is refused whose window takes so many seconds; "" if it is measured.
+
+    Args:
+        took: the seconds.
+        speed: how many times as fast the printed speeds are; 0: none are printed.
+        drift: how many seconds its second clock counts more.
+        span: when its run began and ended, by its record, in seconds of the first clock.
+    """
+    lines, times = step_log(), [took * n / 100 for n in range(20, 121, 20)]
+    steps = [step(20 + 20 * n, at, 16, speed * 1600 / took or None) for n, at in enumerate(times)]
+    if drift or span:
+        times[-1] += drift
+        steps = [stamped(line, at) for line, at in zip(steps, times, strict=True)]
+    known = (("run_span", (BOOTED + span[0], BOOTED + span[1])),) if span else ()
+    return measure_one([*lines[:6], *steps, *lines[-2:]], facts=known).reason
+
+
+def of_style(
+    name: str, ends: tuple[int, int], *, each: float = 0.25, pace: float = 1.0, again: int = 0
+) -> str:
+    """Why a log of a program is refused; "" if it is measured.
+
+    Args:
+        name: of its format.
+        ends: of the window.
+        each: the seconds of an iteration.
+        pace: as how many times as long it is printed.
+        again: the iteration before which the program starts anew.
+    """
+    style, lines = STYLES[name], []
+    for n in range(style.first, 201, style.every):
+        lines += style.head if n == again else ()
+        lines.append(style.line(n, n * each, 32 / each / pace))
+    facts = (*style.facts, ("accumulation", 1))
+    return measure_written(name, [*style.head, *lines], ends=ends, facts=facts).reason
+
+
+def bars(pace: float, lines: int = 5) -> str:
+    """Of a log of which so many lines in the window print a pace, other than they have."""
+    return of_style("maskrcnn-benchmark", (20, 20 + 20 * lines), pace=pace)
+
+
+def whole_seconds(each: float) -> str:
+    return of_style("detectron2", (19, 119), each=each)
+
+
+def started_anew(again: int) -> str:
+    return of_style("torchtitan", (20, 120), again=again)
+
+
+@pytest.mark.parametrize(
+    ("reason_of", "inside", "outside", "why"),
+    [
+        (lambda share: ours(16, 1 + share), 0.049, 0.051, "the printed speeds mean"),
+        (lambda share: ours(16, 1 - share), 0.049, 0.051, "the printed speeds mean"),
+        (lambda drift: ours(1.6, drift=drift), 0.049, 0.051, "the log's two clocks disagree"),
+        (lambda drift: ours(16, drift=drift), 0.159, 0.163, "the log's two clocks disagree"),
+        (ours, 1.7e-12, 1.5e-12, "are no speed that any training has"),
+        (ours, 1.5e12, 1.7e12, "are no speed that any training has"),
+        (lambda late: ours(16, span=(3.2 + late, 60)), 0.9, 1.1, "was written 1.1"),
+        (lambda early: ours(16, span=(0, 19.2 - early)), 0.9, 1.1, "was written 1.1"),
+        (lambda less: ours(16, span=(3.7, 19.7 - less)), 1.04, 1.06, "the run took 14.94 s"),
+        (bars, 1.49, 1.51, "by what most of its lines print"),
+        (bars, 1 / 1.49, 1 / 1.51, "by what most of its lines print"),
+        (lambda lines: bars(9, lines), 2, 3, "by what most of its lines print"),
+        (whole_seconds, 1.0, 0.99, "printed in steps of 1 s, too coarse"),
+        (started_anew, 20, 30, "was started anew in the window"),
+        (started_anew, 130, 120, "was started anew in the window"),
+    ],
+)
+def test_a_window_is_measured_up_to_each_threshold_and_refused_behind_it(
+    reason_of, inside, outside, why
+):
+    assert reason_of(inside) == ""
+    assert why in reason_of(outside)
+
+
+@pytest.mark.parametrize(
+    ("precision", "inside", "outside"), [("fp32", 0.99e-3, 1.01e-3), ("amp", 0.99e-2, 1.01e-2)]
+)
+def test_first_losses_agree_up_to_the_rounding_of_their_precision(precision, inside, outside):
+    run = {"suite": "s", "batch_size_per_device": 4, "topology": "1n1g", "repeat": 1}
+    run |= {"source": "", "precision": precision, "status": "ok"}
+    for off, found in ((inside, {}), (outside, {2: 7.2})):
+        runs = pd.DataFrame([run | {"start_loss": loss} for loss in (7.2, 7.2, 7.2 + off)])
+        assert strays(runs).to_dict() == found
+
+
+@pytest.mark.parametrize(
+    ("statuses", "status", "reason"),
+    [
+        (("ok", "ok"), "ok", ""),
+        (("oom", "failed", "failed"), "failed", "2 of 3 repeats: why 2"),
+        (
+            ("ok", "oom", "failed", "failed"),
+            "partial",
+            "3 of 4 repeats not measured; failed: why 3",
+        ),
+        (("oom", "failed"), "oom", "1 of 2 repeats: why 1"),  # of a tie, the first
+        (("oom", "oom"), "oom", "why 1"),
+    ],
+)
+def test_a_cells_reason_is_that_of_most_of_its_bad_runs(tmp_path, statuses, status, reason):
+    rows = [
+        row(n, 1.0 if one == "ok" else None, status=one, reason="" if one == "ok" else f"why {n}")
+        for n, one in enumerate(statuses, 1)
+    ]
+    [cell] = summary(tmp_path, rows).itertuples()
+    assert (cell.status, cell.reason) == (status, reason)
+
+
+@pytest.mark.parametrize(
+    ("base", "others", "low"), [(2, 2, 1.9), (1, 2, None), (2, 1, None), (1, 1, None)]
+)
+def test_a_range_of_speedups_takes_two_runs_of_the_cell_and_of_its_baseline(
+    tmp_path, base, others, low
+):
+    rows = [row(n, 100.0) for n in range(base)] + [row(n, 190.0, "1n2g") for n in range(others)]
+    [_, cell] = summary(tmp_path, rows).itertuples()
+    assert cell.speedup == 1.9
+    assert low == cell.speedup_low if low else pd.isna(cell.speedup_low)
