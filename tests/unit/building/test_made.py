@@ -16,9 +16,9 @@ from reperf.plans.suite_plan import SuitePlan
 from reperf.steps import measure, summarise
 
 from tests.helpers.refusal import refused_in_one_line
+from tests.helpers.runs import kept_run
 from tests.helpers.small_benchmark import SMALL
 from tests.helpers.step_logs import step_log
-from tests.unit.measuring.test_measure import kept_run
 
 STEP, OUTPUTS, INPUTS = "summarise", ["results/a.csv", "results/b"], ["plan.json", "c.csv"]
 AGAIN = ""

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from reperf.cli import main
 
+from tests.helpers.runs import RUN, kept_run
 from tests.helpers.step_logs import step_log
-from tests.unit.measuring.test_measure import RUN, kept_run
 
 LOGS = Path(__file__).parents[2] / "data" / "logs"
 RESNET50 = LOGS / "oneflow_resnet50_2n8g_b128_fp32.log"

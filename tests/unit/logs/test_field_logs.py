@@ -12,8 +12,7 @@ from reperf.logs.accumulation import Bar, batches_per_step, newest_bar
 
 from tests.unit.logs.asking import measure, measure_one
 from tests.unit.logs.mlperf_lines import HEAD, STOP, evaluation, event, says, tracked
-from tests.unit.logs.written import STYLES, written
-from tests.unit.logs.written import _dll as dll
+from tests.unit.logs.written import STYLES, dll, written
 
 EIGHT = (("nodes", 1), ("devices_per_node", 8))
 

@@ -202,9 +202,6 @@ def dll(seconds: float) -> str:
     return f"DLL {START + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S.%f} -"
 
 
-_event, _dll = event, dll
-
-
 def rate(name: str) -> float:
     """The speed of all devices in a written log, in samples/s."""
     return GLOBAL_BATCH / STYLES[name].step

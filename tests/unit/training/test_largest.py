@@ -21,8 +21,8 @@ from reperf.training.batch_search import ITERATIONS, found_by
 from reperf.training.largest import find
 from reperf.training.record import BatchTrial, LargestBatch, RunRecord
 
+from tests.helpers.runs import kept_run
 from tests.helpers.step_logs import event, step_log
-from tests.unit.measuring.test_measure import kept_run
 
 MEMORY = 10**9
 CLUSTER = {"nodes": 1, "devices_per_node": 2}

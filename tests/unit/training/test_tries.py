@@ -17,8 +17,8 @@ from reperf.training.slurm import JobEnd
 from reperf.training.train import train
 from reperf.training.tries import keep_lost, new_try, tell_of_slurm
 
+from tests.helpers.runs import RUN, kept_run
 from tests.helpers.step_logs import step_log
-from tests.unit.measuring.test_measure import RUN, kept_run
 
 RECORD = RUN.folder / "run.json"
 
