@@ -66,7 +66,8 @@ REGISTRIES = (
 
 
 def _serve() -> None:
-    sys.path[:] = [path for path in sys.path if not Path(path, "reperf").is_dir()]
+    installed = [path for path in sys.path if Path(path, "reperf").is_dir()]
+    sys.path[:] = [path for path in sys.path if path not in installed]
     for name in PRELOADED:
         importlib.import_module(name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends when its input does
@@ -74,6 +75,7 @@ def _serve() -> None:
         arguments, folder, environment, timeout, said = json.loads(line)
         child = os.fork()
         if child == 0:
+            sys.path += installed
             sys.exit(_snakemake(arguments, folder, environment, said))
         print(json.dumps(_status(child, timeout)), flush=True)
 
