@@ -323,22 +323,20 @@ SMALL_BERT = "sequence_length=64 layers=2 hidden=128 heads=2"
 
 
 @pytest.mark.parametrize(
-    ("changes", "title"),
+    ("workload", "shape", "title"),
     [
-        ({}, "ResNet-50 v1.5, FP32"),
-        ({"precision": "amp"}, "ResNet-50 v1.5, AMP"),
-        ({"shape": "image_size=64"}, "ResNet-50 v1.5 (64 px), FP32"),
-        ({"shape": SMALL_BERT}, "BERT pretraining (sequences of 64, 2 layers, hidden 128), FP32"),
-        ({"shape": "vocabulary=2000"}, "BERT pretraining (vocabulary 2000), FP32"),
-        ({"shape": ""}, "BERT-base pretraining, FP32"),
+        ("resnet50", "image_size=224", "ResNet-50 v1.5"),
+        ("resnet50", "image_size=64", "ResNet-50 v1.5 (64 px)"),
+        ("bert-base", SMALL_BERT, "BERT pretraining (sequences of 64, 2 layers, hidden 128)"),
+        ("bert-base", "vocabulary=2000", "BERT pretraining (vocabulary 2000)"),
+        ("bert-base", "", "BERT-base pretraining"),
     ],
 )
-def test_a_title_says_what_was_trained(changes, title):
-    bert = {"workload": "bert-base"} if title.startswith("BERT") else {}
-    cells = pd.DataFrame([USUAL | bert | changes])
-    assert title_of(cells) == f"{title}, batch size 8"
-    elsewhere = cells.assign(input="synthetic", device="cpu")
-    assert title_of(elsewhere) == f"{title}, batch size 8, synthetic, on CPUs"
+def test_a_title_says_what_was_trained(workload, shape, title):
+    cells = pd.DataFrame([USUAL | {"workload": workload, "shape": shape}])
+    assert title_of(cells) == f"{title}, FP32, batch size 8"
+    elsewhere = cells.assign(input="synthetic", device="cpu", precision="amp")
+    assert title_of(elsewhere) == f"{title}, AMP, batch size 8, synthetic, on CPUs"
 
 
 @pytest.mark.parametrize(
