@@ -30,11 +30,7 @@ NO_TOKEN = (
     "token; allowed: "
 )
 TWICE = {
-    "a key twice": (
-        "repeats: 3\ntitle: a\nrepeats: 9\n",
-        "'repeats'",
-        "1 and 3; allowed: each key",
-    ),
+    "a key twice": ("a: 3\ntitle: a\na: 9\n", "'a'", "1 and 3; allowed: each key once"),
     "inside": ("suites:\n- name: a\n  name: b\n", "'name'", "2 and 3; allowed: each key once"),
     "in braces": ("{title: a, title: b}", "'title'", "1 and 1"),
     "in other words": ("yes: 1\non: 2", "'on'", "1 and 2"),

@@ -63,7 +63,8 @@ def read(path: str) -> dict:
     return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
 
 
-# A place, a value that is no number of those allowed there, and what is said of it.
+# A place, a value that is none of those allowed there, and what is said of it. What is allowed at
+# all other places stands in docs/configuration.md, which is compared below.
 NUMBERS = [
     ("repeats", 0, "0; allowed: a whole number, 1 to 100,000: runs per cell"),
     ("repeats", 10**9, "1000000000; allowed: a whole number, 1 to 100,000"),
@@ -74,17 +75,9 @@ NUMBERS = [
     ("repeats", [3], "a list; allowed: a whole number"),
     ("iterations", 1e30, "1e+30; allowed: a whole number"),
     ("iterations", 10**30, f"{10**30}; allowed: a whole number, "),
-    ("print_every", 10**8, "100000000; allowed: a whole number, "),
-    ("window.warmup", 10**9, "1000000000; allowed: a whole number"),
-    ("seed", 1e26, "1e+26; allowed: a whole number"),
     ("seed", 10**26, f"{10**26}; allowed: a whole number, 0 to 2,000,000,000"),
     ("seed", float("inf"), "inf; allowed: a whole number"),
     ("seed", float("nan"), "nan; allowed: a whole number"),
-    ("time_limit", 10**9, "1000000000; allowed: a whole number, "),
-    ("threads_per_device", 10**6, "1000000; allowed: a whole number"),
-    ("data.parts", 10**6, "1000000; allowed: a whole number, "),
-    ("data.workers", 10**6, "1000000; allowed: a whole number, "),
-    ("data.seed", 10**12, "1000000000000; allowed: a whole number, "),
     ("data.passes", 0, "0; allowed: a whole number, 1 to 1,000: over"),
     ("share_cpus", "perhaps", "'perhaps'; allowed: true or false"),
     ("share_cpus", 1, "1; allowed: true or false: whether devices share all"),
@@ -124,7 +117,6 @@ IN_REPORT = [
     # Texts that are no line, or too long a one.
     ({"title": "a" * 3000}, f"title: got '{'a' * 119}...; allowed: up to 1000 characters"),
     ({"title": "a\nb"}, "title: got 'a\\nb'; allowed: one line of printed characters"),
-    ({"title": "\x1b[31m"}, "title: got '\\x1b[31m'; allowed: one line of printed characters"),
     ({"title": "\u202eba"}, "title: got '\\u202eba'; allowed: one line of printed characters"),
     ({"title": "\ud800"}, "title: got '\\ud800'; allowed: a valid string"),
     ({"title": " "}, "title: got ' '; allowed: one line of printed characters"),
@@ -335,18 +327,14 @@ MEANT = [
     (report(build="docker"), "got 'docker'; allowed: 'lock' or 'image'"),
     (suite(batch_size="max"), "or largest; did you mean largest?"),
     (suite(systems=["pytorch+compile"]), "; did you mean pytorch?"),
-    (suite(systems=["pytorhc"]), "; did you mean pytorch?"),
     (suite(systems=["torch"]), "; did you mean pytorch?"),
-    (suite(systems=["PyTorch"]), "; did you mean pytorch?"),
     (suite(workload="bert"), "; did you mean bert-base?"),
-    (suite(workload="resnet-50"), "; did you mean resnet50?"),
     (suite(input="record"), "; did you mean records?"),
     (suite(precision="mixed"), "; did you mean amp?"),
     (suite(precision="bfloat16"), "; did you mean bf16?"),
     (suite(systems=[{"system": "pytorch", "variants": "no_clip"}]), "; did you mean no-clip?"),
     (suite(systems=[{"system": "pytorch", "variants": "dali"}]), ", no-clip (bert-base, "),
     (suite(topologies=["1n8"]), "; did you mean 1n8g?"),
-    (report(topologies=["2x8"]), "; did you mean 2n8g?"),
     (suite(data="imbedded"), "allowed: embedded; did you mean embedded?"),
     (suite(unit="image"), "; did you mean images?"),
 ]
