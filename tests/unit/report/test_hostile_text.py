@@ -49,8 +49,9 @@ def pages_with(few: Benchmark, text: str) -> tuple[str, str]:
         )
         for name, columns in (("measurements", MEASUREMENTS), ("summary", SUMMARY))
     }
-    # Code that is blank is left out of a document, and so would its structure be another.
-    records = tuple(_record(record, text if text.strip() else "x") for record in few.records)
+    # A record is JSON, which holds no lone surrogate; and of blank text a document has no code.
+    recorded = text.encode("utf-8", "replace").decode() if text.strip() else "x"
+    records = tuple(_record(record, recorded) for record in few.records)
     context = few.but(
         report=few.report.model_copy(update={"title": text}),
         records=records,
