@@ -24,51 +24,40 @@ class TestWholeFile:
     def test_it_takes_its_name_only_at_the_end(self, tmp_path):
         path = tmp_path / "new" / "table.csv"
         with whole_file(path) as stream:
-            stream.write("half")
+            stream.write("Größe\n")
             stream.flush()
             assert not path.exists()
-            stream.write(" and half")
-        assert path.read_text() == "half and half"
+            stream.write("and half")
+        assert path.read_bytes() == "Größe\nand half".encode()
         assert list(path.parent.iterdir()) == [path]
 
-    def test_an_error_leaves_what_was_there(self, tmp_path):
+    def test_an_error_leaves_what_was_there_and_stays_what_it_was(self, tmp_path):
         path = tmp_path / "table.csv"
         path.write_text("old")
-        with pytest.raises(KeyError), whole_file(path) as stream:
+        with pytest.raises(FileNotFoundError), whole_file(path) as stream:
             stream.write("new")
-            raise KeyError
+            (tmp_path / "missing").open()
         assert path.read_text() == "old"
         assert list(tmp_path.iterdir()) == [path]
 
-    def test_a_kill_leaves_what_was_there(self, tmp_path):
-        path = tmp_path / "table.csv"
+    def test_a_kill_leaves_what_was_there_and_its_rest_goes_with_the_next_writer(self, tmp_path):
+        """A living writer keeps its own."""
+        path = tmp_path / "[table].csv"
         path.write_text("old")
         code = (
-            "import sys, time; from reperf.files import whole_file\n"
+            "import sys; from reperf.files import whole_file\n"
             "with whole_file(sys.argv[1]) as stream:\n"
-            "    stream.write('new'); stream.flush(); print('ready', flush=True); time.sleep(60)\n"
-        )
-        with run_apart(code, path) as process:
-            process.stdout.readline()
-            process.kill()
-        assert process.returncode == -signal.SIGKILL
-        assert path.read_text() == "old"
-
-    def test_what_a_killed_writer_left_goes_with_the_next_one_and_a_living_one_keeps_its_own(
-        self, tmp_path
-    ):
-        path = tmp_path / "[table].csv"
-        code = (
-            "import sys, time; from reperf.files import whole_file\n"
-            "with whole_file(sys.argv[1]) as stream:\n"
-            "    print('ready', flush=True); sys.stdin.readline(); stream.write('living')\n"
+            "    stream.write('new'); stream.flush()\n"
+            "    print('ready', flush=True); sys.stdin.readline(); stream.write(' and living')\n"
         )
         with run_apart(code, path) as killed:
             killed.stdout.readline()
             killed.kill()
+        assert killed.returncode == -signal.SIGKILL
+        assert path.read_text() == "old"
         with run_apart(code, path) as living:
             living.stdout.readline()
-            (left,) = tmp_path.iterdir()
+            (left,) = {*tmp_path.iterdir()} - {path}
             assert left.name == f".{path.name}.{living.pid}.partial"
             with whole_file(path) as stream:
                 stream.write("next")
@@ -76,7 +65,7 @@ class TestWholeFile:
             assert path.read_text() == "next"
             living.communicate("go on\n")
         assert living.returncode == 0
-        assert path.read_text() == "living"
+        assert path.read_text() == "new and living"
         assert list(tmp_path.iterdir()) == [path]
 
     def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing(self, tmp_path):
@@ -96,15 +85,6 @@ class TestWholeFile:
         for path in (tmp_path / "file" / "table.csv", tmp_path):
             with pytest.raises(ReperfError, match="cannot be written"), whole_file(path):
                 pass
-
-    def test_another_files_trouble_stays_its_own(self, tmp_path):
-        with pytest.raises(FileNotFoundError), whole_file(tmp_path / "a"):
-            (tmp_path / "missing").open()
-
-    def test_text_is_utf_8_with_line_feeds(self, tmp_path):
-        with whole_file(tmp_path / "a") as stream:
-            stream.write("Größe\n")
-        assert (tmp_path / "a").read_bytes() == "Größe\n".encode()
 
 
 @given(content=st.binary(max_size=1000))

@@ -8,29 +8,17 @@ from reperf.tables import SUMMARY, write_table
 @pytest.fixture
 def summary(tmp_path):
     """Two cells of a suite, one of which has no number, and a system with a name for LaTeX."""
-    cell = dict.fromkeys(SUMMARY) | {
+    names = {
         "suite": "small_fp32",
         "system": "pytorch",
         "workload": "resnet50",
         "precision": "fp32",
-        "batch_size_per_device": 8,
-        "topology": "1n1g",
-        "num_nodes": 1,
-        "devices_per_node": 1,
-        "status": "ok",
-        "n": 3,
-        "unit": "images/s",
-        "input": "synthetic",
-        "shape": "image_size=64",
-        "device": "cpu",
     }
-    numbers = {
-        "throughput_median": 1234.5,
-        "throughput_min": 1200.0,
-        "throughput_max": 1250.25,
-        "speedup": 1.0,
-        "efficiency": 1.0,
-    }
+    size = {"batch_size_per_device": 8, "topology": "1n1g", "num_nodes": 1, "devices_per_node": 1}
+    setting = {"input": "synthetic", "shape": "image_size=64", "device": "cpu", "unit": "images/s"}
+    cell = dict.fromkeys(SUMMARY) | names | size | setting | {"status": "ok", "n": 3}
+    numbers = {"throughput_median": 1234.5, "throughput_min": 1200.0, "throughput_max": 1250.25}
+    numbers |= {"speedup": 1.0, "efficiency": 1.0}
     oom = {"system": "a_b&c", "variant": "50%", "status": "oom", "n": 0}
     path = tmp_path / "summary.csv"
     write_table(path, [cell | numbers, cell | oom], SUMMARY)

@@ -13,8 +13,6 @@ from reperf.training.record import Gpu, Host
 from tests.helpers.refusal import refused_in_one_line
 
 GPU = Gpu(name="NVIDIA V100", uuid="GPU-0", memory_bytes=16 * 2**30)
-
-
 SUITE = {
     "name": "small",
     "workload": "resnet50",
@@ -29,6 +27,17 @@ def report(**changes: object) -> Report:
     return load_report({"suites": [SUITE], "topologies": ["1n1g", "1n2g"]} | changes)
 
 
+@pytest.fixture
+def cpus(monkeypatch):
+    """A machine of four CPUs and no GPU."""
+    monkeypatch.setattr(machine, "cores", lambda: 4)
+    monkeypatch.setattr(machine, "gpus", lambda: ())
+
+
+def check(**changes: object) -> None:
+    machine.check_fits(machine.resolve(report(**changes)))
+
+
 def test_the_host_is_this_machine():
     host = machine.describe_host()
     assert host.hostname == os.uname().nodename
@@ -38,6 +47,8 @@ def test_the_host_is_this_machine():
     assert host.cpu
     assert host.os
     assert Host.model_validate_json(host.model_dump_json()) == host
+    assert bool(host.gpus) == bool(host.driver) == bool(host.cuda)
+    assert all(gpu.memory_bytes > 2**30 for gpu in host.gpus)
 
 
 def test_cores_are_those_that_this_process_may_use():
@@ -48,12 +59,6 @@ def test_cores_are_those_that_this_process_may_use():
     finally:
         os.sched_setaffinity(0, allowed)
     assert machine.cores() == len(allowed)
-
-
-def test_gpus_and_what_belongs_to_them_come_together():
-    host = machine.describe_host()
-    assert bool(host.gpus) == bool(host.driver) == bool(host.cuda)
-    assert all(gpu.memory_bytes > 2**30 for gpu in host.gpus)
 
 
 @pytest.mark.parametrize(
@@ -74,9 +79,8 @@ def test_a_report_trains_on_one_kind_of_device(monkeypatch, gpus, changes, devic
 
 def test_a_suite_may_train_on_the_cpu_beside_those_on_gpus(monkeypatch):
     """What the GPUs decide is none of its own, and it alone is limited in its memory."""
-    monkeypatch.setattr(
-        machine, "gpus", lambda: (GPU.model_copy(update={"capability": "7.0"}),) * 2
-    )
+    volta = GPU.model_copy(update={"capability": "7.0"})
+    monkeypatch.setattr(machine, "gpus", lambda: (volta, volta))
     monkeypatch.setattr(machine, "cores", lambda: 4)
     beside = SUITE | {"name": "beside", "device": "cpu", "topologies": ["1n1g", "1n4g"]}
     of = machine.resolve(report(suites=[SUITE, beside], device="cuda", memory_limit=2**33))
@@ -104,31 +108,39 @@ def test_an_engine_is_chosen_only_for_images(monkeypatch, tmp_path, build):
     assert (after == before) == (build == "lock")
 
 
-@pytest.mark.parametrize(
-    ("named", "seen"),
-    [
-        ("3,0", "30"),
-        ("1,-1,2", "1"),
-        ("1,4,2", "1"),
-        ("", ""),
-        ("GPU-2, GPU-0", "20"),
-        ("MIG-8f2", "0"),
-        ("NoDevFiles", ""),
-    ],
-)
-def test_gpus_that_are_hidden_from_cuda_are_none_of_a_reports(monkeypatch, named, seen):
+@pytest.fixture
+def four_gpus(monkeypatch):
     four = tuple(GPU.model_copy(update={"uuid": f"GPU-{number}"}) for number in range(4))
     monkeypatch.setattr(machine, "gpus", lambda: four)
+
+
+def seen() -> str:
+    return "".join(gpu.uuid[-1] for gpu in machine.visible_gpus(os.environ))
+
+
+@pytest.mark.parametrize(
+    ("named", "numbers"), [("3,0", "30"), ("GPU-2, GPU-0", "20"), ("2,3,1", "231")]
+)
+def test_gpus_that_cuda_sees_are_a_reports(monkeypatch, four_gpus, named, numbers):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
-    assert "".join(gpu.uuid[-1] for gpu in machine.visible_gpus(os.environ)) == seen
-    enough = len(seen) >= 2
-    assert machine.resolve(report()).resolved_device == ("cuda" if enough else "cpu")
-    if enough:
-        machine.check_fits(machine.resolve(report(device="cuda")))
-        return
-    place = "suite small: topology 1n2g" if seen else "device: got cuda"
+    assert seen() == numbers
+    assert machine.resolve(report()).resolved_device == "cuda"
+    check(device="cuda")
+
+
+@pytest.mark.parametrize(
+    ("named", "number"),
+    [("1,-1,2", "1"), ("1,4,2", "1"), ("MIG-8f2", "0"), ("", ""), ("NoDevFiles", "")],
+)
+def test_gpus_that_are_hidden_from_cuda_are_none_of_a_reports(
+    monkeypatch, four_gpus, named, number
+):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
+    assert seen() == number
+    assert machine.resolve(report()).resolved_device == "cpu"
+    place = "suite small: topology 1n2g" if number else "device: got cuda"
     with refused_in_one_line(place) as refusal:
-        machine.check_fits(machine.resolve(report(device="cuda", topologies=["1n2g"])))
+        check(device="cuda", topologies=["1n2g"])
     assert f"of its 4, as CUDA_VISIBLE_DEVICES={named!r} says; allowed" in str(refusal.value)
 
 
@@ -151,70 +163,76 @@ def describe() -> dict[str, object]:
     return machine.describe_host().model_dump(exclude={"gpus", "driver", "cuda"})
 
 
-def test_what_fits_is_let_through(monkeypatch):
-    monkeypatch.setattr(machine, "cores", lambda: 4)
-    machine.check_fits(report(device="cpu"))
-    machine.check_fits(report(device="cpu", threads_per_device=2))
-    cluster = {"nodes": 4, "devices_per_node": 8}
-    machine.check_fits(machine.resolve(report(topologies=["1n8g", "4n8g"], cluster=cluster)))
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"device": "cpu"},
+        {"device": "cpu", "threads_per_device": 2},
+        {"cluster": {"nodes": 4, "devices_per_node": 8}, "topologies": ["1n8g", "4n8g"]},
+    ],
+    ids=str,
+)
+def test_what_fits_is_let_through(cpus, changes):
+    check(**changes)
 
 
-def reading(device: str, **data: object) -> Report:
-    """A report whose suite reads images."""
-    suites = [{**SUITE, "input": "records"}, {**SUITE, "name": "twin"}]
-    return report(device=device, suites=suites, data={"name": "set", **data})
+RECORDS = {"suites": [SUITE | {"input": "records"}, SUITE | {"name": "twin"}]}
+BERT = {"suites": [SUITE | {"workload": "bert-base", "input": "records"}]}
+LARGEST = {"suites": [SUITE | {"batch_size": "largest"}]}
 
 
-def test_gpus_are_not_trained_on_a_few_hundred_images_unless_that_is_asked_for():
-    for let_through in (
-        reading("cpu"),
-        reading("cuda", embedded_on_gpus=True),
-        reading("cuda", images="imagenet"),
-        report(device="cuda"),  # synthetic
-    ):
-        machine.check_data(let_through)
-    cluster = {"nodes": 1, "devices_per_node": 2}
-    on_a_cluster = reading("auto").model_copy(update={"cluster": report(cluster=cluster).cluster})
-    for refused in (reading("cuda"), machine.resolve(on_a_cluster)):
-        with pytest.raises(ReperfError) as refusal:
-            machine.check_data(refused)
-        assert str(refusal.value) == (
-            "data.set: no images, so that suite small would train GPUs on the few hundred of the "
-            "embedded set; allowed: images: a folder that holds train/<synset>/*.JPEG, or "
-            "embedded_on_gpus: true, in that data set"
-        )
+@pytest.mark.parametrize(
+    ("device", "suites", "data"),
+    [
+        ("cpu", RECORDS, {}),
+        ("cuda", RECORDS, {"embedded_on_gpus": True}),
+        ("cuda", RECORDS, {"images": "imagenet"}),
+        ("cuda", {"suites": [SUITE]}, {}),  # synthetic
+        ("cuda", BERT, {"kind": "text", "text": "wikipedia"}),
+        ("cuda", BERT, {"kind": "text", "embedded_on_gpus": True}),
+    ],
+)
+def test_gpus_train_on_a_few_samples_if_that_is_asked_for(device, suites, data):
+    machine.check_data(report(device=device, data={"name": "set", **data}, **suites))
 
 
-def test_gpus_are_not_trained_on_the_embedded_text_unless_that_is_asked_for():
-    suites = [{**SUITE, "workload": "bert-base", "shape": {}, "input": "records"}]
-    for let_through in ({"text": "wikipedia"}, {"embedded_on_gpus": True}):
-        machine.check_data(
-            report(device="cuda", suites=suites, data={"kind": "text", **let_through})
-        )
+WITHOUT_IMAGES = (
+    "data.set: no images, so that suite small would train GPUs on the few hundred of the embedded "
+    "set; allowed: images: a folder that holds train/<synset>/*.JPEG, or embedded_on_gpus: true, "
+    "in that data set"
+)
+WITHOUT_TEXT = (
+    "data.embedded-text: no text, so that suite small would train GPUs on the thousand of the "
+    "embedded set; allowed: text: a file or a folder with a sentence a line, or embedded_on_gpus: "
+    "true, in that data set"
+)
+CLUSTER = {"cluster": {"nodes": 1, "devices_per_node": 2}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (RECORDS | {"data": {"name": "set"}, "device": "cuda"}, WITHOUT_IMAGES),
+        (RECORDS | {"data": {"name": "set"}} | CLUSTER, WITHOUT_IMAGES),
+        (BERT | {"device": "cuda"}, WITHOUT_TEXT),
+        (
+            RECORDS | {"data": {"name": "words", "kind": "text"}, "device": "cpu"},
+            "suite small: `data` has no set of images; allowed: one more, with `kind: images`, or "
+            "`input: synthetic`",
+        ),
+    ],
+)
+def test_samples_that_are_too_few_or_of_another_kind_are_one_line(changes, message):
     with pytest.raises(ReperfError) as refusal:
-        machine.check_data(report(device="cuda", suites=suites))
-    assert str(refusal.value) == (
-        "data.embedded-text: no text, so that suite small would train GPUs on the thousand of the "
-        "embedded set; allowed: text: a file or a folder with a sentence a line, or "
-        "embedded_on_gpus: true, in that data set"
-    )
-
-
-def test_a_report_without_a_data_set_of_a_suites_kind_is_refused():
-    texts = {"name": "words", "kind": "text"}
-    with pytest.raises(ReperfError) as refusal:
-        machine.check_data(reading("cpu", **texts))
-    assert str(refusal.value) == (
-        "suite small: `data` has no set of images; allowed: one more, with `kind: images`, or "
-        "`input: synthetic`"
-    )
+        machine.check_data(machine.resolve(report(**changes)))
+    assert str(refusal.value) == message
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         (
-            {"device": "cpu", "suites": [SUITE | {"batch_size": "largest"}]},
+            LARGEST | {"device": "cpu"},
             "suite small: batch_size: got largest on CPUs, where a machine without a limit would "
             "swap; allowed: a number, or memory_limit: bytes for each process",
         ),
@@ -232,9 +250,8 @@ def test_memory_without_a_limit_or_with_two_is_one_line(changes, message):
 
 
 def test_the_largest_batch_is_searched_below_a_limit_or_on_gpus():
-    suites = [SUITE | {"batch_size": "largest"}]
-    machine.check_memory(report(device="cpu", memory_limit=10**9, suites=suites))
-    machine.check_memory(report(device="cuda", suites=suites))
+    machine.check_memory(report(device="cpu", memory_limit=10**9, **LARGEST))
+    machine.check_memory(report(device="cuda", **LARGEST))
 
 
 @pytest.mark.parametrize(
@@ -244,28 +261,20 @@ def test_the_largest_batch_is_searched_below_a_limit_or_on_gpus():
         ({"device": "cpu", "threads_per_device": 3, "topologies": ["1n2g"]}, "1n2g", "1n1g"),
         ({"device": "cpu", "topologies": ["2n1g", "1n8g"]}, "2n1g", "1n4g"),
         ({"device": "cuda", "topologies": ["1n2g"]}, "1n2g", "1n1g"),
-        (
-            {"topologies": ["2n8g", "8n8g"], "cluster": {"nodes": 4, "devices_per_node": 8}},
-            "8n8g",
-            "4n8g",
-        ),
+        ({"topologies": ["1n2g", "2n2g"]} | CLUSTER, "2n2g", "1n2g"),
     ],
 )
-def test_a_topology_that_is_too_large_is_one_line(monkeypatch, changes, topology, allowed):
-    monkeypatch.setattr(machine, "cores", lambda: 4)
+def test_a_topology_that_is_too_large_is_one_line(monkeypatch, cpus, changes, topology, allowed):
     monkeypatch.setattr(machine, "gpus", lambda: (GPU,))
-    with pytest.raises(ReperfError) as refusal:
-        machine.check_fits(machine.resolve(report(**changes)))
-    message = str(refusal.value)
-    assert message.startswith(f"suite small: topology {topology} is too large: ")
-    assert message.endswith(f"; allowed: at most {allowed}")
+    with refused_in_one_line(f"suite small: topology {topology} is too large: ") as refusal:
+        check(**changes)
+    assert str(refusal.value).endswith(f"; allowed: at most {allowed}")
 
 
 def test_devices_share_too_few_cpus_if_the_report_says_so(monkeypatch):
     monkeypatch.setattr(machine, "cores", lambda: 2)
-    asked = machine.resolve(
-        report(device="cpu", share_cpus=True, topologies=["1n2g", "1n3g", "2n1g"])
-    )
+    three = report(device="cpu", share_cpus=True, topologies=["1n2g", "1n3g", "2n1g"])
+    asked = machine.resolve(three)
     machine.check_fits(asked)
     own, shared, nodes = asked.cells(asked.suites[0])
     assert [cell.runs[0].shared_cpus for cell in (own, shared)] == [None, 2]
@@ -275,9 +284,7 @@ def test_devices_share_too_few_cpus_if_the_report_says_so(monkeypatch):
     assert variables_of(shared.runs[0], system)["CORES"] == "shared"
     # A device of more threads than there are CPUs is still none.
     with pytest.raises(ReperfError, match="threads_per_device: got 3; allowed: up to 2"):
-        machine.check_fits(
-            machine.resolve(report(device="cpu", share_cpus=True, threads_per_device=3))
-        )
+        check(device="cpu", share_cpus=True, threads_per_device=3)
     with pytest.raises(ReperfError, match="share_cpus: got true for a cluster"):
         report(share_cpus=True, cluster={"nodes": 1, "devices_per_node": 3})
 
@@ -312,10 +319,6 @@ def test_a_machine_that_is_too_small_for_some_topologies_leaves_them_out(monkeyp
         ({"threads_per_device": 5}, "threads_per_device: got 5; allowed: up to 4, the CPUs of"),
     ],
 )
-def test_a_machine_without_a_single_device_is_no_question_of_topologies(
-    monkeypatch, changes, complaint
-):
-    monkeypatch.setattr(machine, "cores", lambda: 4)
-    monkeypatch.setattr(machine, "gpus", lambda: ())
+def test_a_machine_without_a_single_device_is_no_question_of_topologies(cpus, changes, complaint):
     with refused_in_one_line(complaint):
-        machine.check_fits(machine.resolve(report(**changes)))
+        check(**changes)

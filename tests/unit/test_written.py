@@ -23,58 +23,55 @@ MERGED = "".join(
 )
 THREE = {"a": {"x": 1}, "b": {"x": 2, "y": 2}, "c": {"x": 1, "y": 2}}
 
+TOO_MANY = "holds too many values; allowed: up to 100000"
+TOO_DEEP = "is nested too deep; allowed: up to 50 levels"
+NO_TOKEN = (
+    "is not YAML: line 1: while scanning for the next token found character that cannot start any "
+    "token; allowed: "
+)
+TWICE = {
+    "a key twice": ("a: 3\ntitle: a\na: 9\n", "'a'", "1 and 3; allowed: each key once"),
+    "inside": ("suites:\n- name: a\n  name: b\n", "'name'", "2 and 3; allowed: each key once"),
+    "in braces": ("{title: a, title: b}", "'title'", "1 and 1"),
+    "in other words": ("yes: 1\non: 2", "'on'", "1 and 2"),
+    "beside merged ones": ("a: &a {x: 1}\nb:\n  <<: *a\n  y: 2\n  y: 3", "'y'", "4 and 5"),
+}
 FAULTS = {
-    "a key twice": (
-        "repeats: 3\ntitle: a\nrepeats: 9\n",
-        "'repeats' appears twice, in lines 1 and 3; allowed: each key once",
-    ),
-    "a key twice inside": (
-        "suites:\n- name: a\n  name: b\n",
-        "'name' appears twice, in lines 2 and 3; allowed: each key once",
-    ),
-    "a key twice in braces": ("{title: a, title: b}", "'title' appears twice, in lines 1 and 1"),
-    "a key twice in other words": ("yes: 1\non: 2", "'on' appears twice, in lines 1 and 2"),
-    "a key twice in JSON": (
-        '{"a": {"b": 1, "b": 2}}',
-        "'b' appears twice; allowed: each key once",
-    ),
+    name: (content, f"{key} appears twice, in lines {lines}")
+    for name, (content, key, lines) in TWICE.items()
+} | {
+    "a key twice in JSON": ('{"a": {"b": 1, "b": 2}}', "'b' appears twice; allowed: each key once"),
     "a key twice in what is repeated": ("a: &a {x: 1, x: 2}\nb: *a", "'x' appears twice"),
     "a list as a key": ("? [a]\n: 3", "line 1: a list or mapping as a key; allowed: text"),
-    "a bomb": (BOMB, "holds too many values; allowed: up to 100000"),
-    "a list of itself": ("a: &a [*a]", "is nested too deep; allowed: up to 50 levels"),
-    "deep brackets": ("a: " + "[" * 3000 + "]" * 3000, "is nested too deep"),
-    "deep braces": ("{a: " * 3000 + "}" * 3000, "is nested too deep"),
-    "deep dashes": ("- " * 3000 + "a", "is nested too deep"),
-    "deep keys": ("? " * 3000 + "a", "is nested too deep"),
-    "deep JSON": ('{"a":' * 60 + "1" + "}" * 60, "is nested too deep"),
-    "very deep JSON": ("[" * 100_000 + "]" * 100_000, "is nested too deep"),
+    "a bomb": (BOMB, TOO_MANY),
+    "a merged bomb": (MERGED, TOO_MANY),
+    "many values": (f"a: [{'b,' * 101_000}]", TOO_MANY),
+    "many bytes": ("a" * (LARGEST + 1), f"is too large; allowed: up to {LARGEST} bytes"),
+    "a list of itself": ("a: &a [*a]", TOO_DEEP),
+    "a mapping that is merged into itself": ("a: &a {<<: *a}", TOO_DEEP),
+    "deep brackets": ("a: " + "[" * 3000 + "]" * 3000, TOO_DEEP),
+    "deep braces": ("{a: " * 3000 + "}" * 3000, TOO_DEEP),
+    "deep dashes": ("- " * 3000 + "a", TOO_DEEP),
+    "deep keys": ("? " * 3000 + "a", TOO_DEEP),
+    "deep JSON": ('{"a":' * 60 + "1" + "}" * 60, TOO_DEEP),
+    "very deep JSON": ("[" * 100_000 + "]" * 100_000, TOO_DEEP),
     "many digits": ("repeats: " + "9" * 200_000, "line 1: a number of 200000 characters"),
     "many hexadecimal digits": ("a: 0x" + "f" * 200_000, "line 1: a number of 200002 characters"),
     "many digits of base 60": ("a: 1" + ":1" * 99_999, "line 1: a number of 199999 characters"),
-    "many values": (f"a: [{'b,' * 101_000}]", "holds too many values; allowed"),
-    "many bytes": ("a" * (LARGEST + 1), f"is too large; allowed: up to {LARGEST} bytes"),
-    "a merged bomb": (MERGED, "holds too many values; allowed: up to 100000"),
-    "a key twice beside merged ones": (
-        "a: &a {x: 1}\nb:\n  <<: *a\n  y: 2\n  y: 3",
-        "'y' appears twice, in lines 4 and 5",
-    ),
     "merged text": ("a: &a x\nb: {<<: *a}", "line 2: << of what is no mapping; allowed: *name"),
-    "a mapping that is merged into itself": ("a: &a {<<: *a}", "is nested too deep"),
     "a date": ("title: 2024-01-01", "line 1: 2024-01-01; allowed: a number without a leading 0"),
     "no month": ("title: 2024-13-45", "line 1: 2024-13-45; allowed: a number without"),
-    "a tab": (
+    "a tab before a line's first word": (
         "title:\n\t- x",
-        "is not YAML: line 2: while scanning for the next token found character that cannot start "
-        "any token; allowed: spaces, no tabs, before a line's first word",
+        NO_TOKEN.replace("1", "2") + "spaces, no tabs, before a line's first word",
+    ),
+    "a word in backquotes": (
+        "device: `cpu`",
+        NO_TOKEN + "quotes around text that begins with @, `, % or !",
     ),
     "a colon in text": (
         "title: a: b",
         "is not YAML: line 1: mapping values are not allowed in this context; allowed: quotes ",
-    ),
-    "a word in backquotes": (
-        "device: `cpu`",
-        "is not YAML: line 1: while scanning for the next token found character that cannot start "
-        "any token; allowed: quotes around text that begins with @, `, % or !",
     ),
     "no number by its tag": ("a: 1\nrepeats: !!int 3x", "line 2: '3x' is no int; allowed: without"),
     "a tag of Python": (
@@ -118,10 +115,9 @@ def test_what_no_file_should_hold_is_one_line(content: str | bytes, fault: str, 
 def test_what_is_no_file_is_one_line_and_nothing_is_waited_for(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
+    no_file = "is not a file; allowed: a YAML or JSON file"
     for path, fault in {
-        "/dev/zero": "is not a file; allowed: a YAML or JSON file",
-        tmp_path: "is not a file; allowed: a YAML or JSON file",
-        tmp_path / "pipe": "is not a file; allowed: a YAML or JSON file",
+        **dict.fromkeys(("/dev/zero", tmp_path, tmp_path / "pipe"), no_file),
         tmp_path / "loop": "Too many levels of symbolic links",
         tmp_path / "nowhere": "No such file or directory",
         tmp_path / ("a" * 300): "File name too long",

@@ -16,31 +16,29 @@ from trainers.recipes import alexnet, resnet50, vgg16
 PIPELINE = {"pipeline": [7, 1], "micro_batches": 4}
 
 
-def planned(parallel, **more):
-    entry = {"system": "pytorch", "parallel": parallel}
+def planned(topologies=("1n1g", "1n8g"), *, system="pytorch", variants=None, parallel, **more):
+    entry = {"system": system, "variants": variants or [], "parallel": parallel}
     suite = {"name": "small", "workload": "alexnet", "precision": "fp32", "batch_size": 8}
-    suite |= {"topologies": ["1n1g", "1n8g"], "input": "synthetic", "systems": [entry]}
+    suite |= {"topologies": topologies, "input": "synthetic", "systems": [entry]}
     return load_report({"device": "cpu", "suites": [suite | more]})
 
 
 def first_run(parallel):
-    report = planned(parallel)
-    return (
-        next(iter(report.cells(report.suites[0]))).runs[0].model_copy(update={"topology": "1n8g"})
-    )
+    report = planned(parallel=parallel)
+    cell = next(iter(report.cells(report.suites[0])))
+    return cell.runs[0].model_copy(update={"topology": "1n8g"})
 
 
 def test_a_cell_says_why_its_devices_cannot_share_the_work():
-    report = planned(PIPELINE)
+    report = planned(parallel=PIPELINE)
     one, eight = report.cells(report.suites[0])
     assert eight.unsupported == "PyTorch has no pipeline-parallel training of alexnet"
     assert one.runs[0].entry == "pytorch+stages-7-1+micro-4"
     assert one.runs[0].identity["parallel"] == "stages 7 + 1, micro-batches 4"
+    needs = "stages 7 + 1, micro-batches 4 needs 8 devices, not 1"
+    assert Parallel(**PIPELINE).why_not_on(1) == needs
     system = load_systems()["pytorch"]
     able = system.workloads["alexnet"].model_copy(update={"parallel": ("data", "pipeline")})
-    assert Parallel(**PIPELINE).why_not_on(1) == (
-        "stages 7 + 1, micro-batches 4 needs 8 devices, not 1"
-    )
     mine = system.model_copy(update={"workloads": {"alexnet": able}})
     asked = {"parallel": ["pipeline"], "build": "lock"}
     assert mine.why_not("alexnet", "fp32", "cpu", pipeline=[7, 1], **asked) is None
@@ -50,17 +48,21 @@ def test_a_cell_says_why_its_devices_cannot_share_the_work():
 
 
 @pytest.mark.parametrize(
+    ("variant", "pipeline", "more"),
+    [
+        (None, [7, 1], {}),
+        ("gpipe", [1, 1], {"micro_batches": 1}),
+        ("interleaved", [2, 2], {"micro_batches": 4}),
+    ],
+)
+def test_a_schedule_trains_by_its_pipelines(variant, pipeline, more):
+    assert why_not("torch-pipeline", variant, pipeline, **more) is None
+
+
+@pytest.mark.parametrize(
     ("variant", "pipeline", "more", "why"),
     [
-        (None, [7, 1], {}, None),
-        ("gpipe", [1, 1], {"micro_batches": 1}, None),
-        ("interleaved", [2, 2], {"micro_batches": 4}, None),
-        (
-            None,
-            [2, 3],
-            {},
-            "stages 2 + 3; allowed: of each as many replicas as of the first, or one",
-        ),
+        (None, [2, 3], {}, "stages 2 + 3; allowed: of each as many replicas as of the first, or"),
         ("zero-bubble", [2, 1], {}, "stages 2 + 1; allowed: as many replicas of each"),
         (None, [1, 1], {"micro_batches": 1}, "1 micro-batches; allowed: at least 2"),
         ("interleaved", [1, 1], {"micro_batches": 3}, "3 micro-batches; allowed: multiple of 2"),
@@ -68,20 +70,28 @@ def test_a_cell_says_why_its_devices_cannot_share_the_work():
         ("interleaved", [1, 1, 1], {}, "alexnet is cut into 2 or 3 or 4 stages, not 6"),
     ],
 )
-def test_a_schedule_says_by_which_pipelines_it_can_train(variant, pipeline, more, why):
-    system = load_systems()["torch-pipeline"]
+def test_a_schedule_says_why_it_cannot_train_by_a_pipeline(variant, pipeline, more, why):
+    assert why in why_not("torch-pipeline", variant, pipeline, **more)
+
+
+def why_not(system, variant, pipeline, **more):
     asked = {"parallel": ["pipeline"], "pipeline": pipeline, **more}
-    said = system.why_not("alexnet", "fp32", "cpu", variant, **asked)
-    assert (said is None) if why is None else (why in said)
-    assert system.why_not("alexnet", "fp32", "cpu") == (
+    return load_systems()[system].why_not("alexnet", "fp32", "cpu", variant, **asked)
+
+
+def test_pipelines_have_limits_of_their_system():
+    assert load_systems()["torch-pipeline"].why_not("alexnet", "fp32", "cpu") == (
         "PyTorch pipeline has no data-parallel training of alexnet"
     )
+    assert why_not("pipedream", None, [7, 1]) is None
+    why = why_not("pipedream", None, [7, 1], micro_batches=4)
+    assert why == "PipeDream has no 4 micro-batches; allowed: none"
 
 
 def test_a_batch_that_micro_batches_do_not_divide_is_a_cells_reason():
-    entry = {"system": "torch-pipeline", "variants": "gpipe", "parallel": {"pipeline": [1, 1, 1]}}
-    report = load_report({"device": "cpu", "suites": [suite_of(entry) | {"topologies": ["1n3g"]}]})
-    (cell,) = (one for one in report.cells(report.suites[0]))
+    three = {"pipeline": [1, 1, 1]}
+    report = planned(["1n3g"], system="torch-pipeline", variants="gpipe", parallel=three)
+    (cell,) = report.cells(report.suites[0])
     assert cell.unsupported == (
         "PyTorch pipeline, gpipe has no 3 micro-batches of a batch of 8; allowed: what divides it"
     )
@@ -102,19 +112,20 @@ def test_readers_are_counted_and_not_devices(parallel, readers):
         readers_of(flags, 9)
 
 
-def test_parts_of_data_divide_among_readers():
-    config = {"device": "cpu", "data": {"name": "mine", "parts": 7}}
-    entry = {"system": "pytorch", "parallel": PIPELINE}
-    assert load_report(config | {"suites": [suite_of(entry)]})
-    with pytest.raises(ReperfError, match="7 record files for the 8 devices of 1n8g"):
-        load_report(config | {"suites": [suite_of("pytorch")]})
-    with pytest.raises(ReperfError, match="8 record files for the 7 readers of pytorch"):
-        load_report(config | {"data": {"name": "mine", "parts": 8}, "suites": [suite_of(entry)]})
-
-
-def suite_of(entry):
+@pytest.mark.parametrize(
+    ("entry", "fitting", "other", "why"),
+    [
+        ({}, 8, 7, "7 record files for the 8 devices of 1n8g"),
+        ({"parallel": PIPELINE}, 7, 8, "8 record files for the 7 readers of pytorch"),
+    ],
+)
+def test_parts_of_data_divide_among_readers(entry, fitting, other, why):
     suite = {"name": "small", "workload": "alexnet", "precision": "fp32", "batch_size": 8}
-    return suite | {"topologies": ["1n8g"], "systems": [entry]}
+    suite |= {"topologies": ["1n8g"], "systems": [{"system": "pytorch"} | entry]}
+    asked = {"device": "cpu", "suites": [suite]}
+    load_report(asked | {"data": {"name": "mine", "parts": fitting}})
+    with pytest.raises(ReperfError, match=why):
+        load_report(asked | {"data": {"name": "mine", "parts": other}})
 
 
 def test_runs_of_earlier_versions_that_knew_stages_are_read():
@@ -149,14 +160,6 @@ def test_each_cut_gives_every_stage_its_own_weights(recipe):
 def test_what_no_source_says_is_no_fact():
     assert "parallel" not in dict(facts_of_configuration({"workload": "alexnet"}))
     assert dict(facts_of_configuration({"stages": []}))["parallel"] == "data"
-
-
-def test_pipedream_cuts_no_batches_into_micro_batches():
-    pipedream = load_systems()["pipedream"]
-    asked = {"parallel": ["pipeline"], "pipeline": [7, 1]}
-    assert pipedream.why_not("alexnet", "fp32", "cpu", **asked) is None
-    why = pipedream.why_not("alexnet", "fp32", "cpu", micro_batches=4, **asked)
-    assert why == "PipeDream has no 4 micro-batches; allowed: none"
 
 
 def test_a_variant_that_a_report_printed_and_nobody_can_install_says_why():

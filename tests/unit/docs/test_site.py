@@ -55,6 +55,7 @@ def test_all_that_its_pages_name_lies_in_it(site):
     assert not missing
 
 
+@pytest.mark.browser
 def test_it_is_searched_from_a_disk_and_loads_nothing_from_elsewhere(site):
     if CHROMIUM is None:
         cannot_run("a browser to open the site in: apt-get install chromium")

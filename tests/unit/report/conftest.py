@@ -1,24 +1,13 @@
 """A report with a bit of everything: good, partial and failed cells, GPUs, hostile names."""
 
-from dataclasses import dataclass
-from pathlib import Path
-
-import pandas as pd
 import pytest
-from reperf.config import Report, Run, load_report
+from reperf.config import Run, load_report
 from reperf.drawing.figures import draw_suite
-from reperf.measuring.measure import Measurement
-from reperf.measuring.recorded import recorded
-from reperf.measuring.summary import summarise
 from reperf.report import write_report
-from reperf.tables import (
-    MEASUREMENTS,
-    SUMMARY,
-    read_measurements,
-    read_summary,
-    write_table,
-)
+from reperf.tables import SUMMARY, write_table
 from reperf.training.record import ComputedIn, Environment, Gpu, Host, LastHeard, Load, RunRecord
+
+from tests.unit.report.made import Benchmark, Page, benchmark_of, record_of, row_of
 
 HOSTILE = "<script>alert('x')</script> | **bold** & `code`"
 
@@ -53,69 +42,49 @@ CONFIG = {
 
 # What one device did, in images/s; systems that are not here count as not built.
 ONE_DEVICE = {"oneflow": 397.64, "pytorch": 348.62, "paddlepaddle": 352.72}
-
 # What share of its time each waited for data; nobody knows it of oneflow.
 WAITED = {"pytorch": 0.0375, "paddlepaddle": 0.25}
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """What write_report is given."""
-
-    report: Report
-    records: list[RunRecord]
-    measurements: pd.DataFrame
-    summary: pd.DataFrame
-    figures: Path
-
-    def write(self, folder: Path) -> tuple[str, str]:
-        """Write the report; returns the HTML and the Markdown."""
-        html, markdown = folder / "results/report.html", folder / "results/report.md"
-        write_report(
-            self.report,
-            self.records,
-            self.measurements,
-            self.summary,
-            figures=self.figures,
-            html=html,
-            markdown=markdown,
-        )
-        return html.read_text(encoding="utf-8"), markdown.read_text(encoding="utf-8")
+# What share of the CPUs' time others took meanwhile; nobody looked beside oneflow.
+OTHER_WORK = {"pytorch": 0.012, "paddlepaddle": 0.25}
+FLOAT32 = ComputedIn(compute="float32", weights="float32")
+FLOAT16 = ComputedIn(compute="float16", weights="float32", loss_scale=128)
+GPU = {"name": "Tesla V100-SXM2-16GB", "memory_bytes": 16 * 2**30}
 
 
 @pytest.fixture(scope="session")
-def big_benchmark(tmp_path_factory, published_figures: Path) -> Benchmark:
+def big_benchmark(tmp_path_factory) -> Benchmark:
     """GPUs on four nodes, with cells that ended in every way."""
-    folder = tmp_path_factory.mktemp("big")
     report = load_report(CONFIG)
-    rows, cells = [], []
-    for suite in report.suites:
-        for cell in report.cells(suite):
-            why = None if cell.runs[0].system in ONE_DEVICE else "not built yet"
-            cells.append(cell.model_copy(update={"unsupported": why}))
-            rows += [] if why else [_measurement(run) for run in cell.runs]
-    write_table(folder / "measurements.csv", rows, MEASUREMENTS)
-    measurements = read_measurements(folder / "measurements.csv")
-    rows = summarise(measurements, cells)
-    write_table(folder / "summary.csv", rows, SUMMARY)
-    for suite in report.suites:
-        own = [row for row in rows if row["suite"] == suite.name]
-        write_table(folder / f"{suite.name}.csv", own, SUMMARY)
-        draw_suite(folder / f"{suite.name}.csv", folder / f"figures/{suite.name}")
-    (folder / "figures/published").symlink_to(published_figures)
-    return Benchmark(
-        report=report,
-        records=[_record(run) for cell in cells if not cell.unsupported for run in cell.runs],
-        measurements=measurements,
-        summary=read_summary(folder / "summary.csv"),
-        figures=folder / "figures",
-    )
+    cells = [
+        cell.model_copy(
+            update={"unsupported": None if cell.runs[0].system in ONE_DEVICE else "not built yet"}
+        )
+        for suite in report.suites
+        for cell in report.cells(suite)
+    ]
+    records = [_record(run) for cell in cells if not cell.unsupported for run in cell.runs]
+    rows = [row_of(one, _throughput(one.run), WAITED.get(one.run.system)) for one in records]
+    folder = tmp_path_factory.mktemp("big")
+    benchmark = benchmark_of(folder, report, cells, records, rows)
+    for name, cells in benchmark.summary.groupby("suite"):
+        write_table(folder / f"{name}.csv", cells.to_dict("records"), SUMMARY)
+        draw_suite(folder / f"{name}.csv", benchmark.figures / name)
+    return benchmark
 
 
 @pytest.fixture(scope="session")
-def plain_pages(big_benchmark: Benchmark, tmp_path_factory) -> tuple[str, str]:
-    """The HTML and the Markdown of the benchmark as it is."""
-    return big_benchmark.write(tmp_path_factory.mktemp("plain"))
+def plain_pages(big_benchmark: Benchmark) -> tuple[str, str]:
+    """The HTML and the Markdown of the benchmark as it is, as files hold them."""
+    it, folder = big_benchmark, big_benchmark.figures.parent
+    html, markdown = folder / "results/report.html", folder / "results/report.md"
+    given = it.report, it.records, it.measurements, it.summary
+    write_report(*given, figures=it.figures, html=html, markdown=markdown)
+    return html.read_text(encoding="utf-8"), markdown.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def page(plain_pages) -> Page:
+    return Page(plain_pages[0])
 
 
 def _ending(run: Run) -> tuple[str, str]:
@@ -129,52 +98,18 @@ def _ending(run: Run) -> tuple[str, str]:
     return "ok", ""
 
 
-# What share of the CPUs' time others took meanwhile; nobody looked beside oneflow.
-BESIDE = {"pytorch": 0.012, "paddlepaddle": 0.25}
-
-FLOAT32 = ComputedIn(compute="float32", weights="float32")
-FLOAT16 = ComputedIn(compute="float16", weights="float32", loss_scale=128)
-
-
-def _measurement(run: Run) -> dict:
-    status, reason = _ending(run)
-    devices = run.world_size
-    throughput = ONE_DEVICE[run.system] * devices**0.97 * (1 + run.repeat / 1000)
-    throughput *= 2.8 if run.precision == "amp" else 1
-    window = {"first": 20, "last": 120, "samples": 100 * run.global_batch, "method": "window"}
-    measured = window | {
-        "throughput": throughput,
-        "seconds": 100 * run.global_batch / throughput,
-        "waited": WAITED.get(run.system),
-    }
-    return (
-        dict.fromkeys(MEASUREMENTS)
-        | run.identity
-        | {
-            "repeat": run.repeat,
-            "status": status,
-            "reason": reason,
-            "unit": "images/s",
-            "global_batch": run.global_batch,
-            "world_size": devices,
-            "log": f"{run.folder}/train.log",
-            "log_sha256": f"{run.repeat:064x}",
-        }
-        | recorded(_record(run), Measurement("log", "mllog", "ok" if status == "ok" else "refused"))
-        | (measured if status == "ok" else {})
-    )
+def _throughput(run: Run) -> float:
+    faster = 2.8 if run.precision == "amp" else 1
+    return ONE_DEVICE[run.system] * run.world_size**0.97 * (1 + run.repeat / 1000) * faster
 
 
 def _record(run: Run) -> RunRecord:
     status, reason = _ending(run)
-    gpu = {"name": "Tesla V100-SXM2-16GB", "memory_bytes": 16 * 2**30}
-    return RunRecord(
+    return record_of(
+        run,
         status=status,
         reason=reason,
-        run=run,
-        attempt=1,
         command=("torchrun", f"--nnodes={run.nodes}", "train.py", "--title", HOSTILE),
-        variables={},
         environment=Environment(
             lock=f"envs/{run.system}.txt",
             lock_sha256="ab" * 32,
@@ -190,20 +125,16 @@ def _record(run: Run) -> RunRecord:
             memory_bytes=384 * 2**30,
             os="Ubuntu 16.04.4 LTS",
             kernel="4.4.0-116-generic",
-            gpus=tuple(Gpu(uuid=f"GPU-{n}", **gpu) for n in range(8)),
+            gpus=tuple(Gpu(uuid=f"GPU-{n}", **GPU) for n in range(8)),
             driver="440.33.01",
             cuda="10.2",
             topology_matrix="        GPU0    GPU1\nGPU0     X      NV1\nGPU1    NV1      X\n",
         ),
-        started=f"2026-11-2{run.repeat}T08:15:02.123456+00:00",
-        ended=f"2026-11-2{run.repeat}T08:20:02.123456+00:00",
-        seconds=300.0,
         exit_code=0 if status == "ok" else 1,
         last_heard=(LastHeard(rank=0, iteration=40, seconds=61.5),),
         peak_memory_bytes=(14 * 2**30,) * run.world_size,
         computed_in=FLOAT32 if run.precision == "fp32" else FLOAT16,
         loader_threads=6,
         settings={"cudnn.benchmark": True, "TF_SYNC_ON_FINISH": "0"},
-        load=Load(average=1.5, before=0.01, during=BESIDE.get(run.system), gpu_processes=0),
-        log_sha256=f"{run.repeat:064x}",
+        load=Load(average=1.5, before=0.01, during=OTHER_WORK.get(run.system), gpu_processes=0),
     )

@@ -2,34 +2,24 @@
 
 import pytest
 from reperf.doctor.diagnosis import Diagnosis
-from reperf.report.context import gather
-from reperf.report.html import render_html
-from reperf.report.markdown import render_markdown
 
 from tests.helpers.written_probes import diagnosis, with_part
 
-HOSTILE = "<script>alert('x')</script> | **bold**"
 
-
-def rendered(benchmark, made) -> tuple[str, str]:
-    context = gather(
-        benchmark.report, benchmark.records, benchmark.measurements, benchmark.summary, made
-    )
-    return render_html(context, benchmark.figures), render_markdown(context, "figures")
-
-
-def diagnosis_of_an_ill_node() -> Diagnosis:
-    return diagnosis(with_part("host", cpu=HOSTILE))
+@pytest.fixture(scope="module")
+def ill_node(big_benchmark):
+    hostile = "<script>alert('x')</script> | **bold**"
+    return big_benchmark.but(diagnosis=diagnosis(with_part("host", cpu=hostile)))
 
 
 @pytest.fixture(scope="module")
-def of_an_ill_node(big_benchmark) -> tuple[str, str]:
-    return rendered(big_benchmark, diagnosis_of_an_ill_node())
+def pages(ill_node) -> tuple[str, str]:
+    return ill_node.pages
 
 
-def test_the_environment_part_shows_every_finding(of_an_ill_node):
-    html, markdown = of_an_ill_node
-    for text in html, markdown:
+def test_the_environment_part_shows_every_finding(pages):
+    html, markdown = pages
+    for text in pages:
         assert "2026-11-21 08:15:02 UTC, profile slurm" in text
         assert "0 errors, 1 warning" in text
         assert "all 4 nodes" in text
@@ -41,19 +31,15 @@ def test_the_environment_part_shows_every_finding(of_an_ill_node):
     assert "| pytorch.cuda | yes | 8 x NVIDIA A100-SXM4-80GB | 4e-07 | 74.7 GB/s |" in markdown
 
 
-def test_equal_diagnoses_give_equal_reports(big_benchmark, of_an_ill_node):
-    again = Diagnosis.model_validate_json(diagnosis_of_an_ill_node().model_dump_json())
-    assert of_an_ill_node == rendered(big_benchmark, again)
+def test_equal_diagnoses_give_equal_reports(ill_node, pages):
+    again = Diagnosis.model_validate_json(ill_node.diagnosis.model_dump_json())
+    assert ill_node.but(diagnosis=again).pages == pages
 
 
-def test_a_report_without_a_diagnosis_does_not_speak_of_one(plain_pages):
-    for text in plain_pages:
-        assert "reperf doctor" not in text
-
-
-def test_the_frameworks_have_their_heading_whether_the_doctor_was_asked_or_not(
-    plain_pages, of_an_ill_node
+def test_a_report_has_its_frameworks_and_speaks_of_the_doctor_only_if_it_was_asked(
+    plain_pages, pages
 ):
-    for html, markdown in (plain_pages, of_an_ill_node):
+    assert not any("reperf doctor" in text for text in plain_pages)
+    for html, markdown in (plain_pages, pages):
         assert "\n### Frameworks\n\n| system |" in markdown
         assert html.count("<h3>Frameworks</h3>") == 1

@@ -6,6 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from matplotlib.figure import Figure
+from reperf.drawing import figures
+from reperf.layout import FIGURE_KINDS
 from reperf.report.markdown import _literal, block, code
 from reperf.text import FILLERS
 
@@ -80,11 +83,38 @@ def test_the_published_table_is_the_one_of_the_report(tokens):
     ] in shown
 
 
-def test_images_and_links_name_files_that_the_workflow_makes(tokens):
+@pytest.fixture(scope="module")
+def drawn() -> dict[str, Figure]:
+    """The figures of the published tables, by their paths; to save them takes a quarter minute."""
+    found = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "save", lambda figure, stem: found.update({f"{stem}.svg": figure}))
+        figures.draw_published("../figures/published")
+    return found
+
+
+def lines(drawn, name: str) -> list[list[list[float]]]:
+    axes = drawn[f"../figures/published/{name}.svg"].axes[0]
+    return [line.get_xydata().tolist() for line in axes.lines][1:]  # the first is the ideal
+
+
+def test_published_figures_show_the_speedups_of_their_reports(drawn):
+    """Those that begin at eight devices are against these: 21.22 and 78.48 sentences/s."""
+    (line,) = lines(drawn, "oneflow-resnet50-amp-dynamic-loss-scale-speedup")
+    assert line == [[1, 1], [8, 7.12], [16, 12.08], [32, 22.14]]
+    *_, line = lines(drawn, "fleetx-bert-large-collective-efficiency")
+    assert [line[0], line[-1]] == [[8, 1], [32, 3.70 / 4]]
+
+
+def test_images_and_links_name_files_that_the_workflow_makes(tokens, drawn):
     inline = [child for token in tokens for child in token.children or ()]
     images = [token.attrs["src"] for token in inline if token.type == "image"]
-    assert len(images) == 41
-    assert all(image.endswith((".svg", ".png")) for image in images)
+    published = [image for image in images if "/published/" in image]
+    assert sorted(published) == sorted(drawn)
+    own = [image.rpartition("/")[2] for image in images if image not in drawn]
+    assert own == [
+        f"resnet50-{precision}-{kind}.svg" for precision in ("fp32", "amp") for kind in FIGURE_KINDS
+    ]
     links = {token.attrs["href"] for token in inline if token.type == "link_open"}
     assert links == {"measurements.csv", "summary.csv"}
 
