@@ -1,6 +1,8 @@
 """What the systems' tests share: environments, trainers, real images and their records."""
 
+import io
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -29,17 +31,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def trainer_of(
     built_environments: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], Trainer]:
-    """The systems' trainers in their environments, each made once: a call with a name gives it."""
-    made: dict[str, Trainer] = {}
+    """The systems' trainers in their environments: a call with a name gives one."""
 
+    @cache
     def trainer(name: str) -> Trainer:
-        if name not in made:
-            folder = tmp_path_factory.mktemp(name)
-            (folder / ".envs").symlink_to(built_environments(name))
-            # What lies in a work folder is no module of the standard library.
-            (folder / "timeit.py").write_text("raise SystemExit('not of the standard library')")
-            made[name] = Trainer(load_systems()[name], folder)
-        return made[name]
+        folder = tmp_path_factory.mktemp(name)
+        (folder / ".envs").symlink_to(built_environments(name))
+        # What lies in a work folder is no module of the standard library, which frameworks import.
+        (folder / "timeit.py").write_text("raise SystemExit('not of the standard library')")
+        return Trainer(load_systems()[name], folder)
 
     return trainer
 
@@ -51,18 +51,13 @@ def proofs(trainer_of, once):
     Two ranks train, each on samples of its own, unless the changes say otherwise. Every system is
     held to PyTorch's, whichever process tests it.
     """
-    done = {}
 
     def run(system, workload, *more_flags, **changes):
-        asked = (system, workload, more_flags, repr(changes))
-        if asked not in done:
-            done[asked] = once(
-                f"proof {asked}",
-                lambda: trainer_of(system).train_well(
-                    workload=workload, more_flags=("--proof", *more_flags), **changes
-                ),
-            )
-        return done[asked]
+        def trained():
+            flags = ("--proof", *more_flags)
+            return trainer_of(system).train_well(workload=workload, more_flags=flags, **changes)
+
+        return once(f"proof {(system, workload, more_flags, repr(changes))}", trained)
 
     return run
 
@@ -77,14 +72,16 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         if asked not in done:
             folder, known = tmp_path_factory.mktemp(kind), KINDS[kind]
             import_module(known.modules[0]).make(folder / "own")
-            asked_for = known.settings(
-                **{kind: str(folder / "own"), "parts": 2, "seed": 1} | settings
-            )
-            known.converter.convert(asked_for, folder / form, form, workers=1)
+            own = known.settings(**{kind: str(folder / "own"), "parts": 2, "seed": 1} | settings)
+            known.converter.convert(own, folder / form, form, workers=1)
             done[asked] = folder / form
         return done[asked]
 
     return of
+
+
+Records = Callable[[str], Path]
+"""Images as two record parts, in the format asked for."""
 
 
 @pytest.fixture(scope="session")
@@ -93,24 +90,21 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("images")
     photographs = [skimage.data.astronaut(), skimage.data.chelsea(), skimage.data.coffee()]
     for label, photograph in enumerate(photographs):
-        synset = folder / f"train/n0000000{label}"
-        synset.mkdir(parents=True)
         for number in range(4):
             view = photograph[20 * number :, 30 * number :].copy()
-            jpeg = simplejpeg.encode_jpeg(view, quality=90 + number)
-            (synset / f"n0000000{label}_{number}.JPEG").write_bytes(jpeg)
+            _put(folder, label, number, simplejpeg.encode_jpeg(view, quality=90 + number))
     return folder
 
 
 @pytest.fixture(scope="session")
-def records(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The photographs as two record parts, in the format asked for."""
+def records(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Records:
+    """The photographs."""
     return _converted(images, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
-def slow_records(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Eight images as two record parts, in the format asked for, that take long to decode.
+def slow_records(tmp_path_factory: pytest.TempPathFactory) -> Records:
+    """Eight images that take long to decode.
 
     They are large, noisy and progressive, but of few bytes: TensorFlow keeps a thousand records, to
     shuffle them.
@@ -118,35 +112,36 @@ def slow_records(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
     folder = tmp_path_factory.mktemp("slow")
     random = np.random.default_rng(1)
     for number in range(8):
-        noise = Image.fromarray(random.integers(0, 256, (4500, 6000, 3), np.uint8))
-        image = folder / f"train/n0000000{number % 2}/{number}.JPEG"
-        image.parent.mkdir(parents=True, exist_ok=True)
-        noise.save(image, quality=3, progressive=True)
+        jpeg, noise = io.BytesIO(), random.integers(0, 256, (4500, 6000, 3), np.uint8)
+        Image.fromarray(noise).save(jpeg, "JPEG", quality=3, progressive=True)
+        _put(folder, number % 2, number, jpeg.getvalue())
     return _converted(folder, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
-def coloured_records(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Sixteen classes of one image each as two record parts, in the format asked for.
+def coloured_records(tmp_path_factory: pytest.TempPathFactory) -> Records:
+    """Sixteen classes of one image each.
 
     Each image has one colour, so that whatever part of it is cut out says which image it was.
     """
     folder = tmp_path_factory.mktemp("coloured")
     for label, colour in enumerate(COLOURS):
-        synset = folder / f"train/n000000{label:02}"
-        synset.mkdir(parents=True)
         image = np.full((120 + label, 160 - label, 3), colour, np.uint8)
-        (synset / "image.JPEG").write_bytes(simplejpeg.encode_jpeg(image, quality=95))
+        _put(folder, label, 0, simplejpeg.encode_jpeg(image, quality=95))
     return _converted(folder, tmp_path_factory)
 
 
-def _converted(images: Path, temporary: pytest.TempPathFactory) -> Callable[[str], Path]:
-    done: dict[str, Path] = {}
+def _put(folder: Path, label: int, number: int, jpeg: bytes) -> None:
+    image = folder / f"train/n000000{label:02}/{number}.JPEG"
+    image.parent.mkdir(parents=True, exist_ok=True)
+    image.write_bytes(jpeg)
 
+
+def _converted(images: Path, temporary: pytest.TempPathFactory) -> Records:
+    @cache
     def records(form: str) -> Path:
-        if form not in done:
-            done[form] = temporary.mktemp(form)
-            convert(images, done[form], form, parts=2, workers=1, seed=1)
-        return done[form]
+        folder = temporary.mktemp(form)
+        convert(images, folder, form, parts=2, workers=1, seed=1)
+        return folder
 
     return records

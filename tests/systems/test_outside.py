@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 from reperf.builds import LockBuild
-from reperf.config import Run
-from reperf.plans.run_plan import trainer_flags
 from reperf.systems import ROOT, TRAINERS, load_systems, load_workloads
 
 from tests.systems.trainer import losses, recipe_of, small
@@ -43,18 +41,13 @@ pytestmark = [pytest.mark.xdist_group("outside"), pytest.mark.weekly]
 
 def asked(case: str) -> dict[str, object]:
     workload = case.split(" ", maxsplit=1)[0]
-    changes = {"iterations": 8, "workload": workload, **CASES[case]}
+    changes = {"topology": "1n1g", "iterations": 8, "workload": workload, **CASES[case]}
     shape = small("pytorch", **changes)["shape"]
     return changes | {"shape": load_workloads()[workload].shape_of(shape)}
 
 
-def flags_of(case: str) -> list[str]:
-    run = Run.model_validate(small("pytorch", topology="1n1g", **asked(case)))
-    return trainer_flags(run, load_systems()["pytorch"])
-
-
 @pytest.fixture(scope="module")
-def of_others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[float]]:
+def of_others(tmp_path_factory: pytest.TempPathFactory, trainer_of) -> dict[str, list[float]]:
     """The losses of each case, in an environment with torch, torchvision and transformers."""
     packages = (*FIELDS["pytorch", "resnet50"].packages, *FIELDS["pytorch", "bert-base"].packages)
     wanted = tuple(one for one in packages if one.startswith(("torchvision==", "transformers==")))
@@ -63,7 +56,7 @@ def of_others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[float]
         [
             make_environment(folder, LockBuild(load_systems()["pytorch"], "cpu"), wanted),
             str(Path(__file__).with_name("outside.py")),
-            *(json.dumps(flags_of(case)) for case in CASES),
+            *(json.dumps(trainer_of("pytorch").flags(**asked(case))) for case in CASES),
         ],
         check=True,
         stdout=subprocess.PIPE,

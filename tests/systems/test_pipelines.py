@@ -5,11 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reperf.config import Run
-from reperf.plans.run_plan import trainer_flags
 from reperf.systems import load_workloads
 
-from tests.systems.trainer import limited_memory, losses, on_ranks, small, step_log
+from tests.systems.trainer import limited_memory, losses, on_ranks, step_log
 
 HERE = Path(__file__).parent
 SHIFTED = f"""
@@ -31,15 +29,8 @@ def pipedream(trainer_of):
 
 
 def flags_of(trainer, workload, pipeline):
-    asked = small(
-        trainer.system.id,
-        workload=workload,
-        topology=f"1n{sum(pipeline)}g",
-        parallel={"pipeline": pipeline},
-        batch_size=4,
-        iterations=4,
-    )
-    return [*trainer_flags(Run.model_validate(asked), trainer.system), "--proof"]
+    staged = {"topology": f"1n{sum(pipeline)}g", "parallel": {"pipeline": pipeline}}
+    return trainer.flags("--proof", workload=workload, batch_size=4, iterations=4, **staged)
 
 
 @pytest.mark.parametrize(

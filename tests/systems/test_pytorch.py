@@ -7,10 +7,8 @@ import pytest
 import simplejpeg
 from reperf.builds import RECORD, LockBuild
 from reperf.builds.built import Built
-from reperf.config import Run
-from reperf.plans.run_plan import trainer_flags
 
-from tests.systems.trainer import SMALL, losses, on_ranks, step_log
+from tests.systems.trainer import losses, on_ranks, step_log
 
 pytestmark = pytest.mark.xdist_group("pytorch")
 IMAGES = {"batch_size": 4, "shape": {"image_size": 32}}
@@ -168,10 +166,8 @@ alexnet.learning_rate = lambda global_batch: 0.0
 alexnet.synthetic_batch = lambda shape, count, random: noise(shape, count, np.random.RandomState(1))
 runpy.run_path({str(pytorch.system.trainer("alexnet"))!r}, run_name="__main__")
 """)
-    run = Run.model_validate(
-        SMALL | {"system": "pytorch", "workload": "alexnet", "batch_size": 2, "iterations": 3}
-    )
-    said = pytorch.said(*on_ranks(2, program, *trainer_flags(run, pytorch.system)))
+    flags = pytorch.flags(workload="alexnet", batch_size=2, iterations=3)
+    said = pytorch.said(*on_ranks(2, program, *flags))
     assert len({*losses(said, 0), *losses(said, 1)}) == 2 * 3
 
 
@@ -276,18 +272,14 @@ def block_means(image, blocks: int):
 
 
 def test_batches_are_the_same_whatever_the_number_of_threads_and_in_processes(pytorch, tfrecord):
-    arguments = [
-        *("--workload=resnet50", "--precision=fp32", "--batch-size=5", "--iterations=1"),
-        *("--print-every=1", "--input=tfrecord", f"--data={tfrecord}", "--threads=1"),
-        *("--shape", "image_size=64"),
-    ]
+    arguments = pytorch.flags(batch_size=5, input="tfrecord", data=str(tfrecord))
     one, four, processes, other = pytorch.answer(f"""
 import itertools, json, torch
-from trainers.contract.flags import parse_flags
+from trainers.contract.flags import parse_flags, parse_names
 from trainers.frameworks.torch.jpegs import decoded_jpegs
 from trainers.recipes import resnet50
 def read(*more, device="cpu"):
-    flags = parse_flags(resnet50, [*{arguments}, f"--device={{device}}", *more])
+    flags = parse_flags(resnet50, [*parse_names({arguments})[1], f"--device={{device}}", *more])
     # All at once, so that memory which is filled anew too early shows.
     batches = list(itertools.islice(decoded_jpegs(flags, 0, 1, torch.device("cpu")), 6))
     return [[images.sum(axis=(1, 2, 3)).tolist(), labels.tolist()] for images, labels in batches]

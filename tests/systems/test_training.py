@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reperf.config import Run
-from reperf.plans.run_plan import naming_flags, plan_run
+from reperf.plans.run_plan import plan_run
 from reperf.report.cell_views import BOUND_BY_LOADER
 from reperf.systems import load_workloads
 from reperf.training.places import ThisMachine
@@ -40,14 +40,8 @@ PYTORCH = ("pytorch",)
 """The others are held to it; test_outside.py holds it to models of others."""
 
 # BERT-base's embedding, of 23 million numbers, and little else.
-LARGE_EMBEDDING = {
-    **TINY_BERT,
-    "layers": 1,
-    "hidden": 768,
-    "heads": 12,
-    "intermediate": 128,
-    "vocabulary": 30522,
-}
+WIDE = {"layers": 1, "hidden": 768, "heads": 12, "intermediate": 128, "vocabulary": 30522}
+LARGE_EMBEDDING = TINY_BERT | WIDE
 
 # Images of which the first layer's outputs need more than six gigabytes.
 TOO_MANY = 25_000
@@ -55,10 +49,7 @@ TOO_MANY = 25_000
 TOO_MANY_FOR = {"tensorflow2": 60_000}
 
 ALWAYS_SET = {
-    "jax": {
-        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-        "jax_default_matmul_precision": "highest",
-    },
+    "jax": {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "jax_default_matmul_precision": "highest"},
     "paddlepaddle": {"PADDLE_DISTRI_BACKEND": "gloo"},
     "tensorflow2": {"TF_GPU_THREAD_MODE": "gpu_private"},  # by its launcher
 }
@@ -272,17 +263,12 @@ def test_the_ranks_share_the_records_and_see_the_folders_images_and_labels(
 ):
     """The colours and labels that a system's own loader gives are those of the images."""
     trainer = trainer_of(system)
-    form = trainer.system.workloads["resnet50"].reads[0]
-    arguments = [
-        *("--workload=resnet50", "--precision=fp32", "--batch-size=8", "--iterations=1"),
-        *("--print-every=1", f"--input={form}", f"--data={coloured_records(form)}"),
-        *("--shape", "image_size=32", "--device=cpu", "--threads=1", "--seed=1"),
-    ]
+    asked = read_by(trainer, "resnet50", coloured_records) | {"shape": {"image_size": 32}}
     ranks = trainer.answer(f"""
 import itertools, json, numpy as np
-from trainers.contract.flags import parse_flags
+from trainers.contract.flags import parse_flags, parse_names
 from trainers.recipes import resnet50
-flags = parse_flags(resnet50, {arguments})
+flags = parse_flags(resnet50, parse_names({trainer.flags(**asked)})[1])
 {LOADERS[system]}
 print(json.dumps([
     [
@@ -316,14 +302,8 @@ def test_the_first_loss_is_said_without_dropout_and_is_that_of_pytorch(system, w
 
 @each(backend)
 def test_a_gpu_that_is_not_there_is_refused(system, trainer_of):
-    trainer = trainer_of(system)
-    program = str(trainer.system.trainer("resnet50"))
-    said = trainer.python(
-        *(program, *naming_flags(trainer.system, "resnet50"), "--workload=resnet50"),
-        *("--precision=amp", "--batch-size=2", "--iterations=1"),
-        *("--print-every=1", "--input=synthetic", "--shape", "image_size=32"),
-        *("--device=cuda", "--threads=1", "--seed=1"),
-    )
+    trainer, asked = trainer_of(system), {"device": "cuda", "precision": "amp"}
+    said = trainer.python(*trainer.program(**asked, batch_size=2, shape={"image_size": 32}))
     (line,) = [line for line in said.stdout.splitlines() if line.startswith(":::REFUSED")]
     assert said.returncode == 1
     assert "GPU" in line

@@ -207,6 +207,11 @@ class Trainer:
         """What a piece of code prints, read as JSON."""
         return json.loads(self.said("-c", code).splitlines()[-1])
 
+    def flags(self, *more_flags: str, **changes: object) -> list[str]:
+        """The flags of a small run's ranks, and more."""
+        run = Run.model_validate(small(self.system.id, **changes))
+        return [*trainer_flags(run, self.system), *more_flags]
+
     def program(self, *more_flags: str, before: str = "", **changes: object) -> tuple[str, str]:
         """For `python`: the program of a small run, in one process without a launcher.
 
@@ -215,9 +220,8 @@ class Trainer:
             before: code that the process runs first.
             changes: of the run.
         """
-        run = Run.model_validate(small(self.system.id, topology="1n1g", **changes))
-        path = str(self.system.trainer(run.workload))
-        words = [path, *trainer_flags(run, self.system), *more_flags]
+        path = str(self.system.trainer(changes.get("workload", SMALL["workload"])))
+        words = [path, *self.flags(*more_flags, **{"topology": "1n1g"} | changes)]
         start = "runpy.run_path(sys.argv[0], run_name='__main__')"
         return "-c", f"import runpy, sys\n{before}\nsys.argv = {words}\n{start}"
 
