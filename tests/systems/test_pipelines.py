@@ -74,6 +74,7 @@ def test_weights_that_change_between_forward_and_backward_are_refused(pipedream,
     ) in said.stdout
 
 
+@pytest.mark.weekly
 def test_a_pipeline_is_trained_as_a_report_asks_for_it(pipedream):
     """Its classifier is of full width, in a stage of one rank."""
     record, log = pipedream.train_well(

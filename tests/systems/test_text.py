@@ -6,15 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reperf.systems import load_systems
 from trainers.inputs.pairs import Pairs
 from trainers.inputs.sentences import Sentences
 from trainers.inputs.tokens import Tokens
 
 from tests.helpers.shapes import TINY_BERT, TINY_GPT2, TINY_TRANSFORMER
 from tests.helpers.small_text import SHAPE, text_settings
-from tests.systems.cases import case, some
-from tests.systems.trainer import losses, recipe_of, step_log, trained_by
+from tests.systems.cases import USUAL, each_workload, some
+from tests.systems.trainer import losses, recipe_of, step_log
 
 BATCH, BATCHES = 32, 80
 """More than the text has: reading goes on at its beginning."""
@@ -36,25 +35,15 @@ ASKED = {
     },
     "bert-base": {"shape": TINY_BERT | SHAPE, "batch_size": BATCH},
 }
-CASES = [
-    (name, workload)
-    for name, system in load_systems().items()
-    for workload in trained_by(system)
-    if workload in READ
-]
-IN_CI = {
-    ("pytorch", "gpt2-124m"),
-    ("pytorch", "transformer"),
-    # Of those whose graphs read for themselves.
-    ("oneflow", "bert-base"),
-    ("tensorflow2", "bert-base"),
-}
 
 
-def cases(*workloads, but=""):
-    wanted = [one for one in CASES if one[1] in workloads and one[0] != but]
-    return pytest.mark.parametrize(
-        ("system", "workload"), [case(*one, weekly=one not in IN_CI) for one in wanted]
+def of_text(*workloads, but=()):
+    """A test of all systems; in CI, of PyTorch and of those whose graphs read BERT's text."""
+    in_ci = {"pytorch": ("gpt2-124m", "transformer"), "oneflow": (USUAL,), "tensorflow2": (USUAL,)}
+    return each_workload(
+        fits=lambda workload: workload in workloads,
+        but=but,
+        weekly=lambda system, workload: workload not in in_ci.get(system, ()),
     )
 
 
@@ -63,50 +52,46 @@ def trained(converted, trainer_of, once):
     """The log of a system's run on the embedded set, trained once."""
 
     def log_of(system, workload):
-        (form, *_), (_, kind, settings) = (
-            load_systems()[system].workloads[workload].reads,
-            READ[workload],
+        trainer, (_, kind, settings) = trainer_of(system), READ[workload]
+        form = trainer.system.workloads[workload].reads[0]
+        data = converted(kind, form, **settings)
+        asked = ASKED[workload] | {"input": form, "data": str(data), "iterations": 4}
+        _, log = once(
+            f"{system} on text of {workload}",
+            lambda: trainer.train_well(workload=workload, **asked),
         )
-        read = {"input": form, "data": str(converted(kind, form, **settings)), "iterations": 4}
-        asked = {"workload": workload, **ASKED[workload], **read}
-        return once(
-            f"{system} on text of {workload}", lambda: trainer_of(system).train_well(**asked)
-        )[1]
+        return log
 
     return log_of
 
 
-@cases(*READ)
+@of_text(*READ)
 def test_ranks_train_on_text_of_their_own_whose_tokens_are_counted(
     system, workload, trained, converted
 ):
-    steps = step_log(log := trained(system, workload))[1]
+    log = trained(system, workload)
     reader, kind, settings = READ[workload]
     folder = converted(kind, "tfrecord" if kind == "text" else "ids", **settings)
-    shape, batch_size, count = (
-        *map(ASKED[workload].get, ("shape", "batch_size")),
-        recipe_of(workload).counts,
-    )
+    shape, batch_size = ASKED[workload]["shape"], ASKED[workload]["batch_size"]
+    count = recipe_of(workload).counts
     ranks = [islice(reader(folder, shape, batch_size, rank, 2), 4) for rank in (0, 1)]
-    read = list(
-        accumulate(
-            sum(int(count(one)["tokens"]) for one in both) for both in zip(*ranks, strict=True)
-        )
-    )
+    both = zip(*ranks, strict=True)
+    read = list(accumulate(sum(int(count(one)["tokens"]) for one in batches) for batches in both))
+    steps = step_log(log)[1]
     assert [step["tokens"] for step in steps] == read
     assert len(set(read)) == 4
     assert [step["samples"] for step in steps] == [2 * batch_size * one for one in range(1, 5)]
     assert abs(losses(log, 0)[0] - losses(log, 1)[0]) > 1e-3
 
 
-@cases("gpt2-124m", "transformer", but="pytorch")
+@of_text("gpt2-124m", "transformer", but=("pytorch",))
 def test_the_losses_on_text_are_those_of_pytorch(system, workload, trained):
     for rank in (0, 1):
         ours, pytorchs = (losses(trained(one, workload), rank) for one in (system, "pytorch"))
         assert ours == pytest.approx(pytorchs, abs=1e-5)
 
 
-@cases("bert-base")
+@of_text("bert-base")
 def test_training_begins_with_the_first_batch_whose_loss_was_said_before(system, workload, trained):
     said, steps = step_log(trained(system, workload))
     assert steps[0]["loss"] == pytest.approx(said["loss_without_dropout"], abs=0.2)

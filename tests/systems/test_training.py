@@ -23,7 +23,7 @@ from trainers.contract.weights import synthetic_batch
 
 from tests.helpers.shapes import TINY_BERT
 from tests.systems.cases import USUAL, backend, case, each, each_workload, launcher, some
-from tests.systems.loaders import COLOURS, LOADERS
+from tests.systems.loaders import COLOURS, loader_of
 from tests.systems.trainer import (
     LIMIT,
     limited_memory,
@@ -269,7 +269,7 @@ import itertools, json, numpy as np
 from trainers.contract.flags import parse_flags, parse_names
 from trainers.recipes import resnet50
 flags = parse_flags(resnet50, parse_names({trainer.flags(**asked)})[1])
-{LOADERS[system]}
+{loader_of(trainer.system)}
 print(json.dumps([
     [
         (np.asarray(image, float).reshape(-1, 3).mean(0).tolist(), int(label))
