@@ -98,7 +98,8 @@ def test_a_run_counts_by_its_first_stage_and_its_parameters_by_all(trainer_of):
 
 
 def test_shards_train_what_data_parallel_ranks_do_on_records(trainer_of, records):
-    read = {"input": "tfrecord", "data": str(records("tfrecord")), "more_flags": ("--proof",)}
+    read = {"input": "tfrecord", "data": str(records("tfrecord")), "iterations": 3}
+    read["more_flags"] = ("--proof",)
     ours, others = (
         trainer_of(name).train_well(**ALEXNET, **read, **changes)
         for name, changes in (("fsdp", {"parallel": {"shard": 2}}), ("pytorch", {}))
