@@ -10,7 +10,7 @@ from importlib import import_module
 
 import numpy as np
 import torch
-from delayed_ranks import HIDDEN
+from kept_ranks import HIDDEN
 from torch.func import functional_call
 from trainers.contract import driver, recipe
 from trainers.contract.delayed import depth, rounds

@@ -1,16 +1,11 @@
-"""A trainer of a small AlexNet without dropout that reads its samples by four, cut into batches.
-
-python in_pieces.py program weights.npz flags...: the first rank leaves its weights there.
-"""
+"""One rank of kept_ranks.py that reads AlexNet's samples by four, cut into batches; no dropout."""
 
 import itertools
-import os
-import runpy
-import sys
 
+import kept_ranks
 import numpy as np
-from trainers.contract import driver, weights
-from trainers.recipes import alexnet, plain
+from trainers.contract import driver
+from trainers.recipes import alexnet
 
 AT_ONCE = 4
 
@@ -24,15 +19,7 @@ def cut(flags, reader, readers, device):
             yield tuple(array[at : at + flags.batch_size] for array in read)
 
 
-def digest(watched):
-    if os.environ.get("RANK") == "0":
-        np.savez(kept, **dict(watched._read()))
-    return "equal"
-
-
-_, program, kept, *flags = sys.argv
-plain.HIDDEN, alexnet.DROPOUT = 64, 0.0
-driver.Work.batches = property(lambda work: cut)
-weights.Watched.digest = digest
-sys.argv = [program, *flags]
-runpy.run_path(program, run_name="__main__")
+if __name__ == "__main__":
+    alexnet.DROPOUT = 0.0
+    driver.Work.batches = property(lambda work: cut)
+    kept_ranks.main()

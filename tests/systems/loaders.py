@@ -1,52 +1,47 @@
-"""How to get the batches that a system trains on, and what is asked of them.
-
-A loader is Python for the system's own environment. It defines batches(flags, rank, world_size),
-which gives images [N, H, W, 3] from 0 to 255 in red, green and blue, and labels.
-"""
+"""How to get the batches of images that a system trains on, and what is asked of them."""
 
 from pathlib import Path
+
+from reperf.systems import System
 
 COLOURS = [(r, g, b) for r in (10, 240) for g in (10, 240) for b in (10, 90, 170, 240)]
 """One for each class of the coloured records: red, green and blue."""
 
-_MXNET = """
+LOADERS = {
+    "torch": """
+import torch
+def batches(flags, rank, world_size):
+    return read(flags, rank, world_size, torch.device("cpu"))
+""",
+    "mxnet": """
 import mxnet
 from trainers.frameworks.mxnet.images import layout_on
-from trainers.frameworks.mxnet.{module} import {reader} as read
 def batches(flags, rank, world_size):
     axes = (0, 2, 3, 1) if layout_on(mxnet.cpu()) == "NCHW" else (0, 1, 2, 3)
     for images, labels in read(flags, rank, world_size, mxnet.cpu()):
         yield images.asnumpy().transpose(axes), labels.asnumpy()
-"""
-
-LOADERS = {
-    "pytorch": """
-import torch
-from trainers.frameworks.torch.jpegs import decoded_jpegs
-def batches(flags, rank, world_size):
-    return decoded_jpegs(flags, rank, world_size, torch.device("cpu"))
 """,
-    "ngc-pytorch": """
-import torch
-from trainers.frameworks.torch.dali import dali_images
-def batches(flags, rank, world_size):
-    return dali_images(flags, rank, world_size, torch.device("cpu"))
-""",
-    "mxnet": _MXNET.format(module="records", reader="record_images"),
-    "ngc-mxnet": _MXNET.format(module="dali", reader="dali_images"),
-    "tensorflow2": "from trainers.frameworks.tensorflow.inputs import tfrecord_images as batches",
-    "ngc-tensorflow1": """
+    "tensorflow": """
 import tensorflow
-from trainers.frameworks.tensorflow.inputs import tfrecord_images as batches
 tensorflow.compat.v1.enable_eager_execution()
+batches = read
+""",
+    "jax": """
+def batches(flags, rank, world_size):
+    return read(flags, rank, world_size, None)
+""",
+    "paddle": """
+from trainers.frameworks.paddle.inputs import on_device
+def batches(flags, rank, world_size):
+    return on_device(read(flags, rank, world_size))
 """,
     "oneflow": f"""
 import pathlib, socket, subprocess, sys, tempfile
-read = {{}}
+given = {{}}
 def batches(flags, rank, world_size):
-    if not read:  # all ranks read at once
+    if not given:  # all ranks read at once
         read_together(flags, world_size)
-    return read[rank]
+    return given[rank]
 def read_together(flags, world_size):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -65,16 +60,19 @@ def read_together(flags, world_size):
             sys.exit(f"{{said.stdout}}\\nthe launcher ended with status {{said.returncode}}")
         for rank, file in enumerate(files):
             with np.load(file) as saved:
-                read[rank] = list(zip(saved["images"], saved["labels"]))
-""",
-    "jax": """
-from trainers.frameworks.jax.jpegs import decoded_jpegs
-def batches(flags, rank, world_size):
-    return decoded_jpegs(flags, rank, world_size, None)
-""",
-    "paddlepaddle": """
-from trainers.frameworks.paddle.inputs import images, on_device
-def batches(flags, rank, world_size):
-    return on_device(images(flags, rank, world_size))
+                given[rank] = list(zip(saved["images"], saved["labels"]))
 """,
 }
+"""By framework: what defines batches(flags, rank, world_size) in an environment of it.
+
+They give images [N, H, W, 3] from 0 to 255 in red, green and blue, and labels. `read` is what the
+system has to read images.
+"""
+
+
+def loader_of(system: System) -> str:
+    """Code that defines a system's `batches`."""
+    module, _, name = system.workloads["resnet50"].batches.rpartition(".")
+    reader = f"from trainers.frameworks.{system.framework}.{module} import {name} as read"
+    code = LOADERS[system.framework]
+    return code if system.framework == "oneflow" else f"{reader}\n{code}"

@@ -1,17 +1,14 @@
-"""torch's, torchvision's and transformers' models, trained by hand.
-
-Their losses are those that our trainers must have.
+"""torch's, torchvision's and transformers' models, whose losses our trainers must have.
 
 They start from our weights and train our synthetic batch, in float32 and without dropout; rate,
 decay and the like are the recipe's numbers. Models, backward passes, steps and clipping are none of
-ours. It needs torch, torchvision and transformers. It takes the flags of trainers, a JSON list
-each, and prints the losses of all iterations of each as a JSON list.
+ours. It takes the flags of trainers, a JSON list each, and prints the losses of each.
 """
 
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -192,49 +189,30 @@ def unpooled(network: nn.Module, first: int, recipe, flags) -> nn.Module:
 
 def train(model: Model, recipe, flags) -> list[float]:
     """The loss of each iteration, before its step."""
-    rate = recipe.learning_rate(flags.batch_size)
-    taken = AdamWByHand if isinstance(recipe.OPTIMIZER, AdamW) else SgdByHand
-    optimizer, losses = taken(recipe.OPTIMIZER, model), []
+    asked = recipe.OPTIMIZER
+    groups = [
+        {
+            "params": [one for one, has in zip(*model[:2], strict=True) if has == decayed],
+            "weight_decay": asked.weight_decay * decayed,
+        }
+        for decayed in (True, False)
+    ]
+    rate, clip = recipe.learning_rate(flags.batch_size), getattr(asked, "clip", None)
+    if isinstance(asked, AdamW):
+        betas = (asked.beta1, asked.beta2)
+        optimizer = torch.optim.AdamW(groups, rate, betas=betas, eps=asked.epsilon)
+    else:
+        optimizer = torch.optim.SGD(groups, rate, momentum=asked.momentum)
+    losses = []
     for _ in range(flags.iterations):
+        optimizer.zero_grad()
         loss = model.loss()
         losses.append(loss.item())
-        gradients = torch.autograd.grad(loss, model.weights)
-        with torch.no_grad():
-            for weight, step in zip(model.weights, optimizer.steps(gradients), strict=True):
-                weight.sub_(rate * step)
+        loss.backward()
+        if clip is not None:
+            nn.utils.clip_grad_norm_(model.weights, clip)
+        optimizer.step()
     return losses
-
-
-class SgdByHand:
-    def __init__(self, asked, model: Model) -> None:
-        self.asked, self.model = asked, model
-        self.velocities = [torch.zeros_like(weight) for weight in model.weights]
-
-    def steps(self, gradients: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
-        parts = zip(self.velocities, gradients, *self.model[:2], strict=True)
-        for velocity, gradient, weight, decayed in parts:
-            decay = self.asked.weight_decay * decayed
-            yield velocity.mul_(self.asked.momentum).add_(gradient + decay * weight)
-
-
-class AdamWByHand:
-    def __init__(self, asked, model: Model) -> None:
-        self.asked, self.model, self.taken = asked, model, 0
-        self.moments = [(torch.zeros_like(one), torch.zeros_like(one)) for one in model.weights]
-
-    def steps(self, gradients: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
-        asked = self.asked
-        self.taken += 1
-        norm = math.sqrt(sum(gradient.double().square().sum().item() for gradient in gradients))
-        share = 1.0 if asked.clip is None else min(1.0, asked.clip / norm)
-        parts = zip(self.moments, gradients, *self.model[:2], strict=True)
-        for (mean, square), gradient, weight, decayed in parts:
-            mean.mul_(asked.beta1).add_((1 - asked.beta1) * share * gradient)
-            square.mul_(asked.beta2).add_((1 - asked.beta2) * (share * gradient).square())
-            first = mean / (1 - asked.beta1**self.taken)
-            second = square / (1 - asked.beta2**self.taken)
-            decay = asked.weight_decay * decayed
-            yield first / (second.sqrt() + asked.epsilon) + decay * weight
 
 
 MODELS = {

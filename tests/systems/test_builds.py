@@ -2,15 +2,17 @@
 
 import json
 
+from reperf.builds import LockBuild
 from reperf.systems import load_systems
 
+from tests.systems.cases import each
 
-def test_an_environment_says_from_inside_what_it_holds(trainer_of, system):
+
+@each(lambda system: LockBuild(system, "cpu").folder)
+def test_an_environment_says_from_inside_what_it_holds(system, trainer_of):
     trainer = trainer_of(system)
     name = load_systems()[system].framework
-    answer = trainer.python("-m", "trainers.inside", name)
-    assert answer.returncode == 0, answer.stdout
-    said = json.loads(answer.stdout.splitlines()[-1])
+    said = json.loads(trainer.said("-m", "trainers.inside", name).splitlines()[-1])
     built = json.loads((trainer.environment / "environment.json").read_text())
     assert said["python"] == built["python"]
     assert said["packages"].items() >= normal(built["packages"]).items()
@@ -18,10 +20,9 @@ def test_an_environment_says_from_inside_what_it_holds(trainer_of, system):
     framework = said["framework"]
     assert framework["import_trouble"] is None
     assert framework["version"] in said["packages"].values()
-    if name == "oneflow":  # whose one build is for GPUs
-        assert (framework["cuda"], framework["nccl"]) == ("11.7", "2.12.10")
-    else:
-        assert framework["cuda"] is None
+    # OneFlow's one build is for GPUs.
+    of_gpus = ("11.7", "2.12.10") if name == "oneflow" else (None, None)
+    assert (framework["cuda"], framework["nccl"]) == of_gpus
     assert framework["architectures"] == []
 
 

@@ -5,7 +5,7 @@ import pytest
 from reperf.systems import load_systems
 
 
-@pytest.mark.every_system
+@pytest.mark.weekly
 def test_the_report_of_all_systems_comes_from_one_command(begun_benchmark, every_environment):
     benchmark = begun_benchmark
     # On two devices all train in test_training.py, on four in test_every_system_on_slurm.py.

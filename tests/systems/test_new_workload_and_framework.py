@@ -58,7 +58,7 @@ def test_a_kind_of_data_is_files_of_its_own(follow):
     assert last < first - 0.05
 
 
-@pytest.mark.every_system
+@pytest.mark.weekly
 def test_a_workload_and_a_framework_are_files_of_their_own(follow):
     benchmark = follow(*SYSTEMS)
     run(benchmark, "local/softmax.yaml", 4)

@@ -1,42 +1,51 @@
-"""What only OneFlow does: its graphs read for themselves, and it keeps logs of its own."""
+"""What only OneFlow does: stages of one graph, and logs of its own."""
+
+import signal
+import socket
 
 import pytest
-from reperf.data.text.convert_text import convert
-from reperf.data.text.embedded_text import make as make_text
-from trainers.inputs.sentences import Sentences
-from trainers.recipes import bert
 
-from tests.helpers.shapes import TINY_BERT
-from tests.helpers.small_text import text_settings
-from tests.systems.trainer import step_log
+from tests.systems.trainer import losses, step_log
 
-pytestmark = [pytest.mark.every_system, pytest.mark.xdist_group("oneflow")]
+pytestmark = pytest.mark.xdist_group("oneflow")
+PIPELINE = {"parallel": {"pipeline": [1, 1], "micro_batches": 1}}
 
 
-def test_ranks_train_on_text_from_its_start(trainer_of, tmp_path):
-    """Though another graph has read the first batch before."""
-    make_text(tmp_path / "text.txt")
-    settings = text_settings(tmp_path / "text.txt", TINY_BERT, parts=2)
-    for form in ("ofrecord", "tfrecord"):
-        convert(settings, tmp_path / form, form, workers=1)
-    record, log = trainer_of("oneflow").train(
-        workload="bert-base", input="ofrecord", data=str(tmp_path / "ofrecord")
-    )
-    assert record.status == "ok", log[-5000:]
-    said, steps = step_log(log)
-    assert said["loss_without_dropout"] == pytest.approx(steps[0]["loss"], abs=0.2)
-    ranks = [iter(Sentences(tmp_path / "tfrecord", TINY_BERT, 4, rank, 2)) for rank in range(2)]
-    read = 0
-    for step in steps:
-        read += sum(bert.counts(next(batches))["tokens"] for batches in ranks)
-        assert step["tokens"] == read
+@pytest.fixture
+def oneflow(trainer_of):
+    return trainer_of("oneflow")
 
 
-def test_what_it_logs_lies_where_the_workflow_keeps_logs(trainer_of, monkeypatch):
-    """It logs into files if a user asks it to."""
+def test_it_logs_where_the_workflow_keeps_logs(oneflow, monkeypatch):
+    """Into files, if a user asks it to."""
     monkeypatch.setenv("GLOG_logtostderr", "0")
-    trainer = trainer_of("oneflow")
-    record, log = trainer.train(topology="1n1g", workload="bert-base", iterations=1)
-    assert record.status == "ok", log[-5000:]
-    assert not (trainer.folder / "log").exists()
-    assert any((trainer.folder / "logs/oneflow").rglob("*.INFO.*"))
+    oneflow.train_well(topology="1n1g", workload="bert-base", iterations=1)
+    assert not (oneflow.folder / "log").exists()
+    assert any((oneflow.folder / "logs/oneflow").rglob("*.INFO.*"))
+
+
+@pytest.mark.parametrize("form", [pytest.param("synthetic", marks=pytest.mark.weekly), "ofrecord"])
+def test_two_stages_train_as_one_device_does(form, oneflow, records):
+    same = {"input": form, "iterations": 3, "batch_size": 4}
+    same |= {} if form == "synthetic" else {"data": str(records(form))}
+    said, lost = [], []
+    for changes in ({"topology": "1n1g"}, {"topology": "1n2g", **PIPELINE}):
+        _, log = oneflow.train_well(**same, **changes)
+        said.append(step_log(log)[0])
+        lost.append(losses(log, 0))
+        # Nothing can look into a graph that reads for itself.
+        assert ["waited" in step for step in step_log(log)[1]] == 3 * [form == "synthetic"]
+    assert lost[0] == lost[1]
+    whole, staged = said
+    assert staged["parameters"] == whole["parameters"]
+    assert (staged["world_size"], staged["global_batch_size"]) == (2, whole["global_batch_size"])
+    assert len(set(staged["weight_digests"])) == 2
+
+
+@pytest.mark.weekly
+def test_a_stage_that_dies_is_named(oneflow):
+    asked = {"shape": {"image_size": 32}, "batch_size": 2, "iterations": 100_000}
+    with oneflow.disturbed(signal.SIGKILL, rank=1, iteration=2):
+        record, log = oneflow.train(**asked, **PIPELINE)
+    who = f"rank 1 (stage 1) on {socket.gethostname()}"
+    assert record.reason.startswith(f"{who} was ended by SIGKILL; "), log[-5000:]

@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 from reperf.builds import LockBuild
-from reperf.config import Run
-from reperf.plans.run_plan import trainer_flags
 from reperf.systems import ROOT, TRAINERS, load_systems, load_workloads
 
-from tests.systems.trainer import recipe_of, small, step_log
+from tests.systems.trainer import losses, recipe_of, small
 
 sys.path.append(str(ROOT / "benchmarks"))
 
@@ -37,11 +35,19 @@ CASES = {
     "transformer at its own size": {"shape": {}, "batch_size": 64, "iterations": 2},
 }
 
-pytestmark = pytest.mark.xdist_group("outside")
+# An environment of its own takes minutes.
+pytestmark = [pytest.mark.xdist_group("outside"), pytest.mark.weekly]
+
+
+def asked(case: str) -> dict[str, object]:
+    workload = case.split(" ", maxsplit=1)[0]
+    changes = {"topology": "1n1g", "iterations": 8, "workload": workload, **CASES[case]}
+    shape = small("pytorch", **changes)["shape"]
+    return changes | {"shape": load_workloads()[workload].shape_of(shape)}
 
 
 @pytest.fixture(scope="module")
-def of_others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[float]]:
+def of_others(tmp_path_factory: pytest.TempPathFactory, trainer_of) -> dict[str, list[float]]:
     """The losses of each case, in an environment with torch, torchvision and transformers."""
     packages = (*FIELDS["pytorch", "resnet50"].packages, *FIELDS["pytorch", "bert-base"].packages)
     wanted = tuple(one for one in packages if one.startswith(("torchvision==", "transformers==")))
@@ -50,7 +56,7 @@ def of_others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[float]
         [
             make_environment(folder, LockBuild(load_systems()["pytorch"], "cpu"), wanted),
             str(Path(__file__).with_name("outside.py")),
-            *(json.dumps(flags_of(case)) for case in CASES),
+            *(json.dumps(trainer_of("pytorch").flags(**asked(case))) for case in CASES),
         ],
         check=True,
         stdout=subprocess.PIPE,
@@ -61,32 +67,12 @@ def of_others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[float]
     return dict(zip(CASES, json.loads(said.stdout.splitlines()[-1]), strict=True))
 
 
-def workload_of(case: str) -> str:
-    return case.split(" ", maxsplit=1)[0]
-
-
-def flags_of(case: str) -> list[str]:
-    changes = {"topology": "1n1g", "iterations": 8, "workload": workload_of(case)} | CASES[case]
-    asked = small("pytorch", **changes)
-    shape = load_workloads()[workload_of(case)].shape_of(asked["shape"])
-    run = Run.model_validate(asked | {"shape": shape})
-    return trainer_flags(run, load_systems()["pytorch"])
-
-
 @pytest.mark.parametrize("case", CASES)
-def test_a_model_of_others_trained_by_hand_has_the_same_losses(case, of_others, trainer_of):
-    trainer = trainer_of("pytorch")
-    program = trainer.system.trainer(workload_of(case))
-    ours = trainer.python(
-        "-c",
-        f"""
-import importlib, runpy, sys
-importlib.import_module({recipe_of(workload_of(case)).__name__!r}).DROPOUT = 0.0
-sys.argv = {[str(program), *flags_of(case)]}
-runpy.run_path(sys.argv[0], run_name="__main__")""",
-    )
-    assert ours.returncode == 0, ours.stdout
-    losses = [step["loss"] for step in step_log(ours.stdout)[1]]
-    assert losses == pytest.approx(of_others[case], rel=TOLERANCE.get(case, 1e-5))
-    assert len(losses) == CASES[case].get("iterations", 8)
-    assert losses[-1] < losses[0] - 0.2
+def test_a_model_of_others_has_the_same_losses(case, of_others, trainer_of):
+    trainer, changes = trainer_of("pytorch"), asked(case)
+    recipe = recipe_of(changes["workload"]).__name__
+    undropped = f"import importlib; importlib.import_module({recipe!r}).DROPOUT = 0.0"
+    own = losses(trainer.said(*trainer.program(before=undropped, **changes)), 0)
+    assert own == pytest.approx(of_others[case], rel=TOLERANCE.get(case, 1e-5))
+    assert len(own) == changes["iterations"]
+    assert own[-1] < own[0] - 0.2

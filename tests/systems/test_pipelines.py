@@ -1,58 +1,36 @@
-"""Pipelines train what they say, and say who has died or hangs."""
+"""PipeDream's pipelines train what they say, and say who has died or hangs."""
 
-import os
 import signal
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from reperf.config import Run
-from reperf.plans.run_plan import trainer_flags
 from reperf.systems import load_workloads
 
-from tests.systems.trainer import TRAIN_ONCE, limited_memory, losses, small, step_log
+from tests.systems.trainer import limited_memory, losses, on_ranks, step_log
 
-HERE = TRAIN_ONCE.parent
-PIPEDREAM = {"batch_size": 4, "iterations": 4}
-SHIFTED = """
-from tests.systems import delayed_ranks
+HERE = Path(__file__).parent
+SHIFTED = f"""
+import sys
+sys.path.append({str(HERE)!r})
+import kept_ranks
 from trainers.frameworks.torch import pipedream
 pipedream.Stage._renew = lambda stage: None
-delayed_ranks.main()
+kept_ranks.main()
 """
 """A rank that changes weights which batches in flight have still to go backward through."""
 
+pytestmark = pytest.mark.xdist_group("pytorch")
 
-@pytest.fixture(scope="session")
+
+@pytest.fixture
 def pipedream(trainer_of):
     return trainer_of("pipedream")
 
 
 def flags_of(trainer, workload, pipeline):
-    asked = small(
-        trainer.system.id,
-        workload=workload,
-        topology=f"1n{sum(pipeline)}g",
-        parallel={"pipeline": pipeline},
-        **PIPEDREAM,
-    )
-    return [*trainer_flags(Run.model_validate(asked), trainer.system), "--proof"]
-
-
-def started(trainer, program, flags, ranks):
-    """What a program's ranks say, by torch's own launcher, or its one process without."""
-    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
-    path = f"{Path(TRAIN_ONCE).parents[2] / 'workflow'}{os.pathsep}{HERE}"
-    return subprocess.run(
-        [str(trainer.environment / "bin/python"), *(launcher if ranks else []), program, *flags],
-        check=False,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=600,
-        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
-    )
+    staged = {"topology": f"1n{sum(pipeline)}g", "parallel": {"pipeline": pipeline}}
+    return trainer.flags("--proof", workload=workload, batch_size=4, iterations=4, **staged)
 
 
 @pytest.mark.parametrize(
@@ -62,26 +40,26 @@ def started(trainer, program, flags, ranks):
         # Batch norms, and a stage in the middle.
         ("resnet50", (1, 1, 1), 0),
         # gloo adds three numbers in an order of its own.
-        pytest.param("alexnet", (3, 1), 1e-6, marks=pytest.mark.every_system),
+        pytest.param("alexnet", (3, 1), 1e-6, marks=pytest.mark.weekly),
         # Updates of the second stage are averaged, and fewer.
-        pytest.param("alexnet", (1, 2), 0, marks=pytest.mark.every_system),
+        pytest.param("alexnet", (1, 2), 0, marks=pytest.mark.weekly),
     ],
+    ids=str,
 )
 def test_the_ranks_come_to_what_one_process_on_the_same_schedule_comes_to(
     pipedream, tmp_path, workload, pipeline, within
 ):
     flags, ranks = flags_of(pipedream, workload, pipeline), sum(pipeline)
-    said = started(pipedream, str(HERE / "delayed_ranks.py"), [str(tmp_path / "of"), *flags], ranks)
-    assert said.returncode == 0, said.stdout
-    alone = started(pipedream, str(HERE / "delayed_alone.py"), [str(tmp_path / "one"), *flags], 0)
-    assert alone.returncode == 0, alone.stdout
+    words = on_ranks(ranks, HERE / "kept_ranks.py", str(tmp_path / "of"), *flags)
+    said = pipedream.said(*words)
+    pipedream.said(str(HERE / "delayed_alone.py"), str(tmp_path / "one"), *flags)
     one = np.load(tmp_path / "one.npz")
     found = [np.load(tmp_path / f"of.{rank}.npz") for rank in range(ranks)]
     for mine in found:
         for name in mine.files:
             assert np.abs(mine[name] - one[name]).max() <= within, name
     assert {name for mine in found for name in mine.files} == {*one.files} - {"losses"}
-    assert losses(said.stdout, 0) == pytest.approx(one["losses"].tolist(), abs=within)
+    assert losses(said, 0) == pytest.approx(one["losses"].tolist(), abs=within)
     assert one["losses"][-1] < one["losses"][0]
 
 
@@ -89,24 +67,23 @@ def test_weights_that_change_between_forward_and_backward_are_refused(pipedream,
     program = tmp_path / "shifted.py"
     program.write_text(SHIFTED)
     flags = flags_of(pipedream, "alexnet", (1, 1))
-    said = started(pipedream, str(program), [str(tmp_path / "of"), *flags], 2)
+    said = pipedream.python(*on_ranks(2, program, str(tmp_path / "of"), *flags))
     assert said.returncode != 0
     assert (
         ":::REFUSED rank 0 (stage 0): weights have changed since batch 1 went forward through them"
     ) in said.stdout
 
 
+@pytest.mark.weekly
 def test_a_pipeline_is_trained_as_a_report_asks_for_it(pipedream):
     """Its classifier is of full width, in a stage of one rank."""
-    record, log = pipedream.train(
+    record, log = pipedream.train_well(
         workload="alexnet",
         topology="1n3g",
         batch_size=2,
-        iterations=6,
         parallel={"pipeline": [2, 1]},
         more_flags=("--proof",),
     )
-    assert (record.status, record.reason) == ("ok", ""), log[-5000:]
     said, steps = step_log(log)
     assert said["parameters"] == load_workloads()["alexnet"].parameters_of(record.run.shape)
     assert said["global_batch_size"] == 4
@@ -120,13 +97,14 @@ def test_a_pipeline_is_trained_as_a_report_asks_for_it(pipedream):
 
 
 def test_without_dropout_the_first_loss_is_that_of_data_parallel_training(pipedream, trainer_of):
-    asked = {"workload": "alexnet", "batch_size": 2, "iterations": 1, "shape": {"image_size": 64}}
-    found = []
-    staged = {"parallel": {"pipeline": [1, 1]}, "topology": "1n2g"}
-    for trainer, how in (pipedream, staged), (trainer_of("pytorch"), {"topology": "1n1g"}):
-        _, log = trainer.train(**asked, **how)
-        found.append(step_log(log)[0]["loss_without_dropout"])
-    assert found[0] == pytest.approx(found[1], abs=1e-5)
+    asked = {"workload": "alexnet", "batch_size": 2, "iterations": 1}
+    _, log = pipedream.train_well(**asked, parallel={"pipeline": [1, 1]})
+    whole = trainer_of("pytorch")
+    found, wanted = (
+        step_log(one)[0]["loss_without_dropout"]
+        for one in (log, whole.said(*whole.program(**asked)))
+    )
+    assert found == pytest.approx(wanted, abs=1e-5)
 
 
 def test_a_stage_that_memory_cannot_hold_is_named(pipedream):
@@ -136,13 +114,26 @@ def test_a_stage_that_memory_cannot_hold_is_named(pipedream):
     assert record.reason.startswith("rank 0 (stage 0): ")
 
 
-def test_a_stage_that_dies_and_one_that_hangs_are_named(pipedream):
-    asked = {"topology": "1n3g", "shape": {"image_size": 32}, "batch_size": 2}
-    asked |= {"parallel": {"pipeline": [1, 1, 1]}, "iterations": 100_000}
-    with pipedream.disturbed(signal.SIGKILL, rank=1, iteration=2):
-        record, log = pipedream.train(**asked)
+@pytest.mark.parametrize(
+    ("system", "pipeline", "form"),
+    [
+        ("pipedream", [1, 1, 1], "synthetic"),
+        pytest.param("torch-pipeline", [2, 1], "tfrecord", marks=pytest.mark.weekly),
+    ],
+)
+def test_a_stage_that_dies_and_one_that_hangs_are_named(
+    system, pipeline, form, trainer_of, records
+):
+    """One of batch norms."""
+    trainer, last, replicas = trainer_of(system), pipeline[0], pipeline[0] > 1
+    asked = {"topology": "1n3g", "parallel": {"pipeline": pipeline}, "iterations": 100_000}
+    asked |= {"shape": {"image_size": 32}, "batch_size": 2, "input": form}
+    asked |= {"data": str(records(form))} if form == "tfrecord" else {}
+    with trainer.disturbed(signal.SIGKILL, rank=last, iteration=2):
+        record, log = trainer.train(**asked)
     assert record.status == "failed", log[-5000:]
-    assert record.reason.startswith("rank 1 (stage 1) was ended by SIGKILL; ")
-    record, log = pipedream.train_until_one_hangs(1, 2, others_say="waits for rank 1", **asked)
+    assert record.reason.startswith(f"rank {last} (stage 1) was ended by SIGKILL; ")
+    assert (losses(log, 0)[0] != losses(log, 1)[0]) == replicas  # each reads its own
+    record, log = trainer.train_until_one_hangs(1, 2, others_say="waits for rank 1", **asked)
     assert record.status == "timeout", log[-5000:]
-    assert "; rank 1 (stage 1) is waited for; " in record.reason
+    assert f"; rank 1 (stage {0 if replicas else 1}) is waited for; " in record.reason

@@ -7,44 +7,50 @@ import pytest
 import simplejpeg
 from reperf.builds import RECORD, LockBuild
 from reperf.builds.built import Built
-from reperf.config import Run
-from reperf.plans.run_plan import trainer_flags
 
-from tests.systems.trainer import SMALL, losses, step_log
+from tests.systems.trainer import losses, on_ranks, step_log
+
+pytestmark = pytest.mark.xdist_group("pytorch")
+IMAGES = {"batch_size": 4, "shape": {"image_size": 32}}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def pytorch(trainer_of):
     return trainer_of("pytorch")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def tfrecord(records):
     return records("tfrecord")
 
 
-def alone(pytorch, before: str = "pass", **changes: object):
-    """Train in one process without a launcher, after running some code in it."""
-    settings = SMALL | {"system": "pytorch", "batch_size": 4, "shape": {"image_size": 32}} | changes
-    run = Run.model_validate(settings)
-    program = str(pytorch.system.trainer(run.workload))
-    code = f"import runpy, sys; sys.argv = {[program, *trainer_flags(run, pytorch.system)]}\n"
-    code += f"{before}\nrunpy.run_path(sys.argv[0], run_name='__main__')"
-    return pytorch.python("-c", code)
+@pytest.fixture
+def spoilt(tfrecord, tmp_path):
+    """The record parts with one that a function of its bytes has changed, in a folder by a name."""
+
+    def spoil(name, part, change):
+        folder = tmp_path / name
+        shutil.copytree(tfrecord, folder)
+        (folder / part).write_bytes(change((tfrecord / part).read_bytes()))
+        return folder
+
+    return spoil
 
 
 def test_a_rank_that_gives_up_ends_the_run_and_ranks_read_different_parts(
-    pytorch, tfrecord, tmp_path
+    pytorch, tfrecord, spoilt
 ):
     """Only rank 1 reads the second part, so only rank 1 meets the image that is broken there."""
-    broken = tmp_path / "tfrecord"
-    shutil.copytree(tfrecord, broken)
-    part = bytearray((broken / "part-00001").read_bytes())
-    for line in (broken / "part-00001.idx").read_text().splitlines():
-        offset, size = map(int, line.split())
-        start = part.index(b"\xff\xd8\xff", offset)
-        part[start : offset + size - 200] = bytes(offset + size - 200 - start)
-    (broken / "part-00001").write_bytes(part)
+
+    def blank(content):
+        part = bytearray(content)
+        for line in (tfrecord / "part-00001.idx").read_text().splitlines():
+            offset, size = map(int, line.split())
+            start = part.index(b"\xff\xd8\xff", offset)
+            part[start : offset + size - 200] = bytes(offset + size - 200 - start)
+        return part
+
+    broken = spoilt("tfrecord", "part-00001", blank)
     record, _ = pytorch.train(input="tfrecord", data=str(broken), iterations=1000)
     assert record.status == "failed"
     assert record.reason.startswith(f"rank 1: {broken}/part-00001 at byte ")
@@ -53,20 +59,16 @@ def test_a_rank_that_gives_up_ends_the_run_and_ranks_read_different_parts(
 
 @pytest.mark.parametrize(("workload", "fall"), [("resnet50", 0.5), ("bert-base", 0.2)])
 def test_mixed_precision_trains_and_the_loss_on_one_batch_falls(pytorch, workload, fall):
-    record, log = pytorch.train(workload=workload, topology="1n1g", precision="amp")
-    assert (record.status, record.reason) == ("ok", ""), log
+    record, log = pytorch.train_well(workload=workload, topology="1n1g", precision="amp")
     assert str(record.computed_in) == "bfloat16, float32 weights"
     assert losses(log, 0)[-1] < losses(log, 0)[0] - fall
 
 
 def test_the_images_of_the_folder_can_be_trained_on(pytorch, images):
-    answer = alone(pytorch, input="folder", data=str(images), iterations=2)
-    assert answer.returncode == 0, answer.stdout
+    pytorch.said(*pytorch.program(input="folder", data=str(images), iterations=2, **IMAGES))
 
 
-def test_another_model_is_refused(pytorch):
-    """Its weights are the recipe's, and it has two of its own."""
-    other = """
+ANOTHER_MODEL = """
 import torch
 from trainers.frameworks.torch import resnet50
 class Another(resnet50.ResNet50):
@@ -75,23 +77,32 @@ class Another(resnet50.ResNet50):
         self.extra = torch.nn.Linear(1, 1)
 resnet50.ResNet50 = Another
 """
-    answer = alone(pytorch, before=other)
+"""Its weights are the recipe's, and it has two of its own."""
+WILD = "from trainers.recipes import resnet50; resnet50.learning_rate = lambda batch: 1e30"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"before": ANOTHER_MODEL}, "the model has 163 weights, resnet50 has 161"),
+        ({"before": WILD}, "the loss at iteration 2 is nan"),
+        ({"variant": "dynamic-loss-scale"}, "--dynamic-loss-scale is for float16"),
+        ({"precision": "fp16"}, "--precision fp16 is not to be had here on a cpu; allowed: fp32, "),
+        ({"input": "tfrecord", "data": "/nowhere"}, "/nowhere: 0 parts for 1 ranks"),
+        ({"input": "folder", "data": "/nowhere"}, "/nowhere: rank 0 has no image"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_in_one_line(pytorch, changes, reason):
+    answer = pytorch.python(*pytorch.program(**IMAGES | changes))
     assert answer.returncode == 1
-    assert ":::REFUSED rank 0: the model has 163 weights, resnet50 has 161" in answer.stdout
+    (line,) = [line for line in answer.stdout.splitlines() if line.startswith(":::REFUSED")]
+    assert line.startswith(f":::REFUSED rank 0: {reason}")
+    assert "Traceback" not in answer.stdout
 
 
-def test_a_loss_that_is_not_finite_is_refused(pytorch):
-    wild = "from trainers.recipes import resnet50; resnet50.learning_rate = lambda batch: 1e30"
-    answer = alone(pytorch, before=wild)
-    assert answer.returncode == 1
-    assert ":::REFUSED rank 0: the loss at iteration 2 is nan" in answer.stdout
-
-
-def test_a_model_without_padding_trains_the_same(pytorch):
-    usual, unpadded = (
-        pytorch.train(workload="bert-base", more_flags=("--proof",), **variant)
-        for variant in ({}, {"variant": "unpadded"})
-    )
+def test_a_model_without_padding_trains_the_same(pytorch, proofs):
+    usual = proofs("pytorch", "bert-base")
+    unpadded = proofs("pytorch", "bert-base", variant="unpadded")
     for rank in range(2):
         assert losses(unpadded[1], rank) == pytest.approx(losses(usual[1], rank), abs=1e-5)
     tokens = [step["tokens"] for step in step_log(unpadded[1])[1]]
@@ -99,15 +110,15 @@ def test_a_model_without_padding_trains_the_same(pytorch):
     assert 0 < tokens[0] < usual[0].run.global_batch * usual[0].run.shape["sequence_length"]
 
 
+@pytest.mark.weekly
 def test_a_compiled_model_trains_the_same(pytorch):
     """Against one that is not compiled, from the same start."""
-    flags = "sys.argv.append('--proof')"
-    usual = alone(pytorch, before=flags, workload="alexnet", shape={"image_size": 64})
-    compiled = alone(
-        pytorch, before=flags, workload="alexnet", shape={"image_size": 64}, variant="compile"
+    asked = {"workload": "alexnet", "batch_size": 4}
+    usual, compiled = (
+        losses(pytorch.said(*pytorch.program("--proof", **asked, variant=variant)), 0)
+        for variant in (None, "compile")
     )
-    assert compiled.returncode == 0, compiled.stdout
-    assert losses(compiled.stdout, 0) == pytest.approx(losses(usual.stdout, 0), abs=1e-3)
+    assert compiled == pytest.approx(usual, abs=1e-3)
 
 
 SAME_LAYERS = """
@@ -140,8 +151,7 @@ for name, (usual, ours) in PAIRS.items():
 
 def test_layers_for_the_compiler_give_what_the_usual_ones_give(pytorch):
     """Outputs, gradients and running averages, of even and odd images."""
-    answer = pytorch.python("-c", SAME_LAYERS)
-    assert answer.returncode == 0, answer.stdout
+    pytorch.said("-c", SAME_LAYERS)
 
 
 def test_each_rank_drops_out_its_own(pytorch, tmp_path):
@@ -156,14 +166,9 @@ alexnet.learning_rate = lambda global_batch: 0.0
 alexnet.synthetic_batch = lambda shape, count, random: noise(shape, count, np.random.RandomState(1))
 runpy.run_path({str(pytorch.system.trainer("alexnet"))!r}, run_name="__main__")
 """)
-    flags = {**SMALL, "system": "pytorch", "workload": "alexnet", "batch_size": 2}
-    run = Run.model_validate(flags)
-    answer = pytorch.python(
-        *("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(program)),
-        *trainer_flags(run, pytorch.system),
-    )
-    assert answer.returncode == 0, answer.stdout
-    assert len({*losses(answer.stdout, 0), *losses(answer.stdout, 1)}) == 2 * run.iterations
+    flags = pytorch.flags(workload="alexnet", batch_size=2, iterations=3)
+    said = pytorch.said(*on_ranks(2, program, *flags))
+    assert len({*losses(said, 0), *losses(said, 1)}) == 2 * 3
 
 
 def test_a_fixed_loss_scale_stays_what_it_is_after_an_overflow(pytorch):
@@ -187,23 +192,6 @@ print(json.dumps([repr(weight) for weight in weights] + [scaler.factor]))""")
     assert said == ["-0.5", "-inf", "-0.5", 128.0]
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"variant": "dynamic-loss-scale"}, "--dynamic-loss-scale is for float16"),
-        ({"precision": "fp16"}, "--precision fp16 is not to be had here on a cpu; allowed: fp32, "),
-        ({"input": "tfrecord", "data": "/nowhere"}, "/nowhere: 0 parts for 1 ranks"),
-        ({"input": "folder", "data": "/nowhere"}, "/nowhere: rank 0 has no image"),
-    ],
-)
-def test_what_cannot_be_trained_is_refused_in_one_line(pytorch, changes, reason):
-    answer = alone(pytorch, **changes)
-    assert answer.returncode == 1
-    (line,) = [line for line in answer.stdout.splitlines() if line.startswith(":::REFUSED")]
-    assert line.startswith(f":::REFUSED rank 0: {reason}")
-    assert "Traceback" not in answer.stdout
-
-
 def test_the_records_hold_the_folders_images_and_labels_each_for_one_rank(
     pytorch, images, tfrecord
 ):
@@ -214,26 +202,28 @@ from trainers.inputs.tfrecord import Records
 def all_of(source):
     pairs = map(source.read, range(len(source)))
     return sorted((hashlib.sha256(jpeg).hexdigest(), label) for jpeg, label in pairs)
-print(json.dumps({{
-    "folder": all_of(Folder({str(images)!r}, 0, 1)),
-    "folder ranks": [all_of(Folder({str(images)!r}, rank, 2)) for rank in (0, 1)],
-    "records": all_of(Records({str(tfrecord)!r}, 0, 1)),
-    "record ranks": [all_of(Records({str(tfrecord)!r}, rank, 2)) for rank in (0, 1)],
-}}))""")
-    assert len(read["folder"]) == 12
-    assert read["records"] == read["folder"]
-    for ranks in (read["folder ranks"], read["record ranks"]):
+print(json.dumps([
+    [all_of(kind(path, *place)) for place in ((0, 1), (0, 2), (1, 2))]
+    for kind, path in ((Folder, {str(images)!r}), (Records, {str(tfrecord)!r}))
+]))""")
+    wanted = read[0][0]
+    assert len(wanted) == 12
+    for whole, *ranks in read:
+        assert whole == wanted
         assert all(ranks)
-        assert sorted(ranks[0] + ranks[1]) == read["folder"]
+        assert sorted(ranks[0] + ranks[1]) == wanted
 
 
-def test_parts_that_are_not_what_their_index_says_are_refused(pytorch, tfrecord, tmp_path):
-    short, shifted = tmp_path / "short", tmp_path / "shifted"
-    for folder in (short, shifted):
-        shutil.copytree(tfrecord, folder)
-    part = (tfrecord / "part-00001").read_bytes()
-    (short / "part-00001").write_bytes(part[:-1])
-    (shifted / "part-00001").write_bytes(b"\0" + part)
+def test_records_that_are_not_what_their_index_says_or_hold_no_image_are_refused(pytorch, spoilt):
+    wrong = {
+        spoilt("short", "part-00001", lambda part: part[:-1]): "/part-00001: ends before its index",
+        spoilt(
+            "shifted", "part-00001", lambda part: b"\0" + part
+        ): "/part-00001 at byte 0: no record of ",
+        spoilt(
+            "other", "part-00000", lambda part: part.replace(b"image/encoded", b"image/unknown")
+        ): "/part-00000 at byte 0: no image; allowed: an Example",
+    }
     messages = pytorch.answer(f"""
 import json
 from trainers.contract.steplog import Refused
@@ -241,12 +231,12 @@ from trainers.inputs.tfrecord import Records
 def refusal(folder):
     try:
         records = Records(folder, 0, 1)
-        return list(map(records.read, range(len(records))))
+        return str(list(map(records.read, range(len(records)))))
     except Refused as error:
         return str(error)
-print(json.dumps([refusal(folder) for folder in ({str(short)!r}, {str(shifted)!r})]))""")
-    assert messages[0].startswith(f"{short}/part-00001: ends before its index")
-    assert messages[1].startswith(f"{shifted}/part-00001 at byte 0: no record of ")
+print(json.dumps([refusal(folder) for folder in {[str(folder) for folder in wrong]}]))""")
+    for message, (folder, reason) in zip(messages, wrong.items(), strict=True):
+        assert message.startswith(f"{folder}{reason}")
 
 
 def test_a_crop_is_the_part_of_the_image_that_it_says_it_is(pytorch, images):
@@ -275,19 +265,21 @@ print(json.dumps([[crop(size, flipped) for size in sizes] for flipped in (0.9, 0
             assert np.abs(error).max() < farthest[size]
 
 
+def block_means(image, blocks: int):
+    """Mean colours of blocks x blocks parts of an image."""
+    rows = np.array_split(image, blocks, axis=0)
+    return np.array([[b.mean((0, 1)) for b in np.array_split(row, blocks, axis=1)] for row in rows])
+
+
 def test_batches_are_the_same_whatever_the_number_of_threads_and_in_processes(pytorch, tfrecord):
-    arguments = [
-        *("--workload=resnet50", "--precision=fp32", "--batch-size=5", "--iterations=1"),
-        *("--print-every=1", "--input=tfrecord", f"--data={tfrecord}", "--threads=1"),
-        *("--shape", "image_size=64"),
-    ]
+    arguments = pytorch.flags(batch_size=5, input="tfrecord", data=str(tfrecord))
     one, four, processes, other = pytorch.answer(f"""
 import itertools, json, torch
-from trainers.contract.flags import parse_flags
+from trainers.contract.flags import parse_flags, parse_names
 from trainers.frameworks.torch.jpegs import decoded_jpegs
 from trainers.recipes import resnet50
 def read(*more, device="cpu"):
-    flags = parse_flags(resnet50, [*{arguments}, f"--device={{device}}", *more])
+    flags = parse_flags(resnet50, [*parse_names({arguments})[1], f"--device={{device}}", *more])
     # All at once, so that memory which is filled anew too early shows.
     batches = list(itertools.islice(decoded_jpegs(flags, 0, 1, torch.device("cpu")), 6))
     return [[images.sum(axis=(1, 2, 3)).tolist(), labels.tolist()] for images, labels in batches]
@@ -317,28 +309,6 @@ print(json.dumps([jpegs._random_part(375, 500, one) for one in drawn]))""")
     assert share.max() > 0.9
     assert (shape.min(), shape.max()) == pytest.approx((3 / 4, 4 / 3), abs=0.01)
     assert np.log(shape).mean() == pytest.approx(0, abs=0.05)  # wide ones fit more often
-
-
-def test_a_record_without_an_image_is_refused(pytorch, tfrecord, tmp_path):
-    other = tmp_path / "other"
-    shutil.copytree(tfrecord, other)
-    part = (other / "part-00000").read_bytes()
-    (other / "part-00000").write_bytes(part.replace(b"image/encoded", b"image/unknown"))
-    message = pytorch.answer(f"""
-import json
-from trainers.contract.steplog import Refused
-from trainers.inputs.tfrecord import Records
-try:
-    print(Records({str(other)!r}, 0, 1).read(0))
-except Refused as error:
-    print(json.dumps(str(error)))""")
-    assert message.startswith(f"{other}/part-00000 at byte 0: no image; allowed: an Example")
-
-
-def block_means(image, blocks: int):
-    """Mean colours of blocks x blocks parts of an image."""
-    rows = np.array_split(image, blocks, axis=0)
-    return np.array([[b.mean((0, 1)) for b in np.array_split(row, blocks, axis=1)] for row in rows])
 
 
 def test_every_package_of_the_environment_is_pinned(pytorch):

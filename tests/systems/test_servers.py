@@ -11,7 +11,7 @@ from reperf.systems import load_systems
 
 from tests.helpers.servers import SHAPE, SYSTEM, follow_pages
 from tests.helpers.small_benchmark import SMALL, Benchmark, new_benchmark
-from tests.systems.trainer import LIMIT, Trainer, small, step_log
+from tests.systems.trainer import LIMIT, Trainer, own_steps, small, step_log
 
 HERE = socket.gethostname()
 
@@ -42,22 +42,19 @@ def trainer(tmp_path_factory, environments) -> Served:
 
 
 def test_trainers_in_step_end_with_equal_weights_and_those_in_their_own_time_log_each(trainer):
-    together, log = trainer.train()
-    assert (together.status, together.reason) == ("ok", "")
+    together, log = trainer.train_well()
     assert [one["rank"] for one in together.servers_heard] == [0]
     assert "--role=server" in together.servers_command
     facts, steps = step_log(log)
     assert len(set(facts["weight_digests"])) == 1
     assert [one["samples"] for one in steps] == [16 * count for count in range(1, 7)]
 
-    apart, log = trainer.train(variant="async", together=True)
-    assert (apart.status, apart.reason) == ("ok", "")
-    lines = [line for line in log.splitlines() if "tracked_stats" in line]
-    events = [json.loads(line.partition(" ")[2]) for line in lines]
+    _, log = trainer.train_well(variant="async", together=True)
     for rank in (0, 1):
-        own = [one["value"] for one in events if one["metadata"]["rank"] == rank]
         # Who comes first to the end trains on, and logs it.
-        assert [one["samples"] for one in own][:6] == [8 * count for count in range(1, 7)]
+        assert [one["samples"] for one in own_steps(log, rank)][:6] == [
+            8 * count for count in range(1, 7)
+        ]
     assert log.count('"key": "run_stop"') == 2
 
 
@@ -75,14 +72,9 @@ def test_more_servers_than_cores_are_refused_in_one_line(trainer):
 @pytest.mark.parametrize(
     ("what", "who", "changes", "reason"),
     [
-        (
-            signal.SIGKILL,
-            "server 0",
-            {},
-            f"failed: server 0 on {HERE} ended with SIGKILL, before the trainers",
-        ),
+        (signal.SIGKILL, "server 0", {}, "failed: {} ended with SIGKILL, before the trainers"),
         # The other rank may have printed once more.
-        (signal.SIGKILL, "rank 1", {}, f"failed: rank 1 on {HERE} was ended by SIGKILL; "),
+        (signal.SIGKILL, "rank 1", {}, "failed: {} was ended by SIGKILL; "),
         (signal.SIGSTOP, "server 0", {}, "; server 0 of 1 was last heard of at iteration"),
         (
             signal.SIGSTOP,
@@ -98,7 +90,5 @@ def test_what_dies_or_hangs_is_named(trainer, what, who, changes, reason):
         with trainer.disturbed(what, rank=1, iteration=10, victim=who):
             record, _ = trainer.train(**changes)
     else:
-        record, _ = trainer.train_until_one_hangs(
-            rank=1, iteration=10, victim=who, others_say="", **changes
-        )
-    assert reason in ": ".join((record.status, record.reason))
+        record, _ = trainer.train_until_one_hangs(1, 10, victim=who, others_say="", **changes)
+    assert reason.format(f"{who} on {HERE}") in f"{record.status}: {record.reason}"

@@ -13,15 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reperf.config import Run
-from reperf.plans.run_plan import naming_flags, plan_run, trainer_flags
+from reperf.plans.run_plan import plan_run
 from reperf.report.cell_views import BOUND_BY_LOADER
 from reperf.systems import load_workloads
 from reperf.training.places import ThisMachine
-from reperf.training.start import launcher, placeholders
+from reperf.training.start import launcher as launched
+from reperf.training.start import placeholders
 from trainers.contract.weights import synthetic_batch
 
 from tests.helpers.shapes import TINY_BERT
-from tests.systems.loaders import COLOURS, LOADERS
+from tests.systems.cases import USUAL, backend, case, each, each_workload, launcher, some
+from tests.systems.loaders import COLOURS, loader_of
 from tests.systems.trainer import (
     LIMIT,
     limited_memory,
@@ -34,33 +36,24 @@ from tests.systems.trainer import (
 
 WORLD_SIZE = 2
 IN_PIECES = Path(__file__).with_name("in_pieces.py")
+PYTORCH = ("pytorch",)
+"""The others are held to it; test_outside.py holds it to models of others."""
 
 # BERT-base's embedding, of 23 million numbers, and little else.
-LARGE_EMBEDDING = {
-    **TINY_BERT,
-    "layers": 1,
-    "hidden": 768,
-    "heads": 12,
-    "intermediate": 128,
-    "vocabulary": 30522,
-}
+WIDE = {"layers": 1, "hidden": 768, "heads": 12, "intermediate": 128, "vocabulary": 30522}
+LARGE_EMBEDDING = TINY_BERT | WIDE
 
 # Images of which the first layer's outputs need more than six gigabytes.
 TOO_MANY = 25_000
 # Its convolutions crash without memory; of so many images it cannot make floating-point numbers.
 TOO_MANY_FOR = {"tensorflow2": 60_000}
 
-# Its reader and its model are one static graph, which nothing can look into while it runs.
 ALWAYS_SET = {
-    "jax": {
-        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-        "jax_default_matmul_precision": "highest",
-    },
+    "jax": {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "jax_default_matmul_precision": "highest"},
     "paddlepaddle": {"PADDLE_DISTRI_BACKEND": "gloo"},
     "tensorflow2": {"TF_GPU_THREAD_MODE": "gpu_private"},  # by its launcher
 }
 """What trainers set within their processes on every machine."""
-SAYS_NO_WAITS = {"oneflow"}
 
 FIRST_LOSS = 1e-4
 """How far a first loss may be from PyTorch's."""
@@ -78,82 +71,31 @@ with so small an epsilon Adam makes whole steps of rounding errors, and changes 
 GIVES_UP = {"jax", "paddlepaddle", "tensorflow2"}
 
 
-@pytest.fixture(scope="session")
-def trainers(trainer_of):
-    """The systems' trainers, each made once: a call with its name gives it."""
-    made = {}
-    return lambda name: made.get(name) or made.setdefault(name, trainer_of(name))
+def drops_out(workload):
+    return hasattr(recipe_of(workload), "DROPOUT")
 
 
 @pytest.fixture(scope="session")
-def proofs(trainers, once):
-    """Proofs, each trained once: record and log by system, workload, more flags and changes.
-
-    Two ranks train, each on samples of its own, unless the changes say otherwise. Every system is
-    held to PyTorch's, whichever process tests it.
-    """
-    done = {}
-
-    def run(system, workload, *more_flags, **changes):
-        asked = (system, workload, more_flags, repr(changes))
-        if asked not in done:
-            done[asked] = once(
-                f"proof {asked}",
-                lambda: trainers(system).train(
-                    workload=workload, more_flags=("--proof", *more_flags), **changes
-                ),
-            )
-        return done[asked]
-
-    return run
-
-
-@pytest.fixture(scope="session")
-def draws(trainers, once):
+def draws(trainer_of, once):
     """Three steps at a rate of zero, each trained once: log by system and workload."""
 
     def run(system, workload):
-        asked = small(system, workload=workload, batch_size=2, iterations=3, topology="1n1g")
-        before = f"""
+        trainer = trainer_of(system)
+        rate_of_zero = f"""
 import importlib
 recipe = importlib.import_module({recipe_of(workload).__name__!r})
 recipe.learning_rate = lambda global_batch: 0.0"""
+        asked = {"workload": workload, "batch_size": 2, "iterations": 3, "before": rate_of_zero}
         return once(
-            f"draws of {workload} in {system}",
-            lambda: run_program(trainers(system), asked, before=before),
+            f"draws of {workload} in {system}", lambda: trainer.said(*trainer.program(**asked))
         )
 
     return run
 
 
-def run_program(trainer, asked, *more_flags, before):
-    """What a system's program says in one process without a launcher.
-
-    Args:
-        trainer: the system's.
-        asked: the values of a run.
-        more_flags: of the trainer.
-        before: code that the process runs first.
-    """
-    run = Run.model_validate(asked)
-    program = str(trainer.system.trainer(run.workload))
-    said = trainer.python(
-        "-c",
-        f"""
-import runpy, sys
-{before}
-sys.argv = {[program, *trainer_flags(run, trainer.system), *more_flags]}
-runpy.run_path(sys.argv[0], run_name="__main__")""",
-    )
-    assert said.returncode == 0, said.stdout
-    return said.stdout
-
-
-def test_two_processes_train_the_agreed_model_and_end_with_equal_weights(
-    system, workload, proofs, trainers
-):
+@each_workload()
+def test_two_processes_train_the_agreed_model_and_end_with_equal_weights(system, workload, proofs):
     record, log = proofs(system, workload)
-    assert (record.status, record.reason) == ("ok", ""), log[-5000:]
     said, steps = step_log(log)
     parameters = load_workloads()[workload].parameters_of(record.run.shape)
     batch = WORLD_SIZE * record.run.batch_size
@@ -174,6 +116,7 @@ def test_two_processes_train_the_agreed_model_and_end_with_equal_weights(
     assert str(record.computed_in) == "float32"
     assert record.settings == said["settings"]
     assert record.settings.items() >= ALWAYS_SET.get(system, {}).items()
+    assert "loss_without_dropout" not in said  # in a proof nothing drops out
     for rank in range(WORLD_SIZE):
         assert f"rank {rank}: done" in log
         assert losses(log, rank)[-1] < losses(log, rank)[0] - 0.4
@@ -188,74 +131,49 @@ def counted_by_all(workload):
     return {unit: sum(counts[unit] for counts in ranks) for unit in ranks[0]}
 
 
-def test_the_same_start_and_the_same_steps_give_the_same_losses_in_every_framework(
-    system, workload, proofs
-):
-    """Rounding errors change the sixth loss by 2e-4 or less, and BERT's by 2e-5.
+@each_workload(but=PYTORCH)
+def test_losses_and_the_change_of_each_weight_are_those_of_pytorch(system, workload, proofs):
+    """From the same start, on the same samples.
 
-    Without decay a loss is 1e-2 away or more, as with another momentum, rate or smoothing; with
-    dropout 3e-1. Decay that leaves out the biases of models without batch norm does not show here.
+    Rounding errors change the sixth loss by 2e-4 or less, and BERT's by 2e-5. Without decay a loss
+    is 1e-2 away or more, as with another momentum, rate or smoothing; with dropout 3e-1. Decay that
+    leaves out the biases of models without batch norm does not show in losses.
 
-    BERT's shows all: decay of its biases by 8e-3, of layer norms by 6e-2, a norm of each group of
-    weights by which to clip by 2e-4, gelu by tanh by 5e-4, another epsilon of layer norms by 1e-4.
+    BERT's losses show all: decay of its biases by 8e-3, of layer norms by 6e-2, a norm of each
+    group of weights by which to clip by 2e-4, gelu by tanh by 5e-4, another epsilon of layer norms
+    by 1e-4.
+
+    Rounding errors make the changes of BERT's weights differ by 6e-5 or less, VGG-16's by 2e-4,
+    ResNet-50's by 7e-3. Where a single bias of BERT decays, the change of that bias is ten times as
+    large; where a matrix does not decay, that of the matrix is 0.96 smaller. A rate or a decay that
+    is 1 % larger makes BERT's changes 1 % larger.
     """
-    for rank in range(WORLD_SIZE):
-        ours, pytorchs = (losses(proofs(one, workload)[1], rank) for one in (system, "pytorch"))
-        hold_together(workload, ours, pytorchs)
+    check_trained_as(workload, proofs(system, workload), proofs("pytorch", workload), WORLD_SIZE)
 
 
-@pytest.mark.each_backend
-def test_one_process_that_does_not_clip_trains_the_same_in_every_framework(
-    system, clipping, proofs
-):
-    """Without clipping BERT's sixth loss is 5e-2 away."""
+ALONE = {
+    "without clipping": (("--no-clip",), {}),  # BERT's sixth loss is 5e-2 away
+    # A norm of 23 million numbers, added up one by one in float32, is up to 2.5 % too small. With
+    # such a norm the second loss is 1e-4 away, and a weight's change 9e-4; else 2e-5 and 3e-5.
+    "real size": ((), {"shape": LARGE_EMBEDDING, "batch_size": 2, "iterations": 2}),
+}
+
+
+@pytest.mark.parametrize("how", ALONE)
+@each(backend, but=PYTORCH, weekly=lambda system: True)
+def test_one_process_trains_as_pytorchs_does(system, how, proofs):
+    more_flags, changes = ALONE[how]
     ours, pytorchs = (
-        losses(proofs(one, clipping, "--no-clip", topology="1n1g")[1], 0)
+        proofs(one, "bert-base", *more_flags, topology="1n1g", **changes)
         for one in (system, "pytorch")
     )
-    hold_together(clipping, ours, pytorchs)
-    clipped = losses(proofs(system, clipping)[1], 0)
-    assert abs(ours[-1] - clipped[-1]) > 1e-2
+    check_trained_as("bert-base", ours, pytorchs, 1)
 
 
-def hold_together(workload, ours, pytorchs):
-    """Check that losses are those of PyTorch."""
-    assert ours[0] == pytest.approx(pytorchs[0], abs=FIRST_LOSS)
-    assert ours == pytest.approx(pytorchs, abs=LATER_LOSSES.get(workload, 1e-3))
-
-
-def test_each_weight_changes_as_much_in_every_framework(system, workload, proofs):
-    """Rounding errors make BERT's differ by 6e-5 or less, VGG-16's by 2e-4, ResNet-50's by 7e-3.
-
-    Where a single bias of BERT decays, its losses differ by 1e-4, and the change of that bias is
-    ten times as large; where a matrix does not decay, that of the matrix is 0.96 smaller. A rate or
-    a decay that is 1 % larger makes BERT's changes 1 % larger.
-    """
-    change_together(workload, proofs(system, workload), proofs("pytorch", workload))
-
-
-@pytest.mark.each_backend
-def test_a_weight_of_real_size_changes_nothing(system, clipping, proofs):
-    """A norm of 23 million numbers, added up one by one in float32, is up to 2.5 % too small.
-
-    With such a norm the second loss is 1e-4 away, and a weight's change 9e-4; else 2e-5 and 3e-5.
-    """
-    large = {"shape": LARGE_EMBEDDING, "batch_size": 2, "topology": "1n1g", "iterations": 2}
-    ours, pytorchs = (proofs(one, clipping, **large) for one in (system, "pytorch"))
-    assert ours[0].status == "ok", ours[1][-5000:]
-    hold_together(clipping, *(losses(log, 0) for _, log in (ours, pytorchs)))
-    change_together(clipping, ours, pytorchs)
-
-
-@pytest.mark.each_backend
-def test_without_clipping_too_each_weight_changes_as_much(system, clipping, proofs):
-    alone = {"topology": "1n1g"}
-    ours, pytorchs = (proofs(one, clipping, "--no-clip", **alone) for one in (system, "pytorch"))
-    change_together(clipping, ours, pytorchs)
-
-
-def change_together(workload, ours, pytorchs):
-    """Check that each weight has changed by as much as PyTorch's, both records and logs."""
+def check_trained_as(workload, ours, pytorchs, ranks):
+    """Check the losses and changes of weights of two runs, both records and logs."""
+    for rank in range(ranks):
+        hold_together(workload, *(losses(log, rank) for _, log in (ours, pytorchs)))
     names = recipe_of(workload).weight_shapes(ours[0].run.shape)
     own, wanted = (
         dict(zip(names, step_log(log)[0]["weight_changes"], strict=True))
@@ -268,58 +186,59 @@ def change_together(workload, ours, pytorchs):
     assert own == {name: pytest.approx(one, rel=parts[name]) for name, one in wanted.items()}
 
 
-def test_what_training_waits_for_its_loader_is_logged(system, trainers, records, slow_records):
+def hold_together(workload, ours, pytorchs):
+    """Check that losses are those of PyTorch."""
+    assert ours[0] == pytest.approx(pytorchs[0], abs=FIRST_LOSS)
+    assert ours == pytest.approx(pytorchs, abs=LATER_LOSSES.get(workload, 1e-3))
+
+
+# OneFlow's reader and its model are one static graph, which nothing can look into while it runs.
+@each(but=("oneflow",), weekly=lambda system: system != "pytorch")
+def test_what_training_waits_for_its_loader_is_logged(system, trainer_of, slow_records):
     """Reading one of the slow images takes longer than training on all of a batch."""
-    trainer = trainers(system)
-    form = trainer.system.workloads["resnet50"].reads[0]
-    read = records if system in SAYS_NO_WAITS else slow_records
-    record, log = trainer.train(
+    trainer = trainer_of(system)
+    _, log = trainer.train_well(
         topology="1n1g",
         shape={"image_size": 32},
         batch_size=4,
         iterations=10,
-        input=form,
-        data=str(read(form)),
         loader_threads=1,
+        **read_by(trainer, "resnet50", slow_records),
     )
-    assert record.status == "ok", log[-5000:]
-    steps = step_log(log)[1]
-    if system in SAYS_NO_WAITS:
-        assert all("waited" not in step for step in steps)
-        return
     # While a model is compiled, which JAX does twice, a loader reads ahead.
-    _, _, first, *_, last = steps
+    _, _, first, *_, last = step_log(log)[1]
     share = (last["waited"] - first["waited"]) / (last["seconds"] - first["seconds"])
     assert BOUND_BY_LOADER < share < 1
 
 
-@pytest.mark.each_launcher
-def test_a_rank_that_dies_ends_a_run_on_records_whose_ranks_read_different_images(
-    system, trainers, records
-):
-    trainer = trainers(system)
-    workload = trained_by(trainer.system, "images")[-1]
+def read_by(trainer, workload, records):
+    """What a run is asked for that reads records of images, in the system's own format."""
     form = trainer.system.workloads[workload].reads[0]
+    return {"workload": workload, "input": form, "data": str(records(form))}
+
+
+def endless(trainer, records):
+    """A run on records; of the workload that JAX does not compile for long."""
+    asked = read_by(trainer, trained_by(trainer.system, "images")[-1], records)
+    return asked | {"batch_size": 2, "iterations": 100_000}
+
+
+@each(launcher)
+def test_a_rank_that_dies_ends_a_run_on_records_whose_ranks_read_different_images(
+    system, trainer_of, records
+):
+    trainer = trainer_of(system)
     with trainer.disturbed(signal.SIGKILL, rank=1, iteration=2):
-        record, log = trainer.train(
-            workload=workload, input=form, data=str(records(form)), batch_size=2, iterations=100_000
-        )
+        record, log = trainer.train(**endless(trainer, records))
     assert record.status == "failed", log[-5000:]
     assert "SIGKILL" in record.reason
     assert losses(log, 0)[0] != losses(log, 1)[0]
 
 
-@pytest.mark.each_launcher
-def test_a_rank_that_hangs_ends_a_run_on_records_at_its_time_limit(
-    system, trainers, proofs, records
-):
-    trainer = trainers(system)
-    known = {one: proofs(system, one)[0] for one in trained_by(trainer.system, "images")}
-    workload = min(known, key=lambda one: known[one].seconds)  # JAX compiles for long
-    form = trainer.system.workloads[workload].reads[0]
-    asked = {"workload": workload, "input": form, "data": str(records(form))}
-    asked |= {"batch_size": 2, "iterations": 100_000}
-    record, log = trainer.train_until_one_hangs(1, 2, **asked)
+@each(launcher)
+def test_a_rank_that_hangs_ends_a_run_on_records_at_its_time_limit(system, trainer_of, records):
+    trainer = trainer_of(system)
+    record, log = trainer.train_until_one_hangs(1, 2, **endless(trainer, records))
     assert record.status == "timeout", log[-5000:]
     ends = [f"no end after {LIMIT} s"]
     ends += ["a rank gave up waiting for another"] if system in GIVES_UP else []
@@ -330,31 +249,27 @@ def test_a_rank_that_hangs_ends_a_run_on_records_at_its_time_limit(
     assert [one.rank for one in record.last_heard] == [0, 1]
 
 
-@pytest.mark.each_backend
-def test_a_batch_that_memory_cannot_hold_is_said_to_be_so(system, trainers):
+@each(backend)
+def test_a_batch_that_memory_cannot_hold_is_said_to_be_so(system, trainer_of):
     batch_size = TOO_MANY_FOR.get(system, TOO_MANY)
     with limited_memory(6):
-        record, log = trainers(system).train(topology="1n1g", batch_size=batch_size)
+        record, log = trainer_of(system).train(topology="1n1g", batch_size=batch_size)
     assert record.status == "oom", log[-5000:]
 
 
+@each()
 def test_the_ranks_share_the_records_and_see_the_folders_images_and_labels(
-    system, trainers, coloured_records
+    system, trainer_of, coloured_records
 ):
     """The colours and labels that a system's own loader gives are those of the images."""
-    trainer = trainers(system)
-    form = trainer.system.workloads["resnet50"].reads[0]
-    arguments = [
-        *("--workload=resnet50", "--precision=fp32", "--batch-size=8", "--iterations=1"),
-        *("--print-every=1", f"--input={form}", f"--data={coloured_records(form)}"),
-        *("--shape", "image_size=32", "--device=cpu", "--threads=1", "--seed=1"),
-    ]
+    trainer = trainer_of(system)
+    asked = read_by(trainer, "resnet50", coloured_records) | {"shape": {"image_size": 32}}
     ranks = trainer.answer(f"""
 import itertools, json, numpy as np
-from trainers.contract.flags import parse_flags
+from trainers.contract.flags import parse_flags, parse_names
 from trainers.recipes import resnet50
-flags = parse_flags(resnet50, {arguments})
-{LOADERS[system]}
+flags = parse_flags(resnet50, parse_names({trainer.flags(**asked)})[1])
+{loader_of(trainer.system)}
 print(json.dumps([
     [
         (np.asarray(image, float).reshape(-1, 3).mean(0).tolist(), int(label))
@@ -371,123 +286,95 @@ print(json.dumps([
     assert not seen[0] & seen[1]
 
 
-@pytest.mark.each_backend
-def test_what_drops_out_is_drawn_anew_in_each_step(system, dropping, draws):
-    """With a rate of zero nothing else changes the loss on one batch.
-
-    In a proof nothing drops out: the losses of two frameworks would be 3e-1 apart.
-    """
-    assert len(set(losses(draws(system, dropping), 0))) == 3
+@each_workload(backend, drops_out, weekly=lambda system, workload: workload != USUAL)
+def test_what_drops_out_is_drawn_anew_in_each_step(system, workload, draws):
+    """With a rate of zero nothing else changes the loss on one batch."""
+    assert len(set(losses(draws(system, workload), 0))) == 3
 
 
-@pytest.mark.each_backend
-def test_the_first_loss_is_said_without_dropout_and_is_that_of_every_framework(
-    system, dropping, draws, proofs
-):
-    ours, pytorchs = (step_log(draws(one, dropping))[0] for one in (system, "pytorch"))
-    assert ours["loss_without_dropout"] == pytest.approx(pytorchs["loss_without_dropout"], abs=1e-4)
-    assert "loss_without_dropout" not in step_log(proofs(system, dropping)[1])[0]
-
-
-@pytest.mark.each_backend
-def test_a_gpu_that_is_not_there_is_refused(system, trainers):
-    trainer = trainers(system)
-    program = str(trainer.system.trainer("resnet50"))
-    said = trainer.python(
-        *(program, *naming_flags(trainer.system, "resnet50"), "--workload=resnet50"),
-        *("--precision=amp", "--batch-size=2", "--iterations=1"),
-        *("--print-every=1", "--input=synthetic", "--shape", "image_size=32"),
-        *("--device=cuda", "--threads=1", "--seed=1"),
+@each_workload(backend, drops_out, but=PYTORCH, weekly=lambda system, workload: workload != USUAL)
+def test_the_first_loss_is_said_without_dropout_and_is_that_of_pytorch(system, workload, draws):
+    ours, pytorchs = (
+        step_log(draws(one, workload))[0]["loss_without_dropout"] for one in (system, "pytorch")
     )
+    assert ours == pytest.approx(pytorchs, abs=1e-4)
+
+
+@each(backend)
+def test_a_gpu_that_is_not_there_is_refused(system, trainer_of):
+    trainer, asked = trainer_of(system), {"device": "cuda", "precision": "amp"}
+    said = trainer.python(*trainer.program(**asked, batch_size=2, shape={"image_size": 32}))
     (line,) = [line for line in said.stdout.splitlines() if line.startswith(":::REFUSED")]
     assert said.returncode == 1
     assert "GPU" in line
     assert "Traceback" not in said.stdout
 
 
-@pytest.mark.every_system
-@pytest.mark.xdist_group("paddlepaddle")
 @pytest.mark.parametrize(
-    ("workload", "changes"),
+    ("system", "workload"),
     [
-        ("resnet50", {"shape": {"image_size": 32}}),
-        ("vgg16", {"shape": {"image_size": 32}}),
-        ("bert-base", {}),
-        ("transformer", {"batch_size": 64}),
+        case("paddlepaddle", workload, weekly=workload != USUAL)
+        for workload in ("resnet50", "vgg16", "bert-base", "transformer")
     ],
 )
-def test_paddles_static_graph_trains_the_same(workload, changes, trainers):
+def test_paddles_static_graph_trains_the_same(system, workload, trainer_of):
     """GPUs run it; a CPU can."""
-    run = {"workload": workload, "batch_size": 2, "iterations": 4, "topology": "1n1g"}
-    asked = small("paddlepaddle", **run | changes)
-    compiled = "DataParallel.begin = lambda step: begin(step) or compile_once(step.network)"
-    given = []
-    for how in ("", compiled):
-        said = run_program(
-            trainers("paddlepaddle"),
-            asked,
-            "--proof",
-            before=f"""
+    trainer = trainer_of(system)
+    asked = {"workload": workload, "batch_size": 64 if workload == "transformer" else 2}
+    if workload in trained_by(trainer.system, "images"):
+        asked["shape"] = {"image_size": 32}
+    compiled = """
 from trainers.frameworks.paddle.backend import DataParallel, compile_once
 begin = DataParallel.begin
-{how}""",
-        )
-        given.append(losses(said, 0))
-    assert given[1] == pytest.approx(given[0], abs=1e-4)
+DataParallel.begin = lambda step: begin(step) or compile_once(step.network)"""
+    usual, ours = (
+        losses(trainer.said(*trainer.program("--proof", before=how, iterations=4, **asked)), 0)
+        for how in ("", compiled)
+    )
+    assert ours == pytest.approx(usual, abs=1e-4)
 
 
-@pytest.mark.each_backend
-def test_a_fixed_loss_scale_changes_the_gradients_and_no_step(system, scaling, trainers, proofs):
+@each_workload(
+    backend,
+    lambda workload: workload in ("resnet50", "bert-base"),  # SGD, and AdamW
+    weekly=lambda system, workload: workload != "resnet50",
+)
+def test_a_fixed_loss_scale_changes_the_gradients_and_no_step(system, workload, trainer_of, proofs):
     """Asked for in float32, in which CPUs can train: no digit is lost that shows."""
-    asked = {"workload": scaling, "batch_size": 4, "iterations": 4, "topology": "1n1g"}
-    said = run_program(
-        trainers(system),
-        small(system, **asked),
-        "--proof",
-        before="""
+    trainer, asked = trainer_of(system), {"batch_size": 4, "iterations": 4}
+    scaled = """
 from trainers.contract import precision
 asked = precision.Precision("float32", 128.0)
-precision.precision_of = lambda recipe, flags, computes: asked""",
-    )
-    unscaled = losses(proofs(system, **asked)[1], 0)
-    assert losses(said, 0) == pytest.approx(unscaled, abs=1e-4)
+precision.precision_of = lambda recipe, flags, computes: asked"""
+    said = trainer.said(*trainer.program("--proof", before=scaled, workload=workload, **asked))
+    _, unscaled = proofs("pytorch", workload, topology="1n1g", **asked)
+    hold_together(workload, losses(said, 0), losses(unscaled, 0))
 
 
-def some(*names):
-    """A test of some systems: its `name`."""
-    groups = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in names]
-    return pytest.mark.parametrize("name", groups)
-
-
-@pytest.mark.every_system
 @some("tensorflow2", "ngc-tensorflow1")
-def test_of_a_loss_scale_that_adapts_only_steps_that_do_not_overflow_count(name, trainers, proofs):
+def test_of_a_loss_scale_that_adapts_only_steps_that_do_not_overflow_count(
+    system, trainer_of, proofs
+):
     """It starts where the scaled loss overflows, and halves until nothing does."""
-    asked = small(name, workload="bert-base", topology="1n1g")
-    said = run_program(
-        trainers(name),
-        asked,
-        "--proof",
-        "--no-clip",
-        before="""
+    trainer = trainer_of(system)
+    adapting = """
 from trainers.contract import precision
 from trainers.frameworks.tensorflow import scaling
 asked = precision.Precision("float32", precision.DYNAMIC)
 precision.precision_of = lambda recipe, flags, computes: asked
-scaling.DynamicLossScale.__init__.__defaults__ = (2.0**126,)""",
-    )
-    found = losses(said, 0)
-    fixed = losses(proofs(name, "bert-base", "--no-clip", topology="1n1g")[1], 0)
+scaling.DynamicLossScale.__init__.__defaults__ = (2.0**126,)"""
+    program = trainer.program("--proof", "--no-clip", before=adapting, workload="bert-base")
+    found = losses(trainer.said(*program), 0)
+    unscaled = losses(proofs("pytorch", "bert-base", "--no-clip", topology="1n1g")[1], 0)
     left_out = found.count(found[0]) - 1
     assert left_out in {1, 2}
-    assert found[left_out:] == pytest.approx(fixed[:-left_out], abs=1e-4)
+    hold_together("bert-base", found[left_out:], unscaled[:-left_out])
 
 
-@pytest.mark.every_system
 @some("mxnet", "ngc-tensorflow1")
-def test_horovod_without_nccl_is_refused_on_gpus(name, trainers):
+def test_horovod_without_nccl_is_refused_on_gpus(system, trainer_of):
     """The locks here build it without, because the machines of the tests have no CUDA."""
-    trainer = trainers(name)
+    trainer = trainer_of(system)
     said = trainer.answer(f"""
 import json
 from argparse import Namespace
@@ -503,30 +390,22 @@ except Refused as error:
     assert said.startswith("Horovod is built without NCCL")
 
 
-def in_pieces(trainer, kept, batch_size, accumulation):
+def in_pieces(trainer, folder, batch_size, accumulation):
     """What two ranks say that read AlexNet's samples by so many, and the weights they end with."""
     asked = small(trainer.system.id, workload="alexnet", batch_size=batch_size, iterations=3)
-    asked |= {"accumulation": accumulation, "input": "tfrecord", "data": str(kept)}
-    run = Run.model_validate(asked)
-    plan, program = plan_run(run, window=(1, 3), time_limit=60), str(IN_PIECES)
-    named = [str(trainer.system.trainer("alexnet")), str(kept / "weights.npz")]
-    words = launcher(plan.launch, placeholders(run, ThisMachine(run))[0])
-    words += [program, *named, *plan.program[1:]]
-    said = trainer.python(*(word.format(node_rank=0) for word in words))
-    assert said.returncode == 0, said.stdout
-    return said.stdout, dict(np.load(kept / "weights.npz"))
+    asked |= {"accumulation": accumulation, "input": "tfrecord", "data": str(folder)}
+    run, kept = Run.model_validate(asked), folder / "kept"
+    plan = plan_run(run, window=(1, 3), time_limit=60)
+    words = launched(plan.launch, placeholders(run, ThisMachine(run))[0])
+    words += [str(IN_PIECES), str(kept), *plan.program[1:]]
+    said = trainer.said(*(word.format(node_rank=0) for word in words))
+    return said, dict(np.load(f"{kept}.0.npz"))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("pytorch", marks=pytest.mark.xdist_group("pytorch")),
-        pytest.param("jax", marks=[pytest.mark.xdist_group("jax"), pytest.mark.every_system]),
-    ],
-)
-def test_batches_before_an_update_train_as_one_that_is_as_large(name, trainers, tmp_path):
+@some("pytorch", "jax")
+def test_batches_before_an_update_train_as_one_that_is_as_large(system, trainer_of, tmp_path):
     (whole, weights), (pieces, others) = (
-        in_pieces(trainers(name), tmp_path, *of) for of in ((4, 1), (2, 2))
+        in_pieces(trainer_of(system), tmp_path, *of) for of in ((4, 1), (2, 2))
     )
     for rank in range(WORLD_SIZE):
         assert losses(pieces, rank) == pytest.approx(losses(whole, rank), rel=1e-6)
@@ -535,15 +414,12 @@ def test_batches_before_an_update_train_as_one_that_is_as_large(name, trainers, 
     assert apart**0.5 <= 1e-6 * length**0.5
     (said, steps), (_, as_one) = step_log(pieces), step_log(whole)
     assert (said["global_batch_size"], said["configuration"]["accumulation"]) == (8, 2)
-    assert (
-        [step["samples"] for step in steps] == [step["samples"] for step in as_one] == [8, 16, 24]
-    )
+    for counted in (steps, as_one):
+        assert [step["samples"] for step in counted] == [8, 16, 24]
 
 
-@pytest.mark.every_system
 @some("tensorflow2")
-def test_a_system_that_adds_up_no_gradients_says_so(name, trainers):
-    asked = small(name, workload="bert-base", topology="1n1g", accumulation=2)
-    refused = ":::REFUSED rank 0: --accumulation is 2; allowed here: 1"
-    with pytest.raises(AssertionError, match=refused):
-        run_program(trainers(name), asked, before="")
+def test_a_system_that_adds_up_no_gradients_says_so(system, trainer_of):
+    trainer = trainer_of(system)
+    said = trainer.python(*trainer.program(workload="bert-base", accumulation=2))
+    assert ":::REFUSED rank 0: --accumulation is 2; allowed here: 1" in said.stdout

@@ -5,13 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from reperf.builds import LockBuild
 from reperf.config import Run, load_report
 from reperf.doctor.diagnosis import Trial
 from reperf.doctor.trials import on_nodes, runs_to_try
 from reperf.machine import resolve
 from reperf.systems import load_systems
+
+from tests.systems.cases import backend, each
 
 LIBRARIES = {
     "oneflow": "OneFlow over TCP",
@@ -52,6 +53,7 @@ def tried(folder: Path, system: str, **changes: object) -> Trial:
     return Trial(**trial)
 
 
+@each(weekly=lambda system: system not in ("pytorch", "tensorflow2"))
 def test_two_devices_compute_add_up_and_read(system, trainer_of, records):
     form = load_systems()[system].workloads["resnet50"].reads[0]
     read = {"input": form, "data": str(records(form)), "shape": {"image_size": 64}}
@@ -70,7 +72,7 @@ def test_two_devices_compute_add_up_and_read(system, trainer_of, records):
     assert trial.matrix_rates["float32"] > 0
 
 
-@pytest.mark.each_backend
+@each(backend, weekly=lambda system: system != "pytorch")
 def test_one_device_is_tried_too(system, trainer_of):
     trial = tried(trainer_of(system).folder, system, topology="1n1g")
     assert (trial.trouble, trial.devices, trial.transfers) == ("", ("cpu",), ())

@@ -19,6 +19,7 @@ from types import ModuleType
 import psutil
 from reperf.builds import LockBuild
 from reperf.config import Run
+from reperf.plans.run_plan import trainer_flags
 from reperf.systems import SYSTEMS, System, load_workloads
 from reperf.training.record import RunRecord
 
@@ -57,7 +58,6 @@ LONGEST_WAIT = 120
 """Seconds in which the others of a run say that one hangs; they mean to within twenty."""
 
 TRAIN_ONCE = Path(__file__).with_name("train_once.py")
-
 # By this environment variable every process of a run is known, whatever has become of its parents.
 MARK = "REPERF_TESTED_IN"
 
@@ -82,9 +82,6 @@ class Trainer:
             time_limit: seconds.
             more_flags: of the trainer, which no configuration can ask for.
             changes: of the run, beside what is small.
-
-        Raises:
-            AssertionError: a process outlived the run.
         """
         run = Run.model_validate(small(self.system.id, **changes))
         self.train_once(run.model_dump_json(), time_limit, *more_flags)
@@ -92,12 +89,14 @@ class Trainer:
         log = (folder / "train.log").read_text(errors="replace")
         return RunRecord.read(folder / "run.json"), log
 
-    def train_once(self, asked: str, time_limit: float, *more_flags: str, **variables: str) -> None:
-        """Train a run, given as JSON, in a process that has more environment variables.
+    def train_well(self, **changes: object) -> tuple[RunRecord, str]:
+        """Train a run that must end well; takes and gives what `train` does."""
+        record, log = self.train(**changes)
+        assert (record.status, record.reason) == ("ok", ""), log[-5000:]
+        return record, log
 
-        Raises:
-            AssertionError: a process outlived the run.
-        """
+    def train_once(self, asked: str, time_limit: float, *more_flags: str, **variables: str) -> None:
+        """Train a run, given as JSON, in a process with more variables, which no other outlives."""
         subprocess.run(
             [sys.executable, str(TRAIN_ONCE), asked, str(time_limit), *more_flags],
             check=True,
@@ -119,9 +118,6 @@ class Trainer:
         """Within this, the rank of a run gets a signal when it has printed an iteration.
 
         Args:
-            what: the signal.
-            rank: which rank.
-            iteration: which iteration.
             victim: who gets it instead, such as "server 0".
             and_then: is called with the run's log afterwards.
         """
@@ -130,15 +126,13 @@ class Trainer:
 
         def watch() -> None:
             while not over.wait(0.1):
-                logs = [log for log in self.folder.rglob("train.log") if started < _written(log)]
-                for log in logs:
-                    text = log.read_text(errors="replace")
+                for log in self.folder.rglob("train.log"):
+                    text = log.read_text(errors="replace") if started < _written(log) else ""
                     who = rf"rank {rank}(?: \(stage \d+\))?"
                     apart = rf'"iteration": {iteration}, .*"rank": {rank},'  # in its own time
                     if re.search(rf"{who}: iteration {iteration}\b|{apart}", text):
                         started_on = rf"{victim or who}: started on \S+ process (\d+)"
-                        process = re.search(started_on, text)
-                        os.kill(int(process[1]), what)
+                        os.kill(int(re.search(started_on, text)[1]), what)
                         and_then(log)
                         return
 
@@ -164,14 +158,9 @@ class Trainer:
         limit is over a moment after the others have said that they wait.
 
         Args:
-            rank: which rank.
-            iteration: which iteration.
             victim: who stops instead, such as "server 0".
             others_say: a pattern of what they say; "" if they go on.
             changes: of the run.
-
-        Returns:
-            Its record and its log.
         """
         limit_is_over = self.folder / LIMIT_IS_OVER
         over = threading.Event()
@@ -208,11 +197,39 @@ class Trainer:
             env={**os.environ, "PYTHONPATH": str(SYSTEMS.parent), "OMP_NUM_THREADS": "1"},
         )
 
+    def said(self, *arguments: str) -> str:
+        """What the environment's Python says, which must end well."""
+        answer = self.python(*arguments)
+        assert answer.returncode == 0, answer.stdout
+        return answer.stdout
+
     def answer(self, code: str) -> object:
         """What a piece of code prints, read as JSON."""
-        said = self.python("-c", code)
-        assert said.returncode == 0, said.stdout
-        return json.loads(said.stdout.splitlines()[-1])
+        return json.loads(self.said("-c", code).splitlines()[-1])
+
+    def flags(self, *more_flags: str, **changes: object) -> list[str]:
+        """The flags of a small run's ranks, and more."""
+        run = Run.model_validate(small(self.system.id, **changes))
+        return [*trainer_flags(run, self.system), *more_flags]
+
+    def program(self, *more_flags: str, before: str = "", **changes: object) -> tuple[str, str]:
+        """For `python`: the program of a small run, in one process without a launcher.
+
+        Args:
+            more_flags: of the trainer.
+            before: code that the process runs first.
+            changes: of the run.
+        """
+        path = str(self.system.trainer(changes.get("workload", SMALL["workload"])))
+        words = [path, *self.flags(*more_flags, **{"topology": "1n1g"} | changes)]
+        start = "runpy.run_path(sys.argv[0], run_name='__main__')"
+        return "-c", f"import runpy, sys\n{before}\nsys.argv = {words}\n{start}"
+
+
+def on_ranks(ranks: int, program: Path, *arguments: str) -> tuple[str, ...]:
+    """For `Trainer.python`: a program on a number of ranks, by torch's own launcher."""
+    launcher = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}")
+    return *launcher, str(program), *arguments
 
 
 def small(system: str, **changes: object) -> dict[str, object]:
@@ -222,12 +239,9 @@ def small(system: str, **changes: object) -> dict[str, object]:
 
 
 def trained_by(system: System, data: str | None = None) -> list[str]:
-    """The workloads that a system trains data-parallel on a CPU, in the order of its system.yaml.
+    """The workloads that a system trains data-parallel on a CPU, of one kind of data or of all.
 
     One that is like another is trained by the same code, as a test of `like` has it.
-
-    Args:
-        data: a kind of data set; None for all.
     """
     return [
         workload
@@ -279,3 +293,10 @@ def losses(text: str, rank: int) -> list[float]:
     stage = r"(?: \(stage \d+\))?"
     found = re.findall(rf"^.*\brank {rank}{stage}: iteration \d+, loss (\S+)", text, re.MULTILINE)
     return [float(loss) for loss in found]
+
+
+def own_steps(text: str, rank: int) -> list[dict]:
+    """What a rank that keeps its own time has logged of its iterations."""
+    lines = [line for line in text.splitlines() if "tracked_stats" in line]
+    events = [json.loads(line.partition(" ")[2]) for line in lines]
+    return [one["value"] for one in events if one["metadata"]["rank"] == rank]

@@ -1,6 +1,6 @@
-"""One rank of a pipeline, at a narrow classifier, in the environment of its system.
+"""One rank of a training with a narrow classifier, in the environment of its system.
 
-`delayed_ranks.py FILE ..` trains as the program of all systems does with the flags that follow, and
+`kept_ranks.py FILE ..` trains as the program of all systems does with the flags that follow, and
 leaves the rank's last weights in FILE.0.npz or, of rank 1, in FILE.1.npz.
 """
 
