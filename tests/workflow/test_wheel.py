@@ -11,7 +11,6 @@ from reperf.root import ROOT
 from uv import find_uv_bin
 
 from tests.helpers.pythons import interpreter, promised
-from tests.helpers.small_benchmark import Benchmark
 
 LOG = ROOT / "tests/data/logs/oneflow_resnet50_2n8g_b128_fp32.log"
 
@@ -31,7 +30,7 @@ OTHERS = [pytest.param(one, marks=pytest.mark.weekly) for one in promised() if o
 
 @pytest.mark.parametrize("version", [HERE, *OTHERS])
 def test_an_installed_wheel_measures_verifies_and_rebuilds(
-    version: str, wheel: Path, finished_benchmark: Benchmark, tmp_path: Path
+    version: str, wheel: Path, real_finished: Path, tmp_path: Path
 ):
     folder = tmp_path / "elsewhere"
     folder.mkdir()
@@ -68,7 +67,7 @@ def test_an_installed_wheel_measures_verifies_and_rebuilds(
     assert call(reperf, "--version") == f"reperf {__version__}\n"
     for method in ("window", "published"):
         assert "1 measured, 0 refused" in call(reperf, "measure", "--method", method, LOG)
-    archive = finished_benchmark.folder / "archive/small.zip"
+    archive = real_finished / "archive/small.zip"
     assert "all as they were archived" in call(reperf, "archive", "verify", archive)
     remade = call(reperf, "archive", "rebuild", archive, "--to", "new").splitlines()
     assert len(remade) == 10
