@@ -6,7 +6,7 @@
 PYTHON ?= python3
 VENV := .venv
 # Which tests run, by their markers: see CONTRIBUTING.md. With LANE="", all.
-LANE = not (weekly or framework or cluster or image or browser)
+LANE = not (weekly or long or framework or cluster or image or browser)
 # Every run starts a Python, and some machines keep no bytecode: compile once, here.
 export UV_COMPILE_BYTECODE := 1
 

@@ -4,8 +4,8 @@
 
 Planned are the suites of config.yaml, with so many repeats, in a dry run in which nothing is there
 yet; beside it stands a bare Snakefile with as many jobs, inputs and outputs (bare.py). The two take
-turns, and only CPU seconds are compared. The runs are of a stand-in that prints a whole step log at
-once, so that nearly all that is spent is the workflow's. Slurm is the test cluster
+turns, and only CPU seconds are compared. The runs are of a stand-in whose iterations take a
+millisecond, so that nearly all that is spent is the workflow's. Slurm is the test cluster
 (tests/slurm/cluster.py), and needs what it needs.
 """
 
@@ -28,17 +28,27 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT)]
 
 from bare import BARE, DRY, Job, cpu_of, cpu_of_children, jobs_of, write_bare  # noqa: E402
 
-from tests.helpers.small_benchmark import SMALL, Benchmark  # noqa: E402
-from tests.helpers.stand_in import NAME, new_stand_in_benchmark  # noqa: E402
+from tests.helpers.small_benchmark import TOY, Benchmark, new_benchmark  # noqa: E402
 from tests.slurm.cluster import SlurmCluster, why_not  # noqa: E402
 from tests.slurm.slurm_benchmark import SlurmBenchmark  # noqa: E402
 
-SUITE = SMALL["suites"][1] | {"name": "overhead", "precision": "fp32", "systems": [NAME]}
+SUITE = TOY["suites"][1] | {
+    "name": "overhead",
+    "systems": ["stand-in"],
+    "shape": {"milliseconds": 1},
+}
+
+
+def new_own_benchmark(folder: Path) -> Benchmark:
+    """A benchmark of which nothing is built, and which shares no environment."""
+    benchmark = new_benchmark(folder, folder)
+    (folder / ".envs").unlink()
+    return benchmark
 
 
 def plan(folder: Path, options: argparse.Namespace) -> None:
     """Print the CPU seconds of planning config.yaml's suites, and a bare Snakefile as large."""
-    ours = new_stand_in_benchmark(folder / "ours").folder
+    ours = new_own_benchmark(folder / "ours").folder
     report = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
     for data in report["data"]:
         data["embedded_on_gpus"] = True  # as nobody has named other data
@@ -76,7 +86,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 def again(folder: Path, options: argparse.Namespace) -> None:
     """Print what a call costs when all is done, and planning that beside a bare Snakefile."""
-    benchmark = new_stand_in_benchmark(folder / "ours")
+    benchmark = new_own_benchmark(folder / "ours")
     benchmark.configure(suites=[SUITE | {"repeats": options.runs}])
     jobs = jobs_of(benchmark.folder, benchmark.command()[2:], benchmark.environment)
     answered(benchmark)
@@ -89,14 +99,14 @@ def again(folder: Path, options: argparse.Namespace) -> None:
 
 
 def local(folder: Path, options: argparse.Namespace) -> None:
-    train(new_stand_in_benchmark(folder / "ours"), "local", options.runs, cpu_of_children)
+    train(new_own_benchmark(folder / "ours"), "local", options.runs, cpu_of_children)
 
 
 def slurm(folder: Path, options: argparse.Namespace) -> None:
     if reason := why_not():
         sys.exit(f"no Slurm cluster can run here: {reason}")
     with SlurmCluster(folder / "cluster") as cluster:
-        here = new_stand_in_benchmark(folder / "ours")
+        here = new_own_benchmark(folder / "ours")
         here.configure(suites=[SUITE])
         answered(here, "--until", "environment")  # the cluster's nodes reach no registry
         benchmark = SlurmBenchmark(here.folder, cluster)
@@ -129,7 +139,8 @@ def train(benchmark: Benchmark, place: str, runs: int, cpu: Callable[[], float])
 def answered(benchmark: Benchmark, *arguments: str) -> float:
     """Seconds of a call that ends well."""
     started = time.perf_counter()
-    answer = benchmark.snakemake(*arguments, "--quiet", "all", timeout=3600)
+    command = benchmark.command(*arguments, "--quiet", "all")
+    answer = benchmark.call(*command, timeout=3600)  # a process of its own, whose CPU counts
     if answer.returncode:
         sys.exit(answer.stdout)
     return time.perf_counter() - started

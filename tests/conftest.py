@@ -42,6 +42,11 @@ def pytest_pycollect_makemodule(module_path: Path) -> None:
         _hypothesis_profile()
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name a whole text by its beginning."""
+    return f"{val[:40]!r}.." if isinstance(val, str | bytes) and len(val) > 60 else None
+
+
 FAILED = pytest.StashKey[bool]()
 
 

@@ -1,4 +1,4 @@
-"""What is shown while tests run: how far they are, in seconds and not in tests, and what is tested.
+"""In which order tests run, and what is shown meanwhile: how far they are, and what is tested.
 
 tests/seconds.json says how long each test function takes, of those that take long; a call with
 --write-seconds writes it anew, for the tests that it runs.
@@ -17,6 +17,8 @@ SHORT = 0.2
 """Seconds of a test function; those that take less are not in the file."""
 USUAL = 0.02
 """Seconds of a test of such a function."""
+WAITED_FOR = ("finished", "real_finished")
+"""Fixtures that are made once for all processes: those that need them wait for that."""
 STEP = 0.05
 """Of the whole: how often a call that no terminal shows says how far it is."""
 
@@ -37,9 +39,37 @@ def pytest_configure(config: pytest.Config) -> None:
             config.pluginmanager.register(Stopwatch())
 
 
+def known_seconds() -> dict[str, float]:
+    """Test function -> seconds."""
+    return json.loads(FILE.read_text()) if FILE.exists() else {}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put first what many wait for, beside that what waits for nothing, and last what is short.
+
+    So no process of several is left with a minute's work when the others have none.
+    """
+    known = known_seconds()
+    first = [
+        next((item for item in items if fixture in item.fixturenames), None)
+        for fixture in WAITED_FOR
+    ]
+
+    def place(item: pytest.Item) -> tuple[int, float]:
+        seconds = known.get(function_of(item.nodeid), 0.0)
+        if item in first:
+            return 0, 0.0
+        if "unit" in item.path.parts:
+            return (1 if seconds > SHORT else 3), -seconds
+        return 2, -seconds
+
+    items.sort(key=place)
+
+
 def function_of(nodeid: str) -> str:
     """The test function of a test: its id without its parameters."""
-    return nodeid.partition("[")[0]
+    return nodeid.partition("[")[0].partition("@")[0]
 
 
 def promise_of(nodeid: str) -> str:
@@ -57,7 +87,7 @@ class Bar:
 
     def __init__(self, reporter: pytest.TerminalReporter) -> None:
         self._reporter, self._terminal = reporter, sys.stdout.isatty()
-        self._known: dict[str, float] = json.loads(FILE.read_text()) if FILE.exists() else {}
+        self._known = known_seconds()
         self._left: dict[str, float] = {}
         self._whole, self._shown, self._failed = 0.0, 0.0, 0
         self._begun = time.monotonic()
@@ -126,7 +156,7 @@ class Stopwatch:
         self._seconds[function_of(report.nodeid)] += report.duration
 
     def pytest_sessionfinish(self) -> None:
-        known = json.loads(FILE.read_text()) if FILE.exists() else {}
+        known = known_seconds()
         known = {one: seconds for one, seconds in known.items() if one not in self._seconds}
         known |= {one: round(took, 1) for one, took in self._seconds.items() if took >= SHORT}
         FILE.write_text(json.dumps(dict(sorted(known.items())), indent=0) + "\n")

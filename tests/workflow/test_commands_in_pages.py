@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from markdown_it import MarkdownIt
 
 from tests.helpers.small_benchmark import ROOT, Benchmark
@@ -66,6 +67,7 @@ def test_commands_that_run_elsewhere_are_in_a_page_and_their_test_is_there():
     assert [known for known in ELSEWHERE if not any(re.search(known, c) for c in every)] == []
 
 
+@pytest.mark.long
 def test_every_other_command_runs(finished_benchmark: Benchmark):
     folder = finished_benchmark.folder
     prepare(folder)

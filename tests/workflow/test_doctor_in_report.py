@@ -2,7 +2,10 @@
 
 import json
 
+import pytest
 
+
+@pytest.mark.long
 def test_the_doctor_looks_at_this_machine_and_the_report_shows_it(finished_benchmark):
     benchmark = finished_benchmark
     assert benchmark.planned() == {}

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from reperf.files import sha256
 
 from tests.helpers.small_benchmark import ROOT, TOY, Benchmark, new_benchmark
@@ -88,6 +89,7 @@ def test_what_was_lost_is_made_again_without_snakemakes_memory(finished_benchmar
         (finished_benchmark.folder / "lost").rename(path)
 
 
+@pytest.mark.long
 def test_a_lost_log_is_taken_from_the_last_try(finished_benchmark: Benchmark):
     log = finished_benchmark.folder / RUN / "train.log"
     content = log.read_bytes()
@@ -123,6 +125,7 @@ def test_an_edited_record_refuses_its_run(finished_benchmark: Benchmark):
         assert "f" * 40 not in text
 
 
+@pytest.mark.long
 def test_a_record_that_is_none_refuses_its_run_and_the_report_is_written(
     finished_benchmark: Benchmark,
 ):
@@ -136,6 +139,7 @@ def test_a_record_that_is_none_refuses_its_run_and_the_report_is_written(
     assert answer.returncode == 0, answer.stdout
 
 
+@pytest.mark.long
 def test_runs_of_another_configuration_are_not_taken_over(finished_benchmark: Benchmark):
     forget(finished_benchmark)
     assert finished_benchmark.planned() == {}

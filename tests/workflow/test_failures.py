@@ -128,6 +128,7 @@ def test_bad_ends_are_named_and_the_others_go_on(benchmark: Benchmark):
     assert not benchmark.trainers()
 
 
+@pytest.mark.long
 def test_a_log_that_is_cut_in_the_middle_is_refused(finished_benchmark: Benchmark):
     log = finished_benchmark.folder / "results/runs/small/stand-in/1n1g/1/train.log"
     text = log.read_text()

@@ -10,7 +10,8 @@ from reperf.training.batch_search import SHARE
 
 from tests.helpers.small_benchmark import SMALL, TOY, Benchmark, new_benchmark
 
-pytestmark = pytest.mark.xdist_group("largest")  # one search serves all tests
+# One search serves all tests.
+pytestmark = [pytest.mark.xdist_group("largest"), pytest.mark.long]
 MULTIPLE = 8
 SUITE = TOY["suites"][1] | {"batch_size": "largest", "batch_multiple": MULTIPLE}
 TRAINED_BY = {

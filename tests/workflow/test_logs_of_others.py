@@ -104,6 +104,7 @@ def test_own_runs_and_logs_of_others_share_a_table(finished_benchmark: Benchmark
     assert all("counted already, as results/runs/small/" in one for one in theirs["reason"])
 
 
+@pytest.mark.long
 def test_hostile_logs_are_refused_and_the_report_is_written(benchmark: Benchmark):
     hostile = benchmark.folder / "hostile" / "1n2g"
     hostile.mkdir(parents=True)
@@ -134,6 +135,7 @@ def test_hostile_logs_are_refused_and_the_report_is_written(benchmark: Benchmark
     assert verified.returncode == 0, verified.stdout
 
 
+@pytest.mark.long
 def test_a_suite_whose_logs_are_all_refused_has_a_report(benchmark: Benchmark):
     folder = benchmark.folder / "theirs"
     folder.mkdir()
@@ -156,6 +158,7 @@ def test_logs_that_are_not_there_are_one_line(benchmark: Benchmark):
     assert "Traceback" not in answer.stdout
 
 
+@pytest.mark.long
 def test_logs_called_by_the_time_of_day_are_archived_verified_and_rebuilt(
     benchmark: Benchmark, tmp_path: Path
 ):

@@ -141,6 +141,7 @@ def cut_its_record(environment: Path) -> None:
     (environment / "environment.json").write_text("")
 
 
+@pytest.mark.long
 def test_an_environment_that_is_gone_is_built_again_and_no_run_is_trained_again(place, monkeypatch):
     place.measure()
     environment = place.built()
@@ -160,6 +161,7 @@ def test_an_environment_that_is_gone_is_built_again_and_no_run_is_trained_again(
         assert before.items() <= place.records().items()
 
 
+@pytest.mark.long
 def test_a_changed_recipe_reruns_the_runs_of_its_systems_alone_and_the_same_one_none(place):
     described = place.folder / "workflow/systems/stand-in/system.yaml"
     lock = place.folder / "envs/stand-in.txt"
@@ -226,6 +228,7 @@ def test_a_folder_that_cannot_work_is_refused_in_one_line(name, what, tmp_path):
     assert "Traceback" not in answer.stdout
 
 
+@pytest.mark.long
 def test_a_report_is_made_where_nothing_but_python_is_installed(begun, place, tmp_path):
     place.take_over(begun)
     (tmp_path / "bin").mkdir()
@@ -285,6 +288,7 @@ class TestMake:
         assert self.library_of(moved) == str(moved / "workflow/reperf/__init__.py")
         assert "up to date" in self.make(moved, ".venv/reperf-installed")
 
+    @pytest.mark.long
     def test_a_checkout_whose_python_is_gone_gets_it_anew(self, checkout):
         self.make(checkout, ".venv/reperf-installed")
         for python in (checkout / ".venv/bin").glob("python*"):

@@ -11,6 +11,7 @@ import time
 
 import pandas as pd
 import psutil
+import pytest
 
 from tests.helpers.small_benchmark import TOY, Benchmark
 
@@ -129,6 +130,7 @@ def test_a_plan_whose_reader_goes_away_ends_without_a_word(benchmark: Benchmark)
     assert "BrokenPipe" not in answer.stdout
 
 
+@pytest.mark.long
 def test_quiet_says_nothing_of_what_goes_well(benchmark: Benchmark):
     answer = benchmark.snakemake("--quiet", "--", "results/runs/small/stand-in/1n1g/1/run.json")
     assert answer.returncode == 0, answer.stdout
@@ -172,6 +174,7 @@ def test_ctrl_c_leaves_the_terminal_as_it_was_and_nobody_trains(benchmark: Bench
     assert str(benchmark.folder) not in working
 
 
+@pytest.mark.long
 def test_a_terminal_that_wants_no_escapes_gets_plain_lines(benchmark: Benchmark):
     for variables in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         images = "data/embedded/images/manifest.json"

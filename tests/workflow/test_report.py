@@ -151,6 +151,7 @@ def test_snakemakes_own_report_has_captions(finished_benchmark: Benchmark):
     assert re.search(r"whisker", page)
 
 
+@pytest.mark.long
 def test_a_cell_that_waits_for_its_loader_is_marked_and_its_synthetic_twin_is_not(
     begun_benchmark: Benchmark,
 ):
