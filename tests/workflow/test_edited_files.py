@@ -190,6 +190,7 @@ def test_logs_that_were_put_back_from_a_copy_are_measured_again(finished_benchma
     assert {"train", "measure", "report", "archive"} <= planned.keys()
 
 
+@pytest.mark.long
 def test_a_cut_data_set_is_converted_again_and_its_runs_are_kept(finished_benchmark: Benchmark):
     manifest = finished_benchmark.folder / "data/embedded/tfrecord/manifest.json"
     whole = manifest.read_bytes()

@@ -102,6 +102,7 @@ def test_a_copy_and_a_moved_folder_build_their_own_environments_and_train_no_run
     assert all(json.loads(one)["status"] == "ok" for one in place.records().values())
 
 
+@pytest.mark.long
 def test_environments_that_several_folders_share_stay_as_they_are(place, tmp_path):
     place.measure()
     other = new_place(tmp_path / "other")
@@ -211,6 +212,7 @@ def python_in(folder: Path) -> str:
     return str(folder / "bin/python")
 
 
+@pytest.mark.long
 def test_runs_are_trained_and_measured_in_a_folder_of_any_name(tmp_path):
     place = new_place(tmp_path / ODD_NAME / "place")
     place.python = python_in(place.folder / ".venv")
@@ -276,6 +278,7 @@ class TestMake:
         command = [folder / ".venv/bin/python", "-E", "-c", ask]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
+    @pytest.mark.long
     def test_a_checkout_that_has_moved_gets_its_python_anew(self, checkout, tmp_path):
         self.make(checkout, ".venv/reperf-installed")
         assert self.library_of(checkout) == str(checkout / "workflow/reperf/__init__.py")

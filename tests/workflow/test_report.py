@@ -193,6 +193,7 @@ def test_a_real_image_folder_is_used_instead_of_the_embedded_set(benchmark: Benc
     assert not {"convert", "make_set"} & planned.keys()
 
 
+@pytest.mark.long
 def test_text_is_converted_when_it_is_asked_for_otherwise_again(benchmark: Benchmark):
     manifest = benchmark.folder / "data/words/tfrecord/manifest.json"
     words = {"name": "words", "kind": "text", "parts": 2, "vocabulary_size": 2000}
