@@ -4,12 +4,14 @@ import pandas as pd
 import pytest
 from reperf.systems import load_systems
 
+from tests.helpers.small_benchmark import SMALL
+
 
 @pytest.mark.weekly
 def test_the_report_of_all_systems_comes_from_one_command(begun_benchmark, every_environment):
     benchmark = begun_benchmark
     # On two devices all train in test_training.py, on four in test_every_system_on_slurm.py.
-    benchmark.configure(topologies=["1n1g"], repeats=1, time_limit=600)
+    benchmark.configure(suites=SMALL["suites"], topologies=["1n1g"], repeats=1, time_limit=600)
     answer = benchmark.snakemake("--config", "systems=all", timeout=3600)
     assert answer.returncode == 0, answer.stdout[-5000:]
     summary = pd.read_csv(benchmark.folder / "results/summary.csv")

@@ -35,9 +35,9 @@ class Served(Trainer):
 
 @pytest.fixture(scope="module")
 def trainer(tmp_path_factory, environments) -> Served:
-    """A benchmark with a system that has servers, in PyTorch's environment."""
+    """A benchmark with a system that has servers, in the stand-in's environment."""
     benchmark = new_benchmark(tmp_path_factory.mktemp("servers") / "benchmark", environments)
-    follow_pages(benchmark.folder, shares="pytorch")
+    follow_pages(benchmark.folder, shares="stand-in")
     return Served(load_systems()["pytorch"], benchmark.folder)
 
 
