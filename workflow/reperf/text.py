@@ -25,8 +25,9 @@ def printable(text: str) -> str:
 
 
 def count(value: int, noun: str) -> str:
-    """A number of things: "1 cell", "12 cells"."""
-    return f"{value} {noun}" + ("" if value == 1 else "s")
+    """A number of things: "1 cell", "12 cells", "2 searches"."""
+    plural = "es" if noun.endswith(("ch", "s", "sh", "x")) else "s"
+    return f"{value} {noun}" + ("" if value == 1 else plural)
 
 
 def printable_lines(text: str) -> str:
