@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from functools import partial
 from pathlib import Path
 
 _servers: dict[int, subprocess.Popen] = {}
@@ -43,9 +44,13 @@ def run(
         )
     with tempfile.NamedTemporaryFile("r", errors="replace") as said:
         asked = [arguments, str(folder), environment, timeout, said.name]
-        server.stdin.write(json.dumps(asked) + "\n")
-        server.stdin.flush()
-        status = json.loads(server.stdout.readline())
+        try:
+            server.stdin.write(json.dumps(asked) + "\n")
+            server.stdin.flush()
+            status = json.loads(server.stdout.readline())
+        except BaseException:  # the test's own time is over: nobody waits for this answer
+            _servers.pop(os.getpid()).terminate()
+            raise
         text = said.read()
     words = ["snakemake", *arguments]
     if status is None:
@@ -77,12 +82,22 @@ def _serve() -> None:
         if child == 0:
             sys.path += installed
             sys.exit(_snakemake(arguments, folder, environment, said))
-        print(json.dumps(_status(child, timeout)), flush=True)
+        signal.signal(signal.SIGTERM, partial(_end, child))
+        status = _status(child, timeout)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        print(json.dumps(status), flush=True)
+
+
+def _end(child: int, *_: object) -> None:
+    """End with what a call has started."""
+    os.killpg(child, signal.SIGKILL)
+    sys.exit(1)
 
 
 def _snakemake(arguments: list[str], folder: str, environment: dict[str, str], said: str) -> object:
     """Be a new process that calls Snakemake; returns what sys.exit takes."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.setsid()
     os.chdir(folder)
     os.environ.clear()

@@ -171,6 +171,7 @@ def new_benchmark(folder: Path, environments: Path, *, stand_in: bool = True) ->
         described.write_text(described.read_text().replace('"3.11"', f'"{HERE}"'))
         (folder / "envs/stand-in.txt").write_text(f"numpy=={version('numpy')}\n")
         (folder / "envs/stand-in.overlay.txt").write_text("six==1.17.0\n")
+        (folder / "envs/stand-in.image.yaml").write_text("image: stand-in\ntag: none\n")
     (folder / ".envs").symlink_to(environments)
     benchmark = Benchmark(folder)
     benchmark.configure()

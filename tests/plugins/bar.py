@@ -125,7 +125,9 @@ class Bar:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self._failed += 1
-            self._say(f"FAILED {promise_of(report.nodeid)} ({report.nodeid[:200]})", red=True)
+            crash = getattr(report.longrepr, "reprcrash", None)
+            why = crash.message.partition("\n")[0][:200] if crash else ""
+            self._say(f"FAILED {promise_of(report.nodeid)} ({report.nodeid[:200]}) {why}", red=True)
         if report.when == "teardown":
             self._left.pop(report.nodeid, None)
 

@@ -21,7 +21,7 @@ def lanes(config: pytest.Config) -> dict[str, str]:
     return {name: known[name] for name in ("weekly", *SECONDS, "browser") if name in known}
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m chooses
+@pytest.hookimpl(trylast=True)  # conftest.py of a folder may mark all of it
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         limits = [limit for lane, limit in SECONDS.items() if item.get_closest_marker(lane)]

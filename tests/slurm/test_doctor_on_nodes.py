@@ -9,6 +9,7 @@ import pytest
 from reperf.builds import LockBuild
 from reperf.systems import load_systems
 
+from tests.helpers.small_benchmark import SMALL
 from tests.slurm.slurm_benchmark import SlurmBenchmark, new_slurm_benchmark
 
 
@@ -65,10 +66,15 @@ def test_nodes_that_are_well_are_all_named_and_reach_each_other(benchmark):
     assert not list(benchmark.folder.glob(".reperf-doctor-*"))
 
 
-def test_ill_nodes_are_named_and_the_others_still_looked_at(benchmark, environments):
-    """One node lacks the environments, one the work folder, one Slurm gives no jobs."""
-    benchmark.configure(topologies=["1n1g", "2n1g"])
+def test_ill_nodes_are_named_and_the_others_still_looked_at(benchmark, built_environments):
+    """One node lacks the environments, one the work folder, one Slurm gives no jobs.
+
+    Without the work folder a node knows the installed library alone, and so no stand-in.
+    """
+    suite = SMALL["suites"][0] | {"input": "synthetic"}
+    benchmark.configure(suites=[suite], topologies=["1n1g", "2n1g"])
     drain = ["scontrol", "update", "nodename=node4", "reason=test"]
+    environments = built_environments("pytorch")
     with hidden(benchmark, "node2", environments), hidden(benchmark, "node3", benchmark.folder):
         benchmark.cluster.run([*drain, "state=drain"])
         try:
@@ -81,10 +87,10 @@ def test_ill_nodes_are_named_and_the_others_still_looked_at(benchmark, environme
         ("ok", ["node1", "node2", "node3"]),
     ]
     assert of_check(kept, "work folder") == [("error", ["node3"]), ("ok", ["node1", "node2"])]
-    assert of_check(kept, "build stand-in") == [
+    assert of_check(kept, "build pytorch") == [
         ("ok", ["node1"]),
         ("error", ["node2", "node3"]),
     ]
-    missing = benchmark.folder / LockBuild(load_systems(benchmark.folder)["stand-in"], "cpu").folder
-    assert f"error\tbuild stand-in\tnode2, node3\t{missing}: not there\t" in printed
+    missing = benchmark.folder / LockBuild(load_systems()["pytorch"], "cpu").folder
+    assert f"error\tbuild pytorch\tnode2, node3\t{missing}: not there\t" in printed
     assert "node4\tSlurm says that it is drained" in printed
