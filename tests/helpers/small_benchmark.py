@@ -169,8 +169,9 @@ def new_benchmark(folder: Path, environments: Path, *, stand_in: bool = True) ->
         shutil.copytree(STAND_IN, folder, dirs_exist_ok=True)
         described = folder / "workflow/systems/stand-in/system.yaml"
         described.write_text(described.read_text().replace('"3.11"', f'"{HERE}"'))
-        (folder / "envs/stand-in.txt").write_text(f"numpy=={version('numpy')}\n")
-        (folder / "envs/stand-in.overlay.txt").write_text("six==1.17.0\n")
+        numpy, idna = (f"{name}=={version(name)}" for name in ("numpy", "idna"))
+        (folder / "envs/stand-in.txt").write_text(f"{numpy}\n{idna}\n")
+        (folder / "envs/stand-in.overlay.txt").write_text(f"{idna}  # idna\n")
         (folder / "envs/stand-in.image.yaml").write_text("image: stand-in\ntag: none\n")
     (folder / ".envs").symlink_to(environments)
     benchmark = Benchmark(folder)

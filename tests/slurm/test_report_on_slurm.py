@@ -265,7 +265,7 @@ def test_ranks_on_two_nodes_train_in_the_images_of_each_with_the_configured_vari
     benchmark, stand_in_image, tmp_path_factory
 ):
     # It lacks nothing, because the cluster has no network to get it from.
-    image = link_image(stand_in_image, tmp_path_factory.mktemp("image") / "whole", ["six==1.17.0"])
+    image = link_image(stand_in_image, tmp_path_factory.mktemp("image") / "whole", ["idna"])
     benchmark.configure(
         topologies=["2n1g"],
         repeats=1,

@@ -60,7 +60,8 @@ def test_every_measurement_traces_back_to_its_log_and_record(finished_benchmark:
         record = json.loads((folder / run.log).with_name("run.json").read_text())
         assert record["log_sha256"] == run.log_sha256
         assert record["status"] == "ok"
-        assert record["environment"]["packages"] == {"numpy": version("numpy")}
+        packages = {name: version(name) for name in ("idna", "numpy")}
+        assert record["environment"]["packages"] == packages
         assert (run.hosts, run.date) == (record["host"]["hostname"], record["started"])
         assert 0 <= record["load"]["during"] == run.load_during <= 1
         assert f"device=cpu, {record['host']['cpu']}; " in run.key

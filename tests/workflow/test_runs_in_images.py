@@ -62,7 +62,7 @@ def check_record(benchmark: Benchmark, stand_in_image: Path, engine: str) -> Non
     environment = record["environment"]
     assert environment["framework"] == environment["packages"]["numpy"] == NUMPY
     # What the image lacks is shown as not the image's.
-    assert set(environment["overlay"]) == {"six"}
+    assert set(environment["overlay"]) == {"idna"}
     assert environment["image"]["engine"] == engine
     assert environment["image"]["reference"] == str(stand_in_image)
     assert environment["image"]["digest"].startswith("sha256:")
