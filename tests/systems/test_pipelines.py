@@ -38,7 +38,7 @@ def flags_of(trainer, workload, pipeline):
     [
         ("alexnet", (2, 1), 0),
         # Batch norms, and a stage in the middle.
-        ("resnet50", (1, 1, 1), 0),
+        pytest.param("resnet50", (1, 1, 1), 0, marks=pytest.mark.weekly),
         # gloo adds three numbers in an order of its own.
         pytest.param("alexnet", (3, 1), 1e-6, marks=pytest.mark.weekly),
         # Updates of the second stage are averaged, and fewer.

@@ -53,7 +53,7 @@ def tried(folder: Path, system: str, **changes: object) -> Trial:
     return Trial(**trial)
 
 
-@each(weekly=lambda system: system not in ("pytorch", "tensorflow2"))
+@each(weekly=lambda system: system != "pytorch")
 def test_two_devices_compute_add_up_and_read(system, trainer_of, records):
     form = load_systems()[system].workloads["resnet50"].reads[0]
     read = {"input": form, "data": str(records(form)), "shape": {"image_size": 64}}
