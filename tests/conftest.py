@@ -25,6 +25,8 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # A Python compiles what it imports; most of what is installed, no test imports.
     os.environ["UV_COMPILE_BYTECODE"] = "0"
+    # Runs of several tests would keep to the same cores, each to as many as it has ranks.
+    os.environ["CORES"] = "shared"
 
 
 @cache
