@@ -22,7 +22,7 @@ def test_what_is_broken():
     assert False
 
 def test_what_cannot_run_here():
-    pytest.skip("needs a telescope")
+    pytest.importorskip("a_module_that_is_not_there")
 """
 
 
@@ -57,5 +57,5 @@ def test_a_call_names_what_it_tests_what_failed_and_what_it_has_not_tested(
     assert any(line.startswith("FAILED ") and ": what is broken (" in line for line in lines)
     told = lines[next(i for i, line in enumerate(lines) if " not tested here " in line) :]
     assert told[1].split()[:3] == ["weekly", "1", "test"]
-    assert "needs a telescope" in told[2]
+    assert "could not import 'a_module_that_is_not_there'" in told[2]
     assert told[3] == "all of it: make test-all"
