@@ -34,14 +34,11 @@ RUN = Run(
 )
 
 
-def kept_run(folder: Path, lines: list[str], **record: object) -> Path:
-    """A folder with a log of these lines and the record of RUN, or of what `record` says."""
-    folder.mkdir(parents=True)
-    log = folder / "train.log"
-    log.write_text("".join(line + "\n" for line in lines))
+def record_of(run: Run = RUN, **changes: object) -> RunRecord:
+    """The record of a run that ended well, with some fields changed."""
     usual = {
         "status": "ok",
-        "run": RUN,
+        "run": run,
         "attempt": 1,
         "command": (),
         "variables": {},
@@ -53,7 +50,15 @@ def kept_run(folder: Path, lines: list[str], **record: object) -> Path:
         "ended": "",
         "seconds": 1.0,
         "exit_code": 0,
-        "log_sha256": sha256(log),
+        "log_sha256": "",
     }
-    RunRecord(**usual | record).write(folder / "run.json")
+    return RunRecord(**usual | changes)
+
+
+def kept_run(folder: Path, lines: list[str], **record: object) -> Path:
+    """A folder with a log of these lines and the record of RUN, or of what `record` says."""
+    folder.mkdir(parents=True)
+    log = folder / "train.log"
+    log.write_text("".join(line + "\n" for line in lines))
+    record_of(**{"log_sha256": sha256(log)} | record).write(folder / "run.json")
     return folder

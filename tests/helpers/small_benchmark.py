@@ -149,13 +149,12 @@ def _copy(source: str, target: str) -> None:
     (os.link if data else shutil.copy2)(source, target)
 
 
-def new_benchmark(folder: Path, environments: Path, *, stand_in: bool = True) -> Benchmark:
-    """Copy the workflow into a folder, and configure the small report.
+def new_benchmark(folder: Path, environments: Path) -> Benchmark:
+    """Copy the workflow and the stand-in into a folder, and configure the small report.
 
     Args:
         folder: which is made.
         environments: where those of the systems are, or are built.
-        stand_in: whether it has the stand-in, too.
     """
     for name in WORKFLOW:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -165,14 +164,13 @@ def new_benchmark(folder: Path, environments: Path, *, stand_in: bool = True) ->
             shutil.copytree(ROOT / name, folder / name, ignore=built)
         else:
             shutil.copy2(ROOT / name, folder / name)
-    if stand_in:
-        shutil.copytree(STAND_IN, folder, dirs_exist_ok=True)
-        described = folder / "workflow/systems/stand-in/system.yaml"
-        described.write_text(described.read_text().replace('"3.11"', f'"{HERE}"'))
-        numpy, idna = (f"{name}=={version(name)}" for name in ("numpy", "idna"))
-        (folder / "envs/stand-in.txt").write_text(f"{numpy}\n{idna}\n")
-        (folder / "envs/stand-in.overlay.txt").write_text(f"{idna}  # idna\n")
-        (folder / "envs/stand-in.image.yaml").write_text("image: stand-in\ntag: none\n")
+    shutil.copytree(STAND_IN, folder, dirs_exist_ok=True)
+    described = folder / "workflow/systems/stand-in/system.yaml"
+    described.write_text(described.read_text().replace('"3.11"', f'"{HERE}"'))
+    numpy, idna = (f"{name}=={version(name)}" for name in ("numpy", "idna"))
+    (folder / "envs/stand-in.txt").write_text(f"{numpy}\n{idna}\n")
+    (folder / "envs/stand-in.overlay.txt").write_text(f"{idna}  # idna\n")
+    (folder / "envs/stand-in.image.yaml").write_text("image: stand-in\ntag: none\n")
     (folder / ".envs").symlink_to(environments)
     benchmark = Benchmark(folder)
     benchmark.configure()

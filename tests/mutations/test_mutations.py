@@ -1,7 +1,7 @@
 """Mistakes in the program, one at a time: some test that is named beside each must fail.
 
-The tables are the *.toml files here. A mistake that no test notices is a survivor, and its promise
-is kept by nobody: write the test, mostly a row just inside a threshold or just outside.
+They stand in mutations.toml. A mistake that no test notices is a survivor, and its promise is kept
+by nobody: write the test, mostly a row just inside a threshold or just outside.
 """
 
 import os
@@ -15,11 +15,8 @@ import pytest
 
 from tests.helpers.small_benchmark import ROOT
 
-MUTATIONS = [
-    mutation
-    for file in sorted(Path(__file__).parent.glob("*.toml"))
-    for mutation in tomllib.loads(file.read_text(encoding="utf-8"))["mutation"]
-]
+TABLE = Path(__file__).with_name("mutations.toml").read_text(encoding="utf-8")
+MUTATIONS = tomllib.loads(TABLE)["mutation"]
 NOT_COPIED = (".git", ".venv", ".envs", ".snakemake", "__pycache__", "site")
 
 

@@ -5,6 +5,7 @@ tests/seconds.json says how long each test function takes, of those that take lo
 """
 
 import json
+import shutil
 import sys
 import time
 from collections import defaultdict
@@ -88,8 +89,8 @@ class Bar:
     def __init__(self, reporter: pytest.TerminalReporter) -> None:
         self._reporter, self._terminal = reporter, sys.stdout.isatty()
         self._known = known_seconds()
-        self._left: dict[str, float] = {}
-        self._whole, self._shown, self._failed = 0.0, 0.0, 0
+        self._weights: dict[str, float] = {}
+        self._whole, self._done, self._shown = 0.0, 0.0, 0.0
         self._begun = time.monotonic()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -107,8 +108,8 @@ class Bar:
             functions[function_of(one)].append(one)
         for function, tests in functions.items():
             each = self._known.get(function, USUAL * len(tests)) / len(tests)
-            self._left.update(dict.fromkeys(tests, each))
-        self._whole = sum(self._left.values())
+            self._weights.update(dict.fromkeys(tests, each))
+        self._whole = sum(self._weights.values())
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
@@ -124,19 +125,18 @@ class Bar:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self._failed += 1
             crash = getattr(report.longrepr, "reprcrash", None)
             why = crash.message.partition("\n")[0][:200] if crash else ""
             self._say(f"FAILED {promise_of(report.nodeid)} ({report.nodeid[:200]}) {why}", red=True)
         if report.when == "teardown":
-            self._left.pop(report.nodeid, None)
+            self._done += self._weights.get(report.nodeid, 0.0)
 
     def _show(self, nodeid: str) -> None:
-        part = 1 - sum(self._left.values()) / self._whole if self._whole else 0.0
+        part = self._done / self._whole if self._whole else 0.0
         seconds = round(time.monotonic() - self._begun)
         line = f"{part:4.0%} {seconds // 60:3}:{seconds % 60:02}  {promise_of(nodeid)}"
         if self._terminal:
-            width = self._reporter._tw.fullwidth - 1
+            width = shutil.get_terminal_size().columns - 1
             done = "\u2588" * round(20 * part)
             self._reporter.rewrite(f"{done:\u2591<20} {line}"[:width].ljust(width))
         elif part >= self._shown + STEP:

@@ -189,14 +189,6 @@ TIMED = sorted(name for name, style in STYLES.items() if style.has_time)
 """Formats whose lines tell times."""
 
 
-def event(key: str, value: str, time_ms: int = 0, metadata: str = "{}") -> str:
-    """A line of MLPerf's."""
-    return (
-        f':::MLLOG {{"namespace": "", "time_ms": {time_ms}, "event_type": "POINT_IN_TIME", '
-        f'"key": "{key}", "value": {value}, "metadata": {metadata}}}'
-    )
-
-
 def dll(seconds: float) -> str:
     """What stands before each line of NVIDIA's dllogger."""
     return f"DLL {START + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S.%f} -"

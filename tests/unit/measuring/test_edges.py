@@ -81,7 +81,7 @@ def started_anew(again: int) -> str:
         (started_anew, 130, 120, "was started anew in the window"),
     ],
 )
-def test_a_window_is_measured_up_to_each_threshold_and_refused_behind_it(
+def test_a_window_is_measured_up_to_each_threshold_and_refused_beyond_it(
     reason_of, inside, outside, why
 ):
     assert reason_of(inside) == ""

@@ -7,7 +7,7 @@ from reperf.report import write_report
 from reperf.tables import SUMMARY, write_table
 from reperf.training.record import ComputedIn, Environment, Gpu, Host, LastHeard, Load, RunRecord
 
-from tests.unit.report.made import Benchmark, Page, benchmark_of, record_of, row_of
+from tests.unit.report.benchmarks import Benchmark, Page, benchmark_of, record_of, row_of
 
 HOSTILE = "<script>alert('x')</script> | **bold** & `code`"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.report.made import Benchmark
+from tests.unit.report.benchmarks import Benchmark
 
 LOSSES = {"oneflow": 7.2345, "pytorch": 7.2346, "paddlepaddle": 7.3456}
 

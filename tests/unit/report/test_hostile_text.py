@@ -14,7 +14,7 @@ from reperf.tables import MEASUREMENTS, SUMMARY
 from reperf.text import printable
 
 from tests.helpers.written_probes import diagnosis
-from tests.unit.report.made import Benchmark, Page
+from tests.unit.report.benchmarks import Benchmark, Page
 
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 KEYS = ("suite", "topology")

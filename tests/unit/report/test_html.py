@@ -9,7 +9,7 @@ from reperf.printed import ABSENT, number, percent, published_speedup
 from reperf.report.html import SCRIPT
 from reperf.training.record import Power
 
-from tests.unit.report.made import Page
+from tests.unit.report.benchmarks import Page
 
 
 @pytest.fixture(scope="module")

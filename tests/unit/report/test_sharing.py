@@ -6,7 +6,7 @@ from reperf.config import load_report
 from reperf.drawing.figures import draw_suites_epochs
 from reperf.layout import EPOCHS
 
-from tests.unit.report.made import Benchmark, benchmark_of, record_of, row_of
+from tests.unit.report.benchmarks import Benchmark, benchmark_of, record_of, row_of
 
 SUITE = {
     "name": "alexnet",

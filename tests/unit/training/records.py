@@ -1,8 +1,9 @@
 """A run's record for tests of this folder."""
 
 from reperf.config import Run, load_report
-from reperf.training.record import Environment, Host, RunRecord
+from reperf.training.record import Host, RunRecord
 
+from tests.helpers import runs
 from tests.helpers.small_benchmark import SMALL
 
 HOST = Host(
@@ -17,9 +18,5 @@ def small_run(topology: str = "1n1g", **changes: object) -> Run:
 
 
 def record_of(run: Run, **changes: object) -> RunRecord:
-    """The record of a run that ended well, but for some fields."""
-    ended = {"status": "ok", "attempt": 1, "command": (), "variables": {}, "host": HOST}
-    built = Environment(lock="", lock_sha256="", python="3.12", packages={})
-    times = {"started": "", "ended": "", "seconds": 1, "exit_code": 0, "log_sha256": ""}
-    of = {"run": run, "environment": built, "git_commit": None, "git_dirty": None}
-    return RunRecord(**{**ended, **times, **of, **changes})
+    """The record of a run that ended well on HOST, but for some fields."""
+    return runs.record_of(run, **{"host": HOST} | changes)

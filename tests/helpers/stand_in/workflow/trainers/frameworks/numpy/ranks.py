@@ -70,9 +70,6 @@ class Descent(backend.Step):
     def weights(self):
         return self._weights.items()
 
-    def without_dropout(self):
-        return self._model(self._weights, *self.feed.peek())[0]
-
     def __call__(self, wanted):
         loss, gradients = self._model(self._weights, *next(self.feed))
         for name, weight in self._weights.items():

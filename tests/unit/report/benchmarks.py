@@ -19,7 +19,9 @@ from reperf.report.context import Context, gather
 from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
 from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, read_summary, write_table
-from reperf.training.record import Environment, Host, RunRecord
+from reperf.training.record import Environment, RunRecord
+
+from tests.helpers import runs
 
 VOID = {"meta", "link", "input", "br"}
 
@@ -88,24 +90,16 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.texts).split())
 
 
-def record_of(run: Run, **said: Any) -> RunRecord:
-    """The record of a run that went well, but for what is said."""
+def record_of(run: Run, **changes: Any) -> RunRecord:
+    """The record of a run that went well, on a day of its own, with some fields changed."""
     usual = {
-        "status": "ok",
-        "attempt": 1,
-        "command": (),
-        "variables": {},
         "environment": Environment(lock="a", lock_sha256="ab" * 32, python="3.11.7", packages={}),
-        "git_commit": None,
-        "git_dirty": None,
-        "host": Host(hostname="a", cpu="b", cores=2, memory_bytes=1, os="c", kernel="d"),
         "started": f"2026-11-2{run.repeat}T08:15:02.123456+00:00",
         "ended": f"2026-11-2{run.repeat}T08:20:02.123456+00:00",
         "seconds": 300.0,
-        "exit_code": 0,
         "log_sha256": f"{run.repeat:064x}",
     }
-    return RunRecord(run=run, **usual | said)
+    return runs.record_of(run, **usual | changes)
 
 
 def row_of(record: RunRecord, throughput: float, waited: float | None = None) -> dict:
