@@ -2,9 +2,11 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -86,6 +88,27 @@ time.sleep(0.3)
 os._exit(3)
 """
     _, complaints = start_ranks(program).communicate(timeout=240)
+    assert complaints == f"rank 5 on {socket.gethostname()} ended with SIGKILL\n"
+
+
+def test_a_starter_that_looks_too_late_names_the_rank_that_a_signal_ended():
+    program = """
+import os, signal
+if os.environ["RANK"] == "1":
+    os.kill(os.getppid(), signal.SIGSTOP)
+    os.kill(os.getpid(), 9)
+os.write(1, b"here\\n")
+while open(f"/proc/{os.getppid()}/stat").read().rsplit(") ", 1)[1][0] != "T":
+    pass
+os._exit(3)
+"""
+    ranks = start_ranks(program)
+    assert ranks.stdout.readline() == "here\n"
+    children = psutil.Process(ranks.pid).children()
+    while any(child.status() != psutil.STATUS_ZOMBIE for child in children):
+        time.sleep(0.01)
+    ranks.send_signal(signal.SIGCONT)
+    _, complaints = ranks.communicate(timeout=60)
     assert complaints == f"rank 5 on {socket.gethostname()} ended with SIGKILL\n"
 
 

@@ -56,12 +56,19 @@ def run_ranks(command, environments, first):
             ranks.append(started(command, variables))
         running = {rank.pid: number for number, rank in enumerate(ranks)}
         while running:
-            # The first to end is to blame: the others fail after it, within milliseconds.
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT).si_pid
-            number = running.pop(ended)
-            code = ranks[number].wait()
-            if code:
-                sys.exit(said_of_end(f"rank {first + number}", code))
+            failed = [running[ended]] if ranks[running[ended]].wait() else []
+            del running[ended]
+            if failed:
+                # The first to end is to blame: the others fail after it, within milliseconds. Where
+                # this process looked too late to tell, it is the one that a signal ended; but a
+                # framework aborts a rank that misses another.
+                failed += [number for number in running.values() if ranks[number].poll()]
+                codes = {number: ranks[number].returncode for number in failed}
+                number = max(
+                    failed, key=lambda one: codes[one] < 0 and codes[one] != -signal.SIGABRT
+                )
+                sys.exit(said_of_end(f"rank {first + number}", codes[number]))
     finally:
         for rank in ranks:
             rank.kill()
