@@ -150,6 +150,7 @@ def test_sessions_of_one_trainer_are_plain_sgd_and_of_two_learn(tensorflow, conv
         assert np.mean(own[-10:]) < own[0] - 0.5
 
 
+@pytest.mark.weekly
 def test_a_coordinator_of_one_worker_is_plain_sgd_and_of_two_learns(tensorflow):
     """The first batch of two is trained on alone."""
     wanted = ctr_losses(SLOTS, 50, 1, 20)[:, 0]

@@ -96,6 +96,7 @@ def test_a_pipeline_is_trained_as_a_report_asks_for_it(pipedream):
         assert losses(log, rank)[-1] < losses(log, rank)[0]
 
 
+@pytest.mark.weekly
 def test_without_dropout_the_first_loss_is_that_of_data_parallel_training(pipedream, trainer_of):
     asked = {"workload": "alexnet", "batch_size": 2, "iterations": 1}
     _, log = pipedream.train_well(**asked, parallel={"pipeline": [1, 1]})
@@ -107,6 +108,7 @@ def test_without_dropout_the_first_loss_is_that_of_data_parallel_training(pipedr
     assert found == pytest.approx(wanted, abs=1e-5)
 
 
+@pytest.mark.weekly
 def test_a_stage_that_memory_cannot_hold_is_named(pipedream):
     with limited_memory(6):
         record, log = pipedream.train(batch_size=25_000, parallel={"pipeline": [1, 1]})

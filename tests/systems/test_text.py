@@ -39,7 +39,7 @@ ASKED = {
 
 def of_text(*workloads, but=()):
     """A test of all systems; in CI, of PyTorch and of those whose graphs read BERT's text."""
-    in_ci = {"pytorch": ("gpt2-124m", "transformer"), "oneflow": (USUAL,), "tensorflow2": (USUAL,)}
+    in_ci = {"pytorch": ("gpt2-124m", "transformer"), "tensorflow2": (USUAL,)}
     return each_workload(
         fits=lambda workload: workload in workloads,
         but=but,

@@ -85,6 +85,7 @@ def test_replicas_of_the_first_stage_share_the_last_exactly(steps_of, staged, tr
     assert "fc1.weight" in held
 
 
+@pytest.mark.weekly
 def test_a_run_counts_by_its_first_stage_and_its_parameters_by_all(trainer_of):
     _, log = trainer_of("torch-pipeline").train_well(
         **ALEXNET, variant="zero-bubble", parallel={"pipeline": [1, 1], "micro_batches": 4}
@@ -112,6 +113,7 @@ def test_shards_train_what_data_parallel_ranks_do_on_records(trainer_of, records
     assert len(set(said["weight_digests"])) == 2
 
 
+@pytest.mark.weekly
 def test_gradients_are_clipped_by_the_norm_of_all_shards(steps_of, trainer_of):
     of_bert = {"workload": "bert-base", "batch_size": 4}
     data = trainer_of("pytorch").flags(**of_bert)

@@ -72,7 +72,8 @@ def test_two_devices_compute_add_up_and_read(system, trainer_of, records):
     assert trial.matrix_rates["float32"] > 0
 
 
-@each(backend, weekly=lambda system: system != "pytorch")
+@pytest.mark.weekly
+@each(backend)
 def test_one_device_is_tried_too(system, trainer_of):
     trial = tried(trainer_of(system).folder, system, topology="1n1g")
     assert (trial.trouble, trial.devices, trial.transfers) == ("", ("cpu",), ())

@@ -200,7 +200,7 @@ class Trainer:
     def said(self, *arguments: str) -> str:
         """What the environment's Python says, which must end well."""
         answer = self.python(*arguments)
-        assert answer.returncode == 0, answer.stdout
+        assert answer.returncode == 0, (answer.returncode, answer.stdout)
         return answer.stdout
 
     def answer(self, code: str) -> object:
