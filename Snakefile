@@ -1,14 +1,11 @@
 # reperf: from a folder of images to a report in which every number can be traced.
 
-from reperf.building.call import Call
 from snakemake.utils import min_version
 
 min_version("9.13")
 
-CALL = Call(workflow)
-
 # One file is the whole report: --configfile replaces config.yaml, it does not add to it.
-if not CALL.configfile:
+if not workflow.configfiles:
 
     configfile: "config.yaml"
 
@@ -23,7 +20,39 @@ include: "workflow/rules/report.smk"
 include: "workflow/rules/archive.smk"
 
 
+# All that people keep: of files that nobody asks for, Snakemake makes none again that is lost.
 rule all:
     default_target: True
     input:
-        COMPLETE,
+        rules.complete.output,
+        RESULTS.runs,
+        RESULTS.tables,
+        RESULTS.figures,
+        RESULTS.reports,
+        RESULTS.archives,
+        MEMORY,
+
+
+rule runs:
+    input:
+        RESULTS.runs,
+
+
+rule tables:
+    input:
+        RESULTS.tables,
+
+
+rule figures:
+    input:
+        RESULTS.figures,
+
+
+rule reports:
+    input:
+        RESULTS.reports,
+
+
+rule archives:
+    input:
+        RESULTS.archives,

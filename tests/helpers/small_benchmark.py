@@ -92,10 +92,8 @@ class Benchmark:
 
     def take_over(self, begun: Path) -> None:
         """Take what another benchmark has that no run decides: published figures and records."""
-        for name in ("figures/published", "data/embedded"):
+        for name in ("figures/published", "data/embedded", ".snakemake/metadata"):
             shutil.copytree(begun / name, self.folder / name, copy_function=_copy)
-        (self.folder / "results").mkdir()
-        shutil.copy2(begun / "results/made.json", self.folder / "results")
 
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "snakemake", "--profile", "local", *arguments]

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from reperf.builds import LockBuild
 from reperf.config import Run, load_report
 from reperf.doctor.diagnosis import Trial

@@ -52,8 +52,8 @@ def test_no_module_needs_itself_and_the_doctor_no_report():
 
 
 def test_no_two_modules_have_one_name():
-    """Commands and steps may: each is called as what it calls; kinds of data have one interface."""
-    alike = {PACKAGE / "commands", PACKAGE / "steps", *(PACKAGE / "data" / kind for kind in KINDS)}
+    """Commands may: each is called as what it calls; kinds of data have one interface."""
+    alike = {PACKAGE / "commands", *(PACKAGE / "data" / kind for kind in KINDS)}
     names = [path.stem for path in PACKAGE.rglob("[!_]*.py") if path.parent not in alike]
     assert sorted(set(names)) == sorted(names)
 

@@ -1,11 +1,16 @@
 """The one exception that users see: a single line that says what is wrong, and where."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import PurePath
+from typing import ParamSpec, TypeVar
 
 from reperf.text import printable
+
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
 
 
 class ReperfError(Exception):
@@ -36,3 +41,21 @@ def one_line_errors() -> Iterator[None]:
         yield
     except ReperfError as error:
         sys.exit(f"reperf: {error}")
+
+
+def or_end(input_function: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
+    """An input function of a rule that ends the call, in one line, where it fails.
+
+    Where an output is there already, Snakemake 9 takes the failure for a rule that does not exist,
+    and says that there is nothing to be done.
+    """
+
+    @wraps(input_function)
+    def look(*args: _Given.args, **others: _Given.kwargs) -> _Found:
+        with one_line_errors():
+            try:
+                return input_function(*args, **others)
+            except OSError as error:
+                raise ReperfError(str(error)) from None
+
+    return look

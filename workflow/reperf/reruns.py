@@ -8,7 +8,7 @@ from reperf.errors import ReperfError
 from reperf.files import whole_file
 from reperf.layout import REPORT_PLAN, tables_of
 from reperf.machine import resolve
-from reperf.plans.report_plan import ReportPlan
+from reperf.plans.plan_files import ReportPlan
 from reperf.tables import CELL, read_measurements, read_summary
 from reperf.training.ends import fault_of_runs
 from reperf.training.record import FINAL

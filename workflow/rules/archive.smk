@@ -4,27 +4,31 @@ from reperf.archive.contents import trainers_of
 from reperf.layout import figures_of, tables_of
 
 
-def results_of_suite(wildcards):
-    return [*tables_of(wildcards.suite), *figures_of(wildcards.suite)]
-
-
-def trainers_of_suite(wildcards):
-    return seen_from_here(trainers_of(PLANS.suites[wildcards.suite].runs))
+def digest_of_config(wildcards):
+    """Of the configuration that asks for the suite alone, which the archive holds."""
+    return sha256(PLANS.configs[wildcards.suite].encode()).hexdigest()
 
 
 rule archive:
     input:
-        unless_current("archive"),
-        config=if_written("results/suites/{suite}/config.json"),
         measured=measured_of_suite,  # the tables are held against it once more
-        results=results_of_suite,
-        trainers=trainers_of_suite,
+        results=lambda wildcards: [
+            *tables_of(wildcards.suite),
+            *figures_of(wildcards.suite),
+        ],
+        trainers=lambda wildcards: seen_from_here(
+            trainers_of(plan_of_suite(wildcards).runs)
+        ),
         described=descriptions_of_suite,
+        code=code_of("archive"),
     output:
         ARCHIVE,
     log:
         "logs/archive/{suite}.log",
+    params:
+        plan=digest_of_suite,
+        config=digest_of_config,
     message:
         "archive {wildcards.suite}"
-    shell:
-        "{PYTHON:q} -m reperf.steps archive {wildcards.suite} --log {log:q}"
+    script:
+        "../scripts/archive.py"

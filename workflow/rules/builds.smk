@@ -1,10 +1,9 @@
 # How the systems get their frameworks: an environment for each lock, a folder for each image.
 
-from reperf.builds import RECORD, every_lock, why_build
-from reperf.builds.image_build import check_starts
+from reperf.builds import RECORD, every_lock
+from reperf.builds.image_build import check_starts, image_file
 
 LOCKS = every_lock()
-IMAGES = {plan.build.folder.name: plan.build for plan in PLANS.images.values()}
 
 
 def recipe_of_lock(wildcards):
@@ -12,34 +11,16 @@ def recipe_of_lock(wildcards):
     return [ancient(file) for file in seen_from_here(LOCKS[wildcards.name].recipe)]
 
 
-def unless_built(builds):
-    """An input function: none where a build is not there yet, or can be used as it is."""
-
-    @or_end
-    def look(wildcards):
-        build = builds[wildcards.name]
-        if not (build.folder / RECORD).exists() or not (why := why_build(build)):
-            return []
-        return [made_again(why)]
-
-    return look
-
-
 def check_images_start():
-    """Start the images of the runs to come: one that cannot be started is told before any run."""
-    to_come = {
-        plan.build.folder
-        for folder, plan in PLANS.runs.items()
-        if plan.run.container and why_train(folder) != ""
-    }
-    for build in IMAGES.values():
-        if str(build.folder) in to_come and (build.folder / RECORD).exists():
-            check_starts(build)
+    """Start the images: one that cannot be started is told before any run."""
+    for plan in PLANS.images.values():
+        if (plan.build.folder / RECORD).exists():
+            check_starts(plan.build)
 
 
+# An environment's programs name the folder that it was built in.
 rule environment:
     input:
-        unless_built(LOCKS),
         recipe=recipe_of_lock,
     output:
         ".envs/{name}/environment.json",
@@ -47,23 +28,27 @@ rule environment:
         "logs/envs/{name}.log",
     wildcard_constraints:
         name="|".join(map(re.escape, LOCKS)),
+    params:
+        folder=str(Path.cwd()),
     message:
         "build the environment of {wildcards.name}"
-    shell:
-        "{PYTHON:q} -m reperf.steps environment {wildcards.name} --log {log:q}"
+    script:
+        "../scripts/environment.py"
 
 
 rule image:
     input:
-        unless_built(IMAGES),
-        plan=if_written(".images/{name}/plan.json"),
+        image=lambda wildcards: image_file(PLANS.images[wildcards.name].container),
     output:
         ".images/{name}/environment.json",
     log:
         "logs/images/{name}.log",
     wildcard_constraints:
-        name="|".join(map(re.escape, IMAGES)) or "none",
+        name="|".join(map(re.escape, PLANS.images)) or "none",
+    params:
+        plan=lambda wildcards: PLANS.images[wildcards.name].digest,
+        folder=str(Path.cwd()),
     message:
         "get the image of {wildcards.name}, and what it lacks"
-    shell:
-        "{PYTHON:q} -m reperf.steps image {wildcards.name} --log {log:q}"
+    script:
+        "../scripts/image.py"

@@ -11,39 +11,13 @@ EMBEDDED = {
 }
 
 
-def input_of_set(wildcards):
-    return EMBEDDED.get(wildcards.set, [])
+def kind_of_set(wildcards):
+    return KINDS[PLANS.sets[wildcards.set].kind]
 
 
-@cache
-def is_converted_again(manifest):
-    """Whether a converted set is there, and is not the one that is asked for."""
-    _, name, record_format, _ = Path(manifest).parts
-    data = PLANS.sets[name]
-    kind = KINDS[data.kind]
-    converted = record_format in kind.formats and os.path.exists(manifest)
-    return converted and not kind.is_of(data, Path(manifest))
-
-
-@or_end
-def unless_converted(wildcards):
-    """None where a set is whole, and the one that is asked for."""
-    manifest = f"data/{wildcards.set}/{wildcards.format}/manifest.json"
-    if not is_converted_again(manifest):
-        return []
-    return [made_again(f"{manifest}: the data set is not the one that is asked for")]
-
-
-def code_that_makes(wildcards):
-    return code_files(KINDS[PLANS.sets[wildcards.set].kind].modules[0])
-
-
-def code_that_converts(wildcards):
-    return code_files(KINDS[PLANS.sets[wildcards.set].kind].modules[1])
-
-
-def number_of_workers(wildcards):
-    return PLANS.sets[wildcards.set].workers
+def digest_of_set(wildcards):
+    """What decides the content of a data set, as a digest."""
+    return PLANS.set_digests[wildcards.set]
 
 
 wildcard_constraints:
@@ -54,31 +28,30 @@ wildcard_constraints:
 
 rule make_set:
     input:
-        plan=if_written("data/{set}/plan.json"),
-        code=code_that_makes,
+        code=lambda wildcards: code_files(kind_of_set(wildcards).modules[0]),
     output:
         "data/{set}/{embedded}",
     log:
         "logs/make_set/{set}/{embedded}.log",
     message:
         "make the embedded set {wildcards.set}"
-    shell:
-        "{PYTHON:q} -m reperf.steps make_set {wildcards.set} --log {log:q}"
+    script:
+        "../scripts/make_set.py"
 
 
 rule convert:
     input:
-        unless_converted,
-        plan=if_written("data/{set}/plan.json"),
-        set=input_of_set,
-        code=code_that_converts,
+        set=lambda wildcards: EMBEDDED.get(wildcards.set, []),
+        code=lambda wildcards: code_files(kind_of_set(wildcards).modules[1]),
     output:
         "data/{set}/{format}/manifest.json",
     log:
         "logs/convert/{set}/{format}.log",
     retries: 0  # another try would find the same
-    threads: number_of_workers
+    threads: lambda wildcards: PLANS.sets[wildcards.set].workers
+    params:
+        data=digest_of_set,
     message:
         "convert {wildcards.set} to {wildcards.format}"
-    shell:
-        "{PYTHON:q} -m reperf.steps convert {wildcards.set} {wildcards.format} --log {log:q}"
+    script:
+        "../scripts/convert.py"

@@ -18,9 +18,9 @@ def figure_of_suite(kind):
 
 rule draw_figures:
     input:
-        unless_current("draw_figures"),
-        summary="results/suites/{suite}/summary.csv",
+        summary=f"{SUITE}/summary.csv",
         described=descriptions_of_suite,  # titles and colours
+        code=code_of("draw_figures"),
     output:
         svg=[f"figures/{{suite}}-{kind}.svg" for kind in FIGURE_KINDS],
         png=[figure_of_suite(kind) for kind in FIGURE_KINDS],
@@ -28,17 +28,17 @@ rule draw_figures:
         "logs/draw_figures/{suite}.log",
     message:
         "draw the figures of {wildcards.suite}"
-    shell:
-        "{PYTHON:q} -m reperf.steps draw_figures {wildcards.suite} --log {log:q}"
+    script:
+        "../scripts/draw_figures.py"
 
 
 # Of suites whose devices share a model, for the report alone: published numbers stand in it.
 rule draw_epochs:
     input:
-        unless_current("draw_epochs"),
-        summary="results/suites/{suite}/summary.csv",
+        summary=f"{SUITE}/summary.csv",
         described=descriptions_of_suite,
         facts=PUBLISHED_FACTS,
+        code=code_of("draw_epochs"),
     output:
         svg=f"figures/{{suite}}-{EPOCHS}.svg",
         png=figure_of_suite(EPOCHS),
@@ -46,14 +46,14 @@ rule draw_epochs:
         "logs/draw_epochs/{suite}.log",
     message:
         "draw the epochs of {wildcards.suite}"
-    shell:
-        "{PYTHON:q} -m reperf.steps draw_epochs {wildcards.suite} --log {log:q}"
+    script:
+        "../scripts/draw_epochs.py"
 
 
 rule draw_published_figures:
     input:
-        unless_current("draw_published_figures"),
         facts=PUBLISHED_FACTS,
+        code=code_of("draw_published_figures"),
     output:
         report(
             directory("figures/published"),
@@ -66,5 +66,5 @@ rule draw_published_figures:
         "logs/draw_published_figures.log",
     message:
         "draw the figures of the published reports"
-    shell:
-        "{PYTHON:q} -m reperf.steps draw_published_figures --log {log:q}"
+    script:
+        "../scripts/draw_published_figures.py"

@@ -1,61 +1,87 @@
 # From logs to numbers: one process per suite measures all of its runs and logs.
 
-
-def plan_of_suite(wildcards):
-    """The plan of the suite, and the batch sizes that it leaves to searches."""
-    return existing_plans(PLANS.suites[wildcards.suite].files)
-
-
-def measured_of_suite(wildcards):
-    """The same, and what the suite measures: its logs and records, and the logs of others."""
-    return existing_plans(measured_by(PLANS.suites[wildcards.suite]))
-
-
-def descriptions_of_suite(wildcards):
-    """The files that say what the suite's workload and its systems are."""
-    return PLANS.suites[wildcards.suite].descriptions()
-
+from reperf.layout import RUN_FILES
+from reperf.measuring.found_logs import files_of
 
 SUITE = "results/suites/{suite}"
 
 
+def plan_of_suite(wildcards):
+    return PLANS.suites[wildcards.suite]
+
+
+def digest_of_suite(wildcards):
+    """What decides the tables of a suite, as a digest."""
+    return plan_of_suite(wildcards).digest
+
+
+@or_end
+def measured_of(*suites):
+    """The logs and records of the runs of some suites, and the logs of others."""
+    plans = [PLANS.suites[suite] for suite in suites]
+    own = [
+        f"{run}/{name}" for plan in plans for run in plan.plans for name in RUN_FILES
+    ]
+    sources = [source for plan in plans for source in plan.suite.sources]
+    return own + [str(file) for source in sources for file in files_of(source.path)]
+
+
+def measured_of_suite(wildcards):
+    return measured_of(wildcards.suite)
+
+
+def batches_of_suite(wildcards):
+    """What searches have found for the suite."""
+    return sorted({*plan_of_suite(wildcards).batches.values()})
+
+
+def descriptions_of_suite(wildcards):
+    """The files that say what the suite's workload and its systems are."""
+    return plan_of_suite(wildcards).descriptions()
+
+
 rule measure:
     input:
-        unless_current("measure"),
         measured=measured_of_suite,
+        batches=batches_of_suite,
         described=descriptions_of_suite,  # units and parameters
+        code=code_of("measure"),
+        memory=MEMORY,
     output:
         f"{SUITE}/measurements.csv",
     log:
         "logs/measure/{suite}.log",
+    params:
+        plan=digest_of_suite,
     message:
         "measure {wildcards.suite}"
-    shell:
-        "{PYTHON:q} -m reperf.steps measure {wildcards.suite} --log {log:q}"
+    script:
+        "../scripts/measure.py"
 
 
 rule summarise:
     input:
-        unless_current("summarise"),
-        plan=plan_of_suite,
-        described=descriptions_of_suite,  # what a sample costs, and an epoch holds
         measurements=f"{SUITE}/measurements.csv",
+        batches=batches_of_suite,
+        described=descriptions_of_suite,  # what a sample costs, and an epoch holds
+        code=code_of("summarise"),
     output:
         f"{SUITE}/summary.csv",
     log:
         "logs/summarise/{suite}.log",
+    params:
+        plan=digest_of_suite,
     message:
         "summarise {wildcards.suite}"
-    shell:
-        "{PYTHON:q} -m reperf.steps summarise {wildcards.suite} --log {log:q}"
+    script:
+        "../scripts/summarise.py"
 
 
 rule join_tables:
     input:
-        unless_current("join_tables"),
-        plan=if_written("results/plan.json"),
         measurements=expand(f"{SUITE}/measurements.csv", suite=SUITES),
         summaries=expand(f"{SUITE}/summary.csv", suite=SUITES),
+        code=code_of("join_tables"),
     output:
         measurements=ALL_MEASUREMENTS,
         summary=ALL_SUMMARY,
@@ -63,5 +89,5 @@ rule join_tables:
         "logs/join_tables.log",
     message:
         "join the tables of all suites"
-    shell:
-        "{PYTHON:q} -m reperf.steps join_tables --log {log:q}"
+    script:
+        "../scripts/join_tables.py"

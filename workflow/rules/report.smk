@@ -3,60 +3,46 @@
 from reperf.layout import DIAGNOSIS, tables_of
 
 
-def diagnosis_if_made(wildcards):
-    """What `reperf doctor` found, if it was ever called."""
-    return [str(DIAGNOSIS)] if DIAGNOSIS.exists() else []
-
-
-def all_measured(wildcards):
-    """The plans of all suites, and what they measure: the tables are held against it once more."""
-    found = [file for plan in PLANS.suites.values() for file in measured_by(plan)]
-    return existing_plans(found)
-
-
-def all_descriptions(wildcards):
-    """What the page says of workloads and systems beyond the tables."""
-    found = [file for plan in PLANS.suites.values() for file in plan.descriptions()]
-    return sorted({*found})
-
-
 rule report:
     input:
-        unless_current("report"),
-        plan=if_written("results/plan.json"),
-        measured=all_measured,
+        measured=lambda wildcards: measured_of(*SUITES),  # the tables are held against it
         tables=[table for suite in SUITES for table in tables_of(suite)],
         measurements=ALL_MEASUREMENTS,
         summary=ALL_SUMMARY,
-        figures=[file for suite in SUITES for file in PLANS.suites[suite].suite.figures],
+        figures=[file for plan in PLANS.suites.values() for file in plan.suite.figures],
         published="figures/published",
         facts=PUBLISHED_FACTS,
-        described=all_descriptions,
-        diagnosis=diagnosis_if_made,
+        described=sorted(
+            {file for plan in PLANS.suites.values() for file in plan.descriptions()}
+        ),
+        # What `reperf doctor` found, if it was ever called.
+        diagnosis=[str(DIAGNOSIS)] if DIAGNOSIS.exists() else [],
+        code=code_of("report"),
     output:
         html=report(
-            "results/report.html",
+            PAGES[0],
             caption="../captions/report.rst",
             category="Report",
         ),
-        markdown="results/report.md",
+        markdown=PAGES[1],
     log:
         "logs/report.log",
+    params:
+        plan=PLANS.whole.digest,
     message:
         "write the report"
-    shell:
-        "{PYTHON:q} -m reperf.steps report --log {log:q}"
+    script:
+        "../scripts/report.py"
 
 
 # Everything is built, and every cell is measured or its absence is explained.
 rule complete:
     input:
-        unless_current("complete"),
-        plan=if_written("results/plan.json"),
         summary=ALL_SUMMARY,
         measurements=ALL_MEASUREMENTS,
         pages=PAGES,
         archives=expand(ARCHIVE, suite=SUITES),
+        code=code_of("complete"),
     output:
         COMPLETE,
     log:
@@ -64,5 +50,5 @@ rule complete:
     retries: 0  # another try would find the same
     message:
         "look for cells that were not measured"
-    shell:
-        "{PYTHON:q} -m reperf.steps complete --log {log:q}"
+    script:
+        "../scripts/complete.py"

@@ -6,7 +6,6 @@ Snakemake finds it by its name, as `logger: [reperf]`. A dry run, and a call wit
 
 import logging
 import os
-import re
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,9 +19,6 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from reperf.config import Suite
     from reperf.progress.state import Line
 
 __all__ = ["LogHandler", "LogHandlerSettings"]
@@ -59,20 +55,11 @@ _REPEATED = (
     "Exiting because a job execution failed",
     "WorkflowError:\nAt least one job did not complete successfully",
 )
-RUN = "train"
-"""The rule that makes runs."""
-_REASONS = "Reasons:"  # why jobs run, by their rules
-# reperf keeps a list of its own of what was made from what, see reperf.building.made.
-_NO_METADATA = " have missing provenance/metadata "
-# What it says of a file that somebody mistyped, see `MissingRuleException`.
-_NO_RULE = re.compile(r"No rule to produce (.+) \(if you use input functions ", re.DOTALL)
 
 
 class LogHandler(LogHandlerBase):
     """`logger: [reperf]`; called in a thread of its own, one record after the other."""
 
-    suites: "Mapping[str, Suite] | None" = None
-    """Those of the report, by name, set by the workflow: they say what is measured."""
     place: str | None = None
     """Where the profile of this call runs a report; None: no profile of reperf's."""
     writes_to_stream = True
@@ -90,12 +77,7 @@ class LogHandler(LogHandlerBase):
             DefaultFormatter,
         )
 
-        from snakemake_logger_plugin_reperf.configfiles import (  # noqa: PLC0415
-            read_them_as_reperf_does,
-        )
-
         LogHandler.place = self.settings.place if self.settings else None
-        read_them_as_reperf_does()  # a logger is the last that is made before they are read
         settings = self.common_settings
         quiet = {one.name for one in settings.quiet or ()}
         self._says_progress = not quiet & {"ALL", "RULES", "PROGRESS"}
@@ -115,10 +97,6 @@ class LogHandler(LogHandlerBase):
                     settings.printshellcmds,
                 ),
             )
-        # What a dry run would do is a table, unless somebody asks for all of it.
-        loud = settings.verbose or settings.printshellcmds or settings.debug_dag or settings.quiet
-        self._counts_runs = settings.dryrun and not loud
-        self._runs_to_come: list[tuple[str, str, str]] = []
         self._progress = Progress()
         self._screen = PlainLines(sys.stderr)
         self._begun = False
@@ -130,71 +108,26 @@ class LogHandler(LogHandlerBase):
 
     def emit(self, record: LogRecord) -> None:
         try:
-            if line := self._of_mistyped(record):
-                self._failed = True
-                self._say_always(line, bad=True)
-                return
             if self._snakemakes_own is not None:
-                if not (self._counts_runs and self._is_counted(record)):
-                    self._snakemakes_own.handle(record)
+                self._snakemakes_own.handle(record)
                 return
             self._keep(record)
             self._tell(record)
         except BrokenPipeError:  # the reader has gone: snakemake -n | head
-            self._write_no_more()
+            # Python would write the rest of the buffer at its end, and complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._snakemakes_own.stream.fileno())
         except Exception:
             self.handleError(record)
 
     def close(self) -> None:
         """End the display, and name the log if anything failed. Snakemake may call it twice."""
         log, self._log = self._log, None
-        self._tell_runs_to_come()
         self._screen.close()
         if log is not None:
             if self._failed:
                 self._say_always(f"the full output is in {log.path}")
             log.close()
         super().close()
-
-    def _write_no_more(self) -> None:
-        """Python would write the rest of the buffer at its end, and complain."""
-        gone = self._snakemakes_own.stream
-        os.dup2(os.open(os.devnull, os.O_WRONLY), gone.fileno())
-
-    def _is_counted(self, record: LogRecord) -> bool:
-        """Whether the tables of a dry run say what a record does, or nobody needs it."""
-        event = getattr(record, "event", None)
-        if event == LogEvent.JOB_INFO and record.rule_name == RUN:
-            found = record.wildcards
-            self._runs_to_come.append((found["suite"], found["entry"], found["topology"]))
-        if event == LogEvent.RUN_INFO:  # it comes before the jobs, and again behind them
-            again, self._begun = self._begun, True
-            return again
-        about_jobs = event in (LogEvent.JOB_INFO, LogEvent.WORKFLOW_STARTED)
-        message = record.getMessage()
-        told = message.startswith((*_NOISE, _REASONS)) or _NO_METADATA in message
-        return about_jobs or told
-
-    def _tell_runs_to_come(self) -> None:
-        """The table of a dry run, below all else."""
-        runs, self._runs_to_come = self._runs_to_come, []
-        if runs and self.suites is not None:
-            from reperf.plans.costs import AS_A_WHOLE, table_of_runs  # noqa: PLC0415
-
-            lines = ["", *table_of_runs(runs, self.suites), "", AS_A_WHOLE]
-            try:
-                print("\n".join(lines), file=self._snakemakes_own.stream, flush=True)
-            except BrokenPipeError:
-                self._write_no_more()
-
-    def _of_mistyped(self, record: LogRecord) -> str:
-        """What to say if somebody asked for a file that no rule makes; "" otherwise."""
-        is_one = getattr(record, "exception", "") == "MissingRuleException"
-        if not (is_one and (found := _NO_RULE.search(record.getMessage()))):
-            return ""
-        from reperf.targets import not_a_target  # noqa: PLC0415
-
-        return not_a_target(found[1].strip(), "no rule makes it", self.suites or {}, self.place)
 
     def _keep(self, record: LogRecord) -> None:
         """Add a record to the full log, which begins with the first job."""
@@ -238,8 +171,6 @@ class LogHandler(LogHandlerBase):
         from reperf.progress.output import FullLog, screen  # noqa: PLC0415
 
         self._begun = True
-        if self.suites is not None:
-            self._progress.suites = self.suites
         plan = self._progress.planned(record.stats)
         with suppress(OSError):
             self._log = FullLog(Path("logs", f"{datetime.now():%Y-%m-%dT%H%M%S}.log"))

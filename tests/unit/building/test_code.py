@@ -1,17 +1,14 @@
 """Steps are made again for the code that they use, and for no other."""
 
 import ast
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reperf.building import code
-from reperf.building.code import PACKAGE, STEPS, closure, code_files, code_of, digest_of_code
+from reperf.building.code import PACKAGE, closure, code_behind, digest_of_code
 
 # A program's lines, and what may stand between and behind them without changing what it does.
 STATEMENTS = st.one_of(
@@ -24,6 +21,8 @@ STATEMENTS = st.one_of(
 )
 NOTHING = st.lists(st.sampled_from(["", "   ", "# a comment", "    # name = 'other'"]), max_size=3)
 BEHIND = st.sampled_from(["", "  # a comment", '  # """\''])
+
+SCRIPTS = PACKAGE.parent / "scripts"
 
 JOBS_ALONE = {
     *("matplotlib", "numpy", "reperf.doctor.diagnosis", "reperf.drawing", "reperf.report"),
@@ -44,7 +43,7 @@ def test_a_call_imports_nothing_that_only_its_jobs_need():
 
 def names(step: str) -> set[str]:
     """The files of the code behind a step, below the library's folder."""
-    files = [Path(path) for path in code_files(f"reperf.steps.{step}")]
+    files = [Path(path) for path in code_behind(SCRIPTS / f"{step}.py")]
     assert files
     assert all(path.is_file() for path in files)
     return {path.resolve().relative_to(PACKAGE).as_posix() for path in files}
@@ -57,7 +56,7 @@ def below(folder: str, pattern: str = "*.py") -> set[str]:
 
 
 def test_only_files_that_are_there_are_named():
-    for step in STEPS.glob("[!_]*.py"):
+    for step in SCRIPTS.glob("*.py"):
         assert names(step.stem)
 
 
@@ -65,7 +64,7 @@ def test_only_files_that_are_there_are_named():
     ("steps", "count", "files"),
     [
         # What it imports, and what that imports in turn.
-        ("measure", True, {"steps/measure.py", "measuring/measure.py", "logs/facts.py"}),
+        ("measure", True, {"measuring/measure.py", "logs/facts.py"}),
         # A module stands for its package, too, and a package for what it takes from its modules.
         ("measure", True, {"measuring/__init__.py", "systems/__init__.py"}),
         ("measure", True, below("config") - {"config/page.py"}),
@@ -181,40 +180,3 @@ def test_only_where_a_file_lies_below_the_root_counts(tmp_path: Path):
         source.write_text("a = 1\n")
         digests.append(digest_of_code([source], tmp_path / root))
     assert digests[0] == digests[1] != digests[2]
-
-
-def forget() -> None:
-    for known in (code_of, code.imported_by, code._name_and_digest, code._files_of):
-        known.cache_clear()
-
-
-@pytest.fixture
-def library(tmp_path: Path, monkeypatch) -> Iterator[Path]:
-    """A copy of the library that may be edited."""
-    copy = tmp_path / PACKAGE.name
-    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(code, "PACKAGE", copy)
-    monkeypatch.setattr(code, "STEPS", copy / "steps")
-    yield copy
-    forget()
-
-
-def test_a_step_is_another_once_code_that_it_uses_is(library: Path):
-    steps = ["summarise", "draw_figures", "report"]
-
-    def codes() -> list[str]:
-        forget()
-        return [code_of(step) for step in steps]
-
-    before = codes()
-    assert len(set(before)) == len(steps)
-    for edited, changed in {
-        "drawing/palette.py": [False, True, True],
-        "measuring/summary.py": [True, False, True],
-        "report/templates/report.md.j2": [False, False, True],
-    }.items():
-        with (library / edited).open("a") as file:
-            file.write("\n")
-        after = codes()
-        assert [one != other for one, other in zip(before, after, strict=True)] == changed, edited
-        before = after

@@ -22,7 +22,7 @@ from reperf.config import load_report
 from reperf.doctor.diagnosis import Finding
 from reperf.doctor.screen import show
 from reperf.measuring.measure import Measurement
-from reperf.plans.report_plan import ReportPlan
+from reperf.plans.plan_files import ReportPlan
 from rich.console import Console
 
 from tests.helpers.written_probes import diagnosis

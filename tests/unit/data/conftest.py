@@ -9,9 +9,6 @@ import pytest
 from reperf.data.kinds import KINDS
 from reperf.data.text.corpus import Corpus
 from reperf.data.text.vocabulary import train_vocabulary
-from reperf.plans.set_plan import SetPlan
-from reperf.steps import convert as convert_step
-from reperf.steps import make_set as make_set_step
 
 from tests.unit.data import plain_bert
 from tests.unit.data.pictures import make_set
@@ -30,18 +27,16 @@ OWN = {
 
 @pytest.fixture(scope="session")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, Path]]:
-    """Have the workflow's two steps make and convert a kind's set; it and its records, by paths."""
+    """Make and convert a kind's set as the workflow does; it and its records, by paths."""
 
     @cache
     def made(kind: str) -> tuple[Path, Path]:
         data, name = small(kind), KINDS[kind].formats[0]
         work = tmp_path_factory.mktemp(kind)
-        (work / "data/small").mkdir(parents=True)
-        (work / "data/small/plan.json").write_text(SetPlan(data=data).text)
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(work)  # an embedded set is known by its path from the work folder
-            make_set_step.run("small")
-            convert_step.run("small", name)
+            KINDS[kind].embed(data)
+            KINDS[kind].convert(data, Path("data/small", name), name, workers=data.workers)
         return work / data.source, work / "data/small" / name
 
     return made

@@ -12,8 +12,8 @@ from reperf.data.pairs import lines
 from reperf.data.text import corpus
 from reperf.data.tokens import stream
 from reperf.errors import ReperfError
+from reperf.plans.plan_files import SetPlan
 from reperf.plans.planning import Plans
-from reperf.plans.set_plan import SetPlan
 
 from tests.unit.data.record_readers import crc32c
 from tests.unit.data.sets import content, convert, small, write

@@ -11,12 +11,9 @@ from reperf.builds import build_of
 from reperf.builds.build import forget_builds
 from reperf.config import load_report
 from reperf.plans import run_plan
-from reperf.plans.image_plan import ImagePlan
+from reperf.plans.plan_files import ImagePlan, ReportPlan, SetPlan, SuitePlan
 from reperf.plans.planning import Plans
-from reperf.plans.report_plan import ReportPlan
 from reperf.plans.run_plan import RunPlan
-from reperf.plans.set_plan import SetPlan
-from reperf.plans.suite_plan import SuitePlan
 from reperf.systems import ROOT, load_systems
 
 from tests.helpers.refusal import refused_in_one_line
@@ -42,16 +39,18 @@ def data(**changes: object) -> dict[str, object]:
 
 def test_equal_content_is_an_equal_file():
     one, other = Plans(load_report(SMALL)), Plans(load_report(json.loads(json.dumps(SMALL))))
-    assert one.texts == other.texts
-    assert [plan.text for plan in one.runs.values()] == [plan.text for plan in other.runs.values()]
+    assert one.whole.text == other.whole.text
+    for named in ("runs", "suites"):
+        texts = [[plan.text for plan in getattr(all_, named).values()] for all_ in (one, other)]
+        assert texts[0] == texts[1]
 
 
 def test_only_plans_that_have_changed_are_written(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plans = Plans(load_report(SMALL))
     plans.write()
-    assert {path: Path(path).read_text() for path in plans.texts} == plans.texts
-    written = [*plans.texts, *(f"{folder}/plan.json" for folder in plans.runs)]
+    written = [*map(str, Path().rglob("plan.json")), *map(str, Path().rglob("config.json"))]
+    assert {"results/plan.json", *(f"{folder}/plan.json" for folder in plans.runs)} < {*written}
     times = {path: Path(path).stat().st_mtime_ns for path in written}
     first = f"{next(iter(plans.runs))}/plan.json"
     Path(first).write_text("{}")

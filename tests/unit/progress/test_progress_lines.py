@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from reperf.config import Suite, Window
 from reperf.measuring.measure import Method, measure_log
+from reperf.plans.plan_files import SuitePlan
 from reperf.progress.outcome import of_run, reason_in, state_of
 from reperf.progress.output import FullLog, LiveDisplay, PlainLines
 from reperf.progress.pace import Pace
@@ -29,7 +30,6 @@ SUITE = Suite(
     print_every=1,
     window=WINDOW,
 )
-SUITES = {"one": SUITE}
 LOG = [
     event("submission_benchmark", "resnet50"),
     event("global_batch_size", 8),
@@ -59,9 +59,14 @@ def progress(clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     """Of four runs and three other steps, in a folder of their own."""
     monkeypatch.chdir(tmp_path)
     progress = Progress(clock)
-    progress.suites = SUITES
+    plan_suite()
     progress.planned({"train": 4, "convert": 1, "report": 1, "all": 1, "total": 7})
     return progress
+
+
+def plan_suite() -> None:
+    plan = SuitePlan(suite=SUITE, cells=(), plans={}, batches={})
+    written("results/suites/one/plan.json", plan.text)
 
 
 def folder_of(repeat: int) -> Path:
@@ -126,12 +131,17 @@ class TestPhrases:
 
 
 class TestAnOutcome:
+    @pytest.fixture(autouse=True)
+    def planned(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        plan_suite()
+
     def test_of_a_run_is_the_throughput_that_the_report_will_show(self, tmp_path):
         run = write_run(tmp_path)
         with (run / "train.log").open("rb") as stream:
             ((measured, *_),) = measure_log("log", stream, Method(window=WINDOW))
         assert measured.throughput == 16
-        good, said = of_run(run / "run.json", run / "train.log", SUITES)
+        good, said = of_run(run / "run.json", run / "train.log")
         assert (good, said) == (True, "16.00 images/s (12 s)")
 
     @pytest.mark.parametrize(
@@ -145,14 +155,14 @@ class TestAnOutcome:
     )
     def test_without_a_throughput_says_why(self, tmp_path, run, good, said):
         folder = write_run(tmp_path, **run)
-        found = of_run(folder / "run.json", folder / "train.log", SUITES)
+        found = of_run(folder / "run.json", folder / "train.log")
         assert found[0] == good
         assert found[1].startswith(said)
 
     @pytest.mark.parametrize("record", ["", "[]", "{}", "[" * 100_000, '{"status": 1'])
     def test_without_a_record_is_said_and_ends_nothing(self, tmp_path, record):
         path = written(tmp_path / "run.json", record)
-        good, said = of_run(path, tmp_path / "train.log", SUITES)
+        good, said = of_run(path, tmp_path / "train.log")
         assert not good
         assert re.fullmatch("its record cannot be read: .*", said)
 

@@ -9,13 +9,12 @@ from reperf.building.hold import CALL
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.files import sha256
-from reperf.plans.current import why_not_current
 from reperf.plans.run_plan import RunPlan, plan_run
 from reperf.training.places import Place
 from reperf.training.record import RunRecord
 from reperf.training.slurm import JobEnd
 from reperf.training.train import train
-from reperf.training.tries import keep_lost, new_try, tell_of_slurm
+from reperf.training.tries import ended_try, keep_lost, new_try, tell_of_slurm
 
 from tests.helpers.runs import RUN, kept_run
 from tests.helpers.step_logs import step_log
@@ -52,87 +51,64 @@ def trains(plan: RunPlan) -> bool:
 
 
 def leave_try(**record: object) -> Path:
-    folder, _ = new_try(RUN.folder, planned())
+    folder = new_try(RUN.folder, planned())
     shutil.rmtree(folder)
     return kept_run(folder, step_log(), **{"plan": planned().digest, **record})
-
-
-def test_the_planned_run_is_taken_for_itself():
-    assert why_not_current(planned(), None, None) is None
-    kept_run(RUN.folder, step_log(), plan=planned().digest)
-    assert why_not_current(planned(), None, None) == ""
 
 
 SMALLER = RUN.model_copy(update={"shape": {"image_size": 96}})
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    "changes",
     [
-        ({"run": SMALLER}, "image_size is 64 by the run record, 96 by the configuration"),
-        ({"cluster": {"variables": {}}}, "the cluster's settings have changed since"),
-        ({"trainer": "b" * 64}, "the trainer has changed since"),
-        ({"build": {"folder": ".envs/a", "recipe": "b"}}, "the build has changed since"),
-        ({"launch": ("-m", "other")}, "the words that launch it have changed since"),
-        ({"program": ("other.py",)}, "the trainer's flags have changed since"),
-        ({"variables": {"A": "1"}}, "its environment variables have changed since"),
-        ({"data": "b" * 64}, "the data set is another one"),
-        (
-            {"trainer": "b" * 64, "launch": ("-m", "other")},
-            "the trainer has changed since; the words that launch it have changed since",
-        ),
+        {"run": SMALLER},
+        {"cluster": {"variables": {}}},
+        {"trainer": "b" * 64},
+        {"build": {"folder": ".envs/a", "recipe": "b"}},
+        {"launch": ("-m", "other")},
+        {"program": ("other.py",)},
+        {"variables": {"A": "1"}},
+        {"data": "b" * 64},
     ],
 )
-@pytest.mark.parametrize("place", ["plan.json", "tries/2/plan.json"])
-def test_another_plan_is_told_by_what_it_says_otherwise(changes: dict, said: str, place: str):
-    kept_run(RUN.folder, step_log(), plan=planned().digest)
-    today = planned(**changes)
-    assert why_not_current(today, None, None) == f"{RECORD}: is of another plan"
-    (RUN.folder / "tries/2").mkdir(parents=True)
-    (RUN.folder / "plan.json").write_text(today.text)
-    (RUN.folder / place).write_text(planned().text)
-    assert why_not_current(today, None, None) == f"{RECORD}: {said}"
+def test_a_try_of_another_plan_is_not_taken_up(changes: dict):
+    leave_try()
+    assert not trains(planned())
+    assert trains(planned(**changes))
 
 
 @pytest.mark.parametrize("version", [1, 4])
 def test_a_record_of_an_earlier_version_names_no_plan(version: int):
-    kept_run(RUN.folder, step_log(), record_version=version)
-    content = json.loads(RECORD.read_text())
+    record = leave_try(record_version=version) / "run.json"
+    content = json.loads(record.read_text())
     del content["plan"], content["call"]
-    RECORD.write_text(json.dumps(content))
-    assert why_not_current(planned(), None, None) == f"{RECORD}: is of another plan"
+    record.write_text(json.dumps(content))
+    assert trains(planned())
 
 
 def test_a_data_set_that_was_made_again_otherwise_is_noticed(tmp_path: Path):
     manifest = tmp_path / "data/noticed/tfrecord/manifest.json"
     plan = planned(RUN.model_copy(update={"data": str(manifest.parent), "input": "tfrecord"}))
     made = {"run": plan.run, "plan": plan.digest, "data_sha256": "b" * 64}
-    kept_run(RUN.folder, step_log(), **made)
     manifest.parent.mkdir(parents=True)
     manifest.write_text("{}")
-    assert why_not_current(plan, None, "c" * 64) == f"{RECORD}: the data set has changed since"
     leave_try(**made)
     assert trains(plan)
+    leave_try(**made | {"data_sha256": sha256(manifest)})
+    assert not trains(plan)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"run": 1}', '{"run": {}}', "[" * 99_999])
-def test_what_is_no_record_is_left_to_measuring(content: str):
-    kept_run(RUN.folder, step_log())
-    RECORD.write_text(content)
-    assert why_not_current(planned(), None, None) == ""
+def test_a_try_with_another_batch_than_the_one_that_was_found_is_not_taken_up():
+    plan = planned(batch="results/largest/a/b/batch.json")
+    leave_try(plan=plan.digest)
+    assert ended_try(plan, RUN.batch_size)
+    assert not ended_try(plan, RUN.batch_size + 8)
 
 
 def test_a_try_holds_the_plan_that_it_is_of():
-    folder, _ = new_try(RUN.folder, planned())
+    folder = new_try(RUN.folder, planned())
     assert RunPlan.read(folder / "plan.json") == planned()
-
-
-@pytest.mark.parametrize(("call", "attempt"), [("", 1), ("host 1 2", 3)])
-def test_only_the_tries_of_one_call_are_counted(call: str, attempt: int, monkeypatch):
-    monkeypatch.setenv(CALL, call)
-    for other in ("host 3 4", call, call):
-        leave_try(status="failed", call=other)
-    assert new_try(RUN.folder, planned())[1] == attempt
 
 
 def test_a_try_that_ended_well_is_taken_up_where_the_workflow_was_killed():
@@ -187,13 +163,24 @@ def test_how_slurm_ended_a_job_is_told_by_the_try_that_ran_in_it(record, state, 
     assert ("Slurm" in ended) == (told.log_sha256 == sha256(folder / "train.log"))
 
 
-def test_a_lost_run_of_this_call_is_kept_and_no_other(monkeypatch):
+@pytest.mark.parametrize(
+    ("record", "lost"),
+    [
+        ({}, True),
+        ({"slurm_job": "7", "reason": "Slurm's job 7: NODE_FAIL; lost: ended"}, True),
+        ({"call": "host 3 4"}, False),
+        # The user has ended the call: locally, and on Slurm, where the job is about to end.
+        ({"reason": "stopped from outside: SIGTERM"}, False),
+        ({"slurm_job": "7"}, False),
+    ],
+)
+def test_a_lost_run_of_this_call_is_kept_and_no_other(record: dict, lost: bool, monkeypatch):
     monkeypatch.setenv(CALL, "host 1 2")
-    leave_try(status="failed", call="host 3 4")
-    assert not keep_lost(RUN.folder)
-    lost = leave_try(status="failed", call="host 1 2")
-    assert keep_lost(RUN.folder)
-    assert RECORD.read_bytes() == (lost / "run.json").read_bytes()
+    this = {"status": "failed", "reason": "lost: ended before its end", "call": "host 1 2"}
+    last = leave_try(**this | record)
+    assert keep_lost(RUN.folder) == lost
+    if lost:
+        assert RECORD.read_bytes() == (last / "run.json").read_bytes()
     assert not keep_lost(RUN.folder)
 
 

@@ -10,10 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from reperf.errors import ReperfError
-from reperf.files import sha256
 
 PACKAGE = Path(__file__).resolve().parents[1]
-STEPS = PACKAGE / "steps"
 # Every call reads all code: Python's own parser would take a tenth of the planning time.
 _IMPORT = re.compile(
     r"^[ \t]*(?:from +([\w.]+) +import +(\([^)]*\)|.+)|import +(.+))", flags=re.MULTILINE
@@ -36,26 +34,6 @@ def check_library(root: Path) -> None:
         )
 
 
-@cache
-def code_of(step: str) -> str:
-    """The SHA-256 of the code behind a step: its module, and all library files that it imports.
-
-    Templates and other data of the packages count, too.
-
-    Args:
-        step: name of a module of reperf.steps.
-    """
-    found = hashlib.sha256()
-    for file in sorted(closure([STEPS / f"{step}.py"], _files_of)):
-        found.update(_name_and_digest(file))
-    return found.hexdigest()
-
-
-@cache  # most files are behind several steps
-def _name_and_digest(file: Path) -> bytes:
-    return f"{file.relative_to(PACKAGE)} {sha256(file)}\n".encode()
-
-
 def code_files(*modules: str) -> list[str]:
     """The files of some modules and of all library modules that they import, as a rule's inputs.
 
@@ -64,6 +42,11 @@ def code_files(*modules: str) -> list[str]:
     """
     begun = [file for module in modules for file in _files_of(module)]
     return seen_from_here(sorted(closure(begun, _files_of)))
+
+
+def code_behind(program: Path) -> list[str]:
+    """The library files that a program imports, and those that they import, as a rule's inputs."""
+    return seen_from_here(sorted(closure([program], _files_of) - {program}))
 
 
 def digest_of_code(files: Iterable[Path], root: Path) -> str:

@@ -55,6 +55,11 @@ print(*(name for name in sys.argv[1:] if not is_there(None, *name.split("."))))
 """
 
 
+def image_file(container: Container) -> list[str]:
+    """The file of an image, if it is one, as a rule's input."""
+    return [str(Path(container.image).expanduser())] if is_file(container.image) else []
+
+
 def build_image(build: ImageBuild, run: Sequence[str] = ()) -> None:
     """Pull a system's image, see what is in it, and add what it lacks.
 

@@ -1,13 +1,58 @@
 """What is checked before plans and a graph are made: whether a report can be run from here."""
 
+import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from reperf.config import Report
+from reperf.building.code import check_library
+from reperf.building.hold import check_folder
+from reperf.config import Report, load_report
 from reperf.data.kinds import KINDS
 from reperf.errors import ReperfError, faults_of
-from reperf.layout import PUBLISHED_FILES
-from reperf.machine import check_compiler, check_containers, check_data, check_fits, check_memory
+from reperf.layout import PLAN, PUBLISHED_FILES
+from reperf.machine import (
+    check_compiler,
+    check_containers,
+    check_data,
+    check_fits,
+    check_memory,
+    resolve,
+)
 from reperf.measuring.log_sources import check_sources
+from reperf.plans.plan_files import SetPlan
+from reperf.text import printable
+from reperf.training.slurm import check_profile
+from reperf.written import read_written
+
+
+def checked_report(config: Mapping[str, Any], workflow: Any) -> Report:  # noqa: ANN401 - Snakemake's
+    """The report that a call of Snakemake is about, with its device decided.
+
+    Says which parts of it are left out here.
+
+    Args:
+        config: the configuration that Snakemake has read.
+        workflow: its own, for the names of the configuration's files.
+
+    Raises:
+        ReperfError: the report cannot be run from here.
+    """
+    from snakemake_logger_plugin_reperf import LogHandler  # noqa: PLC0415 - knows the profile
+
+    check_folder(Path.cwd())
+    check_library(Path(workflow.basedir))
+    files = " + ".join(map(str, workflow.configfiles))
+    for file in workflow.configfiles:
+        read_written(file)  # as Snakemake has, which lets a key appear twice
+    report = load_report(config, files)
+    check_profile(report, LogHandler.place, files)
+    with faults_of(files):
+        report = resolve(report)
+    check_report(report, files)
+    if left_out := report.left_out():
+        print(printable(f"reperf: left out of this report: {left_out}"), file=sys.stderr)
+    return report
 
 
 def check_report(report: Report, configfile: str) -> None:
@@ -36,3 +81,26 @@ def check_report(report: Report, configfile: str) -> None:
     for file in PUBLISHED_FILES:
         if not file.is_file():
             raise ReperfError(f"{file}: is not there; allowed: as reperf's repository holds it")
+
+
+def check_set(folder: str | None) -> None:
+    """Refuse a converted data set that is not the one of its plan, or has lost bytes.
+
+    Args:
+        folder: data/<name>/<format>, which a run reads; None: it reads nothing.
+
+    Raises:
+        ReperfError: names the set's manifest.
+    """
+    if folder is None:
+        return
+    manifest = Path(folder, "manifest.json")
+    plan = manifest.parents[1] / PLAN
+    if manifest.exists() and plan.exists():
+        data = SetPlan.read(plan).data
+        kind = KINDS[data.kind]
+        if manifest.parent.name in kind.formats and not kind.is_of(data, manifest):
+            raise ReperfError(
+                f"{manifest}: not the data set that is asked for, or not all of it; once it is "
+                "removed, the next call converts the set again"
+            )

@@ -1,7 +1,9 @@
 """What a report asks for before it starts: runs, device hours, downloads, disk, memory."""
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from math import prod
 from pathlib import Path
 from shutil import disk_usage
@@ -11,14 +13,12 @@ from reperf.config import Report, Run, Suite, topology_shape
 from reperf.doctor.need import ENVIRONMENT_BYTES, needed_bytes
 from reperf.errors import ReperfError
 from reperf.plans.checking import check_report
-from reperf.plans.current import why_not_current
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
 from reperf.printed import count, gibibytes
-from reperf.training.batch_search import TIME_LIMITS, found_by
+from reperf.training.batch_search import TIME_LIMITS
 
 AT_MOST = "device hours, at most"
-AS_A_WHOLE = "reperf plan tells what is downloaded, the room on disk, and what cannot be run."
 
 
 def what_it_costs(report: Report, configfile: str) -> Iterator[str]:
@@ -29,8 +29,8 @@ def what_it_costs(report: Report, configfile: str) -> Iterator[str]:
         configfile: its file, for what would be refused.
     """
     plans = Plans(report)
-    searches = [plan for path, plan in plans.searches.items() if not _found(path, plans)]
-    to_come = [plan.run for plan in plans.runs.values() if not _has_ended(plan, plans)]
+    searches = [plan for path, plan in plans.searches.items() if not _is_of(path, plan)]
+    to_come = [plan.run for plan in plans.runs.values() if not _is_of(plan.run.record, plan)]
     ended = len(plans.runs) - len(to_come)
     devices = dict.fromkeys(map(report.device_of, report.suites))
     yield (
@@ -119,16 +119,11 @@ def _short(hours: float) -> str:
     return f"{hours:,.0f}" if hours >= 10 else f"{hours:.2g}"
 
 
-def _found(path: str, plans: Plans) -> int | None:
-    """The batch size that a search has found; None if it must be searched for."""
-    largest, _ = found_by(Path(path), plans.searches[path])
-    return largest.batch_size if largest else None
-
-
-def _has_ended(plan: RunPlan, plans: Plans) -> bool:
-    """Whether a run's record is of its plan. Whether its data set has changed is left to a call."""
-    size = _found(plan.batch, plans) if plan.batch else None
-    return why_not_current(plan, size, data=None) == ""
+def _is_of(record: Path | str, plan: RunPlan) -> bool:
+    """Whether a record is there and names a plan. Whether it can be trusted, measuring says."""
+    with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
+        return bool(json.loads(Path(record).read_bytes())["plan"] == plan.digest)
+    return False
 
 
 def _downloads(runs: Iterable[Run]) -> Iterator[str]:

@@ -2,29 +2,44 @@
 
 import json
 from collections.abc import Collection, Iterator
-from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from reperf.config import Cell, Data, Report, Run, Suite
 from reperf.config.data import KIND_OF
 from reperf.config.words import LARGEST
+from reperf.errors import ReperfError
 from reperf.files import whole_file
 from reperf.layout import (
+    ALL_MEASUREMENTS,
+    ALL_SUMMARY,
+    ARCHIVE,
     BATCH_FOLDER,
     BATCH_RECORD,
+    PAGES,
     PLAN,
     REPORT_PLAN,
+    RUN_FILES,
     SET_PLAN,
     SUITE_CONFIG,
     SUITE_PLAN,
+    figures_of,
+    tables_of,
 )
-from reperf.plans.image_plan import ImagePlan
-from reperf.plans.report_plan import ReportPlan
+from reperf.plans.plan_files import ImagePlan, Plan, ReportPlan, SetPlan, SuitePlan
 from reperf.plans.run_plan import RunPlan, plan_run
-from reperf.plans.set_plan import SetPlan
-from reperf.plans.suite_plan import SuitePlan
 from reperf.training.batch_search import run_of_search
+
+
+class Results(NamedTuple):
+    """The files that people keep, by what they are: Snakemake makes a lost one again."""
+
+    runs: list[str]
+    tables: list[str]
+    figures: list[str]
+    reports: list[str]
+    archives: list[str]
 
 
 class Plans:
@@ -39,7 +54,9 @@ class Plans:
         suites: a suite's name -> its plan.
         sets: a data set's name -> the data set.
         profile: of Snakemake, by which the report is made.
-        images: a system's name -> the plan of its image.
+        images: the name of an image's folder -> the plan of the image.
+        configs: a suite's name -> the configuration that asks for the suite alone.
+        whole: the plan of the report.
     """
 
     def __init__(self, report: Report) -> None:
@@ -49,15 +66,24 @@ class Plans:
         self.runs: dict[str, RunPlan] = {}
         self.searches: dict[str, RunPlan] = {}
         self.sets = {data.name: data for data in report.data}
-        self._digests = {name: _digest_of(data) for name, data in self.sets.items()}
+        self.set_digests = {name: _digest_of(data) for name, data in self.sets.items()}
         self.suites = {suite.name: self._suite(suite) for suite in report.suites}
         self.images = {
-            plan.run.system: ImagePlan(
-                system=plan.run.system, container=plan.run.container, cluster=report.cluster
-            )
-            for plan in self.runs.values()
-            if plan.run.container
+            plan.build.folder.name: plan
+            for plan in {
+                run.system: ImagePlan(
+                    system=run.system, container=run.container, cluster=report.cluster
+                )
+                for run in (plan.run for plan in self.runs.values())
+                if run.container
+            }.values()
         }
+        self.configs = {
+            suite: report.alone(suite).model_dump_json(by_alias=True, indent=2) + "\n"
+            for suite in self.suites
+        }
+        content = report.model_dump(mode="json", by_alias=True)
+        self.whole = ReportPlan(profile=self.profile, report=content)
 
     def write(self, anew: Collection[str] = ()) -> None:
         """Write all plans whose bytes have changed.
@@ -69,29 +95,42 @@ class Plans:
             f"{folder}/{PLAN}": (plan.anew() if folder in anew else plan).text
             for folder, plan in self.runs.items()
         }
-        for path, text in (runs | self.texts).items():
+        for path, text in (runs | dict(self._texts())).items():
             if not _holds(Path(path), text):
                 with whole_file(path, durable=False) as stream:
                     stream.write(text)
 
-    @cached_property
-    def texts(self) -> dict[str, str]:
-        """Path -> content, of the files of all plans but those of runs."""
-        return dict(self._texts())
+    def run(self, folder: str) -> RunPlan:
+        """The plan of the run in a folder.
+
+        Raises:
+            ReperfError: the report has no such run.
+        """
+        if folder not in self.runs:
+            raise ReperfError(f"{folder}: not in this report; allowed: what `reperf runs` lists")
+        return self.runs[folder]
+
+    @property
+    def results(self) -> "Results":
+        """All that people keep."""
+        return Results(
+            runs=[f"{folder}/{name}" for folder in self.runs for name in RUN_FILES],
+            tables=[ALL_MEASUREMENTS, ALL_SUMMARY, *(t for s in self.suites for t in tables_of(s))],
+            figures=[file for suite in self.suites for file in figures_of(suite)],
+            reports=list(PAGES),
+            archives=[ARCHIVE.format(suite=suite) for suite in self.suites],
+        )
 
     def _texts(self) -> Iterator[tuple[str, str]]:
-        for path, search in self.searches.items():
-            yield str(Path(path).with_name(PLAN)), search.text
-        for name, plan in self.suites.items():
-            yield SUITE_PLAN.format(suite=name), plan.text
-            alone = self._report.alone(name).model_dump_json(by_alias=True, indent=2)
-            yield SUITE_CONFIG.format(suite=name), alone + "\n"
-        report = self._report.model_dump(mode="json", by_alias=True)
-        yield REPORT_PLAN, ReportPlan(profile=self.profile, report=report).text
-        for image in self.images.values():
-            yield f"{image.build.folder}/{PLAN}", image.text
-        for name, data in self.sets.items():
-            yield SET_PLAN.format(set=name), SetPlan(data=data).text
+        """The paths and the contents of all plans but those of runs."""
+        for suite, text in self.configs.items():
+            yield SUITE_CONFIG.format(suite=suite), text
+        plans: dict[str, Plan] = {REPORT_PLAN: self.whole}
+        plans |= {str(Path(path).with_name(PLAN)): plan for path, plan in self.searches.items()}
+        plans |= {SUITE_PLAN.format(suite=name): plan for name, plan in self.suites.items()}
+        plans |= {f"{plan.build.folder}/{PLAN}": plan for plan in self.images.values()}
+        plans |= {SET_PLAN.format(set=name): SetPlan(data=one) for name, one in self.sets.items()}
+        yield from ((path, plan.text) for path, plan in plans.items())
 
     def _suite(self, suite: Suite) -> SuitePlan:
         cells = tuple(self._report.cells(suite))
@@ -133,7 +172,7 @@ class Plans:
         return plan_run(
             run,
             cluster=self._cluster,
-            data=self._digests[data.name] if data else None,
+            data=self.set_digests[data.name] if data else None,
             batch=batch,
             window=(suite.window.first, suite.window.last),
             time_limit=suite.time_limit,

@@ -4,14 +4,14 @@ import os
 from collections.abc import Mapping
 from functools import cache, cached_property
 from hashlib import sha256
-from typing import Any, Self
+from typing import Any
 
 from pydantic import Field
 
 from reperf.builds import build_of
 from reperf.config import Run
 from reperf.config.words import LARGEST, Model
-from reperf.plans.plan import Plan
+from reperf.plans.plan_files import Plan
 from reperf.systems import System, load_systems, load_workloads
 
 BATCH = "{batch_size}"
@@ -93,29 +93,6 @@ class RunPlan(Plan):
         """A copy with other values; unlike model_copy, it does not keep the text and the digest."""
         same = {name: getattr(self, name) for name in type(self).model_fields}
         return self.model_construct(**same | changes)
-
-    def differences(self, other: Self) -> str:
-        """Where another plan says something else, with both values where they are short."""
-        if said := other.run.differences(self.run):
-            return said
-        changed = [
-            what for field, what in _CALLED.items() if getattr(self, field) != getattr(other, field)
-        ]
-        return "; ".join(changed)
-
-
-_CALLED = {
-    "trainer": "the trainer has changed since",
-    "build": "the build has changed since",
-    "cluster": "the cluster's settings have changed since",
-    "launch": "the words that launch it have changed since",
-    "program": "the trainer's flags have changed since",
-    "serve": "the words that launch its servers have changed since",
-    "server": "the servers' flags have changed since",
-    "variables": "its environment variables have changed since",
-    "data": "the data set is another one",
-    "batch": "its batch size is searched for otherwise",
-}
 
 
 def plan_run(

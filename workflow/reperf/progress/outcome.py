@@ -1,12 +1,14 @@
 """What came of a job: a run's throughput or status, and the reason why a job failed."""
 
 import json
-from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
-from reperf.config import Suite
+from reperf.errors import ReperfError
+from reperf.layout import SUITE_PLAN
 from reperf.logs.formats import mllog
 from reperf.measuring.measure import Method, measure_log
+from reperf.plans.plan_files import SuitePlan
 from reperf.progress.phrases import duration, one_line
 from reperf.training.record import LARGEST_RECORD
 
@@ -16,12 +18,11 @@ State = tuple[int, int] | None
 """A file's time stamp in ns and its size in bytes, which differ once it is written again."""
 
 
-def of_run(record: Path, log: Path, suites: Mapping[str, Suite]) -> tuple[bool, str]:
+def of_run(record: Path, log: Path) -> tuple[bool, str]:
     """The result of a run that has ended.
 
     Args:
-        log: measured as for the report.
-        suites: of the report, by name; they say what is measured.
+        log: measured as for the report, by the plan of the run's suite.
 
     Returns:
         Whether it is a result, and "25.30 images/s (12 s)" or the status and the reason.
@@ -32,15 +33,21 @@ def of_run(record: Path, log: Path, suites: Mapping[str, Suite]) -> tuple[bool, 
         status, reason, seconds = said["status"], said["reason"], float(said["seconds"])
         took = f" ({duration(seconds)})" if seconds else ""
         if status == "ok":
-            gave, good = _throughput(log, suites.get(said["run"]["suite"]))
+            gave, good = _throughput(log, _method(said["run"]["suite"]))
             return good, gave + took
         return status in ("oom", "unsupported"), one_line(f"{status}: {reason}") + took
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ReperfError, OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         return False, one_line(f"its record cannot be read: {error}")
 
 
-def _throughput(log: Path, suite: Suite | None) -> tuple[str, bool]:
-    method = Method(window=suite.window, unit=suite.unit) if suite else Method()
+@cache
+def _method(suite: str) -> Method:
+    """How a suite is measured: its plan is written before the first job starts."""
+    suite_of_plan = SuitePlan.read(SUITE_PLAN.format(suite=suite)).suite
+    return Method(window=suite_of_plan.window, unit=suite_of_plan.unit)
+
+
+def _throughput(log: Path, method: Method) -> tuple[str, bool]:
     with log.open("rb") as stream:
         found = [one for one, *_ in measure_log(str(log), stream, method, mllog.FORMAT)]
     if len(found) != 1:

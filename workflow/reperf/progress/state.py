@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from reperf.config import Suite
 from reperf.layout import RUN_LOG, RUN_RECORD
 from reperf.progress.outcome import State, of_run, reason_in, state_of, tail
 from reperf.progress.pace import Pace
@@ -54,7 +53,6 @@ class Progress:
         self._ended = 0
         self.runs = 0
         self.steps = 0
-        self.suites: Mapping[str, Suite] = {}
 
     def planned(self, counts: Mapping[str, int]) -> Line:
         """The plan is made.
@@ -113,7 +111,7 @@ class Progress:
         self._ended += 1
         self._pace.ended(self._clock())
         files = {file.name: file for file in job.outputs}
-        good, gave = of_run(files[RUN_RECORD], files[RUN_LOG], self.suites)
+        good, gave = of_run(files[RUN_RECORD], files[RUN_LOG])
         where = "" if good else f"; its log: {files[RUN_LOG]}"
         return Line(f"{named}: {gave}{where}{self._left('; ')}", bad=not good)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from reperf.building.script import script
 from reperf.errors import one_line_errors
+from reperf.plans.checking import check_set
 from reperf.plans.run_plan import RunPlan
 from reperf.training.largest import find
 from reperf.training.places import place_of
@@ -22,19 +23,20 @@ from reperf.training.train import train
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m reperf.training")
     parser.add_argument("plan", type=Path)
-    parser.add_argument(
-        "--retries", type=int, default=0, help="further tries, or searches, of this call"
-    )
+    parser.add_argument("--attempt", type=int, default=1, help="which try of this call it is")
+    parser.add_argument("--retries", type=int, default=0, help="how many may follow the first")
     parser.add_argument("--log", type=Path, help="for messages; left out: standard error")
     options = parser.parse_args()
     with one_line_errors():
         plan = RunPlan.read(options.plan)
     place = partial(place_of, cluster=plan.cluster)
+    last = options.attempt > options.retries
     with script(options.log, kept=plan.cluster is None):
+        check_set(plan.run.data)
         if plan.is_search:
-            find(plan, options.plan.parent, place, retries=options.retries)
+            find(plan, options.plan.parent, place, last=last)
         else:
-            train(plan, place, retries=options.retries)
+            train(plan, place, attempt=options.attempt, last=last)
 
 
 if __name__ == "__main__":

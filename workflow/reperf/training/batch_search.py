@@ -1,17 +1,9 @@
-"""What a call must know of a search for the largest batch: what is tried, and whether it has found.
+"""What a call must know of a search for the largest batch: what is tried, and on which GPUs.
 
 `reperf.training.largest` makes the search; no call that plans needs what that imports.
 """
 
-from pathlib import Path
-
-from reperf.builds import build_of
-from reperf.builds.built import digest_now
 from reperf.config import Run
-from reperf.errors import ReperfError
-from reperf.machine import gpus
-from reperf.plans.run_plan import RunPlan
-from reperf.training.record import LargestBatch
 
 ITERATIONS = 8
 """Of a trial: optimizers and collectives have taken their memory after two or three."""
@@ -41,26 +33,6 @@ def run_of_search(run: Run, topology: str) -> Run:
             "print_every": ITERATIONS,
         }
     )
-
-
-def found_by(path: Path, plan: RunPlan) -> tuple[LargestBatch | None, str]:
-    """What a search has found; None if it must be made, and why it must be made again, if so."""
-    if not path.exists():
-        return None, ""
-    try:
-        found = LargestBatch.read(path)
-    except ReperfError as error:
-        return None, str(error)
-    image = digest_now(build_of(plan.run))
-    here = models_of(gpus()) if plan.run.device == "cuda" and plan.cluster is None else ()
-    why = {
-        f"{found.status}: {found.reason}": found.status not in ("ok", "oom"),
-        "is of another plan": found.plan != plan.digest,
-        "the image has changed since": image and found.image != image,
-        "was found on other GPUs": here and found.gpus != here,
-    }
-    said = next((reason for reason, is_so in why.items() if is_so), "")
-    return (None, f"{path}: {said}") if said else (found, "")
 
 
 def models_of(found: tuple) -> tuple[str, ...]:

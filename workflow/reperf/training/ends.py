@@ -1,29 +1,63 @@
 """How the runs of a report have ended, and how to run again what has not ended well."""
 
 import json
+import logging
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from reperf.layout import RUN_RECORD
+from reperf.errors import one_line_errors
+from reperf.layout import PAGES, RUN_RECORD
 from reperf.training.record import FINAL
+from reperf.training.slurm import cancel_forgotten
 from reperf.training.tries import keep_lost, this_call
 
+if TYPE_CHECKING:
+    from reperf.plans.planning import Plans
 
-def rerun_command(options: Mapping[str, Sequence[str]], profile: str) -> str:
-    """The command that runs again what failed, and nothing else.
+logger = logging.getLogger("snakemake.logging")
+"""Snakemake's own: its lines come from another thread, and keep their order."""
+
+
+def rerun_command(arguments: Sequence[str] | None = None) -> str:
+    """The command that runs again what failed, and nothing else: this call's, with --forcerun.
 
     Args:
-        options: of this call, those that say which report it is of, with their values.
-        profile: by which the report is made, if the call names none.
+        arguments: of this call; left out, this process's.
     """
-    told = options if "--profile" in options else {"--profile": [profile], **options}
-    call = shlex.join(["snakemake", *(word for name in told for word in (name, *told[name]))])
-    # With --config a report is not what its file says, but what this call has planned.
-    named = () if "--config" in options else options.get("--configfile", ())[-1:]
-    runs = shlex.join(["reperf", "runs", "--failed", *(("--configfile", *named) if named else ())])
-    return f"{call} --forcerun $({runs})"
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    at = words.index("--") if "--" in words else len(words)
+    forced = "--forcerun $(reperf runs --failed)"
+    return " ".join(
+        filter(None, ["snakemake", shlex.join(words[:at]), forced, shlex.join(words[at:])])
+    )
+
+
+def after_failure(plans: "Plans") -> None:
+    """Make lost runs show, say how to go on, and cancel what Snakemake has not cancelled."""
+    if keep_lost_runs(plans.runs):
+        logger.error("reperf: runs were lost; repeat the command to put them into the report")
+    elif fault_of_runs(plans.runs):
+        logger.error(f"run the failed cells again: {rerun_command()}")
+    if plans.profile == "slurm":
+        with one_line_errors():
+            cancel_forgotten(Path.cwd())
+
+
+def after_success(plans: "Plans", *, since: float) -> None:
+    """Say where the report is; end otherwise if a run has failed that this call asked for.
+
+    Args:
+        since: when the call began, in seconds of the epoch.
+    """
+    # A call that makes the whole report ends otherwise if a run has failed, see `complete`.
+    if fault := fault_of_runs(plans.runs, of_this_call=True):
+        sys.exit(f"reperf: {fault}; run it again: {rerun_command()}")
+    if Path(PAGES[0]).exists() and Path(PAGES[0]).stat().st_mtime > since:
+        logger.warning(f"The report is in {PAGES[0]} and {PAGES[1]}")
 
 
 def keep_lost_runs(runs: Iterable[str]) -> bool:

@@ -12,7 +12,6 @@ search, in whichever suites they are.
 """
 
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -54,39 +53,37 @@ class _NotFound(Exception):
         self.record = record
 
 
-def find(plan: RunPlan, folder: Path, place: Callable[[Run], Place], *, retries: int = 0) -> None:
+def find(plan: RunPlan, folder: Path, place: Callable[[Run], Place], *, last: bool = True) -> None:
     """Search, and leave batch.json in the search's folder.
 
     Args:
         plan: the search's; its `time_limit` is that of one trial.
         place: where the launchers of a run start.
-        retries: further searches, if one ends by something other than memory; after the last one
-            that is how the search ends.
+        last: whether this call makes no further search, so that how this one ends is the answer.
 
     Raises:
-        ReperfError: it was stopped from outside.
+        ReperfError: it was stopped from outside, or it ended by something other than memory and
+            another search is allowed.
     """
-    for last in [False] * retries + [True]:
-        trials = _Trials(plan, folder, place)
-        run, multiple = plan.run, plan.run.batch_multiple
-        assert multiple is not None
-        status: Status = "ok"
-        reason, memory = "", None
-        try:
-            trials.attempt(multiple)
-            memory = memory_of(trials.records[0])
-            batch = largest(trials.attempt, multiple=multiple, memory=memory, most=MOST_SAMPLES)
-            while batch and not trials.confirm(batch):
-                batch -= multiple
-            if not batch:
-                batch, status = multiple, "oom"
-                reason = f"not even {multiple} samples per device fit: {trials.full}"
-        except _NotFound as error:
-            batch, status = error.record.run.samples_per_device, error.record.status
-            reason = str(error)
-        if last or status in FINAL:
-            break
-        print(f"{folder}: {status}: {reason}; it is searched for again", file=sys.stderr)
+    trials = _Trials(plan, folder, place)
+    run, multiple = plan.run, plan.run.batch_multiple
+    assert multiple is not None
+    status: Status = "ok"
+    reason, memory = "", None
+    try:
+        trials.attempt(multiple)
+        memory = memory_of(trials.records[0])
+        batch = largest(trials.attempt, multiple=multiple, memory=memory, most=MOST_SAMPLES)
+        while batch and not trials.confirm(batch):
+            batch -= multiple
+        if not batch:
+            batch, status = multiple, "oom"
+            reason = f"not even {multiple} samples per device fit: {trials.full}"
+    except _NotFound as error:
+        batch, status = error.record.run.samples_per_device, error.record.status
+        reason = str(error)
+    if status not in FINAL and not last:
+        raise ReperfError(f"{folder}: {status}: {reason}; it is searched for again")
     first = trials.records[0]
     LargestBatch(
         status=status,

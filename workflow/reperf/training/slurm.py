@@ -131,6 +131,20 @@ def check_commands() -> None:
             )
 
 
+def ready_cluster(report: Report) -> None:
+    """Check what jobs ask of the cluster, and cancel those that a killed workflow has left.
+
+    Args:
+        report: on this machine, there is nothing to do.
+
+    Raises:
+        ReperfError: as `check_cluster` does.
+    """
+    if report.cluster:
+        check_cluster(report)
+        cancel_left_over(Path.cwd())
+
+
 def check_cluster(report: Report) -> None:
     """Refuse to submit what cannot run, and say what must wait for nodes that are out of use.
 

@@ -11,7 +11,7 @@ from trainers.contract.compilers import COMPILED
 from trainers.contract.together import PARTING
 
 from reperf.builds import Build, ImageBuild, build_of
-from reperf.builds.built import why_build
+from reperf.builds.built import RECORD, why_build
 from reperf.builds.starting import VISIBLE_GPUS, start_in, variables_inside
 from reperf.config import Run
 from reperf.errors import ReperfError
@@ -81,8 +81,8 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
     run = plan.run
     build = build_of(run)
     inside = isinstance(build, ImageBuild)
-    if inside and (why := why_build(build)):
-        raise ReperfError(f"{why}; the same call again gets it")
+    if (inside or (build.folder / RECORD).exists()) and (why := why_build(build)):
+        raise ReperfError(f"{why}; once {build.folder}/{RECORD} is removed, the next call makes it")
     variables = {"PYTHONPATH": str(TRAINERS.parent), **plan.variables, **place.variables}
     if run.device == "cuda":
         variables |= dict.fromkeys(_TF32_VARIABLES, "1" if run.precision == "tf32" else "0")

@@ -43,7 +43,7 @@ from reperf.training.record import (
 )
 from reperf.training.start import start_of
 from reperf.training.telemetry import gpu_meters, power_of_window, used_gpus
-from reperf.training.tries import ended_try, keep, new_try, this_call
+from reperf.training.tries import LOST, STOPPED, ended_try, keep, new_try, this_call
 
 # Collectives have time limits of their own: gloo's are 30 s or more, NCCL's in torch ten minutes;
 # TensorFlow waits for a sign of life for ten seconds, JAX for a hundred, and to meet for 300.
@@ -77,9 +77,6 @@ _OTHERS_END = re.compile(
 )
 """How launchers begin to say that they end what is left of a run."""
 
-LOST = "lost"
-"""How the reason begins of a try whose end nobody lived to record."""
-
 _FAR = 1 << 18
 """Bytes before a log's end, among which it may stand."""
 
@@ -91,7 +88,8 @@ def train(
     plan: RunPlan,
     place: Callable[[Run], Place],
     *,
-    retries: int = 0,
+    attempt: int = 1,
+    last: bool = True,
     more_flags: tuple[str, ...] = (),
 ) -> None:
     """Train once, and leave train.log and run.json in the run's folder.
@@ -101,7 +99,8 @@ def train(
 
     Args:
         place: where the launchers of a run start.
-        retries: further tries of this call; after the last one a failure is the run's end.
+        attempt: which try of this call it is, from 1.
+        last: whether this call makes no further try, so that a failure is the run's end.
         more_flags: for trainers and their servers, in tests.
 
     Raises:
@@ -113,7 +112,7 @@ def train(
         keep(ended, run_folder)
         return
     resolved = plan.with_batch(found.batch_size) if found else plan
-    folder, attempt = new_try(run_folder, plan)
+    folder = new_try(run_folder, plan)
     if found and found.status != "ok":
         _leave_without_batch(resolved.run, found, folder, attempt, plan.digest)
         keep(folder, run_folder)
@@ -127,7 +126,7 @@ def train(
         found=found,
         more_flags=more_flags,
     )
-    if stopped or (record.status not in FINAL and attempt <= retries):
+    if stopped or (record.status not in FINAL and not last):
         raise ReperfError(f"{folder}/{RUN_LOG}: {record.status}: {record.reason}")
     keep(folder, run_folder)
 
@@ -268,7 +267,7 @@ def _judge(
     run: Run, outcome: Outcome, log: Path, facts: dict, time_limit: float
 ) -> tuple[Status, str]:
     if outcome.stopped:
-        return "failed", f"stopped from outside: {outcome.stopped}; {_last_heard(run, outcome)}"
+        return "failed", f"{STOPPED}: {outcome.stopped}; {_last_heard(run, outcome)}"
     if outcome.timed_out:
         why = f"{_waited_for(_tail(log))}{_last_heard(run, outcome)}"
         return "timeout", f"no end after {time_limit:g} s; {why}"

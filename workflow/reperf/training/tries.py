@@ -6,14 +6,20 @@ from contextlib import suppress
 from pathlib import Path
 
 from reperf.building.hold import CALL
+from reperf.builds import build_of
+from reperf.builds.built import digest_now
 from reperf.data.manifest import digest_of_set
 from reperf.errors import ReperfError
 from reperf.files import remove_partials, sha256, whole_file
 from reperf.layout import PLAN, RUN_FILES, RUN_LOG, RUN_RECORD, TRIES
-from reperf.plans.current import why_not_current
 from reperf.plans.run_plan import RunPlan
 from reperf.training.record import FINAL, LONGEST_REASON, RunRecord, Status
 from reperf.training.slurm import JobEnd
+
+LOST = "lost"
+"""How the reason begins of a try whose end nobody lived to record."""
+STOPPED = "stopped from outside"
+"""How the reason begins of a try that somebody has ended, such as the user with Ctrl-C."""
 
 _SLURMS_ENDS: dict[str, Status] = {"OUT_OF_MEMORY": "oom", "TIMEOUT": "timeout"}
 
@@ -23,22 +29,21 @@ def this_call() -> str:
     return os.environ.get(CALL, "")
 
 
-def new_try(run: Path, plan: RunPlan) -> tuple[Path, int]:
+def new_try(run: Path, plan: RunPlan) -> Path:
     """Make the folder of the next try in a run's folder, and remove what a killed try left.
 
     Returns:
-        The folder, which holds the plan, and which try of this call it is, from 1.
+        The folder, which holds the plan.
     """
     tries = _tries(run)
     for place in (run, *tries):
         if place.is_dir():
             remove_partials(place)
-    attempt = 1 + sum(_call_of(folder) == this_call() != "" for folder in tries)
     folder = run / TRIES / str(int(tries[-1].name) + 1 if tries else 1)
     folder.mkdir(parents=True)
     with whole_file(folder / PLAN) as stream:
         stream.write(plan.text)
-    return folder, attempt
+    return folder
 
 
 def keep(folder: Path, run: Path) -> None:
@@ -59,17 +64,31 @@ def ended_try(plan: RunPlan, batch_size: int | None) -> Path | None:
         with suppress(ReperfError, OSError):
             record = RunRecord.read(folder / RUN_RECORD)
             whole = record.status in FINAL and record.log_sha256 == sha256(folder / RUN_LOG)
-            read = digest_of_set(plan.run.data)
-            if whole and why_not_current(plan, batch_size, read, folder) == "":
+            if whole and _is_of(record, plan, batch_size):
                 return folder
     return None
+
+
+def _is_of(record: RunRecord, plan: RunPlan, batch_size: int | None) -> bool:
+    """Whether a record is of a plan, and of the image, the data and the batch of today."""
+    image = record.environment.image
+    now = {
+        image and image.digest: digest_now(build_of(plan.run)),
+        record.data_sha256: digest_of_set(plan.run.data),
+    }
+    return (
+        record.plan == plan.digest
+        and (not plan.batch or record.run.batch_size == batch_size)
+        and all(then == today or not then or not today for then, today in now.items())
+    )
 
 
 def keep_lost(run: Path) -> bool:
     """Make the last try of a lost run its end, so that the report can show it.
 
     A run is lost if this call tried it and it left no record outside its tries: Slurm cancelled its
-    job, or its node broke down.
+    job, or its node broke down, and the try's record says so. It is not lost if the user has ended
+    the call; its job may still be ending.
 
     Returns:
         Whether it was lost.
@@ -77,9 +96,13 @@ def keep_lost(run: Path) -> bool:
     if (run / RUN_RECORD).exists():
         return False
     for last in _tries(run)[-1:]:
-        if _call_of(last) == this_call() and all((last / name).exists() for name in RUN_FILES):
-            keep(last, run)
-            return True
+        with suppress(ReperfError):
+            record = RunRecord.read(last / RUN_RECORD)
+            ends = record.slurm_job and record.reason.startswith(LOST)
+            stopped = ends or record.reason.startswith(STOPPED)
+            if record.call == this_call() and not stopped and (last / RUN_LOG).exists():
+                keep(last, run)
+                return True
     return False
 
 
@@ -100,12 +123,6 @@ def tell_of_slurm(run: Path, job: str, end: JobEnd) -> None:
                 "log_sha256": sha256(folder / RUN_LOG),
             }
             record.model_copy(update=update).write(folder / RUN_RECORD)
-
-
-def _call_of(folder: Path) -> str | None:
-    with suppress(ReperfError):
-        return RunRecord.read(folder / RUN_RECORD).call
-    return None
 
 
 def _tries(run: Path) -> list[Path]:

@@ -1,0 +1,132 @@
+"""Plans as files: what decides a run, a data set, an image, a suite and the report.
+
+They are written before the first job starts, so that later changes to the configuration are for the
+next call. Jobs read the files; Snakemake has their digests as the `params` of rules.
+"""
+
+import json
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field
+
+from reperf.building.code import seen_from_here
+from reperf.builds import ImageBuild
+from reperf.config import Cell, Cluster, Container, Data, Run, Suite, runs_of
+from reperf.config.words import Model
+from reperf.errors import ReperfError
+from reperf.faults import checked
+from reperf.layout import REPORT_PLAN, SUITE_PLAN
+from reperf.systems import load_systems, load_workloads
+from reperf.training.record import LargestBatch
+
+
+class Plan(Model):
+    """A file, mostly plan.json, that decides a result."""
+
+    plan_version: Literal[1] = 1
+
+    @cached_property
+    def text(self) -> str:
+        """The file's content."""
+        return self.model_dump_json(by_alias=True, indent=1) + "\n"
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the file's content."""
+        return sha256(self.text.encode()).hexdigest()
+
+    @classmethod
+    def read(cls, path: Path | str) -> Self:
+        """Read a plan.
+
+        Raises:
+            ReperfError: the file is missing, or is no plan.
+        """
+        try:
+            return checked(cls, json.loads(Path(path).read_bytes()), f"{path}: not a plan")
+        except (OSError, ValueError, RecursionError) as error:
+            fault = getattr(error, "strerror", None) or str(error)
+        raise ReperfError(f"{path}: not a plan: {fault}")
+
+
+class SetPlan(Plan):
+    """plan.json in a data set's folder: its part of the configuration."""
+
+    data: Data
+
+
+class ImagePlan(Plan):
+    """plan.json in an image's folder: which image, what runs it, and where it is pulled."""
+
+    system: str = Field(description="for which the image is")
+    container: Container
+    cluster: Cluster | None = Field(description="on which it is pulled, if the engine is there")
+
+    @property
+    def build(self) -> ImageBuild:
+        """The build that the rule `image` makes."""
+        return ImageBuild(load_systems()[self.system], self.container)
+
+
+class SuitePlan(Plan):
+    """plan.json in a suite's folder: all that decides its tables, figures and archive."""
+
+    suite: Suite
+    cells: tuple[Cell, ...] = Field(description="in the order of the table")
+    plans: dict[str, str] = Field(description="a run's folder -> the digest of its plan")
+    batches: dict[str, str] = Field(
+        description="an entry whose batch size is searched for -> the file with what was found"
+    )
+
+    @classmethod
+    def of(cls, suite: str) -> Self:
+        """Read the plan of a suite, with the batch sizes that were found.
+
+        Raises:
+            ReperfError: the file is missing or no plan, or a search has not ended.
+        """
+        plan = cls.read(SUITE_PLAN.format(suite=suite))
+        sizes = {
+            entry: LargestBatch.read(found).batch_size for entry, found in plan.batches.items()
+        }
+
+        def sized(run: Run) -> Run:
+            return run.with_batch(sizes[run.entry]) if run.entry in sizes else run
+
+        cells = tuple(cell.with_runs(sized) for cell in plan.cells)
+        return plan.model_copy(update={"cells": cells})
+
+    @property
+    def runs(self) -> list[Run]:
+        """Those of all cells that can run."""
+        return runs_of(self.cells)
+
+    def descriptions(self) -> list[str]:
+        """The files that say what the suite's workload and its systems are."""
+        systems = load_systems()
+        described = {systems[entry.system].file for entry in self.suite.entries}
+        return seen_from_here([*load_workloads()[self.suite.workload].files, *sorted(described)])
+
+
+class ReportPlan(Plan):
+    """results/plan.json: the configuration, which says what the page holds and in which order."""
+
+    profile: str = Field(description="of Snakemake, by which the report is made")
+    report: dict[str, Any] = Field(description="the configuration, with all defaults")
+
+    @classmethod
+    def of_last_call(cls) -> Self:
+        """The plan of the report that Snakemake was last called for here.
+
+        Raises:
+            ReperfError: there was no call, or the file is no plan.
+        """
+        return cls.read(REPORT_PLAN)
+
+    @property
+    def suites(self) -> list[str]:
+        """Their names, in the report's order."""
+        return [suite["name"] for suite in self.report["suites"]]

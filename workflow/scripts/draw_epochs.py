@@ -1,0 +1,8 @@
+"""Draw how long epochs of a suite take, and with how much memory, beside what is published."""
+
+from reperf.building.script import script
+from reperf.drawing.figures import draw_suites_epochs
+from reperf.layout import FIGURES
+
+with script(snakemake.log[0], kept=False):
+    draw_suites_epochs(snakemake.input.summary, FIGURES.format(**snakemake.wildcards))

@@ -1,0 +1,8 @@
+"""Draw the figures of a suite."""
+
+from reperf.building.script import script
+from reperf.drawing.figures import draw_suite
+from reperf.layout import FIGURES
+
+with script(snakemake.log[0], kept=False):
+    draw_suite(snakemake.input.summary, FIGURES.format(**snakemake.wildcards))

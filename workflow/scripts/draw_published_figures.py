@@ -1,0 +1,7 @@
+"""Draw the figures of the published tables."""
+
+from reperf.building.script import script
+from reperf.drawing.figures import draw_published
+
+with script(snakemake.log[0], kept=False):
+    draw_published(snakemake.output[0])

@@ -1,0 +1,29 @@
+"""Write the report, if its tables are what the logs give."""
+
+from pathlib import Path
+
+from reperf.building.script import script
+from reperf.config import load_report
+from reperf.doctor.diagnosis import Diagnosis
+from reperf.layout import REPORT_PLAN
+from reperf.measuring.again import check_tables
+from reperf.plans.plan_files import ReportPlan, SuitePlan
+from reperf.report import write_report
+from reperf.tables import read_measurements, read_summary
+from reperf.training.record import records_of
+
+with script(snakemake.log[0], kept=False):
+    configuration = ReportPlan.read(REPORT_PLAN)
+    plans = [SuitePlan.of(suite) for suite in configuration.suites]
+    for plan in plans:
+        check_tables(plan.suite, plan.cells, plan.plans)
+    write_report(
+        load_report(configuration.report, REPORT_PLAN),
+        records_of(run for plan in plans for run in plan.runs),
+        read_measurements(snakemake.input.measurements),
+        read_summary(snakemake.input.summary),
+        figures=Path(snakemake.input.published).parent,
+        html=Path(snakemake.output.html),
+        markdown=Path(snakemake.output.markdown),
+        diagnosis=next(map(Diagnosis.read, snakemake.input.diagnosis), None),
+    )
