@@ -1,7 +1,5 @@
 """Get the image of a system, and what it lacks."""
 
-import shutil
-
 from reperf.builds.engines import engine_called
 from reperf.builds.image_build import build_image
 from reperf.layout import PLAN
@@ -18,7 +16,7 @@ def run(name: str) -> None:
 def _where(plan: ImagePlan) -> list[str]:
     """The command that starts programs where the engine is: here, or on a node."""
     engine, cluster = engine_called(plan.container.engine), plan.cluster
-    if cluster is None or (engine.name != "pyxis" and shutil.which(engine.program)):
+    if cluster is None or engine.is_here:
         return []
     chosen = {"partition": cluster.partition, "account": cluster.account}
     named = [f"--{key}={value}" for key, value in chosen.items() if value]
