@@ -39,7 +39,7 @@ class Box:
         image: as `pull` gave it.
         folder: where the command starts; it may write there.
         mounts: further folders, which it may only read.
-        variables: the environment variables that are set.
+        variables: the environment variables that are set, HOME among them.
         gpus: whether it sees the machine's GPUs.
         name: of the container, for engines that name them; "{node_rank}" in it becomes the node's
             number.
@@ -109,8 +109,7 @@ class ContainerEngine(ABC):
         Raises:
             ReperfError: it does not start.
         """
-        asked, trouble = [*run, self.program, "--version"], f"{self.program}: does not start"
-        said = do(asked, trouble, os.environ)
+        said = do([*run, self.program, "--version"], f"{self.program}: does not start", os.environ)
         return next(iter(re.findall(r"\d+(?:\.\d+)+\S*", said)), said.strip()).rstrip(",")
 
     def local(self, image: Path) -> str:
@@ -136,16 +135,14 @@ class Apptainer(ContainerEngine):
     program = "apptainer"
 
     def start(self, box: Box, command: Sequence[str]) -> Start:
-        binds = [f"--bind={box.folder}", *(f"--bind={path}:{path}:ro" for path in box.mounts)]
-        # It takes HOME from nowhere else, and the user's own folder is not mounted then.
-        home = [f"--home={value}" for name, value in box.variables.items() if name == "HOME"]
-        own = [self.program, "exec", "--cleanenv", *(home or ["--no-home"])]
-        own += ["--nv"] if box.gpus else []
-        own += [*binds, f"--pwd={box.folder}", *box.options, box.image]
         # Not --env, which takes a comma for the next variable.
-        variables = {
-            f"APPTAINERENV_{name}": value for name, value in box.variables.items() if name != "HOME"
-        }
+        variables = {f"APPTAINERENV_{name}": value for name, value in box.variables.items()}
+        # It takes HOME from nowhere else, and the user's own folder is not mounted then.
+        home = variables.pop("APPTAINERENV_HOME")
+        own = [self.program, "exec", "--cleanenv", f"--home={home}"]
+        own += ["--nv"] if box.gpus else []
+        own += [f"--bind={box.folder}", *(f"--bind={path}:{path}:ro" for path in box.mounts)]
+        own += [f"--pwd={box.folder}", *box.options, box.image]
         return Start([*own, *command], variables)
 
     def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
@@ -161,6 +158,8 @@ class Podman(ContainerEngine):
     name: EngineName = "podman"
     program = "podman"
     gpus = "--device=nvidia.com/gpu=all"
+    # A label of SELinux would hide the working folder.
+    further: tuple[str, ...] = ("--security-opt=label=disable",)
 
     def start(self, box: Box, command: Sequence[str]) -> Start:
         own = [self.program, "run", "--rm", f"--name={box.name}", "--network=host", "--ipc=host"]
@@ -169,19 +168,12 @@ class Podman(ContainerEngine):
         # By name: the value comes from the engine's own environment.
         own += [f"--workdir={box.folder}", *(f"--env={name}" for name in box.variables)]
         # An image's own entry point may print, and wait for a GPU.
-        own += ["--entrypoint=", *([self.gpus] if box.gpus else []), *self._further()]
+        own += ["--entrypoint=", *([self.gpus] if box.gpus else []), *self.further]
         own += box.options
-        whole = [*own, *self._image(box.image), *command]
+        own += ["--rootfs", f"{box.image}:O"] if box.image.startswith("/") else [box.image]
         remove = [self.program, "rm", "--force", box.name]
-        guarded = ["sh", "-c", _AND_REMOVE, "sh", box.name, self.program, *whole]
+        guarded = ["sh", "-c", _AND_REMOVE, "sh", box.name, self.program, *own, *command]
         return Start(guarded, box.variables, clean_up=tuple(remove))
-
-    def _further(self) -> list[str]:
-        # A label of SELinux would hide the working folder.
-        return ["--security-opt=label=disable"]
-
-    def _image(self, image: str) -> list[str]:
-        return ["--rootfs", f"{image}:O"] if image.startswith("/") else [image]
 
     def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
         named = parse_reference(reference)
@@ -209,12 +201,7 @@ class Docker(Podman):
     name: EngineName = "docker"
     program = "docker"
     gpus = "--gpus=all"
-
-    def _further(self) -> list[str]:
-        return [f"--user={os.getuid()}:{os.getgid()}", "--ulimit=memlock=-1"]
-
-    def _image(self, image: str) -> list[str]:
-        return [image]
+    further = (f"--user={os.getuid()}:{os.getgid()}", "--ulimit=memlock=-1")
 
     def local(self, image: Path) -> str:
         raise ReperfError(f"{image}: Docker runs no files; allowed: a reference, or another engine")
