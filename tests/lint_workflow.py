@@ -15,11 +15,8 @@ EXPLAINED = {
     "Shell command directly uses variable PYTHON from outside of the rule": (
         "as a param, the path of Python would be evaluated for each run"
     ),
-    "Shell command directly uses variable CALL from outside of the rule": (
-        "as a param, the number of retries would be evaluated for each run"
-    ),
-    'Absolute path "/proc/self"': (
-        "the kernel's folder that is newer than any file: it makes a job run again"
+    "Shell command directly uses variable workflow from outside of the rule": (
+        "as a param, another number of retries would train runs again"
     ),
 }
 

@@ -32,7 +32,7 @@ import psutil
 
 HERE = Path(__file__).resolve().parent
 PACKAGES = (HERE / "packages.txt").read_text(encoding="utf-8").split()
-TOOLS = ("bwrap", "ip", "munged", "sbatch", "slurmctld", "slurmd")
+TOOLS = ("ip", "munged", "sbatch", "slurmctld", "slurmd")
 KEEPER = "keeper"  # the file in the folder that stays locked as long as the cluster of `up`
 FOLDER = Path(tempfile.gettempdir(), "reperf-slurm")
 

@@ -262,18 +262,20 @@ def test_a_run_is_trained_as_it_was_planned(benchmark, begun):
 
 @pytest.mark.image
 def test_ranks_on_two_nodes_train_in_the_images_of_each_with_the_configured_variables(
-    benchmark, stand_in_image, tmp_path_factory
+    benchmark, stand_in_image, tmp_path, monkeypatch
 ):
+    # Podman's own files must not be another node's; /run is a node's own.
+    (tmp_path / "storage.conf").write_text(
+        '[storage]\ndriver = "overlay"\nrunroot = "/run/podman"\ngraphroot = "/run/podman/images"\n'
+    )
+    monkeypatch.setenv("CONTAINERS_STORAGE_CONF", str(tmp_path / "storage.conf"))
     # It lacks nothing, because the cluster has no network to get it from.
-    image = link_image(stand_in_image, tmp_path_factory.mktemp("image") / "whole", ["idna"])
+    image = link_image(stand_in_image, tmp_path / "image", ["idna"])
     benchmark.configure(
         topologies=["2n1g"],
         repeats=1,
         images={"stand-in": str(image)},
-        container={
-            "engine": "bubblewrap",
-            "options": ["--unshare-uts", "--hostname", "inside"],
-        },
+        container={"engine": "podman", "options": ["--hostname=inside"]},
         cluster={
             "nodes": 4,
             "devices_per_node": 8,

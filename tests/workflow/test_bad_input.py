@@ -1,6 +1,5 @@
 """Wrong input: one line that says what and where, before any job starts."""
 
-import shutil
 import sys
 
 import pytest
@@ -105,20 +104,20 @@ def test_a_report_for_a_cluster_is_not_run_on_this_machine(benchmark: Benchmark)
 
 
 @pytest.mark.image
-def test_an_image_that_is_none_is_told_before_another_system_trains(benchmark: Benchmark):
-    if shutil.which("bwrap") is None:
-        cannot_run("bwrap: apt-get install bubblewrap")
+def test_an_image_that_is_none_is_told_before_another_system_trains(
+    benchmark: Benchmark, podman_settings: None
+):
     image = benchmark.folder / "image"
     image.mkdir()
     benchmark.configure(
         suites=[SMALL["suites"][0] | {"name": "imaged", "input": "synthetic"}, SUITE],
         images={"pytorch": str(image)},
-        container={"engine": "bubblewrap"},
+        container={"engine": "podman"},
     )
     for _ in range(2):  # the next call is told the same
         answer = benchmark.snakemake()
         assert answer.returncode != 0
-        told = f": failed: {image}: does not start with bwrap: "
+        told = f": failed: {image}: does not start with podman: "
         assert [line for line in answer.stdout.splitlines() if told in line], answer.stdout
         assert not list((benchmark.folder / "results/runs").rglob("train.log"))
         assert not list((benchmark.folder / ".images").rglob("environment.json"))

@@ -1,8 +1,7 @@
-"""Runs in containers, for real: an image with another numpy than the lock's, and three engines."""
+"""Runs in containers, for real: Podman, and an image with another numpy than the lock's."""
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -16,83 +15,85 @@ from tests.helpers.small_image import NUMPY, TORCH, link_image
 pytestmark = pytest.mark.image
 SUITE = TOY["suites"][0] | {"input": "synthetic", "topologies": ["1n2g"], "repeats": 1}
 RECORD = "results/runs/small/stand-in/1n2g/1/run.json"
+PODMAN = {"engine": "podman"}
 
 
 @pytest.fixture
-def benchmark(tmp_path: Path, stand_in_image: Path, podman_settings: None) -> Benchmark:
-    """A benchmark whose system comes from an image; it has no environment at all."""
+def image(tmp_path: Path, stand_in_image: Path) -> Path:
+    """An image that a test may change."""
+    return link_image(stand_in_image, tmp_path / "image")
+
+
+@pytest.fixture
+def benchmark(tmp_path: Path) -> Benchmark:
+    """A benchmark whose system has no environment at all."""
     (tmp_path / "none").mkdir()
-    made = new_benchmark(tmp_path / "benchmark", tmp_path / "none")
-    configure(made, stand_in_image, "charliecloud")
-    return made
+    return new_benchmark(tmp_path / "benchmark", tmp_path / "none")
 
 
-def configure(benchmark: Benchmark, image: Path | str, engine: str, **changes: object) -> None:
-    container = {"engine": engine}
-    benchmark.configure(
-        **{"suites": [SUITE], "images": {"stand-in": str(image)}, "container": container} | changes
-    )
+def configure(benchmark: Benchmark, image: Path, **changes: object) -> None:
+    """Let the benchmark's system come from an image."""
+    there = {"images": {"stand-in": str(image)}, "container": PODMAN}
+    benchmark.configure(**{"suites": [SUITE]} | there | changes)
 
 
-def record_of(benchmark: Benchmark) -> dict:
-    return json.loads((benchmark.folder / RECORD).read_text())
+def containers_of(benchmark: Benchmark) -> list[str]:
+    listed = ["podman", "ps", "--all", "--quiet", f"--filter=volume={benchmark.folder}"]
+    return subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split()
 
 
-def test_a_run_is_trained_by_the_images_own_python_and_torch_and_again_once_that_changes(
-    benchmark, stand_in_image, tmp_path
+def test_the_whole_report_is_made_from_an_image_and_names_it_and_again_once_that_changes(
+    benchmark, image, tmp_path, begun, monkeypatch
 ):
-    image = link_image(stand_in_image, tmp_path / "image")
-    configure(benchmark, image, "bubblewrap")
-    answer = benchmark.snakemake(RECORD)
+    benchmark.take_over(begun)
+    configure(benchmark, image)
+    answer = benchmark.snakemake()
     assert answer.returncode == 0, answer.stdout
-    check_record(benchmark, image, "bubblewrap")
-    before = record_of(benchmark)["environment"]["image"]["digest"]
+    digest = checked_digest(benchmark, image)
+    page = (benchmark.folder / "results/report.md").read_text()
+    (row,) = [line for line in page.splitlines() if digest in line]
+    assert f"numpy {NUMPY}" in row
+    assert str(image) in row
+    assert "podman" in row
+    assert benchmark.planned() == {}
+    # Another engine is another launch; the image, looked at again, is the same.
+    (tmp_path / "apptainer").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    configure(benchmark, image, container={"engine": "apptainer"})
+    assert benchmark.planned()["train"] == 1
+    configure(benchmark, image)
     (image / "etc/motd").write_text("a newer image\n")
     answer = benchmark.snakemake(RECORD)
     assert answer.returncode == 0, answer.stdout
     assert "has changed since" in answer.stdout
-    check_record(benchmark, image, "bubblewrap")
-    assert record_of(benchmark)["environment"]["image"]["digest"] != before
+    assert checked_digest(benchmark, image) != digest
 
 
-def check_record(benchmark: Benchmark, stand_in_image: Path, engine: str) -> None:
-    """What a run's record says of the image that it was trained in."""
-    record = record_of(benchmark)
+def checked_digest(benchmark: Benchmark, image: Path) -> str:
+    """The image's digest, as the record of the run says that was trained in it, like all else."""
+    record = json.loads((benchmark.folder / RECORD).read_text())
     assert record["status"] == "ok"
     environment = record["environment"]
     assert environment["framework"] == environment["packages"]["numpy"] == NUMPY
     # What the image lacks is shown as not the image's.
     assert set(environment["overlay"]) == {"idna"}
-    assert environment["image"]["engine"] == engine
-    assert environment["image"]["reference"] == str(stand_in_image)
-    assert environment["image"]["digest"].startswith("sha256:")
-    assert record["run"]["container"]["engine"] == engine
+    assert environment["image"]["engine"] == record["run"]["container"]["engine"] == "podman"
+    assert environment["image"]["reference"] == str(image)
     # Nothing of the host's is used: there is no environment, and no path of one.
     assert not any(".envs" in word for word in record["command"])
     assert not list((benchmark.folder / ".envs").iterdir())
     log = (benchmark.folder / RECORD).with_name("train.log").read_text()
     assert f'"numpy": "{NUMPY}"' in log
+    assert not containers_of(benchmark)
+    kind, _, digest = environment["image"]["digest"].partition(":")
+    assert kind == "sha256"
+    return digest
 
 
-def containers_of_podman() -> list[str]:
-    listed = ["podman", "ps", "--all", "--quiet", "--filter", "name=reperf-"]
-    return subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split()
-
-
-def test_podman_trains_in_an_image_and_leaves_no_process_and_no_container(
-    benchmark, stand_in_image
-):
-    configure(benchmark, stand_in_image, "podman")
-    answer = benchmark.snakemake(RECORD)
-    assert answer.returncode == 0, answer.stdout
-    check_record(benchmark, stand_in_image, "podman")
-    assert not containers_of_podman()
-    # One that is ended, too: its containers are no children of its command, as other engines'
-    # processes are.
-    run = (benchmark.folder / RECORD).parent
-    shutil.rmtree(run)
+def test_a_run_that_is_ended_leaves_no_process_and_no_container(benchmark, image):
+    # Podman's containers are no children of its command.
     window = {"warmup": 2, "measured": 8}
-    configure(benchmark, stand_in_image, "podman", iterations=2000, window=window, time_limit=600)
+    configure(benchmark, image, iterations=2000, window=window, time_limit=600)
     process = subprocess.Popen(
         benchmark.command(RECORD),
         cwd=benchmark.folder,
@@ -102,46 +103,27 @@ def test_podman_trains_in_an_image_and_leaves_no_process_and_no_container(
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    log = run / "tries/1/train.log"
+    log = (benchmark.folder / RECORD).parent / "tries/1/train.log"
     until = time.monotonic() + 500
     while not (log.exists() and '"iteration": 2' in log.read_text()):
         assert time.monotonic() < until, "the run never began"
         assert process.poll() is None
         time.sleep(0.5)
+    assert containers_of(benchmark)
     os.killpg(process.pid, signal.SIGTERM)
     process.wait(300)
     until = time.monotonic() + 120
-    while benchmark.trainers() or containers_of_podman():
-        assert time.monotonic() < until, (benchmark.trainers(), containers_of_podman())
+    while benchmark.trainers() or containers_of(benchmark):
+        assert time.monotonic() < until, (benchmark.trainers(), containers_of(benchmark))
         time.sleep(0.5)
     ended = json.loads(log.with_name("run.json").read_text())
     assert "stopped from outside: SIGTERM" in ended["reason"]
 
 
-def test_the_whole_report_is_made_from_an_image_and_names_it(benchmark, stand_in_image, begun):
-    benchmark.take_over(begun)
-    answer = benchmark.snakemake()
-    assert answer.returncode == 0, answer.stdout
-    check_record(benchmark, stand_in_image, "charliecloud")
-    page = (benchmark.folder / "results/report.md").read_text()
-    digest = record_of(benchmark)["environment"]["image"]["digest"].removeprefix("sha256:")
-    (row,) = [line for line in page.splitlines() if digest in line]
-    assert f"numpy {NUMPY}" in row
-    assert str(stand_in_image) in row
-    assert "charliecloud" in row
-    assert benchmark.planned() == {}
-    # Another engine is another launch; the image, looked at again, is the same.
-    configure(benchmark, stand_in_image, "bubblewrap")
-    assert benchmark.planned()["train"] == 1
-
-
 @pytest.mark.weekly
-def test_an_images_torch_for_gpus_trains_and_says_what_it_was_compiled_for(
-    benchmark, torch_image, podman_settings
-):
+def test_an_images_torch_for_gpus_trains_and_says_what_it_was_compiled_for(benchmark, torch_image):
     suite = SMALL["suites"][0] | {"input": "synthetic", "topologies": ["1n2g"], "repeats": 1}
-    container = {"engine": "podman"}
-    benchmark.configure(suites=[suite], images={"pytorch": str(torch_image)}, container=container)
+    benchmark.configure(suites=[suite], images={"pytorch": str(torch_image)}, container=PODMAN)
     record = "results/runs/small/pytorch/1n2g/1/run.json"
     answer = benchmark.snakemake(record)
     assert answer.returncode == 0, answer.stdout

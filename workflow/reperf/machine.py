@@ -3,7 +3,6 @@
 import os
 import platform
 import re
-import shutil
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -335,9 +334,8 @@ def check_containers(report: Report) -> None:
     for container, system in systems.items():
         check_image(container, f"images.{system}")
     engine = report.container.engine
-    # Of nodes, only the nodes can tell; Slurm's plugin has no use without Slurm.
-    here = engine and engine != "pyxis" and shutil.which(engine_called(engine).program)
-    if not systems or here or (engine and report.cluster):
+    # Of nodes, only the nodes can tell.
+    if not systems or (engine and (report.cluster or engine_called(engine).is_here)):
         return
     there = "nodes have" if report.cluster else "machine has"
     known = [name for name in ENGINES if report.cluster or name != "pyxis"]

@@ -1,6 +1,5 @@
 """Get the image of a system, and what it lacks."""
 
-import shutil
 from pathlib import Path
 
 from reperf.building.script import script
@@ -15,7 +14,7 @@ PULL_MINUTES = 60
 def start_of_engine(plan: ImagePlan) -> list[str]:
     """The command that starts programs where the engine is: here, or on a node."""
     engine, cluster = engine_called(plan.container.engine), plan.cluster
-    if cluster is None or (engine.name != "pyxis" and shutil.which(engine.program)):
+    if cluster is None or engine.is_here:
         return []
     chosen = {"partition": cluster.partition, "account": cluster.account}
     named = [f"--{key}={value}" for key, value in chosen.items() if value]

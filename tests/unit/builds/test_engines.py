@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from reperf.builds.engines import Box, around, engine_called, parse_reference
+from reperf.builds.engines import Box, engine_called, parse_reference
 
 from tests.helpers.refusal import refused_in_one_line
 
@@ -70,29 +70,6 @@ def test_podman_and_docker_name_their_container_and_remove_it(engine: str, gpus:
     assert gpus not in without.command
 
 
-def test_ch_run_clears_the_environment_first():
-    words = engine_called("charliecloud").start(BOX, COMMAND).command
-    assert words[:2] == ["ch-run", "--unset-env=*"]
-    assert "--set-env=NCCL_DEBUG=it's $HOME" in words
-    assert "--env-no-expand" in words
-    assert words[-len(COMMAND) - 2 :] == [BOX.image, "--", *COMMAND]
-
-
-def test_bubblewrap_makes_room_for_what_the_image_lacks(tmp_path: Path):
-    for name in ("usr/bin", "home/others", "etc", "tmp"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "bin").symlink_to("usr/bin")
-    words = around(tmp_path, [Path("/home/me/run"), Path("/usr/bin")])
-    assert words[:2] == ["--tmpfs", "/"]
-    shown = " ".join(words)
-    assert "--symlink usr/bin /bin" in shown
-    assert f"--ro-bind {tmp_path}/usr /usr" in shown
-    # Only above a place that the image lacks is anything made anew.
-    assert f"--dir /home --ro-bind {tmp_path}/home/others /home/others --dir /home/me" in shown
-    assert f"{tmp_path}/home /home" not in shown
-    assert words[-2:] == ["--tmpfs", "/tmp"]
-
-
 @pytest.mark.parametrize(
     ("text", "pulled", "enroot"),
     [
@@ -136,8 +113,6 @@ def test_apptainer_pulls_by_the_digest_alone(tmp_path: Path, monkeypatch, text: 
     ("engine", "complaint"),
     [
         ("podman", "is a file; allowed with podman: an unpacked folder"),
-        ("bubblewrap", "is a file; allowed with bubblewrap: an unpacked folder"),
-        ("charliecloud", "is no SquashFS file; allowed with charliecloud: one, or an unpacked"),
         ("pyxis", "is no SquashFS file; allowed with pyxis: one"),
         ("docker", "Docker runs no files; allowed: a reference, or another engine"),
     ],
@@ -153,7 +128,6 @@ def test_docker_runs_no_folder(tmp_path: Path):
         engine_called("docker").local(tmp_path)
 
 
-@pytest.mark.parametrize("engine", ["charliecloud", "pyxis"])
-def test_a_squashfs_file_is_known_by_its_first_bytes(tmp_path, engine):
+def test_a_squashfs_file_is_known_by_its_first_bytes(tmp_path: Path):
     (tmp_path / "image").write_bytes(b"hsqs...")
-    assert engine_called(engine).local(tmp_path / "image") == str(tmp_path / "image")
+    assert engine_called("pyxis").local(tmp_path / "image") == str(tmp_path / "image")

@@ -9,12 +9,12 @@ import os
 import re
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from reperf.builds.digest import digest_of
-from reperf.builds.steps import do, environment_of_engines
+from reperf.builds.steps import do
 from reperf.config.engine import EngineName
 from reperf.errors import ReperfError
 from reperf.systems import TRAINERS
@@ -30,13 +30,6 @@ while :; do wait $child; code=$?; kill -0 $child 2>/dev/null || break; done
 exit $code
 """
 
-_NETWORK_FILES = ("/etc/hosts", "/etc/resolv.conf")
-_OF_THE_MACHINE = ("/dev", "/proc", "/sys", "/tmp")
-"""Folders that no image brings."""
-_SQUASHFS = b"hsqs"
-"""With these bytes a SquashFS file begins."""
-_USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 
 @dataclass(frozen=True)
 class Box:
@@ -46,7 +39,7 @@ class Box:
         image: as `pull` gave it.
         folder: where the command starts; it may write there.
         mounts: further folders, which it may only read.
-        variables: the environment variables that are set.
+        variables: the environment variables that are set, HOME among them.
         gpus: whether it sees the machine's GPUs.
         name: of the container, for engines that name them; "{node_rank}" in it becomes the node's
             number.
@@ -84,7 +77,11 @@ class ContainerEngine(ABC):
 
     name: EngineName
     program: str
-    runs_files: bool = True
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this machine has it; a plugin of Slurm's is on nodes alone."""
+        return shutil.which(self.program) is not None
 
     @abstractmethod
     def start(self, box: Box, command: Sequence[str]) -> Start:
@@ -96,7 +93,7 @@ class ContainerEngine(ABC):
 
         Args:
             reference: as `parse_reference` takes it.
-            folder: for an engine that keeps images in files.
+            folder: for an engine that keeps images in files, which are named by absolute paths.
             run: the command that starts programs where the engine is.
 
         Returns:
@@ -112,7 +109,7 @@ class ContainerEngine(ABC):
         Raises:
             ReperfError: it does not start.
         """
-        said = _ask([*run, self.program, "--version"], f"{self.program}: does not start")
+        said = do([*run, self.program, "--version"], f"{self.program}: does not start", os.environ)
         return next(iter(re.findall(r"\d+(?:\.\d+)+\S*", said)), said.strip()).rstrip(",")
 
     def local(self, image: Path) -> str:
@@ -121,15 +118,13 @@ class ContainerEngine(ABC):
         Raises:
             ReperfError: it does not run such a thing.
         """
-        if not self.runs_files and not image.is_dir():
-            raise ReperfError(f"{image}: is a file; allowed with {self.name}: an unpacked folder")
         return str(image)
 
-    def _here(self, image: Path, made: list[str], reference: str) -> tuple[str, str]:
-        """Pull a reference into a file or folder by a command, and tell its digest."""
+    def _pulled(self, image: Path, command: Sequence[str], reference: str) -> tuple[str, str]:
+        """What `pull` returns, once a command has pulled a reference into a file."""
         image.parent.mkdir(parents=True, exist_ok=True)
-        _remove(image)
-        _ask(made, f"{reference}: cannot be pulled")
+        image.unlink(missing_ok=True)
+        do(command, f"{reference}: cannot be pulled", os.environ)
         return str(image), parse_reference(reference).digest or digest_of(image)
 
 
@@ -140,22 +135,21 @@ class Apptainer(ContainerEngine):
     program = "apptainer"
 
     def start(self, box: Box, command: Sequence[str]) -> Start:
-        binds = [f"--bind={box.folder}", *(f"--bind={path}:{path}:ro" for path in box.mounts)]
-        # It takes HOME from nowhere else, and the user's own folder is not mounted then.
-        home = [f"--home={value}" for name, value in box.variables.items() if name == "HOME"]
-        own = [self.program, "exec", "--cleanenv", *(home or ["--no-home"])]
-        own += ["--nv"] if box.gpus else []
-        own += [*binds, f"--pwd={box.folder}", *box.options, box.image]
         # Not --env, which takes a comma for the next variable.
-        variables = {
-            f"APPTAINERENV_{name}": value for name, value in box.variables.items() if name != "HOME"
-        }
+        variables = {f"APPTAINERENV_{name}": value for name, value in box.variables.items()}
+        # It takes HOME from nowhere else, and the user's own folder is not mounted then.
+        home = variables.pop("APPTAINERENV_HOME")
+        own = [self.program, "exec", "--cleanenv", f"--home={home}"]
+        own += ["--nv"] if box.gpus else []
+        own += [f"--bind={box.folder}", *(f"--bind={path}:{path}:ro" for path in box.mounts)]
+        own += [f"--pwd={box.folder}", *box.options, box.image]
         return Start([*own, *command], variables)
 
     def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
-        image, asked = folder / "image.sif", parse_reference(reference).pullable
-        pull = [*run, self.program, "pull", "--force", str(image), f"docker://{asked}"]
-        return self._here(image, pull, reference)
+        image = (folder / "image.sif").absolute()
+        source = f"docker://{parse_reference(reference).pullable}"
+        pull = [*run, self.program, "pull", "--force", str(image), source]
+        return self._pulled(image, pull, reference)
 
 
 class Podman(ContainerEngine):
@@ -163,8 +157,9 @@ class Podman(ContainerEngine):
 
     name: EngineName = "podman"
     program = "podman"
-    runs_files = False
     gpus = "--device=nvidia.com/gpu=all"
+    # A label of SELinux would hide the working folder.
+    further: tuple[str, ...] = ("--security-opt=label=disable",)
 
     def start(self, box: Box, command: Sequence[str]) -> Start:
         own = [self.program, "run", "--rm", f"--name={box.name}", "--network=host", "--ipc=host"]
@@ -173,19 +168,12 @@ class Podman(ContainerEngine):
         # By name: the value comes from the engine's own environment.
         own += [f"--workdir={box.folder}", *(f"--env={name}" for name in box.variables)]
         # An image's own entry point may print, and wait for a GPU.
-        own += ["--entrypoint=", *([self.gpus] if box.gpus else []), *self._further()]
+        own += ["--entrypoint=", *([self.gpus] if box.gpus else []), *self.further]
         own += box.options
-        whole = [*own, *self._image(box.image), *command]
+        own += ["--rootfs", f"{box.image}:O"] if box.image.startswith("/") else [box.image]
         remove = [self.program, "rm", "--force", box.name]
-        guarded = ["sh", "-c", _AND_REMOVE, "sh", box.name, self.program, *whole]
+        guarded = ["sh", "-c", _AND_REMOVE, "sh", box.name, self.program, *own, *command]
         return Start(guarded, box.variables, clean_up=tuple(remove))
-
-    def _further(self) -> list[str]:
-        # A label of SELinux would hide the working folder.
-        return ["--security-opt=label=disable"]
-
-    def _image(self, image: str) -> list[str]:
-        return ["--rootfs", f"{image}:O"] if image.startswith("/") else [image]
 
     def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
         named = parse_reference(reference)
@@ -193,13 +181,18 @@ class Podman(ContainerEngine):
         # What is there already is not pulled again: no registry has an image that was made here.
         there = f"{self.program} image inspect {asked} >/dev/null 2>&1"
         pull = f"{there} || {self.program} pull {asked}"
-        _ask([*run, "sh", "-c", pull], f"{reference}: cannot be pulled")
+        do([*run, "sh", "-c", pull], f"{reference}: cannot be pulled", os.environ)
         template = "{{if .RepoDigests}}{{index .RepoDigests 0}}{{else}}{{.Id}}{{end}}"
         inspect = [*run, self.program, "image", "inspect", "--format", template, asked]
-        by_digest = _ask(inspect, f"{reference}: its digest is not known").strip()
+        by_digest = do(inspect, f"{reference}: its digest is not known", os.environ).strip()
         # By a digest no engine gives anything else, but it may list the image's others first.
         digest = named.digest or f"sha256:{by_digest.rpartition('sha256:')[2]}"
         return asked if named.digest else by_digest, digest
+
+    def local(self, image: Path) -> str:
+        if not image.is_dir():
+            raise ReperfError(f"{image}: is a file; allowed with podman: an unpacked folder")
+        return str(image)
 
 
 class Docker(Podman):
@@ -208,87 +201,10 @@ class Docker(Podman):
     name: EngineName = "docker"
     program = "docker"
     gpus = "--gpus=all"
-
-    def _further(self) -> list[str]:
-        return [f"--user={os.getuid()}:{os.getgid()}", "--ulimit=memlock=-1"]
-
-    def _image(self, image: str) -> list[str]:
-        return [image]
+    further = (f"--user={os.getuid()}:{os.getgid()}", "--ulimit=memlock=-1")
 
     def local(self, image: Path) -> str:
         raise ReperfError(f"{image}: Docker runs no files; allowed: a reference, or another engine")
-
-
-class Charliecloud(ContainerEngine):
-    """ch-run, for folders and SquashFS files."""
-
-    name = "charliecloud"
-    program = "ch-run"
-
-    def start(self, box: Box, command: Sequence[str]) -> Start:
-        # What the image's builder wrote down; an image of another origin has no such file.
-        of_image = Path(box.image, "ch", "environment")
-        own = [self.program, "--unset-env=*", f"--set-env=PATH={_USUAL_PATH}"]
-        own += [f"--set-env={of_image}"] if of_image.exists() else []
-        own += ["--env-no-expand"]
-        own += [f"--set-env={name}={value}" for name, value in box.variables.items()]
-        own += [f"--bind={path}" for path in (box.folder, *box.mounts)]
-        own += [f"--cd={box.folder}", *box.options, box.image, "--"]
-        # It asks for nothing else, and does not start without.
-        return Start([*own, *command], {"USER": os.environ.get("USER", "root")})
-
-    def version(self, run: Sequence[str] = ()) -> str:
-        # Its version is on standard error.
-        asked = [*run, "sh", "-c", "ch-run --version 2>&1"]
-        return _ask(asked, "ch-run: does not start").split()[-1]
-
-    def local(self, image: Path) -> str:
-        # ch-run makes no mount points in an image.
-        if image.is_dir():
-            for place in (Path.cwd(), *readable_folders(Path.cwd())):
-                if not place.is_relative_to("/tmp"):
-                    _make_inside(image, place)
-        elif not _is_squashed(image):
-            raise ReperfError(
-                f"{image}: is no SquashFS file; allowed with charliecloud: one, or an unpacked "
-                "folder"
-            )
-        return str(image)
-
-    def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
-        image, asked = folder / "image", parse_reference(reference).pullable
-        _ask([*run, "ch-image", "pull", asked], f"{reference}: cannot be pulled")
-        convert = [*run, "ch-convert", "-i", "ch-image", "-o", "dir", asked, str(image)]
-        _, digest = self._here(image, convert, reference)
-        return self.local(image.absolute()), digest
-
-
-class Bubblewrap(ContainerEngine):
-    """bwrap, for unpacked folders."""
-
-    name = "bubblewrap"
-    program = "bwrap"
-    runs_files = False
-
-    def start(self, box: Box, command: Sequence[str]) -> Start:
-        mounts = [(box.folder, "--bind"), *((path, "--ro-bind") for path in box.mounts)]
-        own = [self.program, "--die-with-parent", "--unshare-pid"]
-        # Names of machines are the machine's to tell; without them ranks do not find each other.
-        mounts += [(path, "--ro-bind") for path in map(Path, _NETWORK_FILES) if path.exists()]
-        own += around(Path(box.image), [path for path, _ in mounts])
-        own += ["--dev-bind", "/dev", "/dev", "--proc", "/proc", "--ro-bind", "/sys", "/sys"]
-        for path, option in mounts:
-            own += [option, str(path), str(path)]
-        own += ["--chdir", str(box.folder), "--clearenv", "--setenv", "PATH", _USUAL_PATH]
-        for name, value in box.variables.items():
-            own += ["--setenv", name, value]
-        return Start([*own, *box.options, *command])
-
-    def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
-        raise ReperfError(
-            f"{reference}: bubblewrap pulls no images; allowed: an unpacked folder, or another "
-            "engine"
-        )
 
 
 class Pyxis(ContainerEngine):
@@ -296,6 +212,7 @@ class Pyxis(ContainerEngine):
 
     name = "pyxis"
     program = "srun"
+    is_here = False
 
     def start(self, box: Box, command: Sequence[str]) -> Start:
         mounts = [f"{box.folder}:{box.folder}", *(f"{path}:{path}:ro" for path in box.mounts)]
@@ -311,9 +228,11 @@ class Pyxis(ContainerEngine):
         return Start(list(command), box.variables, (*options, *box.options))
 
     def local(self, image: Path) -> str:
-        if not _is_squashed(image):
-            raise ReperfError(f"{image}: is no SquashFS file; allowed with pyxis: one")
-        return str(image)
+        if not image.is_dir():
+            with image.open("rb") as stream:
+                if stream.read(4) == b"hsqs":  # so every SquashFS file begins
+                    return str(image)
+        raise ReperfError(f"{image}: is no SquashFS file; allowed with pyxis: one")
 
     def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
         if not run:
@@ -321,11 +240,11 @@ class Pyxis(ContainerEngine):
         image = (folder / "image.sqsh").absolute()
         asked = parse_reference(reference).for_enroot
         save = [f"--container-image={asked}", f"--container-save={image}", "true"]
-        return self._here(image, [*run, *save], reference)
+        return self._pulled(image, [*run, *save], reference)
 
 
 _ENGINES: dict[str, ContainerEngine] = {
-    kind.name: kind() for kind in (Apptainer, Podman, Docker, Charliecloud, Bubblewrap, Pyxis)
+    engine.name: engine for engine in (Apptainer(), Podman(), Docker(), Pyxis())
 }
 
 
@@ -336,8 +255,7 @@ def engine_called(name: EngineName) -> ContainerEngine:
 
 def engine_here() -> EngineName | None:
     """The engine that this machine has, the preferred one of several; None if it has none."""
-    alone = (engine for engine in _ENGINES.values() if engine.name != "pyxis")
-    return next((engine.name for engine in alone if shutil.which(engine.program)), None)
+    return next((engine.name for engine in _ENGINES.values() if engine.is_here), None)
 
 
 @dataclass(frozen=True)
@@ -391,61 +309,3 @@ def readable_folders(folder: Path) -> tuple[Path, ...]:
     """What trainers read besides the working folder: their own code, if it lies elsewhere."""
     code = TRAINERS.parent
     return () if code.is_relative_to(folder) else (code,)
-
-
-def around(image: Path, mounts: Iterable[Path]) -> list[str]:
-    """bwrap's options that show an image with mount points that it may lack.
-
-    A read-only image has no room for them. So the folders above a mount point that it lacks are
-    made anew, and all else in them is bound from the image.
-    """
-    lacking = [path for path in mounts if not (image / path.relative_to("/")).exists()]
-    above = {parent for path in lacking for parent in path.parents} | {Path("/")}
-    return ["--tmpfs", "/", *_shown(image, Path("/"), above), "--tmpfs", "/tmp"]
-
-
-def _shown(image: Path, folder: Path, above: set[Path]) -> Iterator[str]:
-    """Options for what the image holds in one of the folders that are made anew."""
-    inside = image / folder.relative_to("/")
-    for held in sorted(inside.iterdir()) if inside.is_dir() else ():
-        path = folder / held.name
-        if str(path) in _OF_THE_MACHINE or path in above:
-            continue
-        link = held.is_symlink()
-        yield from ("--symlink" if link else "--ro-bind", str(held.readlink() if link else held))
-        yield str(path)
-    for path in sorted(above):
-        if path.parent == folder and path != folder and str(path) not in _OF_THE_MACHINE:
-            yield from ("--dir", str(path), *_shown(image, path, above))
-
-
-def _ask(command: Sequence[str], trouble: str) -> str:
-    """What a command of an engine answers; refused as `do` refuses."""
-    return do(command, trouble, environment_of_engines())
-
-
-def _is_squashed(image: Path) -> bool:
-    """Whether an image is a SquashFS file."""
-    if image.is_dir():
-        return False
-    with image.open("rb") as stream:
-        return stream.read(len(_SQUASHFS)) == _SQUASHFS
-
-
-def _make_inside(image: Path, place: Path) -> None:
-    """Make an empty folder in an unpacked image."""
-    target = image / place.relative_to("/")
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ReperfError(
-            f"{target}: ch-run needs this empty folder in the image, which cannot be made: "
-            f"{error.strerror}; allowed: an image that has it, or another engine"
-        ) from None
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

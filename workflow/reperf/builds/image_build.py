@@ -5,6 +5,7 @@ virtual environment over that Python (the overlay) has it.
 """
 
 import io
+import os
 import re
 import secrets
 import shutil
@@ -29,7 +30,7 @@ from reperf.builds.engines import (
 )
 from reperf.builds.inside import Contents, start_trainers
 from reperf.builds.starting import inside, variables_inside
-from reperf.builds.steps import do, environment_of_engines
+from reperf.builds.steps import do
 from reperf.config import Container
 from reperf.errors import ReperfError
 from reperf.training.record import Image
@@ -121,8 +122,7 @@ def check_starts(build: ImageBuild) -> None:
     Raises:
         ReperfError: it does not start; ends with the engine's last lines.
     """
-    engine = engine_called(build.container.engine)
-    if engine.name == "pyxis" or shutil.which(engine.program) is None:
+    if not engine_called(build.container.engine).is_here:
         return  # it is on the nodes
     image = read_built(build).local_image
     assert image
@@ -159,14 +159,13 @@ def _file_of(container: Container) -> Path:
 
 
 def _image_of(build: ImageBuild, run: Sequence[str]) -> tuple[str, str]:
-    """What the engine is told to run, with an absolute path for a file, and its digest."""
+    """What the engine is told to run, and its digest."""
     container, engine = build.container, engine_called(build.container.engine)
     check_image(container)
     if is_file(container.image):
         image = _file_of(container)
         return engine.local(image), digest_of(image)
-    local, digest = engine.pull(container.image, build.folder, run)
-    return str(Path(local).absolute()) if Path(local).exists() else local, digest
+    return engine.pull(container.image, build.folder, run)
 
 
 @dataclass(frozen=True)
@@ -191,7 +190,7 @@ class _Opened:
         return replace(
             start,
             command=[*self.run, *start.srun_options, *start.command],
-            variables={**environment_of_engines(), **start.variables},
+            variables={**os.environ, **start.variables},
         )
 
     def check(self) -> None:

@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from subprocess import TimeoutExpired
 
 from reperf.errors import ReperfError
@@ -51,18 +50,6 @@ def do(
     package = next((found[0] for line in lines if (found := _EXACT.search(line))), None)
     tail = " | ".join(line.strip() for line in lines[-_TAIL_LINES:])
     raise ReperfError(f"{trouble}{f' ({package})' if package else ''}: {tail}")
-
-
-def environment_of_engines() -> dict[str, str]:
-    """The environment variables of container engines: reperf's own Python is none of theirs.
-
-    Some are Python programs that ask for `python3`, and need packages of the machine's.
-    """
-    own = str(Path(sys.executable).parent)
-    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    others = os.pathsep.join(folder for folder in folders if folder != own)
-    left = {"PATH": others, "USER": os.environ.get("USER", "root")}  # without USER ch-run stops
-    return {**os.environ, **left}
 
 
 @cache

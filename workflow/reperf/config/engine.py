@@ -6,7 +6,7 @@ from pydantic import Field
 
 from reperf.config.words import Model, Text, Texts
 
-EngineName = Literal["apptainer", "podman", "docker", "charliecloud", "bubblewrap", "pyxis"]
+EngineName = Literal["apptainer", "podman", "docker", "pyxis"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 """In the order in which they are preferred where several are there."""
 
