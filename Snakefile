@@ -25,34 +25,16 @@ rule all:
     default_target: True
     input:
         rules.complete.output,
-        RESULTS.runs,
-        RESULTS.tables,
-        RESULTS.figures,
-        RESULTS.reports,
-        RESULTS.archives,
+        *RESULTS,
         MEMORY,
 
 
-rule runs:
-    input:
-        RESULTS.runs,
+# snakemake runs, tables, figures, reports, archives: a part of it.
+for part in RESULTS._fields:
 
-
-rule tables:
-    input:
-        RESULTS.tables,
-
-
-rule figures:
-    input:
-        RESULTS.figures,
-
-
-rule reports:
-    input:
-        RESULTS.reports,
-
-
-rule archives:
-    input:
-        RESULTS.archives,
+    rule:
+        name:
+            part
+        input:
+            getattr(RESULTS, part),
+        localrule: True

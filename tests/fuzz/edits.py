@@ -52,44 +52,14 @@ STOOD_ON = (
     "results/runs/*/*/*/*/plan.json",
     "results/suites/*/*.json",
     "results/plan.json",
-    "results/made.json",
     "data/*/*/manifest.json",
     "data/*/plan.json",
 )
 
-# Builds everything again in the working folder, by the steps alone.
-BUILD = """
-from importlib import import_module
-from pathlib import Path
-
-from reperf.config import load_report
-from reperf.errors import ReperfError
-from reperf.machine import resolve
-from reperf.plans.planning import Plans
-from reperf.written import read_written
-
-
-def do(step, *what):
-    import_module(f"reperf.steps.{step}").run(*what)
-
-
-Path("results/made.json").unlink()
-report = resolve(load_report(read_written("local/report.yaml")))
-Plans(report).write()
-names = [suite.name for suite in report.suites]
-for name in names:
-    do("measure", name)
-    do("summarise", name)
-    do("draw_figures", name)
-do("join_tables")
-do("report")
-for name in names:
-    do("archive", name)
-try:
-    do("complete")
-except ReperfError:
-    pass
-"""
+SHOWN = ("results/report.*", "archive/*.zip")
+"""What leaves the folder."""
+# What makes them from logs and records.
+RULES = ("remember", "measure", "summarise", "join_tables", "draw_figures", "report", "archive")
 
 
 def flip(content: bytes, chance: random.Random) -> bytes:
@@ -147,26 +117,28 @@ def exchange_runs(folder: Path, chance: random.Random) -> str:
     return f"{one.relative_to(folder)}: exchange with {other.relative_to(folder)}"
 
 
-def contradictions(benchmark: Benchmark, spare: Path, published: Path) -> list[str]:
-    """What is built and is not what the configuration, the logs and the records there give.
+def shown_in(folder: Path) -> dict[Path, bytes]:
+    return {path.relative_to(folder): path.read_bytes() for path in files_of(folder, SHOWN)}
+
+
+def contradictions(benchmark: Benchmark, spare: Path, before: dict[Path, bytes]) -> list[str]:
+    """The pages and archives that a call has made, and that the logs and records do not give.
 
     Args:
         spare: a folder that may be spoilt.
-        published: the figures of the published reports, as they must be.
+        before: the pages and archives before the call.
     """
+    found = shown_in(benchmark.folder)
+    made = {name: content for name, content in found.items() if before.get(name) != content}
+    if not made:
+        return []
     shutil.rmtree(spare, ignore_errors=True)
     shutil.copytree(benchmark.folder, spare, symlinks=True)
-    for path in files_of(spare, BUILT):
+    for path in files_of(spare, BUILT[:-2] + BUILT[-1:]):
         path.unlink()
-    shutil.copytree(published, spare / "figures/published", dirs_exist_ok=True)
-    built = Benchmark(spare).call(sys.executable, "-c", BUILD)
-    assert built.returncode == 0, built.stdout
-    wanted = {path.relative_to(spare): path.read_bytes() for path in files_of(spare, BUILT)}
-    there = files_of(benchmark.folder, BUILT)
-    found = {path.relative_to(benchmark.folder): path.read_bytes() for path in there}
-    # Tables of a suite that is asked for no more stay where they are.
-    names = wanted.keys() | (found.keys() & {Path("results/complete.txt")})
-    return [str(name) for name in sorted(names) if wanted.get(name) != found.get(name)]
+    Benchmark(spare).snakemake("--allowed-rules", *RULES, "--retries", "0")
+    wanted = shown_in(spare)
+    return [str(name) for name, content in made.items() if wanted.get(name) != content]
 
 
 class Fuzz:
@@ -185,7 +157,7 @@ class Fuzz:
         self._finished.configure(**REPORT)
         answer = self._finished.snakemake()
         assert answer.returncode == 0, answer.stdout
-        assert not self._contradictions(self._finished)
+        assert not contradictions(self._finished, self._spare, {})
 
     def edit(self) -> tuple[str, str]:
         """Edit a copy, and call; returns what came of it, and the edit."""
@@ -200,16 +172,14 @@ class Fuzz:
             what += " (no memory)"
         for changes in turns:
             benchmark.configure(**REPORT | changes)
-            answer = benchmark.snakemake()
+            before = shown_in(benchmark.folder)
+            answer = benchmark.snakemake("--retries", "0")
             what += "" if way else f" {', '.join(changes) or 'the first one'}"
-            wrong = self._contradictions(benchmark)
+            wrong = contradictions(benchmark, self._spare, before)
             if wrong or "Traceback" in answer.stdout:
                 print(answer.stdout[-3000:], *wrong, sep="\n")
                 return "WRONG", what
         return "refused" if answer.returncode else "rebuilt or unchanged", what
-
-    def _contradictions(self, benchmark: Benchmark) -> list[str]:
-        return contradictions(benchmark, self._spare, self._finished.folder / "figures/published")
 
 
 def main(edits: int, seed: int) -> int:

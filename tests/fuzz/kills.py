@@ -251,7 +251,6 @@ def processes_in(folder: Path) -> list[psutil.Process]:
 def half_files(folder: Path) -> Iterator[str]:
     """What is wrong with files that have a final name; a picture is looked at once."""
     checks = {
-        "results/made.json": lambda path: json.loads(path.read_text()),
         "results/**/plan.json": lambda path: json.loads(path.read_text()),
         "data/*/plan.json": lambda path: json.loads(path.read_text()),
         "results/runs/*/*/*/*/run.json": check_run,

@@ -55,6 +55,16 @@ def test_an_edited_table_gets_into_no_report_and_no_archive(finished_benchmark: 
     assert finished_benchmark.planned() == {}
 
 
+def test_an_edited_figure_gets_into_no_report_and_no_archive(finished_benchmark: Benchmark):
+    name = "figures/small-speedup.svg"
+    with (finished_benchmark.folder / name).open("a") as figure:
+        figure.write("<!-- edited -->")
+    answer = finished_benchmark.snakemake("--retries", "0", "--keep-going")
+    assert answer.returncode != 0
+    for step in ("write the report", "archive small"):
+        assert f"{step}: failed: {name}: is not what results/suites/small/" in answer.stdout
+
+
 def test_what_was_lost_is_made_again(finished_benchmark: Benchmark):
     for lost, made in {
         "archive/small.zip": {"archive", "complete"},

@@ -70,7 +70,7 @@ def test_a_run_past_its_time_limit_is_tried_again_and_then_recorded(benchmark: B
     answer = benchmark.snakemake()
     assert answer.returncode != 0
     lines = answer.stdout.splitlines()
-    first, again, second, _, incomplete, full_text, last = lines[-7:]
+    first, again, second, _, incomplete, rerun, last = lines[-7:]
     run = "run 1 of 1: small-synthetic stand-in 1n1g, repeat 1: "
     assert first.startswith(f"{run}failed: results/runs/")
     assert "timeout: no end after 1 s" in first
@@ -78,9 +78,9 @@ def test_a_run_past_its_time_limit_is_tried_again_and_then_recorded(benchmark: B
     assert again == f"{run}tried again"
     assert second.startswith(f"{run}timeout: no end after 1 s")
     assert "failed: 1 of 1 cells failed: small-synthetic/stand-in/1n1g (timeout: " in incomplete
-    log = benchmark.folder / full_text.removeprefix("the full output is in ")
+    log = benchmark.folder / last.removeprefix("the full output is in ")
     assert "Error in rule train" in log.read_text()
-    assert last == f"run the failed cells again: {RERUN}"
+    assert rerun == f"run the failed cells again: {RERUN}"
     assert (cell(benchmark)["status"], cell(benchmark)["n"]) == ("timeout", 0)
     assert "no end after 1 s" in cell(benchmark)["reason"]
     assert pd.isna(cell(benchmark)["throughput_median"])
@@ -88,9 +88,9 @@ def test_a_run_past_its_time_limit_is_tried_again_and_then_recorded(benchmark: B
     page = (benchmark.folder / "results/report.html").read_text()
     assert "no end after 1 s" in page
 
-    # Asked for by its path, it is tried again, and the call fails again.
+    # Asked for by force, it is tried again, and the call fails again.
     path = first_run(benchmark).relative_to(benchmark.folder)
-    asked = benchmark.snakemake("--retries", "0", "--", f"{path}/run.json")
+    asked = benchmark.snakemake("--retries", "0", "--force", "--", f"{path}/run.json")
     assert asked.returncode == 1, asked.stdout
     fault = f"reperf: {path}: timeout: no end after 1 s"
     assert [line for line in asked.stdout.splitlines() if line.startswith(fault)], asked.stdout
@@ -117,9 +117,11 @@ def test_bad_ends_are_named_and_the_others_go_on(benchmark: Benchmark):
     suite = ONE_RUN[0] | {"topologies": ["1n2g"]}
     suites = [suite | {"name": name, "shape": shape} for name, (shape, *_) in BAD_ENDS.items()]
     benchmark.configure(suites=suites, time_limit=20)
-    answer = benchmark.snakemake("--retries", "0", "results/summary.csv")
+    asked = "--retries", "0", "results/summary.csv"
+    answer = benchmark.snakemake(*asked)
     assert answer.returncode == 1
-    assert answer.stdout.rstrip().endswith(f"run it again: {RERUN}")
+    again = RERUN.replace("--forcerun", f"{' '.join(asked)} --forcerun")
+    assert answer.stdout.rstrip().endswith(f"run it again: {again}")
     cells = pd.read_csv(benchmark.folder / "results/summary.csv", keep_default_na=False)
     assert list(cells["status"]) == [status for _, status, _ in BAD_ENDS.values()]
     for name, reason in zip(cells["suite"], cells["reason"], strict=True):
@@ -191,6 +193,7 @@ def test_two_workflows_do_not_measure_in_one_folder(benchmark: Benchmark):
 def test_a_full_disk_is_one_line_and_loses_nothing(benchmark: Benchmark, new_disk):
     benchmark.configure(suites=ONE_RUN)
     runs = benchmark.folder / "results/runs"
+    runs.parent.mkdir(exist_ok=True)
     runs.symlink_to(new_disk("4k"))
     answer = benchmark.snakemake("--retries", "0")
     assert answer.returncode != 0

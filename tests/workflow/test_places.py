@@ -53,6 +53,10 @@ class Place(Benchmark):
         (folder,) = self.folder.glob(f".envs/{name}-????????")
         return folder
 
+    def built_in(self) -> str:
+        """The folder that the environment's record names."""
+        return json.loads((self.built() / "environment.json").read_text())["built_in"]
+
     def records(self) -> dict[str, str]:
         """Each run's path -> its record."""
         found = sorted(self.folder.glob("results/runs/*/*/*/*/run.json"))
@@ -78,28 +82,32 @@ def place(tmp_path: Path) -> Place:
     return new_place(tmp_path / "place")
 
 
-MADE_AGAIN = "was moved or copied; it is made again"
-
-
 def test_a_copy_and_a_moved_folder_build_their_own_environments_and_train_no_run_again(
     place, tmp_path
 ):
     place.measure()
     copy = Place(tmp_path / "copy")
     shutil.copytree(place.folder, copy.folder, symlinks=True)
-    for one in (copy, place):
-        one.train(repeats=2)
-        assert (MADE_AGAIN in one.measure()) == (one is copy)
-
-    before, old, name = place.records(), place.folder, place.built().name
     place = place.moved(tmp_path / "elsewhere/place")
-    assert place.planned(MEASURED) == {}
-    place.train(repeats=3)
-    assert place.planned(MEASURED) == {"environment": 1, "train": 1, "measure": 1}
-    lines = [line for line in place.measure().splitlines() if line.startswith("reperf: ")]
-    assert lines == [f"reperf: .envs/{name}: was built in {old}/.envs/{name}, and {MADE_AGAIN}"]
-    assert before.items() <= place.records().items()
-    assert all(json.loads(one)["status"] == "ok" for one in place.records().values())
+    for one in (copy, place):
+        before = one.records()
+        one.train(repeats=2)
+        assert one.planned(MEASURED) == {"environment": 1, "train": 2, "measure": 1}
+        one.measure()
+        assert before.items() <= one.records().items()
+        assert one.built_in() == str(one.built().resolve())
+        assert one.planned(MEASURED) == {}
+    # Without Snakemake's memory, a run that must be trained refuses another folder's environment.
+    lost = copy.moved(tmp_path / "elsewhere/copy")
+    shutil.rmtree(lost.folder / ".snakemake")
+    lost.train(repeats=3)
+    answer = lost.snakemake(MEASURED, "--retries", "0")
+    assert answer.returncode == 1
+    record = f".envs/{lost.built().name}/environment.json"
+    assert f"and was moved or copied; once {record} is removed, the next call" in answer.stdout
+    (lost.folder / record).unlink()
+    lost.measure()
+    assert before.items() <= lost.records().items()
 
 
 @pytest.mark.long
@@ -108,7 +116,9 @@ def test_environments_that_several_folders_share_stay_as_they_are(place, tmp_pat
     other = new_place(tmp_path / "other")
     (other.folder / ".envs").symlink_to(place.folder / ".envs")
     other = other.moved(tmp_path / "elsewhere/other")
-    assert MADE_AGAIN not in other.measure()
+    built_in = place.built_in()
+    other.measure()
+    assert place.built_in() == built_in
 
 
 def test_rules_do_not_call_the_library_of_the_folder_that_was_copied(place, tmp_path):
@@ -129,10 +139,6 @@ def test_rules_do_not_call_the_library_of_the_folder_that_was_copied(place, tmp_
     assert "make .venv/reperf-installed" in line
 
 
-def leave_nothing(environment: Path) -> None:
-    shutil.rmtree(environment)
-
-
 def take_its_python_away(environment: Path) -> None:
     (environment / "bin/python").unlink()
     (environment / "bin/python").symlink_to("/nowhere/python")
@@ -146,20 +152,40 @@ def cut_its_record(environment: Path) -> None:
 def test_an_environment_that_is_gone_is_built_again_and_no_run_is_trained_again(place, monkeypatch):
     place.measure()
     environment = place.built()
-    for repeats, spoil in enumerate((leave_nothing, take_its_python_away, cut_its_record), 2):
-        before = place.records()
-        spoil(environment)
-        place.train(repeats=repeats)
-        assert place.planned(MEASURED) == {"environment": 1, "train": 1, "measure": 1}, spoil
-        with monkeypatch.context() as nowhere:
-            nowhere.setenv("UV_OFFLINE", "1")
-            nowhere.setenv("UV_CACHE_DIR", str(place.folder / "cache"))
-            answer = place.snakemake(MEASURED)
-        assert answer.returncode != 0, spoil
-        assert "envs/stand-in.txt: cannot be installed" in answer.stdout
-        place.measure()  # a build that failed has cost nothing
-        assert place.built() == environment
-        assert before.items() <= place.records().items()
+    before = place.records()
+    shutil.rmtree(environment)
+    place.train(repeats=2)
+    assert place.planned(MEASURED) == {"environment": 1, "train": 2, "measure": 1}
+    with monkeypatch.context() as nowhere:
+        nowhere.setenv("UV_OFFLINE", "1")
+        nowhere.setenv("UV_CACHE_DIR", str(place.folder / "cache"))
+        answer = place.snakemake(MEASURED)
+    assert answer.returncode != 0
+    assert "envs/stand-in.txt: cannot be installed" in answer.stdout
+    place.measure()  # a build that failed has cost nothing
+    assert place.built() == environment
+    assert before.items() <= place.records().items()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (take_its_python_away, "its Python /nowhere/python is gone; once "),
+        (cut_its_record, "not built; snakemake --force "),
+    ],
+)
+def test_an_environment_that_is_spoilt_trains_nothing_and_says_what_to_do(place, spoil, said):
+    place.measure()
+    before = place.records()
+    spoil(place.built())
+    place.train(repeats=2)
+    answer = place.snakemake(MEASURED, "--retries", "0")
+    assert answer.returncode == 1
+    assert f".envs/{place.built().name}: {said}" in answer.stdout
+    (place.built() / "environment.json").unlink()
+    place.measure()
+    assert before.items() <= place.records().items()
 
 
 @pytest.mark.long
@@ -175,7 +201,7 @@ def test_a_changed_recipe_reruns_the_runs_of_its_systems_alone_and_the_same_one_
 
     built = [f".envs/{place.built(name).name}/environment.json" for name in ("stand-in", OTHER)]
     again = (MEASURED, *built, "--forcerun", "environment")
-    assert place.planned(*again) == {"environment": 2}
+    assert place.planned(*again) == {"environment": 2, "train": 2, "measure": 1}
     answer = place.snakemake(*again)
     assert answer.returncode == 0, answer.stdout
     assert place.planned(MEASURED) == {}

@@ -1,19 +1,15 @@
 """What decides a run is its plan: an edit reruns the runs whose plans it changes, and no other."""
 
 import json
-import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from reperf.builds import LockBuild
-from reperf.systems import load_systems
 
 from tests.helpers.small_benchmark import SMALL, Benchmark, new_benchmark
 
-pytestmark = pytest.mark.xdist_group("recorded")  # one benchmark serves all tests
+pytestmark = pytest.mark.xdist_group("planned")  # one benchmark serves all tests
 SYSTEMS = {
     "resnet50": ["pytorch", "ngc-pytorch", "tensorflow2", "ngc-tensorflow1", "oneflow", "mxnet"],
     "vgg16": ["pytorch", "ngc-pytorch", "tensorflow2", "ngc-tensorflow1", "paddlepaddle"],
@@ -39,63 +35,48 @@ VARIANT = SUITES[-1] | {
 EVERY = {f"{workload} {system}" for workload, systems in SYSTEMS.items() for system in systems}
 EVERY |= {"variant pytorch+compile"}
 
-# Writes the record that each planned run would leave: planning compares nothing else.
-RECORD_ALL = """
+# The digest of each run's plan, which is the param that decides for Snakemake.
+DIGESTS = """
+import json
 from reperf.config import load_report
-from reperf.files import sha256
 from reperf.machine import resolve
 from reperf.plans.planning import Plans
-from reperf.training.record import Environment, Host, RunRecord
 from reperf.written import read_written
 
 report = resolve(load_report(read_written("local/report.yaml")))
-for plan in Plans(report).runs.values():
-    run = plan.run
-    run.folder.mkdir(parents=True)
-    run.log.touch()
-    RunRecord(
-        status="ok", run=run, plan=plan.digest, call="", attempt=1, command=(), variables={},
-        environment=Environment(lock="", lock_sha256="", python="3.11", packages={}),
-        trainer=plan.trainer, cluster=None,
-        git_commit=None, git_dirty=None,
-        host=Host(hostname="h", cpu="c", cores=2, memory_bytes=1, os="o", kernel="k"),
-        started="", ended="", seconds=1.0, exit_code=0,
-        log_sha256=sha256(run.log),
-    ).write(run.record)
+runs = Plans(report).runs.values()
+print(json.dumps({f"{plan.run.suite} {plan.run.entry}": plan.digest for plan in runs}))
 """
 
 
+def digests_in(benchmark: Benchmark) -> dict[str, str]:
+    """Run, as "suite system" -> the digest of its plan."""
+    return json.loads(benchmark.call(sys.executable, "-c", DIGESTS).stdout)
+
+
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
-    """A benchmark of several workloads all of whose runs are recorded as they are planned."""
-    folder = tmp_path_factory.mktemp("recorded")
-    environments = folder / "environments"
-    for system in {system for systems in SYSTEMS.values() for system in systems}:
-        built = environments / LockBuild(load_systems()[system], "cpu").folder.name
-        built.mkdir(parents=True, exist_ok=True)
-        (built / "environment.json").write_text("{}")
-    benchmark = new_benchmark(folder / "benchmark", environments)
+def planned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Benchmark, dict[str, str]]:
+    """A benchmark of several workloads, and the digests of its plans."""
+    folder = tmp_path_factory.mktemp("planned")
+    benchmark = new_benchmark(folder / "benchmark", folder)
     benchmark.configure(suites=[*SUITES, VARIANT])
-    subprocess.run(
-        [sys.executable, "-c", RECORD_ALL],
-        check=True,
-        cwd=benchmark.folder,
-        env=benchmark.environment,
-    )
-    return benchmark
+    digests = digests_in(benchmark)
+    assert digests.keys() == EVERY
+    return benchmark, digests
 
 
 @pytest.fixture
-def again(recorded: Benchmark) -> Callable[..., set[str]]:
-    """Which runs a dry run plans after files were changed, as "suite system".
+def again(planned: tuple[Benchmark, dict[str, str]]) -> Callable[..., set[str]]:
+    """Which runs have another plan after files were changed, as "suite system".
 
     A change is a text to append, or one to replace and another.
     """
+    benchmark, digests = planned
     before: dict[Path, str | None] = {}
 
     def plan(**changed: str | tuple[str, str]) -> set[str]:
         for name, change in changed.items():
-            path = recorded.folder / "workflow" / name
+            path = benchmark.folder / "workflow" / name
             before[path] = path.read_text() if path.exists() else None
             path.parent.mkdir(exist_ok=True)
             if isinstance(change, str):
@@ -103,10 +84,8 @@ def again(recorded: Benchmark) -> Callable[..., set[str]]:
             else:
                 assert change[0] in before[path]
                 path.write_text(before[path].replace(*change))
-        answer = recorded.snakemake("--dry-run", "--printshellcmds")
-        assert answer.returncode == 0, answer.stdout
-        found = re.findall(r"train (\S+): (\S+) on 1n1g, repeat 1$", answer.stdout, re.MULTILINE)
-        return {" ".join(run) for run in found}
+        now = digests_in(benchmark)
+        return {run for run in EVERY if now[run] != digests[run]}
 
     yield plan
     for path, text in before.items():
@@ -147,8 +126,8 @@ def test_a_description_runs_again_the_runs_that_it_decides(again):
     assert again(**{"systems/pytorch/system.yaml": launch}) == of("pytorch")
 
 
-def test_a_new_workload_and_a_new_system_run_nothing_again(again, recorded):
-    workflow = recorded.folder / "workflow"
+def test_a_new_workload_and_a_new_system_run_nothing_again(again, planned):
+    workflow = planned[0].folder / "workflow"
     files = {
         "workloads/vgg19.yaml": (workflow / "workloads/vgg16.yaml").read_text(),
         "trainers/recipes/vgg19.py": (workflow / "trainers/recipes/vgg16.py").read_text(),

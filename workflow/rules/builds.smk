@@ -1,7 +1,7 @@
 # How the systems get their frameworks: an environment for each lock, a folder for each image.
 
-from reperf.builds import RECORD, every_lock
-from reperf.builds.image_build import check_starts, image_file
+from reperf.builds import every_lock
+from reperf.builds.image_build import image_file
 
 LOCKS = every_lock()
 
@@ -9,13 +9,6 @@ LOCKS = every_lock()
 def recipe_of_lock(wildcards):
     """What an environment is made from; "ancient", because its folder's name holds the digest."""
     return [ancient(file) for file in seen_from_here(LOCKS[wildcards.name].recipe)]
-
-
-def check_images_start():
-    """Start the images: one that cannot be started is told before any run."""
-    for plan in PLANS.images.values():
-        if (plan.build.folder / RECORD).exists():
-            check_starts(plan.build)
 
 
 # An environment's programs name the folder that it was built in.
@@ -29,7 +22,7 @@ rule environment:
     wildcard_constraints:
         name="|".join(map(re.escape, LOCKS)),
     params:
-        folder=str(Path.cwd()),
+        folder=lambda wildcards: str(Path(".envs").resolve()),
     message:
         "build the environment of {wildcards.name}"
     script:
@@ -47,7 +40,7 @@ rule image:
         name="|".join(map(re.escape, PLANS.images)) or "none",
     params:
         plan=lambda wildcards: PLANS.images[wildcards.name].digest,
-        folder=str(Path.cwd()),
+        folder=lambda wildcards: str(Path(".images").resolve()),
     message:
         "get the image of {wildcards.name}, and what it lacks"
     script:

@@ -7,9 +7,10 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from reperf.building.call import asks_for
+from reperf.building.call import trained_anew
 from reperf.building.code import code_behind, code_files, seen_from_here
 from reperf.building.hold import hold_folder
+from reperf.builds.image_build import check_start
 from reperf.config import TOPOLOGY
 from reperf.errors import one_line_errors, or_end
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, ARCHIVE, COMPLETE, PAGES
@@ -35,24 +36,19 @@ SUITES = list(PLANS.suites)
 localrules:
     all,
     archive,
-    archives,
     complete,
     convert,
     draw_epochs,
     draw_figures,
     draw_published_figures,
     environment,
-    figures,
     image,
     join_tables,
     make_set,
     measure,
     remember,
     report,
-    reports,
-    runs,
     summarise,
-    tables,
 
 
 wildcard_constraints:
@@ -85,14 +81,8 @@ onstart:
     with one_line_errors():
         hold_folder(".")
         ready_cluster(REPORT)
-        PLANS.write(
-            anew={
-                run
-                for run in PLANS.runs
-                if asks_for(workflow, "train", f"{run}/run.json")
-            }
-        )
-        check_images_start()
+        PLANS.write(anew=trained_anew(workflow, PLANS.runs))
+        check_start(plan.build for plan in PLANS.images.values())
 
 
 onerror:

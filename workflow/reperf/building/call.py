@@ -1,13 +1,20 @@
 """What a call of Snakemake asks for, of which rules learn nothing."""
 
+from collections.abc import Iterable
 from typing import Any
 
+from reperf.layout import RUN_RECORD
 
-def asks_for(workflow: Any, rule: str, path: str) -> bool:  # noqa: ANN401 - Snakemake's own
-    """Whether a call makes a file even if it is there: by its own name, or with --forcerun.
 
-    Snakemake's settings, because a job does not learn whether somebody has asked for it.
+def trained_anew(workflow: Any, runs: Iterable[str]) -> set[str]:  # noqa: ANN401 - Snakemake's own
+    """The runs that a call trains even if a try has come to its end: by --forcerun and the like.
+
+    Reads Snakemake's settings, because a job does not learn whether somebody has asked for it.
+
+    Args:
+        runs: their folders.
     """
     asked = workflow.dag_settings
-    forced = asked.forcerun | (asked.targets if asked.forcetargets else frozenset())
-    return bool(asked.forceall) or not forced.isdisjoint((rule, path))
+    forced = {*asked.forcerun, *(asked.targets if asked.forcetargets else ())}
+    every = asked.forceall or "train" in forced
+    return {run for run in runs if every or f"{run}/{RUN_RECORD}" in forced}

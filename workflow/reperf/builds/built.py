@@ -44,7 +44,9 @@ def read_built(build: Build) -> Built:
     try:
         return Built.model_validate_json(path.read_bytes())
     except (FileNotFoundError, ValidationError):
-        raise ReperfError(f"{build.folder}: not built; snakemake {path} builds it") from None
+        raise ReperfError(
+            f"{build.folder}: not built; snakemake --force {path} builds it"
+        ) from None
 
 
 def read_environment(build: Build) -> Environment:

@@ -10,7 +10,7 @@ import re
 import secrets
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -114,20 +114,20 @@ def build_image(build: ImageBuild, run: Sequence[str] = ()) -> None:
     ).write(folder)
 
 
-def check_starts(build: ImageBuild) -> None:
-    """Start the image of a finished build once, if its engine is on this machine.
+def check_start(builds: Iterable[ImageBuild]) -> None:
+    """Start the image of each finished build once, if its engine is on this machine.
 
     The engine's options may have changed since, or the engine itself.
 
     Raises:
-        ReperfError: it does not start; ends with the engine's last lines.
+        ReperfError: one does not start; ends with the engine's last lines.
     """
-    if not engine_called(build.container.engine).is_here:
-        return  # it is on the nodes
-    image = read_built(build).local_image
-    assert image
-    with redirect_stderr(io.StringIO()):
-        _Opened(build, image).check()
+    for build in builds:
+        if (build.folder / RECORD).exists() and engine_called(build.container.engine).is_here:
+            image = read_built(build).local_image
+            assert image
+            with redirect_stderr(io.StringIO()):
+                _Opened(build, image).check()
 
 
 def is_file(image: str) -> bool:
