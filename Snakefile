@@ -7,8 +7,8 @@ min_version("9.13")
 
 CALL = Call(workflow)
 
-# One file is the whole report: --configfile replaces config.yaml, it does not add to it.
-if not CALL.configfile:
+# Files behind --configfile replace config.yaml where they say what is measured, else they add to it.
+if "suites" not in config:
 
     configfile: "config.yaml"
 

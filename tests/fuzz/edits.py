@@ -74,7 +74,7 @@ def do(step, *what):
 
 
 Path("results/made.json").unlink()
-report = resolve(load_report(read_written("local/report.yaml")))
+report = resolve(load_report(read_written("config.yaml")))
 Plans(report).write()
 names = [suite.name for suite in report.suites]
 for name in names:

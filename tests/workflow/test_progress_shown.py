@@ -124,7 +124,7 @@ def test_a_dry_run_is_a_table_of_runs_and_all_of_it_if_asked(benchmark: Benchmar
 
 
 def test_a_plan_whose_reader_goes_away_ends_without_a_word(benchmark: Benchmark):
-    answer = benchmark.call("bash", "-c", "set -o pipefail; snakemake --profile local -n | head -1")
+    answer = benchmark.call("bash", "-c", "set -o pipefail; snakemake -n | head -1")
     assert answer.returncode == 0, answer.stdout
     assert "Traceback" not in answer.stdout
     assert "BrokenPipe" not in answer.stdout

@@ -48,7 +48,7 @@ from reperf.plans.planning import Plans
 from reperf.training.record import Environment, Host, RunRecord
 from reperf.written import read_written
 
-report = resolve(load_report(read_written("local/report.yaml")))
+report = resolve(load_report(read_written("config.yaml")))
 for plan in Plans(report).runs.values():
     run = plan.run
     run.folder.mkdir(parents=True)

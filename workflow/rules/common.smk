@@ -17,7 +17,8 @@ from reperf.building.code import check_library, code_files, seen_from_here
 from reperf.building.hold import check_folder, hold_folder
 from reperf.building.made import List
 from reperf.config import TOPOLOGY, load_report
-from reperf.errors import faults_of, one_line_errors
+from reperf.configfiles import merged
+from reperf.errors import ReperfError, faults_of, one_line_errors
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, ARCHIVE, COMPLETE, PAGES
 from reperf.machine import resolve
 from reperf.plans.checking import check_report
@@ -27,7 +28,6 @@ from reperf.text import printable
 from reperf.training.ends import fault_of_runs, keep_lost_runs, rerun_command
 from reperf.training.slurm import cancel_forgotten, cancel_left_over
 from reperf.training.slurm import check_cluster, check_profile
-from reperf.written import read_written
 from snakemake_logger_plugin_reperf import LogHandler
 
 PYTHON = sys.executable
@@ -38,9 +38,15 @@ BEGUN = time.time()
 with one_line_errors():
     check_folder(Path.cwd())
     check_library(Path(workflow.basedir))
-    read_written(CALL.configfile)  # as Snakemake has, which lets a key appear twice
+    merged(CALL.configfiles)  # as Snakemake has, which lets a key appear twice
     REPORT = load_report(config, CALL.configuration)
     check_profile(REPORT, LogHandler.place, CALL.configfile)
+    if (
+        workflow.nodes and not REPORT.cluster
+    ):  # Snakemake would start as many runs at once
+        raise ReperfError(
+            f"--jobs {workflow.nodes}: allowed: --cores, as runs take turns here"
+        )
     with faults_of(CALL.configfile):
         REPORT = resolve(REPORT)
     check_report(REPORT, CALL.configfile)
@@ -185,9 +191,7 @@ onerror:
             "reperf: runs were lost; repeat the command to put them into the report"
         )
     elif COMPLETE in failed:
-        say_last(
-            f"run the failed cells again: {rerun_command(CALL.options, PLANS.profile)}"
-        )
+        say_last(f"run the failed cells again: {rerun_command(CALL.options)}")
     if REPORT.cluster:
         with one_line_errors():
             cancel_forgotten(Path.cwd())
@@ -196,7 +200,7 @@ onerror:
 onsuccess:
     # A call that makes the whole report ends otherwise if a run has failed, see `complete`.
     if fault := fault_of_runs(PLANS.runs, of_this_call=True):
-        again = rerun_command(CALL.options, PLANS.profile)
+        again = rerun_command(CALL.options)
         sys.exit(f"reperf: {fault}; run it again: {again}")
     if Path(PAGES[0]).exists() and Path(PAGES[0]).stat().st_mtime > BEGUN:
         say_last("The report is in {0} and {1}".format(*PAGES))

@@ -35,7 +35,7 @@ class LogHandlerSettings(LogHandlerSettingsBase):
     place: Optional[str] = field(  # noqa: UP045 - Snakemake reads the annotation
         default=None,
         metadata={
-            "help": "where the profile runs a report: local or slurm",
+            "help": "where the profile runs a report: slurm; left out: this machine",
             "env_var": False,
             "required": False,
         },
@@ -45,6 +45,7 @@ class LogHandlerSettings(LogHandlerSettingsBase):
 # Before the first job, all but this is shown: it may be the answer to --report or --unlock.
 _NOISE = (
     "Building DAG of jobs",
+    "Config file ",  # .. is extended by what the command line says
     "Using shell: ",
     "host: ",
     "Assuming unrestricted shared filesystem usage",
@@ -74,7 +75,7 @@ class LogHandler(LogHandlerBase):
     suites: "Mapping[str, Suite] | None" = None
     """Those of the report, by name, set by the workflow: they say what is measured."""
     place: str | None = None
-    """Where the profile of this call runs a report; None: no profile of reperf's."""
+    """Where the profile of this call runs a report: slurm; None: on this machine."""
     writes_to_stream = True
     writes_to_file = False
     has_filter = True
@@ -90,12 +91,7 @@ class LogHandler(LogHandlerBase):
             DefaultFormatter,
         )
 
-        from snakemake_logger_plugin_reperf.configfiles import (  # noqa: PLC0415
-            read_them_as_reperf_does,
-        )
-
         LogHandler.place = self.settings.place if self.settings else None
-        read_them_as_reperf_does()  # a logger is the last that is made before they are read
         settings = self.common_settings
         quiet = {one.name for one in settings.quiet or ()}
         self._says_progress = not quiet & {"ALL", "RULES", "PROGRESS"}

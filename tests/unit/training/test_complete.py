@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from reperf.building.call import check_options, options_of
+from reperf.building.call import options_of
 from reperf.cli import main
 from reperf.config import load_report
-from reperf.errors import ReperfError
 from reperf.layout import tables_of
 from reperf.measuring.summary import summarise
 from reperf.plans.report_plan import ReportPlan
@@ -130,37 +129,22 @@ FAILED = "--forcerun $(reperf runs --failed"
 @pytest.mark.parametrize(
     ("call", "again"),
     [
-        ("-n", f"--profile slurm {FAILED})"),
+        ("-n", f"{FAILED})"),
         ("--profile mine x.zip", f"--profile mine {FAILED})"),
         (
-            "--profile local --configfile a.yaml 'my b.yaml' -j 2",
-            f"--profile local --configfile a.yaml 'my b.yaml' {FAILED} --configfile 'my b.yaml')",
+            "--profile slurm --configfile a.yaml 'my b.yaml' -j 2",
+            "--profile slurm --configfile a.yaml 'my b.yaml' "
+            f"{FAILED} --configfile a.yaml 'my b.yaml')",
         ),
         (
-            "--configfile=a.yaml --config systems=all --profile=local -- x.zip",
-            f"--configfile a.yaml --config systems=all --profile local {FAILED})",
+            "--configfile=a.yaml --config systems=all --profile=mine -- x.zip",
+            f"--configfile a.yaml --config systems=all --profile mine {FAILED})",
         ),
-        ("all -- --profile x", f"--profile slurm {FAILED})"),
+        ("all -- --profile x", f"{FAILED})"),
     ],
 )
 def test_the_command_that_runs_again_what_failed_repeats_the_call(call, again):
-    assert rerun_command(options_of(shlex.split(call)), "slurm") == f"snakemake {again}"
-
-
-@pytest.mark.parametrize("target", ["all", "results/runs/one/pytorch/1n1g/1/run.json", "a.svg"])
-def test_a_target_behind_configfile_is_told_where_to_stand(target):
-    with pytest.raises(ReperfError, match=r": behind --configfile, .* targets before --configfile"):
-        check_options(options_of(["--configfile", "a.yaml", target]))
-    for call in (f"--configfile a.yaml -- {target}", f"{target} --configfile=a.yaml"):
-        check_options(options_of(call.split()))
-    check_options(options_of(["--configfile"]))
-
-
-@pytest.mark.parametrize("word", ["repeats=1_0", "seed=-1_000", "time_limit=1_0.5"])
-def test_a_number_that_only_snakemake_takes_for_one_is_told(word):
-    with refused_in_one_line(f"--config {word}: allowed: a number without _"):
-        check_options(options_of(["--config", "title=a_1", "suites=[1_0]", word]))
-    check_options(options_of(["--config", "title=a_1", "device=cpu_1", "-n", word]))
+    assert rerun_command(options_of(shlex.split(call))) == f"snakemake {again}"
 
 
 @pytest.mark.parametrize("final", ["oom", "unsupported"])

@@ -4,18 +4,13 @@ Snakemake's public interface ends at rules and plugins. The parts of its `workfl
 here may be renamed in its next version, so pyproject.toml allows only the versions that CI tests.
 """
 
-import re
+import os
 import sys
 from argparse import SUPPRESS, ArgumentParser
-from collections.abc import Mapping, Sequence
-from pathlib import PurePath
+from collections.abc import Sequence
 from typing import Any
 
-from reperf.errors import ReperfError
-
-_NUMBER = re.compile(r"[^=]*=[-+\d.e]*\d_[\d_.e+-]*", re.IGNORECASE)
-"""Python, and so Snakemake on the command line, takes 1_0 for ten."""
-_CONFIGURATIONS = (".yaml", ".yml")
+from reperf.configfiles import name_of
 
 
 class Call:
@@ -25,16 +20,24 @@ class Call:
         self._workflow = workflow
 
     @property
-    def configfile(self) -> str:
-        """The configuration file in force, the last one named; "" if none is named yet.
+    def configfiles(self) -> list[str]:
+        """The configuration files, the later over the earlier; by short paths below this folder.
 
-        Private, because Snakemake gives rules what the file says, but not its name.
+        Private, because Snakemake gives rules what the files say, but not their names.
         """
-        return str(next(reversed(self._workflow.configfiles), ""))
+        over = self._workflow.overwrite_configfiles
+        own = (file for file in self._workflow.configfiles if file not in over)
+        paths = [(os.path.relpath(file), str(file)) for file in (*own, *over)]
+        return [path if here.startswith("..") else here for here, path in paths]
+
+    @property
+    def configfile(self) -> str:
+        """The configuration files as a message names them."""
+        return name_of(self.configfiles)
 
     @property
     def configuration(self) -> str:
-        """The configuration as a message names it: the file, and what --config puts over it."""
+        """The configuration as a message names it: its files, and what --config puts over it."""
         over = " ".join(self.options.get("--config", ()))
         return f"{self.configfile} with --config {over}" if over else self.configfile
 
@@ -74,24 +77,6 @@ class Call:
         if scheduler._user_kill:
             return set()
         return {str(file) for job in scheduler.failed for file in job.output}
-
-
-def check_options(options: Mapping[str, Sequence[str]]) -> None:
-    """Refuse what Snakemake takes for something else: a target, or a number with _ in it.
-
-    Raises:
-        ReperfError: names it.
-    """
-    for word in options.get("--config", ()):
-        if _NUMBER.fullmatch(word):
-            raise ReperfError(f"--config {word}: allowed: a number without _")
-    _, *more = options.get("--configfile", ()) or [""]
-    for name in more:
-        if PurePath(name).suffix not in _CONFIGURATIONS:
-            raise ReperfError(
-                f"{name}: behind --configfile, it is one more configuration; "
-                "allowed: targets before --configfile, or behind --"
-            )
 
 
 def options_of(arguments: Sequence[str]) -> dict[str, list[str]]:

@@ -11,17 +11,15 @@ from reperf.training.record import FINAL
 from reperf.training.tries import keep_lost, this_call
 
 
-def rerun_command(options: Mapping[str, Sequence[str]], profile: str) -> str:
+def rerun_command(options: Mapping[str, Sequence[str]]) -> str:
     """The command that runs again what failed, and nothing else.
 
     Args:
         options: of this call, those that say which report it is of, with their values.
-        profile: by which the report is made, if the call names none.
     """
-    told = options if "--profile" in options else {"--profile": [profile], **options}
-    call = shlex.join(["snakemake", *(word for name in told for word in (name, *told[name]))])
-    # With --config a report is not what its file says, but what this call has planned.
-    named = () if "--config" in options else options.get("--configfile", ())[-1:]
+    call = shlex.join(["snakemake", *(word for name in options for word in (name, *options[name]))])
+    # With --config a report is not what its files say, but what this call has planned.
+    named = () if "--config" in options else options.get("--configfile", ())
     runs = shlex.join(["reperf", "runs", "--failed", *(("--configfile", *named) if named else ())])
     return f"{call} --forcerun $({runs})"
 

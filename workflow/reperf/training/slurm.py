@@ -103,13 +103,13 @@ def check_profile(report: Report, place: str | None, configfile: str) -> None:
     """Refuse a report for a cluster on this machine, and one for this machine on a cluster.
 
     Args:
-        place: where the profile runs reports, local or slurm; None: it does not say.
-        configfile: the report's file, for the message.
+        place: where the profile runs reports: slurm; None: on this machine.
+        configfile: the report's files, for the message.
 
     Raises:
         ReperfError: the report and the profile do not go together.
     """
-    if report.cluster and place == "local":
+    if report.cluster and place != "slurm":
         raise ReperfError(f"{configfile}: cluster: the report is for one; allowed: --profile slurm")
     if place == "slurm" and not report.cluster:
         raise ReperfError(
@@ -127,7 +127,7 @@ def check_commands() -> None:
         if shutil.which(command) is None:
             raise ReperfError(
                 f"no Slurm on this machine: {command} not found; "
-                "allowed: a cluster's login node, or --profile local"
+                "allowed: a cluster's login node, or no --profile"
             )
 
 
