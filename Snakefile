@@ -7,6 +7,10 @@ min_version("9.13")
 
 CALL = Call(workflow)
 
+
+report: "workflow/captions/workflow.rst"
+
+
 # Files behind --configfile replace config.yaml where they say what is measured, else they add to it.
 if "suites" not in config:
 
