@@ -22,7 +22,7 @@ STALE := $(shell [ ! -e $(VENV)/reperf-installed ] || { [ -x $(VENV)/bin/python 
 	[ "$$(cat $(VENV)/reperf-installed)" = "$$(pwd -P)" ]; } || echo again)
 
 report: $(VENV)/reperf-installed
-	$(VENV)/bin/python -m snakemake --profile local
+	$(VENV)/bin/python -m snakemake
 
 # Three tests at once, on two cores too: much of the time, one program waits for another.
 test-all: LANE :=

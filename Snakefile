@@ -4,8 +4,11 @@ from snakemake.utils import min_version
 
 min_version("9.13")
 
-# One file is the whole report: --configfile replaces config.yaml, it does not add to it.
-if not workflow.configfiles:
+report: "workflow/captions/workflow.rst"
+
+
+# Files behind --configfile replace config.yaml where they say what is measured, else they add to it.
+if "suites" not in config:
 
     configfile: "config.yaml"
 

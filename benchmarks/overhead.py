@@ -2,10 +2,10 @@
 
     python benchmarks/overhead.py [--only plan local again slurm] [--repeats 7 29] [--runs 20]
 
-Planned are the suites of config.yaml, with so many repeats, in a dry run in which nothing is there
-yet; beside it stands a bare Snakefile with as many jobs, inputs and outputs (bare.py). The two take
-turns, and only CPU seconds are compared. The runs are of a stand-in whose iterations take a
-millisecond, so that nearly all that is spent is the workflow's. Slurm is the test cluster
+Planned are the suites of reports/dlperf.yaml, with so many repeats, in a dry run in which nothing
+is there yet; beside it stands a bare Snakefile with as many jobs, inputs and outputs (bare.py). The
+two take turns, and only CPU seconds are compared. The runs are of a stand-in whose iterations take
+a millisecond, so that nearly all that is spent is the workflow's. Slurm is the test cluster
 (tests/slurm/cluster.py), and needs what it needs.
 """
 
@@ -47,14 +47,14 @@ def new_own_benchmark(folder: Path) -> Benchmark:
 
 
 def plan(folder: Path, options: argparse.Namespace) -> None:
-    """Print the CPU seconds of planning config.yaml's suites, and a bare Snakefile as large."""
+    """Print the CPU seconds of planning DLPerf's suites, and a bare Snakefile as large."""
     ours = new_own_benchmark(folder / "ours").folder
-    report = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    report = yaml.safe_load((ROOT / "reports/dlperf.yaml").read_text(encoding="utf-8"))
     for data in report["data"]:
         data["embedded_on_gpus"] = True  # as nobody has named other data
     for repeats in options.repeats:
         text = yaml.safe_dump(report | {"repeats": repeats}, sort_keys=False)
-        (ours / "config.yaml").write_text(text, encoding="utf-8")
+        (ours / "reports/dlperf.yaml").write_text(text, encoding="utf-8")
         call = ["snakemake", "--profile", "slurm"]
         jobs = jobs_of(ours, call, environment(ours))
         beside_bare(ours, [*call, *DRY], jobs, options.rounds, finished=False)

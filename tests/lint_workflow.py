@@ -24,7 +24,7 @@ EXPLAINED = {
 def main() -> int:
     """Print every finding that is not explained above; returns 1 if there is one."""
     answer = subprocess.run(
-        ["snakemake", "--lint", "--configfile", "local/report.yaml"],
+        ["snakemake", "--lint", "--configfile", "config.yaml"],
         check=False,
         capture_output=True,
         text=True,

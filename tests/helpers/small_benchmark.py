@@ -17,8 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # All that a checkout needs to make a report; git, which could list it, need not be installed.
 WORKFLOW = (
-    *("Makefile", "README.md", "Snakefile", "config.yaml", "pyproject.toml", "requirements.txt"),
-    *("data/published", "docs", "envs", "local", "reports", "slurm", "workflow"),
+    *("Makefile", "README.md", "Snakefile", "pyproject.toml", "requirements.txt"),
+    *("config.yaml", "site.yaml"),
+    *("data/published", "docs", "envs", "profiles", "reports", "slurm", "workflow"),
 )
 
 PROGRAMS = ("trainers/train.py", "trainers/serve.py")
@@ -26,7 +27,7 @@ PROGRAMS = ("trainers/train.py", "trainers/serve.py")
 HERE = "{}.{}".format(*sys.version_info)
 """The Python that tests, as a lock names it."""
 
-# Everything else is as in local/report.yaml.
+# Everything else is as in config.yaml.
 SMALL = {
     "title": "a small benchmark",
     "topologies": ["1n1g", "1n2g"],
@@ -81,9 +82,9 @@ class Benchmark:
     folder: Path
 
     def configure(self, **changes: object) -> None:
-        """Write local/report.yaml: the small report with some top-level keys changed."""
+        """Write config.yaml: the small report with some top-level keys changed."""
         text = yaml.safe_dump(TOY | changes, sort_keys=False)
-        (self.folder / "local/report.yaml").write_text(text, encoding="utf-8")
+        (self.folder / "config.yaml").write_text(text, encoding="utf-8")
 
     def copied(self, folder: Path) -> "Benchmark":
         """A copy in another folder."""
@@ -96,7 +97,7 @@ class Benchmark:
             shutil.copytree(begun / name, self.folder / name, copy_function=_copy)
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "snakemake", "--profile", "local", *arguments]
+        return [sys.executable, "-m", "snakemake", *arguments]
 
     @property
     def environment(self) -> dict[str, str]:

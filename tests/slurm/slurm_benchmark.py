@@ -43,12 +43,14 @@ class SlurmBenchmark(Benchmark):
     """Whose runs are looked at."""
 
     def configure(self, **changes: object) -> None:
-        """Write config.yaml: the small report for the cluster, with some top-level keys changed."""
+        """Write the small report and the cluster's site.yaml, with some top-level keys changed."""
         there = {"nodes": len(self.cluster.nodes), "devices_per_node": self.cluster.gpus}
         # Eight processes of one machine, which may be busy, are all nodes' devices.
         report = TOY | {"suites": [SUITE], "cluster": there, "time_limit": 300} | changes
-        text = yaml.safe_dump(report, sort_keys=False)
-        (self.folder / "config.yaml").write_text(text, encoding="utf-8")
+        site = {"cluster": report.pop("cluster")}
+        for name, content in (("reports/dlperf.yaml", report), ("site.yaml", site)):
+            text = yaml.safe_dump(content, sort_keys=False)
+            (self.folder / name).write_text(text, encoding="utf-8")
 
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "snakemake", "--profile", "slurm", *SOON, *arguments]

@@ -13,8 +13,8 @@ from threading import Timer
 
 import pandas as pd
 import pytest
-import yaml
 from reperf.config import load_report
+from reperf.configfiles import merged
 from reperf.machine import resolve
 from reperf.plans.planning import Plans
 from reperf.training.slurm import resources_of_job
@@ -133,10 +133,10 @@ def test_nothing_is_run_again_without_need(report):
 
 def test_a_killed_workflow_is_taken_up_where_it_was(report):
     before = {topology: report.record(topology) for topology in TOPOLOGIES}
-    text = (report.folder / "config.yaml").read_text()
+    text = (report.folder / "reports/dlperf.yaml").read_text()
     repeated = "topologies: [1n1g]\n  repeats: 2\n  systems:"
     text = text.replace("systems:", repeated, 1)
-    (report.folder / "config.yaml").write_text(text)
+    (report.folder / "reports/dlperf.yaml").write_text(text)
 
     with report.started(*report.command()) as snakemake:
         report.wait_for_log("1n1g", r"(started) on", repeat=2)
@@ -318,15 +318,16 @@ def test_long_lines_come_whole_out_of_srun(cluster):
 
 
 def test_the_whole_published_matrix_is_planned_and_its_requests_fit(benchmark):
-    text = (ROOT / "config.yaml").read_text()
-    for data in ("images: /datasets/imagenet", "text: /datasets/wikipedia"):
-        text = text.replace(f"# {data}", "embedded_on_gpus: true")
-    (benchmark.folder / "config.yaml").write_text(text)
+    files = "reports/dlperf.yaml", "site.yaml"
+    matrix = merged(ROOT / file for file in files)
+    for data in matrix["data"]:
+        data["embedded_on_gpus"] = True
+    benchmark.configure(**matrix)
     started = time.monotonic()
     answer = benchmark.snakemake("--dry-run", "--quiet")
     print(f"planned in {time.monotonic() - started:.1f} s")
     assert answer.returncode == 0, answer.stdout
-    report = resolve(load_report(yaml.safe_load((ROOT / "config.yaml").read_text())))
+    report = resolve(load_report(matrix))
     plans = {plan.run.topology: plan for plan in Plans(report).runs.values()}
     assert {*plans} == {*report.topologies}
     resources = resources_of_job(report, plans.get)
@@ -362,12 +363,13 @@ def test_the_whole_published_matrix_is_planned_and_its_requests_fit(benchmark):
         ),
         (
             {"topologies": ["8n8g"]},
-            "reperf: config.yaml: suite small: topology 8n8g is too large: cluster has 4 nodes "
-            "with 8 devices each; allowed: at most 4n8g",
+            "reperf: reports/dlperf.yaml + site.yaml: suite small: topology 8n8g is too large: "
+            "cluster has 4 nodes with 8 devices each; allowed: at most 4n8g",
         ),
         (
             {"cluster": None},
-            "reperf: config.yaml: cluster: missing; --profile slurm needs it, see docs/cluster.md",
+            "reperf: reports/dlperf.yaml + site.yaml: cluster: missing; --profile slurm needs it, "
+            "see docs/cluster.md",
         ),
     ],
 )

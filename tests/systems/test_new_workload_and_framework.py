@@ -53,7 +53,7 @@ def run(benchmark: Benchmark, config: str, cells: int) -> None:
 
 def test_a_kind_of_data_is_files_of_its_own(follow):
     benchmark = follow("pytorch")
-    run(benchmark, "local/logistic.yaml", 1)
+    run(benchmark, "reports/logistic.yaml", 1)
     first, *_, last = losses((benchmark.folder / VISITS).read_text(), 0)
     assert last < first - 0.05
 
@@ -61,10 +61,10 @@ def test_a_kind_of_data_is_files_of_its_own(follow):
 @pytest.mark.weekly
 def test_a_workload_and_a_framework_are_files_of_their_own(follow):
     benchmark = follow(*SYSTEMS)
-    run(benchmark, "local/softmax.yaml", 4)
-    run(benchmark, "local/numpy.yaml", 1)
+    run(benchmark, "reports/softmax.yaml", 4)
+    run(benchmark, "reports/numpy.yaml", 1)
     # Trainers in their own time may be refused: few iterations may not overlap on a busy machine.
-    benchmark.snakemake("--configfile", "local/numpy-servers.yaml")
+    benchmark.snakemake("--configfile", "reports/numpy-servers.yaml")
     summary = pd.read_csv(benchmark.folder / "results/summary.csv")
     statuses = summary.set_index(summary["variant"].fillna("") + summary["topology"])["status"]
     statuses = statuses.to_dict()

@@ -63,7 +63,7 @@ def test_more_servers_than_cores_are_refused_in_one_line(trainer):
     many = {"system": SYSTEM, "servers": {"threads": 1024}}
     suite = SMALL["suites"][0] | {"workload": "softmax", "shape": SHAPE, "input": "synthetic"}
     benchmark.configure(suites=[suite | {"systems": [many]}])
-    said = benchmark.snakemake("--configfile", "local/report.yaml", "--dry-run").stdout
+    said = benchmark.snakemake("--configfile", "config.yaml", "--dry-run").stdout
     (line,) = [line for line in said.splitlines() if "reperf: " in line]
     assert "suite small: numpy-servers+servers-1x1024: 1 server a node, 1024 threads each" in line
     assert "need 1024 CPUs; allowed: up to " in line

@@ -156,8 +156,8 @@ def test_all_else_is_read_as_yaml_and_json_have_it(text: str, content: object, t
 
 def test_the_doctor_reads_a_report_in_the_same_way(tmp_path: Path, capsys: pytest.CaptureFixture):
     report = tmp_path / "my.yaml"
-    text = (ROOT / "local/report.yaml").read_text(encoding="utf-8")
+    text = (ROOT / "config.yaml").read_text(encoding="utf-8")
     report.write_text(f"{text}\nrepeats: 9\n", encoding="utf-8")
-    assert main(["doctor", "--profile", "local", "--configfile", str(report)]) != 0
+    assert main(["doctor", "--configfile", str(report)]) != 0
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"reperf: {report}: 'repeats' appears twice, in lines ")

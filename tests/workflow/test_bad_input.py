@@ -1,18 +1,11 @@
 """Wrong input: one line that says what and where, before any job starts."""
 
-import sys
-
 import pytest
 
 from tests.helpers.refusal import cannot_run
 from tests.helpers.small_benchmark import SMALL, TOY, Benchmark
 
 SUITE = TOY["suites"][0]
-# Ten of ten of ten: Snakemake's own reader would write out a million million values.
-BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
-    for before, name in zip("abcdefghijk", "bcdefghijkl", strict=True)
-)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +18,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
                 "suites": [SUITE],
                 "data": {"name": "embedded", "parts": 512},
             },
-            ["local/report.yaml: ", "1n512g", "too large", "this machine has"],
+            ["config.yaml: ", "1n512g", "too large", "this machine has"],
         ),
         (
             {"suites": [SUITE | {"from": "/dev/zero"}]},
@@ -40,64 +33,49 @@ def test_a_wrong_configuration_is_one_line(changes: dict, said: list[str], bench
     answer = benchmark.snakemake("-n")
     assert answer.returncode != 0
     snakemakes_own, line = answer.stdout.splitlines()
-    assert snakemakes_own.startswith("Using profile local")
+    assert snakemakes_own.startswith("Using workflow specific profile profiles/default")
     assert line.startswith("reperf: ")
     for word in said:
         assert word in line
     assert not (benchmark.folder / "results").exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("title: a\nrepeats: 3\nrepeats: 9\n", "'repeats' appears twice, in lines 2 and 3"),
-        (BOMB, "holds too many values"),
-    ],
-)
-def test_a_file_that_cannot_be_a_configuration_is_one_line(
-    text: str, said: str, benchmark: Benchmark
-):
-    """Snakemake reads it before the Snakefile; so it is one line for `--configfile` as well.
-
-    tests/unit/test_written.py has the lines of all that can be wrong with a file.
-    """
-    report = benchmark.folder / "local/report.yaml"
-    report.write_text(text, encoding="utf-8", errors="surrogateescape")
-    answer = benchmark.snakemake("-n")
+def test_a_key_that_appears_twice_is_one_line_in_whichever_file(benchmark: Benchmark):
+    """Snakemake takes the last; tests/unit/test_written.py has what else is refused of a file."""
+    (benchmark.folder / "site.yaml").write_text("title: a\nrepeats: 3\nrepeats: 9\n")
+    answer = benchmark.snakemake("-n", "--configfile", "config.yaml", "site.yaml")
     assert answer.returncode == 1
-    snakemakes_own, line = answer.stdout.splitlines()
-    assert snakemakes_own.startswith("Using profile local")
-    assert line.startswith("reperf: local/report.yaml: ")
-    assert said in line
+    said = "reperf: site.yaml: 'repeats' appears twice, in lines 2 and 3; allowed: each key once"
+    assert answer.stdout.splitlines()[-1] == said
     assert not (benchmark.folder / "results").exists()
 
 
-def test_a_file_that_is_not_there_is_one_line(benchmark: Benchmark):
-    answer = benchmark.snakemake("-n", "--configfile", "nowhere.yaml")
-    assert answer.returncode == 1
-    assert answer.stdout.splitlines()[1:] == ["reperf: nowhere.yaml: No such file or directory"]
-
-
-def test_without_the_profile_a_key_that_appears_twice_is_one_line_as_well(benchmark: Benchmark):
-    (benchmark.folder / "config.yaml").write_text("repeats: 3\nrepeats: 9\n")
-    answer = benchmark.call(sys.executable, "-m", "snakemake", "-n", "--cores", "1")
-    assert answer.returncode == 1
-    (line,) = (one for one in answer.stdout.splitlines() if one.startswith("reperf: "))
-    said = "config.yaml: 'repeats' appears twice, in lines 1 and 2; allowed: each key once"
-    assert line.endswith(said)
-    assert "Traceback" not in answer.stdout
+def test_a_file_without_suites_adds_to_the_report_and_both_are_named(benchmark: Benchmark):
+    (benchmark.folder / "site.yaml").write_text("repeats: 3\ndata: {parts: 0}\n")
+    answer = benchmark.snakemake("-n", "--configfile", "site.yaml")
+    assert "reperf: config.yaml + site.yaml: data.parts: got 0;" in answer.stdout
+    (benchmark.folder / "site.yaml").write_text("repeats: 3\ndata: {workers: 3}\n")
+    planned = benchmark.planned("--configfile", "site.yaml")["train"]
+    runs = benchmark.call("reperf", "runs", "--configfile", "site.yaml").stdout
+    assert len(runs.splitlines()) == planned == 7
 
 
 def test_what_the_command_line_says_of_a_key_counts_more_than_the_file(benchmark: Benchmark):
     answer = benchmark.snakemake("-n", "--config", "repeats=0")
-    assert "local/report.yaml with --config repeats=0: repeats: got 0;" in answer.stdout
+    assert "config.yaml with --config repeats=0: repeats: got 0;" in answer.stdout
+
+
+def test_runs_that_would_share_this_machine_are_one_line(benchmark: Benchmark):
+    answer = benchmark.snakemake("-n", "-j", "2")
+    assert answer.returncode == 1
+    assert "reperf: --jobs 2: allowed: --cores, as runs take turns here" in answer.stdout
 
 
 def test_a_report_for_a_cluster_is_not_run_on_this_machine(benchmark: Benchmark):
     benchmark.configure(cluster={"nodes": 4, "devices_per_node": 8})
     answer = benchmark.snakemake()
     assert answer.returncode != 0
-    line = "local/report.yaml: cluster: the report is for one; allowed: --profile slurm"
+    line = "config.yaml: cluster: the report is for one; allowed: --profile slurm"
     assert [said for said in answer.stdout.splitlines() if said.endswith(line)], answer.stdout
     assert "Traceback" not in answer.stdout
     assert not (benchmark.folder / "results").exists()

@@ -97,7 +97,7 @@ def prepare(folder: Path) -> None:
     logs = ROOT / "tests/data/logs"
     lines = (f"[03:{n // 60:02}:{n % 60:02}.250] it#{n} loss 2.3\n" for n in range(1, 130))
     (folder / "train.log").write_text("".join(lines))
-    shutil.copy(folder / "local/report.yaml", folder / "mine.yaml")
+    shutil.copy(folder / "config.yaml", folder / "mine.yaml")
     for name in ("maskrcnn", "resnet"):
         (folder / name).mkdir()
         shutil.copy(logs / "oneflow_resnet50_2n8g_b128_fp32.log", folder / name / "result_0.txt")

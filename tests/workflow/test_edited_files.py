@@ -240,7 +240,7 @@ def test_a_finished_report_does_not_hide_that_another_one_cannot_be_made(
     finished_benchmark: Benchmark,
 ):
     small, synthetic = TOY["suites"]
-    missing = "/report.yaml: suite small: from: q is not there; allowed: a log, or a folder"
+    missing = "config.yaml: suite small: from: q is not there; allowed: a log, or a folder"
     filled_in = "suites.small.from.q<b>x.path: got 'q<b>x'; allowed: names without { and }, and"
     for logs, fault in (("q", missing), ("q<b>x", filled_in)):
         (finished_benchmark.folder / "q<b>x").mkdir(exist_ok=True)

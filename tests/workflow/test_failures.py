@@ -16,7 +16,7 @@ import pytest
 from tests.helpers.small_benchmark import TOY, Benchmark
 
 ONE_RUN = [TOY["suites"][1] | {"systems": ["stand-in"]}]
-RERUN = "snakemake --profile local --forcerun $(reperf runs --failed)"
+RERUN = "snakemake --forcerun $(reperf runs --failed)"
 
 
 @pytest.fixture
@@ -147,8 +147,8 @@ def test_a_log_that_is_cut_in_the_middle_is_refused(finished_benchmark: Benchmar
 def test_a_killed_workflow_leaves_no_trainer_and_resumes(finished_benchmark: Benchmark):
     benchmark = finished_benchmark
     done = read_record(benchmark.folder / "results/runs/small/stand-in/1n1g/1")
-    text = (benchmark.folder / "local/report.yaml").read_text()
-    (benchmark.folder / "local/report.yaml").write_text(text.replace("repeats: 2", "repeats: 3"))
+    text = (benchmark.folder / "config.yaml").read_text()
+    (benchmark.folder / "config.yaml").write_text(text.replace("repeats: 2", "repeats: 3"))
     run = benchmark.folder / "results/runs/small/stand-in/1n1g/3"
     with started(benchmark, str(run.relative_to(benchmark.folder) / "run.json")) as snakemake:
         wait_for(run / "tries/1/train.log", "started on")

@@ -155,7 +155,7 @@ def test_logs_that_are_not_there_are_one_line(benchmark: Benchmark):
     benchmark.configure(suites=[suite])
     answer = benchmark.snakemake("--dry-run")
     assert answer.returncode != 0
-    assert "/report.yaml: suite theirs: from: nowhere.zip is not there; allowed: " in answer.stdout
+    assert "config.yaml: suite theirs: from: nowhere.zip is not there; allowed: " in answer.stdout
     assert "Traceback" not in answer.stdout
 
 

@@ -114,7 +114,7 @@ def test_a_dry_run_is_snakemakes_own_with_its_reasons(benchmark: Benchmark):
 
 
 def test_a_plan_whose_reader_goes_away_ends_without_a_word(benchmark: Benchmark):
-    answer = benchmark.call("bash", "-c", "set -o pipefail; snakemake --profile local -n | head -1")
+    answer = benchmark.call("bash", "-c", "set -o pipefail; snakemake -n | head -1")
     assert answer.returncode == 0, answer.stdout
     assert "Traceback" not in answer.stdout
     assert "BrokenPipe" not in answer.stdout

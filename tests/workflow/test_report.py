@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import sys
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
@@ -82,7 +81,7 @@ def records_of(benchmark: Benchmark) -> list[Path]:
 def test_the_report_for_one_node_says_that_it_needs_gpus(finished_benchmark: Benchmark):
     report = ROOT / "reports/one-node.yaml"
     answer = finished_benchmark.call(
-        "bash", "-c", f"CUDA_VISIBLE_DEVICES= snakemake --profile local --configfile {report} -n"
+        "bash", "-c", f"CUDA_VISIBLE_DEVICES= snakemake --configfile {report} -n"
     )
     assert answer.returncode != 0
     why = "device: got cuda, and no GPU is seen here"
@@ -108,7 +107,7 @@ def test_editing_code_reruns_what_it_computes_and_nothing_else(
 
 
 def test_a_changed_suite_reruns_that_suite_only(finished_benchmark: Benchmark):
-    report = finished_benchmark.folder / "local/report.yaml"
+    report = finished_benchmark.folder / "config.yaml"
     text = report.read_text()
     assert "name: small-synthetic" in text
     before, after = text.split("name: small-synthetic")
@@ -119,22 +118,25 @@ def test_a_changed_suite_reruns_that_suite_only(finished_benchmark: Benchmark):
 
 
 def test_the_whole_matrix_is_planned_without_an_error(benchmark: Benchmark):
-    config = benchmark.folder / "config.yaml"
-    options = ("-n", "--quiet", "--configfile", "config.yaml")
-    refused = benchmark.snakemake(*options)
+    files = ("reports/dlperf.yaml", "site.yaml")
+    refused = benchmark.snakemake("-n", "--quiet", "--configfile", *files)
     assert refused.stdout.splitlines()[-1].endswith("allowed: --profile slurm")
-    call = (sys.executable, "-m", "snakemake", "--profile", "slurm", *options)
+    call = benchmark.command("--profile", "slurm", "-n", "--quiet")  # whose profile names them
     refused = benchmark.call(*call)
     assert refused.returncode == 1
     assert "embedded_on_gpus: true" in refused.stdout.splitlines()[-1]
     own = benchmark.folder / "own/train/n00000001/1.JPEG"
     own.parent.mkdir(parents=True)
     own.write_bytes(simplejpeg.encode_jpeg(np.zeros((64, 64, 3), np.uint8)))
-    config.write_text(config.read_text().replace("# images: /datasets/imagenet", "images: own"))
+    site = benchmark.folder / files[1]
+    text = re.sub(r"# (data:\n|  - name: |    \w+: )", r"\1", site.read_text())
+    site.write_text(text.replace("/datasets/imagenet", "own"))
     refused = benchmark.call(*call)
-    assert "data.wikipedia: no text, so that" in refused.stdout.splitlines()[-1]
+    line = "reports/dlperf.yaml + site.yaml: data.wikipedia: /datasets/wikipedia"
+    assert f"reperf: {line}" in refused.stdout.splitlines()[-1]
     (benchmark.folder / "own.txt").write_text("A sentence.\n\nAnother document.\n")
-    config.write_text(config.read_text().replace("# text: /datasets/wikipedia", "text: own.txt"))
+    text = site.read_text().replace("/datasets/wikipedia", "own.txt")
+    site.write_text(text.replace("    vocabulary: /datasets/vocab.txt\n", ""))
     answer = benchmark.call(*call)
     assert answer.returncode == 0, answer.stdout
 
@@ -144,6 +146,7 @@ def test_snakemakes_own_report_has_captions(finished_benchmark: Benchmark):
     assert answer.returncode == 0, answer.stdout
     page = (finished_benchmark.folder / "snakemake-report.html").read_text()
     assert re.search(r"whisker", page)
+    assert "How fast deep-learning frameworks train" in page
 
 
 @pytest.mark.long

@@ -43,7 +43,7 @@ from reperf.machine import resolve
 from reperf.plans.planning import Plans
 from reperf.written import read_written
 
-report = resolve(load_report(read_written("local/report.yaml")))
+report = resolve(load_report(read_written("config.yaml")))
 runs = Plans(report).runs.values()
 print(json.dumps({f"{plan.run.suite} {plan.run.entry}": plan.digest for plan in runs}))
 """

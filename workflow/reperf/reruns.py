@@ -1,31 +1,30 @@
 """Which runs can be run again, how to do so, and whether a report is complete without them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from reperf.config import Run, load_report
+from reperf.configfiles import read_report
 from reperf.errors import ReperfError
 from reperf.files import whole_file
 from reperf.layout import REPORT_PLAN, tables_of
-from reperf.machine import resolve
 from reperf.plans.plan_files import ReportPlan
 from reperf.tables import CELL, read_measurements, read_summary
 from reperf.training.ends import fault_of_runs
 from reperf.training.record import FINAL
-from reperf.written import read_written
 
 
-def planned_runs(configfile: Path | None) -> list[Run]:
+def planned_runs(configfiles: Sequence[Path]) -> list[Run]:
     """The runs of a report, trained or not; logs that others made are none.
 
     Args:
-        configfile: the report's; None: the report that Snakemake was last called for here.
+        configfiles: the report's; none: the report that Snakemake was last called for here.
 
     Raises:
         ReperfError: the file is no report, or there was no call.
     """
-    if configfile is not None:
-        report = resolve(load_report(read_written(configfile), str(configfile)))
+    if configfiles:
+        report, _ = read_report(configfiles)
     elif Path(REPORT_PLAN).exists():
         report = load_report(ReportPlan.read(REPORT_PLAN).report, REPORT_PLAN)
     else:

@@ -47,6 +47,8 @@ rule convert:
         "data/{set}/{format}/manifest.json",
     log:
         "logs/convert/{set}/{format}.log",
+    benchmark:
+        "logs/convert/{set}/{format}.benchmark.tsv"
     retries: 0  # another try would find the same
     threads: lambda wildcards: PLANS.sets[wildcards.set].workers
     params:

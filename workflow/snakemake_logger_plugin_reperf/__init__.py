@@ -8,39 +8,24 @@ import logging
 import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from logging import LogRecord
 from pathlib import Path
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
-from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
 
 if TYPE_CHECKING:
     from reperf.progress.state import Line
 
-__all__ = ["LogHandler", "LogHandlerSettings"]
-
-
-@dataclass
-class LogHandlerSettings(LogHandlerSettingsBase):
-    """What a profile tells the logger."""
-
-    place: Optional[str] = field(  # noqa: UP045 - Snakemake reads the annotation
-        default=None,
-        metadata={
-            "help": "where the profile runs a report: local or slurm",
-            "env_var": False,
-            "required": False,
-        },
-    )
+__all__ = ["LogHandler"]
 
 
 # Before the first job, all but this is shown: it may be the answer to --report or --unlock.
 _NOISE = (
     "Building DAG of jobs",
+    "Config file ",  # .. is extended by what the command line says
     "Using shell: ",
     "host: ",
     "Assuming unrestricted shared filesystem usage",
@@ -60,8 +45,6 @@ _REPEATED = (
 class LogHandler(LogHandlerBase):
     """`logger: [reperf]`; called in a thread of its own, one record after the other."""
 
-    place: str | None = None
-    """Where the profile of this call runs a report; None: no profile of reperf's."""
     writes_to_stream = True
     writes_to_file = False
     has_filter = True
@@ -77,7 +60,6 @@ class LogHandler(LogHandlerBase):
             DefaultFormatter,
         )
 
-        LogHandler.place = self.settings.place if self.settings else None
         settings = self.common_settings
         quiet = {one.name for one in settings.quiet or ()}
         self._says_progress = not quiet & {"ALL", "RULES", "PROGRESS"}

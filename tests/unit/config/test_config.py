@@ -1,5 +1,6 @@
 """The configuration: what it resolves to, and one line for each way to get it wrong."""
 
+import json
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from reperf.cli import main
 from reperf.config import Entry, Report, load_report, topology_shape
 from reperf.config.page import SECTIONS, configuration_page
+from reperf.configfiles import merged
 from reperf.errors import ReperfError
 from reperf.machine import resolve
 from reperf.plans.run_plan import trainer_flags
@@ -33,7 +35,6 @@ SCALED = {"system": "mxnet", "variants": "dynamic-loss-scale"}
 SYSTEMS = ", ".join(load_systems())
 SHIPPED = (
     "config.yaml",
-    "local/report.yaml",
     *sorted(f"reports/{file.name}" for file in (ROOT / "reports").iterdir()),
 )
 
@@ -399,6 +400,24 @@ def test_the_schema_refuses_what_the_check_refuses_by_shape():
             jsonschema.validate(config, Report.model_json_schema())
 
 
+def test_the_schema_for_editors_is_up_to_date_and_named_in_every_file(capsys):
+    assert main(["config", "schema"]) == 0
+    schema = ROOT / "workflow/schemas/config.schema.json"
+    text = capsys.readouterr().out
+    assert text == schema.read_text(), f"run: reperf config schema > {schema.relative_to(ROOT)}"
+    for name in (*SHIPPED, "site.yaml"):
+        jsonschema.validate(read(name), json.loads(text))
+        first = (ROOT / name).read_text().partition("\n")[0]
+        assert ((ROOT / name).parent / first.partition("$schema=")[2]).resolve() == schema
+
+
+@pytest.mark.parametrize("name", ["dlperf", "modern", "fleetx"])
+def test_a_report_and_the_sites_file_are_one_for_a_cluster(name):
+    both = merged([ROOT / f"reports/{name}.yaml", ROOT / "site.yaml"])
+    assert both == read(f"reports/{name}.yaml") | read("site.yaml")
+    assert load_report(both).cluster
+
+
 def test_the_page_on_the_configuration_is_up_to_date(capsys):
     assert main(["config", "docs"]) == 0
     page = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
@@ -413,7 +432,7 @@ def test_every_key_is_explained():
 
 
 def test_the_default_report_is_the_matrix_of_dlperf_v1():
-    full = load_report(read("config.yaml"))
+    full = load_report(read("reports/dlperf.yaml"))
     assert {suite.workload for suite in full.suites} == {"resnet50", "bert-base"}
     assert sum(suite.input == "records" for suite in full.suites) == 6
     tables = [table for table in load_tables() if table.id.startswith("dlperf-")]
@@ -424,7 +443,7 @@ def test_the_default_report_is_the_matrix_of_dlperf_v1():
     assert (full.window.first, full.window.last) == (20, 120)
 
 
-@pytest.mark.parametrize("path", ["config.yaml", "reports/modern.yaml"])
+@pytest.mark.parametrize("path", ["reports/dlperf.yaml", "reports/modern.yaml"])
 def test_beside_each_suite_that_reads_is_its_twin_without_a_loader(path):
     suites = {suite.name: suite for suite in load_report(read(path)).suites}
     assert len(suites) == 2 * sum(suite.input == "records" for suite in suites.values())
@@ -537,7 +556,7 @@ def test_systems_of_the_report_run_in_every_suite_that_runs_any(systems, entries
 
 
 def test_a_suite_alone_keeps_all_that_decides_its_runs():
-    full = resolve(load_report(read("local/report.yaml")))
+    full = resolve(load_report(read("config.yaml")))
     for suite in full.suites:
         alone = full.alone(suite.name)
         again = load_report(alone.model_dump(mode="json", by_alias=True))

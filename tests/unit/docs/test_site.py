@@ -14,7 +14,7 @@ from reperf.root import ROOT
 from tests.helpers.refusal import cannot_run
 
 SOURCES = (
-    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "config.yaml", "zensical.toml"),
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "site.yaml", "zensical.toml"),
     *("docs", "reports", "slurm", "benchmarks", "data/published", "workflow", "tests/systems"),
 )
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium", path="/usr/bin")

@@ -39,7 +39,7 @@ def pages(report: Report, records: Sequence[RunRecord]) -> dict[str, bytes]:
     commits = context.commits
     told = {
         "title": printable(f"{report.title}: {suite.name}"),
-        "profile": "slurm" if report.cluster else "local",
+        "profile": "--profile slurm " if report.cluster else "",
         "version": __version__,
         "pinned": f": the one at {commits[0].rstrip('+')}" if commits else "",
         "commits": f", its runs at commit {' and '.join(commits)}" if commits else "",

@@ -1,5 +1,6 @@
 """What a call of Snakemake asks for, of which rules learn nothing."""
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,3 +19,11 @@ def trained_anew(workflow: Any, runs: Iterable[str]) -> set[str]:  # noqa: ANN40
     forced = {*asked.forcerun, *(asked.targets if asked.forcetargets else ())}
     every = asked.forceall or "train" in forced
     return {run for run in runs if every or f"{run}/{RUN_RECORD}" in forced}
+
+
+def configfiles(workflow: Any) -> list[str]:  # noqa: ANN401
+    """The configuration files, the later over the earlier; by short paths below this folder."""
+    over = workflow.overwrite_configfiles
+    own = (file for file in workflow.configfiles if file not in over)
+    paths = [(os.path.relpath(file), str(file)) for file in (*own, *over)]
+    return [path if here.startswith("..") else here for here, path in paths]

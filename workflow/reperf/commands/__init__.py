@@ -15,10 +15,18 @@ def count(text: str) -> int:
 def ask_for_report(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which report is meant."""
     parser.add_argument(
-        "--profile",
-        default="local",
-        help="as for snakemake: local (the default: this machine), slurm, or a folder of your own",
+        "--profile", help="as for snakemake: slurm, or a folder of your own; left out: this machine"
     )
+    ask_for_files(parser, "instead of the report that snakemake makes by itself")
+
+
+def ask_for_files(parser: argparse.ArgumentParser, said: str) -> None:
+    """Add --configfile, which names files that are merged as Snakemake merges them."""
     parser.add_argument(
-        "--configfile", type=Path, metavar="FILE", help="instead of the profile's own report"
+        "--configfile",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help=f"{said}; of several files, such as a report and site.yaml, the later counts more",
     )

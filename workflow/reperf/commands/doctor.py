@@ -29,7 +29,9 @@ def run(options: argparse.Namespace) -> int:
 
     where, report, configfile = prepare(options.profile, options.configfile)
     with Console(stderr=True).status("asking the nodes"):
-        diagnosis = examine(where, report, profile=options.profile, configfile=configfile)
+        diagnosis = examine(
+            where, report, profile=options.profile or "default", configfile=configfile
+        )
     diagnosis.write(DIAGNOSIS)
     show(diagnosis, Console())
     errors, warnings = diagnosis.count("error"), diagnosis.count("warning")

@@ -25,6 +25,6 @@ def run(options: argparse.Namespace) -> int:
     from reperf.plans.costs import what_it_costs  # noqa: PLC0415
 
     report, configfile, _ = report_of(options.profile, options.configfile)
-    for line in what_it_costs(report, str(configfile)):
+    for line in what_it_costs(report, configfile):
         print(printable(line))
     return 0

@@ -2,10 +2,9 @@
 
 import argparse
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reperf.commands import count
+from reperf.commands import ask_for_files, count
 from reperf.errors import ReperfError
 from reperf.nearest import did_you_mean
 from reperf.text import printable
@@ -25,13 +24,10 @@ def add(commands: argparse._SubParsersAction) -> None:
         "runs",
         help="print the records of runs, for snakemake --forcerun",
         description="Print the record files of the runs that fit every option given, for "
-        "`snakemake --profile local --forcerun $(reperf runs --failed)`.",
+        "`snakemake --forcerun $(reperf runs --failed)`.",
     )
-    parser.add_argument(
-        "--configfile",
-        type=Path,
-        metavar="FILE",
-        help="the report; left out: the one that snakemake was last called for in this folder",
+    ask_for_files(
+        parser, "the report; left out: the one that snakemake was last called for in this folder"
     )
     for option, text in (
         ("--suite", "by its name in the report"),

@@ -15,10 +15,22 @@ HEAD = """\
 
 <!-- Made from workflow/reperf/config/: reperf config docs > docs/configuration.md -->
 
-A report is one YAML file: `config.yaml` is the full DLPerf v1.0 matrix, `local/report.yaml` is what
-`make report` runs, and `snakemake --profile local --configfile FILE` runs any other. Wrong keys and
-values are refused in one line before anything starts. For help while typing, give your editor the
-JSON Schema that `reperf config schema` prints.
+A report says what is measured, a site's file where; both are YAML, with the keys below.
+`config.yaml` is the report that plain `snakemake` makes, `reports/` has more, and
+[`site.yaml`](../site.yaml) is for your `cluster`, `container` and `data`:
+
+```sh
+snakemake --configfile reports/one-node.yaml                          # instead of config.yaml
+snakemake --profile slurm --configfile reports/modern.yaml site.yaml  # there
+```
+
+Snakemake merges the files: the later counts more, key by key, and a list as a whole. Files without
+`suites` add to `config.yaml`. `reperf plan`, `reperf doctor` and `reperf runs` take the same
+`--configfile`. Targets stand before it, or behind `--`.
+
+Wrong keys and values are refused in one line before anything starts. The first line of each file
+names `workflow/schemas/config.schema.json`, by which editors complete keys and mark mistakes;
+`reperf config schema` prints it.
 """
 
 SECTIONS: dict[str, type[BaseModel]] = {

@@ -32,7 +32,7 @@ _SECONDS_BETWEEN = 20
 _TRIALS = TypeAdapter(tuple[Trial, ...])
 
 
-def examine(where: Where, report: Report, *, profile: str, configfile: Path) -> Diagnosis:
+def examine(where: Where, report: Report, *, profile: str, configfile: str) -> Diagnosis:
     """Visit all nodes at the same time, try each system on them, and judge what they report."""
     runs = _runs(report)
     builds = {name: build_of(run) for name, run in runs.items()}
@@ -47,7 +47,7 @@ def examine(where: Where, report: Report, *, profile: str, configfile: Path) -> 
     )
     return Diagnosis(
         profile=profile,
-        configfile=str(configfile),
+        configfile=configfile,
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         on_cluster=report.cluster is not None,
         partition=report.cluster.partition if report.cluster else None,

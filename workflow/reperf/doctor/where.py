@@ -2,13 +2,15 @@
 
 import re
 import socket
+from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 from typing import Any
 
-from reperf.config import Cluster, Report, load_report
+from reperf.config import Cluster, Report
+from reperf.configfiles import read_report
 from reperf.errors import ReperfError, faults_of
-from reperf.machine import check_containers, check_fits, check_memory, resolve
+from reperf.machine import check_containers, check_fits, check_memory
 from reperf.systems import ROOT
 from reperf.training.slurm import ask, check_cluster, check_profile
 from reperf.written import read_written
@@ -83,18 +85,22 @@ class Partition(Where):
         return ["salloc", "--quiet", limit, *self._options, *chosen]
 
 
-def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]:
+def prepare(profile: str | None, configfiles: Sequence[Path]) -> tuple[Where, Report, str]:
     """What a profile runs, and where.
 
     Args:
-        profile: folder that holds a Snakemake profile, here or in reperf's own folder.
-        configfile: replaces the one that the profile names.
+        profile: folder that holds a Snakemake profile, here or in reperf's own folder; None: it
+            runs on this machine.
+        configfiles: instead of those that the profile names.
+
+    Returns:
+        Where the report runs, the report, and its files as messages name them.
 
     Raises:
         ReperfError: no such profile, a bad configuration, no Slurm where the profile needs it.
     """
-    report, chosen, settings = report_of(profile, configfile)
-    check_profile(report, settings.get("logger-reperf-place"), str(chosen))
+    report, chosen, settings = report_of(profile, configfiles)
+    check_profile(report, has_jobs="jobs" in settings, configfile=chosen)
     if report.cluster:
         check_cluster(report)
     with faults_of(chosen):
@@ -108,19 +114,18 @@ def prepare(profile: str, configfile: Path | None) -> tuple[Where, Report, Path]
     return Where(), report, chosen
 
 
-def report_of(profile: str, configfile: Path | None) -> tuple[Report, Path, dict[str, Any]]:
-    """The report that a profile runs, its file, and the profile's settings.
+def report_of(
+    profile: str | None, configfiles: Sequence[Path]
+) -> tuple[Report, str, dict[str, Any]]:
+    """The report that a profile runs, its files as messages name them, and the profile's settings.
 
     Raises:
         ReperfError: no such profile, no such file, or a bad configuration.
     """
-    settings = _settings_of(profile)
-    named = settings.get("configfile", "config.yaml")
-    chosen = configfile or Path(named[-1] if isinstance(named, list) else named)
-    if not chosen.exists():
-        advice = "" if configfile else "; run it in reperf's folder, or name one: --configfile FILE"
-        raise ReperfError(f"{chosen}: No such file or directory{advice}")
-    return resolve(load_report(read_written(chosen), str(chosen))), chosen, settings
+    settings = _settings_of(profile) if profile else {}
+    named = settings.get("configfile", [])
+    own = [named] if isinstance(named, str) else named
+    return *read_report(configfiles or [*map(Path, own)]), settings
 
 
 def _settings_of(profile: str) -> dict[str, Any]:
@@ -128,6 +133,6 @@ def _settings_of(profile: str) -> dict[str, Any]:
     file = next((path for place in places if (path := place / "config.yaml").is_file()), None)
     if file is None:
         known = [path.parent.name for path in sorted(ROOT.glob("*/config.yaml"))]
-        allowed = ", ".join(known) or "in a clone of reperf, its profiles"
+        allowed = ", ".join([*known, "none for this machine"])
         raise ReperfError(f"profile {profile}: not there; allowed: {allowed}")
     return read_written(file)

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from reperf.building.call import configfiles
 from reperf.building.code import check_library
 from reperf.building.hold import check_folder
 from reperf.config import Report, load_report
+from reperf.configfiles import merged, name_of
 from reperf.data.kinds import KINDS
 from reperf.errors import ReperfError, faults_of
 from reperf.layout import PLAN, PUBLISHED_FILES
@@ -23,7 +25,6 @@ from reperf.measuring.log_sources import check_sources
 from reperf.plans.plan_files import SetPlan
 from reperf.text import printable
 from reperf.training.slurm import check_profile
-from reperf.written import read_written
 
 
 def checked_report(config: Mapping[str, Any], workflow: Any) -> Report:  # noqa: ANN401 - Snakemake's
@@ -38,18 +39,18 @@ def checked_report(config: Mapping[str, Any], workflow: Any) -> Report:  # noqa:
     Raises:
         ReperfError: the report cannot be run from here.
     """
-    from snakemake_logger_plugin_reperf import LogHandler  # noqa: PLC0415 - knows the profile
-
     check_folder(Path.cwd())
     check_library(Path(workflow.basedir))
-    files = " + ".join(map(str, workflow.configfiles))
-    for file in workflow.configfiles:
-        read_written(file)  # as Snakemake has, which lets a key appear twice
-    report = load_report(config, files)
-    check_profile(report, LogHandler.place, files)
-    with faults_of(files):
+    files = configfiles(workflow)
+    merged(files)  # as Snakemake has, which lets a key appear twice
+    name = name_of(files)
+    if not {"--config", "-C"}.isdisjoint(sys.argv):
+        name += " with --config"
+    report = load_report(config, name)
+    check_profile(report, has_jobs=bool(workflow.nodes), configfile=name)
+    with faults_of(name):
         report = resolve(report)
-    check_report(report, files)
+    check_report(report, name)
     if left_out := report.left_out():
         print(printable(f"reperf: left out of this report: {left_out}"), file=sys.stderr)
     return report

@@ -4,7 +4,7 @@
     python -m reperf.training results/largest/<entry>/<digest>/plan.json
 
 The first makes one try of one run, the second a search for the largest batch. The plan holds all
-that decides either: later changes to config.yaml are for the next call.
+that decides either: later changes to the configuration are for the next call.
 """
 
 import argparse

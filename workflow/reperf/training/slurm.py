@@ -99,21 +99,23 @@ def resources_of_job(
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def check_profile(report: Report, place: str | None, configfile: str) -> None:
+def check_profile(report: Report, *, has_jobs: bool, configfile: str) -> None:
     """Refuse a report for a cluster on this machine, and one for this machine on a cluster.
 
     Args:
-        place: where the profile runs reports, local or slurm; None: it does not say.
-        configfile: the report's file, for the message.
+        has_jobs: whether Snakemake may run a number of jobs at once, as --profile slurm has it. On
+            this machine, runs take turns.
+        configfile: the report's files, for the message.
 
     Raises:
         ReperfError: the report and the profile do not go together.
     """
-    if report.cluster and place == "local":
+    if report.cluster and not has_jobs:
         raise ReperfError(f"{configfile}: cluster: the report is for one; allowed: --profile slurm")
-    if place == "slurm" and not report.cluster:
+    if has_jobs and not report.cluster:
         raise ReperfError(
-            f"{configfile}: cluster: missing; --profile slurm needs it, see docs/cluster.md"
+            f"{configfile}: cluster: missing; --profile slurm and --jobs need it, see "
+            "docs/cluster.md; on this machine: --cores"
         )
 
 
@@ -127,7 +129,7 @@ def check_commands() -> None:
         if shutil.which(command) is None:
             raise ReperfError(
                 f"no Slurm on this machine: {command} not found; "
-                "allowed: a cluster's login node, or --profile local"
+                "allowed: a cluster's login node, or no --profile"
             )
 
 

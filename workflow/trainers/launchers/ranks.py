@@ -12,6 +12,11 @@ import subprocess
 import sys
 
 
+_ABORTED = -signal.SIGABRT
+_EXITING = 0x4
+"""A flag of a process in /proc/*/stat, see proc(5) and PF_EXITING in Linux."""
+
+
 def launch_flags(about):
     """A parser of the flags of a launcher whose ranks meet on the first node.
 
@@ -62,17 +67,25 @@ def run_ranks(command, environments, first):
             if failed:
                 # The first to end is to blame: the others fail after it, within milliseconds. Where
                 # this process looked too late to tell, it is the one that a signal ended; but a
-                # framework aborts a rank that misses another.
-                failed += [number for number in running.values() if ranks[number].poll()]
+                # framework aborts a rank that misses another. The kernel may still be clearing up.
+                late = [number for number in running.values() if is_ending(ranks[number].pid)]
+                failed += [number for number in late if ranks[number].wait()]
                 codes = {number: ranks[number].returncode for number in failed}
-                number = max(
-                    failed, key=lambda one: codes[one] < 0 and codes[one] != -signal.SIGABRT
-                )
+                number = max(failed, key=lambda one: codes[one] < 0 and codes[one] != _ABORTED)
                 sys.exit(said_of_end(f"rank {first + number}", codes[number]))
     finally:
         for rank in ranks:
             rank.kill()
             rank.wait()
+
+
+def is_ending(process):
+    """Whether a child, by its number, has ended, or the kernel has begun to end it."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as stat:
+            return bool(int(stat.read().rsplit(") ", 1)[1].split()[6]) & _EXITING)
+    except OSError:  # no such place
+        return False
 
 
 def started(command, variables):

@@ -1,0 +1,57 @@
+"""The files of a configuration: a report says what is measured, a site's file where."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from reperf.config import Report, load_report
+from reperf.errors import ReperfError
+from reperf.machine import resolve
+from reperf.written import read_written
+
+DEFAULT = Path("config.yaml")
+"""What a call measures that names no suites, as the Snakefile has it."""
+
+
+def read_report(files: Sequence[Path]) -> tuple[Report, str]:
+    """Read the report that Snakemake makes of the files behind its --configfile.
+
+    Returns:
+        The report, and its files as messages name them.
+
+    Raises:
+        ReperfError: a file is not there, is no configuration, or what they say together is none.
+    """
+    config = merged(files)
+    if "suites" not in config:
+        if not DEFAULT.exists():
+            raise ReperfError(
+                f"{DEFAULT}: No such file or directory; run it in reperf's folder, or name a "
+                "report: --configfile FILE"
+            )
+        files = [DEFAULT, *files]
+        config = merged(files)
+    name = name_of(files)
+    return resolve(load_report(config, name)), name
+
+
+def name_of(files: Iterable[Path | str]) -> str:
+    """Files as messages name them, which do not say which of several is at fault."""
+    return " + ".join(map(str, files))
+
+
+def merged(files: Iterable[Path | str]) -> dict[str, Any]:
+    """What files say together: the later over the earlier, key by key, a list as a whole.
+
+    Raises:
+        ReperfError: names the file that is no configuration.
+    """
+    from snakemake.utils import update_config  # noqa: PLC0415 - steps do without
+
+    config: dict[str, Any] = {}
+    for file in files:
+        content = read_written(file)
+        if not isinstance(content, dict):
+            raise ReperfError(f"{file}: allowed: a mapping of keys to values")
+        update_config(config, content)
+    return config
