@@ -14,7 +14,7 @@ from pathlib import Path
 gc.set_threshold(1_000_000)
 
 from reperf.building.code import check_library, code_files, seen_from_here
-from reperf.building.hold import check_folder, hold_folder
+from reperf.building.work_folder import check_folder, lock_folder
 from reperf.building.made import List
 from reperf.config import TOPOLOGY, load_report
 from reperf.errors import faults_of, one_line_errors
@@ -165,7 +165,7 @@ def existing_plans(files):
 
 onstart:
     with one_line_errors():
-        hold_folder(".")
+        lock_folder(".")
         if REPORT.cluster:
             check_cluster(REPORT)
             cancel_left_over(Path.cwd())

@@ -30,7 +30,7 @@ def main() -> None:
     with one_line_errors():
         plan = RunPlan.read(options.plan)
     place = partial(place_of, cluster=plan.cluster)
-    with script(options.log, kept=plan.cluster is None):
+    with script(options.log, guarded=plan.cluster is None):
         if plan.is_search:
             find(plan, options.plan.parent, place, retries=options.retries)
         else:

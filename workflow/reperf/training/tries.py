@@ -5,7 +5,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from reperf.building.hold import CALL
+from reperf.building.work_folder import CALL
 from reperf.data.manifest import digest_of_set
 from reperf.errors import ReperfError
 from reperf.files import remove_partials, sha256, whole_file
