@@ -4,6 +4,7 @@ from snakemake.utils import min_version
 
 min_version("9.13")
 
+
 report: "workflow/captions/workflow.rst"
 
 

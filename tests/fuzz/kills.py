@@ -34,7 +34,7 @@ from PIL import Image
 from reperf.archive.container import verified
 from reperf.data.images.manifest import ImageManifest
 from reperf.files import sha256
-from reperf.training.record import Environment, RunRecord
+from reperf.training.record import Environment
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.helpers.small_benchmark import ROOT, TOY, Benchmark, new_benchmark
@@ -254,7 +254,7 @@ def half_files(folder: Path) -> Iterator[str]:
         "results/**/plan.json": lambda path: json.loads(path.read_text()),
         "data/*/plan.json": lambda path: json.loads(path.read_text()),
         "results/runs/*/*/*/*/run.json": check_run,
-        "results/runs/*/*/*/*/tries/*/run.json": RunRecord.read,
+        "results/runs/*/*/*/*/tries/*/run.json": lambda path: json.loads(path.read_text()),
         "results/**/*.csv": check_table,
         "results/report.html": lambda path: check_end(path, "</html>"),
         "results/report.md": lambda path: check_end(path, ""),
@@ -282,11 +282,12 @@ def half_files(folder: Path) -> Iterator[str]:
 
 
 def check_run(path: Path) -> None:
-    record = RunRecord.read(path)
-    if record.log_sha256 != sha256(path.with_name("train.log")):
+    # As plain JSON: this checkout does not know the toy that was trained.
+    record = json.loads(path.read_text())
+    if record["log_sha256"] != sha256(path.with_name("train.log")):
         raise Fault("not the record of the log beside it")
-    if record.status != "ok":
-        raise Fault(f"{record.status}: {record.reason}")
+    if record["status"] != "ok":
+        raise Fault(f"{record['status']}: {record['reason']}")
 
 
 def check_table(path: Path) -> None:

@@ -83,10 +83,10 @@ def sha256(path: Path | str) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def try_lock(stream: IO, how: int) -> bool:
-    """Lock a file without waiting; return whether that was possible."""
+def try_lock(file: IO | int, how: int) -> bool:
+    """Lock an open file without waiting; return whether that was possible."""
     try:
-        fcntl.flock(stream, how | fcntl.LOCK_NB)
+        fcntl.flock(file, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

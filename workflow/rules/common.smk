@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reperf.building.call import trained_anew
 from reperf.building.code import code_behind, code_files, seen_from_here
-from reperf.building.hold import hold_folder
+from reperf.building.work_folder import lock_folder
 from reperf.builds.image_build import check_start
 from reperf.config import TOPOLOGY
 from reperf.errors import one_line_errors, or_end
@@ -79,7 +79,7 @@ def code_of(script):
 
 onstart:
     with one_line_errors():
-        hold_folder(".")
+        lock_folder(".")
         ready_cluster(REPORT)
         PLANS.write(anew=trained_anew(workflow, PLANS.runs))
         check_start(plan.build for plan in PLANS.images.values())

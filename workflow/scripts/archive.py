@@ -11,7 +11,7 @@ from reperf.layout import SUITE_CONFIG, figures_of
 from reperf.measuring.again import check_tables
 from reperf.plans.plan_files import SuitePlan
 
-with script(snakemake.log[0], kept=False):
+with script(snakemake.log[0], guarded=False):
     plan = SuitePlan.of(snakemake.wildcards.suite)
     check_tables(plan.suite, plan.cells, plan.plans)
     check_figures(plan.suite.name, figures_of(plan.suite.name))

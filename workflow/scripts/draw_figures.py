@@ -4,5 +4,5 @@ from reperf.building.script import script
 from reperf.drawing.figures import draw_suite
 from reperf.layout import FIGURES
 
-with script(snakemake.log[0], kept=False):
+with script(snakemake.log[0], guarded=False):
     draw_suite(snakemake.input.summary, FIGURES.format(**snakemake.wildcards))

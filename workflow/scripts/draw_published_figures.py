@@ -3,5 +3,5 @@
 from reperf.building.script import script
 from reperf.drawing.figures import draw_published
 
-with script(snakemake.log[0], kept=False):
+with script(snakemake.log[0], guarded=False):
     draw_published(snakemake.output[0])

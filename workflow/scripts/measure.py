@@ -5,6 +5,6 @@ from reperf.measuring.log_sources import measure_suite
 from reperf.plans.plan_files import SuitePlan
 from reperf.tables import MEASUREMENTS, write_table
 
-with script(snakemake.log[0], kept=False):
+with script(snakemake.log[0], guarded=False):
     plan = SuitePlan.of(snakemake.wildcards.suite)
     write_table(snakemake.output[0], measure_suite(plan.suite, plan.runs, plan.plans), MEASUREMENTS)

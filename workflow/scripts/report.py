@@ -13,7 +13,7 @@ from reperf.report import write_report
 from reperf.tables import read_measurements, read_summary
 from reperf.training.record import records_of
 
-with script(snakemake.log[0], kept=False):
+with script(snakemake.log[0], guarded=False):
     configuration = ReportPlan.read(REPORT_PLAN)
     plans = [SuitePlan.of(suite) for suite in configuration.suites]
     for plan in plans:

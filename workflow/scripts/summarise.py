@@ -5,7 +5,7 @@ from reperf.measuring.summary import summarise
 from reperf.plans.plan_files import SuitePlan
 from reperf.tables import SUMMARY, read_measurements, write_table
 
-with script(snakemake.log[0], kept=False):
+with script(snakemake.log[0], guarded=False):
     plan = SuitePlan.of(snakemake.wildcards.suite)
     measured = read_measurements(snakemake.input.measurements)
     rows = summarise(measured, plan.cells, unit=plan.suite.unit, baseline=plan.suite.baseline)

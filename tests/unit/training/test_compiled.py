@@ -3,7 +3,7 @@
 from argparse import Namespace
 from pathlib import Path
 
-from reperf.building.hold import CALL
+from reperf.building.work_folder import CALL
 from reperf.config import load_report
 from reperf.training.compiled import compiled_folder
 from trainers.contract.compilers import COMPILED, compiled_before

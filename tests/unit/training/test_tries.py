@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from reperf.building.hold import CALL
+from reperf.building.work_folder import CALL
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.files import sha256

@@ -1,1 +1,1 @@
-"""What rules and scripts rely on: the code behind a result, its seal, the hold on the folder."""
+"""What rules and steps rely on: the code behind a result, its seal, the work folder, the guard."""

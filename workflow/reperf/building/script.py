@@ -6,22 +6,21 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr
 from pathlib import Path
 
-from reperf.building.keeper import keep_to_workflow
+from reperf.building.process_guard import start_guard
 from reperf.errors import ReperfError
 
 
 @contextmanager
-def script(log: Path | str | None, *, kept: bool = True) -> Iterator[None]:
+def script(log: Path | str | None, *, guarded: bool = True) -> Iterator[None]:
     """Run a step: its messages go to its log, a ReperfError ends it in one line.
-
-    The step ends, with all processes that it starts, when its workflow does.
 
     Args:
         log: the rule's log file; None: standard error.
-        kept: whether the step must end with the workflow; Slurm ends its jobs itself.
+        guarded: whether the step, with all processes that it starts, must end when its workflow
+            does; Slurm ends its jobs itself.
     """
-    if kept:
-        keep_to_workflow()
+    if guarded:
+        start_guard()
     with ExitStack() as stack:
         if log is not None:
             Path(log).parent.mkdir(parents=True, exist_ok=True)
@@ -32,8 +31,7 @@ def script(log: Path | str | None, *, kept: bool = True) -> Iterator[None]:
         except ReperfError as error:
             if log is not None:
                 print(f"reperf: {error}", file=sys.stderr)
-            sys.stderr = sys.__stderr__  # the line is for the caller, too
-            sys.exit(f"reperf: {error}")
+            sys.exit(f"reperf: {error}")  # the line is for the caller, too
         except SystemExit:
             print("reperf: told to end", file=sys.stderr)
             raise

@@ -7,7 +7,7 @@ from typing import Any
 
 from reperf.building.call import configfiles
 from reperf.building.code import check_library
-from reperf.building.hold import check_folder
+from reperf.building.work_folder import check_folder
 from reperf.config import Report, load_report
 from reperf.configfiles import merged, name_of
 from reperf.data.kinds import KINDS

@@ -31,7 +31,7 @@ def main() -> None:
         plan = RunPlan.read(options.plan)
     place = partial(place_of, cluster=plan.cluster)
     last = options.attempt > options.retries
-    with script(options.log, kept=plan.cluster is None):
+    with script(options.log, guarded=plan.cluster is None):
         check_set(plan.run.data)
         if plan.is_search:
             find(plan, options.plan.parent, place, last=last)

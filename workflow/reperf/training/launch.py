@@ -18,7 +18,7 @@ from typing import IO
 
 from trainers.contract.waiting import LONG, QUIET
 
-from reperf.building.keeper import adopt_orphans, kill_descendants
+from reperf.building.process_guard import adopt_orphans, kill_descendants
 from reperf.errors import ReperfError
 from reperf.logs import events
 from reperf.logs.scan import after_labels

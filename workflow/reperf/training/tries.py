@@ -5,7 +5,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from reperf.building.hold import CALL
+from reperf.building.work_folder import CALL
 from reperf.builds import build_of
 from reperf.builds.built import digest_now
 from reperf.data.manifest import digest_of_set

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 
-
 _ABORTED = -signal.SIGABRT
 _EXITING = 0x4
 """A flag of a process in /proc/*/stat, see proc(5) and PF_EXITING in Linux."""

@@ -1,18 +1,18 @@
-"""A folder that one workflow holds, and that others wait for."""
+"""One workflow at a time works in a folder, and others are told which."""
 
 import os
 from pathlib import Path
 
 import pytest
-from reperf.building.hold import check_folder, hold_folder
+from reperf.building.work_folder import check_folder, lock_folder
 from reperf.errors import ReperfError
 
 from tests.helpers.refusal import cannot_run, refused_in_one_line
 from tests.unit.test_files import run_apart
 
-HOLDER = (
-    "import sys, time; from reperf.building.hold import hold_folder\n"
-    "hold_folder(sys.argv[1]); print('ready', flush=True); time.sleep(60)\n"
+USER = (
+    "import sys, time; from reperf.building.work_folder import lock_folder\n"
+    "lock_folder(sys.argv[1]); print('ready', flush=True); time.sleep(60)\n"
 )
 
 
@@ -22,7 +22,7 @@ def as_another_user(folder: Path, code: str) -> str:
         cannot_run("root, who can become another user")
     whole = (
         "import os, sys; from pathlib import Path\n"
-        "from reperf.errors import ReperfError; from reperf.building.hold import *\n"
+        "from reperf.errors import ReperfError; from reperf.building.work_folder import *\n"
         "os.chdir(sys.argv[1]); os.setgid(65534); os.setuid(65534)\n"
         f"try: {code}\n"
         "except ReperfError as error: print(error)\n"
@@ -44,24 +44,24 @@ def test_a_folder_of_another_user_is_refused_and_ones_own_will_do(closed, tmp_pa
 
 
 @pytest.mark.parametrize("name", ["a:b", "a\nb"])
-def test_a_name_that_no_list_of_folders_holds_is_one_line(name, tmp_path):
+def test_a_name_that_no_list_of_folders_can_have_is_one_line(name, tmp_path):
     with pytest.raises(ReperfError, match="in the path of the work folder; allowed: none"):
         check_folder(tmp_path / name)
 
 
 @pytest.mark.parametrize("left", [b"", b"\xff" * 100], ids=["nothing", "what was left"])
-def test_a_held_folder_names_its_holder_others_are_free_and_a_kill_lets_go(tmp_path, left):
+def test_a_locked_folder_names_its_user_others_are_free_and_a_kill_unlocks_it(tmp_path, left):
     (tmp_path / ".reperf-in-use").write_bytes(left)
-    with run_apart(HOLDER, tmp_path) as holder:
-        assert holder.stdout.readline() == "ready\n"
-        with pytest.raises(ReperfError, match=f"in use by process {holder.pid}; allowed: one"):
-            hold_folder(tmp_path)
+    with run_apart(USER, tmp_path) as user:
+        assert user.stdout.readline() == "ready\n"
+        with pytest.raises(ReperfError, match=f"in use by process {user.pid} on .*; allowed: one"):
+            lock_folder(tmp_path)
         (tmp_path / "other").mkdir()
-        with run_apart(HOLDER, tmp_path / "other") as other:
+        with run_apart(USER, tmp_path / "other") as other:
             assert other.stdout.readline() == "ready\n"
             other.kill()
-        holder.kill()
-    with run_apart(HOLDER, tmp_path) as successor:
+        user.kill()
+    with run_apart(USER, tmp_path) as successor:
         assert successor.stdout.readline() == "ready\n"
         successor.kill()
 
@@ -71,11 +71,11 @@ def test_a_folder_where_the_name_is_taken_is_one_line(tmp_path):
     lock.mkdir()
     said = "cannot be written: Is a directory; allowed: a file that you may write to, or none"
     with refused_in_one_line(f"{lock}: {said}"):
-        hold_folder(tmp_path)
+        lock_folder(tmp_path)
 
 
 def test_what_belongs_to_another_user_is_one_line(tmp_path):
-    said = as_another_user(tmp_path, "hold_folder('.')")
+    said = as_another_user(tmp_path, "lock_folder('.')")
     assert said.startswith(f"{tmp_path}/.reperf-in-use: cannot be written: Permission denied")
 
 
@@ -83,4 +83,4 @@ def test_a_disk_that_takes_no_more_is_one_line(new_disk):
     disk = new_disk("4k")
     (disk / "all of it").write_bytes(bytes(4096))
     with refused_in_one_line(f"{disk}/.reperf-in-use: cannot be written: No space left"):
-        hold_folder(disk)
+        lock_folder(disk)

@@ -1,4 +1,4 @@
-"""Scripts end with their workflow, whoever of them is killed, and the next one waits for them."""
+"""Steps end with their workflow, whoever of them is killed, and the next one waits for them."""
 
 import os
 import signal
@@ -12,16 +12,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-# A workflow: it holds the folder and, as Snakemake does, has a shell start a script.
+# A workflow: it locks the folder and, as Snakemake does, has a shell start a step.
 WORKFLOW = """
 import signal, subprocess, sys
-from reperf.building.hold import hold_folder
+from reperf.building.work_folder import lock_folder
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests that nohup started would ignore it
-hold_folder(".")
-subprocess.run(["bash", "-c", f"{sys.executable} script.py; exit $?"])
+lock_folder(".")
+subprocess.run(["bash", "-c", f"{sys.executable} step.py; exit $?"])
 """
-# A script whose work has a forked process, one in a session of its own, and one without a parent.
-SCRIPT = """
+# A step with a forked process, one in a session of its own, and one that has lost its parent.
+STEP = """
 import os, subprocess, sys, time
 from pathlib import Path
 from reperf.building.script import script
@@ -37,7 +37,16 @@ with script("log"):
         time.sleep(0.3)
         Path("tidied").touch()
 """
-NEXT = "from reperf.building.hold import hold_folder; hold_folder('.'); print('held')"
+NEXT = "from reperf.building.work_folder import lock_folder; lock_folder('.'); print('locked')"
+DEAF = """
+import signal, sys, time
+from reperf.building import process_guard, script
+process_guard.SECONDS_TO_TIDY_UP = 0.5
+with script.script("log"):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    print("ready", flush=True)
+    time.sleep(600)
+"""
 
 
 def wait_until(condition: Callable[[], object]) -> None:
@@ -49,10 +58,9 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 def processes_of(folder: Path) -> list[psutil.Process]:
     """All that lives in a folder."""
-    found = psutil.process_iter(["cwd", "status"])
     return [
         process
-        for process in found
+        for process in psutil.process_iter(["cwd", "status"])
         if process.info["cwd"] == str(folder) and process.info["status"] != psutil.STATUS_ZOMBIE
     ]
 
@@ -66,8 +74,8 @@ def python(folder: Path, program: str) -> tuple[int, str, str]:
 
 @pytest.fixture
 def workflow(tmp_path: Path) -> Iterator[subprocess.Popen]:
-    """A workflow whose script has started all that it starts."""
-    (tmp_path / "script.py").write_text(SCRIPT)
+    """A workflow whose step has started all that it starts."""
+    (tmp_path / "step.py").write_text(STEP)
     process = subprocess.Popen(
         [sys.executable, "-c", WORKFLOW], cwd=tmp_path, start_new_session=True
     )
@@ -78,55 +86,58 @@ def workflow(tmp_path: Path) -> Iterator[subprocess.Popen]:
     process.wait()
 
 
-def chain_of(workflow: subprocess.Popen) -> list[psutil.Process]:
-    """The shell that Snakemake started, the script, and the two processes below it."""
-    chain = psutil.Process(workflow.pid).children()
-    chain += chain[0].children()
-    while len(chain) < 4:
-        chain += [child for child in chain[-1].children() if "script.py" in child.cmdline()]
-    return chain
-
-
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @pytest.mark.parametrize(
     ("target", "number"),
     [
-        *product(("workflow", "group", "first", "second"), SIGNALS),
+        *product(("workflow", "group", "guard"), SIGNALS),
         ("shell", signal.SIGKILL),
-        # The other processes of the chain ask it to end by no other one.
-        *product(("third",), (signal.SIGKILL, signal.SIGTERM)),
+        # The guard asks it to end by no other signal.
+        *product(("step",), (signal.SIGKILL, signal.SIGTERM)),
     ],
 )
 def test_whoever_is_killed_nothing_is_left(workflow, tmp_path: Path, target, number):
-    shell, *chain = chain_of(workflow)
-    targets = dict(zip(("first", "second", "third"), chain, strict=True))
-    targets |= {"workflow": workflow, "shell": shell}
+    (shell,) = psutil.Process(workflow.pid).children()
+    (guard,) = shell.children()
+    (step,) = (child for child in guard.children() if "step.py" in child.cmdline())
     if target == "group":
         os.killpg(workflow.pid, number)
     else:
+        targets = {"workflow": workflow, "shell": shell, "guard": guard, "step": step}
         targets[target].send_signal(number)
     wait_until(lambda: workflow.poll() is not None)
     wait_until(lambda: not processes_of(tmp_path))
+    was_killed = (target, number) == ("step", signal.SIGKILL)
+    assert (tmp_path / "tidied").exists() != was_killed
+
+
+def test_a_step_that_does_not_heed_its_guard_is_killed(tmp_path: Path):
+    command = [sys.executable, "-c", DEAF]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as guard:
+        assert guard.stdout.readline() == "ready\n"
+        guard.terminate()
+    assert guard.returncode == 128 + signal.SIGKILL
+    assert not processes_of(tmp_path)
 
 
 def test_the_next_workflow_waits_for_what_a_killed_one_has_left(workflow, tmp_path: Path):
     workflow.kill()
-    assert python(tmp_path, NEXT) == (0, "held\n", "")
+    assert python(tmp_path, NEXT) == (0, "locked\n", "")
     assert (tmp_path / "tidied").exists()
     assert not processes_of(tmp_path)
 
 
-def test_a_script_whose_workflow_is_gone_does_not_begin(tmp_path: Path, monkeypatch):
+def test_a_step_whose_workflow_is_gone_does_not_begin(tmp_path: Path, monkeypatch):
     gone = subprocess.Popen(["true"])
     gone.wait()
-    monkeypatch.setenv("REPERF_WORKFLOW", str(gone.pid))
-    assert python(tmp_path, SCRIPT) == (1, "", "reperf: the workflow that started this is gone\n")
+    monkeypatch.setenv("REPERF_CALL", f"here {gone.pid} today")
+    assert python(tmp_path, STEP) == (1, "", "reperf: the workflow that started this is gone\n")
     assert not (tmp_path / "ready").exists()
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_a_script_ends_as_its_work_does(tmp_path: Path, code):
+def test_a_step_ends_as_its_work_does(tmp_path: Path, code):
     work = "import sys; from reperf.building.script import script\nwith script('log'): sys.exit({})"
     assert python(tmp_path, work.format(code)) == (code, "", "")

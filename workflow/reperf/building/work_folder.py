@@ -1,0 +1,74 @@
+"""The work folder lock: one workflow at a time works in a folder."""
+
+import fcntl
+import os
+import socket
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from reperf.errors import ReperfError
+from reperf.files import try_lock
+
+CALL = "REPERF_CALL"
+"""The environment variable that names a call of the workflow: its host, its process, its time."""
+
+# Each is locked until every process that has it open has ended, however it ends.
+_LOCK = ".reperf-in-use"
+_STEPS_LOCK = ".reperf-in-use-by-steps"
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder in which no workflow can work.
+
+    Raises:
+        ReperfError: its path has a character that a list of folders, such as PATH, cannot hold, or
+            this process may not write there.
+    """
+    for character, name in ((os.pathsep, "a colon"), ("\n", "a line break")):
+        if character in str(folder):
+            raise ReperfError(f"{folder}: {name} in the path of the work folder; allowed: none")
+    for place in (folder, *folder.glob(".snakemake")):
+        if not os.access(place, os.W_OK):
+            where = place.absolute()
+            raise ReperfError(f"{where}: not writable; allowed: a folder that you may write to")
+
+
+def lock_folder(folder: Path | str) -> None:
+    """Keep other workflows out of a folder until this process ends.
+
+    Steps of a killed workflow are about to end; this waits for them, a minute at most.
+
+    Raises:
+        ReperfError: another workflow works there, or this process may not write there.
+    """
+    folder, host = Path(folder).absolute(), socket.gethostname()
+    me = f"process {os.getpid()} on {host}"
+    try:
+        _lock(folder / _LOCK, me)
+        os.close(_lock(folder / _STEPS_LOCK, f"what {me} has left", seconds=60))
+    except OSError as error:
+        raise ReperfError(
+            f"{error.filename or folder / _LOCK}: cannot be written: {error.strerror or error}; "
+            "allowed: a file that you may write to, or none"
+        ) from None
+    os.environ[CALL] = f"{host} {os.getpid()} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def lock_for_step() -> bool:
+    """Let the next workflow wait for this process and its forks; False if it begins just now."""
+    return try_lock(os.open(_STEPS_LOCK, os.O_RDWR | os.O_CREAT, 0o666), fcntl.LOCK_SH)
+
+
+def _lock(path: Path, user: str, seconds: float = 0) -> int:
+    """Open and lock a file, once nobody else does, and write for whom."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    latest = time.monotonic() + seconds
+    while not try_lock(file, fcntl.LOCK_EX):
+        if time.monotonic() >= latest:
+            user = os.read(file, 300).decode(errors="replace")
+            raise ReperfError(f"{path.parent}: in use by {user}; allowed: one workflow at a time")
+        time.sleep(0.1)
+    os.truncate(file, 0)
+    os.write(file, user.encode())
+    return file
