@@ -62,7 +62,7 @@ def test_a_file_without_suites_adds_to_the_report_and_both_are_named(benchmark: 
 
 def test_what_the_command_line_says_of_a_key_counts_more_than_the_file(benchmark: Benchmark):
     answer = benchmark.snakemake("-n", "--config", "repeats=0")
-    assert "config.yaml with --config repeats=0: repeats: got 0;" in answer.stdout
+    assert "config.yaml with --config: repeats: got 0;" in answer.stdout
 
 
 def test_runs_that_would_share_this_machine_are_one_line(benchmark: Benchmark):

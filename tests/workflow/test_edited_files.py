@@ -12,7 +12,7 @@ import pytest
 from tests.helpers.small_benchmark import ROOT, TOY, Benchmark, new_benchmark
 
 RUN = "results/runs/small/stand-in/1n1g/1"
-RERUN = "snakemake --profile local --forcerun $(reperf runs --failed)"
+RERUN = "snakemake --forcerun $(reperf runs --failed)"
 
 
 def built_files(benchmark: Benchmark) -> dict[Path, bytes]:

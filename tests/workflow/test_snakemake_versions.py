@@ -1,4 +1,4 @@
-"""The oldest Snakemake that pyproject.toml allows makes a report; all else runs on the newest."""
+"""The oldest Snakemake that pyproject.toml allows makes a report; one newer than tested warns."""
 
 import os
 import subprocess
@@ -11,6 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
+from reperf.building.call import NEWEST, warning_of_version
 from uv import find_uv_bin
 
 from tests.helpers.small_benchmark import ROOT, TOY, Benchmark
@@ -71,9 +72,11 @@ def test_the_oldest_that_is_allowed_makes_a_report(by_oldest, begun):
     assert "Nothing to be done" in again.stdout
 
 
-def test_the_newest_that_is_allowed_is_installed():
+def test_a_newer_one_than_those_tested_is_warned_of():
     (installed,) = (Requirement(line) for line in PINNED if line.startswith("snakemake=="))
     (pin,) = installed.specifier
-    version, below = Version(pin.version), bounds()["<"]
-    assert (version.major, version.minor + 1) == (below.major, below.minor)
-    assert version in allowed()
+    version = Version(pin.version)
+    assert f"{version.major}.{version.minor}" == NEWEST
+    assert warning_of_version(pin.version) == warning_of_version("9.13.0") == ""
+    for newer in (f"{version.major}.{version.minor + 1}.0", f"{version.major + 1}.0.0"):
+        assert newer in warning_of_version(newer)

@@ -6,6 +6,17 @@ from typing import Any
 
 from reperf.layout import RUN_RECORD
 
+NEWEST = "9.27"
+"""The newest Snakemake that reperf is tested with."""
+
+
+def warning_of_version(version: str) -> str:
+    """What to say of a Snakemake that is newer than the newest one tested; "" if it is not."""
+    series = [tuple(map(int, one.split(".")[:2])) for one in (version, NEWEST)]
+    if series[0] <= series[1]:
+        return ""
+    return f"Snakemake is {version} here; reperf is tested with versions up to {NEWEST}"
+
 
 def trained_anew(workflow: Any, runs: Iterable[str]) -> set[str]:  # noqa: ANN401 - Snakemake's own
     """The runs that a call trains even if a try has come to its end: by --forcerun and the like.

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from reperf.building.call import configfiles
+from reperf.building.call import configfiles, warning_of_version
 from reperf.building.code import check_library
 from reperf.building.work_folder import check_folder
 from reperf.config import Report, load_report
@@ -39,6 +39,8 @@ def checked_report(config: Mapping[str, Any], workflow: Any) -> Report:  # noqa:
     Raises:
         ReperfError: the report cannot be run from here.
     """
+    import snakemake  # noqa: PLC0415 - steps do without
+
     check_folder(Path.cwd())
     check_library(Path(workflow.basedir))
     files = configfiles(workflow)
@@ -51,8 +53,13 @@ def checked_report(config: Mapping[str, Any], workflow: Any) -> Report:  # noqa:
     with faults_of(name):
         report = resolve(report)
     check_report(report, name)
-    if left_out := report.left_out():
-        print(printable(f"reperf: left out of this report: {left_out}"), file=sys.stderr)
+    left_out = report.left_out()
+    for line in (
+        warning_of_version(snakemake.__version__),
+        f"left out of this report: {left_out}" if left_out else "",
+    ):
+        if line:
+            print(printable(f"reperf: {line}"), file=sys.stderr)
     return report
 
 
