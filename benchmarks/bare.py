@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 PLUGINS = Path(__file__).with_name("plugins")
 DRY = ("--dry-run", "--quiet")
-# What the profiles set, too, and what makes planning cheaper.
-BARE = ["snakemake", "--nolock", "--ignore-incomplete", "--rerun-triggers", "mtime", *DRY]
+# What the profiles set, too.
+BARE = ["snakemake", "--nolock", "--rerun-incomplete", *DRY]
 
 
 class Job(NamedTuple):
