@@ -11,7 +11,7 @@ PAGES = [
 ]
 PAGES[-1] = PAGES[-1].partition("## Parameter servers")[2]
 FILE = re.compile(
-    r"^`((?:workflow|local|envs)/\S+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL
+    r"^`((?:workflow|reports|envs)/\S+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL
 )
 SYSTEM = "numpy-servers"
 SHAPE = {"image_size": 16}
