@@ -68,7 +68,7 @@ def test_what_the_command_line_says_of_a_key_counts_more_than_the_file(benchmark
 def test_runs_that_would_share_this_machine_are_one_line(benchmark: Benchmark):
     answer = benchmark.snakemake("-n", "-j", "2")
     assert answer.returncode == 1
-    assert "reperf: --jobs 2: allowed: --cores, as runs take turns here" in answer.stdout
+    assert "config.yaml: cluster: missing; --profile slurm and --jobs need it" in answer.stdout
 
 
 def test_a_report_for_a_cluster_is_not_run_on_this_machine(benchmark: Benchmark):

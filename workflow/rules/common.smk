@@ -86,7 +86,7 @@ onstart:
 
 
 onerror:
-    ends.after_failure(PLANS)
+    ends.after_failure(PLANS, REPORT)
 
 
 onsuccess:

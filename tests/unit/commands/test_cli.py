@@ -47,7 +47,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     report = load_report({"device": "cpu", "suites": [SUITE]})
     told = report.model_dump(mode="json", by_alias=True)
     (tmp_path / "results").mkdir()
-    (tmp_path / "results/plan.json").write_text(ReportPlan(profile="local", report=told).text)
+    (tmp_path / "results/plan.json").write_text(ReportPlan(report=told).text)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -47,7 +47,7 @@ def leave(*rows: dict) -> None:
     """Leave what a call for a report of two suites leaves."""
     report = load_report(CONFIG).model_dump(mode="json", by_alias=True)
     Path("results").mkdir(exist_ok=True)
-    Path("results/plan.json").write_text(ReportPlan(profile="local", report=report).text)
+    Path("results/plan.json").write_text(ReportPlan(report=report).text)
     summary, measurements = TABLES
     for path in (measurements, Path(tables_of("one")[0])):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -114,7 +114,6 @@ class SuitePlan(Plan):
 class ReportPlan(Plan):
     """results/plan.json: the configuration, which says what the page holds and in which order."""
 
-    profile: str = Field(description="of Snakemake, by which the report is made")
     report: dict[str, Any] = Field(description="the configuration, with all defaults")
 
     @classmethod

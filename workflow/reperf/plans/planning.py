@@ -53,7 +53,6 @@ class Plans:
         searches: what a search writes -> its plan, a run's in which the batch size is left open.
         suites: a suite's name -> its plan.
         sets: a data set's name -> the data set.
-        profile: of Snakemake, by which the report is made.
         images: the name of an image's folder -> the plan of the image.
         configs: a suite's name -> the configuration that asks for the suite alone.
         whole: the plan of the report.
@@ -61,7 +60,6 @@ class Plans:
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self.profile = "slurm" if report.cluster else "local"
         self._cluster = report.cluster.of_launch() if report.cluster else None
         self.runs: dict[str, RunPlan] = {}
         self.searches: dict[str, RunPlan] = {}
@@ -83,7 +81,7 @@ class Plans:
             for suite in self.suites
         }
         content = report.model_dump(mode="json", by_alias=True)
-        self.whole = ReportPlan(profile=self.profile, report=content)
+        self.whole = ReportPlan(report=content)
 
     def write(self, anew: Collection[str] = ()) -> None:
         """Write all plans whose bytes have changed.
