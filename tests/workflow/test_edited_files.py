@@ -134,6 +134,7 @@ def test_without_snakemakes_memory_tables_are_made_again_and_other_runs_refused(
     answer = finished_benchmark.snakemake()
     assert answer.returncode == 1
     assert "loading is 1 by the run record, 2 by the configuration" in answer.stdout
+    assert f"run the failed cells again: {RERUN}" in answer.stdout
     again = finished_benchmark.call("bash", "-c", RERUN)
     assert again.returncode == 0, again.stdout
     for path in finished_benchmark.folder.glob("results/runs/*/*/*/*/run.json"):

@@ -3,15 +3,17 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from reperf.config import Run, load_report
+from reperf.config import Report, Run, load_report
 from reperf.configfiles import read_report
-from reperf.errors import ReperfError
+from reperf.errors import ReperfError, one_line_errors
 from reperf.files import whole_file
-from reperf.layout import REPORT_PLAN, tables_of
-from reperf.plans.plan_files import ReportPlan
+from reperf.layout import REPORT_PLAN, SUITE_PLAN, tables_of
+from reperf.plans.plan_files import ReportPlan, SuitePlan
+from reperf.plans.planning import Plans
 from reperf.tables import CELL, read_measurements, read_summary
-from reperf.training.ends import fault_of_runs
-from reperf.training.record import FINAL
+from reperf.training.ends import fault_of_runs, keep_lost_runs, logger, rerun_command
+from reperf.training.record import FINAL, LargestBatch
+from reperf.training.slurm import cancel_forgotten
 
 
 def planned_runs(configfiles: Sequence[Path]) -> list[Run]:
@@ -50,6 +52,35 @@ def failed_runs(runs: Iterable[Run]) -> list[Run]:
         return bool(fault_of_runs([str(run.folder)])) if status is None else status not in FINAL
 
     return [run for run in runs if has_failed(run)]
+
+
+def failed_searches(runs: Iterable[Run]) -> list[str]:
+    """What searches for the largest batch have left that failed, for the suites of some runs.
+
+    Until another search, the runs with that batch fail, too.
+    """
+    plans = (Path(SUITE_PLAN.format(suite=suite)) for suite in {run.suite: 0 for run in runs})
+    batches = (SuitePlan.read(plan).batches for plan in plans if plan.exists())
+    found = dict.fromkeys(path for one in batches for path in one.values())
+    return [path for path in found if Path(path).exists() and not _has_ended(path)]
+
+
+def _has_ended(search: str) -> bool:
+    try:
+        return LargestBatch.read(search).status in FINAL
+    except ReperfError:  # it was edited
+        return False
+
+
+def after_failure(plans: Plans, report: Report) -> None:
+    """Make lost runs show, say how to go on, and cancel what Snakemake has not cancelled."""
+    if keep_lost_runs(plans.runs):
+        logger.error("reperf: runs were lost; repeat the command to put them into the report")
+    elif failed_runs(plan.run for plan in plans.runs.values()):
+        logger.error(f"run the failed cells again: {rerun_command()}")
+    if report.cluster:
+        with one_line_errors():
+            cancel_forgotten(Path.cwd())
 
 
 def complete(summary: Path, measurements: Path, output: Path) -> None:

@@ -16,7 +16,7 @@ from reperf.errors import one_line_errors, or_end
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, ARCHIVE, COMPLETE, PAGES
 from reperf.plans.checking import checked_report
 from reperf.plans.planning import Plans
-from reperf.training import ends
+from reperf.training.ends import after_success
 from reperf.training.slurm import ready_cluster
 
 PYTHON = sys.executable
@@ -86,8 +86,10 @@ onstart:
 
 
 onerror:
-    ends.after_failure(PLANS, REPORT)
+    from reperf.reruns import after_failure  # pandas: half a second
+
+    after_failure(PLANS, REPORT)
 
 
 onsuccess:
-    ends.after_success(PLANS, since=BEGUN)
+    after_success(PLANS, since=BEGUN)

@@ -10,7 +10,7 @@ from reperf.cli import main
 from reperf.config import load_report
 from reperf.layout import tables_of
 from reperf.measuring.summary import summarise
-from reperf.plans.plan_files import ReportPlan
+from reperf.plans.plan_files import ReportPlan, SuitePlan
 from reperf.reruns import complete
 from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
 from reperf.training.ends import rerun_command
@@ -96,6 +96,18 @@ def test_runs_that_another_try_would_not_change_and_those_of_others_are_not_run_
 def test_runs_are_those_of_the_plan_trained_or_not(runs, options, number):
     leave()
     assert len(runs(options)) == number
+
+
+def test_a_search_that_failed_is_named_before_the_runs_that_it_has_failed(runs):
+    found = "results/largest/mxnet/b/batch.json"
+    leave(row("mxnet", 1, "failed"), row("pytorch", 1, "ok"), *THEIRS)
+    [suite] = [one for one in load_report(CONFIG).suites if one.name == "one"]
+    plan = SuitePlan(suite=suite, cells=(), plans={}, batches={"mxnet": found})
+    for path, text in (("results/suites/one/plan.json", plan.text), (found, "{")):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(text)
+    said = runs("--failed --system mxnet")
+    assert said[:2] == [found, "results/runs/one/mxnet/1n1g/1/run.json"]
 
 
 def test_runs_of_another_report_are_named_by_its_file(runs):

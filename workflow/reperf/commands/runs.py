@@ -49,7 +49,11 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         ReperfError: no run fits; Snakemake would take an empty list for no wish at all.
     """
-    from reperf.reruns import failed_runs, planned_runs  # noqa: PLC0415 - pandas: 0.5 s
+    from reperf.reruns import (  # noqa: PLC0415 - pandas: 0.5 s
+        failed_runs,
+        failed_searches,
+        planned_runs,
+    )
 
     chosen = planned_runs(options.configfile)
     if not chosen:
@@ -60,8 +64,9 @@ def run(options: argparse.Namespace) -> int:
             chosen = _that_fit(chosen, name, wanted)
     if options.failed and not (chosen := failed_runs(chosen)):
         raise ReperfError("none of these runs has failed")
-    for one in chosen:
-        print(printable(str(one.record)))
+    searches = failed_searches(chosen) if options.failed else []
+    for path in [*searches, *(one.record for one in chosen)]:
+        print(printable(str(path)))
     return 0
 
 

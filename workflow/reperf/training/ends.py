@@ -9,11 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reperf.config import Report
-from reperf.errors import one_line_errors
 from reperf.layout import PAGES, RUN_RECORD
 from reperf.training.record import FINAL
-from reperf.training.slurm import cancel_forgotten
 from reperf.training.tries import keep_lost, this_call
 
 if TYPE_CHECKING:
@@ -35,17 +32,6 @@ def rerun_command(arguments: Sequence[str] | None = None) -> str:
     return " ".join(
         filter(None, ["snakemake", shlex.join(words[:at]), forced, shlex.join(words[at:])])
     )
-
-
-def after_failure(plans: "Plans", report: Report) -> None:
-    """Make lost runs show, say how to go on, and cancel what Snakemake has not cancelled."""
-    if keep_lost_runs(plans.runs):
-        logger.error("reperf: runs were lost; repeat the command to put them into the report")
-    elif fault_of_runs(plans.runs):
-        logger.error(f"run the failed cells again: {rerun_command()}")
-    if report.cluster:
-        with one_line_errors():
-            cancel_forgotten(Path.cwd())
 
 
 def after_success(plans: "Plans", *, since: float) -> None:
