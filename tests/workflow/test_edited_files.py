@@ -62,7 +62,7 @@ def test_an_edited_figure_gets_into_no_report_and_no_archive(finished_benchmark:
     answer = finished_benchmark.snakemake("--retries", "0", "--keep-going")
     assert answer.returncode != 0
     for step in ("write the report", "archive small"):
-        assert f"{step}: failed: {name}: is not what results/suites/small/" in answer.stdout
+        assert f"{step}: failed: {name}: is not as it was made" in answer.stdout
 
 
 def test_what_was_lost_is_made_again(finished_benchmark: Benchmark):

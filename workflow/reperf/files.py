@@ -3,7 +3,7 @@
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -81,6 +81,27 @@ def sha256(path: Path | str) -> str:
     """The SHA-256 of a file's bytes, as 64 hexadecimal digits."""
     with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_checksums(path: Path | str, files: Iterable[str]) -> None:
+    """List the SHA-256 of files, as `sha256sum` does."""
+    with whole_file(path) as stream:
+        stream.writelines(f"{sha256(file)}  {file}\n" for file in files)
+
+
+def check_checksums(path: Path | str) -> None:
+    """Refuse files that are not as a list of checksums says.
+
+    Raises:
+        ReperfError: names the file.
+    """
+    for line in Path(path).read_text(encoding="utf-8").splitlines():
+        digest, _, file = line.partition("  ")
+        if sha256(file) != digest:
+            raise ReperfError(
+                f"{file}: is not as it was made, by {path}; allowed: as made; once it is removed, "
+                "the next call makes it again"
+            )
 
 
 def try_lock(file: IO | int, how: int) -> bool:

@@ -75,3 +75,9 @@ def figures_of(suite: str, kinds: Iterable[str] = FIGURE_KINDS) -> list[str]:
     """The figures of a suite."""
     stem = FIGURES.format(suite=suite)
     return [f"{stem}-{kind}.{suffix}" for kind in kinds for suffix in FIGURE_SUFFIXES]
+
+
+def checksums_of(suite: str, figures: Iterable[str]) -> list[str]:
+    """The lists of the SHA-256 of a suite's figures."""
+    names = ["figures", *[EPOCHS] * any(f"-{EPOCHS}." in figure for figure in figures)]
+    return [f"results/suites/{suite}/{name}.sha256" for name in names]

@@ -4,18 +4,14 @@ from reperf.archive.contents import trainers_of
 from reperf.layout import figures_of, tables_of
 
 
-def digest_of_config(wildcards):
-    """Of the configuration that asks for the suite alone, which the archive holds."""
-    return sha256(PLANS.configs[wildcards.suite].encode()).hexdigest()
-
-
 rule archive:
     input:
-        measured=measured_of_suite,  # the tables are held against it once more
+        measured=lambda wildcards: measured_of(wildcards.suite),  # the tables are held against it once more
         results=lambda wildcards: [
             *tables_of(wildcards.suite),
             *figures_of(wildcards.suite),
         ],
+        checksums=f"{SUITE}/figures.sha256",
         trainers=lambda wildcards: seen_from_here(
             trainers_of(plan_of_suite(wildcards).runs)
         ),
@@ -27,7 +23,7 @@ rule archive:
         "logs/archive/{suite}.log",
     params:
         plan=digest_of_suite,
-        config=digest_of_config,
+        config=lambda wildcards: PLANS.config_digest(wildcards.suite),
     message:
         "archive {wildcards.suite}"
     script:

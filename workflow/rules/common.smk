@@ -4,7 +4,6 @@ import re
 import sys
 import time
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 
 from reperf.building.call import trained_anew

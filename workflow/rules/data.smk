@@ -15,11 +15,6 @@ def kind_of_set(wildcards):
     return KINDS[PLANS.sets[wildcards.set].kind]
 
 
-def digest_of_set(wildcards):
-    """What decides the content of a data set, as a digest."""
-    return PLANS.set_digests[wildcards.set]
-
-
 wildcard_constraints:
     set="|".join(map(re.escape, PLANS.sets)),
     embedded="|".join(sorted({re.escape(kind.last) for kind in KINDS.values()})),
@@ -52,7 +47,7 @@ rule convert:
     retries: 0  # another try would find the same
     threads: lambda wildcards: PLANS.sets[wildcards.set].workers
     params:
-        data=digest_of_set,
+        plan=lambda wildcards: PLANS.set_digests[wildcards.set],
     message:
         "convert {wildcards.set} to {wildcards.format}"
     script:

@@ -24,6 +24,7 @@ rule draw_figures:
     output:
         svg=[f"figures/{{suite}}-{kind}.svg" for kind in FIGURE_KINDS],
         png=[figure_of_suite(kind) for kind in FIGURE_KINDS],
+        checksums=f"{SUITE}/figures.sha256",
     log:
         "logs/draw_figures/{suite}.log",
     message:
@@ -42,6 +43,7 @@ rule draw_epochs:
     output:
         svg=f"figures/{{suite}}-{EPOCHS}.svg",
         png=figure_of_suite(EPOCHS),
+        checksums=f"{SUITE}/{EPOCHS}.sha256",
     log:
         "logs/draw_epochs/{suite}.log",
     message:

@@ -11,7 +11,6 @@ def plan_of_suite(wildcards):
 
 
 def digest_of_suite(wildcards):
-    """What decides the tables of a suite, as a digest."""
     return plan_of_suite(wildcards).digest
 
 
@@ -26,15 +25,6 @@ def measured_of(*suites):
     return own + [str(file) for source in sources for file in files_of(source.path)]
 
 
-def measured_of_suite(wildcards):
-    return measured_of(wildcards.suite)
-
-
-def batches_of_suite(wildcards):
-    """What searches have found for the suite."""
-    return sorted({*plan_of_suite(wildcards).batches.values()})
-
-
 def descriptions_of_suite(wildcards):
     """The files that say what the suite's workload and its systems are."""
     return plan_of_suite(wildcards).descriptions()
@@ -42,8 +32,8 @@ def descriptions_of_suite(wildcards):
 
 rule measure:
     input:
-        measured=measured_of_suite,
-        batches=batches_of_suite,
+        measured=lambda wildcards: measured_of(wildcards.suite),
+        searches=lambda wildcards: plan_of_suite(wildcards).searches,
         described=descriptions_of_suite,  # units and parameters
         code=code_of("measure"),
         memory=MEMORY,
@@ -62,7 +52,7 @@ rule measure:
 rule summarise:
     input:
         measurements=f"{SUITE}/measurements.csv",
-        batches=batches_of_suite,
+        searches=lambda wildcards: plan_of_suite(wildcards).searches,
         described=descriptions_of_suite,  # what a sample costs, and an epoch holds
         code=code_of("summarise"),
     output:

@@ -9,21 +9,16 @@ rule report:
         tables=[table for suite in SUITES for table in tables_of(suite)],
         measurements=ALL_MEASUREMENTS,
         summary=ALL_SUMMARY,
-        figures=[file for plan in PLANS.suites.values() for file in plan.suite.figures],
+        figures=PLANS.figures,
+        checksums=PLANS.checksums,
         published="figures/published",
         facts=PUBLISHED_FACTS,
-        described=sorted(
-            {file for plan in PLANS.suites.values() for file in plan.descriptions()}
-        ),
+        described=PLANS.descriptions,
         # What `reperf doctor` found, if it was ever called.
         diagnosis=[str(DIAGNOSIS)] if DIAGNOSIS.exists() else [],
         code=code_of("report"),
     output:
-        html=report(
-            PAGES[0],
-            caption="../captions/report.rst",
-            category="Report",
-        ),
+        html=report(PAGES[0], caption="../captions/report.rst", category="Report"),
         markdown=PAGES[1],
     log:
         "logs/report.log",

@@ -1,11 +1,11 @@
-"""Write the report, if its tables and figures are what the logs give."""
+"""Write the report, if its tables are what the logs give, and its figures as drawn."""
 
 from pathlib import Path
 
 from reperf.building.script import script
 from reperf.config import load_report
 from reperf.doctor.diagnosis import Diagnosis
-from reperf.drawing.figures import check_figures
+from reperf.files import check_checksums
 from reperf.layout import REPORT_PLAN
 from reperf.measuring.again import check_tables
 from reperf.plans.plan_files import ReportPlan, SuitePlan
@@ -18,7 +18,8 @@ with script(snakemake.log[0], guarded=False):
     plans = [SuitePlan.of(suite) for suite in configuration.suites]
     for plan in plans:
         check_tables(plan.suite, plan.cells, plan.plans)
-        check_figures(plan.suite.name, plan.suite.figures)
+    for checksums in snakemake.input.checksums:
+        check_checksums(checksums)
     write_report(
         load_report(configuration.report, REPORT_PLAN),
         records_of(run for plan in plans for run in plan.runs),

@@ -27,7 +27,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from math import prod
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
@@ -41,9 +40,8 @@ from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 from reperf.config import topology_shape
 from reperf.drawing.labels import repeats_of, series_of, title_of, unit_of
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
-from reperf.errors import ReperfError
 from reperf.files import whole_file
-from reperf.layout import EPOCHS, FIGURE_KINDS, FIGURE_SUFFIXES, SUITE_SUMMARY, figures_of
+from reperf.layout import EPOCHS, FIGURE_KINDS, FIGURE_SUFFIXES
 from reperf.printed import ABSENT, count, percent, plain_number, sharing
 from reperf.published import epochs_beside, load_tables
 from reperf.tables import read_summary
@@ -106,25 +104,6 @@ def draw_suite(summary: Path | str, stem: Path | str) -> None:
         unit_of(cells),
         stem,
     )
-
-
-def check_figures(suite: str, figures: Iterable[str]) -> None:
-    """Refuse figures of a suite in the working folder that are not what its summary gives.
-
-    Raises:
-        ReperfError: names the figure.
-    """
-    summary, figures = SUITE_SUMMARY.format(suite=suite), list(figures)
-    with TemporaryDirectory() as folder:
-        draw_suite(summary, Path(folder, suite))
-        if not {*figures_of(suite, [EPOCHS])}.isdisjoint(figures):
-            draw_suites_epochs(summary, Path(folder, suite))
-        for figure in map(Path, figures):
-            if figure.read_bytes() != Path(folder, figure.name).read_bytes():
-                raise ReperfError(
-                    f"{figure}: is not what {summary} gives; allowed: as drawn; once it is "
-                    "removed, the next call draws it again"
-                )
 
 
 def draw_published(folder: Path | str) -> None:

@@ -104,6 +104,11 @@ class SuitePlan(Plan):
         """Those of all cells that can run."""
         return runs_of(self.cells)
 
+    @property
+    def searches(self) -> list[str]:
+        """The files with the batch sizes that it leaves to searches."""
+        return sorted({*self.batches.values()})
+
     def descriptions(self) -> list[str]:
         """The files that say what the suite's workload and its systems are."""
         systems = load_systems()

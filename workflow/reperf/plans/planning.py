@@ -24,6 +24,7 @@ from reperf.layout import (
     SET_PLAN,
     SUITE_CONFIG,
     SUITE_PLAN,
+    checksums_of,
     figures_of,
     tables_of,
 )
@@ -118,6 +119,26 @@ class Plans:
             reports=list(PAGES),
             archives=[ARCHIVE.format(suite=suite) for suite in self.suites],
         )
+
+    @property
+    def figures(self) -> list[str]:
+        """The figures of all suites in the report."""
+        return [file for plan in self.suites.values() for file in plan.suite.figures]
+
+    @property
+    def checksums(self) -> list[str]:
+        """The lists of those figures' checksums."""
+        suites = ((name, plan.suite.figures) for name, plan in self.suites.items())
+        return [file for name, figures in suites for file in checksums_of(name, figures)]
+
+    @property
+    def descriptions(self) -> list[str]:
+        """The files that say what the report's workloads and systems are."""
+        return sorted({file for plan in self.suites.values() for file in plan.descriptions()})
+
+    def config_digest(self, suite: str) -> str:
+        """The SHA-256 of the configuration that asks for a suite alone."""
+        return sha256(self.configs[suite].encode()).hexdigest()
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         """The paths and the contents of all plans but those of runs."""
