@@ -101,7 +101,7 @@ def test_a_copy_and_a_moved_folder_build_their_own_environments_and_train_no_run
     lost = copy.moved(tmp_path / "elsewhere/copy")
     shutil.rmtree(lost.folder / ".snakemake")
     lost.train(repeats=3)
-    answer = lost.snakemake(MEASURED, "--retries", "0")
+    answer = lost.snakemake(MEASURED, "--forcerun", "measure", "--retries", "0")
     assert answer.returncode == 1
     record = f".envs/{lost.built().name}/environment.json"
     assert f"and was moved or copied; once {record} is removed, the next call" in answer.stdout
@@ -241,9 +241,16 @@ def python_in(folder: Path) -> str:
 @pytest.mark.long
 def test_runs_are_trained_and_measured_in_a_folder_of_any_name(tmp_path):
     place = new_place(tmp_path / ODD_NAME / "place")
-    place.python = python_in(place.folder / ".venv")
     place.measure()
     assert [json.loads(record)["status"] for record in place.records().values()] == ["ok"]
+
+
+def test_a_python_by_whose_path_no_script_can_be_started_is_refused(tmp_path):
+    place = new_place(tmp_path / "place")
+    place.python = python_in(tmp_path / ODD_NAME / ".venv")
+    answer = place.snakemake("-n")
+    assert answer.returncode == 1
+    assert f"{place.python}: Snakemake starts no scripts by this path" in answer.stdout
 
 
 @pytest.mark.parametrize(("name", "what"), [("a:b", "a colon"), ("a\nb", "a line break")])

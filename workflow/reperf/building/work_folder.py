@@ -2,7 +2,9 @@
 
 import fcntl
 import os
+import shlex
 import socket
+import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,11 +25,17 @@ def check_folder(folder: Path) -> None:
 
     Raises:
         ReperfError: its path has a character that a list of folders, such as PATH, cannot hold, or
-            this process may not write there.
+            this process may not write there, or a shell would split the path of this Python, by
+            which Snakemake starts scripts as it is.
     """
     for character, name in ((os.pathsep, "a colon"), ("\n", "a line break")):
         if character in str(folder):
             raise ReperfError(f"{folder}: {name} in the path of the work folder; allowed: none")
+    if shlex.quote(sys.executable) != sys.executable:
+        raise ReperfError(
+            f"{sys.executable}: Snakemake starts no scripts by this path; allowed: a Python in a "
+            "folder whose path has letters, digits and @%+=:,./-_ alone"
+        )
     for place in (folder, *folder.glob(".snakemake")):
         if not os.access(place, os.W_OK):
             where = place.absolute()
