@@ -1,5 +1,7 @@
 """Every framework reads the same text, each rank its own, and counts its tokens."""
 
+import json
+import signal
 from hashlib import sha256
 from itertools import accumulate, islice
 from pathlib import Path
@@ -151,7 +153,11 @@ def test_the_batches_are_those_that_our_reader_finds(system, converted, trainer_
     folder = str(converted("text", form, **SENTENCES))
     named = {"FOLDER": folder, "SHAPE": SHAPE, "BATCH": BATCH, "BATCHES": BATCHES}
     names = "".join(f"{name} = {value!r}\n" for name, value in named.items())
-    found = trainer_of(system).answer(names + reader + SAID)
+    # A thread of OneFlow's own crashes in one of fifteen such programs, between two batches.
+    answers = (trainer_of(system).python("-c", names + reader + SAID) for _ in range(3))
+    answer = next(one for one in answers if one.returncode != -signal.SIGSEGV)
+    assert answer.returncode == 0, answer.stdout
+    found = json.loads(answer.stdout.splitlines()[-1])
     batches = Sentences(converted("text", "tfrecord", **SENTENCES), SHAPE, BATCH, 0, 1)
     assert found == [
         sha256(b"".join(np.asarray(array, np.float64).tobytes() for array in batch)).hexdigest()
