@@ -20,7 +20,7 @@ def read_report(files: Sequence[Path]) -> tuple[Report, str]:
         The report, and its files as messages name them.
 
     Raises:
-        ReperfError: a file is not there, is no configuration, or what they say together is none.
+        ReperfError: a file is missing or is not a configuration, or the merged files are not one.
     """
     config = merged(files)
     if "suites" not in config:

@@ -1,4 +1,4 @@
-"""What a call of Snakemake asks for, of which rules learn nothing."""
+"""What Snakemake does not tell its rules: what a call asks for, and from which files."""
 
 import os
 from collections.abc import Iterable

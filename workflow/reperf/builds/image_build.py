@@ -159,7 +159,7 @@ def _file_of(container: Container) -> Path:
 
 
 def _image_of(build: ImageBuild, run: Sequence[str]) -> tuple[str, str]:
-    """What the engine is told to run, and its digest."""
+    """The name or path by which the engine runs the image, and the image's digest."""
     container, engine = build.container, engine_called(build.container.engine)
     check_image(container)
     if is_file(container.image):

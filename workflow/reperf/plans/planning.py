@@ -141,7 +141,7 @@ class Plans:
         return sha256(self.configs[suite].encode()).hexdigest()
 
     def _texts(self) -> Iterator[tuple[str, str]]:
-        """The paths and the contents of all plans but those of runs."""
+        """Path and content of every plan except those of runs."""
         for suite, text in self.configs.items():
             yield SUITE_CONFIG.format(suite=suite), text
         plans: dict[str, Plan] = {REPORT_PLAN: self.whole}
