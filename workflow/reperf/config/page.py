@@ -25,8 +25,8 @@ snakemake --profile slurm --configfile reports/modern.yaml site.yaml  # there
 ```
 
 Snakemake merges the files: a later file overrides an earlier one key by key, and replaces a list as
-a whole. Files without `suites` add to `config.yaml`. `reperf plan`, `reperf doctor` and `reperf runs`
-take the same `--configfile`. Put targets before it, or after `--`.
+a whole. Files without `suites` add to `config.yaml`. `reperf plan`, `reperf doctor` and
+`reperf runs` take the same `--configfile`. Put targets before it, or after `--`.
 
 Wrong keys and values are refused in one line before anything starts. The first line of each file
 names `workflow/schemas/config.schema.json`, by which editors complete keys and mark mistakes;
