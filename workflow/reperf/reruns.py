@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from reperf.building.work_folder import wait_for_steps
 from reperf.config import Report, Run, load_report
 from reperf.configfiles import read_report
 from reperf.errors import ReperfError, one_line_errors
@@ -74,6 +75,9 @@ def _has_ended(search: str) -> bool:
 
 def after_failure(plans: Plans, report: Report) -> None:
     """Make lost runs show, say how to go on, and cancel what Snakemake has not cancelled."""
+    with one_line_errors():
+        # A run that the user has ended may still be about to say so.
+        wait_for_steps(Path.cwd(), "the steps of the last call")
     if keep_lost_runs(plans.runs):
         logger.error("reperf: runs were lost; repeat the command to put them into the report")
     elif failed_runs(plan.run for plan in plans.runs.values()):

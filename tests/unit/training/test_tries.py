@@ -2,7 +2,9 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from reperf.building.work_folder import CALL
@@ -182,6 +184,20 @@ def test_a_lost_run_of_this_call_is_kept_and_no_other(record: dict, lost: bool, 
     if lost:
         assert RECORD.read_bytes() == (last / "run.json").read_bytes()
     assert not keep_lost(RUN.folder)
+
+
+def test_a_try_that_is_told_to_end_around_its_launch_says_so(monkeypatch):
+    monkeypatch.setattr("reperf.training.train._to_its_end", lambda *_: sys.exit(143))
+    monkeypatch.setattr("reperf.training.train.start_of", lambda *_: start)
+    monkeypatch.setattr("reperf.training.train.read_environment", lambda _: record.environment)
+    record = RunRecord.read(kept_run(Path("other"), step_log()) / "run.json")
+    words = SimpleNamespace(words=())
+    start = SimpleNamespace(trainers=words, servers=None, variables={})
+    place = SimpleNamespace(cluster=None, job="", nodes=("here",))
+    with pytest.raises(SystemExit):
+        train(planned(), lambda _run: place)
+    reason = RunRecord.read(RUN.folder / "tries/1/run.json").reason
+    assert reason == "stopped from outside: before its end could be recorded"
 
 
 def test_without_what_a_search_finds_nothing_is_trained():

@@ -54,13 +54,25 @@ def lock_folder(folder: Path | str) -> None:
     me = f"process {os.getpid()} on {host}"
     try:
         _lock(folder / _LOCK, me)
-        os.close(_lock(folder / _STEPS_LOCK, f"what {me} has left", seconds=60))
+        wait_for_steps(folder, f"what {me} has left")
     except OSError as error:
         raise ReperfError(
             f"{error.filename or folder / _LOCK}: cannot be written: {error.strerror or error}; "
             "allowed: a file that you may write to, or none"
         ) from None
     os.environ[CALL] = f"{host} {os.getpid()} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def wait_for_steps(folder: Path, user: str) -> None:
+    """Wait until no step of an ended or ending workflow is left in a folder, a minute at most.
+
+    Args:
+        user: who is named to the next one that waits.
+
+    Raises:
+        ReperfError: one is left.
+    """
+    os.close(_lock(folder / _STEPS_LOCK, user, seconds=60))
 
 
 def lock_for_step() -> bool:

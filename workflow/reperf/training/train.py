@@ -41,7 +41,7 @@ from reperf.training.record import (
     Setting,
     Status,
 )
-from reperf.training.start import start_of
+from reperf.training.start import Start, start_of
 from reperf.training.telemetry import gpu_meters, power_of_window, used_gpus
 from reperf.training.tries import LOST, STOPPED, ended_try, keep, new_try, this_call
 
@@ -175,8 +175,7 @@ def try_once(
     Returns:
         Whether the try was stopped from outside, and its record.
     """
-    run, window, time_limit = plan.run, plan.aside.window, plan.aside.time_limit
-    log = folder / RUN_LOG
+    run, log = plan.run, folder / RUN_LOG
     log.touch()
     told = plan.model_copy(update={"server": (*plan.server, *more_flags)})
     start = start_of(told, place, [*plan.program, *more_flags])
@@ -211,6 +210,21 @@ def try_once(
         log_sha256=sha256(log),
     )
     record.write(folder / RUN_RECORD)
+    try:
+        return _to_its_end(plan, place, folder, start, record)
+    except SystemExit:  # told to end before the launch, or after it
+        reason = f"{STOPPED}: before its end could be recorded"
+        update = {"reason": reason, "log_sha256": sha256(log)}
+        record.model_copy(update=update).write(folder / RUN_RECORD)
+        raise
+
+
+def _to_its_end(
+    plan: RunPlan, place: Place, folder: Path, start: Start, record: RunRecord
+) -> tuple[bool, RunRecord]:
+    """Launch a try of which there is a record, and complete the record."""
+    run, window, time_limit = plan.run, plan.aside.window, plan.aside.time_limit
+    log = folder / RUN_LOG
     if why := _why_unfit(run, record.host):
         record = record.model_copy(update={"status": "unsupported", "reason": why})
         record.write(folder / RUN_RECORD)
