@@ -36,6 +36,8 @@ from tests.systems.trainer import (
 
 WORLD_SIZE = 2
 IN_PIECES = Path(__file__).with_name("in_pieces.py")
+LAUNCHED = ("pytorch", "oneflow")
+"""Each brings a launcher of its own: how these end is asked in CI, how the others do weekly."""
 PYTORCH = ("pytorch",)
 """The others are held to it; test_outside.py holds it to models of others."""
 
@@ -223,7 +225,7 @@ def endless(trainer, records):
     return asked | {"batch_size": 2, "iterations": 100_000}
 
 
-@each(launcher)
+@each(launcher, weekly=lambda system: system not in ("ngc-tensorflow1", *LAUNCHED))
 def test_a_rank_that_dies_ends_a_run_on_records_whose_ranks_read_different_images(
     system, trainer_of, records
 ):
@@ -235,7 +237,7 @@ def test_a_rank_that_dies_ends_a_run_on_records_whose_ranks_read_different_image
     assert losses(log, 0)[0] != losses(log, 1)[0]
 
 
-@each(launcher, weekly=lambda system: system not in ("pytorch", "oneflow"))
+@each(launcher, weekly=lambda system: system not in LAUNCHED)
 def test_a_rank_that_hangs_ends_a_run_on_records_at_its_time_limit(system, trainer_of, records):
     trainer = trainer_of(system)
     record, log = trainer.train_until_one_hangs(1, 2, **endless(trainer, records))
@@ -249,7 +251,7 @@ def test_a_rank_that_hangs_ends_a_run_on_records_at_its_time_limit(system, train
     assert [one.rank for one in record.last_heard] == [0, 1]
 
 
-@each(backend)
+@each(backend, weekly=lambda system: system not in LAUNCHED)
 def test_a_batch_that_memory_cannot_hold_is_said_to_be_so(system, trainer_of):
     batch_size = TOO_MANY_FOR.get(system, TOO_MANY)
     with limited_memory(6):
@@ -300,7 +302,7 @@ def test_the_first_loss_is_said_without_dropout_and_is_that_of_pytorch(system, w
     assert ours == pytest.approx(pytorchs, abs=1e-4)
 
 
-@each(backend)
+@each(backend, weekly=lambda system: system not in LAUNCHED)
 def test_a_gpu_that_is_not_there_is_refused(system, trainer_of):
     trainer, asked = trainer_of(system), {"device": "cuda", "precision": "amp"}
     said = trainer.python(*trainer.program(**asked, batch_size=2, shape={"image_size": 32}))

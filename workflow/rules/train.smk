@@ -11,9 +11,8 @@ SEARCH = "results/largest/{entry}/{digest}"
 ALL_CORES = 1 if REPORT.cluster else workflow.cores
 
 
-@or_end
 def plan_of_run(wildcards):
-    return PLANS.run(RUN.format(**wildcards))
+    return PLANS.runs[RUN.format(**wildcards)]
 
 
 def plan_of_search(wildcards):
@@ -38,6 +37,11 @@ def needs_of(plan):
     }
 
 
+@or_end
+def needs_of_run(wildcards):
+    return needs_of(PLANS.run(RUN.format(**wildcards)))
+
+
 rule largest:
     input:
         unpack(lambda wildcards: needs_of(plan_of_search(wildcards))),
@@ -49,7 +53,9 @@ rule largest:
         digest="[0-9a-f]{16}",
     threads: ALL_CORES
     resources:
-        **resources_of_job(REPORT, plan_of_search, TIME_LIMITS),
+        **resources_of_job(
+            REPORT, PLANS.searches.values(), plan_of_search, TIME_LIMITS
+        ),
         attempt=lambda wildcards, attempt: attempt,
     params:
         plan=lambda wildcards: plan_of_search(wildcards).digest,
@@ -65,7 +71,7 @@ rule largest:
 # A job takes up the last try of its plan, if that has come to its end, and trains nothing.
 rule train:
     input:
-        unpack(lambda wildcards: needs_of(plan_of_run(wildcards))),
+        unpack(needs_of_run),
     output:
         log=f"{RUN}/train.log",
         record=f"{RUN}/run.json",
@@ -73,7 +79,7 @@ rule train:
         "logs/train/{suite}/{entry}/{topology}/{repeat}.log",
     threads: ALL_CORES
     resources:
-        **resources_of_job(REPORT, plan_of_run),
+        **resources_of_job(REPORT, PLANS.runs.values(), plan_of_run),
         attempt=lambda wildcards, attempt: attempt,
     params:
         plan=lambda wildcards: plan_of_run(wildcards).digest,

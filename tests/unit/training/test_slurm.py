@@ -32,25 +32,31 @@ def asked(topology: str, of: Report, **changes: object) -> dict:
     """What a run of a report asks for, with changes to the run."""
     plan = next(plan for plan in Plans(of).runs.values() if plan.run.topology == topology)
     plan = plan.model_copy(update={"run": plan.run.model_copy(update=changes)})
-    resources = slurm.resources_of_job(of, lambda _: plan)
-    return {name: value(None) if callable(value) else value for name, value in resources.items()}
+    return slurm.resources_of_job(of, [plan], lambda _: plan)
 
 
 def test_a_run_asks_for_its_nodes_and_devices_and_on_this_machine_for_nothing():
     assert asked("4n8g", report()) == {
-        "nodes": 4,
         "tasks": 4,
         "cpus_per_task": 8,
-        "sbatch_options": "--ntasks-per-node=1 --gpus-per-node=8 --exclusive --mem=0",
+        "sbatch_options": "--nodes=4 --ntasks-per-node=1 --gpus-per-node=8 --exclusive --mem=0",
         "runtime": 7,  # a minute and a half, rounded up, and five to spare
     }
     assert asked("4n8g", report().model_copy(update={"cluster": None})) == {}
 
 
+def test_only_what_differs_between_jobs_is_a_function_of_them():
+    of = report()
+    plans = {plan.run.topology: plan for plan in Plans(of).runs.values()}
+    resources = slurm.resources_of_job(of, plans.values(), plans.__getitem__)
+    assert resources["runtime"] == 7
+    assert [resources["tasks"](topology) for topology in ("1n1g", "4n8g")] == [1, 4]
+
+
 def test_a_run_on_cpus_asks_for_no_gpus():
     """Whatever the other suites of its report train on."""
     on_cpus, on_gpus = (asked("4n8g", report(), device=device) for device in ("cpu", "cuda"))
-    assert on_cpus["sbatch_options"] == "--ntasks-per-node=1 --exclusive --mem=0"
+    assert on_cpus["sbatch_options"] == "--nodes=4 --ntasks-per-node=1 --exclusive --mem=0"
     assert "--gpus-per-node=8" in on_gpus["sbatch_options"]
 
 
@@ -73,10 +79,11 @@ def test_what_the_configuration_says_is_asked_for():
         options=["--qos=high", "--constraint=ib"],
     )
     assert asked("1n1g", of) == {
-        "nodes": 1,
         "tasks": 1,
         "cpus_per_task": 6,
-        "sbatch_options": "--ntasks-per-node=1 --gpus-per-node=1 --qos=high --constraint=ib",
+        "sbatch_options": (
+            "--nodes=1 --ntasks-per-node=1 --gpus-per-node=1 --qos=high --constraint=ib"
+        ),
         "runtime": 12,
         "mem_mb": 64000,
         "slurm_partition": "v100",

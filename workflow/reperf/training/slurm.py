@@ -52,11 +52,15 @@ def ask(*command: str) -> list[tuple[str, ...]]:
 
 
 def resources_of_job(
-    report: Report, plan_of: "Callable[[Any], RunPlan]", times: int = 1
+    report: Report,
+    plans: "Collection[RunPlan]",
+    plan_of: "Callable[[Any], RunPlan]",
+    times: int = 1,
 ) -> dict[str, Any]:
     """What a rule that starts trainers asks Slurm for.
 
     Args:
+        plans: of all jobs of the rule.
         plan_of: what a job trains, by its wildcards.
         times: how many of its time limits a job may take.
 
@@ -67,31 +71,32 @@ def resources_of_job(
     if cluster is None:
         return {}
 
-    def nodes(wildcards: Any) -> int:  # noqa: ANN401 - Snakemake's
-        return plan_of(wildcards).run.nodes
+    def cpus(plan: "RunPlan") -> int:
+        of_servers = plan.run.servers.cpus if plan.run.servers else 0
+        return plan.run.devices_per_node * report.cpus_per_device + of_servers
 
-    def cpus(wildcards: Any) -> int:  # noqa: ANN401
-        run = plan_of(wildcards).run
-        of_servers = run.servers.cpus if run.servers else 0
-        return run.devices_per_node * report.cpus_per_device + of_servers
-
-    def options(wildcards: Any) -> str:  # noqa: ANN401
-        run = plan_of(wildcards).run
-        gpus = [f"--gpus-per-node={run.devices_per_node}"] if run.device == "cuda" else []
+    def options(plan: "RunPlan") -> str:
+        nodes = [f"--nodes={plan.run.nodes}", "--ntasks-per-node=1"]
+        on_gpus = plan.run.device == "cuda"
+        gpus = [f"--gpus-per-node={plan.run.devices_per_node}"] if on_gpus else []
         exclusive = ["--exclusive"] if cluster.exclusive else []
         # Slurm's default is a part of the memory, though nobody else can use an exclusive node's.
         memory = ["--mem=0"] if cluster.exclusive and cluster.memory_mb is None else []
-        return shlex.join(["--ntasks-per-node=1", *gpus, *exclusive, *memory, *cluster.options])
+        return shlex.join([*nodes, *gpus, *exclusive, *memory, *cluster.options])
 
-    def minutes(wildcards: Any) -> int:  # noqa: ANN401
-        return -(-times * plan_of(wildcards).aside.time_limit // 60) + cluster.spare_minutes
+    def minutes(plan: "RunPlan") -> int:
+        return -(-times * plan.aside.time_limit // 60) + cluster.spare_minutes
+
+    def of_each(value_of: "Callable[[RunPlan], int | str]") -> object:
+        """A constant where all jobs ask for the same: Snakemake is slow to call functions."""
+        values = {value_of(plan) for plan in plans}
+        return values.pop() if len(values) == 1 else lambda wildcards: value_of(plan_of(wildcards))
 
     asked = {
-        "nodes": nodes,
-        "tasks": nodes,
-        "cpus_per_task": cpus,
-        "sbatch_options": options,
-        "runtime": minutes,
+        "tasks": of_each(lambda plan: plan.run.nodes),
+        "cpus_per_task": of_each(cpus),
+        "sbatch_options": of_each(options),
+        "runtime": of_each(minutes),
         "mem_mb": cluster.memory_mb,
         "slurm_partition": cluster.partition,
         "slurm_account": cluster.account,
