@@ -40,5 +40,5 @@ for part in RESULTS._fields:
         name:
             part
         input:
-            getattr(RESULTS, part),
+            lambda wildcards, part=part: getattr(RESULTS, part),
         localrule: True
