@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 from reperf.config import Data, load_report
-from reperf.data.clicks import convert as click_conversion
+from reperf.data import text_files
 from reperf.data.kinds import KINDS
-from reperf.data.manifest import read_of_set
-from reperf.data.pairs import lines
+from reperf.data.manifest import Manifest, read_of_set
+from reperf.data.pairs import convert as pair_conversion
 from reperf.data.text import corpus
-from reperf.data.tokens import stream
 from reperf.errors import ReperfError
 from reperf.plans.plan_files import SetPlan
 from reperf.plans.planning import Plans
@@ -38,8 +37,8 @@ def manifest(copied) -> Path:
 @pytest.fixture
 def small_pieces(monkeypatch):
     """Several pieces in each part."""
-    for module, size in ((click_conversion, 900), (lines, 7), (stream, 100)):
-        monkeypatch.setattr(module, "PIECE", size)
+    monkeypatch.setattr(text_files, "PIECE", 100)
+    monkeypatch.setattr(pair_conversion, "PIECE", 7)
     monkeypatch.setattr(corpus, "CHUNK", 100)
 
 
@@ -70,7 +69,7 @@ def test_the_manifest_says_what_lies_there(data, name, tmp_path):
     for part in manifest.parts:
         written = (tmp_path / name / part.name).read_bytes()
         assert (part.bytes, part.crc32c) == (len(written), f"{crc32c(written):08x}")
-    counted = manifest.counted
+    counted = KINDS[data.kind].counted
     samples = sum(getattr(part, counted) for part in manifest.parts)
     assert getattr(manifest, counted) == samples
     assert manifest.bytes == sum(part.bytes for part in manifest.parts)
@@ -188,7 +187,7 @@ def test_a_vocabulary_is_refused_before_any_job(tmp_path):
 def test_the_size_of_the_records_is_estimated_near_what_it_is(kind, embedded):
     """Of the embedded set on the safe side, of a user's from the size of the files."""
     source, records = embedded(kind)
-    size = KINDS[kind].manifest.read(records / "manifest.json").bytes
+    size = Manifest.read(records / "manifest.json").bytes
     assert size <= KINDS[kind].record_bytes(small(kind)) <= 7 * size
     assert 0.95 * size <= KINDS[kind].record_bytes(small(kind, source)) <= 1.7 * size
 

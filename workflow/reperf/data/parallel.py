@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import signal
+import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -16,23 +18,26 @@ from reperf.errors import ReperfError
 Result = TypeVar("Result")
 Tick = Callable[..., None]
 """Called with the number of items done since the last call; left out, one."""
+SECONDS_BETWEEN_LINES = 10
 
 _given: list[Any] = []
 """A worker's work and counters. The fork brings them: pickling a million names takes long."""
 
 
 def run_parts(
-    work: Callable[[int, Tick], Result], parts: int, workers: int, watch: Callable[[int], None]
+    work: Callable[[int, Tick], Result], parts: int, workers: int, title: str, items: int
 ) -> list[Result]:
     """Do the work for every part, numbered from 0; the results are in the parts' order.
 
-    When one part fails, when the call is interrupted or when this process is killed, the workers
-    end at once, wherever they are.
+    A line every ten seconds, on standard error, says how far the work is. When one part fails, when
+    the call is interrupted or when this process is killed, the workers end at once, wherever they
+    are.
 
     Args:
         work: called with a part, and with a function to call after each of the part's items,
             or after several with their number.
-        watch: called a few times a second with the number of items done.
+        title: what is done, for the progress.
+        items: of all parts together.
 
     Raises:
         ReperfError: a worker was killed. What a worker raises is raised here.
@@ -42,6 +47,7 @@ def run_parts(
     done = context.RawArray("Q", parts)  # items; one writer each, so that no lock can stay held
     wanted, held = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(min(workers, parts), context, _begin, (work, done, wanted, held))
+    show = progress_lines(title, items)
     with wanted, pool, held:
         futures = [pool.submit(_do, part) for part in range(parts)]
         pending = set(futures)
@@ -50,14 +56,14 @@ def run_parts(
                 finished, pending = wait(pending, 0.2, FIRST_COMPLETED)
                 for future in filter(finished.__contains__, futures):  # the first part's fault
                     future.result()
-                watch(sum(done))
+                show(sum(done))
         except BrokenProcessPool:
             raise ReperfError("a worker process was killed; memory may have run out") from None
     return [future.result() for future in futures]
 
 
 def _begin(
-    work: Callable[[int, Tick], Result], done: Array, wanted: Connection, held: Connection
+    work: Callable[[int, Tick], Result], done: "Array[Any]", wanted: Connection, held: Connection
 ) -> None:
     """Make a worker ready; it ends when its parent closes its end of the pipe, or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the workers
@@ -74,3 +80,29 @@ def _do(part: int) -> Any:  # noqa: ANN401 - what the work returns
         done[part] += items
 
     return work(part, tick)
+
+
+def progress_lines(title: str, total: int) -> Callable[[int], None]:
+    """Print to standard error how far work is: a line every ten seconds, and one at the end.
+
+    Returns:
+        a function to call, as often as you like, with the number of items done out of `total`.
+    """
+    begin = last = time.monotonic()
+    finished = False
+
+    def show(done: int) -> None:
+        nonlocal last, finished
+        now = time.monotonic()
+        seconds = now - begin
+        if done == total and not finished:
+            finished = True
+            state = f"{done} in {seconds:.1f} s"
+        elif 0 < done < total and now - last >= SECONDS_BETWEEN_LINES:
+            last = now
+            state = f"{done} of {total}, about {seconds * (total - done) / done:.0f} s left"
+        else:
+            return
+        print(f"{title}: {state}", file=sys.stderr, flush=True)
+
+    return show

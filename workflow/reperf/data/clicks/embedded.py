@@ -58,4 +58,4 @@ def _words(shares: np.ndarray) -> np.ndarray:
     # Multiplied by odd numbers, different ones stay different.
     number *= np.uint32(0x9E3779B1)
     number ^= number >> np.uint32(15)
-    return number * np.uint32(0x85EBCA77)
+    return np.asarray(number * np.uint32(0x85EBCA77))

@@ -81,7 +81,7 @@ class _Fields:
     def labels(self) -> np.ndarray:
         labels = self._content[self._begins[:, :1]] - np.uint8(_ZERO)
         self._check((labels <= 1) & (self._lengths[:, :1] == 1), 0, "0 or 1")
-        return labels[:, 0]
+        return np.asarray(labels[:, 0])
 
     def integers(self) -> np.ndarray:
         own = slice(1, _FIRST_WORD)

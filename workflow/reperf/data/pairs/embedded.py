@@ -6,7 +6,7 @@ Nobody has written them: the rules of both languages' numerals make them.
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from reperf.data.pairs.lines import SOURCE, TARGET
+from reperf.data.pairs.kind import SOURCE, TARGET
 from reperf.files import whole_file
 
 COUNT = 10_000

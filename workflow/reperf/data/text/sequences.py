@@ -17,14 +17,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reperf.data.text.kind import AROUND
+
 SHORT_SHARE = 0.1
 """Of documents, whose sequences are of a random length."""
 MASKED_SHARE = 0.15
 """Of a sequence's tokens."""
 MASK_BELOW, KEEP_BELOW = 0.8, 0.9
 """Of a die from 0 to 1: what becomes a mask, and above that what stays; the rest is random."""
-AROUND = 3
-"""Tokens that are never masked: one before the sentences, one after each."""
 TRIES = 10
 """To draw another document than the sentence's own."""
 

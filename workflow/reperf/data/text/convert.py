@@ -1,26 +1,21 @@
-"""Convert text to record parts: the one call behind the rule."""
+"""Convert text to record parts."""
 
 from collections import Counter
 from pathlib import Path
 
-from reperf.data.bar import progress
+from reperf.data.manifest import Manifest, Written
 from reperf.data.parallel import Tick, run_parts
-from reperf.data.part import Written, all_or_nothing, new_part
+from reperf.data.part import all_or_nothing, new_part
 from reperf.data.text.corpus import Corpus
-from reperf.data.text.manifest import TextManifest
+from reperf.data.text.kind import END, MASK, START, Text, read_vocabulary
 from reperf.data.text.records import FORMATS
 from reperf.data.text.sequences import Marks, Tokens, make_sequences
-from reperf.data.text.settings import TextSettings
-from reperf.data.text.vocab_file import END, MASK, START, read_vocabulary
-from reperf.data.text.vocabulary import train_vocabulary
-from reperf.data.text.wordpiece import WordPieces
+from reperf.data.text.wordpiece import WordPieces, train_vocabulary
 from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
 
 
-def convert(
-    settings: TextSettings, output: Path, format_name: str, *, workers: int
-) -> TextManifest:
+def convert(settings: Text, output: Path, format_name: str, *, workers: int) -> Manifest:
     """Convert text to records: part-00000 and so on, the files beside them, manifest.json.
 
     The text is cut into chunks of whole documents, some megabyte each, which are dealt out to the
@@ -32,7 +27,8 @@ def convert(
         ReperfError: the vocabulary or the text is refused, there are too few documents for the
             parts, or a file cannot be written.
     """
-    corpus = Corpus(Path(settings.text))
+    assert settings.text
+    corpus = Corpus(settings.text)
     chunks = corpus.chunks(settings.parts)
     vocabulary, digest = _vocabulary(settings, corpus)
     word_pieces = WordPieces(vocabulary, lowercase=settings.lowercase)
@@ -42,7 +38,7 @@ def convert(
 
     def tokens_of(first: int, end: int) -> Tokens:
         documents = list(corpus.documents(first, end))
-        ids = iter(word_pieces.ids([one for document in documents for one in document]))
+        ids = iter(word_pieces.ids([text for document in documents for text in document]))
         return Tokens.of([[next(ids) for _ in document] for document in documents])
 
     def write_part(part: int, tick: Tick) -> Written:
@@ -80,22 +76,20 @@ def convert(
     with all_or_nothing(output):
         with whole_file(output / "vocab.txt") as stream:
             stream.writelines(token + "\n" for token in vocabulary)
-        with progress(f"documents to {format_name}", len(corpus)) as watch:
-            written = run_parts(write_part, settings.parts, workers, watch)
-        return TextManifest.of_parts(
+        title = f"documents to {format_name}"
+        written = run_parts(write_part, settings.parts, workers, title, len(corpus))
+        return settings.write_manifest(
             output,
+            format_name,
             written,
-            format=format_name,
-            settings=settings,
             vocabulary_sha256=digest or sha256(output / "vocab.txt"),
             documents=len(corpus),
         )
 
 
-def _vocabulary(settings: TextSettings, corpus: Corpus) -> tuple[list[str], str | None]:
+def _vocabulary(settings: Text, corpus: Corpus) -> tuple[list[str], str | None]:
     """The tokens, and the SHA-256 of the file that gave them, if one did."""
     size = settings.vocabulary_size
     if settings.vocabulary:
-        tokens = read_vocabulary(Path(settings.vocabulary), size)
-        return tokens, sha256(settings.vocabulary)
+        return read_vocabulary(settings.vocabulary, size), sha256(settings.vocabulary)
     return train_vocabulary(corpus, size=size, lowercase=settings.lowercase), None
