@@ -46,9 +46,9 @@ def main() -> None:
 def rows_of(discrepancies: list[Discrepancy]) -> pd.DataFrame:
     """Contradictions as the file holds them: a row for each value."""
     return pd.DataFrame(
-        (number, found.kind, found.where, found.what, value, source)
-        for number, found in enumerate(discrepancies, start=1)
-        for value, source in zip(found.values, found.sources, strict=True)
+        (number, item.kind, item.where, item.what, value, source)
+        for number, item in enumerate(discrepancies, start=1)
+        for value, source in zip(item.values, item.sources, strict=True)
     ).set_axis(["number", "kind", "where", "what", "value", "source"], axis=1)
 
 
@@ -105,7 +105,7 @@ def _follows(row: Row, base: Row) -> bool:
 def _values(printed: list[Row]) -> Iterator[Discrepancy]:
     """Cells for which two documents print different numbers."""
     for rows in _grouped(printed, [*SERIES, "topology", "metric"]).values():
-        if any(_differ(one, other) for one, other in combinations(rows, 2)):
+        if any(_differ(*pair) for pair in combinations(rows, 2)):
             documents: dict[Decimal, list[str]] = defaultdict(list)
             for row in rows:
                 documents[row.value].append(row.source_doc)
@@ -118,10 +118,10 @@ def _values(printed: list[Row]) -> Iterator[Discrepancy]:
             )
 
 
-def _differ(one: Row, other: Row) -> bool:
+def _differ(first: Row, second: Row) -> bool:
     """Whether two documents' numbers cannot be one number, rounded."""
-    apart = abs(one.value - other.value)
-    return one.source_doc != other.source_doc and 0 < apart >= one.slack + other.slack
+    apart = abs(first.value - second.value)
+    return first.source_doc != second.source_doc and 0 < apart >= first.slack + second.slack
 
 
 def _medians(throughputs: list[Row], repeats: Iterable[Row]) -> Iterator[Discrepancy]:
@@ -222,7 +222,7 @@ def _words(facts: pd.DataFrame) -> list[str]:
 def _half_units(facts: pd.DataFrame, column: str, document: list[str]) -> pd.Series:
     """Half a unit of the last decimal that a document prints in a column.
 
-    Documents drop trailing zeros: the longest number tells how all were rounded.
+    Documents drop trailing zeros: the longest number shows how all were rounded.
     """
     decimals = facts[column].map(lambda number: -number.as_tuple().exponent, na_action="ignore")
     longest = decimals.groupby([facts[name] for name in document]).transform("max")

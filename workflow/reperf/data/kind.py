@@ -143,7 +143,7 @@ class Kind(Model):
 
     @classmethod
     def embed(cls, data: "Kind") -> None:
-        """Make the embedded set, in place of an earlier one.
+        """Make the embedded set, in place of an earlier set.
 
         Raises:
             ReperfError: a file cannot be written.
@@ -153,6 +153,9 @@ class Kind(Model):
     @classmethod
     def convert(cls, data: "Kind", folder: Path, format_name: str, workers: int) -> None:
         """Convert a set to record parts in a folder; manifest.json is written last.
+
+        The bytes depend on the input and the settings, not on the number of workers. What an
+        earlier conversion left in the folder is removed.
 
         Raises:
             ReperfError: the input is refused, or a file cannot be written.

@@ -1,4 +1,4 @@
-"""The kinds of data: each folder here with a module `kind` is one.
+"""The kinds of data: the folders here that have a module `kind`.
 
 The modules are not imported by name: the code of all kinds would count as every rule's.
 """

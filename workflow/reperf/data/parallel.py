@@ -17,7 +17,7 @@ from reperf.errors import ReperfError
 
 Result = TypeVar("Result")
 Tick = Callable[..., None]
-"""Called with the number of items done since the last call; left out, one."""
+"""Called with the number of items done since the last call, 1 if it is left out."""
 SECONDS_BETWEEN_LINES = 10
 
 _given: list[Any] = []
@@ -44,7 +44,7 @@ def run_parts(
     """
     # Forked, not spawned: the script of a Snakemake rule cannot be imported by a new process.
     context = multiprocessing.get_context("fork")
-    done = context.RawArray("Q", parts)  # items; one writer each, so that no lock can stay held
+    done = context.RawArray("Q", parts)  # items; each has one writer, so that no lock can stay held
     wanted, held = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(min(workers, parts), context, _begin, (work, done, wanted, held))
     show = progress_lines(title, items)

@@ -178,19 +178,19 @@ def _files_of(text: Path, layout: str) -> list[Path]:
     """
     if not os.path.lexists(text):
         raise ReperfError(f"{text}: no such file or folder; allowed: {layout}")
-    found = [] if text.is_dir() else [text]
+    files = [] if text.is_dir() else [text]
 
     def refuse(error: OSError) -> None:
         raise ReperfError(f"{error.filename}: cannot be read: {error.strerror}")
 
-    for folder, folders, names in os.walk(text, onerror=refuse) if not found else ():
+    for folder, folders, names in os.walk(text, onerror=refuse) if not files else ():
         folders[:] = [name for name in folders if not name.startswith(".")]
         links = [name for name in folders if Path(folder, name).is_symlink()]
-        found += [Path(folder, name) for name in names + links if not name.startswith(".")]
-    if not found:
+        files += [Path(folder, name) for name in names + links if not name.startswith(".")]
+    if not files:
         raise ReperfError(f"{text}: holds no files; allowed: {layout}")
-    for path in found:
+    for path in files:
         with reading(path):
             if not stat.S_ISREG(path.stat().st_mode):
                 raise ReperfError(f"{path}: is not a file; allowed: {layout}")
-    return sorted(found)
+    return sorted(files)

@@ -271,8 +271,8 @@ def published_for(workload: str, precision: str, batch_size: int) -> pd.DataFram
         & (cells["batch_size_per_device"] == batch_size)
     )
     # One table's largest batch size may be another's usual one: it is still one cell.
-    own = cells[same].drop_duplicates(["source_doc", "system", "variant", "topology"])
-    return own.reset_index(drop=True)
+    cells = cells[same].drop_duplicates(["source_doc", "system", "variant", "topology"])
+    return cells.reset_index(drop=True)
 
 
 def published_without_size(workload: str, precision: str) -> tuple[PublishedTable, ...]:
@@ -340,9 +340,9 @@ def _speedup_of(fact: pd.Series, facts: pd.DataFrame) -> dict[str, Any]:
 def _spread(fact: pd.Series) -> dict[str, Any]:
     """Lowest, highest and number of the repeats whose median a cell shows, if published."""
     repeats = read_facts(REPEATS)
-    own = repeats[repeats["median_published"] == fact["value"]]
+    repeats = repeats[repeats["median_published"] == fact["value"]]
     for column in ("framework", "model", "precision", "batch_size_per_device", "topology"):
-        own = own[own[column] == fact[column]]
-    values = own["throughput"].tolist() or [None]
-    count = len(own) or None
+        repeats = repeats[repeats[column] == fact[column]]
+    values = repeats["throughput"].tolist() or [None]
+    count = len(repeats) or None
     return {"throughput_min": min(values), "throughput_max": max(values), "n": count}

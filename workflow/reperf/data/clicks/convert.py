@@ -19,9 +19,7 @@ ROWS = Format[np.ndarray](lambda rows: [rows.tobytes()])
 def convert(settings: Clicks, output: Path, format_name: str, *, workers: int) -> Manifest:
     """Convert a file of clicks to rows: part-00000 and so on, manifest.json.
 
-    The file is cut into pieces of whole lines, of which each part has neighbouring ones. The bytes
-    depend on the file and the number of parts, not on the number of workers. What an earlier
-    conversion left in the folder is removed.
+    The file is cut into pieces of whole lines, of which each part has neighbouring ones.
 
     Raises:
         ReperfError: a line is refused, there are too few for the parts, or a file cannot be read or

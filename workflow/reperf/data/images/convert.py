@@ -15,9 +15,7 @@ from reperf.errors import ReperfError
 def convert(settings: Images, output: Path, format_name: str, *, workers: int) -> Manifest:
     """Convert images to records: part-00000 and so on, the files beside them, manifest.json.
 
-    Images are shuffled by the seed and dealt out evenly. The bytes depend on the images, the seed
-    and the number of parts, not on the number of workers. What an earlier conversion left in the
-    folder is removed.
+    Images are shuffled by the seed and dealt out evenly.
 
     Raises:
         ReperfError: an image or a name cannot be converted, there are fewer images than parts, or

@@ -37,9 +37,7 @@ IDS = Format[Pair](
 def convert(settings: Pairs, output: Path, format_name: str, *, workers: int) -> Manifest:
     """Convert pairs to ids: part-00000 and so on, an index beside each, manifest.json.
 
-    Each part has neighbouring pairs, as many as any other or one more. The bytes depend on the
-    pairs, the vocabulary and the number of parts, not on the number of workers. What an earlier
-    conversion left in the folder is removed.
+    Each part has neighbouring pairs, as many as any other or one more.
 
     Raises:
         ReperfError: the vocabulary or a file is refused, a sentence is too long, there are fewer
@@ -129,15 +127,15 @@ class Lines:
 
 def _edges(path: Path) -> npt.NDArray[np.int64]:
     """Where each line of a file begins, and where the last one ends."""
-    found: list[npt.NDArray[np.int64]] = []
+    edges: list[npt.NDArray[np.int64]] = []
     for at, block in blocks_of_lines(path):
         ends = at + 1 + np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
         if not block.endswith(b"\n"):
             ends = np.append(ends, at + len(block))
-        found += [ends] if found else [np.array([at]), ends]
-    if not found:
+        edges += [ends] if edges else [np.array([at]), ends]
+    if not edges:
         raise ReperfError(f"{path}: an empty file; allowed: {LAYOUT}")
-    return np.concatenate(found)
+    return np.concatenate(edges)
 
 
 def _lines(path: Path, begin: int, end: int) -> list[str]:

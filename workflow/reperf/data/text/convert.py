@@ -19,9 +19,8 @@ def convert(settings: Text, output: Path, format_name: str, *, workers: int) -> 
     """Convert text to records: part-00000 and so on, the files beside them, manifest.json.
 
     The text is cut into chunks of whole documents, some megabyte each, which are dealt out to the
-    parts in turn; the sequences of a chunk are in a random order. The bytes depend on the text, the
-    vocabulary and the settings, not on the number of workers. What an earlier conversion left in
-    the folder is removed. The vocabulary lies there, too, as vocab.txt.
+    parts in turn; the sequences of a chunk are in a random order. The vocabulary lies in the
+    folder, too, as vocab.txt.
 
     Raises:
         ReperfError: the vocabulary or the text is refused, there are too few documents for the
@@ -48,7 +47,7 @@ def convert(settings: Text, output: Path, format_name: str, *, workers: int) -> 
                 first, end = chunks[chunk : chunk + 2]
                 tokens = tokens_of(first, end)
                 counts["sentences"] += len(tokens.edges) - 1
-                # Several passes are one after the other: memory does not grow with their number.
+                # One pass after the other: memory does not grow with their number.
                 for turn in range(settings.passes if len(tokens.ids) else 0):
                     sequences = make_sequences(
                         tokens,

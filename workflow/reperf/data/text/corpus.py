@@ -40,7 +40,7 @@ class Corpus:
 
     Args:
         text: a file or a folder of files. A file that begins with `<doc ` holds articles as
-            WikiExtractor leaves them, any other one a sentence a line and an empty line between
+            WikiExtractor leaves them, any other file a sentence a line and an empty line between
             documents.
 
     Raises:
@@ -50,10 +50,13 @@ class Corpus:
     def __init__(self, text: Path) -> None:
         self.text = text
         self._files = TextFiles(text, LAYOUT)
-        found = [_find_documents(path) for path in self._files.paths]
-        self._holds_articles = [articles for articles, _ in found]
-        starts = [places + start for (_, places), start in zip(found, self._files.starts)]  # noqa: B905
-        self._starts: Offsets = np.append(np.concatenate(starts), self._files.starts[-1])
+        self._holds_articles: list[bool] = []
+        starts: list[Offsets] = []
+        for path, start in zip(self._files.paths, self._files.starts, strict=False):
+            articles, begins = _find_documents(path)
+            self._holds_articles.append(articles)
+            starts.append(begins + start)
+        self._starts: Offsets = np.concatenate([*starts, self._files.starts[-1:]])
         if not len(self):
             raise ReperfError(f"{text}: holds no text; allowed: {LAYOUT}")
 
@@ -107,24 +110,24 @@ def _find_documents(path: Path) -> tuple[bool, Offsets]:
         ReperfError: a document is too large.
     """
     articles, after_empty = False, True
-    found: list[Offsets] = []
+    begins: list[Offsets] = []
     last = None  # where the last document begins
     for at, block in blocks_of_lines(path):
         if last is None:
             last, articles = at, _OPENING.match(block) is not None
         if articles:
-            begins = np.array([line.start() for line in _ARTICLE.finditer(block)], np.int64)
+            in_block = np.array([line.start() for line in _ARTICLE.finditer(block)], np.int64)
         else:
-            begins, after_empty = _begins_after_empty(block, after_empty)
-        found.append(begins + at)
-        places = np.array([last, *found[-1], at + len(block)])
+            in_block, after_empty = _begins_after_empty(block, after_empty)
+        begins.append(in_block + at)
+        places = np.array([last, *begins[-1], at + len(block)])
         if len(long := np.flatnonzero(np.diff(places) > LONGEST_DOCUMENT)):
             raise ReperfError(
                 f"{path}: byte {places[long[0]]}: a document of more than {LONGEST_DOCUMENT} "
                 f"bytes; allowed: {LAYOUT}"
             )
         last = places[-2]
-    return articles, np.concatenate(found) if found else np.zeros(0, np.int64)
+    return articles, np.concatenate([np.zeros(0, np.int64), *begins])
 
 
 def _begins_after_empty(block: bytes, after_empty: bool) -> tuple[Offsets, bool]:

@@ -24,8 +24,6 @@ def convert(settings: Tokens, output: Path, format_name: str, *, workers: int) -
     """Convert text to ids: part-00000 and so on, an index beside each, manifest.json.
 
     The text is cut into pieces of lines, a megabyte each, of which each part has neighbouring ones.
-    The bytes depend on the text, the vocabulary and the number of parts, not on the number of
-    workers. What an earlier conversion left in the folder is removed.
 
     Raises:
         ReperfError: the vocabulary or the text is refused, there is too little text for the parts,

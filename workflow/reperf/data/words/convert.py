@@ -24,14 +24,12 @@ WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 def convert(settings: Words, output: Path, format_name: str, *, workers: int) -> Manifest:
     """Convert text to words' ids: part-00000 and so on, vocab.txt, manifest.json.
 
-    A first pass counts all words, a second one writes those of the vocabulary by their place in it:
-    the most frequent word is 0. The id after the last one ends a line. A word w with a share f(w)
-    of all words of the vocabulary is kept with probability sqrt(t / f(w)) + t / f(w), t being
+    A first pass counts all words. A second pass writes the words of the vocabulary as their places
+    in it: the most frequent word is 0. The id after the last one ends a line. A word w with a share
+    f(w) of all words of the vocabulary is kept with probability sqrt(t / f(w)) + t / f(w), t being
     `thinning`, as word2vec does.
 
     The text is cut into pieces of lines, a megabyte each, of which each part has neighbouring ones.
-    The bytes depend on the text, the settings and the number of parts, not on the number of
-    workers. What an earlier conversion left in the folder is removed.
 
     Source: Mikolov et al., Distributed Representations of Words and Phrases (2013), and its code.
 
@@ -61,13 +59,13 @@ def convert(settings: Words, output: Path, format_name: str, *, workers: int) ->
             words = pairs = 0
             with new_part(output, part, IDS) as records:
                 for number in text.of_part(part):
-                    found = _ids(text, number, ids)
+                    in_piece = _ids(text, number, ids)
                     random = np.random.RandomState([settings.seed, number])
-                    found = found[random.random_sample(len(found)) < kept[found]]
-                    is_word = found < end
+                    left = in_piece[random.random_sample(len(in_piece)) < kept[in_piece]]
+                    is_word = left < end
                     words += int(is_word.sum())
                     pairs += int((is_word[1:] & is_word[:-1]).sum())
-                    records.append(found.astype("<u4"))
+                    records.append(left.astype("<u4"))
                     tick()
             if not pairs:
                 raise ReperfError(
@@ -110,12 +108,12 @@ def _counted(text: Pieces, parts: int, workers: int) -> Counter[str]:
 
 def _ids(text: Pieces, number: int, ids: dict[str, int]) -> np.ndarray:
     """The ids of a piece's known words, and the end of each line."""
-    found: list[int] = []
+    in_piece: list[int] = []
     for content, _ in text.documents(number):
         for line in content.lower().split("\n"):
-            found.extend(ids[word] for word in WORD.findall(line) if word in ids)
-            found.append(len(ids))
-    return np.array(found, np.int64)
+            in_piece.extend(ids[word] for word in WORD.findall(line) if word in ids)
+            in_piece.append(len(ids))
+    return np.array(in_piece, np.int64)
 
 
 def _kept(counts: Sequence[int], thinning: float) -> np.ndarray:
