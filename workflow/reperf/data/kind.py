@@ -33,31 +33,20 @@ class Kind(Model):
     without it, the embedded set is made. No two kinds have a key in common, so that a data set of
     the configuration, `reperf.config.Data`, can have the keys of all. Its own kind says what can be
     done with it: `KINDS[data.kind].check(data)`.
-
-    Attributes:
-        formats: the record formats that can hold it.
-        counted: what of a part is counted as samples: the count's name in the manifest.
-        embedded: the file or folder of the embedded set, below data/<set>.
-        last: the file of the embedded set that is written last, below data/<set>.
-        embedded_bytes: of the embedded set, and of its records for a pass, on the safe side.
-        growth: bytes of records for a byte of the user's input, on the safe side.
-        few: how many samples the embedded set has, in words.
-        real: the user's input, in words.
-        modules: the module that makes the embedded set (`make`) and the one that converts a set
-            (`convert`). Their code decides the bytes.
-        holds_folders: whether systems may read the input as it lies, unconverted.
     """
 
-    formats: ClassVar[tuple[str, ...]]
-    counted: ClassVar[str | None] = None
-    embedded: ClassVar[str]
-    last: ClassVar[str]
-    embedded_bytes: ClassVar[int]
-    growth: ClassVar[int] = 1
-    few: ClassVar[str]
-    real: ClassVar[str]
+    formats: ClassVar[tuple[str, ...]]  # the record formats that can hold it
+    counted: ClassVar[str | None] = None  # the manifest's name of the samples of a part
+    embedded: ClassVar[str]  # the file or folder of the embedded set, below data/<set>
+    last: ClassVar[str]  # the file of the embedded set that is written last, below data/<set>
+    embedded_bytes: ClassVar[int]  # of the embedded set and its records for a pass, at most
+    growth: ClassVar[int] = 1  # bytes of records for a byte of the user's input, at most
+    few: ClassVar[str]  # how many samples the embedded set has, in words
+    real: ClassVar[str]  # the user's input, in words
+    # The module that makes the embedded set (`make`), and the one that converts a set (`convert`).
+    # Their code decides the bytes.
     modules: ClassVar[tuple[str, str]]
-    holds_folders: ClassVar[bool] = False
+    holds_folders: ClassVar[bool] = False  # whether systems may read the input unconverted
 
     name: Annotated[Name, AfterValidator(_not_reserved)] = Field(
         "embedded",

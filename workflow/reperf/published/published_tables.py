@@ -70,33 +70,19 @@ class Series(Model):
 
 
 class PublishedTable(Model):
-    """One table of a published report.
+    """One table of a published report: what tables.yaml says, and what follows from the facts."""
 
-    Attributes:
-        id: the table's name in paths.
-        title: what was trained and how.
-        report: the title of the report.
-        source: the document that printed the numbers, as data/published/ names it.
-        workload: reperf's name of what is trained; empty if the table holds several models.
-        precision: fp32 or amp.
-        batch_size: samples per device; None if the columns differ or the document gives none.
-        notes: what to know when comparing the numbers.
-        models: what was trained, as printed.
-        variant: of all series that do not say another, as printed.
-        series: the columns, in order.
-    """
-
-    id: str
-    title: str
-    report: str
-    source: str
-    workload: str = ""
-    precision: str
-    batch_size: int | None = None
-    notes: tuple[str, ...] = ()
-    models: tuple[str, ...]
-    variant: str = ""
-    series: tuple[Series, ...]
+    id: str  # its name in paths
+    title: str  # what was trained and how
+    report: str  # the title of the report
+    source: str  # the document that printed the numbers, as data/published/ names it
+    workload: str = ""  # reperf's name of what is trained; empty if there are several models
+    precision: str  # fp32 or amp
+    batch_size: int | None = None  # per device; None if columns differ or the document has none
+    notes: tuple[str, ...] = ()  # what to know when comparing the numbers
+    models: tuple[str, ...]  # what was trained, as printed
+    variant: str = ""  # of all series that name no other, as printed
+    series: tuple[Series, ...]  # the columns, in order
 
     @cached_property
     def _facts(self) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import numpy as np
 from reperf.data.clicks.kind import Clicks
 from reperf.data.clicks.lines import LAYOUT, BadLine, rows_of
 from reperf.data.manifest import Manifest, Written
-from reperf.data.parallel import Tick, run_parts
+from reperf.data.parallel import run_parts
 from reperf.data.part import Format, all_or_nothing, new_part
 from reperf.data.text_files import PIECE, Pieces
 from reperf.errors import ReperfError
@@ -29,7 +29,7 @@ def convert(settings: Clicks, output: Path, format_name: str, *, workers: int) -
     clicks = settings.clicks
     lines = Pieces(clicks, settings.parts, f"lines of {LAYOUT}")
 
-    def write_part(part: int, tick: Tick) -> Written:
+    def write_part(part: int) -> Written:
         samples = clicked = 0
         with new_part(output, part, ROWS) as records:
             for number in lines.of_part(part):
@@ -43,7 +43,6 @@ def convert(settings: Clicks, output: Path, format_name: str, *, workers: int) -
                     records.append(rows)
                     samples += len(rows)
                     clicked += int(rows["label"].sum())
-                tick()
         if not samples:
             raise ReperfError(
                 f"{clicks}: part {part} of {settings.parts} would hold no line; allowed: at least "
@@ -52,8 +51,7 @@ def convert(settings: Clicks, output: Path, format_name: str, *, workers: int) -
         return records.summary(samples=samples, clicked=clicked)
 
     with all_or_nothing(output):
-        title = f"pieces of clicks to {format_name}"
-        written = run_parts(write_part, settings.parts, workers, title, lines.count)
+        written = run_parts(write_part, settings.parts, workers, f"clicks to {format_name}")
         return settings.write_manifest(output, format_name, written)
 
 

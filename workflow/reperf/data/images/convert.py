@@ -7,7 +7,7 @@ from reperf.data.images.image import read_image
 from reperf.data.images.kind import Images
 from reperf.data.images.listing import Listing
 from reperf.data.manifest import Manifest, Written
-from reperf.data.parallel import Tick, run_parts
+from reperf.data.parallel import run_parts
 from reperf.data.part import all_or_nothing, new_part
 from reperf.errors import ReperfError
 
@@ -30,7 +30,7 @@ def convert(settings: Images, output: Path, format_name: str, *, workers: int) -
         )
     order, record_format = listing.shuffled(settings.seed), FORMATS[format_name]
 
-    def write_part(part: int, tick: Tick) -> tuple[Written, list[str]]:
+    def write_part(part: int) -> tuple[Written, list[str]]:
         """Write a part; return its summary and the names of its images that were encoded again."""
         first, end = (len(order) * edge // parts for edge in (part, part + 1))
         reencoded = []
@@ -46,12 +46,10 @@ def convert(settings: Images, output: Path, format_name: str, *, workers: int) -
                     raise ReperfError(f"{path}: {error}") from None
                 if image.reencoded:
                     reencoded.append(f"{synset}/{name}")
-                tick()
         return records.summary(images=end - first), reencoded
 
     with all_or_nothing(output):
-        title = f"images to {format_name}"
-        results = run_parts(write_part, parts, workers, title, len(listing))
+        results = run_parts(write_part, parts, workers, f"images to {format_name}")
         written = [part for part, _ in results]
         record_format.finish(output, written)
         return settings.write_manifest(

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from reperf.data.manifest import Manifest, Written
 from reperf.data.pairs.kind import LAYOUT, SOURCE, TARGET, Pairs, check_files
-from reperf.data.parallel import Tick, run_parts
+from reperf.data.parallel import run_parts
 from reperf.data.part import Format, all_or_nothing, new_part
 from reperf.data.text_files import blocks_of_lines, read_piece
 from reperf.data.tokens.vocabulary import read_vocabulary
@@ -63,7 +63,7 @@ def convert(settings: Pairs, output: Path, format_name: str, *, workers: int) ->
                 )
         return arrays
 
-    def write_part(part: int, tick: Tick) -> Written:
+    def write_part(part: int) -> Written:
         source_tokens = target_tokens = 0
         first, end = (len(lines) * edge // settings.parts for edge in (part, part + 1))
         with new_part(output, part, IDS) as records:
@@ -78,14 +78,12 @@ def convert(settings: Pairs, output: Path, format_name: str, *, workers: int) ->
                 source_tokens += sum(map(len, sources))
                 target_tokens += sum(map(len, targets))
                 at += len(sources)
-                tick(len(sources))
         return records.summary(
             pairs=end - first, source_tokens=source_tokens, target_tokens=target_tokens
         )
 
     with all_or_nothing(output):
-        title = f"pairs to {format_name}"
-        written = run_parts(write_part, settings.parts, workers, title, len(lines))
+        written = run_parts(write_part, settings.parts, workers, f"pairs to {format_name}")
         return settings.write_manifest(output, format_name, written, **vocabulary.described)
 
 

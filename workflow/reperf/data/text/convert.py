@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from reperf.data.manifest import Manifest, Written
-from reperf.data.parallel import Tick, run_parts
+from reperf.data.parallel import run_parts
 from reperf.data.part import all_or_nothing, new_part
 from reperf.data.text.corpus import Corpus
 from reperf.data.text.kind import END, MASK, START, Text, read_vocabulary
@@ -40,7 +40,7 @@ def convert(settings: Text, output: Path, format_name: str, *, workers: int) -> 
         ids = iter(word_pieces.ids([text for document in documents for text in document]))
         return Tokens.of([[next(ids) for _ in document] for document in documents])
 
-    def write_part(part: int, tick: Tick) -> Written:
+    def write_part(part: int) -> Written:
         counts: Counter[str] = Counter()
         with new_part(output, part, record_format.format) as records:
             for chunk in range(part, len(chunks) - 1, settings.parts):
@@ -64,7 +64,6 @@ def convert(settings: Text, output: Path, format_name: str, *, workers: int) -> 
                         predictions=int(sequences.masked_lm_weights.sum()),
                         random_next=int(sequences.next_sentence_labels.sum()),
                     )
-                tick(end - first)
         if not counts["sequences"]:
             raise ReperfError(
                 f"{settings.text}: part {part} of {settings.parts} would hold no word; "
@@ -75,8 +74,7 @@ def convert(settings: Text, output: Path, format_name: str, *, workers: int) -> 
     with all_or_nothing(output):
         with whole_file(output / "vocab.txt") as stream:
             stream.writelines(token + "\n" for token in vocabulary)
-        title = f"documents to {format_name}"
-        written = run_parts(write_part, settings.parts, workers, title, len(corpus))
+        written = run_parts(write_part, settings.parts, workers, f"text to {format_name}")
         return settings.write_manifest(
             output,
             format_name,

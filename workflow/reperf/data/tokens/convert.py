@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from reperf.data.framing import index_line
 from reperf.data.manifest import Manifest, Written
-from reperf.data.parallel import Tick, run_parts
+from reperf.data.parallel import run_parts
 from reperf.data.part import Format, all_or_nothing, new_part
 from reperf.data.text_files import END, UTF8, Pieces
 from reperf.data.tokens.kind import Tokens
@@ -33,7 +33,7 @@ def convert(settings: Tokens, output: Path, format_name: str, *, workers: int) -
     vocabulary = read_vocabulary(settings.bpe)
     text = Pieces(settings.tokens, settings.parts, LAYOUT)
 
-    def write_part(part: int, tick: Tick) -> Written:
+    def write_part(part: int) -> Written:
         tokens = ended = 0
         with new_part(output, part, IDS) as records:
             for number in text.of_part(part):
@@ -42,7 +42,6 @@ def convert(settings: Tokens, output: Path, format_name: str, *, workers: int) -
                     records.append(ids)
                     tokens += len(ids)
                     ended += ends
-                tick()
         if not tokens:
             raise ReperfError(
                 f"{settings.tokens}: part {part} of {settings.parts} would hold no text; "
@@ -51,6 +50,5 @@ def convert(settings: Tokens, output: Path, format_name: str, *, workers: int) -
         return records.summary(documents=ended, tokens=tokens)
 
     with all_or_nothing(output):
-        title = f"pieces of text to {format_name}"
-        written = run_parts(write_part, settings.parts, workers, title, text.count)
+        written = run_parts(write_part, settings.parts, workers, f"text to {format_name}")
         return settings.write_manifest(output, format_name, written, **vocabulary.described)

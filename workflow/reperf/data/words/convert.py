@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from reperf.data.manifest import Manifest, Written
-from reperf.data.parallel import Tick, run_parts
+from reperf.data.parallel import run_parts
 from reperf.data.part import Format, all_or_nothing, new_part
 from reperf.data.text_files import UTF8, Pieces
 from reperf.data.words.kind import Words
@@ -55,7 +55,7 @@ def convert(settings: Words, output: Path, format_name: str, *, workers: int) ->
         ids = {word: number for number, (word, _) in enumerate(vocabulary)}
         kept = _kept([count for _, count in vocabulary], settings.thinning)
 
-        def write_part(part: int, tick: Tick) -> Written:
+        def write_part(part: int) -> Written:
             words = pairs = 0
             with new_part(output, part, IDS) as records:
                 for number in text.of_part(part):
@@ -66,7 +66,6 @@ def convert(settings: Words, output: Path, format_name: str, *, workers: int) ->
                     words += int(is_word.sum())
                     pairs += int((is_word[1:] & is_word[:-1]).sum())
                     records.append(left.astype("<u4"))
-                    tick()
             if not pairs:
                 raise ReperfError(
                     f"{settings.words}: part {part} of {settings.parts} would hold no line with "
@@ -74,8 +73,7 @@ def convert(settings: Words, output: Path, format_name: str, *, workers: int) ->
                 )
             return records.summary(words=words)
 
-        title = f"pieces of text to {format_name}"
-        written = run_parts(write_part, settings.parts, workers, title, text.count)
+        written = run_parts(write_part, settings.parts, workers, f"words to {format_name}")
         with whole_file(output / "vocab.txt") as lines:
             lines.writelines(f"{word} {count}\n" for word, count in vocabulary)
         return settings.write_manifest(
@@ -91,17 +89,15 @@ def convert(settings: Words, output: Path, format_name: str, *, workers: int) ->
 def _counted(text: Pieces, parts: int, workers: int) -> Counter[str]:
     """How often each word is there in the whole text."""
 
-    def count(part: int, tick: Tick) -> Counter[str]:
+    def count(part: int) -> Counter[str]:
         counts: Counter[str] = Counter()
         for number in text.of_part(part):
             for content, _ in text.documents(number):
                 counts.update(WORD.findall(content.lower()))
-            tick()
         return counts
 
-    title = "pieces of text whose words are counted"
     in_all: Counter[str] = Counter()
-    for counts in run_parts(count, parts, workers, title, text.count):
+    for counts in run_parts(count, parts, workers, "count the words"):
         in_all.update(counts)
     return in_all
 
