@@ -93,9 +93,10 @@ def read_headers(data: bytes) -> tuple[int, int, str]:
     except (ValueError, KeyError):  # of subsampling that has no name, as without headers
         raise ValueError("its headers are cut short or damaged") from None
     _check_size(width, height)
-    # A thumbnail ends before the last scan begins, and in a scan every 0xff is followed by 0x00
-    # or a restart marker.
-    if data.rfind(_END_OF_IMAGE, data.rfind(_START_OF_SCAN)) < 0:
+    # A thumbnail's end has the image's scan after it. In a scan, 0x00 or a restart marker follows
+    # every 0xff.
+    end = data.rfind(_END_OF_IMAGE)
+    if end < 0 or data.find(_START_OF_SCAN, end) >= 0:
         raise ValueError("cut: the end-of-image marker is missing")
     return height, width, colours
 
