@@ -1,6 +1,7 @@
 """What every kind of data can do, and the two steps that serve them all."""
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,22 @@ def test_the_manifest_says_what_lies_there(data, name, tmp_path):
     assert manifest.bytes == sum(part.bytes for part in manifest.parts)
     held = {"counted": counted, "samples": samples, "bytes": manifest.bytes}
     assert read_of_set(str(tmp_path / name)) == {"name": tmp_path.name, **held}
+
+
+@pytest.mark.parametrize(
+    ("kind", "digest"),
+    [
+        ("clicks", "a45c48bf80543018"),
+        ("pairs", "636c12e63e7892f1"),
+        ("tokens", "f2abf174e4c30228"),
+        ("words", "3315ea96a279439a"),
+    ],
+)
+def test_the_bytes_of_parts_stay_what_they_were(kind, digest, converted):
+    """Of kinds whose bytes no library decides."""
+    files = content(converted(kind))
+    del files["manifest.json"]  # which names where the input lies
+    assert sha256(b"".join(files[name] for name in sorted(files))).hexdigest()[:16] == digest
 
 
 @kinds
