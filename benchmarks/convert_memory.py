@@ -12,13 +12,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from reperf.data.images.embedded_images import make as make_images
+from reperf.data.images.embedded import make as make_images
 
 CONVERT = """
 import resource, sys
 from pathlib import Path
-from reperf.data.images.convert_images import convert
-convert(Path(sys.argv[1]), Path(sys.argv[2]), "tfrecord", parts=32, workers=2, seed=1)
+from reperf.data.images.convert import convert
+from reperf.data.images.kind import Images
+convert(Images(images=sys.argv[1], parts=32), Path(sys.argv[2]), "tfrecord", workers=2)
 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
     print(resource.getrusage(who).ru_maxrss)
 """

@@ -21,9 +21,9 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
-from reperf.data.text.convert_text import convert
-from reperf.data.text.embedded_text import make as make_text
-from reperf.data.text.settings import TextSettings
+from reperf.data.text.convert import convert
+from reperf.data.text.embedded import make as make_text
+from reperf.data.text.kind import Text
 from trainers.inputs.sentences import Sentences
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,9 +36,9 @@ LOOP = Path(__file__).with_name("plain_text_loop.py")
 CONVERT = """
 import resource, sys
 from pathlib import Path
-from reperf.data.text.convert_text import convert
-from reperf.data.text.settings import TextSettings
-settings = TextSettings.model_validate_json(sys.argv[1])
+from reperf.data.text.convert import convert
+from reperf.data.text.kind import Text
+settings = Text.model_validate_json(sys.argv[1])
 made = convert(settings, Path(sys.argv[2]), "tfrecord", workers=2)
 print(made.sequences)
 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
@@ -76,17 +76,15 @@ def make_vocabulary(folder: Path) -> Path:
     return folder / "trained" / "vocab.txt"
 
 
-def settings_of(text: Path, vocabulary: Path | None) -> TextSettings:
-    return TextSettings(
-        text=str(text),
-        vocabulary=vocabulary and str(vocabulary),
+def settings_of(text: Path, vocabulary: Path | None) -> Text:
+    return Text(
+        kind="text",
+        text=text,
+        vocabulary=vocabulary,
         vocabulary_size=SHAPE["vocabulary"],
-        lowercase=True,
         sequence_length=SHAPE["sequence_length"],
         max_predictions=SHAPE["max_predictions"],
-        passes=1,
         parts=PARTS,
-        seed=1,
     )
 
 

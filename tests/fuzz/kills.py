@@ -32,7 +32,7 @@ import google_crc32c
 import psutil
 from PIL import Image
 from reperf.archive.container import verified
-from reperf.data.images.manifest import ImageManifest
+from reperf.data.manifest import Manifest
 from reperf.files import sha256
 from reperf.training.record import Environment
 
@@ -318,7 +318,7 @@ def check_manifest(path: Path) -> None:
         if images != json.loads(path.read_text())["images"]:
             raise Fault(f"{images} images")
         return
-    for part in ImageManifest.read(path).parts:
+    for part in Manifest.read(path).parts:
         content = (path.parent / part.name).read_bytes()
         if (len(content), f"{google_crc32c.value(content):08x}") != (part.bytes, part.crc32c):
             raise Fault(f"{part.name} is another one")

@@ -11,7 +11,8 @@ import pytest
 import simplejpeg
 import skimage.data
 from PIL import Image
-from reperf.data.images.convert_images import convert
+from reperf.data.images.convert import convert
+from reperf.data.images.kind import Images
 from reperf.data.kinds import KINDS
 from reperf.systems import load_systems
 
@@ -72,8 +73,8 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         if asked not in done:
             folder, known = tmp_path_factory.mktemp(kind), KINDS[kind]
             import_module(known.modules[0]).make(folder / "own")
-            own = known.settings(**{kind: str(folder / "own"), "parts": 2, "seed": 1} | settings)
-            known.converter.convert(own, folder / form, form, workers=1)
+            asked_of = {"kind": kind, kind: folder / "own", "parts": 2} | settings
+            known.convert(known(**asked_of), folder / form, form, workers=1)
             done[asked] = folder / form
         return done[asked]
 
@@ -141,7 +142,7 @@ def _converted(images: Path, temporary: pytest.TempPathFactory) -> Records:
     @cache
     def records(form: str) -> Path:
         folder = temporary.mktemp(form)
-        convert(images, folder, form, parts=2, workers=1, seed=1)
+        convert(Images(images=images, parts=2), folder, form, workers=1)
         return folder
 
     return records

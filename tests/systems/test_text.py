@@ -4,7 +4,6 @@ import json
 import signal
 from hashlib import sha256
 from itertools import accumulate, islice
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,19 +12,18 @@ from trainers.inputs.sentences import Sentences
 from trainers.inputs.tokens import Tokens
 
 from tests.helpers.shapes import TINY_BERT, TINY_GPT2, TINY_TRANSFORMER
-from tests.helpers.small_text import SHAPE, text_settings
+from tests.helpers.small_text import KEYS, SHAPE
 from tests.systems.cases import USUAL, each_workload, some
 from tests.systems.trainer import losses, recipe_of, step_log
 
 BATCH, BATCHES = 32, 80
 """More than the text has: reading goes on at its beginning."""
-SENTENCES = text_settings(Path()).model_dump(exclude={"text"})
 
 # Workload -> what reads it, of which kind of data, and how that is converted.
 READ = {
     "gpt2-124m": (Tokens, "tokens", {"bpe": None}),
     "transformer": (Pairs, "pairs", {"joint_bpe": None, "longest": 72}),
-    "bert-base": (Sentences, "text", SENTENCES),
+    "bert-base": (Sentences, "text", KEYS),
 }
 # Workload -> what a run asks for; a proof is without dropout.
 ASKED = {
@@ -150,7 +148,7 @@ READERS = {
 @some(*READERS)
 def test_the_batches_are_those_that_our_reader_finds(system, converted, trainer_of):
     form, reader = READERS[system]
-    folder = str(converted("text", form, **SENTENCES))
+    folder = str(converted("text", form, **KEYS))
     named = {"FOLDER": folder, "SHAPE": SHAPE, "BATCH": BATCH, "BATCHES": BATCHES}
     names = "".join(f"{name} = {value!r}\n" for name, value in named.items())
     # A thread of OneFlow's own crashes in one of fifteen such programs, between two batches.
@@ -158,7 +156,7 @@ def test_the_batches_are_those_that_our_reader_finds(system, converted, trainer_
     answer = next(one for one in answers if one.returncode != -signal.SIGSEGV)
     assert answer.returncode == 0, answer.stdout
     found = json.loads(answer.stdout.splitlines()[-1])
-    batches = Sentences(converted("text", "tfrecord", **SENTENCES), SHAPE, BATCH, 0, 1)
+    batches = Sentences(converted("text", "tfrecord", **KEYS), SHAPE, BATCH, 0, 1)
     assert found == [
         sha256(b"".join(np.asarray(array, np.float64).tobytes() for array in batch)).hexdigest()
         for batch in islice(batches, BATCHES)

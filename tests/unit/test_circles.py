@@ -4,7 +4,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from reperf.building.code import PACKAGE
-from reperf.data import KINDS
+from reperf.data import KIND_NAMES
 
 from tests.unit.building.test_code import imported
 
@@ -53,7 +53,7 @@ def test_no_module_needs_itself_and_the_doctor_no_report():
 
 def test_no_two_modules_have_one_name():
     """Commands may: each is called as what it calls; kinds of data have one interface."""
-    alike = {PACKAGE / "commands", *(PACKAGE / "data" / kind for kind in KINDS)}
+    alike = {PACKAGE / "commands", *(PACKAGE / "data" / kind for kind in KIND_NAMES)}
     names = [path.stem for path in PACKAGE.rglob("[!_]*.py") if path.parent not in alike]
     assert sorted(set(names)) == sorted(names)
 

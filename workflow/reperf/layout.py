@@ -61,9 +61,11 @@ ARCHIVE = "archive/{suite}.zip"
 
 PUBLISHED = ROOT / "data" / "published"
 PUBLISHED_FILES = tuple(
-    PUBLISHED / name for name in ("published.csv", "repeats.csv", "tables.yaml")
+    PUBLISHED / name
+    for name in ("published.csv", "repeats.csv", "discrepancies.csv", "tables.yaml")
 )
-"""What the published part of a report is made from: numbers, repeats and table definitions."""
+"""What the published part of a report is made from: numbers, repeats, contradictions and
+table definitions."""
 
 
 def tables_of(suite: str) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from reperf.data.kinds import KINDS
 from reperf.data.text.corpus import Corpus
-from reperf.data.text.vocabulary import train_vocabulary
+from reperf.data.text.wordpiece import train_vocabulary
 
 from tests.unit.data import plain_bert
 from tests.unit.data.pictures import make_set

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from reperf.config import Data
 from reperf.data.kinds import KINDS
-from reperf.data.manifest import AnyManifest
+from reperf.data.manifest import Manifest
 from trainers.inputs.clicks import click_batches
 from trainers.inputs.pairs import pair_batches
 from trainers.inputs.tokens import token_batches
@@ -32,11 +32,11 @@ def small(kind: str, own: Path | None = None, **keys: object) -> Data:
     return Data(**usual).model_copy(update=keys)
 
 
-def convert(data: Data, folder: Path, format_name: str = "", workers: int = 1) -> AnyManifest:
+def convert(data: Data, folder: Path, format_name: str = "", workers: int = 1) -> Manifest:
     """Convert a set, to its kind's first format if to no other; returns its manifest."""
     kind = KINDS[data.kind]
     kind.convert(data, folder, format_name or kind.formats[0], workers)
-    return kind.manifest.read(folder / "manifest.json")
+    return Manifest.read(folder / "manifest.json")
 
 
 def batches(kind: str, folder: Path, number: int, size: int, *, rank=0, ranks=1, **shape) -> list:

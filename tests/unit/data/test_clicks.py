@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reperf.data.clicks import convert as converting
+from reperf.data import text_files
 from reperf.data.clicks.embedded import WORDS
 from reperf.data.clicks.lines import CLIPS, ROW
 
@@ -35,7 +35,7 @@ def test_rows_are_what_a_plain_reading_of_the_lines_gives(head, tmp_path, monkey
         for line in lines
     ]
     for piece, workers in ((1 << 20, 1), (5000, 3)):
-        monkeypatch.setattr(converting, "PIECE", piece)
+        monkeypatch.setattr(text_files, "PIECE", piece)
         manifest = convert(small("clicks", head), tmp_path / "rows", workers=workers)
         rows = rows_in(tmp_path / "rows")
         assert rows["label"].tolist() == [int(line[0]) for line in lines]

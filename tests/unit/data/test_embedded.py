@@ -6,9 +6,9 @@ from statistics import mean
 
 import pytest
 from PIL import Image
-from reperf.data.images.embedded_images import FOLDER, PHOTOGRAPHS
-from reperf.data.images.embedded_images import make as make_images
-from reperf.data.images.jpeg import read_frame
+from reperf.data.images.embedded import FOLDER, PHOTOGRAPHS
+from reperf.data.images.embedded import make as make_images
+from reperf.data.images.image import read_headers
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +25,10 @@ def test_layout_sizes_and_entropy_are_like_imagenets_and_no_two_images_are_alike
         assert found == {f"{name}_{number}.JPEG" for number in range(32)}
     data = [path.read_bytes() for path in images.glob("train/*/*.JPEG")]
     assert len(set(data)) == len(data) == 8 * 32
-    frames = [read_frame(one) for one in data]
+    frames = [read_headers(one) for one in data]
     assert 100_000 < mean(map(len, data)) < 120_000
-    assert {max(frame.height, frame.width) for frame in frames} == {500}
-    assert {min(frame.height, frame.width) for frame in frames} == {333, 375}
+    assert {max(frame[:2]) for frame in frames} == {500}
+    assert {min(frame[:2]) for frame in frames} == {333, 375}
     made = json.loads((images / "manifest.json").read_text())
     assert (made["images"], made["bytes"]) == (len(data), sum(map(len, data)))
     assert made["classes"] == classes

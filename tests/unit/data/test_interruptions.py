@@ -20,9 +20,9 @@ from tests.unit.data.sets import content, convert, small
 CONVERT = """
 import sys
 from pathlib import Path
-from reperf.data.images.convert_images import convert
+from reperf.data.images import convert as conversion
+from reperf.data.images.kind import Images
 from reperf.errors import ReperfError
-from reperf.data.images import convert_images as conversion
 images, output, format_name, *held = sys.argv[1:]
 read_image = conversion.read_image
 def read_or_wait(path, *rest):
@@ -31,7 +31,8 @@ def read_or_wait(path, *rest):
     return read_image(path, *rest)
 conversion.read_image = read_or_wait
 try:
-    convert(Path(images), Path(output), format_name, parts=2, workers=2, seed=3)
+    settings = Images(images=images, parts=2, seed=3)
+    conversion.convert(settings, Path(output), format_name, workers=2)
 except ReperfError as error:
     sys.exit(f"reperf: {error}")
 """

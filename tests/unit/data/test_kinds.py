@@ -1,16 +1,16 @@
 """What every kind of data can do, and the two steps that serve them all."""
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from reperf.config import Data, load_report
-from reperf.data.clicks import convert as click_conversion
+from reperf.data import text_files
 from reperf.data.kinds import KINDS
-from reperf.data.manifest import read_of_set
-from reperf.data.pairs import lines
+from reperf.data.manifest import Manifest, read_of_set
+from reperf.data.pairs import convert as pair_conversion
 from reperf.data.text import corpus
-from reperf.data.tokens import stream
 from reperf.errors import ReperfError
 from reperf.plans.plan_files import SetPlan
 from reperf.plans.planning import Plans
@@ -38,8 +38,8 @@ def manifest(copied) -> Path:
 @pytest.fixture
 def small_pieces(monkeypatch):
     """Several pieces in each part."""
-    for module, size in ((click_conversion, 900), (lines, 7), (stream, 100)):
-        monkeypatch.setattr(module, "PIECE", size)
+    monkeypatch.setattr(text_files, "PIECE", 100)
+    monkeypatch.setattr(pair_conversion, "PIECE", 7)
     monkeypatch.setattr(corpus, "CHUNK", 100)
 
 
@@ -70,12 +70,28 @@ def test_the_manifest_says_what_lies_there(data, name, tmp_path):
     for part in manifest.parts:
         written = (tmp_path / name / part.name).read_bytes()
         assert (part.bytes, part.crc32c) == (len(written), f"{crc32c(written):08x}")
-    counted = manifest.counted
+    counted = KINDS[data.kind].counted
     samples = sum(getattr(part, counted) for part in manifest.parts)
     assert getattr(manifest, counted) == samples
     assert manifest.bytes == sum(part.bytes for part in manifest.parts)
     held = {"counted": counted, "samples": samples, "bytes": manifest.bytes}
     assert read_of_set(str(tmp_path / name)) == {"name": tmp_path.name, **held}
+
+
+@pytest.mark.parametrize(
+    ("kind", "digest"),
+    [
+        ("clicks", "a45c48bf80543018"),
+        ("pairs", "636c12e63e7892f1"),
+        ("tokens", "f2abf174e4c30228"),
+        ("words", "3315ea96a279439a"),
+    ],
+)
+def test_the_bytes_of_parts_stay_what_they_were(kind, digest, converted):
+    """Of kinds whose bytes no library decides."""
+    files = content(converted(kind))
+    del files["manifest.json"]  # which names where the input lies
+    assert sha256(b"".join(files[name] for name in sorted(files))).hexdigest()[:16] == digest
 
 
 @kinds
@@ -188,7 +204,7 @@ def test_a_vocabulary_is_refused_before_any_job(tmp_path):
 def test_the_size_of_the_records_is_estimated_near_what_it_is(kind, embedded):
     """Of the embedded set on the safe side, of a user's from the size of the files."""
     source, records = embedded(kind)
-    size = KINDS[kind].manifest.read(records / "manifest.json").bytes
+    size = Manifest.read(records / "manifest.json").bytes
     assert size <= KINDS[kind].record_bytes(small(kind)) <= 7 * size
     assert 0.95 * size <= KINDS[kind].record_bytes(small(kind, source)) <= 1.7 * size
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tokenizers
 from reperf.data.kinds import KINDS
-from reperf.data.pairs import lines
-from reperf.data.tokens.vocabulary import END
+from reperf.data.pairs import convert as pair_conversion
+from reperf.data.text_files import END
 from trainers.recipes import encoder_decoder
 
 from tests.unit.data.sets import batches, content, convert, small, write
@@ -48,7 +48,7 @@ def pairs_in(batch) -> list[tuple[str, str]]:
 
 def test_pairs_and_their_tokens_are_counted_however_lines_are_read(own, tmp_path, monkeypatch):
     manifest = convert(small("pairs", own, longest=41), tmp_path / "whole")
-    monkeypatch.setattr(lines, "PIECE", 7)
+    monkeypatch.setattr(pair_conversion, "PIECE", 7)
     convert(small("pairs", own, longest=41), tmp_path / "pieces")
     assert content(tmp_path / "pieces") == content(tmp_path / "whole")
     assert [part.pairs for part in manifest.parts] == [50] * 4

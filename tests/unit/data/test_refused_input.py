@@ -4,7 +4,7 @@ import gzip
 from pathlib import Path
 
 import pytest
-from reperf.data.clicks import convert as click_conversion
+from reperf.data import text_files
 from reperf.errors import ReperfError
 
 from tests.unit.data.sets import content, convert, small, write
@@ -53,18 +53,18 @@ def refusal(data, tmp_path: Path) -> str:
         ("pairs", (b"a\n" * 2, b"a\n" + b"c" * 41), f"own/target.txt: line 2: {TOO_LONG}"),
         ("pairs", (b"a\n",), "own/target.txt: no such file; allowed: a folder that holds source."),
         ("pairs", (b"a\n", b"b\n"), "own: has 1 pairs; allowed: one or more for each of 2 parts"),
-        ("clicks", b"", "own: an empty file; allowed: lines of 0 or 1, 13 integers"),
+        ("clicks", b"", "own: an empty text; allowed: lines of 0 or 1, 13 integers"),
         (
             "clicks",
             gzip.compress(b"0", mtime=0),
             "own: compressed by gzip; allowed: lines of 0 or 1",
         ),
         ("clicks", LINE, "own: part 1 of 2 would hold no line; allowed: at least one for each"),
-        ("clicks", b"x" * 10_000, "own, line 1: more than 4096 bytes; allowed: 0 or 1"),
-        ("text", b"", "own: holds no text; allowed: a sentence a line, an empty line between "),
+        ("clicks", b"x" * 10_000, "own, line 1: 1 columns; allowed: 40, 0 or 1, 13 integers"),
+        ("text", b"", "own: an empty text; allowed: a sentence a line, an empty line between "),
         ("text", b"One.\nTwo.\n", "own: 1 documents for 2 parts; allowed: at least 2 per part, an"),
         ("text", b"One.\n\n" * 3, "own: 3 documents for 2 parts; allowed: at least 2 per part, an"),
-        ("text", b"One.\n\n" * 9 + b"\xff\n", r"own: byte 54: got b'\xff'; allowed: text in UTF-8"),
+        ("text", b"One.\n\n" * 9 + b"\xff\n", r"own: byte 54: got b'\xff'; allowed: a sentence "),
         (
             "text",
             b"1.\n\n1.\n\n\0\n\n\0",
@@ -102,7 +102,7 @@ def test_input_that_cannot_be_converted_is_named_and_leaves_nothing(kind, writte
 def test_a_bad_line_of_clicks_is_named_by_line_and_column(
     tmp_path, monkeypatch, column, found, said
 ):
-    monkeypatch.setattr(click_conversion, "PIECE", 1000)
+    monkeypatch.setattr(text_files, "PIECE", 1000)
     bad = "\t".join([*CLICK[: column - 1], *found, *CLICK[column:]]) + "\n"
     own = write(tmp_path / "own", 30 * LINE + bad + 9 * LINE)
     assert refusal(small("clicks", own), tmp_path).startswith(f"own, line 31: {said}")
@@ -141,7 +141,7 @@ def test_wrong_input_does_not_cost_what_was_converted_before(tmp_path):
     data = small("text", own, parts=1)
     convert(data, tmp_path / "out")
     before = content(tmp_path / "out")
-    for wrong in ({"text": "no"}, {"parts": 40}, {"vocabulary": "no"}):
+    for wrong in ({"text": "no"}, {"parts": 40}, {"vocabulary": Path("no")}):
         with pytest.raises(ReperfError, match="allowed: "):
             convert(data.model_copy(update=wrong), tmp_path / "out")
         assert content(tmp_path / "out") == before

@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tokenizers
+from reperf.data import text_files
 from reperf.data.kinds import KINDS
-from reperf.data.tokens import stream
+from reperf.data.manifest import Manifest
+from reperf.data.text_files import END
 from reperf.data.tokens.embedded import make as make_text
-from reperf.data.tokens.manifest import TokenManifest
-from reperf.data.tokens.vocabulary import END, read_vocabulary
+from reperf.data.tokens.vocabulary import read_vocabulary
 from reperf.errors import ReperfError
 
 from tests.unit.data.sets import batches, content, convert, small, write
@@ -46,7 +47,7 @@ def changed(bpe: Path, folder: Path, **files: str | None) -> Path:
 
 
 def ids_in(folder: Path) -> list[np.ndarray]:
-    kind = f"<u{int(TokenManifest.read(folder / 'manifest.json').type[4:]) // 8}"
+    kind = f"<u{int(Manifest.read(folder / 'manifest.json').type[4:]) // 8}"
     return [np.fromfile(path, kind) for path in sorted(folder.glob("part-?????"))]
 
 
@@ -54,7 +55,7 @@ def ids_in(folder: Path) -> list[np.ndarray]:
 def test_bytes_and_ends_of_documents_are_the_stream_however_it_is_cut(
     text, tmp_path, monkeypatch, piece
 ):
-    monkeypatch.setattr(stream, "PIECE", piece)
+    monkeypatch.setattr(text_files, "PIECE", piece)
     manifest = convert(small("tokens", text), tmp_path)
     wanted = [one for document in DOCUMENTS for one in [*document.encode(), 256]]
     parts = ids_in(tmp_path)
@@ -119,10 +120,17 @@ def test_ids_beyond_16_bits_have_32(text, tmp_path, bpe, size, kind):
     ("name", "written", "fault"),
     [
         ("vocab", None, "no such file; allowed: a folder that holds vocab.json and merges.txt"),
-        ("vocab", "[", "is no JSON; allowed: tokens and their ids"),
-        ("vocab", '{"a": "b"}', "is no vocabulary; allowed: tokens and their ids"),
-        ("vocab", '{"a": 1, "b": 1}', "an id has several tokens; allowed: one"),
-        ("vocab", '{"a": 3}', "has 1 tokens and the id 3; allowed: all ids from 0 on"),
+        *(
+            ("vocab", written, "is not a vocabulary; allowed: JSON of tokens and their ids, 0, 1, ")
+            for written in (
+                "[",
+                "[]",
+                '{"a": "b"}',
+                '{"a": [], "b": 0}',
+                '{"a": 0, "b": 0}',
+                '{"a": 3}',
+            )
+        ),
         ("vocab", '{"a": 0}', r"has no <\|endoftext\|>; allowed: a vocabulary with it"),
         ("merges", "#version: 0.2\na b c\n", "got 'a b c'; allowed: two tokens of vocab.json that"),
         ("merges", "Q Q\n", "got 'Q Q'; allowed: two tokens of vocab.json that make a third"),

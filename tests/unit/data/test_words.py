@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reperf.data.tokens import stream
+from reperf.data import text_files
 from trainers.inputs.words import pairs
 
 from tests.unit.data.sets import batches, convert, small, write
@@ -29,7 +29,7 @@ def ids_in(folder: Path) -> list[int]:
 
 
 def test_frequent_words_become_their_places_in_the_vocabulary(tmp_path, monkeypatch):
-    monkeypatch.setattr(stream, "PIECE", 300)
+    monkeypatch.setattr(text_files, "PIECE", 300)
     manifest = convert(small("words", write(tmp_path / "text.txt", TEXT)), tmp_path, workers=2)
     vocabulary = (tmp_path / "vocab.txt").read_text()
     assert vocabulary == "fish 240\nthe 240\ncat\u2019s 120\na 60\nb 60\n"

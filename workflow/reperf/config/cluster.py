@@ -9,15 +9,14 @@ from reperf.config.words import (
     MONTH_IN_SECONDS,
     MOST_DEVICES,
     MOST_NODES,
-    MOST_PROCESSES,
     MOST_TEXTS,
     Label,
     Model,
-    Number,
     Text,
     Texts,
     YesOrNo,
 )
+from reperf.values import MOST_PROCESSES, Number
 
 
 class Cluster(Model):

@@ -1,66 +1,17 @@
 """The data sets that runs read."""
 
-from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import model_validator
 
-from reperf.config.words import (
-    LARGEST_SEED,
-    MOST_PARTS,
-    MOST_PROCESSES,
-    Model,
-    Name,
-    Number,
-    YesOrNo,
-)
-from reperf.data import KINDS
-from reperf.data.keys import KindKeys
+from reperf.data.kinds import KINDS
 
-KEYS: dict[str, type[KindKeys]] = {
-    kind: import_module(f"reperf.data.{kind}.keys").Keys for kind in KINDS
-}
-"""What only sets of that kind have."""
-KIND_OF = {key: kind for kind, keys in KEYS.items() for key in keys.model_fields}
-"""Whose a key is; those of all kinds are not here."""
-
-RESERVED = ("measured", "published")
-"""Folders under data/ that come with reperf."""
+KIND_OF = {key: name for name, kind in KINDS.items() for key in kind.own_keys()}
+"""Key -> the one kind whose sets have it; the keys of all kinds are not here."""
 
 
-def _not_reserved(name: str) -> str:
-    if name in RESERVED:
-        raise ValueError(f"allowed: names other than {' and '.join(RESERVED)}, reperf's own data")
-    return name
-
-
-class _AnyData(Model):
-    """What data sets of all kinds have, in the order of the page."""
-
-    name: Annotated[Name, AfterValidator(_not_reserved)] = Field(
-        "embedded",
-        description="folder name under data/, other than measured and published, reperf's own",
-    )
-    kind: Literal[KINDS] = Field(  # type: ignore[valid-type]  # their folders say it
-        "images", description="what it holds"
-    )
-    embedded_on_gpus: YesOrNo = Field(
-        False, description="whether GPUs, too, may train on the embedded set, which is small"
-    )
-    parts: Number = Field(
-        8,
-        ge=1,
-        le=MOST_PARTS,
-        description="record files; a multiple of the number of devices of every topology",
-    )
-    workers: Number = Field(2, ge=1, le=MOST_PROCESSES, description="processes that convert")
-    seed: Number = Field(
-        1, ge=0, le=LARGEST_SEED, description="seed of the order, and of a text's pairs and masks"
-    )
-
-
-class Data(*reversed(KEYS.values()), _AnyData):  # type: ignore[misc]  # likewise
+class Data(*reversed(KINDS.values())):  # type: ignore[misc]  # the folders of reperf.data say it
     """A data set that suites with real input train on."""
 
     @model_validator(mode="after")
@@ -70,13 +21,8 @@ class Data(*reversed(KEYS.values()), _AnyData):  # type: ignore[misc]  # likewis
             if kind != self.kind and value != type(self).model_fields[key].default:
                 shown = str(value) if isinstance(value, Path) else value
                 raise ValueError(f"{key}: got {shown!r}; allowed: with `kind: {kind}`")
-        KEYS[self.kind].check_keys(self)
+        KINDS[self.kind].check_keys(self)
         return self
-
-    @property
-    def own(self) -> Path | None:
-        """Where the user's input lies; None where the embedded set is made."""
-        return getattr(self, self.kind)
 
     @property
     def is_embedded(self) -> bool:
@@ -86,12 +32,12 @@ class Data(*reversed(KEYS.values()), _AnyData):  # type: ignore[misc]  # likewis
     @property
     def shape(self) -> dict[str, int]:
         """What it decides of the shape of a workload that trains on it."""
-        return KEYS[self.kind].shape_of(self)
+        return KINDS[self.kind].shape_of(self)
 
     @property
     def source(self) -> Path:
         """What it is converted from, where that lies."""
-        return self.own or Path("data", self.name, KEYS[self.kind].embedded)
+        return KINDS[self.kind].source_of(self)
 
     def folder(self, read: str) -> str | None:
         """The folder that a run reads, of record parts or of images; None when synthetic."""

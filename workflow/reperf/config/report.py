@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from reperf.config.cluster import Cluster
-from reperf.config.data import EMBEDDED, KEYS, Data
+from reperf.config.data import EMBEDDED, Data
 from reperf.config.engine import ENGINES, Container, Engine
 from reperf.config.known_hardware import Hardware
 from reperf.config.run import Cell, Run, runs_of
@@ -29,15 +29,12 @@ from reperf.config.suite import (
 from reperf.config.window import Window
 from reperf.config.words import (
     LARGEST,
-    LARGEST_SEED,
     MOST_BYTES,
     MOST_ENTRIES,
-    MOST_PROCESSES,
     MOST_RUNS,
     MOST_SOURCES,
     MOST_SUITES,
     Model,
-    Number,
     SystemId,
     Text,
     Topologies,
@@ -45,9 +42,11 @@ from reperf.config.words import (
     distinct,
     topology_shape,
 )
+from reperf.data.kinds import KINDS
 from reperf.faults import checked
 from reperf.nearest import did_you_mean
 from reperf.systems import BuildKind, Device, load_systems, load_workloads
+from reperf.values import LARGEST_SEED, MOST_PROCESSES, Number
 
 
 def _from_one(data: Any) -> Any:  # noqa: ANN401 - raw YAML
@@ -192,8 +191,8 @@ class Report(Model):
                     f"{did_you_mean(suite.data, of_kind)}"
                 )
             data = self.data_of(suite)
-            if suite.input == "folder" and not KEYS[kind].holds_folders:
-                holds = " or ".join(one for one, keys in KEYS.items() if keys.holds_folders)
+            if suite.input == "folder" and not KINDS[kind].holds_folders:
+                holds = " or ".join(one for one, of in KINDS.items() if of.holds_folders)
                 raise ValueError(
                     f"suites.{suite.name}.input: folder holds {holds}, {suite.workload} needs "
                     f"{kind}; allowed: records, synthetic"
@@ -453,14 +452,14 @@ def _check_fit(suite: Suite, data: Data) -> None:
                 f"suites.{suite.name}.shape.{key}: got {suite.shape[key]}; "
                 f"allowed: {value}, as data.{data.name} has it"
             )
-    keys = KEYS[data.kind]
-    for key, least in keys.least_shape_of(data).items():
+    of_kind = KINDS[data.kind]
+    for key, least in of_kind.least_shape_of(data).items():
         if suite.shape[key] < least:
             raise ValueError(
                 f"suites.{suite.name}.shape.{key}: got {suite.shape[key]}; "
                 f"allowed: {least} or more, which data.{data.name} has"
             )
-    least = keys.least_batch_of(data)
+    least = of_kind.least_batch_of(data)
     for entry in suite.entries:
         size = entry.batch_size or suite.batch_size
         if isinstance(size, int) and size < least:

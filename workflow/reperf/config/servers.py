@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from reperf.config.words import MOST_PROCESSES, Model, Number
+from reperf.config.words import Model
+from reperf.values import MOST_PROCESSES, Number
 
 MOST_SERVERS = 14
 """On a node: each needs a port of its own, of the sixteen that a Slurm job has."""

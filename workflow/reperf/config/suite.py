@@ -30,9 +30,6 @@ from reperf.config.words import (
     BatchSize,
     Label,
     Model,
-    Name,
-    Number,
-    PlainPath,
     SystemId,
     Topologies,
     Topology,
@@ -52,6 +49,7 @@ from reperf.systems import (
     load_systems,
     load_workloads,
 )
+from reperf.values import Name, Number, PlainPath
 
 # What a report sets for all of its suites, and a suite may override.
 TOPOLOGIES = Field(("1n1g",), description="nodes x devices per node")

@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from reperf.config.words import MOST_ITERATIONS, Model, Number
+from reperf.config.words import MOST_ITERATIONS, Model
+from reperf.values import Number
 
 FEWEST_LINES = 50
 """In a window of trainers that keep their own time: between two of them lies 2 % of it."""

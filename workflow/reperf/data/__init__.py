@@ -1,10 +1,12 @@
-"""Data in, files of records out: kinds of data, a folder each, and what all kinds share.
+"""Data in, files of records out: a folder for each kind of data, and what all kinds share.
 
-A kind is a folder here with two modules: `keys`, of the configuration, and `kind`, what can be done
-with it. Only `kinds`, which plans and scripts ask, knows the configuration.
+The folder of a kind has a module `kind`: the keys of its sets in the configuration, and what can be
+done with a set. The modules that make and convert sets are imported only by the jobs that do so.
 """
 
 from pathlib import Path
 
-KINDS = tuple(sorted(path.parent.name for path in Path(__file__).parent.glob("*/kind.py")))
+__all__ = ["KIND_NAMES"]
+
+KIND_NAMES = tuple(sorted(path.parent.name for path in Path(__file__).parent.glob("*/kind.py")))
 """The names of all kinds: in the configuration, and of the folders."""

@@ -3,10 +3,11 @@
 import multiprocessing
 import os
 import signal
+import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from ctypes import Array
 from multiprocessing.connection import Connection
 from threading import Thread
 from typing import Any, TypeVar
@@ -14,63 +15,61 @@ from typing import Any, TypeVar
 from reperf.errors import ReperfError
 
 Result = TypeVar("Result")
-Tick = Callable[..., None]
-"""Called with the number of items done since the last call; left out, one."""
+SECONDS_BETWEEN_LINES = 10
 
-_given: list[Any] = []
-"""A worker's work and counters. The fork brings them: pickling a million names takes long."""
+_given: list[Callable[[int], Any]] = []
+"""A worker's work. The fork brings it: pickling a million names takes long."""
 
 
-def run_parts(
-    work: Callable[[int, Tick], Result], parts: int, workers: int, watch: Callable[[int], None]
-) -> list[Result]:
+def run_parts(work: Callable[[int], Result], parts: int, workers: int, title: str) -> list[Result]:
     """Do the work for every part, numbered from 0; the results are in the parts' order.
 
-    When one part fails, when the call is interrupted or when this process is killed, the workers
-    end at once, wherever they are.
+    Standard error says how far the work is, every ten seconds and at the end. When one part fails,
+    when the call is interrupted or when this process is killed, the workers end at once, wherever
+    they are.
 
     Args:
-        work: called with a part, and with a function to call after each of the part's items,
-            or after several with their number.
-        watch: called a few times a second with the number of items done.
+        title: what is done, for standard error.
 
     Raises:
         ReperfError: a worker was killed. What a worker raises is raised here.
     """
     # Forked, not spawned: the script of a Snakemake rule cannot be imported by a new process.
     context = multiprocessing.get_context("fork")
-    done = context.RawArray("Q", parts)  # items; one writer each, so that no lock can stay held
     wanted, held = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(min(workers, parts), context, _begin, (work, done, wanted, held))
+    pool = ProcessPoolExecutor(min(workers, parts), context, _begin, (work, wanted, held))
+    begin = last = time.monotonic()
     with wanted, pool, held:
         futures = [pool.submit(_do, part) for part in range(parts)]
         pending = set(futures)
         try:
             while pending:
-                finished, pending = wait(pending, 0.2, FIRST_COMPLETED)
+                finished, pending = wait(pending, SECONDS_BETWEEN_LINES, FIRST_COMPLETED)
                 for future in filter(finished.__contains__, futures):  # the first part's fault
                     future.result()
-                watch(sum(done))
+                now, done = time.monotonic(), parts - len(pending)
+                if 0 < done < parts and now - last >= SECONDS_BETWEEN_LINES:
+                    last = now
+                    left = f"about {(now - begin) * len(pending) / done:.0f} s left"
+                    _say(f"{title}: {done} of {parts} parts, {left}")
         except BrokenProcessPool:
             raise ReperfError("a worker process was killed; memory may have run out") from None
+    _say(f"{title}: {parts} parts in {time.monotonic() - begin:.1f} s")
     return [future.result() for future in futures]
 
 
-def _begin(
-    work: Callable[[int, Tick], Result], done: Array, wanted: Connection, held: Connection
-) -> None:
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _begin(work: Callable[[int], Any], wanted: Connection, held: Connection) -> None:
     """Make a worker ready; it ends when its parent closes its end of the pipe, or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the workers
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     held.close()
     Thread(target=lambda: (wanted.poll(None), os._exit(0)), daemon=True).start()
-    _given[:] = work, done
+    _given[:] = [work]
 
 
 def _do(part: int) -> Any:  # noqa: ANN401 - what the work returns
-    work, done = _given
-
-    def tick(items: int = 1) -> None:
-        done[part] += items
-
-    return work(part, tick)
+    return _given[0](part)

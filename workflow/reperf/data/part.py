@@ -4,22 +4,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Generic, NamedTuple, TypeVar
+from typing import IO, Any, Generic, TypeVar
 
 from google_crc32c import extend
 
+from reperf.data.manifest import Written
 from reperf.files import whole_file
 
 Item = TypeVar("Item")
-
-
-class Written(NamedTuple):
-    """What lies in a part that is whole."""
-
-    name: str
-    bytes: int
-    crc32c: str  # of the file, 8 hexadecimal digits
-    counts: Mapping[str, int]  # by the field of the manifest
 
 
 @dataclass(frozen=True)
@@ -93,7 +85,7 @@ def new_part(output: Path, part: int, record_format: Format[Item]) -> Iterator[P
     stem = f"part-{part:05d}"
     with ExitStack() as files:
 
-        def create(suffix: str, mode: str) -> IO:
+        def create(suffix: str, mode: str) -> IO[Any]:
             path = output / (stem + suffix)
             return files.enter_context(whole_file(path, mode, durable=False))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from reperf.archive.names import fault_of_name, shown
 from reperf.config import LogSource, Report, Run, Suite, topology_shape
 from reperf.config.suite import shown_variant
-from reperf.config.words import FILLED_IN, LARGEST, NOT_FILLED_IN
+from reperf.config.words import LARGEST
 from reperf.errors import ReperfError
 from reperf.logs.configured import DATA_PARALLEL, facts_of_format, facts_of_system, variant_said
 from reperf.logs.facts import Fact, Facts, Refused
@@ -22,6 +22,7 @@ from reperf.measuring.recorded import recorded
 from reperf.measuring.units import ANY, counts, per_second, unit_of
 from reperf.systems import load_workloads, written_shape
 from reperf.text import natural, printable
+from reperf.values import FILLED_IN, NOT_FILLED_IN
 
 Row = dict[str, object]
 

@@ -5,10 +5,20 @@ columns. None of it was measured by reperf, and nothing that was is mixed in.
 """
 
 from reperf.published.discrepancies import Discrepancy, discrepancies
-from reperf.published.rebuilt import (
+from reperf.published.published_tables import (
     PublishedTable,
     epochs_beside,
     load_tables,
     published_for,
     published_without_size,
 )
+
+__all__ = [
+    "Discrepancy",
+    "PublishedTable",
+    "discrepancies",
+    "epochs_beside",
+    "load_tables",
+    "published_for",
+    "published_without_size",
+]

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 from trainers.contract import recipe as contract
 
-from reperf.data import KINDS
+from reperf.data import KIND_NAMES
 from reperf.errors import ReperfError
 from reperf.faults import Model, checked, shown
 from reperf.nearest import did_you_mean
@@ -23,7 +23,7 @@ from reperf.written import read_written
 
 WORKLOADS = ROOT / "workflow" / "workloads"
 
-Kind = Literal[KINDS]  # type: ignore[valid-type]  # their folders say it
+Kind = Literal[KIND_NAMES]  # type: ignore[valid-type]  # their folders say it
 Shape = dict[str, int]
 """Of a workload's samples and model, such as {"image_size": 224}."""
 

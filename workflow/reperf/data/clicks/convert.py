@@ -1,56 +1,48 @@
-"""Convert lines of clicks to parts of rows: the one call behind the rule."""
+"""Convert lines of clicks to parts of rows."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from reperf.data.bar import progress
-from reperf.data.clicks.lines import LAYOUT, ROW, BadLine, rows_of
-from reperf.data.clicks.manifest import ClickManifest, ClickSettings
-from reperf.data.parallel import Tick, run_parts
-from reperf.data.part import Format, Written, all_or_nothing, new_part
+from reperf.data.clicks.kind import Clicks
+from reperf.data.clicks.lines import LAYOUT, BadLine, rows_of
+from reperf.data.manifest import Manifest, Written
+from reperf.data.parallel import run_parts
+from reperf.data.part import Format, all_or_nothing, new_part
+from reperf.data.text_files import PIECE, Pieces
 from reperf.errors import ReperfError
 from reperf.files import reading
 
 ROWS = Format[np.ndarray](lambda rows: [rows.tobytes()])
-PIECE = 1 << 20
-"""Bytes of lines that are converted at a time."""
-LONGEST_LINE = 1 << 12
-_GZIP = b"\x1f\x8b"
 
 
-def convert(
-    settings: ClickSettings, output: Path, format_name: str, *, workers: int
-) -> ClickManifest:
+def convert(settings: Clicks, output: Path, format_name: str, *, workers: int) -> Manifest:
     """Convert a file of clicks to rows: part-00000 and so on, manifest.json.
 
-    The file is cut into pieces of whole lines, of which each part has neighbouring ones. The bytes
-    depend on the file and the number of parts, not on the number of workers. What an earlier
-    conversion left in the folder is removed.
+    The file is cut into pieces of whole lines, of which each part has neighbouring ones.
 
     Raises:
         ReperfError: a line is refused, there are too few for the parts, or a file cannot be read or
             written.
     """
-    clicks = Path(settings.clicks)
-    with reading(clicks), clicks.open("rb") as stream:
-        size, begin = clicks.stat().st_size, stream.read(len(_GZIP))
-    if not size or begin == _GZIP:
-        found = "compressed by gzip" if size else "an empty file"
-        raise ReperfError(f"{clicks}: {found}; allowed: lines of {LAYOUT}")
-    share = -(-size // (settings.parts * PIECE))
-    lines = _Lines(clicks, size, settings.parts * share)
+    assert settings.clicks
+    clicks = settings.clicks
+    lines = Pieces(clicks, settings.parts, f"lines of {LAYOUT}")
 
-    def write_part(part: int, tick: Tick) -> Written:
+    def write_part(part: int) -> Written:
         samples = clicked = 0
         with new_part(output, part, ROWS) as records:
-            for number in range(part * share, (part + 1) * share):
-                rows = lines.rows(number)
-                records.append(rows)
-                samples += len(rows)
-                clicked += int(rows["label"].sum())
-                tick()
+            for number in lines.of_part(part):
+                begin, end = lines.edges(number)
+                for _, content in lines.between(begin, end):
+                    try:
+                        rows = rows_of(content.encode())
+                    except BadLine as bad:
+                        line = _lines_before(clicks, begin) + bad.line + 1
+                        raise ReperfError(f"{clicks}, line {line}: {bad}") from None
+                    records.append(rows)
+                    samples += len(rows)
+                    clicked += int(rows["label"].sum())
         if not samples:
             raise ReperfError(
                 f"{clicks}: part {part} of {settings.parts} would hold no line; allowed: at least "
@@ -59,48 +51,12 @@ def convert(
         return records.summary(samples=samples, clicked=clicked)
 
     with all_or_nothing(output):
-        with progress(f"pieces of clicks to {format_name}", lines.pieces) as watch:
-            written = run_parts(write_part, settings.parts, workers, watch)
-        return ClickManifest.of_parts(output, written, format=format_name, settings=settings)
+        written = run_parts(write_part, settings.parts, workers, f"clicks to {format_name}")
+        return settings.write_manifest(output, format_name, written)
 
 
-@dataclass(frozen=True)
-class _Lines:
-    """A file of lines, cut into pieces."""
-
-    clicks: Path
-    size: int
-    pieces: int
-
-    def rows(self, number: int) -> np.ndarray:
-        """The rows of a piece: near equal in bytes, it begins with a line, as the next does."""
-        begin, end = (self._edge(one) for one in (number, number + 1))
-        try:
-            return rows_of(self._read(begin, end - begin)) if begin < end else np.empty(0, ROW)
-        except BadLine as bad:
-            line = self._lines_before(begin) + bad.line + 1
-            raise ReperfError(f"{self.clicks}, line {line}: {bad}") from None
-
-    def _edge(self, number: int) -> int:
-        """Where a piece begins: at the first line from its even share on."""
-        even = self.size * number // self.pieces
-        if even in (0, self.size):
-            return even
-        rest, ended, _ = self._read(even - 1, LONGEST_LINE).partition(b"\n")
-        if not ended and len(rest) == LONGEST_LINE:
-            line = self._lines_before(even) + 1
-            raise ReperfError(
-                f"{self.clicks}, line {line}: more than {LONGEST_LINE} bytes; allowed: {LAYOUT}"
-            )
-        return min(even + len(rest), self.size)
-
-    def _read(self, offset: int, size: int) -> bytes:
-        with reading(self.clicks), self.clicks.open("rb") as stream:
-            stream.seek(offset)
-            return stream.read(size)
-
-    def _lines_before(self, offset: int) -> int:
-        """How many lines end before an offset; asked only for a refusal."""
-        return sum(
-            self._read(at, min(PIECE, offset - at)).count(b"\n") for at in range(0, offset, PIECE)
-        )
+def _lines_before(path: Path, offset: int) -> int:
+    """How many lines end before an offset of a file; asked only for a refusal."""
+    with reading(path), path.open("rb") as stream:
+        pieces = (min(PIECE, offset - at) for at in range(0, offset, PIECE))
+        return sum(stream.read(size).count(b"\n") for size in pieces)

@@ -38,9 +38,9 @@ def make(path: Path) -> None:
     logits = ((words >> np.uint32(12)) % np.uint32(256) / 128.0 - 1.0).sum(axis=1)
     threshold = np.quantile(logits, 1 - _CLICKED)
     labels = random.random_sample(LINES) < 1 / (1 + np.exp(2 * (threshold - logits)))
-    shown = [[f"{one:d}" for one in labels]]
-    shown += [[str(one) for one in column] for column in integers.T.tolist()]
-    shown += [[f"{one:08x}" for one in column] for column in words.T.tolist()]
+    shown = [[f"{label:d}" for label in labels]]
+    shown += [[str(number) for number in column] for column in integers.T.tolist()]
+    shown += [[f"{word:08x}" for word in column] for column in words.T.tolist()]
     for column in shown[1:]:
         for line in np.flatnonzero(random.random_sample(LINES) < _GAPS).tolist():
             column[line] = ""
@@ -58,4 +58,4 @@ def _words(shares: np.ndarray) -> np.ndarray:
     # Multiplied by odd numbers, different ones stay different.
     number *= np.uint32(0x9E3779B1)
     number ^= number >> np.uint32(15)
-    return number * np.uint32(0x85EBCA77)
+    return np.asarray(number * np.uint32(0x85EBCA77))

@@ -43,11 +43,11 @@ def rows_of(text: bytes) -> np.ndarray:
         An array of ROW, one a line.
 
     Raises:
-        BadLine: of the first kind of fault that is found, its first line.
+        BadLine: the first line with a fault of the first kind that there is.
     """
     if not text.endswith(b"\n"):
         text += b"\n"
-    # What is looked up behind the last field is zero.
+    # Fields are looked up beyond the end of the last line: zeros stand there.
     content = np.frombuffer(text + bytes(_LONGEST + 1), np.uint8)
     ends = np.flatnonzero((content == _TAB) | (content == _LINE))
     _check_columns(content[ends])
@@ -81,11 +81,10 @@ class _Fields:
     def labels(self) -> np.ndarray:
         labels = self._content[self._begins[:, :1]] - np.uint8(_ZERO)
         self._check((labels <= 1) & (self._lengths[:, :1] == 1), 0, "0 or 1")
-        return labels[:, 0]
+        return np.asarray(labels[:, 0])
 
     def integers(self) -> np.ndarray:
-        own = slice(1, _FIRST_WORD)
-        begins, lengths = self._begins[:, own], self._lengths[:, own]
+        begins, lengths = (places[:, 1:_FIRST_WORD] for places in (self._begins, self._lengths))
         negative = (self._content[begins] == _MINUS) & (lengths > 0)
         begins, lengths = begins + negative, lengths - negative
         good = (lengths > 0) | ~negative
@@ -114,14 +113,14 @@ class _Fields:
         return np.where(there, crcs, _OF_NOTHING)
 
     def _check(self, good: np.ndarray, first: int, allowed: str) -> None:
-        """Refuse the first field that is not good, of columns from the first one on."""
+        """Refuse the first field that is not good, in the columns from `first` on."""
         if good.all():
             return
-        line, column = (int(one) for one in np.argwhere(~good)[0])
+        line, column = np.argwhere(~good)[0].tolist()
         column += first
         begin = self._begins[line, column]
-        found = self._text[begin : begin + self._lengths[line, column]].decode("utf-8", "replace")
-        shown = found if len(found) <= 40 else found[:40] + "..."
+        field = self._text[begin : begin + self._lengths[line, column]].decode("utf-8", "replace")
+        shown = field if len(field) <= 40 else field[:40] + "..."
         raise BadLine(line, f"column {column + 1}: got {shown!r}; allowed: {allowed}")
 
 

@@ -1,43 +1,65 @@
 """Images as a kind of data."""
 
+import os
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from reperf.config import Data
-from reperf.data.images.listing import LAYOUT, check_layout
-from reperf.data.images.manifest import ImageManifest, ImageSettings
+from pydantic import Field
+
 from reperf.data.kind import Kind
+from reperf.errors import ReperfError
+from reperf.values import PlainPath
+
+LAYOUT = "a folder that holds train/<synset>/*.JPEG"
 
 
 class Images(Kind):
     """JPEGs in ImageNet's layout."""
 
     formats = ("tfrecord", "ofrecord", "recordio")
-    manifest = ImageManifest
-    settings = ImageSettings
+    counted = "images"
+    embedded = "images"
     last = "images/manifest.json"
     embedded_bytes = 50 * 10**6
     few = "few hundred"
     real = LAYOUT
-    modules = ("reperf.data.images.embedded_images", "reperf.data.images.convert_images")
-    _CLASSES_MEASURED = 5
+    modules = ("reperf.data.images.embedded", "reperf.data.images.convert")
+    holds_folders = True
 
-    def check(self, data: Data) -> None:
+    images: PlainPath | None = Field(
+        None,
+        description="folder that holds train/<synset>/*.JPEG; left out, the embedded set is made",
+    )
+
+    @classmethod
+    def check(cls, data: Any) -> None:  # noqa: ANN401 - a set of the configuration
         if data.images:
             check_layout(data.images)
 
-    def convert(self, data: Data, folder: Path, format_name: str, workers: int) -> None:
-        asked = {"parts": data.parts, "workers": workers, "seed": data.seed}
-        self.converter.convert(data.source, folder, format_name, **asked)
-
-    def record_bytes(self, data: Data) -> int:
-        """That of a few classes times their number: network disks list files slowly."""
-        if data.is_embedded:
-            return self.embedded_bytes
+    @classmethod
+    def record_bytes(cls, data: Any) -> int:  # noqa: ANN401 - a set of the configuration
+        """An estimate from a few classes: network disks take long to list all files."""
+        if data.own is None:
+            return cls.embedded_bytes
         classes = sorted(path for path in data.images.glob("train/*") if path.is_dir())
-        few = list(islice(classes, 0, None, max(1, len(classes) // self._CLASSES_MEASURED)))
-        seen = sum(image.stat().st_size for one in few for image in one.glob("*"))
-        return seen * len(classes) // max(1, len(few))
+        few = list(islice(classes, 0, None, max(1, len(classes) // 5)))
+        size = sum(image.stat().st_size for folder in few for image in folder.glob("*"))
+        return int(size * len(classes) // max(1, len(few)))
+
+    def described(self) -> dict[str, Any]:
+        return {"source": str(self.images), "seed": self.seed}
 
 
-KIND = Images()
+def check_layout(images: Path) -> None:
+    """Refuse a folder that, at a glance, cannot hold a training set.
+
+    Raises:
+        ReperfError: there is no such folder, or no train/ in it.
+    """
+    for folder in (images, images / "train"):
+        if not os.path.isdir(folder):  # noqa: PTH112 - pathlib's raises where access is denied
+            raise ReperfError(f"{folder}: no such folder; allowed: {LAYOUT}")
+
+
+KIND = Images

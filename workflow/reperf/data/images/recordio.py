@@ -16,7 +16,8 @@ from struct import pack
 import numpy as np
 
 from reperf.data.images.image import Image
-from reperf.data.part import Format, Written
+from reperf.data.manifest import Written
+from reperf.data.part import Format
 from reperf.files import whole_file
 
 MAGIC = 0xCED7230A

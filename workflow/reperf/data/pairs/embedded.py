@@ -6,7 +6,7 @@ Nobody has written them: the rules of both languages' numerals make them.
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from reperf.data.pairs.lines import SOURCE, TARGET
+from reperf.data.pairs.kind import SOURCE, TARGET
 from reperf.files import whole_file
 
 COUNT = 10_000
@@ -56,10 +56,10 @@ def english(number: int) -> str:
         return _ENGLISH_TENS[tens] + (f"-{_ENGLISH[rest]}" if rest else "")
     size, name = (100, "hundred") if number < 1000 else (1000, "thousand")
     many, rest = divmod(number, size)
-    said = f"{english(many)} {name}"
+    words = f"{english(many)} {name}"
     if not rest:
-        return said
-    return f"{said} {'and ' if rest < 100 else ''}{english(rest)}"
+        return words
+    return f"{words} {'and ' if rest < 100 else ''}{english(rest)}"
 
 
 def german(number: int) -> str:
@@ -76,5 +76,5 @@ def german(number: int) -> str:
 
 def _before(number: int) -> str:
     """A number as it stands before another part of the word: 1 and 101 lose their last letter."""
-    said = german(number)
-    return said[:-1] if said.endswith("eins") else said
+    word = german(number)
+    return word[:-1] if word.endswith("eins") else word

@@ -1,29 +1,81 @@
-"""Pairs of sentences as a kind of data."""
+"""Pairs as a kind of data: sentences and their translations, as ids of one vocabulary."""
 
-from reperf.config import Data
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
 from reperf.data.kind import Kind
-from reperf.data.pairs.lines import LAYOUT, check_files
-from reperf.data.pairs.manifest import PairManifest, PairSettings
-from reperf.data.tokens.vocabulary import read_vocabulary
+from reperf.data.tokens.vocabulary import BYTES, digest_of_vocabulary, read_vocabulary
+from reperf.errors import ReperfError
+from reperf.files import reading
+from reperf.values import Number, PlainPath
+
+SOURCE, TARGET = "source.txt", "target.txt"
+LAYOUT = f"a folder that holds {SOURCE} and {TARGET} in UTF-8, a sentence a line in both"
 
 
 class Pairs(Kind):
     """A sentence and its translation."""
 
     formats = ("ids",)
-    manifest = PairManifest
-    settings = PairSettings
-    last = "pairs/target.txt"
+    counted = "pairs"
+    embedded = "pairs"
+    last = f"pairs/{TARGET}"
     embedded_bytes = 10**7
     growth = 2  # where each byte is a token
     few = "twenty thousand"
     real = LAYOUT
     modules = ("reperf.data.pairs.embedded", "reperf.data.pairs.convert")
 
-    def check(self, data: Data) -> None:
+    pairs: PlainPath | None = Field(
+        None,
+        description="folder that holds source.txt and target.txt in UTF-8, a sentence a line, each "
+        "line of the second the translation of the same line of the first; left out, the embedded "
+        "pairs are made",
+    )
+    joint_bpe: PlainPath | None = Field(
+        None,
+        description="folder that holds vocab.json and merges.txt of both languages, as GPT-2 has "
+        "them; left out, each byte is a token",
+    )
+    longest: Number = Field(
+        256, ge=8, le=4096, description="tokens of the longest sentence of a pair, with its end"
+    )
+
+    def shape_of(self) -> dict[str, int]:
+        return {"longest": self.longest}
+
+    def least_shape_of(self) -> dict[str, int]:
+        # The size of a user's vocabulary is known only when it is converted.
+        return {} if self.joint_bpe else {"vocabulary": BYTES}
+
+    def least_batch_of(self) -> int:
+        # A sample is a place for a token.
+        return self.longest
+
+    def vocabulary_digest(self) -> str | None:
+        return digest_of_vocabulary(self.joint_bpe)
+
+    @classmethod
+    def check(cls, data: Any) -> None:  # noqa: ANN401 - a set of the configuration
         if data.pairs:
             check_files(data.pairs)
         read_vocabulary(data.joint_bpe)
 
 
-KIND = Pairs()
+def check_files(folder: Path) -> None:
+    """Refuse a folder that does not hold both files.
+
+    Raises:
+        ReperfError: names the file that is missing.
+    """
+    if not folder.exists():
+        raise ReperfError(f"{folder}: no such folder; allowed: {LAYOUT}")
+    for name in (SOURCE, TARGET):
+        with reading(folder / name):
+            if not (folder / name).is_file():
+                raise ReperfError(f"{folder / name}: no such file; allowed: {LAYOUT}")
+
+
+KIND = Pairs

@@ -1,24 +1,16 @@
 """The documents of a text, found without holding them, and read a chunk at a time."""
 
-import codecs
-import json
-import os
 import re
-import stat
-from array import array
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
-from reperf.data.pieces import not_utf8, read_piece
-from reperf.data.text.sentences import sentences_of
+import numpy as np
+import numpy.typing as npt
+
+from reperf.data.text_files import TextFiles, blocks_of_lines
 from reperf.errors import ReperfError
-from reperf.files import reading
 
-UTF8 = "text in UTF-8"
 LAYOUT = "a sentence a line, an empty line between documents, UTF-8"
 CHUNK = 1 << 20
 """Bytes of text that are converted at a time; Wikipedia's articles have some 3,000."""
@@ -26,81 +18,53 @@ LONGEST_DOCUMENT = 1 << 26
 LEAST_DOCUMENTS = 2
 """In a chunk, so that the next sentence can be of another document."""
 
-_ARTICLE = re.compile(r"^<doc [^\n]*\n?", re.MULTILINE)
-_DOC = b"<doc "
-_MARK = codecs.BOM_UTF8
-"""Stands at the beginning of files that some editors write, and is no text."""
-_HEAD = 1 << 16
-"""Bytes of a file that are looked at before its documents are counted."""
-_RARE_SPACES = b"\x1c\x1d\x1e\x1f\xc2\xe1\xe2\xe3"
-"""First bytes of the white space that str.strip knows and bytes.strip does not."""
+_OPENING = re.compile(rb"\s*^<doc ", re.MULTILINE)
+_ARTICLE = re.compile(rb"^<doc [^\n]*\n?", re.MULTILINE)
+_HEADING = re.compile(_ARTICLE.pattern.decode(), re.MULTILINE)
+# A sentence ends with a mark; a small letter after the mark shows an abbreviation. The last three
+# marks are ideographic, and no space follows them.
+_BETWEEN = re.compile(r"(?<=[.!?])\s+(?![a-z])|(?<=[\u3002\uff01\uff1f])")
 
+_PRINTED = np.full(256, 2, np.uint8)
+"""Of a byte: 0 if it is white space, 1 if it may be a part of some, 2 if it is none."""
+_PRINTED[[byte for code in range(0x3001) if chr(code).isspace() for byte in chr(code).encode()]] = 1
+_PRINTED[[*b" \t\n\r\v\f"]] = 0
 
-class _File(NamedTuple):
-    path: Path
-    start: int  # in the whole text
-    articles: bool  # as WikiExtractor leaves them, between <doc ...> and </doc>
+Offsets = npt.NDArray[np.int64]
 
 
 class Corpus:
     """A text: a file, or all files of a folder in the order of their paths.
 
     Eight bytes a document are held, and nothing of the text. A file begins a document.
+
+    Args:
+        text: a file or a folder of files. A file that begins with `<doc ` holds articles as
+            WikiExtractor leaves them, any other file a sentence a line and an empty line between
+            documents.
+
+    Raises:
+        ReperfError: there is no such text, it holds no documents, or one is too large.
     """
 
     def __init__(self, text: Path) -> None:
-        """Find the documents.
-
-        Args:
-            text: a file or a folder of files. A file that begins with `<doc ` holds articles as
-                WikiExtractor leaves them, any other one a sentence a line and an empty line
-                between documents.
-
-        Raises:
-            ReperfError: there is no such text, it holds no documents, or one is too large.
-        """
         self.text = text
-        self._files: list[_File] = []
-        self._starts = array("Q")
-        at = 0
-        for path in files_of(text):
-            with reading(path):
-                at = self._add(path, at)
-        if not self._starts:
+        self._files = TextFiles(text, LAYOUT)
+        self._holds_articles: list[bool] = []
+        starts: list[Offsets] = []
+        for path, start in zip(self._files.paths, self._files.starts, strict=False):
+            articles, begins = _find_documents(path)
+            self._holds_articles.append(articles)
+            starts.append(begins + start)
+        self._starts: Offsets = np.concatenate([*starts, self._files.starts[-1:]])
+        if not len(self):
             raise ReperfError(f"{text}: holds no text; allowed: {LAYOUT}")
-        self._starts.append(at)
-        self._file_starts = [file.start for file in self._files]
-
-    def _add(self, path: Path, start: int) -> int:
-        with path.open("rb") as stream:
-            head = stream.read(_HEAD)
-            _check_head(path, head)
-            at = first = len(_MARK) if head.startswith(_MARK) else 0
-            stream.seek(at)
-            lines = iter(partial(stream.readline, LONGEST_DOCUMENT), b"")
-            opening = next((line for line in lines if not _is_empty(line)), b"")
-            _check_opening(path, opening)
-            articles = opening.startswith(_DOC)
-            self._files.append(_File(path, start, articles))
-            stream.seek(at)
-            begins = (lambda line: line.startswith(_DOC)) if articles else _after_empty_lines()
-            for line in iter(partial(stream.readline, LONGEST_DOCUMENT), b""):
-                if begins(line):
-                    self._starts.append(start + at)
-                    first = at
-                at += len(line)
-                if at - first > LONGEST_DOCUMENT:
-                    raise ReperfError(
-                        f"{path}: byte {first}: a document of more than {LONGEST_DOCUMENT} bytes; "
-                        f"allowed: {LAYOUT}"
-                    )
-        return start + at
 
     def __len__(self) -> int:
         """The number of documents."""
         return len(self._starts) - 1
 
-    def chunks(self, parts: int) -> array:
+    def chunks(self, parts: int) -> list[int]:
         """Cut the text into chunks of whole documents, equally many for each part.
 
         Chunks are near equal in bytes, have at least LEAST_DOCUMENTS documents, and as far as that
@@ -117,17 +81,16 @@ class Corpus:
                 f"{self.text}: {len(self)} documents for {parts} parts; "
                 f"allowed: at least {LEAST_DOCUMENTS} per part, an empty line between documents"
             )
-        size = self._starts[-1]
+        size = self._files.starts[-1]
         wanted = -(-size // (parts * CHUNK))
         count = parts * max(1, min(wanted, len(self) // (LEAST_DOCUMENTS * parts)))
-        edges = array("Q", [0])
+        edges = [0]
         for number in range(1, count):
-            near = bisect_left(self._starts, size * number // count)
+            near = int(np.searchsorted(self._starts, size * number // count))
             least = edges[-1] + LEAST_DOCUMENTS
             most = len(self) - LEAST_DOCUMENTS * (count - number)
             edges.append(min(max(near, least), most))
-        edges.append(len(self))
-        return edges
+        return [*edges, len(self)]
 
     def documents(self, first: int, end: int) -> Iterator[list[str]]:
         """The sentences of each of some neighbouring documents, as far as it has any.
@@ -135,108 +98,55 @@ class Corpus:
         Raises:
             ReperfError: a file cannot be read, has changed, or is not UTF-8.
         """
-        begin, finish = self._starts[first], self._starts[end]
-        at = bisect_right(self._file_starts, begin) - 1
-        while at < len(self._files) and self._files[at].start < finish:
-            file = self._files[at]
-            at += 1
-            following = self._files[at].start if at < len(self._files) else self._starts[-1]
-            offset = max(begin, file.start) - file.start
-            size = min(finish, following) - file.start - offset
-            content = read_piece(file.path, offset, size, UTF8)
-            yield from (_articles if file.articles else _documents)(content)
+        begin, finish = self._starts[[first, end]].tolist()
+        for number, content in self._files.between(begin, finish):
+            yield from (_articles if self._holds_articles[number] else _documents)(content)
 
 
-def check_text(text: Path, layout: str = LAYOUT) -> None:
-    """Refuse a text that, at a glance, is not there.
+def _find_documents(path: Path) -> tuple[bool, Offsets]:
+    """Whether a file holds WikiExtractor's articles, and the offset of each of its documents.
+
+    Raises:
+        ReperfError: a document is too large.
+    """
+    articles, after_empty = False, True
+    begins: list[Offsets] = []
+    last = None  # where the last document begins
+    for at, block in blocks_of_lines(path):
+        if last is None:
+            last, articles = at, _OPENING.match(block) is not None
+        if articles:
+            in_block = np.array([line.start() for line in _ARTICLE.finditer(block)], np.int64)
+        else:
+            in_block, after_empty = _begins_after_empty(block, after_empty)
+        begins.append(in_block + at)
+        places = np.array([last, *begins[-1], at + len(block)])
+        if len(long := np.flatnonzero(np.diff(places) > LONGEST_DOCUMENT)):
+            raise ReperfError(
+                f"{path}: byte {places[long[0]]}: a document of more than {LONGEST_DOCUMENT} "
+                f"bytes; allowed: {LAYOUT}"
+            )
+        last = places[-2]
+    return articles, np.concatenate([np.zeros(0, np.int64), *begins])
+
+
+def _begins_after_empty(block: bytes, after_empty: bool) -> tuple[Offsets, bool]:
+    """Where documents begin in a block of lines, and whether its last line is empty.
 
     Args:
-        text: a file or a folder.
-        layout: of what it may hold, in words.
-
-    Raises:
-        ReperfError: there is no such file or folder.
+        after_empty: whether an empty line, or nothing, precedes the block.
     """
-    if not os.path.lexists(text):
-        raise ReperfError(f"{text}: no such file or folder; allowed: {layout}")
-
-
-def files_of(text: Path, layout: str = LAYOUT) -> list[Path]:
-    """The files of a text, in the order of their paths; see `check_text`.
-
-    Raises:
-        ReperfError: there is no such text, or it has no files, or what is none.
-    """
-    check_text(text, layout)
-    if not text.is_dir():
-        return [_regular(text, layout)]
-    found = []
-    seen = set()
-
-    def refuse(error: OSError) -> None:
-        raise ReperfError(f"{error.filename}: cannot be read: {error.strerror}")
-
-    for folder, folders, names in os.walk(text, onerror=refuse, followlinks=True):
-        here = _status(Path(folder))
-        if (here.st_dev, here.st_ino) in seen:  # a link leads back to it
-            folders.clear()
-            continue
-        seen.add((here.st_dev, here.st_ino))
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        found += [Path(folder, name) for name in names if not name.startswith(".")]
-    if not found:
-        raise ReperfError(f"{text}: holds no files; allowed: {layout}")
-    return [_regular(path, layout) for path in sorted(found)]
-
-
-def _regular(path: Path, layout: str) -> Path:
-    if not stat.S_ISREG(_status(path).st_mode):
-        raise ReperfError(f"{path}: is not a file; allowed: {layout}")
-    return path
-
-
-def _status(path: Path) -> os.stat_result:
-    with reading(path):
-        return path.stat()
-
-
-def _check_head(path: Path, head: bytes) -> None:
-    """Refuse what is no text before its lines are counted, which would say something else."""
-    try:
-        # A character at the end may be cut.
-        codecs.getincrementaldecoder("utf-8")().decode(head)
-    except UnicodeDecodeError as error:
-        raise not_utf8(path, 0, error, UTF8) from None
-
-
-def _check_opening(path: Path, line: bytes) -> None:
-    """Refuse what WikiExtractor leaves when it is asked for JSON: its keys would be words."""
-    try:
-        is_article = line.startswith(b"{") and "text" in json.loads(line)
-    except ValueError:
-        return
-    if is_article:
-        raise ReperfError(
-            f"{path}: holds articles in JSON; allowed: WikiExtractor's <doc ...>, or {LAYOUT}"
-        )
-
-
-def _is_empty(line: bytes) -> bool:
-    """Whether a line holds nothing, or white space of any kind."""
-    rest = line.strip()
-    return not rest or (rest[0] in _RARE_SPACES and not rest.decode(errors="replace").strip())
-
-
-def _after_empty_lines() -> Callable[[bytes], bool]:
-    """What tells for each line of a file whether a document begins with it."""
-    fresh = True
-
-    def begins(line: bytes) -> bool:
-        nonlocal fresh
-        was_fresh, fresh = fresh, _is_empty(line)
-        return was_fresh and not fresh
-
-    return begins
+    content = np.frombuffer(block, np.uint8)
+    ends = np.flatnonzero(content == ord("\n")) + 1
+    if not len(ends) or ends[-1] < len(block):
+        ends = np.append(ends, len(block))
+    begins = np.append(0, ends[:-1])
+    printed = np.maximum.reduceat(_PRINTED[content], begins)
+    for line in np.flatnonzero(printed == 1):
+        text = block[begins[line] : ends[line]].decode(errors="replace")
+        printed[line] = 1 if text.strip() else 0
+    empty = printed == 0
+    return begins[~empty & np.append(after_empty, empty[:-1])], bool(empty[-1])
 
 
 def _documents(content: str) -> Iterator[list[str]]:
@@ -253,10 +163,15 @@ def _documents(content: str) -> Iterator[list[str]]:
 
 def _articles(content: str) -> Iterator[list[str]]:
     """Articles, without their titles, which are their first lines; a line is a paragraph."""
-    edges = [(found.start(), found.end()) for found in _ARTICLE.finditer(content)]
+    edges = [heading.span() for heading in _HEADING.finditer(content)]
     for (_, begin), (end, _) in pairwise([*edges, (len(content), 0)]):
         body = content[begin:end].partition("\n</doc>")[0].strip()
         _, _, paragraphs = body.partition("\n")
-        sentences = [one for line in paragraphs.split("\n") for one in sentences_of(line)]
+        sentences = [text for line in paragraphs.split("\n") for text in sentences_of(line)]
         if sentences:
             yield sentences
+
+
+def sentences_of(paragraph: str) -> list[str]:
+    """The sentences of a paragraph, without white space around them."""
+    return [sentence for part in _BETWEEN.split(paragraph) if (sentence := part.strip())]

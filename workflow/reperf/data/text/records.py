@@ -26,7 +26,7 @@ class TextFormat:
 
     Attributes:
         integers: the field number in Feature of the list that holds whole numbers.
-        wrapped: whether the map is a field of a message that is one of the record.
+        wrapped: whether the map is wrapped once more, in a field of the record's message.
         format: how a message is framed.
     """
 
@@ -54,7 +54,7 @@ _head = lru_cache(maxsize=1 << 14)(entry_head)
 
 
 def _packed(array: np.ndarray) -> tuple[bytes, list[int]]:
-    """The bytes of packed lists, one a row, and where each begins, and the last one ends."""
+    """The bytes of packed lists, a list a row; where each list begins, and where the last ends."""
     if array.dtype.kind == "f":
         return array.astype("<f4").tobytes(), _even_edges(len(array), 4 * array.shape[1])
     largest = array.max(initial=0)

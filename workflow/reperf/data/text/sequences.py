@@ -17,16 +17,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reperf.data.text.kind import AROUND
+
 SHORT_SHARE = 0.1
-"""Of documents, whose sequences are of a random length."""
+"""The share of documents that get sequences of a random length."""
 MASKED_SHARE = 0.15
-"""Of a sequence's tokens."""
+"""The share of a sequence's tokens that are masked."""
 MASK_BELOW, KEEP_BELOW = 0.8, 0.9
-"""Of a die from 0 to 1: what becomes a mask, and above that what stays; the rest is random."""
-AROUND = 3
-"""Tokens that are never masked: one before the sentences, one after each."""
+"""Of a random number from 0 to 1: below the first a token is masked, below the second it stays,
+else a random token replaces it."""
 TRIES = 10
-"""To draw another document than the sentence's own."""
+"""How often another document than the sentence's is drawn for."""
 
 
 class Tokens(NamedTuple):
@@ -34,7 +35,7 @@ class Tokens(NamedTuple):
 
     Attributes:
         ids: of all of them, int32.
-        edges: where each sentence begins in `ids`, and the last one ends.
+        edges: where each sentence begins in `ids`, and where the last one ends.
         documents: the number of the first sentence of each document, and of all sentences.
     """
 
@@ -106,7 +107,7 @@ def make_sequences(
     count = np.rint((last + 1) * MASKED_SHARE).clip(1, predictions)
     taken = np.arange(predictions) < count
     drawn = np.where(inside, draws.random(joined.shape), 2).argsort(axis=1)[:, :predictions]
-    # Those beyond a sequence's own come last, and become 0.
+    # Places beyond a sequence's predictions come last, and become 0.
     positions = np.sort(np.where(taken, drawn, length), axis=1) * taken
     answers = joined[rows, positions] * taken
     dice = draws.random(taken.shape)
@@ -161,18 +162,18 @@ def _pairs(tokens: Tokens, most: int, chance: Random) -> Iterable[tuple[int, int
             at = following
 
 
-def _elsewhere(documents: Sequence[int], own: int, chance: Random) -> tuple[int, int]:
-    """A random sentence of a document that is most probably another, and where that one ends."""
+def _elsewhere(documents: Sequence[int], number: int, chance: Random) -> tuple[int, int]:
+    """A random sentence, most probably of another document, and where its document ends."""
     for _ in range(TRIES):
         other = _below(chance, len(documents) - 1)
-        if other != own:
+        if other != number:
             break
     begin, end = documents[other], documents[other + 1]
     return begin + _below(chance, end - begin), end
 
 
 def _cut(first: int, second: int, most: int) -> tuple[int, int]:
-    """The sizes of two halves of which always the longer one, else the second, lost a token."""
+    """The sizes of two halves after cuts, each of a token of the longer half, else the second."""
     excess = max(0, first + second - most)
     from_longer = min(excess, abs(first - second))
     if first > second:

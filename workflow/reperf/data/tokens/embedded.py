@@ -6,7 +6,7 @@ It comes with every Python, under its licence, as pydoc_data.topics.
 from pathlib import Path
 from pydoc_data.topics import topics
 
-from reperf.data.tokens.vocabulary import END
+from reperf.data.text_files import END
 from reperf.files import whole_file
 
 

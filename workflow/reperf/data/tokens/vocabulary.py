@@ -1,21 +1,24 @@
 """What ids stand for: bytes, or the byte pairs of a user's vocabulary.
 
-Plans ask it, so the library that encodes is imported only where it is called.
+Plans ask it, so the libraries that encode are imported only where they are called.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from reperf.data.text_files import END
 from reperf.errors import ReperfError
 from reperf.files import reading
 
-END = "<|endoftext|>"
-"""What ends a document: in files a line of its own, in a vocabulary a token."""
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
 BYTES = 257
 """Ids of the vocabulary of bytes, the last of which ends a document."""
 FILES = ("vocab.json", "merges.txt")
@@ -42,8 +45,8 @@ class Vocabulary:
     _files: tuple[bytes, bytes] | None = None
 
     @property
-    def type(self) -> Literal["uint16", "uint32"]:
-        """Of an id in a file, the lowest byte first."""
+    def type(self) -> str:
+        """The numpy type of an id in a file, whose lowest byte comes first."""
         return "uint16" if self.size <= MOST_OF_UINT16 else "uint32"
 
     @property
@@ -56,11 +59,23 @@ class Vocabulary:
             "end": self.end,
         }
 
-    def ids(self, documents: Sequence[str]) -> Iterator[bytes | Sequence[int]]:
-        """The ids of each document, without the one that ends it."""
-        if self._files is None:
-            return (document.encode() for document in documents)
-        return (self._encoder.encode(document).ids for document in documents)
+    def arrays(self, documents: Sequence[tuple[str, bool]]) -> "list[npt.NDArray[np.integer]]":
+        """The ids of each document, [its tokens], of the type `type`.
+
+        Args:
+            documents: the text of each, and whether the id that ends a document follows it.
+        """
+        import numpy as np  # noqa: PLC0415
+
+        number_type = np.dtype(self.type).newbyteorder("<")
+        end = np.array([self.end], number_type)
+
+        def ids_of(text: str) -> "npt.NDArray[np.integer]":
+            if self._files is None:
+                return np.frombuffer(text.encode(), np.uint8).astype(number_type)
+            return np.array(self._encoder.encode(text).ids, number_type)
+
+        return [np.concatenate([ids_of(text), end[: int(ends)]]) for text, ends in documents]
 
     @cached_property
     def _encoder(self) -> Any:  # noqa: ANN401 - of a library that is imported only now
@@ -85,20 +100,15 @@ def read_vocabulary(folder: Path | None) -> Vocabulary:
     known, merges = (_content(folder / name) for name in FILES)
     ids = _ids_in(folder / FILES[0], known)
     _check_merges(folder / FILES[1], merges, ids)
-    return Vocabulary(len(ids), ids[END], digest_of_files(known, merges), (known, merges))
+    return Vocabulary(len(ids), ids[END], sha256(known + merges).hexdigest(), (known, merges))
 
 
-def digest_of_files(known: bytes, merges: bytes) -> str:
-    """The SHA-256 of a vocabulary's two files."""
-    return sha256(known + merges).hexdigest()
-
-
-def is_still(folder: str | None, digest: str | None) -> bool:
-    """Whether the vocabulary in a folder, if it is still there, has a digest; bytes have None."""
-    given = [Path(folder, name) for name in FILES] if folder else []
-    if not given or not all(path.is_file() for path in given):
-        return True
-    return digest_of_files(*(path.read_bytes() for path in given)) == digest
+def digest_of_vocabulary(folder: Path | None) -> str | None:
+    """The SHA-256 of both files of a folder's vocabulary; None if they are not there."""
+    paths = [Path(folder, name) for name in FILES] if folder else []
+    if not paths or not all(path.is_file() for path in paths):
+        return None
+    return sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 def _content(path: Path) -> bytes:
@@ -111,17 +121,13 @@ def _content(path: Path) -> bytes:
 
 def _ids_in(path: Path, content: bytes) -> dict[str, int]:
     try:
-        ids = json.loads(content)
-    except (ValueError, RecursionError):
-        raise ReperfError(f"{path}: is no JSON; allowed: tokens and their ids") from None
-    if not isinstance(ids, dict) or not all(type(one) is int and one >= 0 for one in ids.values()):
-        raise ReperfError(f"{path}: is no vocabulary; allowed: tokens and their ids")
-    if len(set(ids.values())) < len(ids):
-        raise ReperfError(f"{path}: an id has several tokens; allowed: one")
-    if len(ids) <= max(ids.values(), default=0):
+        ids: dict[str, int] = json.loads(content)
+        good = sorted(ids.values()) == list(range(len(ids)))
+    except (ValueError, RecursionError, AttributeError, TypeError):
+        good = False
+    if not good:
         raise ReperfError(
-            f"{path}: has {len(ids)} tokens and the id {max(ids.values())}; "
-            "allowed: all ids from 0 on"
+            f"{path}: is not a vocabulary; allowed: JSON of tokens and their ids, 0, 1, 2 and so on"
         )
     if END not in ids:
         raise ReperfError(f"{path}: has no {END}; allowed: a vocabulary with it")
@@ -135,7 +141,7 @@ def _merges_in(content: bytes) -> list[str]:
 
 
 def _check_merges(path: Path, content: bytes, ids: dict[str, int]) -> None:
-    """Refuse what the library would, and what would lose text."""
+    """Refuse what the library would refuse, and what would lose text."""
     try:
         merges = _merges_in(content)
     except UnicodeDecodeError as error:

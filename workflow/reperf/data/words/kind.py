@@ -1,26 +1,36 @@
-"""Words as a kind of data."""
+"""The frequent words of a text as a kind of data; skip-gram pairs are made of them."""
 
-from reperf.config import Data
+from pydantic import Field
+
 from reperf.data.kind import Kind
-from reperf.data.text.corpus import UTF8, check_text
-from reperf.data.words.manifest import WordManifest, WordSettings
+from reperf.values import Number, PlainPath
 
 
 class Words(Kind):
     """The frequent words of a text."""
 
     formats = ("words",)
-    manifest = WordManifest
-    settings = WordSettings
-    last = "text.txt"
-    embedded_bytes = 2 * 10**6  # an id is mostly no longer than a word with the space behind it
+    counted = "words"
+    embedded = last = "text.txt"
+    embedded_bytes = 2 * 10**6  # an id is mostly no longer than a word with the space after it
     few = "tens of thousands of"
     real = "a file or a folder of text"
     modules = ("reperf.data.tokens.embedded", "reperf.data.words.convert")
 
-    def check(self, data: Data) -> None:
-        if data.words:
-            check_text(data.words, UTF8)
+    words: PlainPath | None = Field(
+        None,
+        description="file, or folder of files, of text in UTF-8, of whose words pairs are made; "
+        "left out, the embedded text is made",
+    )
+    least_count: Number = Field(
+        5, ge=1, le=1_000_000, description="how often a word must be there to be in the vocabulary"
+    )
+    thinning: float = Field(
+        1e-3,
+        ge=1e-9,
+        le=1,
+        description="share of all words above which a word is thinned out; 1: none is",
+    )
 
 
-KIND = Words()
+KIND = Words

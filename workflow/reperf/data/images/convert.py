@@ -1,39 +1,36 @@
-"""Convert a folder of images to record parts: the one call behind the rule."""
+"""Convert a folder of images to record parts."""
 
 from pathlib import Path
 
-from reperf.data.bar import progress
 from reperf.data.images.formats import FORMATS
 from reperf.data.images.image import read_image
+from reperf.data.images.kind import Images
 from reperf.data.images.listing import Listing
-from reperf.data.images.manifest import ImageManifest
-from reperf.data.parallel import Tick, run_parts
-from reperf.data.part import Written, all_or_nothing, new_part
+from reperf.data.manifest import Manifest, Written
+from reperf.data.parallel import run_parts
+from reperf.data.part import all_or_nothing, new_part
 from reperf.errors import ReperfError
 
 
-def convert(
-    images: Path, output: Path, format_name: str, *, parts: int, workers: int, seed: int
-) -> ImageManifest:
+def convert(settings: Images, output: Path, format_name: str, *, workers: int) -> Manifest:
     """Convert images to records: part-00000 and so on, the files beside them, manifest.json.
 
-    Images are shuffled by the seed and dealt out evenly. The bytes depend on the images, the seed
-    and the number of parts, not on the number of workers. What an earlier conversion left in the
-    folder is removed.
+    Images are shuffled by the seed and dealt out evenly.
 
     Raises:
         ReperfError: an image or a name cannot be converted, there are fewer images than parts, or
             a file cannot be written.
     """
-    listing = Listing(images)
+    assert settings.images
+    listing, parts = Listing(settings.images), settings.parts
     if parts > len(listing):
         raise ReperfError(
             f"{listing.folder}: {len(listing)} images for {parts} parts; "
             "allowed: at least one image per part"
         )
-    order, record_format = listing.shuffled(seed), FORMATS[format_name]
+    order, record_format = listing.shuffled(settings.seed), FORMATS[format_name]
 
-    def write_part(part: int, tick: Tick) -> tuple[Written, list[str]]:
+    def write_part(part: int) -> tuple[Written, list[str]]:
         """Write a part; return its summary and the names of its images that were encoded again."""
         first, end = (len(order) * edge // parts for edge in (part, part + 1))
         reencoded = []
@@ -49,22 +46,20 @@ def convert(
                     raise ReperfError(f"{path}: {error}") from None
                 if image.reencoded:
                     reencoded.append(f"{synset}/{name}")
-                tick()
         return records.summary(images=end - first), reencoded
 
     with all_or_nothing(output):
-        with progress(f"images to {format_name}", len(listing)) as watch:
-            written = run_parts(write_part, parts, workers, watch)
-        record_parts = [part for part, _ in written]
-        record_format.finish(output, record_parts)
-        return ImageManifest.of_parts(
+        results = run_parts(write_part, parts, workers, f"images to {format_name}")
+        written = [part for part, _ in results]
+        record_format.finish(output, written)
+        return settings.write_manifest(
             output,
-            record_parts,
-            format=format_name,
-            source=str(images),
-            seed=seed,
+            format_name,
+            written,
+            images=None,  # these two stand before the classes
+            bytes=None,
             classes=listing.classes,
-            images_per_class=listing.images_per_class(),
-            reencoded=sorted(name for _, reencoded in written for name in reencoded),
+            images_per_class=listing.images_per_class,
+            reencoded=sorted(name for _, reencoded in results for name in reencoded),
             ignored=listing.ignored,
         )

@@ -1,38 +1,33 @@
-"""Convert text to record parts: the one call behind the rule."""
+"""Convert text to record parts."""
 
 from collections import Counter
 from pathlib import Path
 
-from reperf.data.bar import progress
-from reperf.data.parallel import Tick, run_parts
-from reperf.data.part import Written, all_or_nothing, new_part
+from reperf.data.manifest import Manifest, Written
+from reperf.data.parallel import run_parts
+from reperf.data.part import all_or_nothing, new_part
 from reperf.data.text.corpus import Corpus
-from reperf.data.text.manifest import TextManifest
+from reperf.data.text.kind import END, MASK, START, Text, read_vocabulary
 from reperf.data.text.records import FORMATS
 from reperf.data.text.sequences import Marks, Tokens, make_sequences
-from reperf.data.text.settings import TextSettings
-from reperf.data.text.vocab_file import END, MASK, START, read_vocabulary
-from reperf.data.text.vocabulary import train_vocabulary
-from reperf.data.text.wordpiece import WordPieces
+from reperf.data.text.wordpiece import WordPieces, train_vocabulary
 from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
 
 
-def convert(
-    settings: TextSettings, output: Path, format_name: str, *, workers: int
-) -> TextManifest:
+def convert(settings: Text, output: Path, format_name: str, *, workers: int) -> Manifest:
     """Convert text to records: part-00000 and so on, the files beside them, manifest.json.
 
     The text is cut into chunks of whole documents, some megabyte each, which are dealt out to the
-    parts in turn; the sequences of a chunk are in a random order. The bytes depend on the text, the
-    vocabulary and the settings, not on the number of workers. What an earlier conversion left in
-    the folder is removed. The vocabulary lies there, too, as vocab.txt.
+    parts in turn; the sequences of a chunk are in a random order. The vocabulary lies in the
+    folder, too, as vocab.txt.
 
     Raises:
         ReperfError: the vocabulary or the text is refused, there are too few documents for the
             parts, or a file cannot be written.
     """
-    corpus = Corpus(Path(settings.text))
+    assert settings.text
+    corpus = Corpus(settings.text)
     chunks = corpus.chunks(settings.parts)
     vocabulary, digest = _vocabulary(settings, corpus)
     word_pieces = WordPieces(vocabulary, lowercase=settings.lowercase)
@@ -42,17 +37,17 @@ def convert(
 
     def tokens_of(first: int, end: int) -> Tokens:
         documents = list(corpus.documents(first, end))
-        ids = iter(word_pieces.ids([one for document in documents for one in document]))
+        ids = iter(word_pieces.ids([text for document in documents for text in document]))
         return Tokens.of([[next(ids) for _ in document] for document in documents])
 
-    def write_part(part: int, tick: Tick) -> Written:
+    def write_part(part: int) -> Written:
         counts: Counter[str] = Counter()
         with new_part(output, part, record_format.format) as records:
             for chunk in range(part, len(chunks) - 1, settings.parts):
                 first, end = chunks[chunk : chunk + 2]
                 tokens = tokens_of(first, end)
                 counts["sentences"] += len(tokens.edges) - 1
-                # Several passes are one after the other: memory does not grow with their number.
+                # One pass after the other: memory does not grow with their number.
                 for turn in range(settings.passes if len(tokens.ids) else 0):
                     sequences = make_sequences(
                         tokens,
@@ -69,7 +64,6 @@ def convert(
                         predictions=int(sequences.masked_lm_weights.sum()),
                         random_next=int(sequences.next_sentence_labels.sum()),
                     )
-                tick(end - first)
         if not counts["sequences"]:
             raise ReperfError(
                 f"{settings.text}: part {part} of {settings.parts} would hold no word; "
@@ -80,22 +74,19 @@ def convert(
     with all_or_nothing(output):
         with whole_file(output / "vocab.txt") as stream:
             stream.writelines(token + "\n" for token in vocabulary)
-        with progress(f"documents to {format_name}", len(corpus)) as watch:
-            written = run_parts(write_part, settings.parts, workers, watch)
-        return TextManifest.of_parts(
+        written = run_parts(write_part, settings.parts, workers, f"text to {format_name}")
+        return settings.write_manifest(
             output,
+            format_name,
             written,
-            format=format_name,
-            settings=settings,
             vocabulary_sha256=digest or sha256(output / "vocab.txt"),
             documents=len(corpus),
         )
 
 
-def _vocabulary(settings: TextSettings, corpus: Corpus) -> tuple[list[str], str | None]:
+def _vocabulary(settings: Text, corpus: Corpus) -> tuple[list[str], str | None]:
     """The tokens, and the SHA-256 of the file that gave them, if one did."""
     size = settings.vocabulary_size
     if settings.vocabulary:
-        tokens = read_vocabulary(Path(settings.vocabulary), size)
-        return tokens, sha256(settings.vocabulary)
+        return read_vocabulary(settings.vocabulary, size), sha256(settings.vocabulary)
     return train_vocabulary(corpus, size=size, lowercase=settings.lowercase), None

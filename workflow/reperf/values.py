@@ -1,0 +1,84 @@
+"""What the values of a configuration may be: names, lines, paths and numbers, and their limits."""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, Strict, WithJsonSchema
+
+NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
+
+LONGEST_NAME = 100
+"""Two names and a suffix make one file name, which may have 255 bytes."""
+LONGEST_PATH = 4095
+LONGEST_STEP = 255
+"""The most bytes that Linux allows in a path, and in one name of it."""
+MOST_PARTS = 100_000
+"""Their names have five digits."""
+MOST_PROCESSES = 1024
+"""Processes or threads that one machine starts."""
+LARGEST_SEED = 2_000_000_000
+"""Frameworks take 31 bits, and repeats and ranks are added to it."""
+
+# Control characters, surrogates, direction marks, line and paragraph ends.
+_UNPRINTED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def like(
+    pattern: re.Pattern[str], allowed: str, meant: Callable[[str], str] = lambda _: ""
+) -> BeforeValidator:
+    """A check that text has a pattern.
+
+    Args:
+        allowed: what the pattern allows, in words.
+        meant: gives what a wrong text may have meant, as the end of the message.
+    """
+
+    def check(text: Any) -> str:  # noqa: ANN401 - raw YAML
+        if not isinstance(text, str) or not pattern.fullmatch(text):
+            raise ValueError(f"allowed: {allowed}{meant(str(text))}")
+        return text
+
+    return BeforeValidator(check)
+
+
+def one_line(text: str) -> str:
+    """The text itself, if it is one line of printed characters.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not text.strip() or any(unicodedata.category(letter) in _UNPRINTED for letter in text):
+        raise ValueError("allowed: one line of printed characters")
+    return text
+
+
+FILLED_IN = re.compile(r"[{}]|<\w+>")
+"""What Snakemake takes for a wildcard, or for one of its path variables, in a path."""
+NOT_FILLED_IN = "allowed: names without { and }, and without a word between < and >"
+
+
+def _path(path: Path) -> Path:
+    one_line(str(path))
+    if FILLED_IN.search(str(path)):
+        raise ValueError(NOT_FILLED_IN)
+    if str(path).startswith(("~/", "$")):
+        raise ValueError("allowed: the whole path, for ~ and $ stand for nothing here")
+    parts = [len(part.encode()) for part in path.parts]
+    if max(parts, default=0) > LONGEST_STEP or len(str(path).encode()) > LONGEST_PATH:
+        raise ValueError(
+            f"allowed: up to {LONGEST_PATH} bytes, and {LONGEST_STEP} between two slashes"
+        )
+    return path
+
+
+Name = Annotated[
+    str,
+    Field(max_length=LONGEST_NAME),
+    like(NAME, "lowercase letters, digits, - and ., a letter or digit first"),
+    WithJsonSchema({"type": "string", "pattern": f"^{NAME.pattern}$"}),
+]
+PlainPath = Annotated[Path, AfterValidator(_path)]
+Number = Annotated[int, Strict()]  # YAML's `yes` is none, nor is "3"
