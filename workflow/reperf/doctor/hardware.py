@@ -1,6 +1,6 @@
-"""What a node's kernel says about its CPUs, memory, disks and fabric.
+"""What a node's kernel and NVML report about its CPUs, memory, disks, ports and GPUs.
 
-The files are described in the kernel's own documentation: admin-guide/pm/cpufreq, cgroup-v2,
+The kernel's files are described in its own documentation: admin-guide/pm/cpufreq, cgroup-v2,
 admin-guide/mm/transhuge and ABI/stable/sysfs-class-infiniband.
 """
 
@@ -8,12 +8,15 @@ import os
 import re
 import shutil
 import time
-from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
+import pynvml
 
-from reperf.doctor.diagnosis import BusyProcess, FabricPort, Processor, Space
+from reperf.diagnosis import GpuState, Processor, Space
+from reperf.machine import gpu_handles
 
 SAMPLE_SECONDS = 0.5
 BUSY_PERCENT = 20
@@ -26,6 +29,16 @@ _SETTINGS = {
     "boost": "sys/devices/system/cpu/cpufreq/boost",
     "no turbo": "sys/devices/system/cpu/intel_pstate/no_turbo",
 }
+# Clocks are also low when a GPU is idle, which is harmless, or when somebody set them so, which the
+# clocks themselves show; those reasons are left out.
+_HARMFUL_REASONS = {
+    pynvml.nvmlClocksEventReasonSwPowerCap: "power cap",
+    pynvml.nvmlClocksEventReasonHwSlowdown: "hardware slowdown",
+    pynvml.nvmlClocksEventReasonSyncBoost: "sync boost",
+    pynvml.nvmlClocksEventReasonSwThermalSlowdown: "heat (driver)",
+    pynvml.nvmlClocksEventReasonHwThermalSlowdown: "heat (hardware)",
+    pynvml.nvmlClocksEventReasonHwPowerBrakeSlowdown: "power brake",
+}
 
 
 def processor(root: Path = Path("/")) -> Processor:
@@ -35,17 +48,15 @@ def processor(root: Path = Path("/")) -> Processor:
         root: the folder that holds sys/ and proc/.
     """
     frequencies = sorted(root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq"))
-    governors = Counter(_word(cpu / "scaling_governor") for cpu in frequencies)
-    now = [int(_word(cpu / "scaling_cur_freq") or 0) // 1000 for cpu in frequencies]
-    limits = [
+    governors = dict.fromkeys(_word(cpu / "scaling_governor") for cpu in frequencies)
+    kilohertz = [
         (int(_word(cpu / "scaling_max_freq") or 0), int(_word(cpu / "cpuinfo_max_freq") or 0))
         for cpu in frequencies
     ]
-    allowed, possible = min(limits, default=(None, None))
+    allowed, possible = min(kilohertz, default=(None, None))
     settings = {name: _word(root / path) for name, path in _SETTINGS.items()}
     return Processor(
-        governors=dict(governors) or None,
-        megahertz=(min(now), max(now)) if now else None,
+        governor=", ".join(governors) or None,
         allowed_megahertz=allowed and allowed // 1000,
         possible_megahertz=possible and possible // 1000,
         quota=_quota(root),
@@ -59,30 +70,56 @@ def space(folder: Path) -> Space:
     """Memory and disks, as far as a job in the folder could use them."""
     memory_disk = Path("/dev/shm")
     try:
-        free, inodes = shutil.disk_usage(folder).free, _inodes(folder)
+        free = shutil.disk_usage(folder).free
     except OSError:
-        free, inodes = None, None
+        free = None
     return Space(
         memory_available=psutil.virtual_memory().available,
-        swap_used=psutil.swap_memory().used,
         shared_memory_free=shutil.disk_usage(memory_disk).free if memory_disk.exists() else None,
         disk_free=free,
-        inodes_free=inodes,
     )
 
 
-def fabric_ports(root: Path = Path("/")) -> tuple[FabricPort, ...]:
-    """The ports of InfiniBand and RoCE adapters; none where there is no adapter."""
+def active_ports(root: Path = Path("/")) -> tuple[float, ...]:
+    """Gigabits per second of each active port of InfiniBand and RoCE adapters."""
     return tuple(
-        FabricPort(
-            device=port.parents[1].name,
-            port=int(port.name),
-            state=_word(port / "state").rpartition(" ")[2],
-            gigabits=float(_word(port / "rate").partition(" ")[0] or 0),
-            link=_word(port / "link_layer"),
-        )
+        float(_word(port / "rate").partition(" ")[0] or 0)
         for port in sorted(root.glob("sys/class/infiniband/*/ports/*"))
+        if _word(port / "state").endswith(" ACTIVE")
     )
+
+
+def gpu_states() -> tuple[GpuState, ...]:
+    """All GPUs of this machine; none where there is no NVIDIA driver."""
+    with gpu_handles() as handles:
+        return tuple(map(_gpu_state, handles))
+
+
+def _gpu_state(gpu: Any) -> GpuState:  # noqa: ANN401 - NVML's handle
+    def ask(question: Callable, *arguments: Any) -> Any:  # noqa: ANN401 - as NVML answers
+        """NVML's answer; None if this GPU or driver has none."""
+        try:
+            return question(gpu, *arguments)
+        except pynvml.NVMLError:
+            return None
+
+    mig = ask(pynvml.nvmlDeviceGetMigMode)
+    reasons = ask(pynvml.nvmlDeviceGetCurrentClocksEventReasons) or 0
+    processes = ask(pynvml.nvmlDeviceGetComputeRunningProcesses) or ()
+    sm = pynvml.NVML_CLOCK_SM
+    return GpuState(
+        application_megahertz=ask(pynvml.nvmlDeviceGetApplicationsClock, sm),
+        default_application_megahertz=ask(pynvml.nvmlDeviceGetDefaultApplicationsClock, sm),
+        slowed_by=tuple(name for bit, name in _HARMFUL_REASONS.items() if reasons & bit),
+        power_limit_watts=_watts(ask(pynvml.nvmlDeviceGetEnforcedPowerLimit)),
+        default_power_limit_watts=_watts(ask(pynvml.nvmlDeviceGetPowerManagementDefaultLimit)),
+        mig=None if mig is None else "on" if mig[0] else "off",
+        processes=tuple(process.pid for process in processes),
+    )
+
+
+def _watts(milliwatts: int | None) -> float | None:
+    return None if milliwatts is None else milliwatts / 1000
 
 
 def _word(path: Path) -> str:
@@ -98,28 +135,26 @@ def _word(path: Path) -> str:
 def _quota(root: Path) -> float | None:
     """CPUs that this process gets from the strictest of its control groups."""
     groups = root / "sys/fs/cgroup"
-    own = _word(root / "proc/self/cgroup").rpartition("::/")[2]
-    grants = [_grant(group) for group in (groups / own, *(groups / own).parents)]
-    return min((grant for grant in grants if grant is not None), default=None)
-
-
-def _grant(group: Path) -> float | None:
-    quota, _, period = _word(group / "cpu.max").partition(" ")
-    return int(quota) / int(period) if quota.isdigit() else None
-
-
-def _busy() -> tuple[BusyProcess, ...]:
-    """Other processes that keep a CPU busy, the busiest first."""
-    others = [one for one in psutil.process_iter(["name"]) if one.pid != os.getpid()]
-    for one in others:
-        _percent(one)  # from here on
-    time.sleep(SAMPLE_SECONDS)
-    found = (
-        BusyProcess(pid=one.pid, name=one.info["name"], percent=percent)
-        for one in others
-        if (percent := _percent(one)) >= BUSY_PERCENT
+    group = groups / _word(root / "proc/self/cgroup").rpartition("::/")[2]
+    limits = [_word(folder / "cpu.max").split() for folder in (group, *group.parents)]
+    return min(
+        (int(limit[0]) / int(limit[1]) for limit in limits if limit and limit[0].isdigit()),
+        default=None,
     )
-    return tuple(sorted(found, key=lambda one: -one.percent))
+
+
+def _busy() -> tuple[str, ...]:
+    """Other processes that keep a CPU busy, the busiest first: "python (4711) 99 %"."""
+    others = [process for process in psutil.process_iter(["name"]) if process.pid != os.getpid()]
+    for process in others:
+        _percent(process)  # from here on
+    time.sleep(SAMPLE_SECONDS)
+    percents = [(_percent(process), process) for process in others]
+    busy = [(percent, process) for percent, process in percents if percent >= BUSY_PERCENT]
+    busy.sort(key=lambda pair: -pair[0])
+    return tuple(
+        f"{process.info['name']} ({process.pid}) {percent:.0f} %" for percent, process in busy
+    )
 
 
 def _percent(process: psutil.Process) -> float:
@@ -128,9 +163,3 @@ def _percent(process: psutil.Process) -> float:
         return process.cpu_percent()
     except psutil.Error:
         return 0.0
-
-
-def _inodes(folder: Path) -> int | None:
-    """How many more files can be created; None where the file system has no such limit."""
-    status = os.statvfs(folder)
-    return status.f_favail if status.f_files else None

@@ -12,20 +12,32 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from reperf.builds import build_of, why_build
 from reperf.builds.fitness import why_unfit
 from reperf.builds.inside import Contents, start_trainers
 from reperf.builds.starting import start_in
 from reperf.config import Run
-from reperf.doctor.diagnosis import EnvironmentState, Probe, Request
-from reperf.doctor.gpus import gpu_states
-from reperf.doctor.hardware import fabric_ports, processor, space
+from reperf.diagnosis import EnvironmentState, Probe
+from reperf.doctor.hardware import active_ports, gpu_states, processor, space
 from reperf.errors import ReperfError
+from reperf.faults import Model
 from reperf.machine import describe_host
 from reperf.systems import TRAINERS, load_systems
 
 START_SECONDS = 120
 """How long a trainer may take to list its flags."""
+
+
+class Request(Model):
+    """What a probe is asked."""
+
+    node: str = Field(description="the node's name, as the caller knows it")
+    folder: Path = Field(description="the work folder, absolute")
+    meeting: Path = Field(description="folder in the work folder where the nodes leave notes")
+    secret: str = Field(description="what the caller's note in that folder says")
+    runs: tuple[Run, ...] = Field(description="one for each build to try; all are made")
 
 
 def main() -> None:
@@ -44,7 +56,7 @@ def look(request: Request) -> Probe:
         processor=cpus,
         space=space(request.folder),
         gpus=gpu_states(),
-        fabric=fabric_ports(),
+        ports=active_ports(),
         environments={build_of(run).id: _environment(request.folder, run) for run in request.runs},
     )
 

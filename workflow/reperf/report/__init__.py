@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from reperf.config import Report
-from reperf.doctor.diagnosis import Diagnosis
+from reperf.diagnosis import Diagnosis
 from reperf.files import whole_file
 from reperf.layout import PAGES
 from reperf.report.context import gather

@@ -57,7 +57,8 @@ class CellView:
     def beside(self) -> bool:
         """Whether other work took more than a trifle of its machine while it was measured."""
         loaded = pd.notna(self.row.load) and self.row.load > BESIDE
-        return loaded or (pd.notna(self.row.gpu_processes) and self.row.gpu_processes > 0)
+        on_gpus = pd.notna(self.row.gpu_processes) and self.row.gpu_processes > 0
+        return self.measured and (loaded or on_gpus)
 
     @property
     def scattered(self) -> bool:
@@ -67,8 +68,19 @@ class CellView:
         )
 
     @property
+    def marks(self) -> list[str]:
+        """What to know before reading its number, in a word or two each."""
+        marks = {
+            "starts elsewhere": self.stray,
+            "beside other work": self.beside,
+            "scattered": self.scattered,
+            "bound by loader": self.bound_by_loader,
+        }
+        return [mark for mark, holds in marks.items() if holds]
+
+    @property
     def differs_in(self) -> list[str]:
-        """In what its runs differ, so that they are no repeats of one thing."""
+        """Settings in which its runs differ; if there are any, the runs are not repeats."""
         return differing({run.row.key for run in self.runs if run.row.key})
 
     @property

@@ -1,4 +1,4 @@
-"""What a report says, gathered once for both of its forms.
+"""The contents of a report, gathered once for both of its forms; its prose is in templates/.
 
 Everything comes from the configuration, the run records, the two tables and the published facts.
 Neither the clock nor this machine has a say: equal inputs give equal reports.
@@ -7,15 +7,16 @@ Neither the clock nor this machine has a say: equal inputs give equal reports.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import pandas as pd
 
 from reperf.config import Report, Run, Suite, Window
 from reperf.config.words import LARGEST
-from reperf.doctor.build_table import HEADINGS, BuildRow, build_rows
-from reperf.doctor.diagnosis import Diagnosis
+from reperf.diagnosis import Diagnosis
+from reperf.doctor.trial_checks import HEADINGS, build_rows
 from reperf.drawing.labels import series_of, system_title, title_of, unit_of
+from reperf.host import Host
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
 from reperf.logs.facts import called
 from reperf.measuring import SUMMED
@@ -42,7 +43,7 @@ from reperf.report.sharing import SharedCell, shared_cells
 from reperf.systems import load_systems, load_workloads
 from reperf.systems.workloads import Flops
 from reperf.training.key import short
-from reperf.training.record import Environment, Host, RunRecord
+from reperf.training.record import Environment, RunRecord
 
 INPUTS = {
     "records": "Real samples from record files",
@@ -159,11 +160,6 @@ class SuiteView:
         return found
 
     @property
-    def shown(self) -> bool:
-        """Whether there is anything to say about it, besides what cannot run."""
-        return bool(self.tried or self.unplaced)
-
-    @property
     def baseline(self) -> str | None:
         """What all speedups are against; None if series differ, or none has a speedup."""
         found = {cell.row.baseline for cell in self.cells if pd.notna(cell.row.speedup)}
@@ -202,68 +198,9 @@ class SuiteView:
         return [column for column in FURTHER if any(column.said(row) != ABSENT for row in rows)]
 
     @property
-    def cautions(self) -> list[str]:
-        """What to know about cells whose numbers are not what they seem."""
-        said = []
-        if any(cell.bound_by_loader for cell in self.cells):
-            said.append(
-                f"Bound by its loader: for more than {100 * BOUND_BY_LOADER:g} % of its time "
-                "training waited for the next batch. The number says how fast samples were read "
-                "and decoded; more loader threads, faster storage or synthetic input show how "
-                "fast the system trains"
-            )
-        if self.crops_differ:
-            said.append(
-                "Crops differ: TensorFlow draws smaller ones, which leave less to decode. Of "
-                "500 x 375 pixels they cover 37 % on average, those of DALI and of the reader "
-                "of PyTorch and PaddlePaddle 44 %"
-            )
-        said += self._of_chance
-        for cell in self.cells:
-            if cell.differs_in:
-                said.append(
-                    f"Not one thing: the runs of {cell.series} on {cell.row.topology} differ in "
-                    f"{', '.join(cell.differs_in)}, so that the cell has no key"
-                )
-            if run := cell.stray:
-                said.append(
-                    f"Starts elsewhere: without dropout and before any training, the loss of "
-                    f"{cell.series} on {cell.row.topology} is {run.row.start_loss:.6g}, "
-                    f"that of most others on the same batch {run.usual_start:.6g}. It trains "
-                    "another model, or on other data"
-                )
-        return said
-
-    @property
-    def _of_chance(self) -> list[str]:
-        """What to know about numbers that something else, or chance, has part in."""
-        said, measured = [], self.measured
-        if any(cell.beside for cell in measured):
-            said.append(
-                f"Beside other work: other processes took more than {100 * BESIDE:g} % of the "
-                "CPUs' time while a run trained, or were on its GPUs before. On a machine of its "
-                "own the cell would be faster"
-            )
-        if any(cell.scattered for cell in measured):
-            said.append(
-                "Scattered: single repeats give speedups of which the greatest is more than "
-                f"{100 * (WIDE - 1):g} % above the least. Such a speedup, and its efficiency, say "
-                "nothing: a quiet machine or a longer window may help"
-            )
-        if any(pd.notna(cell.row.shared_cpus) for cell in measured):
-            said.append(
-                "Shared CPUs: the machine has too few for a topology, so its devices ran on all of "
-                "them together. That says nothing about how training scales: these cells have no "
-                "speedup, no efficiency and no median a device. Compare them with cells of the "
-                "same topology alone"
-            )
-        least = repeats_for_interval()
-        if any(1 < cell.row.n < least for cell in measured):
-            said.append(
-                f"An interval of the median takes {least} repeats: with fewer there is none that "
-                "covers it with 95 %"
-            )
-        return said
+    def has_small_samples(self) -> bool:
+        """Whether a cell has several repeats, but too few for an interval of the median."""
+        return any(1 < cell.row.n < repeats_for_interval() for cell in self.measured)
 
     @property
     def crops_differ(self) -> bool:
@@ -283,11 +220,6 @@ class SuiteView:
     @property
     def runs(self) -> list[RunView]:
         return [run for cell in self.cells for run in cell.runs]
-
-    @property
-    def compared(self) -> list[CellView]:
-        """The measured cells that have a published counterpart."""
-        return [cell for cell in self.measured if cell.published]
 
     @property
     def shared(self) -> list[SharedCell]:
@@ -337,6 +269,13 @@ class Machine:
     host: Host
     names: tuple[str, ...]
 
+    @property
+    def title(self) -> str:
+        """Its GPUs, or else its CPU, and the number of such nodes."""
+        gpus = self.host.gpus
+        title = f"{len(gpus)} × {gpus[0].name}" if gpus else self.host.cpu  # noqa: RUF001
+        return title + (f", {len(self.names)} nodes" if len(self.names) > 1 else "")
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -378,15 +317,17 @@ class Context:
     tables: tuple[str, ...]
     """The files that hold the numbers."""
     build_headings = HEADINGS
-    repeats_for_interval = repeats_for_interval()
-    beside_percent = percent(BESIDE)
-    loosely_note = (
-        "The same workload, precision and topology, of a document that names no batch size, on "
-        "other machines and in other versions: beside, not compared."
-    )
+    limits: ClassVar[dict[str, float]] = {
+        "bound_by_loader": BOUND_BY_LOADER,
+        "beside": BESIDE,
+        "scattered": WIDE - 1,
+        "repeats": repeats_for_interval(),
+        "overlap": LEAST_OVERLAP,
+    }
+    """What the texts name: shares, and the repeats that an interval of the median takes."""
 
     @property
-    def build_rows(self) -> list[BuildRow]:
+    def build_rows(self) -> list[tuple[str, ...]]:
         """What the doctor saw of each build."""
         return build_rows(self.diagnosis) if self.diagnosis else []
 
@@ -396,26 +337,9 @@ class Context:
         return any(record.largest for record in self.records)
 
     @property
-    def together(self) -> str:
-        """How trainers that keep their own time were measured; "" if there were none."""
-        methods = {run.row.method for suite in self.suites for run in suite.runs}
-        return self._together_method if SUMMED in methods else ""
-
-    _together_method = (
-        "Where each trainer keeps its own time, as asynchronous ones beside parameter servers do, "
-        "each was measured so by its own lines, and the throughput is the sum of theirs. They "
-        "started together, and were measured from when the last had warmed up to when the last had "
-        "made as many iterations as were to be measured: the others have made more by then. They "
-        f"count only if their windows overlap by {LEAST_OVERLAP:.0%} of the longest. None has the "
-        "others' last updates, so their last weights were not compared."
-    )
-
-    search_method = (
-        "The largest batch size was found by trials before any run: short runs of the same trainer "
-        "on the same input, on the suite's topology with the most devices. Two small ones "
-        "predicted it, for memory grows with the batch in a straight line, and further ones "
-        "confirmed it: it trained, and the next multiple did not."
-    )
+    def together(self) -> bool:
+        """Whether trainers that keep their own time were measured."""
+        return any(run.row.method == SUMMED for suite in self.suites for run in suite.runs)
 
     @property
     def cells(self) -> list[CellView]:
@@ -436,14 +360,12 @@ class Context:
         ]
 
     @property
-    def bound_by_loader(self) -> list[CellView]:
-        """The cells whose numbers are those of their loaders."""
-        return [cell for cell in self.cells if cell.bound_by_loader]
-
-    @property
-    def has_load(self) -> bool:
-        """Whether some run says what else its machine did."""
-        return any(record.load for record in self.records)
+    def marks(self) -> dict[str, int]:
+        """How many cells are bound by their loader, or were measured beside other work."""
+        counts = Counter(mark for cell in self.cells for mark in cell.marks)
+        return {
+            mark: counts[mark] for mark in ("bound by loader", "beside other work") if counts[mark]
+        }
 
     @property
     def flops(self) -> dict[str, Flops]:
@@ -451,21 +373,6 @@ class Context:
         shown = {cell.row.workload for cell in self.cells if pd.notna(cell.row.flop_utilisation)}
         known = [load_workloads()[workload] for workload in sorted(shown)]
         return {workload.title: workload.flops for workload in known if workload.flops}
-
-    @property
-    def beside(self) -> list[CellView]:
-        """The cells that were measured beside other work."""
-        return [cell for cell in self.cells if cell.measured and cell.beside]
-
-    of_epochs = (
-        "An epoch is of whole global batches, as PipeDream counts it. Rows train differently: a "
-        "stage that updates after each batch changes its weights more often, by gradients from "
-        "older weights of the stages before it. The ratio says nothing of what a model has learned"
-    )
-    of_others_epochs = (
-        "What is published is from another machine, and its epoch as long as the row says; else it "
-        "is ImageNet's. Its memory is what the system showed of the device that took most"
-    )
 
     @property
     def further(self) -> list[Further]:
