@@ -4,15 +4,13 @@ from reperf.config import Report, load_report
 from reperf.diagnosis import (
     Diagnosis,
     EnvironmentState,
-    GpuState,
     NodeReport,
     Probe,
-    Processor,
-    Space,
+    Reading,
     Transfer,
     Trial,
 )
-from reperf.doctor.checks import find
+from reperf.doctor.checks import GPU_ADVICE, NODE_ADVICE, find
 from reperf.doctor.survey import Survey
 from reperf.host import Gpu, Host
 from reperf.machine import resolve
@@ -23,15 +21,7 @@ RECIPE = "ab" * 32
 NODES = ("node1", "node2", "node3", "node4")
 
 GPU_NAME = "NVIDIA A100-SXM4-80GB"
-GPU = GpuState(
-    application_megahertz=1410,
-    default_application_megahertz=1410,
-    slowed_by=(),
-    power_limit_watts=400.0,
-    default_power_limit_watts=400.0,
-    mig="off",
-    processes=(),
-)
+GPU = {check: Reading(what="well") for check in GPU_ADVICE}
 HOST = Host(
     hostname="somewhere",
     cpu="AMD EPYC 7742 64-Core Processor",
@@ -44,20 +34,6 @@ HOST = Host(
     cuda="12.4",
     topology_matrix="GPU0 X NV12",
 )
-PROCESSOR = Processor(
-    governor="performance",
-    allowed_megahertz=3400,
-    possible_megahertz=3400,
-    quota=128.0,
-    settings={"SMT": "0"},
-    load=0.2,
-    busy=(),
-)
-SPACE = Space(
-    memory_available=1000 * GIB,
-    shared_memory_free=512 * GIB,
-    disk_free=5000 * GIB,
-)
 ENVIRONMENT = EnvironmentState(
     trouble="",
     recipe_sha256=RECIPE,
@@ -68,8 +44,9 @@ ENVIRONMENT = EnvironmentState(
 PROBE = Probe(
     host=HOST,
     shared_trouble="",
-    processor=PROCESSOR,
-    space=SPACE,
+    disk_free=5000 * GIB,
+    settings={"SMT": "0"},
+    readings={check: Reading(what="well") for check in NODE_ADVICE},
     gpus=(GPU,) * 8,
     ports=(200.0,) * 4,
     environments={BUILD: ENVIRONMENT},
@@ -145,14 +122,21 @@ def diagnosis(*ill: Probe, trials: tuple[Trial, ...] = TRIALS) -> Diagnosis:
     )
 
 
-def with_gpu(**changes: object) -> Probe:
-    """A node whose GPU 5 is unusual."""
-    return probe(gpus=(*PROBE.gpus[:5], GPU.model_copy(update=changes), *PROBE.gpus[6:]))
+def with_reading(check: str, what: str | None = None) -> Probe:
+    """A node one of whose readings is not fine, or unknown."""
+    readings = {name: reading for name, reading in PROBE.readings.items() if name != check}
+    return probe(readings=readings | ({check: Reading(what=what, fine=False)} if what else {}))
 
 
-def with_part(part: str, **changes: object) -> Probe:
-    """A node of which one part is unusual."""
-    return probe(**{part: getattr(PROBE, part).model_copy(update=changes)})
+def with_gpu(check: str, what: str) -> Probe:
+    """A node of whose GPU 5 a reading is not fine."""
+    ill = {check: Reading(what=what, fine=False)}
+    return probe(gpus=(*PROBE.gpus[:5], GPU | ill, *PROBE.gpus[6:]))
+
+
+def with_host(**changes: object) -> Probe:
+    """A node that is another machine."""
+    return probe(host=HOST.model_copy(update=changes))
 
 
 def with_build(**changes: object) -> Probe:

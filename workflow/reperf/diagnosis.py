@@ -20,36 +20,11 @@ Level = Literal["ok", "warning", "error", "not there"]
 """An error spoils runs, a warning may; "not there" is what this hardware does not have."""
 
 
-class Processor(Model):
-    """What decides how fast the CPUs are, and who else uses them."""
+class Reading(Model):
+    """A single setting or state, and whether it is as it should be."""
 
-    governor: str | None = Field(description="of all CPUs, joined if several; None: no cpufreq")
-    allowed_megahertz: int | None = Field(description="the lowest limit set on a CPU")
-    possible_megahertz: int | None = Field(description="what the hardware allows that CPU")
-    quota: float | None = Field(description="CPUs that the control group grants; None: no limit")
-    settings: dict[str, str] = Field(description="of the kernel, such as huge pages and SMT")
-    load: float = Field(description="mean number of running processes, last minute")
-    busy: tuple[str, ...] = Field(description="other processes: name, pid, percent of one CPU")
-
-
-class Space(Model):
-    """Memory and disks, bytes."""
-
-    memory_available: int
-    shared_memory_free: int | None = Field(description="/dev/shm")
-    disk_free: int | None = Field(description="in the work folder; None: it cannot be seen")
-
-
-class GpuState(Model):
-    """One GPU as NVML shows it; None where NVML does not say."""
-
-    application_megahertz: int | None
-    default_application_megahertz: int | None
-    slowed_by: tuple[str, ...] = Field(description="reasons for clocks below what load allows")
-    power_limit_watts: float | None
-    default_power_limit_watts: float | None
-    mig: Literal["on", "off"] | None
-    processes: tuple[int, ...] = Field(description="processes that compute on it")
+    what: str
+    fine: bool = True
 
 
 class EnvironmentState(Model):
@@ -71,12 +46,13 @@ class Probe(Model):
 
     host: Host
     shared_trouble: str = Field(description="why the node cannot work in the work folder")
-    processor: Processor
-    space: Space
-    gpus: tuple[GpuState, ...]
+    disk_free: int | None = Field(description="bytes in the work folder; None: it cannot be seen")
     ports: tuple[float, ...] = Field(
         description="gigabits per second of each active port of an InfiniBand or RoCE adapter"
     )
+    settings: dict[str, str] = Field(description="of the kernel, such as huge pages and SMT")
+    readings: dict[str, Reading] = Field(description="check -> reading, without what is unknown")
+    gpus: tuple[dict[str, Reading], ...] = Field(description="the same of each GPU")
     environments: dict[str, EnvironmentState]
 
 

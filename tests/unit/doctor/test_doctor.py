@@ -8,8 +8,10 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -27,7 +29,7 @@ from reperf.diagnosis import (
     trial_name,
 )
 from reperf.doctor import hardware
-from reperf.doctor.checks import find
+from reperf.doctor.checks import GPU_ADVICE, NODE_ADVICE, find
 from reperf.doctor.examine import trained_without_loader
 from reperf.doctor.probe import Request, look
 from reperf.doctor.screen import show
@@ -41,7 +43,6 @@ from rich.console import Console
 from tests.helpers.written_probes import (
     BUILD,
     GIB,
-    GPU,
     GPU_NAME,
     HOST,
     NODES,
@@ -55,12 +56,12 @@ from tests.helpers.written_probes import (
     trial,
     with_build,
     with_gpu,
-    with_part,
+    with_host,
+    with_reading,
 )
 
 V100S = tuple(gpu.model_copy(update={"name": "Tesla V100"}) for gpu in HOST.gpus)
 OLD_TORCH = {"torch": "2.12.0", "numpy": "2.4.6"}
-BUSY = tuple(f"python ({n}) 99 %" for n in range(1, 5))
 
 ERRORS = [
     (probe(shared_trouble="/data: gone"), "work folder", "/data: gone"),
@@ -69,45 +70,34 @@ ERRORS = [
     (with_build(packages=OLD_TORCH), f"build {BUILD}", "torch 2.12.0 here, torch 2.13.0 elsewhere"),
     (with_build(unfit="its CUDA needs 580 or later"), f"build {BUILD}", "its CUDA needs 580"),
     (with_build(python="3.11.2"), f"build {BUILD}", "python 3.11.2 here, python 3.11.7"),
-    (with_part("host", cores=7), "CPUs for a run", "7 CPUs; at least 8 CPUs needed"),
-    (with_part("space", disk_free=99 * GIB), "disk", "99.0 GiB; at least 100.0 GiB needed"),
+    (with_host(cores=7), "CPUs for a run", "7 CPUs; at least 8 needed"),
+    (probe(disk_free=99 * GIB), "disk", "99.0 GiB free; at least 100.0 GiB needed"),
     (probe(gpus=PROBE.gpus[:7]), "GPUs", "7 seen, runs ask for 8"),
     (probe(gpus=()), "GPUs", "0 seen, runs ask for 8"),
-    (with_part("host", gpus=V100S), "GPU kind", "Tesla V100, 80.0 GiB, elsewhere NVIDIA A100"),
-    (with_part("host", gpus=(*HOST.gpus[:7], V100S[0])), "GPU kind", "and Tesla V100"),
-    (with_gpu(mig="on"), "GPU MIG", "GPU 5 MIG: on"),
+    (with_host(gpus=V100S), "GPU kind", "Tesla V100, 80.0 GiB, elsewhere NVIDIA A100"),
+    (with_host(gpus=(*HOST.gpus[:7], V100S[0])), "GPU kind", "and Tesla V100"),
+    (with_gpu("GPU MIG", "split by MIG"), "GPU MIG", "GPU 5 split by MIG"),
 ]
 WARNINGS = [
-    (with_part("host", cpu="Xeon"), "CPU", "128 x Xeon, elsewhere 128 x AMD EPYC"),
-    (with_part("host", kernel="5.4"), "system", "kernel 5.4, elsewhere Ubuntu"),
-    (with_part("processor", governor="powersave"), "CPU governor", "powersave"),
-    (with_part("processor", allowed_megahertz=3399), "CPU clock", "up to 3399 of 3400 MHz"),
-    (with_part("processor", quota=127.5), "CPU quota", "127.5 of 128 CPUs"),
-    (with_part("processor", settings={"SMT": "1"}), "kernel settings", "SMT 1, elsewhere SMT 0"),
-    (with_part("processor", load=64.1), "other processes", "busy: none; load 64.1 on 128 CPUs"),
-    (with_part("processor", busy=BUSY), "other processes", "python (3) 99 %, 1 more; load 0.2"),
-    (with_part("space", memory_available=511 * GIB), "memory", "511.0 GiB; at least 512.0 GiB"),
-    (with_part("space", shared_memory_free=2**29), "shared memory", "0.5 GiB; at least 1.0 GiB"),
-    (with_part("host", driver="535.1"), "GPU driver", "535.1, CUDA 12.4, elsewhere 550.54.15"),
-    (with_part("host", topology_matrix="PIX"), "GPU topology", ", elsewhere matrix "),
-    (with_gpu(slowed_by=("power brake",)), "GPU slowdown", "GPU 5 slowed by: power brake"),
-    (with_gpu(application_megahertz=900), "GPU clocks", "GPU 5 set to 900 of 1410 MHz"),
-    (with_gpu(power_limit_watts=300.0), "GPU power limit", "GPU 5 300 of 400 W"),
-    (with_gpu(processes=(4711,)), "GPU processes", "GPU 5 processes: 4711"),
+    (with_host(cpu="Xeon"), "CPU", "128 x Xeon, elsewhere 128 x AMD EPYC"),
+    (with_host(kernel="5.4"), "system", "kernel 5.4, elsewhere Ubuntu"),
+    (probe(settings={"SMT": "1"}), "kernel settings", "SMT 1, elsewhere SMT 0"),
+    (with_reading("CPU governor", "powersave"), "CPU governor", "powersave"),
+    (with_reading("memory", "0.5 GiB free"), "memory", "0.5 GiB free"),
+    (with_host(driver="535.1"), "GPU driver", "535.1, CUDA 12.4, elsewhere 550.54.15"),
+    (with_host(topology_matrix="PIX"), "GPU topology", ", elsewhere matrix "),
+    (with_gpu("GPU clocks", "900 of 1410 MHz"), "GPU clocks", "GPU 5 900 of 1410 MHz"),
     (probe(ports=(200.0,)), "InfiniBand", "1 x 200 Gb/s, elsewhere 4 x 200 Gb/s"),
     (probe(ports=()), "InfiniBand", "none, elsewhere 4 x 200 Gb/s"),
 ]
-JUST_WELL = [
-    with_part("processor", load=64.0, quota=128.0),
-    with_part("space", disk_free=100 * GIB, memory_available=512 * GIB, shared_memory_free=GIB),
-]
+JUST_WELL = probe(disk_free=100 * GIB)
 
 
 def wrong(case: Survey) -> list[Finding]:
     return [found for found in find(case) if found.level in ("warning", "error")]
 
 
-@pytest.mark.parametrize("well", [PROBE, *JUST_WELL], ids=["all", "processor", "space"])
+@pytest.mark.parametrize("well", [PROBE, JUST_WELL], ids=["all", "disk"])
 def test_nothing_is_wrong_with_nodes_that_are_well(well):
     findings = find(survey(well))
     assert {finding.level for finding in findings} == {"ok"}
@@ -171,7 +161,7 @@ def test_a_clock_that_is_wrong_and_a_note_that_does_not_arrive_are_noticed(node_
 
 def test_the_node_with_another_value_is_the_odd_one_wherever_it_stands():
     for node in NODES:
-        (found,) = wrong(survey(with_part("host", driver="535.1"), node=node))
+        (found,) = wrong(survey(with_host(driver="535.1"), node=node))
         assert found.nodes == (node,)
 
 
@@ -291,12 +281,9 @@ def test_what_devices_need_is_what_they_trained_without_a_loader(tmp_path, monke
 
 
 def test_what_the_hardware_lacks_is_not_there_rather_than_ok():
-    silent = GPU.model_copy(update={"application_megahertz": None, "mig": None})
-    bare = with_part("processor", governor=None, possible_megahertz=None, quota=None)
-    bare = bare.model_copy(update={"gpus": (silent,) * 8})
+    bare = with_reading("CPU governor").model_copy(update={"gpus": ({},) * 8})
     levels = {found.check: found.level for found in find(survey(bare)) if "node3" in found.nodes}
-    lacking = ("CPU governor", "CPU clock", "CPU quota", "GPU clocks", "GPU MIG")
-    assert {levels[check] for check in lacking} == {"not there"}
+    assert levels["CPU governor"] == levels["GPU clocks"] == levels["GPU MIG"] == "not there"
 
 
 def test_this_machine_answers_with_what_it_is(tmp_path):
@@ -307,8 +294,8 @@ def test_this_machine_answers_with_what_it_is(tmp_path):
     assert seen.shared_trouble == ""
     assert (tmp_path / "meeting/here").read_text() == "a secret"
     assert seen.host.hostname == os.uname().nodename
-    assert 0 < seen.space.memory_available <= seen.host.memory_bytes
-    assert seen.space.disk_free > 0
+    assert {"memory", "other processes"} <= seen.readings.keys() <= NODE_ADVICE.keys()
+    assert seen.disk_free > 0
     assert len(seen.gpus) == len(seen.host.gpus)
 
 
@@ -338,7 +325,7 @@ def test_a_process_that_keeps_a_cpu_busy_is_found(monkeypatch):
     with subprocess.Popen([sys.executable, "-c", KEEPS_A_CPU_BUSY]) as busy:
         end, found = time.monotonic() + 100, False
         while not found and time.monotonic() < end:
-            found = any(f"({busy.pid})" in one for one in hardware.processor().busy)
+            found = f"({busy.pid})" in hardware.readings()["other processes"].what
         busy.kill()
     assert found
 
@@ -352,7 +339,8 @@ def kernel(root: Path, **files: str) -> Path:
     return root
 
 
-def test_clocks_quotas_and_settings_are_read_as_the_kernel_shows_them(tmp_path):
+def test_clocks_quotas_and_settings_are_read_as_the_kernel_shows_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(hardware, "cores", lambda: 2)
     files = {
         "proc/self/cgroup": "0::/jobs/mine",
         "sys/fs/cgroup/jobs/cpu.max": "150000 100000",
@@ -366,11 +354,68 @@ def test_clocks_quotas_and_settings_are_read_as_the_kernel_shows_them(tmp_path):
             f"{folder}/scaling_max_freq": f"{3000 - cpu}000",
             f"{folder}/cpuinfo_max_freq": "3000000",
         }
-    cpu = hardware.processor(kernel(tmp_path, **files))
-    assert cpu.governor == "performance, powersave"
-    assert (cpu.allowed_megahertz, cpu.possible_megahertz) == (2999, 3000)
-    assert cpu.quota == 1.5
-    assert cpu.settings == {"transparent huge pages": "madvise"}
+    root = kernel(tmp_path, **files)
+    wrong = {name: one.what for name, one in hardware.readings(root).items() if not one.fine}
+    assert wrong["CPU governor"] == "performance, powersave"
+    assert wrong["CPU clock"] == "2999 of 3000 MHz"
+    assert wrong["CPU quota"] == "1.5 of 2 CPUs"
+    assert hardware.settings(root) == {"transparent huge pages": "madvise"}
+    fine = {"sys/fs/cgroup/jobs/cpu.max": "200000 100000"}
+    assert hardware.readings(kernel(tmp_path, **fine))["CPU quota"].fine
+
+
+@pytest.mark.parametrize(("load", "fine"), [(2.0, True), (2.1, False)])
+def test_a_load_above_half_of_the_cpus_is_other_work(monkeypatch, load, fine):
+    monkeypatch.setattr(hardware, "cores", lambda: 4)
+    monkeypatch.setattr(hardware, "BUSY_PERCENT", 1000)
+    monkeypatch.setattr(hardware.psutil, "getloadavg", lambda: (load, 0, 0))
+    assert hardware.readings()["other processes"].fine == fine
+
+
+@pytest.mark.parametrize(("free", "fine"), [(2**30, True), (2**30 - 1, False)])
+def test_memory_and_shared_memory_have_a_minimum(monkeypatch, free, fine):
+    monkeypatch.setattr(
+        hardware.psutil, "virtual_memory", lambda: SimpleNamespace(available=free, total=2**31)
+    )
+    monkeypatch.setattr(hardware.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    seen = hardware.readings()
+    assert [seen["memory"].fine, seen["shared memory"].fine] == [fine, fine]
+
+
+BRAKE = hardware.pynvml.nvmlClocksEventReasonHwPowerBrakeSlowdown
+NVML = {
+    "ApplicationsClock": 1410,
+    "DefaultApplicationsClock": 1410,
+    "EnforcedPowerLimit": 400_000,
+    "PowerManagementDefaultLimit": 400_000,
+    "MigMode": [0, 0],
+    "CurrentClocksEventReasons": hardware.pynvml.nvmlClocksEventReasonGpuIdle,
+    "ComputeRunningProcesses": [],
+}
+"""What NVML answers of a GPU that is well."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({}, {}),
+        ({"ApplicationsClock": 900}, {"GPU clocks": "900 of 1410 MHz"}),
+        ({"EnforcedPowerLimit": 300_000}, {"GPU power limit": "300 of 400 W"}),
+        ({"MigMode": [1, 1]}, {"GPU MIG": "split by MIG"}),
+        ({"ComputeRunningProcesses": [SimpleNamespace(pid=4711)]}, {"GPU processes": "4711"}),
+        ({"CurrentClocksEventReasons": BRAKE}, {"GPU slowdown": "slowed by power brake"}),
+    ],
+)
+def test_a_gpu_is_read_as_nvml_shows_it(monkeypatch, changes, wrong):
+    """By answers written by hand: no test machine has GPUs."""
+    for name, answer in (NVML | changes).items():
+        monkeypatch.setattr(
+            hardware.pynvml, f"nvmlDeviceGet{name}", lambda *_, answer=answer: answer
+        )
+    monkeypatch.setattr(hardware, "gpu_handles", lambda: nullcontext([object()]))
+    (readings,) = hardware.gpu_readings()
+    assert readings.keys() == GPU_ADVICE.keys()
+    assert {name: one.what for name, one in readings.items() if not one.fine} == wrong
 
 
 def test_active_ports_are_read_as_the_kernel_shows_them(tmp_path):
@@ -384,7 +429,7 @@ def test_active_ports_are_read_as_the_kernel_shows_them(tmp_path):
 
 
 def test_a_diagnosis_is_read_as_it_was_written(tmp_path):
-    made = diagnosis(with_gpu(mig="on"))
+    made = diagnosis(with_gpu("GPU MIG", "split by MIG"))
     made.write(tmp_path / "results/doctor.json")
     assert Diagnosis.read(tmp_path / "results/doctor.json") == made
 
@@ -411,15 +456,15 @@ def test_a_run_learns_how_fast_its_devices_multiply_from_the_same_build_alone(
 
 
 def test_a_pipe_gets_a_line_a_finding_and_a_terminal_a_table():
-    made = diagnosis(with_gpu(mig="on"))
+    made = diagnosis(with_gpu("GPU MIG", "split by MIG"))
     pipe, terminal = io.StringIO(), io.StringIO()
     show(made, Console(file=pipe))
     show(made, Console(file=terminal, force_terminal=True, width=120))
     lines = pipe.getvalue().splitlines()
     assert len(lines) == len(made.findings)
-    assert "error\tGPU MIG\tnode3\tGPU 5 MIG: on\ta run needs whole GPUs" in lines
+    assert "error\tGPU MIG\tnode3\tGPU 5 split by MIG\ta run needs whole GPUs" in lines
     assert "ok\tanswer\tall 4 nodes\tanswered" in lines
-    assert "GPU 5 MIG: on" in terminal.getvalue()
+    assert "GPU 5 split by MIG" in terminal.getvalue()
     assert "\x1b[" in terminal.getvalue()
 
 

@@ -3,13 +3,13 @@
 import pytest
 from reperf.diagnosis import Diagnosis
 
-from tests.helpers.written_probes import diagnosis, with_part
+from tests.helpers.written_probes import diagnosis, with_host
 
 
 @pytest.fixture(scope="module")
 def ill_node(big_benchmark):
     hostile = "<script>alert('x')</script> | **bold**"
-    return big_benchmark.but(diagnosis=diagnosis(with_part("host", cpu=hostile)))
+    return big_benchmark.but(diagnosis=diagnosis(with_host(cpu=hostile)))
 
 
 @pytest.fixture(scope="module")

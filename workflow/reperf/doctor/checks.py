@@ -3,18 +3,15 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import sha256
-from operator import ge
-from typing import Any, NamedTuple
 
 from reperf.config import Report
-from reperf.diagnosis import Finding, GpuState, Level, Probe
+from reperf.diagnosis import Finding, Level, Probe
 from reperf.doctor.survey import (
     NOT_THERE,
     Survey,
     Verdict,
     check_each,
     check_equal,
-    check_minimum,
     most_common,
     share_findings,
 )
@@ -22,57 +19,10 @@ from reperf.doctor.trial_checks import check_builds, check_trials
 from reperf.printed import count, gibibytes
 
 CLOCKS_APART_SECONDS = 1.0
-LEAST_SHARED_MEMORY = 2**30
-"""Bytes of /dev/shm; containers have 64 MiB by default."""
-SHOWN_PROCESSES = 3
-
-
-class Rule(NamedTuple):
-    """A check of each node, or of each GPU, by itself."""
-
-    check: str
-    values: Callable[[Any], tuple[Any, ...]]
-    """What decides, of a Probe or a GpuState; the check is left out where one of them is None."""
-    is_fine: Callable[..., bool]
-    show: str
-    """How the values are shown, as a format string."""
-    advice: str
-    level: Level = "warning"
-
-    def what(self, subject: Probe | GpuState) -> str | None:
-        """The values as text; None if the node does not report them."""
-        values = self.values(subject)
-        return None if None in values else self.show.format(*values)
-
-    def fails(self, subject: Probe | GpuState) -> bool:
-        """Whether the values are there, and not fine."""
-        values = self.values(subject)
-        return None not in values and not self.is_fine(*values)
-
-    def judge(self, probe: Probe) -> Verdict:
-        """The verdict on a node."""
-        what = self.what(probe)
-        if what is None:
-            return Verdict(NOT_THERE, "not set, or not reported")
-        return Verdict(self.level, what, self.advice) if self.fails(probe) else Verdict("ok", what)
-
-    def judge_gpus(self, probe: Probe) -> Verdict:
-        """One verdict on all GPUs of a node: what is wrong with which, or what all are like."""
-        wrong = [
-            f"GPU {number} {self.what(gpu)}"
-            for number, gpu in enumerate(probe.gpus)
-            if self.fails(gpu)
-        ]
-        if wrong:
-            return Verdict(self.level, "; ".join(wrong), self.advice)
-        sound = dict.fromkeys(what for what in map(self.what, probe.gpus) if what)
-        if not sound:
-            return Verdict(NOT_THERE, "not reported" if probe.gpus else "no GPU")
-        return Verdict("ok", ", ".join(sound))
 
 
 def _settings(probe: Probe) -> str:
-    return ", ".join(f"{name} {value}" for name, value in probe.processor.settings.items())
+    return ", ".join(f"{name} {value}" for name, value in probe.settings.items())
 
 
 def _topology(probe: Probe) -> str | None:
@@ -99,81 +49,25 @@ EQUAL: dict[str, Callable[[Probe], str | None]] = {
 """What must be the same on all nodes."""
 
 
-def _busy(probe: Probe) -> tuple[str, float, int]:
-    busy = probe.processor.busy
-    more = len(busy) - SHOWN_PROCESSES
-    shown = [*busy[:SHOWN_PROCESSES], *([f"{more} more"] if more > 0 else [])]
-    return ", ".join(shown) or "none", probe.processor.load, probe.host.cores
-
-
-NODE_RULES = (
-    Rule(
-        "CPU governor",
-        lambda probe: (probe.processor.governor,),
-        lambda governor: governor == "performance",
-        "{}",
-        "cpupower frequency-set --governor performance",
-    ),
-    Rule(
-        "CPU clock",
-        lambda probe: (probe.processor.allowed_megahertz, probe.processor.possible_megahertz),
-        ge,
-        "up to {} of {} MHz",
-        "raise scaling_max_freq",
-    ),
-    Rule(
-        "CPU quota",
-        lambda probe: (probe.processor.quota, probe.host.cores),
-        ge,
-        "{:g} of {} CPUs",
-        "a quota pauses threads at work: ask for a CPU set instead",
-    ),
-    Rule(
-        "other processes",
-        _busy,
-        lambda busy, load, cores: busy == "none" and load <= cores / 2,
-        "busy: {}; load {:.1f} on {} CPUs",
-        "end them first; a load without a busy process is over, or hidden from this user",
-    ),
-)
-GPU_RULES = (
-    Rule(
-        "GPU clocks",
-        lambda gpu: (gpu.application_megahertz, gpu.default_application_megahertz),
-        ge,
-        "set to {} of {} MHz",
-        "nvidia-smi --reset-applications-clocks",
-    ),
-    Rule(
-        "GPU slowdown",
-        lambda gpu: (", ".join(gpu.slowed_by) or "none",),
-        lambda reasons: reasons == "none",
-        "slowed by: {}",
-        "check its cooling and power supply",
-    ),
-    Rule(
-        "GPU power limit",
-        lambda gpu: (gpu.power_limit_watts, gpu.default_power_limit_watts),
-        ge,
-        "{:.0f} of {:.0f} W",
-        "raise it with nvidia-smi --power-limit",
-    ),
-    Rule(
-        "GPU MIG",
-        lambda gpu: (gpu.mig,),
-        lambda mig: mig == "off",
-        "MIG: {}",
-        "a run needs whole GPUs",
-        "error",
-    ),
-    Rule(
-        "GPU processes",
-        lambda gpu: (", ".join(map(str, gpu.processes)) or "none",),
-        lambda processes: processes == "none",
-        "processes: {}",
-        "end these processes first",
-    ),
-)
+NODE_ADVICE = {
+    "CPU governor": "cpupower frequency-set --governor performance",
+    "CPU clock": "raise scaling_max_freq",
+    "CPU quota": "a quota pauses threads at work: ask for a CPU set instead",
+    "other processes": "end them first; a load without a busy process is over, or hidden from you",
+    "memory": "other processes hold the memory",
+    "shared memory": "NCCL and data loaders use /dev/shm: give it more",
+}
+"""Check of a reading of each node -> what to do where it is not fine."""
+GPU_ADVICE = {
+    "GPU clocks": "nvidia-smi --reset-applications-clocks",
+    "GPU slowdown": "check its cooling and power supply",
+    "GPU power limit": "raise it with nvidia-smi --power-limit",
+    "GPU processes": "end these processes first",
+    "GPU MIG": "a run needs whole GPUs",
+}
+"""The same of each GPU."""
+SPOILING = ("GPU MIG",)
+"""Checks whose readings are errors where they are not fine, not warnings."""
 
 
 def check_answers(survey: Survey) -> Iterator[Finding]:
@@ -234,48 +128,43 @@ def check_machines(survey: Survey) -> Iterator[Finding]:
     """Machines are alike, have room, run at full clocks, and are not used by others."""
     for check, value in EQUAL.items():
         yield from check_equal(survey, check, value)
+    for check, advice in NODE_ADVICE.items():
+        yield from check_each(survey, check, partial(_judge_node, check, advice))
     devices = 1 if survey.report.share_cpus else survey.report.largest_shape[1]
-    yield from check_minimum(
-        survey,
-        "CPUs for a run",
-        lambda probe: probe.host.cores,
-        least=devices * survey.report.threads_per_device,
-        show=lambda cores: count(int(cores), "CPU"),
-        level="error",
-        advice="lower threads_per_device, or the devices per node of the topologies",
-    )
-    room = partial(check_minimum, survey, show=gibibytes)
-    yield from room(
-        "disk",
-        lambda probe: probe.space.disk_free,
-        least=survey.needed_bytes,
-        level="error",
-        advice="make room in the work folder",
-    )
-    yield from room(
-        "memory",
-        lambda probe: probe.space.memory_available,
-        least=max((probe.host.memory_bytes for probe in survey.probes.values()), default=0) / 2,
-        level="warning",
-        advice="other processes hold the memory, or the node has less than the others",
-    )
-    yield from room(
-        "shared memory",
-        lambda probe: probe.space.shared_memory_free,
-        least=LEAST_SHARED_MEMORY,
-        level="warning",
-        advice="NCCL and data loaders use /dev/shm: give it more",
-    )
-    for rule in NODE_RULES:
-        yield from check_each(survey, rule.check, rule.judge)
+    judge_cpus = partial(_judge_cpus, devices * survey.report.threads_per_device)
+    yield from check_each(survey, "CPUs for a run", judge_cpus)
+    yield from check_each(survey, "disk", partial(_judge_disk, survey.needed_bytes))
+
+
+def _judge_node(check: str, advice: str, probe: Probe) -> Verdict:
+    reading = probe.readings.get(check)
+    if reading is None:
+        return Verdict(NOT_THERE, "not set, or not reported")
+    return Verdict("ok", reading.what) if reading.fine else Verdict("warning", reading.what, advice)
+
+
+def _judge_cpus(needed: int, probe: Probe) -> Verdict:
+    if probe.host.cores >= needed:
+        return Verdict("ok", f"at least {needed}")
+    advice = "lower threads_per_device, or the devices per node of the topologies"
+    return Verdict("error", f"{count(probe.host.cores, 'CPU')}; at least {needed} needed", advice)
+
+
+def _judge_disk(needed: int, probe: Probe) -> Verdict:
+    if probe.disk_free is None:
+        return Verdict(NOT_THERE, "not seen")
+    if probe.disk_free >= needed:
+        return Verdict("ok", f"at least {gibibytes(needed)} free")
+    what = f"{gibibytes(probe.disk_free)} free; at least {gibibytes(needed)} needed"
+    return Verdict("error", what, "make room in the work folder")
 
 
 def check_gpus(survey: Survey) -> Iterator[Finding]:
     """As many GPUs as runs ask for, of one kind, whole, fast and unused."""
     yield from check_each(survey, "GPUs", partial(_judge_number, survey.report.on("cuda")))
     yield from check_each(survey, "GPU kind", partial(_judge_kinds, most_common(survey, _kinds)))
-    for rule in GPU_RULES:
-        yield from check_each(survey, rule.check, rule.judge_gpus)
+    for check, advice in GPU_ADVICE.items():
+        yield from check_each(survey, check, partial(_judge_gpus, check, advice))
 
 
 def _judge_number(on_gpus: Report, probe: Probe) -> Verdict:
@@ -297,6 +186,18 @@ def _judge_kinds(usual: tuple[str, ...] | None, probe: Probe) -> Verdict:
 def _kinds(probe: Probe) -> tuple[str, ...]:
     kinds = {f"{gpu.name}, {gibibytes(gpu.memory_bytes)}" for gpu in probe.host.gpus}
     return tuple(sorted(kinds))
+
+
+def _judge_gpus(check: str, advice: str, probe: Probe) -> Verdict:
+    """One verdict on all GPUs of a node: what is wrong with which, or what all are like."""
+    readings = {number: gpu[check] for number, gpu in enumerate(probe.gpus) if check in gpu}
+    wrong = [f"GPU {number} {one.what}" for number, one in readings.items() if not one.fine]
+    if wrong:
+        level: Level = "error" if check in SPOILING else "warning"
+        return Verdict(level, "; ".join(wrong), advice)
+    if not readings:
+        return Verdict(NOT_THERE, "not reported" if probe.gpus else "no GPU")
+    return Verdict("ok", ", ".join(dict.fromkeys(one.what for one in readings.values())))
 
 
 CHECKS: tuple[Callable[[Survey], Iterator[Finding]], ...] = (

@@ -15,12 +15,16 @@ from typing import Any
 import psutil
 import pynvml
 
-from reperf.diagnosis import GpuState, Processor, Space
-from reperf.machine import gpu_handles
+from reperf.diagnosis import Reading
+from reperf.machine import cores, gpu_handles
+from reperf.printed import gibibytes
 
 SAMPLE_SECONDS = 0.5
 BUSY_PERCENT = 20
 """Of one CPU: a process that uses this much counts as busy."""
+SHOWN_PROCESSES = 3
+LEAST_SHARED_MEMORY = 2**30
+"""Bytes of /dev/shm; containers have 64 MiB by default."""
 
 _SETTINGS = {
     "transparent huge pages": "sys/kernel/mm/transparent_hugepage/enabled",
@@ -41,43 +45,66 @@ _HARMFUL_REASONS = {
 }
 
 
-def processor(root: Path = Path("/")) -> Processor:
-    """What decides how fast the CPUs are, and who else uses them.
+def readings(root: Path = Path("/")) -> dict[str, Reading]:
+    """How a node is set, and who else uses it: check -> reading, without what is unknown.
 
     Args:
         root: the folder that holds sys/ and proc/.
     """
     frequencies = sorted(root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq"))
-    governors = dict.fromkeys(_word(cpu / "scaling_governor") for cpu in frequencies)
+    governors = ", ".join(dict.fromkeys(_word(cpu / "scaling_governor") for cpu in frequencies))
     kilohertz = [
         (int(_word(cpu / "scaling_max_freq") or 0), int(_word(cpu / "cpuinfo_max_freq") or 0))
         for cpu in frequencies
     ]
     allowed, possible = min(kilohertz, default=(None, None))
-    settings = {name: _word(root / path) for name, path in _SETTINGS.items()}
-    return Processor(
-        governor=", ".join(governors) or None,
-        allowed_megahertz=allowed and allowed // 1000,
-        possible_megahertz=possible and possible // 1000,
-        quota=_quota(root),
-        settings={name: value for name, value in settings.items() if value},
-        load=psutil.getloadavg()[0],
-        busy=_busy(),
-    )
-
-
-def space(folder: Path) -> Space:
-    """Memory and disks, as far as a job in the folder could use them."""
+    found = {
+        "CPU governor": _expected(governors, "performance") if governors else None,
+        "CPU clock": _share(allowed and allowed // 1000, possible and possible // 1000, "MHz"),
+        "CPU quota": _share(_quota(root), cores(), "CPUs"),
+        "other processes": _others(),
+        "memory": _room(psutil.virtual_memory().available, psutil.virtual_memory().total // 2),
+    }
     memory_disk = Path("/dev/shm")
+    if memory_disk.exists():
+        found["shared memory"] = _room(shutil.disk_usage(memory_disk).free, LEAST_SHARED_MEMORY)
+    return {check: reading for check, reading in found.items() if reading}
+
+
+def _share(there: float | None, full: float | None, unit: str) -> Reading | None:
+    if there is None or full is None:
+        return None
+    return Reading(what=f"{there:g} of {full:g} {unit}", fine=there >= full)
+
+
+def _expected(text: str, usual: str) -> Reading:
+    return Reading(what=text, fine=text == usual)
+
+
+def _room(free: int, needed: int) -> Reading:
+    # Nodes whose memory is not equally full share a row.
+    least = f"at least {gibibytes(needed)}"
+    if free >= needed:
+        return Reading(what=f"{least} free")
+    return Reading(what=f"{gibibytes(free)} free; {least} needed", fine=False)
+
+
+def settings(root: Path = Path("/")) -> dict[str, str]:
+    """The kernel's settings that decide how fast programs run.
+
+    Args:
+        root: the folder that holds sys/ and proc/.
+    """
+    found = {name: _word(root / path) for name, path in _SETTINGS.items()}
+    return {name: value for name, value in found.items() if value}
+
+
+def disk_free(folder: Path) -> int | None:
+    """Bytes that a job could write into a folder; None if the folder cannot be seen."""
     try:
-        free = shutil.disk_usage(folder).free
+        return shutil.disk_usage(folder).free
     except OSError:
-        free = None
-    return Space(
-        memory_available=psutil.virtual_memory().available,
-        shared_memory_free=shutil.disk_usage(memory_disk).free if memory_disk.exists() else None,
-        disk_free=free,
-    )
+        return None
 
 
 def active_ports(root: Path = Path("/")) -> tuple[float, ...]:
@@ -89,13 +116,13 @@ def active_ports(root: Path = Path("/")) -> tuple[float, ...]:
     )
 
 
-def gpu_states() -> tuple[GpuState, ...]:
-    """All GPUs of this machine; none where there is no NVIDIA driver."""
+def gpu_readings() -> tuple[dict[str, Reading], ...]:
+    """The readings of each GPU of this machine; none where there is no NVIDIA driver."""
     with gpu_handles() as handles:
-        return tuple(map(_gpu_state, handles))
+        return tuple(map(_gpu_readings, handles))
 
 
-def _gpu_state(gpu: Any) -> GpuState:  # noqa: ANN401 - NVML's handle
+def _gpu_readings(gpu: Any) -> dict[str, Reading]:  # noqa: ANN401 - NVML's handle
     def ask(question: Callable, *arguments: Any) -> Any:  # noqa: ANN401 - as NVML answers
         """NVML's answer; None if this GPU or driver has none."""
         try:
@@ -105,17 +132,20 @@ def _gpu_state(gpu: Any) -> GpuState:  # noqa: ANN401 - NVML's handle
 
     mig = ask(pynvml.nvmlDeviceGetMigMode)
     reasons = ask(pynvml.nvmlDeviceGetCurrentClocksEventReasons) or 0
+    slowed = ", ".join(name for bit, name in _HARMFUL_REASONS.items() if reasons & bit)
     processes = ask(pynvml.nvmlDeviceGetComputeRunningProcesses) or ()
-    sm = pynvml.NVML_CLOCK_SM
-    return GpuState(
-        application_megahertz=ask(pynvml.nvmlDeviceGetApplicationsClock, sm),
-        default_application_megahertz=ask(pynvml.nvmlDeviceGetDefaultApplicationsClock, sm),
-        slowed_by=tuple(name for bit, name in _HARMFUL_REASONS.items() if reasons & bit),
-        power_limit_watts=_watts(ask(pynvml.nvmlDeviceGetEnforcedPowerLimit)),
-        default_power_limit_watts=_watts(ask(pynvml.nvmlDeviceGetPowerManagementDefaultLimit)),
-        mig=None if mig is None else "on" if mig[0] else "off",
-        processes=tuple(process.pid for process in processes),
-    )
+    clock = ask(pynvml.nvmlDeviceGetApplicationsClock, pynvml.NVML_CLOCK_SM)
+    usual_clock = ask(pynvml.nvmlDeviceGetDefaultApplicationsClock, pynvml.NVML_CLOCK_SM)
+    limit = _watts(ask(pynvml.nvmlDeviceGetEnforcedPowerLimit))
+    usual_limit = _watts(ask(pynvml.nvmlDeviceGetPowerManagementDefaultLimit))
+    found = {
+        "GPU clocks": _share(clock, usual_clock, "MHz"),
+        "GPU slowdown": _expected(f"slowed by {slowed}" if slowed else "none", "none"),
+        "GPU power limit": _share(limit, usual_limit, "W"),
+        "GPU processes": _expected(", ".join(str(one.pid) for one in processes) or "none", "none"),
+        "GPU MIG": None if mig is None else _expected("split by MIG" if mig[0] else "off", "off"),
+    }
+    return {check: reading for check, reading in found.items() if reading}
 
 
 def _watts(milliwatts: int | None) -> float | None:
@@ -143,18 +173,22 @@ def _quota(root: Path) -> float | None:
     )
 
 
-def _busy() -> tuple[str, ...]:
-    """Other processes that keep a CPU busy, the busiest first: "python (4711) 99 %"."""
+def _others() -> Reading:
+    """Other processes that keep a CPU busy, the busiest first, and the load of the last minute."""
     others = [process for process in psutil.process_iter(["name"]) if process.pid != os.getpid()]
     for process in others:
         _percent(process)  # from here on
     time.sleep(SAMPLE_SECONDS)
     percents = [(_percent(process), process) for process in others]
-    busy = [(percent, process) for percent, process in percents if percent >= BUSY_PERCENT]
-    busy.sort(key=lambda pair: -pair[0])
-    return tuple(
-        f"{process.info['name']} ({process.pid}) {percent:.0f} %" for percent, process in busy
-    )
+    busy = sorted((pair for pair in percents if pair[0] >= BUSY_PERCENT), key=lambda pair: -pair[0])
+    shown = [f"{one.info['name']} ({one.pid}) {percent:.0f} %" for percent, one in busy]
+    if len(shown) > SHOWN_PROCESSES:
+        shown[SHOWN_PROCESSES:] = [f"{len(shown) - SHOWN_PROCESSES} more"]
+    load = psutil.getloadavg()[0]
+    if shown or load > cores() / 2:
+        what = f"{', '.join(shown) or 'none busy'}; load {load:.1f} on {cores()} CPUs"
+        return Reading(what=what, fine=False)
+    return Reading(what="none busy")
 
 
 def _percent(process: psutil.Process) -> float:

@@ -20,7 +20,7 @@ from reperf.builds.inside import Contents, start_trainers
 from reperf.builds.starting import start_in
 from reperf.config import Run
 from reperf.diagnosis import EnvironmentState, Probe
-from reperf.doctor.hardware import active_ports, gpu_states, processor, space
+from reperf.doctor import hardware
 from reperf.errors import ReperfError
 from reperf.faults import Model
 from reperf.machine import describe_host
@@ -49,14 +49,15 @@ def main() -> None:
 def look(request: Request) -> Probe:
     """See what this node is like."""
     # First, before the work below itself keeps the CPUs busy.
-    cpus = processor()
+    readings = hardware.readings()
     return Probe(
         host=describe_host(),
         shared_trouble=_meet(request),
-        processor=cpus,
-        space=space(request.folder),
-        gpus=gpu_states(),
-        ports=active_ports(),
+        disk_free=hardware.disk_free(request.folder),
+        ports=hardware.active_ports(),
+        settings=hardware.settings(),
+        readings=readings,
+        gpus=hardware.gpu_readings(),
         environments={build_of(run).id: _environment(request.folder, run) for run in request.runs},
     )
 

@@ -88,31 +88,6 @@ def most_common(survey: Survey, value: Callable[[Probe], Value]) -> Value | None
     return max((value for value in values if value is not None), key=values.count, default=None)
 
 
-def check_minimum(
-    survey: Survey,
-    check: str,
-    amount: Callable[[Probe], float | None],
-    *,
-    least: float,
-    show: Callable[[float], str],
-    level: Level,
-    advice: str,
-) -> Iterator[Finding]:
-    """Expect at least `least` of something; the nodes that have it share a finding."""
-    enough = {}
-    for node, probe in survey.probes.items():
-        there = amount(probe)
-        if there is None:
-            yield Verdict(NOT_THERE, "not seen").on(check, node)
-        elif there >= least:
-            enough[node] = there
-        else:
-            what = f"{show(there)}; at least {show(least)} needed"
-            yield Verdict(level, what, advice).on(check, node)
-    if enough:
-        yield Verdict("ok", span(enough.values(), show)).on(check, *enough)
-
-
 def span(values: Collection[float], show: Callable[[float], str]) -> str:
     """The least and the greatest value, "74.7 to 112"; a single value if both look alike."""
     return " to ".join(dict.fromkeys(map(show, (min(values), max(values)))))

@@ -56,7 +56,6 @@ CELL_KEY = [
     *("suite", "system", "variant", "parallel", "servers", "batch_size_per_device"),
     *("topology", "source"),
 ]
-RUN_KEY = [*CELL_KEY, "repeat"]
 
 
 class Further(NamedTuple):
@@ -285,24 +284,6 @@ class Setup:
     framework: str
     environment: Environment
 
-    @property
-    def build(self) -> str:
-        """What its framework came from: a lock's file, or an image's reference."""
-        image = self.environment.image
-        return image.reference if image else self.environment.lock
-
-    @property
-    def engine(self) -> str:
-        """What ran the image, with its version; "" for a lock."""
-        image = self.environment.image
-        return f"{image.engine} {image.engine_version}" if image else ""
-
-    @property
-    def sha256(self) -> str:
-        """Of the lock or of the image."""
-        image = self.environment.image
-        return image.digest.removeprefix("sha256:") if image else self.environment.lock_sha256
-
 
 @dataclass(frozen=True)
 class Context:
@@ -330,11 +311,6 @@ class Context:
     def build_rows(self) -> list[tuple[str, ...]]:
         """What the doctor saw of each build."""
         return build_rows(self.diagnosis) if self.diagnosis else []
-
-    @property
-    def searches(self) -> bool:
-        """Whether some batch size is the largest that trains."""
-        return any(record.largest for record in self.records)
 
     @property
     def together(self) -> bool:
@@ -482,13 +458,13 @@ def gather(
         published: whether the numbers of published reports stand beside the measured.
         tables: the files that hold the numbers, for the reader.
     """
-    known = {_key_of(record): record for record in records}
+    known = {("", str(record.run.log)): record for record in records}
     shared = [suite.name for suite in config.suites if not _reads_images(suite)]
     usual = strays(measurements[measurements["suite"].isin(shared)])
     runs = defaultdict(list)
     for row in measurements.itertuples():
-        record = known.get(_key(row, RUN_KEY))
-        runs[_key(row, CELL_KEY)].append(RunView(row, record, usual.get(row.Index)))
+        record = known.get((row.source, row.log))
+        runs[_key(row)].append(RunView(row, record, usual.get(row.Index)))
     nowhere = measurements[measurements["topology"] == ""]
     used = [run.record for views in runs.values() for run in views if run.record]
     by_kind = defaultdict(list)
@@ -524,7 +500,7 @@ def _suite(
     # Published reports trained on real samples, as usual.
     beside = published and suite.input != "synthetic" and _is_usual(suite)
     others = _published(suite, cells, unit) if beside else {}
-    own = [run.record for row in cells.itertuples() for run in runs[_key(row, CELL_KEY)]]
+    own = [run.record for row in cells.itertuples() for run in runs[_key(row)]]
     return SuiteView(
         name=suite.name,
         title=title_of(cells if len(cells) else unplaced),
@@ -534,7 +510,7 @@ def _suite(
             CellView(
                 row=row,
                 series=series,
-                runs=tuple(runs[_key(row, CELL_KEY)]),
+                runs=tuple(runs[_key(row)]),
                 published=tuple(others.get(_published_key(row), ())),
             )
             for row, series in zip(cells.itertuples(), series_of(cells), strict=True)
@@ -629,15 +605,9 @@ def _published_key(row: Row) -> tuple:
     return row.system, row.variant, None if pd.isna(size) else int(size), row.topology
 
 
-def _key(row: Row, columns: list[str]) -> tuple[str, ...]:
-    return tuple(str(getattr(row, column)) for column in columns)
-
-
-def _key_of(record: RunRecord) -> tuple[str, ...]:
-    run = record.run
-    named = {name: value or "" for name, value in run.identity.items()}
-    named |= {"source": "", "repeat": run.repeat}
-    return tuple(str(named[column]) for column in RUN_KEY)
+def _key(row: Row) -> tuple[str, ...]:
+    """The key of a row's cell, in either table."""
+    return tuple(str(getattr(row, column)) for column in CELL_KEY)
 
 
 def _framework(system: str, environment: Environment) -> str:
