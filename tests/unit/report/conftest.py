@@ -116,6 +116,7 @@ def _record(run: Run) -> RunRecord:
             lock_sha256="ab" * 32,
             python="3.11.7",
             packages={"torch": "2.13.0", "numpy": "2.4.6", "oneflow": "0.9.0"},
+            framework="2.13.0",
         ),
         git_commit="0123456789abcdef0123456789abcdef01234567",
         git_dirty=run.repeat == 7,

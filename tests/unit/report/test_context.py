@@ -82,12 +82,13 @@ SMALL = {"shape": {"image_size": 64}}
     ("changes", "said"),
     [
         (SMALL, "Real samples from record files, image size 64; 7 repeats per cell"),
-        (LOGS, "Logs from theirs.zip"),
+        (LOGS, "Logs from theirs.zip."),
         (LOGS | SMALL, "Logs from theirs.zip, image size 64"),
     ],
 )
 def test_the_shape_is_said_in_the_words_of_the_workload(big_benchmark, changes, said):
-    assert changed(big_benchmark, **changes).context.suites[0].conditions == said
+    for page in changed(big_benchmark, **changes).pages:
+        assert said in page
 
 
 def test_a_suite_names_the_data_sets_that_its_runs_read(big_benchmark):
@@ -101,12 +102,12 @@ def test_a_suite_names_the_data_sets_that_its_runs_read(big_benchmark):
             )
             for record, (form, size) in zip(big_benchmark.records, formats.items(), strict=False)
         ]
-        return big_benchmark.but(records=read).context.suites[0].conditions
+        return big_benchmark.but(records=read).pages[1]
 
-    assert said(tfrecord=1_481_234_567) == (
+    assert (
         "Real samples from record files of imagenet (12,811 images; 1,481.2 MB as tfrecord), image "
-        "size 224; 7 repeats per cell"
-    )
+        "size 224; 7 repeats per cell. Throughput"
+    ) in said(tfrecord=1_481_234_567)
     both = " of imagenet (12,811 images; 1,400.0 MB as recordio, 1,481.2 MB as tfrecord), "
     assert both in said(tfrecord=1_481_234_567, recordio=1_400_000_000)
 

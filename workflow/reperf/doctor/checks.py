@@ -191,13 +191,15 @@ def _kinds(probe: Probe) -> tuple[str, ...]:
 def _judge_gpus(check: str, advice: str, probe: Probe) -> Verdict:
     """One verdict on all GPUs of a node: what is wrong with which, or what all are like."""
     readings = {number: gpu[check] for number, gpu in enumerate(probe.gpus) if check in gpu}
-    wrong = [f"GPU {number} {one.what}" for number, one in readings.items() if not one.fine]
+    wrong = [
+        f"GPU {number} {reading.what}" for number, reading in readings.items() if not reading.fine
+    ]
     if wrong:
         level: Level = "error" if check in SPOILING else "warning"
         return Verdict(level, "; ".join(wrong), advice)
     if not readings:
         return Verdict(NOT_THERE, "not reported" if probe.gpus else "no GPU")
-    return Verdict("ok", ", ".join(dict.fromkeys(one.what for one in readings.values())))
+    return Verdict("ok", ", ".join(dict.fromkeys(reading.what for reading in readings.values())))
 
 
 CHECKS: tuple[Callable[[Survey], Iterator[Finding]], ...] = (

@@ -127,7 +127,7 @@ def _try_all(
     node_reports: Iterable[NodeReport],
 ) -> tuple[Trial, ...]:
     """Try each system on each node where its build is well, then on all of those together."""
-    probes = {one.node: one.probe for one in node_reports if one.probe}
+    probes = {answer.node: answer.probe for answer in node_reports if answer.probe}
     alone: dict[tuple[str, ...], dict[str, Run]] = defaultdict(dict)
     together: dict[tuple[str, ...], dict[str, Run]] = defaultdict(dict)
     for name, run in runs_to_try(report).items():
@@ -152,8 +152,8 @@ def _try(
     cluster = report.cluster and report.cluster.of_launch()
     # The framework is tried, then on a single node the loader.
     seconds = 2 * len(runs) * (TIME_LIMIT + _SECONDS_BETWEEN)
-    asked = json.dumps({"runs": chosen, "cluster": cluster})
-    with _started(nodes.on_all(names, seconds), "reperf.doctor.trials", asked) as process:
+    request = json.dumps({"runs": chosen, "cluster": cluster})
+    with _started(nodes.on_all(names, seconds), "reperf.doctor.trials", request) as process:
         answer, trouble = _end_of(process, WAIT_SECONDS + seconds + _SECONDS_BETWEEN)
     try:
         trials = _TRIALS.validate_json(answer)

@@ -42,16 +42,18 @@ def findings_of_others(nodes: tuple[str, ...], folder: Path = FOLDER) -> Iterato
     for path in sorted(folder.glob("*")):
         text = path.read_text(encoding="utf-8", errors="replace")
         node = path.name.partition(".")[0]
-        own = (node,) if node in nodes or len(nodes) != 1 else nodes
+        where = (node,) if node in nodes or len(nodes) != 1 else nodes
         if '"results"' in text and '"tests"' in text:
-            yield _dcgmi(text).on("dcgmi diag", *own)
+            yield _dcgmi(text).on("dcgmi diag", *where)
         elif _RANK.search(text) and _TRANSFER.search(text):
             yield _nccl_tests(text).on("nccl-tests", *dict.fromkeys(_RANK.findall(text)))
         elif _NHC.search(text):
-            yield _nhc(text).on("NHC", *own)
+            yield _nhc(text).on("NHC", *where)
         else:
             what = f"{path}: not the output of dcgmi diag -j, NHC or nccl-tests"
-            yield Verdict("warning", what, "docs/doctor.md says how to write it").on("health", *own)
+            yield Verdict("warning", what, "docs/doctor.md says how to write it").on(
+                "health", *where
+            )
 
 
 def _dcgmi(text: str) -> Verdict:
@@ -90,7 +92,7 @@ def _tests(part: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - JSON
 def _words(warnings: Any) -> str:  # noqa: ANN401 - JSON
     """The text of warnings, which are a text, or a list of texts or of objects."""
     listed = warnings if isinstance(warnings, list) else [warnings]
-    texts = (one.get("warning") if isinstance(one, dict) else one for one in listed)
+    texts = (part.get("warning") if isinstance(part, dict) else part for part in listed)
     return "; ".join(str(text) for text in texts if text) or "no reason given"
 
 

@@ -89,15 +89,15 @@ def _environment(folder: Path, run: Run) -> EnvironmentState:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "") if gpus else None
         start = start_in(build, [], folder=Path.cwd(), variables=variables, gpus=visible)
         python = [word.replace("{node_rank}", "0") for word in start.command]
-        asked: dict[str, Any] = {
+        options: dict[str, Any] = {
             "place": str(build.folder),
             "environment": {**os.environ, **start.variables},
             "time_limit": START_SECONDS,
         }
-        contents = Contents.of(python, system.framework, **asked)
+        contents = Contents.of(python, system.framework, **options)
         if contents.framework.lacks_driver:
             return EnvironmentState(trouble=contents.framework.import_trouble)
-        start_trainers(python, system, contents, **asked)
+        start_trainers(python, system, contents, **options)
     except (ReperfError, OSError) as error:
         return EnvironmentState(trouble=str(error))
     return EnvironmentState(

@@ -41,7 +41,7 @@ def runs_to_try(report: Report) -> dict[str, Run]:
     Systems without a backend, which train by programs of their own, are left out.
     """
     runs = [run for suite in report.suites for run in report.runs(suite)]
-    # Those that read come last, because the last one of each name is the one.
+    # Runs that read data come last: of each name, the last run is taken.
     runs.sort(key=lambda run: run.data is not None)
     return {trial_name(run): run for run in runs if _backend_of(run)}
 
@@ -59,9 +59,9 @@ def on_nodes(report: Report, run: Run, nodes: int) -> Run:
 
 def main() -> None:
     """Try what the command line says: runs by name, and their cluster or null."""
-    asked = json.loads(sys.argv[1])
-    runs = {name: Run.model_validate(run) for name, run in asked["runs"].items()}
-    trials = [_try(name, run, asked["cluster"]).model_dump() for name, run in runs.items()]
+    request = json.loads(sys.argv[1])
+    runs = {name: Run.model_validate(run) for name, run in request["runs"].items()}
+    trials = [_try(name, run, request["cluster"]).model_dump() for name, run in runs.items()]
     print(json.dumps(trials))
 
 

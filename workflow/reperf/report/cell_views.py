@@ -1,4 +1,4 @@
-"""Cells of a report: their rows, the runs behind them, and what is to be said of them."""
+"""Cells of a report: their rows, their runs, and what to know before reading their numbers."""
 
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -37,7 +37,7 @@ class RunView:
 
 @dataclass(frozen=True)
 class CellView:
-    """One row of summary.csv, the runs behind it, and what was published for the same cell."""
+    """One row of summary.csv, its runs, and what was published for the same cell."""
 
     row: Row
     series: str
@@ -90,10 +90,10 @@ class CellView:
 
     @property
     def computed_in(self) -> str:
-        """The data types of the runs that were recorded here; logs of others do not tell."""
+        """The data types of the runs that were recorded here; logs of others do not name them."""
         records = [run.record for run in self.runs if run.record]
-        said = [str(record.computed_in) for record in records if record.computed_in]
-        return "; ".join(dict.fromkeys(said)) or ABSENT
+        types = [str(record.computed_in) for record in records if record.computed_in]
+        return "; ".join(dict.fromkeys(types)) or ABSENT
 
     @property
     def least(self) -> float | None:

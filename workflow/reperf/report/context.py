@@ -7,7 +7,7 @@ Neither the clock nor this machine has a say: equal inputs give equal reports.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import pandas as pd
 
@@ -18,7 +18,6 @@ from reperf.doctor.trial_checks import HEADINGS, build_rows
 from reperf.drawing.labels import series_of, system_title, title_of, unit_of
 from reperf.host import Host
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
-from reperf.logs.facts import called
 from reperf.measuring import SUMMED
 from reperf.measuring.agreement import strays
 from reperf.measuring.statistics import (
@@ -45,13 +44,6 @@ from reperf.systems.workloads import Flops
 from reperf.training.key import short
 from reperf.training.record import Environment, RunRecord
 
-INPUTS = {
-    "records": "Real samples from record files",
-    "folder": "Real samples from the image folder",
-    "synthetic": "Synthetic samples, so that no loader is in the way",
-}
-DEVICES = {"cpu": "the CPU", "cuda": "GPUs"}
-"""What a suite that says its own trains on."""
 CELL_KEY = [
     *("suite", "system", "variant", "parallel", "servers", "batch_size_per_device"),
     *("topology", "source"),
@@ -63,8 +55,8 @@ class Further(NamedTuple):
 
     name: str
     heading: str
-    said: Callable[[Row], str]
-    """What it says of a row of summary.csv; a dash where that holds nothing."""
+    text: Callable[[Row], str]
+    """The text for a row of summary.csv; a dash if the row holds no value."""
 
 
 def _range_of(row: Row) -> str:
@@ -105,13 +97,25 @@ class Ranking:
     fastest: CellView
     others: tuple[Rival, ...]
 
+    @classmethod
+    def of(cls, topology: str, cells: list[CellView]) -> Self:
+        """Rank cells of one topology."""
+        fastest, *others = sorted(cells, key=lambda cell: -cell.row.throughput_median)
+        verdicts = compare([cell.throughputs for cell in others], fastest.throughputs)
+        best = fastest.row.throughput_median
+        rivals = (
+            Rival(cell, cell.row.throughput_median / best, verdict)
+            for cell, (verdict, _) in zip(others, verdicts, strict=True)
+        )
+        return cls(topology, fastest, tuple(rivals))
+
     @property
     def too_few(self) -> str:
-        """How many repeats could tell all of its cells apart, if theirs never do; "" if they may.
+        """How many repeats could resolve all cells, if theirs are too few; "" if they suffice.
 
-        A hint, and no promise: cells that overlap stay unresolved.
+        A hint, not a promise: cells whose repeats overlap stay unresolved.
         """
-        fewest = min(cell.row.n for cell in (self.fastest, *(one.cell for one in self.others)))
+        fewest = min(cell.row.n for cell in (self.fastest, *(rival.cell for rival in self.others)))
         needed = repeats_to_resolve(len(self.others))
         return f"{needed} repeats could" if fewest < needed else ""
 
@@ -128,10 +132,11 @@ class LooseTable(NamedTuple):
 class SuiteView:
     """One suite of the report."""
 
-    name: str
+    config: Suite
     title: str
     unit: str
-    conditions: str
+    sets: dict[str, list[str]]
+    """The data sets that were read, with their samples -> their bytes in each format."""
     cells: tuple[CellView, ...]
     unplaced: tuple[Row, ...]
     """The logs that are in no cell: their rows of measurements.csv."""
@@ -141,32 +146,47 @@ class SuiteView:
     """Of the same training on the same topologies; None where nothing published is shown."""
 
     @property
+    def name(self) -> str:
+        return self.config.name
+
+    @property
+    def has_usual_shape(self) -> bool:
+        """Whether its shape is its workload's usual one."""
+        return self.config.shape == load_workloads()[self.config.workload].default_shape
+
+    @property
+    def searched(self) -> list[str]:
+        """The entries whose batch size is the largest that trains."""
+        sizes = {one.id: one.batch_size or self.config.batch_size for one in self.config.entries}
+        return [name for name, size in sizes.items() if size == LARGEST]
+
+    @property
     def loose_tables(self) -> list[LooseTable]:
-        """What such tables print of the systems and topologies that were measured here."""
+        """The rows of such tables on systems and topologies that were measured here."""
         measured = {
             (cell.row.system, cell.row.variant, cell.row.topology): cell for cell in self.measured
         }
-        found = []
+        loose_tables = []
         for table in self.without_size:
             rows = []
             for row in table.cells.itertuples():
-                # A node of which only the number is printed has one trainer.
+                # If a table prints only the number of nodes, each node has one trainer.
                 topology = row.topology + ("1g" if pd.isna(row.devices_per_node) else "")
-                if own := measured.get((row.system, row.variant, topology)):
-                    rows.append((own, row))
+                if cell := measured.get((row.system, row.variant, topology)):
+                    rows.append((cell, row))
             if rows:
-                found.append(LooseTable(table, tuple(rows)))
-        return found
+                loose_tables.append(LooseTable(table, tuple(rows)))
+        return loose_tables
 
     @property
     def baseline(self) -> str | None:
-        """What all speedups are against; None if series differ, or none has a speedup."""
-        found = {cell.row.baseline for cell in self.cells if pd.notna(cell.row.speedup)}
-        return found.pop() if len(found) == 1 else None
+        """The baseline of all speedups; None if series differ, or none has a speedup."""
+        baselines = {cell.row.baseline for cell in self.cells if pd.notna(cell.row.speedup)}
+        return baselines.pop() if len(baselines) == 1 else None
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """The kinds of figures that show something: where no series scales, throughput alone."""
+        """The kinds of figures to show: throughput alone if no series scales."""
         counts = {cell.row.num_nodes * cell.row.devices_per_node for cell in self.measured}
         return FIGURE_KINDS[:1] if len(counts) == 1 else FIGURE_KINDS
 
@@ -186,15 +206,15 @@ class SuiteView:
 
     @property
     def also(self) -> str | None:
-        """What the workload counts besides the suite's unit, if a cell's logs count it."""
-        found = (cell.row.also_unit for cell in self.cells if pd.notna(cell.row.also_median))
-        return next(found, None)
+        """The second unit of the workload, if a cell's logs count it."""
+        units = (cell.row.also_unit for cell in self.cells if pd.notna(cell.row.also_median))
+        return next(units, None)
 
     @property
     def further(self) -> list[Further]:
-        """The columns on demand of which some cell has something to say."""
+        """The columns on demand that hold a value for some cell."""
         rows = [cell.row for cell in self.measured]
-        return [column for column in FURTHER if any(column.said(row) != ABSENT for row in rows)]
+        return [column for column in FURTHER if any(column.text(row) != ABSENT for row in rows)]
 
     @property
     def has_small_samples(self) -> bool:
@@ -203,18 +223,18 @@ class SuiteView:
 
     @property
     def crops_differ(self) -> bool:
-        """Whether TensorFlow cut the images of some measured cells, and others those of others."""
-        runs = [run for cell in self.measured for run in cell.runs]
-        asked = [run.record.run for run in runs if run.record]
-        return len({_cut_by_tensorflow(run) for run in asked if _reads_images(run)}) > 1
+        """Whether TensorFlow cropped the images of some measured cells, but not of all."""
+        records = [run.record for cell in self.measured for run in cell.runs]
+        runs = [record.run for record in records if record]
+        return len({_cropped_by_tensorflow(run) for run in runs if _reads_images(run)}) > 1
 
     @property
     def by_series(self) -> dict[str, list[CellView]]:
         """The cells of the table, by series."""
-        found = defaultdict(list)
+        cells = defaultdict(list)
         for cell in self.tried:
-            found[cell.series].append(cell)
-        return dict(found)
+            cells[cell.series].append(cell)
+        return dict(cells)
 
     @property
     def runs(self) -> list[RunView]:
@@ -222,23 +242,23 @@ class SuiteView:
 
     @property
     def shared(self) -> list[SharedCell]:
-        """Its cells whose devices share a model, and the data-parallel ones beside them."""
+        """The cells whose devices share a model, and the data-parallel cells beside them."""
         return shared_cells(self.cells)
 
     @property
     def epochs_of_others(self) -> list[Row]:
-        """The published epochs that stand beside its own; none where no devices share a model."""
+        """The published epochs to show beside the suite's; none if no devices share a model."""
         if self.published_epochs is None or not self.shared:
             return []
         return list(self.published_epochs.itertuples())
 
     @property
     def rankings(self) -> list[Ranking]:
-        """One ranking per topology that has more than one cell to compare."""
+        """A ranking of each topology that has more than one cell."""
         measured = defaultdict(list)
         for cell in self.measured:
             measured[cell.row.topology].append(cell)
-        return [_ranking(name, cells) for name, cells in measured.items() if len(cells) > 1]
+        return [Ranking.of(name, cells) for name, cells in measured.items() if len(cells) > 1]
 
     @property
     def fastest(self) -> CellView | None:
@@ -248,11 +268,11 @@ class SuiteView:
 
 @dataclass(frozen=True)
 class Timing:
-    """How long the runs of some suites are, and which of their iterations are measured.
+    """The length and the window of some suites' runs.
 
     Attributes:
         iterations: how many each run trains; None for logs of others.
-        window: by which they are measured.
+        window: the measured iterations.
         suites: the names of the suites.
     """
 
@@ -278,7 +298,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Setup:
-    """What one system trained in."""
+    """The environment of one system."""
 
     system: str
     framework: str
@@ -305,11 +325,11 @@ class Context:
         "repeats": repeats_for_interval(),
         "overlap": LEAST_OVERLAP,
     }
-    """What the texts name: shares, and the repeats that an interval of the median takes."""
+    """Limits that the texts name: shares, and the repeats that an interval of the median takes."""
 
     @property
     def build_rows(self) -> list[tuple[str, ...]]:
-        """What the doctor saw of each build."""
+        """The doctor's row for each build."""
         return build_rows(self.diagnosis) if self.diagnosis else []
 
     @property
@@ -327,7 +347,7 @@ class Context:
 
     @property
     def not_measured(self) -> list[tuple[SuiteView, CellView]]:
-        """The cells that lack the number of some run, each with its suite."""
+        """The cells of which some run has no number, each with its suite."""
         return [
             (suite, cell)
             for suite in self.suites
@@ -345,15 +365,17 @@ class Context:
 
     @property
     def flops(self) -> dict[str, Flops]:
-        """What a sample costs of the workloads with a utilisation, by their titles."""
+        """Title of each workload with a FLOP utilisation -> what a sample costs."""
         shown = {cell.row.workload for cell in self.cells if pd.notna(cell.row.flop_utilisation)}
-        known = [load_workloads()[workload] for workload in sorted(shown)]
-        return {workload.title: workload.flops for workload in known if workload.flops}
+        workloads = [load_workloads()[workload] for workload in sorted(shown)]
+        return {workload.title: workload.flops for workload in workloads if workload.flops}
 
     @property
     def further(self) -> list[Further]:
         """The columns on demand of some suite's table."""
-        return [column for column in FURTHER if any(column in one.further for one in self.suites)]
+        return [
+            column for column in FURTHER if any(column in suite.further for suite in self.suites)
+        ]
 
     @property
     def left_out(self) -> dict[str, list[str]]:
@@ -367,15 +389,15 @@ class Context:
 
     @property
     def what_was_measured(self) -> str:
-        """How many runs were trained here, and how many logs others made."""
+        """The number of runs that were trained here, and of logs that others made."""
         placed = sum(run.row.source != "" for suite in self.suites for run in suite.runs)
         others = placed + sum(len(suite.unplaced) for suite in self.suites)
-        told = [count(len(self.records), "training run")] if self.records or not others else []
-        return " and ".join(told + ([f"{count(others, 'log')} of others"] if others else []))
+        runs = [count(len(self.records), "training run")] if self.records or not others else []
+        return " and ".join(runs + ([f"{count(others, 'log')} of others"] if others else []))
 
     @property
     def statuses(self) -> Counter[str]:
-        """How many of the tried cells ended how."""
+        """Status -> number of cells that could run and ended so."""
         return Counter(cell.row.status for cell in self.tried)
 
     @property
@@ -388,23 +410,23 @@ class Context:
 
     @property
     def device(self) -> str:
-        """What a device was."""
+        """What the report counts as a device."""
         threads = count(self.config.threads_per_device, "CPU thread")
         kinds = {"cuda": "a GPU", "cpu": f"a training process with {threads}"}
-        found = dict.fromkeys(kinds[record.run.device] for record in self.records)
-        return " or, in suites on the CPU, ".join(sorted(found))
+        shown = {kinds[record.run.device] for record in self.records}
+        return " or, in suites on the CPU, ".join(sorted(shown))
 
     @property
     def timings(self) -> list[Timing]:
-        """One for all suites that do not differ; published methods have windows of their own."""
+        """One for suites that do not differ; published methods have windows of their own."""
         suites: dict[tuple[int | None, Window], dict[str, None]] = defaultdict(dict)
         for suite in self.config.suites:
             if suite.entries:
                 suites[suite.iterations, suite.window][suite.name] = None
             for source in suite.sources:
                 window = source.window or suite.window
-                known = suite.name in suites.get((suite.iterations, window), ())
-                if source.method == "window" and not known:
+                is_there = suite.name in suites.get((suite.iterations, window), ())
+                if source.method == "window" and not is_there:
                     suites[None, window][suite.name] = None
         return [Timing(*timing, tuple(names)) for timing, names in suites.items()]
 
@@ -447,23 +469,23 @@ def gather(
     published: bool = True,
     tables: Sequence[str] = (ALL_MEASUREMENTS, ALL_SUMMARY),
 ) -> Context:
-    """Bring together what the report says.
+    """Gather the contents of a report.
 
     Args:
         config: the configuration.
-        records: of the runs; those that the measurements do not name are ignored.
+        records: of the runs; records of other runs are ignored.
         measurements: as read_measurements gives them.
         summary: as read_summary gives it.
         diagnosis: what `reperf doctor` found, if it was run.
-        published: whether the numbers of published reports stand beside the measured.
+        published: whether to show the numbers of published reports beside the measured.
         tables: the files that hold the numbers, for the reader.
     """
-    known = {("", str(record.run.log)): record for record in records}
+    by_log = {("", str(record.run.log)): record for record in records}
     shared = [suite.name for suite in config.suites if not _reads_images(suite)]
     usual = strays(measurements[measurements["suite"].isin(shared)])
     runs = defaultdict(list)
     for row in measurements.itertuples():
-        record = known.get((row.source, row.log))
+        record = by_log.get((row.source, row.log))
         runs[_key(row)].append(RunView(row, record, usual.get(row.Index)))
     nowhere = measurements[measurements["topology"] == ""]
     used = [run.record for views in runs.values() for run in views if run.record]
@@ -498,14 +520,15 @@ def _suite(
 ) -> SuiteView:
     unit = unit_of(cells)
     # Published reports trained on real samples, as usual.
-    beside = published and suite.input != "synthetic" and _is_usual(suite)
+    usual_shape = load_workloads()[suite.workload].default_shape
+    beside = published and suite.input != "synthetic" and suite.shape == usual_shape
     others = _published(suite, cells, unit) if beside else {}
-    own = [run.record for row in cells.itertuples() for run in runs[_key(row)]]
+    records = [run.record for row in cells.itertuples() for run in runs[_key(row)]]
     return SuiteView(
-        name=suite.name,
+        config=suite,
         title=title_of(cells if len(cells) else unplaced),
         unit=unit,
-        conditions=_conditions(suite, filter(None, own)),
+        sets=_sets(filter(None, records)),
         cells=tuple(
             CellView(
                 row=row,
@@ -521,83 +544,35 @@ def _suite(
     )
 
 
-def _ranking(topology: str, cells: list[CellView]) -> Ranking:
-    fastest, *others = sorted(cells, key=lambda cell: -cell.row.throughput_median)
-    verdicts = compare([cell.throughputs for cell in others], fastest.throughputs)
-    return Ranking(
-        topology,
-        fastest,
-        tuple(
-            Rival(cell, cell.row.throughput_median / fastest.row.throughput_median, verdict)
-            for cell, (verdict, _) in zip(others, verdicts, strict=True)
-        ),
-    )
-
-
-def _conditions(suite: Suite, records: Iterable[RunRecord]) -> str:
-    """What a suite's title leaves out.
-
-    Args:
-        records: of its runs.
-    """
-    sources = ", ".join(source.id for source in suite.sources)
-    shape = "".join(f", {called(name)} {size}" for name, size in suite.shape.items())
-    if not suite.entries:
-        # The shape of the logs is unknown unless the suite asks for one.
-        return f"Logs from {sources}{'' if _is_usual(suite) else shape}"
-    beside = f"; beside them logs from {sources}" if sources else ""
-    repeats = f"{count(suite.repeats, 'repeat')} per cell"
-    device = f" on {DEVICES[suite.device]}" if suite.device else ""
-    return (
-        f"{INPUTS[suite.input]}{_sets(records)}{shape}{device}; {repeats}{_searched(suite)}{beside}"
-    )
-
-
-def _sets(records: Iterable[RunRecord]) -> str:
-    """The data sets that runs have read; the bytes of one differ from format to format."""
+def _sets(records: Iterable[RunRecord]) -> dict[str, list[str]]:
+    """The data sets that runs have read -> their bytes, which depend on the format."""
     read = _distinct((record.data_set, record.run.input) for record in records if record.data_set)
     sizes = defaultdict(list)
-    for found, form in read:
-        named = f"{found.name} ({found.samples:,} {found.counted}"
-        sizes[named].append(f"{found.bytes / 1e6:,.1f} MB as {form}")
-    told = [f"{named}; {', '.join(sorted(each))})" for named, each in sizes.items()]
-    return f" of {' and '.join(told)}" if told else ""
+    for data, form in read:
+        name = f"{data.name} ({data.samples:,} {data.counted}"
+        sizes[name].append(f"{data.bytes / 1e6:,.1f} MB as {form}")
+    return dict(sizes)
 
 
-def _searched(suite: Suite) -> str:
-    """Which of a suite's batch sizes are the largest that train."""
-    sizes = {entry.id: entry.batch_size or suite.batch_size for entry in suite.entries}
-    searched = [name for name, size in sizes.items() if size == LARGEST]
-    if not searched:
-        return ""
-    whose = "" if len(searched) == len(sizes) else f" of {', '.join(searched)}"
-    return f"; the batch size{whose} is the largest multiple of {suite.batch_multiple} that trains"
-
-
-def _reads_images(asked: Suite | Run) -> bool:
+def _reads_images(part: Suite | Run) -> bool:
     """Whether it reads images, which each system crops at random in its own way."""
-    return asked.input != "synthetic" and load_workloads()[asked.workload].data == "images"
+    return part.input != "synthetic" and load_workloads()[part.workload].data == "images"
 
 
-def _cut_by_tensorflow(run: Run) -> bool:
+def _cropped_by_tensorflow(run: Run) -> bool:
     system = load_systems().get(run.system)
     by_dali = "dali" in (run.variant or "").split("+")
     return system is not None and system.framework == "tensorflow" and not by_dali
 
 
-def _is_usual(suite: Suite) -> bool:
-    """Whether a suite's shape is its workload's usual one."""
-    return suite.shape == load_workloads()[suite.workload].default_shape
-
-
 def _published(suite: Suite, cells: pd.DataFrame, unit: str) -> Mapping[tuple, list[Row]]:
-    """The published cells that may stand beside a suite's, by what they must have in common."""
-    found: dict[tuple, list[Row]] = defaultdict(list)
+    """The published cells that may stand beside a suite's, by the key that they must share."""
+    cells_of: dict[tuple, list[Row]] = defaultdict(list)
     for size in cells["batch_size_per_device"].dropna().unique():
         for row in published_for(suite.workload, suite.precision, size).itertuples():
             if row.unit == unit:
-                found[_published_key(row)].append(row)
-    return found
+                cells_of[_published_key(row)].append(row)
+    return cells_of
 
 
 def _published_key(row: Row) -> tuple:
@@ -613,16 +588,12 @@ def _key(row: Row) -> tuple[str, ...]:
 def _framework(system: str, environment: Environment) -> str:
     """The framework and its version, such as "torch 2.13.0"."""
     known = load_systems().get(system)
-    name = known.framework if known else system
-    # Records before version 4 know packages alone; the first of a lock is the framework's.
-    package = known.host.locks["cpu"].packages[0] if known else system
-    version = environment.framework or environment.packages.get(package)
-    return f"{name} {version or ''}".strip()
+    return f"{known.framework if known else system} {environment.framework or ''}".strip()
 
 
 def _distinct(items: Iterable) -> list:
-    found = []
+    distinct = []
     for item in items:
-        if item not in found:
-            found.append(item)
-    return found
+        if item not in distinct:
+            distinct.append(item)
+    return distinct
