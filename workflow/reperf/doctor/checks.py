@@ -5,15 +5,15 @@ from functools import partial
 from hashlib import sha256
 
 from reperf.config import Report
-from reperf.diagnosis import Finding, Level, Probe
+from reperf.diagnosis import Finding, Level, NodeReport, Probe
 from reperf.doctor.survey import (
     NOT_THERE,
     Survey,
     Verdict,
     check_each,
     check_equal,
+    check_reports,
     most_common,
-    share_findings,
 )
 from reperf.doctor.trial_checks import check_builds, check_trials
 from reperf.printed import count, gibibytes
@@ -47,8 +47,6 @@ EQUAL: dict[str, Callable[[Probe], str | None]] = {
     "InfiniBand": lambda probe: _ports(probe) or None,
 }
 """What must be the same on all nodes."""
-
-
 NODE_ADVICE = {
     "CPU governor": "cpupower frequency-set --governor performance",
     "CPU clock": "raise scaling_max_freq",
@@ -88,36 +86,17 @@ def check_answers(survey: Survey) -> Iterator[Finding]:
         yield Verdict("error", what).on("answer", *nodes)
 
 
-def check_work_folder(survey: Survey) -> Iterator[Finding]:
-    """Each node can read what the caller writes there, and the caller what the node writes."""
-    unseen = "the caller cannot see what it writes"
-    advice = "work in a folder that all nodes see at the same path"
-    troubles = {
-        report.node: report.probe.shared_trouble or ("" if report.note_arrived else unseen)
-        for report in survey.node_reports
-        if report.probe
-    }
-    return share_findings(
-        "work folder",
-        (
-            (
-                node,
-                Verdict("error", trouble, advice) if trouble else Verdict("ok", "read and written"),
-            )
-            for node, trouble in troubles.items()
-        ),
-    )
+def _judge_folder(report: NodeReport) -> Verdict:
+    """Whether the node reads what the caller writes there, and the caller what the node writes."""
+    unseen = "" if report.note_arrived else "the caller cannot see what it writes"
+    if trouble := (report.probe and report.probe.shared_trouble) or unseen:
+        return Verdict("error", trouble, "work in a folder that all nodes see at the same path")
+    return Verdict("ok", "read and written")
 
 
-def check_clocks(survey: Survey) -> Iterator[Finding]:
-    """The nodes' clocks agree with this machine's, which looks at their files."""
-    behind = {
-        report.node: report.clock_offset or 0.0 for report in survey.node_reports if report.probe
-    }
-    return share_findings("clock", ((node, _judge_clock(by)) for node, by in behind.items()))
-
-
-def _judge_clock(behind: float) -> Verdict:
+def _judge_clock(report: NodeReport) -> Verdict:
+    """Whether the node's clock agrees with this machine's, which looks at its files."""
+    behind = report.clock_offset or 0.0
     if abs(behind) < CLOCKS_APART_SECONDS:
         return Verdict("ok", f"less than {CLOCKS_APART_SECONDS:g} s apart, transfer included")
     what = f"{abs(behind):.1f} s {'behind' if behind > 0 else 'ahead of'} this machine's"
@@ -204,8 +183,8 @@ def _judge_gpus(check: str, advice: str, probe: Probe) -> Verdict:
 
 CHECKS: tuple[Callable[[Survey], Iterator[Finding]], ...] = (
     check_answers,
-    check_work_folder,
-    check_clocks,
+    partial(check_reports, check="work folder", judge=_judge_folder),
+    partial(check_reports, check="clock", judge=_judge_clock),
     check_builds,
     check_machines,
     check_gpus,

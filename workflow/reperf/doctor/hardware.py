@@ -123,7 +123,7 @@ def gpu_readings() -> tuple[dict[str, Reading], ...]:
 
 
 def _gpu_readings(gpu: Any) -> dict[str, Reading]:  # noqa: ANN401 - NVML's handle
-    def ask(question: Callable, *arguments: Any) -> Any:  # noqa: ANN401 - as NVML answers
+    def ask(question: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401 - as NVML answers
         """NVML's answer; None if this GPU or driver has none."""
         try:
             return question(gpu, *arguments)

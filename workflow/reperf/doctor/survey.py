@@ -1,7 +1,7 @@
 """What the checks know, and the three ways in which they look at the nodes."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -52,18 +52,22 @@ class Verdict:
         )
 
 
-def share_findings(check: str, verdicts: Iterable[tuple[str, Verdict]]) -> Iterator[Finding]:
-    """A row for each verdict; nodes with the same verdict share it."""
+def check_reports(
+    survey: Survey, check: str, judge: Callable[[NodeReport], Verdict]
+) -> Iterator[Finding]:
+    """Judge the report of each node that answered; nodes with the same verdict share a finding."""
     nodes_of: dict[Verdict, list[str]] = defaultdict(list)
-    for node, verdict in verdicts:
-        nodes_of[verdict].append(node)
+    for report in survey.node_reports:
+        if report.probe:
+            nodes_of[judge(report)].append(report.node)
     for verdict, nodes in nodes_of.items():
         yield verdict.on(check, *nodes)
 
 
 def check_each(survey: Survey, check: str, judge: Callable[[Probe], Verdict]) -> Iterator[Finding]:
-    """Judge each node that answered by itself."""
-    return share_findings(check, ((node, judge(probe)) for node, probe in survey.probes.items()))
+    """Judge each node that answered by what it reported."""
+    probes = survey.probes
+    return check_reports(survey, check, lambda report: judge(probes[report.node]))
 
 
 def check_equal(

@@ -114,7 +114,7 @@ def _loaded(run: Run, place: Place, log: Path) -> float | None:
     ranks = _lines_of(log, _LOADED)
     if len(ranks) != run.world_size:
         return None
-    return sum(rank["samples"] / rank["seconds"] for rank in ranks)
+    return float(sum(rank["samples"] / rank["seconds"] for rank in ranks))
 
 
 def _program(run: Run) -> list[str]:

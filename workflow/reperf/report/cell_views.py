@@ -46,26 +46,26 @@ class CellView:
 
     @property
     def measured(self) -> bool:
-        return pd.notna(self.row.throughput_median)
+        return bool(pd.notna(self.row.throughput_median))
 
     @property
     def bound_by_loader(self) -> bool:
         """Whether training waited for data for more than a trifle of its time."""
-        return self.measured and pd.notna(self.row.waited) and self.row.waited > BOUND_BY_LOADER
+        waited = pd.notna(self.row.waited) and self.row.waited > BOUND_BY_LOADER
+        return bool(self.measured and waited)
 
     @property
     def beside(self) -> bool:
         """Whether other work took more than a trifle of its machine while it was measured."""
         loaded = pd.notna(self.row.load) and self.row.load > BESIDE
         on_gpus = pd.notna(self.row.gpu_processes) and self.row.gpu_processes > 0
-        return self.measured and (loaded or on_gpus)
+        return bool(self.measured and (loaded or on_gpus))
 
     @property
     def scattered(self) -> bool:
         """Whether its repeats, or the baseline's, scatter so much that its speedup says nothing."""
-        return pd.notna(self.row.speedup_low) and (
-            self.row.speedup_high > WIDE * self.row.speedup_low
-        )
+        row = self.row
+        return bool(pd.notna(row.speedup_low) and row.speedup_high > WIDE * row.speedup_low)
 
     @property
     def marks(self) -> list[str]:

@@ -7,7 +7,7 @@ Neither the clock nor this machine has a say: equal inputs give equal reports.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self, TypeVar
 
 import pandas as pd
 
@@ -44,6 +44,8 @@ from reperf.systems.workloads import Flops
 from reperf.training.key import short
 from reperf.training.record import Environment, RunRecord
 
+Item = TypeVar("Item")
+PublishedKey = tuple[str, str, int | None, str]
 CELL_KEY = [
     *("suite", "system", "variant", "parallel", "servers", "batch_size_per_device"),
     *("topology", "source"),
@@ -513,7 +515,7 @@ def gather(
 def _suite(
     suite: Suite,
     cells: pd.DataFrame,
-    runs: Mapping,
+    runs: Mapping[tuple[str, ...], list[RunView]],
     unplaced: pd.DataFrame,
     *,
     published: bool,
@@ -565,9 +567,9 @@ def _cropped_by_tensorflow(run: Run) -> bool:
     return system is not None and system.framework == "tensorflow" and not by_dali
 
 
-def _published(suite: Suite, cells: pd.DataFrame, unit: str) -> Mapping[tuple, list[Row]]:
+def _published(suite: Suite, cells: pd.DataFrame, unit: str) -> Mapping[PublishedKey, list[Row]]:
     """The published cells that may stand beside a suite's, by the key that they must share."""
-    cells_of: dict[tuple, list[Row]] = defaultdict(list)
+    cells_of: dict[PublishedKey, list[Row]] = defaultdict(list)
     for size in cells["batch_size_per_device"].dropna().unique():
         for row in published_for(suite.workload, suite.precision, size).itertuples():
             if row.unit == unit:
@@ -575,7 +577,7 @@ def _published(suite: Suite, cells: pd.DataFrame, unit: str) -> Mapping[tuple, l
     return cells_of
 
 
-def _published_key(row: Row) -> tuple:
+def _published_key(row: Row) -> PublishedKey:
     size = row.batch_size_per_device
     return row.system, row.variant, None if pd.isna(size) else int(size), row.topology
 
@@ -591,8 +593,8 @@ def _framework(system: str, environment: Environment) -> str:
     return f"{known.framework if known else system} {environment.framework or ''}".strip()
 
 
-def _distinct(items: Iterable) -> list:
-    distinct = []
+def _distinct(items: Iterable[Item]) -> list[Item]:
+    distinct: list[Item] = []
     for item in items:
         if item not in distinct:
             distinct.append(item)

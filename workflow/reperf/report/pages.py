@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from inspect import getmembers, isfunction
+from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -12,7 +13,7 @@ from reperf.logs.facts import called
 
 
 def page_environment(
-    *filters: Callable, finalize: Callable, autoescape: bool = False
+    *filters: Callable[..., object], finalize: Callable[[Any], Any], autoescape: bool = False
 ) -> Environment:
     """The environment that finds and fills in templates; an undefined name is an error.
 

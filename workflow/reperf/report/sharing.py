@@ -22,7 +22,7 @@ class SharedCell:
         """Its median over that of data parallel."""
         if self.data_parallel is None:
             return None
-        return self.cell.row.throughput_median / self.data_parallel.row.throughput_median
+        return float(self.cell.row.throughput_median / self.data_parallel.row.throughput_median)
 
     @property
     def updates(self) -> str:
