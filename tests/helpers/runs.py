@@ -4,7 +4,8 @@ from pathlib import Path
 
 from reperf.config import Run, Suite
 from reperf.files import sha256
-from reperf.training.record import Environment, Host, RunRecord
+from reperf.host import Host
+from reperf.training.record import Environment, RunRecord
 
 SUITE = Suite(
     name="small",

@@ -53,7 +53,7 @@ def test_nodes_that_are_well_are_all_named_and_reach_each_other(benchmark):
     for check in ("answer", "work folder", "clock", "build stand-in"):
         assert of_check(kept, check) == [("ok", nodes)]
     assert of_check(kept, "GPUs") == [("not there", nodes)]
-    assert [visit["probe"]["host"]["hostname"] for visit in kept["visits"]] == nodes
+    assert [one["probe"]["host"]["hostname"] for one in kept["node_reports"]] == nodes
     *alone, talked = kept["trials"]
     assert [(one["nodes"], one["trouble"]) for one in alone] == [([node], "") for node in nodes]
     assert (talked["nodes"], talked["world_size"], talked["library"]) == (nodes, 4, "sockets")
@@ -93,4 +93,4 @@ def test_ill_nodes_are_named_and_the_others_still_looked_at(benchmark, built_env
     ]
     missing = benchmark.folder / LockBuild(load_systems()["pytorch"], "cpu").folder
     assert f"error\tbuild pytorch\tnode2, node3\t{missing}: not there\t" in printed
-    assert "node4\tSlurm says that it is drained" in printed
+    assert "node4\tSlurm says that it is drained: test" in printed

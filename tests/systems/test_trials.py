@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from reperf.builds import LockBuild
 from reperf.config import Run, load_report
-from reperf.doctor.diagnosis import Trial
+from reperf.diagnosis import Trial
 from reperf.doctor.trials import on_nodes, runs_to_try
 from reperf.machine import resolve
 from reperf.systems import load_systems
@@ -66,10 +66,6 @@ def test_two_devices_compute_add_up_and_read(system, trainer_of, records):
     assert trial.library == LIBRARIES.get(system, "gloo")
     assert [transfer.bytes for transfer in trial.transfers] == [10**6, 16 * 10**6, 64 * 10**6]
     assert trial.bandwidth > 0
-    both_ways = [(sender, 1 - sender, one.bytes) for sender in (0, 1) for one in trial.transfers]
-    sends = load_systems()[system].framework == "torch"
-    hops = [(hop.sender, hop.receiver, hop.bytes) for hop in trial.hops]
-    assert hops == (both_ways if sends else [])
     assert trial.matrix_rates["float32"] > 0
 
 

@@ -6,9 +6,9 @@ import pytest
 from reperf import machine
 from reperf.config import Report, load_report
 from reperf.errors import ReperfError
+from reperf.host import Gpu, Host
 from reperf.plans.run_plan import variables_of
 from reperf.systems import load_systems
-from reperf.training.record import Gpu, Host
 
 from tests.helpers.refusal import refused_in_one_line
 

@@ -12,8 +12,8 @@ def test_the_doctor_looks_at_this_machine_and_the_report_shows_it(finished_bench
     answer = benchmark.call("reperf", "doctor")
     assert answer.returncode == 0, answer.stdout
     kept = json.loads((benchmark.folder / "results/doctor.json").read_text())
-    (visit,) = kept["visits"]
-    assert visit["probe"]["host"]["hostname"] == visit["node"]
+    (node,) = kept["node_reports"]
+    assert node["probe"]["host"]["hostname"] == node["node"]
     assert {tried["world_size"] for tried in kept["trials"]} == {2}
     # What was converted is read as a run reads it.
     (tried,) = [tried for tried in kept["trials"] if tried["name"] == "stand-in"]

@@ -167,7 +167,7 @@ def test_a_cell_that_waits_for_its_loader_is_marked_and_its_synthetic_twin_is_no
     assert summary.loc["real", "waited"] > BOUND_BY_LOADER
     text = (benchmark.folder / "results/report.md").read_text()
     assert "| 0.0 % |" in text
-    assert text.count("**bound by loader**") == 1
+    assert text.count("| bound by loader |") == 1
     assert "1 bound by loader" in text.splitlines()[2]
 
 

@@ -50,8 +50,8 @@ def test_the_whole_report_is_made_from_an_image_and_names_it_and_again_once_that
     answer = benchmark.snakemake()
     assert answer.returncode == 0, answer.stdout
     digest = checked_digest(benchmark, image)
-    page = (benchmark.folder / "results/report.md").read_text()
-    (row,) = [line for line in page.splitlines() if digest in line]
+    page = (benchmark.folder / "results/report.html").read_text(encoding="utf-8")
+    (row,) = [line for line in page.splitlines() if f"<code>{digest}</code></td>" in line]
     assert f"numpy {NUMPY}" in row
     assert str(image) in row
     assert "podman" in row

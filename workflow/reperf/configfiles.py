@@ -7,6 +7,7 @@ from typing import Any
 from reperf.config import Report, load_report
 from reperf.errors import ReperfError
 from reperf.machine import resolve
+from reperf.systems import ROOT
 from reperf.written import read_written
 
 DEFAULT = Path("config.yaml")
@@ -33,6 +34,37 @@ def read_report(files: Sequence[Path]) -> tuple[Report, str]:
         config = merged(files)
     name = name_of(files)
     return resolve(load_report(config, name)), name
+
+
+def read_profile(
+    profile: str | None, configfiles: Sequence[Path]
+) -> tuple[Report, str, dict[str, Any]]:
+    """Read the report that a profile runs.
+
+    Args:
+        profile: folder that holds a Snakemake profile, here or in reperf's own folder; None: it
+            runs on this machine.
+        configfiles: instead of those that the profile names.
+
+    Returns:
+        The report, its files as messages name them, and the profile's settings.
+
+    Raises:
+        ReperfError: no such profile, no such file, or a bad configuration.
+    """
+    settings: dict[str, Any] = read_written(_profile_file(profile)) if profile else {}
+    named = settings.get("configfile", [])
+    files = [named] if isinstance(named, str) else named
+    return *read_report(configfiles or [*map(Path, files)]), settings
+
+
+def _profile_file(profile: str) -> Path:
+    for folder in (Path(profile), ROOT / profile):
+        if (folder / "config.yaml").is_file():
+            return folder / "config.yaml"
+    known = [path.parent.name for path in sorted(ROOT.glob("*/config.yaml"))]
+    allowed = ", ".join([*known, "none for this machine"])
+    raise ReperfError(f"profile {profile}: not there; allowed: {allowed}")
 
 
 def name_of(files: Iterable[Path | str]) -> str:

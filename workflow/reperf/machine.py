@@ -25,11 +25,10 @@ from reperf.config.engine import ENGINES
 from reperf.config.known_hardware import Hardware
 from reperf.config.words import LARGEST
 from reperf.data.kinds import KINDS
-from reperf.doctor.seen import hosts_of_diagnosis
 from reperf.errors import ReperfError
+from reperf.host import Gpu, Host
 from reperf.programs import answer_of
 from reperf.systems import BuildKind, LockName, Precision, System, load_systems, load_workloads
-from reperf.training.record import Gpu, Host
 
 
 def cores() -> int:
@@ -176,9 +175,11 @@ def _say_of_gpus(report: Report) -> dict[str, Any]:
     Of a system's locks it takes the first that runs there, and its image where none does. A
     cluster's GPUs are known once `reperf doctor` has looked at its nodes.
     """
+    from reperf.diagnosis import hosts_seen  # noqa: PLC0415 - every call imports this module
+
     cluster = report.cluster
     if cluster:
-        hosts = hosts_of_diagnosis(cluster.partition)
+        hosts = hosts_seen(cluster.partition)
     else:
         hosts = [describe_host().model_copy(update={"gpus": visible_gpus(os.environ)})]
     if not any(host.gpus for host in hosts):

@@ -66,30 +66,30 @@ def sharing(cell: Any) -> str:  # noqa: ANN401 - pandas' named tuple, or a row o
 
 
 def batch_size(size: Value) -> str:
-    """Samples per device; where nothing has run, nobody knows the largest that trains."""
+    """Samples per device; "largest" as long as no search has found the number."""
     return "largest" if pd.isna(size) else str(size)
 
 
 def other_work(load: Any) -> str:  # noqa: ANN401 - a Load
     """What else a machine did beside a run."""
     shares = [(load.before, "before"), (load.during, "during")]
-    told = [f"{percent(share)} of the CPUs' time {when}" for share, when in shares]
+    parts = [f"{percent(share)} of the CPUs' time {when}" for share, when in shares]
     if load.gpu_processes is not None:
-        told.append(f"processes on its GPUs before: {load.gpu_processes}")
-    return f"{', '.join(told)}; load average {load.average:.2f} before"
+        parts.append(f"processes on its GPUs before: {load.gpu_processes}")
+    return f"{', '.join(parts)}; load average {load.average:.2f} before"
 
 
-def trials(found: Any) -> str:  # noqa: ANN401 - a LargestBatch
+def trials(search: Any) -> str:  # noqa: ANN401 - a LargestBatch
     """How a largest batch was found: each trial in its order."""
-    told = [
-        f"{one.batch_size} {'trained' if one.status == 'ok' else one.status}"
-        + (f" with {gibibytes(max(one.peak_memory_bytes))}" if one.peak_memory_bytes else "")
-        + (f" where it could take {gibibytes(one.memory_limit)}" if one.memory_limit else "")
-        for one in found.trials
+    shown = [
+        f"{trial.batch_size} {'trained' if trial.status == 'ok' else trial.status}"
+        + (f" with {gibibytes(max(trial.peak_memory_bytes))}" if trial.peak_memory_bytes else "")
+        + (f" where it could take {gibibytes(trial.memory_limit)}" if trial.memory_limit else "")
+        for trial in search.trials
     ]
-    of = "" if found.memory_bytes is None else f" of {gibibytes(found.memory_bytes)}"
-    result = found.batch_size if found.status == "ok" else f"none, {found.reason}"
-    return f"{result}; multiples of {found.multiple} were tried in memory{of}: {', '.join(told)}"
+    of = "" if search.memory_bytes is None else f" of {gibibytes(search.memory_bytes)}"
+    result = search.batch_size if search.status == "ok" else f"none, {search.reason}"
+    return f"{result}; multiples of {search.multiple} were tried in memory{of}: {', '.join(shown)}"
 
 
 def day_and_time(iso: str) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from reperf.building.script import script
 from reperf.config import load_report
-from reperf.doctor.diagnosis import Diagnosis
+from reperf.diagnosis import Diagnosis
 from reperf.files import check_checksums
 from reperf.layout import REPORT_PLAN
 from reperf.measuring.again import check_tables

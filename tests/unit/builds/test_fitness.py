@@ -10,11 +10,11 @@ from reperf.builds.built import Built
 from reperf.builds.fitness import why_unfit
 from reperf.config import Container, Report, load_report
 from reperf.config.known_hardware import Hardware
-from reperf.doctor.seen import hosts_of_diagnosis
+from reperf.diagnosis import hosts_seen
+from reperf.host import Gpu, Host
 from reperf.layout import DIAGNOSIS
 from reperf.machine import check_compiler, describe_host, resolve
 from reperf.systems import load_systems
-from reperf.training.record import Gpu, Host
 from trainers.contract.compilers import compiler_for
 
 from tests.helpers.refusal import refused_in_one_line
@@ -103,7 +103,7 @@ def written_down(report: Report) -> Report:
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[Host]:
     """What the doctor has seen."""
     hosts: list[Host] = []
-    monkeypatch.setattr("reperf.machine.hosts_of_diagnosis", lambda partition: hosts)
+    monkeypatch.setattr("reperf.diagnosis.hosts_seen", lambda partition: hosts)
     return hosts
 
 
@@ -140,7 +140,7 @@ def test_the_doctor_decides_for_those_nodes_alone_at_which_it_looked(
     DIAGNOSIS.parent.mkdir()
     probed = diagnosis(PROBE.model_copy(update={"host": host("9.0")}))
     probed.model_copy(update=looked_at).write(DIAGNOSIS)
-    assert bool(hosts_of_diagnosis(None)) == knows
+    assert bool(hosts_seen(None)) == knows
     report = resolve(load_report(asked("oneflow", build="lock")))
     assert bool(report.left_out()) == knows
 

@@ -9,8 +9,7 @@ from reperf.builds import build_of
 from reperf.builds.built import Built
 from reperf.builds.compiler import why_not_compiled
 from reperf.config import Run, load_report
-from reperf.doctor.diagnosis import Request
-from reperf.doctor.probe import look
+from reperf.doctor.probe import Request, look
 from reperf.training.record import Image
 
 from tests.helpers.small_benchmark import SMALL

@@ -19,7 +19,7 @@ from reperf.archive.container import Member, write
 from reperf.cli import INTERRUPTED, NOBODY_READS, WRONG_ARGUMENTS, main
 from reperf.commands.measure import _object
 from reperf.config import load_report
-from reperf.doctor.diagnosis import Finding
+from reperf.diagnosis import Finding
 from reperf.doctor.screen import show
 from reperf.measuring.measure import Measurement
 from reperf.plans.plan_files import ReportPlan

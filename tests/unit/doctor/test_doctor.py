@@ -8,61 +8,60 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from reperf.builds import build_of
 from reperf.cli import main
 from reperf.config import load_report
-from reperf.doctor import hardware
-from reperf.doctor.build_table import BuildRow, build_rows
-from reperf.doctor.case import Case
-from reperf.doctor.checks import find
-from reperf.doctor.diagnosis import (
-    BusyProcess,
+from reperf.diagnosis import (
     Diagnosis,
     Finding,
+    NodeReport,
     Probe,
-    Request,
     Transfer,
     Trial,
-    Visit,
+    matrix_rate,
+    trial_name,
 )
-from reperf.doctor.need import needed_by, needed_bytes
-from reperf.doctor.probe import look
-from reperf.doctor.rates import matrix_rate
+from reperf.doctor import hardware
+from reperf.doctor.checks import GPU_ADVICE, NODE_ADVICE, find
+from reperf.doctor.examine import trained_without_loader
+from reperf.doctor.probe import Request, look
 from reperf.doctor.screen import show
-from reperf.doctor.trials import name_of
+from reperf.doctor.survey import Survey
+from reperf.doctor.trial_checks import build_rows
 from reperf.machine import resolve
+from reperf.plans.disk import needed_bytes
 from reperf.tables import SUMMARY
 from rich.console import Console
 
 from tests.helpers.written_probes import (
     BUILD,
     GIB,
-    GPU,
+    GPU_NAME,
     HOST,
     NODES,
-    PORT,
     PROBE,
     RECIPE,
     TRIALS,
-    case,
     diagnosis,
     probe,
     report,
+    survey,
     trial,
     with_build,
     with_gpu,
-    with_part,
+    with_host,
+    with_reading,
 )
 
 V100S = tuple(gpu.model_copy(update={"name": "Tesla V100"}) for gpu in HOST.gpus)
 OLD_TORCH = {"torch": "2.12.0", "numpy": "2.4.6"}
-DOWN = (PORT.model_copy(update={"state": "DOWN"}), PORT)
-BUSY = tuple(BusyProcess(pid=n, name="python", percent=99.0) for n in range(1, 5))
 
 ERRORS = [
     (probe(shared_trouble="/data: gone"), "work folder", "/data: gone"),
@@ -71,106 +70,84 @@ ERRORS = [
     (with_build(packages=OLD_TORCH), f"build {BUILD}", "torch 2.12.0 here, torch 2.13.0 elsewhere"),
     (with_build(unfit="its CUDA needs 580 or later"), f"build {BUILD}", "its CUDA needs 580"),
     (with_build(python="3.11.2"), f"build {BUILD}", "python 3.11.2 here, python 3.11.7"),
-    (with_part("host", cores=7), "CPUs for a run", "7 CPUs; at least 8 CPUs needed"),
-    (with_part("space", disk_free=99 * GIB), "disk", "99.0 GiB; at least 100.0 GiB needed"),
-    (with_part("space", inodes_free=0), "inodes", "no more files can be created"),
+    (with_host(cores=7), "CPUs for a run", "7 CPUs; at least 8 needed"),
+    (probe(disk_free=99 * GIB), "disk", "99.0 GiB free; at least 100.0 GiB needed"),
     (probe(gpus=PROBE.gpus[:7]), "GPUs", "7 seen, runs ask for 8"),
     (probe(gpus=()), "GPUs", "0 seen, runs ask for 8"),
-    (with_part("host", gpus=V100S), "GPU kind", "Tesla V100, 80.0 GiB, elsewhere NVIDIA A100"),
-    (with_part("host", gpus=(*HOST.gpus[:7], V100S[0])), "GPU kind", "and Tesla V100"),
-    (with_gpu(row_remap_failed=True), "GPU memory errors", "GPU 5 has a row remapping that failed"),
-    (with_gpu(row_remap_pending=True), "GPU memory errors", "GPU 5 has a row remapping that waits"),
-    (with_gpu(mig=True), "GPU MIG", "GPU 5 is split by MIG"),
+    (with_host(gpus=V100S), "GPU kind", "Tesla V100, 80.0 GiB, elsewhere NVIDIA A100"),
+    (with_host(gpus=(*HOST.gpus[:7], V100S[0])), "GPU kind", "and Tesla V100"),
+    (with_gpu("GPU MIG", "split by MIG"), "GPU MIG", "GPU 5 split by MIG"),
 ]
 WARNINGS = [
-    (with_part("host", cpu="Xeon"), "CPU", "128 x Xeon, elsewhere 128 x AMD EPYC"),
-    (with_part("host", kernel="5.4"), "system", "kernel 5.4, elsewhere Ubuntu"),
-    (with_part("processor", governors={"powersave": 128}), "CPU governor", "powersave on 128 CPUs"),
-    (with_part("processor", allowed_megahertz=3399), "CPU clock", "limited to 3399 of 3400 MHz"),
-    (with_part("processor", quota=127.5), "CPU quota", "127.5 of 128 CPUs"),
-    (with_part("processor", settings={"SMT": "1"}), "kernel settings", "SMT 1, elsewhere SMT 0"),
-    (with_part("processor", load=64.1), "other processes", "load 64.1 on 128 CPUs"),
-    (with_part("processor", busy=BUSY), "other processes", "python (3) 99 % and 1 more; load 0.2"),
-    (with_part("space", memory_available=511 * GIB), "memory", "511.0 GiB; at least 512.0 GiB"),
-    (with_part("space", shared_memory_free=2**29), "shared memory", "0.5 GiB; at least 1.0 GiB"),
-    (with_part("space", swap_used=11 * GIB), "swap", "11.0 GiB in use"),
-    (with_part("host", driver="535.1"), "GPU driver", "535.1, CUDA 12.4, elsewhere 550.54.15"),
-    (with_part("host", topology_matrix="PIX"), "GPU topology", "connected differently"),
-    (with_gpu(slowed_by=("power brake",)), "GPU clocks", "GPU 5 is slowed by power brake"),
-    (with_gpu(application_sm_megahertz=900), "GPU clocks", "GPU 5 is set to 900 of 1410 MHz"),
-    (with_gpu(power_limit_watts=300.0), "GPU power limit", "GPU 5 may take 300 of 400 W"),
-    (with_gpu(persistent=False), "GPU persistence", "GPU 5 is not persistent"),
-    (with_gpu(ecc=False), "GPU memory errors", "GPU 5 has ECC off"),
-    (with_gpu(uncorrected_errors=2), "GPU memory errors", "GPU 5 had 2 uncorrected errors"),
-    (with_gpu(nvlinks=(True, False)), "NVLink", "GPU 5 lacks NVLink 1"),
-    (with_gpu(processes=(4711,)), "GPU processes", "GPU 5 is used by process 4711"),
-    (probe(fabric=DOWN), "InfiniBand", "1 x 200 Gb/s InfiniBand, elsewhere 4 x 200 Gb/s"),
-    (probe(fabric=()), "InfiniBand", "none, elsewhere 4 x 200 Gb/s InfiniBand"),
+    (with_host(cpu="Xeon"), "CPU", "128 x Xeon, elsewhere 128 x AMD EPYC"),
+    (with_host(kernel="5.4"), "system", "kernel 5.4, elsewhere Ubuntu"),
+    (probe(settings={"SMT": "1"}), "kernel settings", "SMT 1, elsewhere SMT 0"),
+    (with_reading("CPU governor", "powersave"), "CPU governor", "powersave"),
+    (with_reading("memory", "0.5 GiB free"), "memory", "0.5 GiB free"),
+    (with_host(driver="535.1"), "GPU driver", "535.1, CUDA 12.4, elsewhere 550.54.15"),
+    (with_host(topology_matrix="PIX"), "GPU topology", ", elsewhere matrix "),
+    (with_gpu("GPU clocks", "900 of 1410 MHz"), "GPU clocks", "GPU 5 900 of 1410 MHz"),
+    (probe(ports=(200.0,)), "InfiniBand", "1 x 200 Gb/s, elsewhere 4 x 200 Gb/s"),
+    (probe(ports=()), "InfiniBand", "none, elsewhere 4 x 200 Gb/s"),
 ]
-JUST_WELL = [
-    with_part("processor", load=64.0, quota=128.0),
-    with_part(
-        "space",
-        disk_free=100 * GIB,
-        inodes_free=1,
-        memory_available=512 * GIB,
-        shared_memory_free=GIB,
-        swap_used=10 * GIB,
-    ),
-]
+JUST_WELL = probe(disk_free=100 * GIB)
 
 
-def wrong(case: Case) -> list[Finding]:
-    return [one for one in find(case) if one.level in ("warning", "error")]
+def wrong(case: Survey) -> list[Finding]:
+    return [found for found in find(case) if found.level in ("warning", "error")]
 
 
-@pytest.mark.parametrize("well", [PROBE, *JUST_WELL], ids=["all", "processor", "space"])
+@pytest.mark.parametrize("well", [PROBE, JUST_WELL], ids=["all", "disk"])
 def test_nothing_is_wrong_with_nodes_that_are_well(well):
-    findings = find(case(well))
+    findings = find(survey(well))
     assert {finding.level for finding in findings} == {"ok"}
     assert {node for finding in findings for node in finding.nodes} == set(NODES)
 
 
 @pytest.mark.parametrize(("ill", "check", "what"), ERRORS, ids=[what for *_, what in ERRORS])
 def test_what_spoils_runs_is_an_error_that_names_the_node(ill, check, what):
-    (found,) = [one for one in wrong(case(ill)) if one.check == check]
+    (found,) = [one for one in wrong(survey(ill)) if one.check == check]
     assert (found.level, found.nodes) == ("error", ("node3",))
     assert what in found.what
 
 
 @pytest.mark.parametrize(("ill", "check", "what"), WARNINGS, ids=[what for *_, what in WARNINGS])
 def test_what_may_spoil_runs_is_a_warning_that_names_the_node(ill, check, what):
-    (found,) = wrong(case(ill))
+    (found,) = wrong(survey(ill))
     assert (found.check, found.level, found.nodes) == (check, "warning", ("node3",))
     assert what in found.what
 
 
 def test_a_node_without_a_compiler_cannot_train_what_compiles():
-    one = case()
-    visits = [
-        visit.model_copy(update={"probe": with_build(compilers={"cuda": there})})
-        for visit, there in zip(one.visits, ["/usr/bin/gcc"] * 3 + [None], strict=True)
+    four = survey()
+    reports = [
+        one.model_copy(update={"probe": with_build(compilers={"cuda": there})})
+        for one, there in zip(four.node_reports, ["/usr/bin/gcc"] * 3 + [None], strict=True)
     ]
-    asked = one.report.model_dump(mode="json", by_alias=True)
+    asked = four.report.model_dump(mode="json", by_alias=True)
     asked["suites"][0]["systems"] = [{"system": "pytorch", "variants": "compile"}]
-    compiling = replace(one, report=resolve(load_report(asked)), visits=tuple(visits))
-    good, bad = (found for found in find(compiling) if found.check == f"compiler of {BUILD}")
-    assert (good.level, good.nodes, good.what) == ("ok", NODES[:3], "/usr/bin/gcc")
-    assert (bad.level, bad.nodes, bad.what) == ("error", NODES[3:], "none, which compile needs")
+    compiling = replace(four, report=resolve(load_report(asked)), node_reports=tuple(reports))
+    good, bad = (found for found in find(compiling) if found.check == f"build {BUILD}")
+    assert (good.level, good.nodes) == ("ok", NODES[:3])
+    assert (bad.level, bad.nodes, bad.what) == (
+        "error",
+        NODES[3:],
+        "no compiler, which compile needs",
+    )
 
 
 def test_a_silent_node_is_an_error_and_one_out_of_service_only_if_it_is_missed():
     silent = {"probe": None, "trouble": "no answer: srun: error"}
     others = (trial("node1", "node2", "node4"),)
-    (found,) = wrong(case(visit=silent, trials=others))
+    (found,) = wrong(survey(node_report=silent, trials=others))
     assert (found.level, found.nodes, found.what) == ("error", ("node3",), silent["trouble"])
-    down, missed = wrong(case(visit=silent | {"offered": False}, trials=others))
+    down, missed = wrong(survey(node_report=silent | {"offered": False}, trials=others))
     assert (down.level, down.nodes) == ("warning", ("node3",))
     assert (missed.level, missed.what) == ("error", "3 nodes can be used, runs ask for 4")
 
 
 @pytest.mark.parametrize(
-    ("visit", "said"),
+    ("node_report", "said"),
     [
         ({"clock_offset": 1.0}, [("warning", "1.0 s behind this machine's")]),
         ({"clock_offset": -7.25}, [("warning", "7.2 s ahead of this machine's")]),
@@ -178,13 +155,13 @@ def test_a_silent_node_is_an_error_and_one_out_of_service_only_if_it_is_missed()
         ({"note_arrived": False}, [("error", "the caller cannot see what it writes")]),
     ],
 )
-def test_a_clock_that_is_wrong_and_a_note_that_does_not_arrive_are_noticed(visit, said):
-    assert [(found.level, found.what) for found in wrong(case(visit=visit))] == said
+def test_a_clock_that_is_wrong_and_a_note_that_does_not_arrive_are_noticed(node_report, said):
+    assert [(found.level, found.what) for found in wrong(survey(node_report=node_report))] == said
 
 
 def test_the_node_with_another_value_is_the_odd_one_wherever_it_stands():
     for node in NODES:
-        (found,) = wrong(case(with_part("host", driver="535.1"), node=node))
+        (found,) = wrong(survey(with_host(driver="535.1"), node=node))
         assert found.nodes == (node,)
 
 
@@ -197,16 +174,18 @@ def test_bus_bandwidth_is_that_of_the_busiest_link():
 class TestTrials:
     """Of the build on all GPUs of each node, and of all nodes together."""
 
-    def case(self, *nodes: str, **changes: object) -> Case:
-        return case(trials=trials_with(*nodes, **changes))
+    def case(self, *nodes: str, **changes: object) -> Survey:
+        return survey(trials=trials_with(*nodes, **changes))
 
-    def adding_up(self, *nodes: str, seconds: float) -> Case:
+    def adding_up(self, *nodes: str, seconds: float) -> Survey:
         return self.case(*nodes, transfers=(Transfer(bytes=64 * 10**6, seconds=seconds),))
 
     def test_an_all_reduce_below_half_the_ports_rate_is_a_warning(self):
         (found,) = wrong(self.adding_up(*NODES, seconds=1))
         assert (found.check, found.level) == (f"all-reduce of {BUILD}", "warning")
-        assert found.what == "0.124 GB/s over ports of 100 GB/s"
+        assert found.what == (
+            "32 ranks by NCCL 2.29.7: 64 MB at 0.124 GB/s; the ports carry 100 GB/s"
+        )
         assert not wrong(self.adding_up(*NODES, seconds=0.124 / 51))
         assert len(wrong(self.adding_up(*NODES, seconds=0.124 / 49))) == 1
 
@@ -229,26 +208,15 @@ class TestTrials:
         assert found.advice == "what the ranks printed is in logs/x.log"
 
     def test_that_every_node_does_as_well_are_one_line_with_both_ends(self):
-        well = [one for one in find(case()) if one.check.endswith(f" of {BUILD}")]
-        hops = "NCCL 2.29.7: to the next rank 64 MB at {0} GB/s; back 64 MB at {0} GB/s"
+        well = [one for one in find(survey()) if one.check.endswith(f" of {BUILD}")]
         assert {(one.level, one.nodes) for one in well} == {("ok", NODES)}
         assert [one.what for one in well] == [
-            f"8 x {GPU.name}; a convolution is within 4e-07 of numpy's",
+            f"8 x {GPU_NAME}; a convolution is within 4e-07 of numpy's",
             "8 ranks by NCCL 2.29.7: 64 MB at 74.7 GB/s",
-            f"8 ranks by {hops.format(64)}; slowest from rank 0 to rank 1 on node1",
             "32 ranks by NCCL 2.29.7: 64 MB at 82.7 GB/s",
-            f"32 ranks by {hops.format(32)}; slowest from rank 7 to rank 8",
         ]
         quicker = self.adding_up("node2", seconds=0.001)
         assert any(one.what.endswith("64 MB at 74.7 to 112 GB/s") for one in find(quicker))
-
-    def test_name_the_slowest_pair_of_neighbours(self):
-        hops = list(trial("node3").hops)
-        hops[8] = hops[8].model_copy(update={"seconds": 0.064})
-        found = find(self.case("node3", hops=tuple(hops)))
-        (said,) = (x.what for x in found if x.what.startswith("8 ranks") and "slowest" in x.what)
-        assert "to the next rank 64 MB at 1 to 64 GB/s; back 64 MB at 64 GB/s" in said
-        assert said.endswith("; slowest from rank 4 to rank 5 on node3")
 
     def test_of_a_node_that_reads_slower_than_its_devices_train_are_warnings(self):
         (found,) = wrong(self.case("node3", loaded=41_000.0, needed=47_200.0))
@@ -258,8 +226,8 @@ class TestTrials:
             assert not wrong(self.case("node3", loaded=41_000.0, needed=needed))
 
     def test_of_one_device_have_nothing_to_add_up_and_that_is_no_fault(self):
-        single = trial("node3", world_size=1, devices=(GPU.name,), transfers=(), hops=())
-        found = find(case(trials=(single,)))[-1]
+        single = trial("node3", world_size=1, devices=(GPU_NAME,), transfers=())
+        found = find(survey(trials=(single,)))[-1]
         assert (found.level, found.what) == ("not there", "one device, nothing to add up")
 
 
@@ -269,30 +237,20 @@ def trials_with(*nodes: str, **changes: object) -> tuple[Trial, ...]:
 
 
 def test_the_table_has_a_row_for_each_build_and_names_where_it_fails():
-    def row(*ill: Probe, trials: tuple[Trial, ...] = TRIALS) -> BuildRow:
+    def row(*ill: Probe, trials: tuple[Trial, ...] = TRIALS) -> tuple[str, ...]:
         (only,) = build_rows(diagnosis(*ill, trials=trials))
         return only
 
     nothing = "–"  # noqa: RUF001
-    well = BuildRow(
-        build=BUILD,
-        starts="yes",
-        devices=f"8 x {GPU.name}",
-        convolution="4e-07",
-        in_a_node="74.7 GB/s",
-        over_nodes="82.7 GB/s",
-        neighbours_in_a_node="64 GB/s",
-        neighbours_over_nodes="32 GB/s",
-        library="NCCL 2.29.7",
-        loader=nothing,
-    )
-    assert row() == well
+    devices = f"8 x {GPU_NAME}"
+    speeds = "4e-07", "74.7 GB/s", "82.7 GB/s", "NCCL 2.29.7"
+    assert row() == (BUILD, "yes", devices, *speeds, nothing)
     read = trials_with("node3", loaded=41_234.5, needed=47_200.0)
-    assert row(trials=read) == well._replace(loader="41,234 samples/s, 47,200 needed")
+    assert row(trials=read)[-1] == "41,234 samples/s, 47,200 needed"
     failed = trials_with("node3", trouble="failed, exit 1: no")
-    assert row(trials=failed) == well._replace(devices=f"{well.devices}; fails on node3")
+    assert row(trials=failed) == (BUILD, "yes", f"{devices}; fails on node3", *speeds, nothing)
     ill = row(with_build(trouble="no torch"), trials=())
-    assert ill == (BUILD, "not on node3", *[nothing] * 8)
+    assert ill == (BUILD, "not on node3", *[nothing] * 6)
 
 
 @pytest.mark.parametrize(("device", "build_bytes"), [("cuda", 12e9), ("cpu", 2e9)])
@@ -310,7 +268,7 @@ def test_what_devices_need_is_what_they_trained_without_a_loader(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     asked = report()
     run = asked.runs(asked.suites[0])[0]
-    assert needed_by(asked, run) is None  # nothing has been measured
+    assert trained_without_loader(asked, run) is None  # nothing has been measured
     cell = dict.fromkeys(SUMMARY, "") | run.identity | {"variant": "", "status": "ok"}
     cell |= {"throughput_median": 5900.0, "unit": "images/s"}
     faster = cell | {"topology": "2n4g", "num_nodes": 2, "devices_per_node": 4}
@@ -318,17 +276,14 @@ def test_what_devices_need_is_what_they_trained_without_a_loader(tmp_path, monke
     failed = cell | {"topology": "1n2g", "status": "failed", "throughput_median": 9e9}
     (tmp_path / "results").mkdir()
     pd.DataFrame([cell, faster, failed]).to_csv("results/summary.csv", index=False)
-    assert needed_by(asked, run) == 8 * 6000
-    assert needed_by(asked, run.model_copy(update={"precision": "amp"})) is None
+    assert trained_without_loader(asked, run) == 8 * 6000
+    assert trained_without_loader(asked, run.model_copy(update={"precision": "amp"})) is None
 
 
 def test_what_the_hardware_lacks_is_not_there_rather_than_ok():
-    silent = GPU.model_copy(update={"ecc": None, "mig": None})
-    bare = with_part("processor", governors=None, megahertz=None)
-    bare = bare.model_copy(update={"gpus": (silent,) * 8})
-    levels = {one.check: one.level for one in find(case(bare)) if "node3" in one.nodes}
-    lacking = ("CPU governor", "CPU clock", "GPU memory errors", "GPU MIG")
-    assert {levels[check] for check in lacking} == {"not there"}
+    bare = with_reading("CPU governor").model_copy(update={"gpus": ({},) * 8})
+    levels = {found.check: found.level for found in find(survey(bare)) if "node3" in found.nodes}
+    assert levels["CPU governor"] == levels["GPU clocks"] == levels["GPU MIG"] == "not there"
 
 
 def test_this_machine_answers_with_what_it_is(tmp_path):
@@ -339,8 +294,8 @@ def test_this_machine_answers_with_what_it_is(tmp_path):
     assert seen.shared_trouble == ""
     assert (tmp_path / "meeting/here").read_text() == "a secret"
     assert seen.host.hostname == os.uname().nodename
-    assert 0 < seen.space.memory_available <= seen.host.memory_bytes
-    assert seen.space.disk_free > 0
+    assert {"memory", "other processes"} <= seen.readings.keys() <= NODE_ADVICE.keys()
+    assert seen.disk_free > 0
     assert len(seen.gpus) == len(seen.host.gpus)
 
 
@@ -370,7 +325,7 @@ def test_a_process_that_keeps_a_cpu_busy_is_found(monkeypatch):
     with subprocess.Popen([sys.executable, "-c", KEEPS_A_CPU_BUSY]) as busy:
         end, found = time.monotonic() + 100, False
         while not found and time.monotonic() < end:
-            found = busy.pid in [one.pid for one in hardware.processor().busy]
+            found = f"({busy.pid})" in hardware.readings()["other processes"].what
         busy.kill()
     assert found
 
@@ -384,7 +339,8 @@ def kernel(root: Path, **files: str) -> Path:
     return root
 
 
-def test_clocks_quotas_and_settings_are_read_as_the_kernel_shows_them(tmp_path):
+def test_clocks_quotas_and_settings_are_read_as_the_kernel_shows_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(hardware, "cores", lambda: 2)
     files = {
         "proc/self/cgroup": "0::/jobs/mine",
         "sys/fs/cgroup/jobs/cpu.max": "150000 100000",
@@ -395,33 +351,85 @@ def test_clocks_quotas_and_settings_are_read_as_the_kernel_shows_them(tmp_path):
         folder = f"sys/devices/system/cpu/cpu{cpu}/cpufreq"
         files |= {
             f"{folder}/scaling_governor": governor,
-            f"{folder}/scaling_cur_freq": f"{800 + cpu}000",
             f"{folder}/scaling_max_freq": f"{3000 - cpu}000",
             f"{folder}/cpuinfo_max_freq": "3000000",
         }
-    cpu = hardware.processor(kernel(tmp_path, **files))
-    assert cpu.governors == {"performance": 1, "powersave": 1}
-    assert cpu.megahertz == (800, 801)
-    assert (cpu.allowed_megahertz, cpu.possible_megahertz) == (2999, 3000)
-    assert cpu.quota == 1.5
-    assert cpu.settings == {"transparent huge pages": "madvise"}
+    root = kernel(tmp_path, **files)
+    wrong = {name: one.what for name, one in hardware.readings(root).items() if not one.fine}
+    assert wrong["CPU governor"] == "performance, powersave"
+    assert wrong["CPU clock"] == "2999 of 3000 MHz"
+    assert wrong["CPU quota"] == "1.5 of 2 CPUs"
+    assert hardware.settings(root) == {"transparent huge pages": "madvise"}
+    fine = {"sys/fs/cgroup/jobs/cpu.max": "200000 100000"}
+    assert hardware.readings(kernel(tmp_path, **fine))["CPU quota"].fine
 
 
-def test_fabric_ports_are_read_as_the_kernel_shows_them(tmp_path):
-    port = "sys/class/infiniband/mlx5_2/ports/1"
+@pytest.mark.parametrize(("load", "fine"), [(2.0, True), (2.1, False)])
+def test_a_load_above_half_of_the_cpus_is_other_work(monkeypatch, load, fine):
+    monkeypatch.setattr(hardware, "cores", lambda: 4)
+    monkeypatch.setattr(hardware, "BUSY_PERCENT", 1000)
+    monkeypatch.setattr(hardware.psutil, "getloadavg", lambda: (load, 0, 0))
+    assert hardware.readings()["other processes"].fine == fine
+
+
+@pytest.mark.parametrize(("free", "fine"), [(2**30, True), (2**30 - 1, False)])
+def test_memory_and_shared_memory_have_a_minimum(monkeypatch, free, fine):
+    monkeypatch.setattr(
+        hardware.psutil, "virtual_memory", lambda: SimpleNamespace(available=free, total=2**31)
+    )
+    monkeypatch.setattr(hardware.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    seen = hardware.readings()
+    assert [seen["memory"].fine, seen["shared memory"].fine] == [fine, fine]
+
+
+BRAKE = hardware.pynvml.nvmlClocksEventReasonHwPowerBrakeSlowdown
+NVML = {
+    "ApplicationsClock": 1410,
+    "DefaultApplicationsClock": 1410,
+    "EnforcedPowerLimit": 400_000,
+    "PowerManagementDefaultLimit": 400_000,
+    "MigMode": [0, 0],
+    "CurrentClocksEventReasons": hardware.pynvml.nvmlClocksEventReasonGpuIdle,
+    "ComputeRunningProcesses": [],
+}
+"""What NVML answers of a GPU that is well."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({}, {}),
+        ({"ApplicationsClock": 900}, {"GPU clocks": "900 of 1410 MHz"}),
+        ({"EnforcedPowerLimit": 300_000}, {"GPU power limit": "300 of 400 W"}),
+        ({"MigMode": [1, 1]}, {"GPU MIG": "split by MIG"}),
+        ({"ComputeRunningProcesses": [SimpleNamespace(pid=4711)]}, {"GPU processes": "4711"}),
+        ({"CurrentClocksEventReasons": BRAKE}, {"GPU slowdown": "slowed by power brake"}),
+    ],
+)
+def test_a_gpu_is_read_as_nvml_shows_it(monkeypatch, changes, wrong):
+    """By answers written by hand: no test machine has GPUs."""
+    for name, answer in (NVML | changes).items():
+        monkeypatch.setattr(
+            hardware.pynvml, f"nvmlDeviceGet{name}", lambda *_, answer=answer: answer
+        )
+    monkeypatch.setattr(hardware, "gpu_handles", lambda: nullcontext([object()]))
+    (readings,) = hardware.gpu_readings()
+    assert readings.keys() == GPU_ADVICE.keys()
+    assert {name: one.what for name, one in readings.items() if not one.fine} == wrong
+
+
+def test_active_ports_are_read_as_the_kernel_shows_them(tmp_path):
     files = {
-        f"{port}/state": "4: ACTIVE",
-        f"{port}/rate": "200 Gb/sec (4X HDR)",
-        f"{port}/link_layer": "InfiniBand",
+        f"sys/class/infiniband/mlx5_{number}/ports/1/{name}": text
+        for number, state in enumerate(("4: ACTIVE", "1: DOWN"))
+        for name, text in {"state": state, "rate": "200 Gb/sec (4X HDR)"}.items()
     }
-    (found,) = hardware.fabric_ports(kernel(tmp_path, **files))
-    assert (found.device, found.port, found.active) == ("mlx5_2", 1, True)
-    assert (found.gigabits, found.link) == (200, "InfiniBand")
-    assert hardware.fabric_ports(tmp_path / "nowhere") == ()
+    assert hardware.active_ports(kernel(tmp_path, **files)) == (200,)
+    assert hardware.active_ports(tmp_path / "nowhere") == ()
 
 
 def test_a_diagnosis_is_read_as_it_was_written(tmp_path):
-    made = diagnosis(with_gpu(mig=True))
+    made = diagnosis(with_gpu("GPU MIG", "split by MIG"))
     made.write(tmp_path / "results/doctor.json")
     assert Diagnosis.read(tmp_path / "results/doctor.json") == made
 
@@ -432,7 +440,7 @@ def test_a_run_learns_how_fast_its_devices_multiply_from_the_same_build_alone(
     monkeypatch.chdir(tmp_path)
     run = report().run("resnet50", "pytorch", "1n1g", 1)
     tried = Trial(
-        name=name_of(run),
+        name=trial_name(run),
         build=BUILD,
         nodes=("node3",),
         threads=run.threads,
@@ -448,21 +456,23 @@ def test_a_run_learns_how_fast_its_devices_multiply_from_the_same_build_alone(
 
 
 def test_a_pipe_gets_a_line_a_finding_and_a_terminal_a_table():
-    made = diagnosis(with_gpu(mig=True))
+    made = diagnosis(with_gpu("GPU MIG", "split by MIG"))
     pipe, terminal = io.StringIO(), io.StringIO()
     show(made, Console(file=pipe))
     show(made, Console(file=terminal, force_terminal=True, width=120))
     lines = pipe.getvalue().splitlines()
     assert len(lines) == len(made.findings)
-    assert "error\tGPU MIG\tnode3\tGPU 5 is split by MIG\ta run needs whole GPUs" in lines
+    assert "error\tGPU MIG\tnode3\tGPU 5 split by MIG\ta run needs whole GPUs" in lines
     assert "ok\tanswer\tall 4 nodes\tanswered" in lines
-    assert "GPU 5 is split by MIG" in terminal.getvalue()
+    assert "GPU 5 split by MIG" in terminal.getvalue()
     assert "\x1b[" in terminal.getvalue()
 
 
 def test_nodes_are_named_where_somebody_must_go_there():
     nodes = tuple(f"node{number}" for number in range(1, 65))
-    many = diagnosis().model_copy(update={"visits": tuple(Visit(node=node) for node in nodes)})
+    many = diagnosis().model_copy(
+        update={"node_reports": tuple(NodeReport(node=node) for node in nodes)}
+    )
 
     def place(level: str, of: tuple[str, ...]) -> str:
         return many.place(Finding(check="disk", level=level, nodes=of, what=""))

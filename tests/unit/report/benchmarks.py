@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import pandas as pd
 from reperf.config import Report, Run
-from reperf.doctor.diagnosis import Diagnosis
+from reperf.diagnosis import Diagnosis
 from reperf.layout import EPOCHS, FIGURE_KINDS
 from reperf.measuring.measure import Measurement
 from reperf.measuring.recorded import recorded

@@ -3,9 +3,10 @@
 import pytest
 from reperf.config import Run, load_report
 from reperf.drawing.figures import draw_suite
+from reperf.host import Gpu, Host
 from reperf.report import write_report
 from reperf.tables import SUMMARY, write_table
-from reperf.training.record import ComputedIn, Environment, Gpu, Host, LastHeard, Load, RunRecord
+from reperf.training.record import ComputedIn, Environment, LastHeard, Load, RunRecord
 
 from tests.unit.report.benchmarks import Benchmark, Page, benchmark_of, record_of, row_of
 
@@ -115,6 +116,7 @@ def _record(run: Run) -> RunRecord:
             lock_sha256="ab" * 32,
             python="3.11.7",
             packages={"torch": "2.13.0", "numpy": "2.4.6", "oneflow": "0.9.0"},
+            framework="2.13.0",
         ),
         git_commit="0123456789abcdef0123456789abcdef01234567",
         git_dirty=run.repeat == 7,

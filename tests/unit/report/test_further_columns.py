@@ -35,7 +35,7 @@ def test_a_system_that_starts_from_another_loss_says_so(big_benchmark, plain_pag
         assert "the loss of OneFlow" not in text
         assert "the loss of PyTorch" not in text
     assert html.count("starts elsewhere</span>") == 2
-    assert markdown.count("**starts elsewhere**") == 2
+    assert markdown.count("| starts elsewhere") == 2
     assert not any("elsewhere" in text for text in plain_pages)
 
 
@@ -49,23 +49,21 @@ def test_a_cell_beside_other_work_is_marked(big_benchmark, plain_pages):
     beside = big_benchmark.summary.query("load > 0.05 and n > 0")
     assert set(beside["system"]) == {"paddlepaddle"}
     assert html.count("beside other work</span></td>") == len(beside)
-    assert markdown.count(", **beside other work** |") == len(beside)
+    assert markdown.count("| beside other work, bound by loader |") == len(beside)
     assert "1.0 % of the CPUs&#39; time before, 25.0 % of the CPUs&#39; time during" in html
     for text in plain_pages:
         assert text.count("Beside other work: other processes took more than 5 % of the") == 1
 
 
 def test_columns_on_demand_are_those_of_which_something_is_known(big_benchmark, plain_pages):
-    html, markdown = plain_pages
+    html = plain_pages[0]
     cell = big_benchmark.summary.query("n > 0").iloc[0]
     shown = {"each": f"{cell['per_device']:.2f}", "memory": "14.0 GiB", "hosts": cell["hosts"]}
     for name, value in shown.items():
         assert f'id="show-{name}"' in html
         assert f'more-{name}">{value}</td>' in html
-        assert f" {value} |" in markdown
-    assert cell["key"].split(" ")[0] in markdown
+    assert cell["key"].split(" ")[0] in html
     assert "show-energy" not in html
-    assert "J a sample" not in markdown
 
 
 @pytest.mark.parametrize(
@@ -85,8 +83,9 @@ def test_columns_on_demand_are_those_of_which_something_is_known(big_benchmark, 
     ],
 )
 def test_numbers_that_say_too_little_say_so(big_benchmark, plain_pages, columns, words):
-    for text in big_benchmark.with_cells(**columns).pages:
-        assert [one for one in words if one not in text] == []
+    html, markdown = big_benchmark.with_cells(**columns).pages
+    assert [one for one in words if one not in html] == []
+    assert words[-1] in markdown
     for text in plain_pages:
         assert [one for one in words if one in text] == []
 
@@ -94,5 +93,5 @@ def test_numbers_that_say_too_little_say_so(big_benchmark, plain_pages, columns,
 def test_runs_that_differ_make_no_one_thing(big_benchmark):
     runs = big_benchmark.measurements
     other = runs["key"].str.replace("lock ab", "lock cd")
-    context = big_benchmark.with_runs(key=runs["key"].mask(runs["repeat"] > 1, other)).context
-    assert "of OneFlow on 1n1g differ in build, so that" in " ".join(context.suites[0].cautions)
+    for page in big_benchmark.with_runs(key=runs["key"].mask(runs["repeat"] > 1, other)).pages:
+        assert "of OneFlow on 1n1g differ in build, so that" in page

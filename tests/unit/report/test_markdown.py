@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from matplotlib.figure import Figure
 from reperf.drawing import figures
 from reperf.layout import FIGURE_KINDS
-from reperf.report.markdown import _literal, block, code
+from reperf.report.markdown import literal
 from reperf.text import FILLERS
 
 MARKDOWN = MarkdownIt("commonmark").enable("table")
@@ -36,9 +36,7 @@ def test_the_table_of_a_suite_holds_its_medians_and_speedups(tokens, big_benchma
     for cell in big_benchmark.summary.dropna(subset="throughput_median").itertuples():
         shape = [str(cell.num_nodes), str(cell.devices_per_node), str(cell.batch_size_per_device)]
         numbers = [f"{cell.throughput_median:.2f}", f"{cell.throughput_min:.2f}"]
-        matching = [
-            row for row in shown if row[1:4] == shape and [row[5].split(",")[0], row[6]] == numbers
-        ]
+        matching = [row for row in shown if row[1:4] == shape and row[5:7] == numbers]
         assert matching, cell
         assert matching[0][8] == f"{cell.speedup:.2f}"
         computed = {"fp32": "float32", "amp": "float16, float32 weights, loss scale 128"}
@@ -48,9 +46,13 @@ def test_the_table_of_a_suite_holds_its_medians_and_speedups(tokens, big_benchma
 def test_the_table_says_how_long_a_cell_waited_for_data_and_marks_one_bound_by_its_loader(
     tokens, plain_pages
 ):
-    said = {row[0]: row[10] for row in rows(tokens) if len(row) == 12 and row[5] != "failed"}
+    cells = [row for row in rows(tokens) if len(row) == 13 and row[5] != "failed"]
+    said = {row[0]: row[10] for row in cells}
     assert said["PyTorch"] == "3.8 %"
-    assert said["PaddlePaddle"] == "25.0 %, bound by loader"
+    assert said["PaddlePaddle"] == "25.0 %"
+    assert {row[12] for row in cells if row[0] == "PaddlePaddle"} == {
+        "beside other work, bound by loader"
+    }
     assert said["OneFlow"] == "not measured"
     text = plain_pages[1]
     assert ", 2 bound by loader, 2 beside other work." in text.splitlines()[2]
@@ -70,17 +72,6 @@ def test_no_name_or_reason_becomes_html_or_another_column(tokens):
     assert not [token for token in [*tokens, *inline] if token.type.startswith("html")]
     reasons = [row[4] for row in rows(tokens) if len(row) == 5 and row[3] == "failed"]
     assert reasons == ["rank 3: <script>alert('x')</script> | **bold** & `code`"] * 2
-
-
-def test_the_published_table_is_the_one_of_the_report(tokens):
-    shown = rows(tokens)
-    assert ["4", "32", "12411.97", "11331.93", "9514.64"] in [row[:5] for row in shown]
-    assert [
-        "AlexNet, data parallel, 1,000,000 synthetic images",
-        "151.468",
-        "144.396",
-        "4679",
-    ] in shown
 
 
 @pytest.fixture(scope="module")
@@ -106,22 +97,14 @@ def test_published_figures_show_the_speedups_of_their_reports(drawn):
     assert [line[0], line[-1]] == [[8, 1], [32, 3.70 / 4]]
 
 
-def test_images_and_links_name_files_that_the_workflow_makes(tokens, drawn):
+def test_images_and_links_name_files_that_the_workflow_makes(tokens):
     inline = [child for token in tokens for child in token.children or ()]
     images = [token.attrs["src"] for token in inline if token.type == "image"]
-    published = [image for image in images if "/published/" in image]
-    assert sorted(published) == sorted(drawn)
-    own = [image.rpartition("/")[2] for image in images if image not in drawn]
-    assert own == [
+    assert [image.rpartition("/")[2] for image in images] == [
         f"resnet50-{precision}-{kind}.svg" for precision in ("fp32", "amp") for kind in FIGURE_KINDS
     ]
     links = {token.attrs["href"] for token in inline if token.type == "link_open"}
-    assert links == {"measurements.csv", "summary.csv"}
-
-
-def test_the_topology_matrix_is_kept_as_it_is(tokens):
-    (matrix,) = [token.content for token in tokens if token.type == "fence"]
-    assert matrix == "        GPU0    GPU1\nGPU0     X      NV1\nGPU1    NV1      X\n"
+    assert links == {"measurements.csv", "summary.csv", "report.html"}
 
 
 # What nobody sees stands as its escape: see test_text.py.
@@ -133,9 +116,5 @@ TEXT = st.text(SEEN | st.sampled_from(" `|*_<>[]\\#~!&"))
 @given(TEXT.map(lambda text: f"a{text}z"))
 def test_any_text_in_a_table_reads_as_it_is(text):
     words = " ".join(text.split())
-    table = f"| one | two |\n|---|---|\n| {_literal(text)} | {code(text)} |\n"
-    assert rows(MARKDOWN.parse(table))[1] == [words, words]
-
-
-def test_a_block_of_lines_cannot_be_left():
-    assert MARKDOWN.parse(block("```\n# no heading\n"))[0].content == "```\n# no heading\n"
+    table = f"| one |\n|---|\n| {literal(text)} |\n"
+    assert rows(MARKDOWN.parse(table))[1] == [words]

@@ -1,7 +1,8 @@
 """A run's record for tests of this folder."""
 
 from reperf.config import Run, load_report
-from reperf.training.record import Host, RunRecord
+from reperf.host import Host
+from reperf.training.record import RunRecord
 
 from tests.helpers import runs
 from tests.helpers.small_benchmark import SMALL

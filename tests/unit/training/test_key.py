@@ -4,8 +4,9 @@ import pytest
 from reperf.config import Parallel, Run
 from reperf.config.engine import Container
 from reperf.config.servers import Servers
+from reperf.host import Gpu, Host
 from reperf.training.key import NO_PART, differing, key_of, short
-from reperf.training.record import Environment, Gpu, Host, Image
+from reperf.training.record import Environment, Image
 
 from tests.unit.training.records import HOST, record_of, small_run
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from reperf.builds.build import Build, ImageBuild, LockBuild
 from reperf.builds.built import read_built
 from reperf.errors import ReperfError
+from reperf.host import Host
 from reperf.systems import LockName, Needs
 from reperf.systems.capability import why_not_in, why_not_on, why_not_with
-from reperf.training.record import Host
 
 
 def why_unfit(build: Build, hosts: Iterable[Host]) -> str | None:

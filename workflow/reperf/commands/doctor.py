@@ -23,14 +23,14 @@ def run(options: argparse.Namespace) -> int:
 
     from reperf.doctor.examine import examine  # noqa: PLC0415
     from reperf.doctor.screen import show  # noqa: PLC0415
-    from reperf.doctor.where import prepare  # noqa: PLC0415
+    from reperf.doctor.targets import prepare  # noqa: PLC0415
     from reperf.layout import DIAGNOSIS  # noqa: PLC0415
     from reperf.printed import count  # noqa: PLC0415
 
-    where, report, configfile = prepare(options.profile, options.configfile)
+    nodes, report, configfile = prepare(options.profile, options.configfile)
     with Console(stderr=True).status("asking the nodes"):
         diagnosis = examine(
-            where, report, profile=options.profile or "default", configfile=configfile
+            nodes, report, profile=options.profile or "default", configfile=configfile
         )
     diagnosis.write(DIAGNOSIS)
     show(diagnosis, Console())

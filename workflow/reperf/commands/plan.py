@@ -21,10 +21,10 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the lines."""
-    from reperf.doctor.where import report_of  # noqa: PLC0415 - a second of libraries
+    from reperf.configfiles import read_profile  # noqa: PLC0415 - a second of libraries
     from reperf.plans.costs import what_it_costs  # noqa: PLC0415
 
-    report, configfile, _ = report_of(options.profile, options.configfile)
+    report, configfile, _ = read_profile(options.profile, options.configfile)
     for line in what_it_costs(report, configfile):
         print(printable(line))
     return 0

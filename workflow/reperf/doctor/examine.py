@@ -17,12 +17,17 @@ from pydantic import TypeAdapter, ValidationError
 
 from reperf.builds import build_of, why_build
 from reperf.config import Report, Run
-from reperf.doctor.case import Case
+from reperf.diagnosis import Diagnosis, NodeReport, Probe, Trial
 from reperf.doctor.checks import find
-from reperf.doctor.diagnosis import Diagnosis, Probe, Request, Trial, Visit
-from reperf.doctor.need import needed_by, needed_bytes
+from reperf.doctor.health import findings_of_others
+from reperf.doctor.probe import Request
+from reperf.doctor.survey import Survey
+from reperf.doctor.targets import WAIT_SECONDS, Nodes
 from reperf.doctor.trials import TIME_LIMIT, on_nodes, runs_to_try
-from reperf.doctor.where import WAIT_SECONDS, Where
+from reperf.errors import ReperfError
+from reperf.layout import ALL_SUMMARY
+from reperf.plans.disk import needed_bytes
+from reperf.tables import read_summary
 
 ANSWER_SECONDS = WAIT_SECONDS + 240
 """How long nodes may take to answer, their wait for a job included."""
@@ -32,66 +37,71 @@ _SECONDS_BETWEEN = 20
 _TRIALS = TypeAdapter(tuple[Trial, ...])
 
 
-def examine(where: Where, report: Report, *, profile: str, configfile: str) -> Diagnosis:
-    """Visit all nodes at the same time, try each system on them, and judge what they report."""
-    runs = _runs(report)
+def examine(nodes: Nodes, report: Report, *, profile: str, configfile: str) -> Diagnosis:
+    """Ask all nodes at the same time, try each system on them, and judge what they report.
+
+    Args:
+        nodes: where the report runs.
+        report: with its device decided.
+        profile: its name, for the reader.
+        configfile: the report's files, for the reader.
+    """
+    runs: dict[str, Run] = {}
+    for run in report.run_of_each_entry():
+        runs.setdefault(build_of(run).id, run)
     builds = {name: build_of(run) for name, run in runs.items()}
-    built = {name: None if why_build(one) else one.recipe_digest for name, one in builds.items()}
-    visits = _visit_all(where, [run for name, run in runs.items() if built[name]])
-    case = Case(
+    built = {
+        name: None if why_build(build) else build.recipe_digest for name, build in builds.items()
+    }
+    node_reports = _ask_all(nodes, [run for name, run in runs.items() if built[name]])
+    survey = Survey(
         report=report,
-        visits=visits,
-        trials=_try_all(where, report, built, visits),
+        node_reports=node_reports,
+        trials=_try_all(nodes, report, built, node_reports),
         built=built,
         needed_bytes=needed_bytes(report, built),
     )
+    names = tuple(node_report.node for node_report in node_reports)
     return Diagnosis(
         profile=profile,
         configfile=configfile,
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         on_cluster=report.cluster is not None,
         partition=report.cluster.partition if report.cluster else None,
-        findings=find(case),
-        visits=visits,
-        trials=case.trials,
+        findings=(*find(survey), *findings_of_others(names)),
+        node_reports=node_reports,
+        trials=survey.trials,
     )
 
 
-def _runs(report: Report) -> dict[str, Run]:
-    """A run for each build that the report uses, by the build's id."""
-    found: dict[str, Run] = {}
-    for run in report.run_of_each_entry():
-        found.setdefault(build_of(run).id, run)
-    return found
-
-
-def _visit_all(where: Where, runs: Iterable[Run]) -> tuple[Visit, ...]:
-    """Visit the nodes that get jobs; they write into a folder that is removed afterwards."""
+def _ask_all(nodes: Nodes, runs: Iterable[Run]) -> tuple[NodeReport, ...]:
+    """Ask the nodes that get jobs; they write into a folder that is removed afterwards."""
     meeting, secret = Path(f".reperf-doctor-{secrets.token_hex(4)}"), secrets.token_hex()
 
-    def visit(node: str, why_not: str) -> Visit:
+    def ask(node: str, why_not: str) -> NodeReport:
         if why_not:
-            return Visit(node=node, offered=False, trouble=why_not)
+            return NodeReport(node=node, offered=False, trouble=why_not)
         request = Request(
             node=node, folder=Path.cwd(), meeting=meeting, secret=secret, runs=tuple(runs)
         )
-        return _visit(where.on(node), request)
+        return _ask(nodes.on(node), request)
 
     meeting.mkdir()
     try:
         (meeting / "caller").write_text(secret, encoding="utf-8")
-        nodes = where.nodes()
+        why_not = nodes.why_not()
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return tuple(pool.map(visit, nodes.keys(), nodes.values()))
+            return tuple(pool.map(ask, why_not.keys(), why_not.values()))
     finally:
         shutil.rmtree(meeting, ignore_errors=True)
 
 
-def _visit(start: Sequence[str], request: Request) -> Visit:
+def _ask(start: Sequence[str], request: Request) -> NodeReport:
     """Run the probe on one node.
 
     Args:
         start: the command that runs a program there.
+        request: what the probe is asked.
     """
     with _started(start, "reperf.doctor.probe", request.model_dump_json()) as process:
         assert process.stdout
@@ -100,9 +110,9 @@ def _visit(start: Sequence[str], request: Request) -> Visit:
     try:
         probe = Probe.model_validate_json(answer)
     except ValidationError:
-        return Visit(node=request.node, trouble=f"no answer: {trouble}")
+        return NodeReport(node=request.node, trouble=f"no answer: {trouble}")
     note = request.meeting / request.node
-    return Visit(
+    return NodeReport(
         node=request.node,
         probe=probe,
         clock_offset=round(arrived - float(clock), 3),
@@ -111,51 +121,92 @@ def _visit(start: Sequence[str], request: Request) -> Visit:
 
 
 def _try_all(
-    where: Where, report: Report, built: dict[str, str | None], visits: Iterable[Visit]
+    nodes: Nodes,
+    report: Report,
+    built: dict[str, str | None],
+    node_reports: Iterable[NodeReport],
 ) -> tuple[Trial, ...]:
     """Try each system on each node where its build is well, then on all of those together."""
-    probes = {visit.node: visit.probe for visit in visits if visit.probe}
+    probes = {answer.node: answer.probe for answer in node_reports if answer.probe}
     alone: dict[tuple[str, ...], dict[str, Run]] = defaultdict(dict)
     together: dict[tuple[str, ...], dict[str, Run]] = defaultdict(dict)
     for name, run in runs_to_try(report).items():
         build = build_of(run).id
-        nodes = tuple(node for node in probes if built[build] and _can_run(probes[node], build))
-        for node in nodes:
+        able = tuple(node for node in probes if built[build] and _can_run(probes[node], build))
+        for node in able:
             alone[(node,)][name] = run
-        if len(nodes) > 1:
-            together[nodes][name] = run
+        if len(able) > 1:
+            together[able][name] = run
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = list(pool.map(partial(_try, where, report), alone.keys(), alone.values()))
+        results = list(pool.map(partial(_try, nodes, report), alone.keys(), alone.values()))
     # One after the other: they would slow each other.
-    found += [_try(where, report, nodes, runs) for nodes, runs in together.items()]
-    return tuple(trial for trials in found for trial in trials)
+    results += [_try(nodes, report, names, runs) for names, runs in together.items()]
+    return tuple(trial for trials in results for trial in trials)
 
 
 def _try(
-    where: Where, report: Report, nodes: tuple[str, ...], runs: dict[str, Run]
+    nodes: Nodes, report: Report, names: tuple[str, ...], runs: dict[str, Run]
 ) -> Sequence[Trial]:
-    """Try some systems on some nodes, one after the other."""
-    chosen = {name: on_nodes(report, run, len(nodes)).model_dump() for name, run in runs.items()}
+    """Try some systems on the named nodes, one after the other."""
+    chosen = {name: on_nodes(report, run, len(names)).model_dump() for name, run in runs.items()}
     cluster = report.cluster and report.cluster.of_launch()
     # The framework is tried, then on a single node the loader.
     seconds = 2 * len(runs) * (TIME_LIMIT + _SECONDS_BETWEEN)
-    asked = json.dumps({"runs": chosen, "cluster": cluster})
-    with _started(where.on_all(nodes, seconds), "reperf.doctor.trials", asked) as one:
-        answer, trouble = _end_of(one, WAIT_SECONDS + seconds + _SECONDS_BETWEEN)
+    request = json.dumps({"runs": chosen, "cluster": cluster})
+    with _started(nodes.on_all(names, seconds), "reperf.doctor.trials", request) as process:
+        answer, trouble = _end_of(process, WAIT_SECONDS + seconds + _SECONDS_BETWEEN)
     try:
         trials = _TRIALS.validate_json(answer)
     except ValidationError:
         trouble = f"no answer: {trouble}"
         return [
-            Trial(name=name, build=build_of(run).id, nodes=nodes, trouble=trouble)
+            Trial(name=name, build=build_of(run).id, nodes=names, trouble=trouble)
             for name, run in runs.items()
         ]
     return [
-        trial.model_copy(update={"needed": needed_by(report, runs[trial.name])})
+        trial.model_copy(update={"needed": trained_without_loader(report, runs[trial.name])})
         if trial.loaded is not None
         else trial
         for trial in trials
     ]
+
+
+def trained_without_loader(report: Report, run: Run) -> float | None:
+    """Samples per second that the devices of one node train, if their loader never lets them wait.
+
+    Taken from the cells of the report that lies here, measured on synthetic input: the same system,
+    variant, workload and precision, the fastest per device.
+
+    Returns:
+        None if nothing of the kind has been measured yet.
+    """
+    synthetic = {
+        suite.name
+        for suite in report.suites
+        if suite.input == "synthetic"
+        and (suite.workload, suite.precision, suite.shape)
+        == (run.workload, run.precision, run.shape)
+    }
+    if not synthetic or not Path(ALL_SUMMARY).exists():
+        return None
+    try:
+        cells = read_summary(ALL_SUMMARY)
+    except ReperfError:
+        return None
+    wanted = {
+        "system": run.system,
+        "variant": run.shown_variant or "",
+        "parallel": run.identity["parallel"] or "",
+        "servers": run.identity["servers"] or "",
+        "status": "ok",
+    }
+    cells = cells[cells["suite"].isin(synthetic)]
+    for column, value in wanted.items():
+        cells = cells[cells[column] == value]
+    if cells.empty:
+        return None
+    per_device = cells["throughput_median"] / (cells["num_nodes"] * cells["devices_per_node"])
+    return float(per_device.max()) * report.on(run.device).largest_shape[1]
 
 
 def _can_run(probe: Probe, build: str) -> bool:

@@ -1,6 +1,6 @@
-"""What a node's kernel says about its CPUs, memory, disks and fabric.
+"""What a node's kernel and NVML report about its CPUs, memory, disks, ports and GPUs.
 
-The files are described in the kernel's own documentation: admin-guide/pm/cpufreq, cgroup-v2,
+The kernel's files are described in its own documentation: admin-guide/pm/cpufreq, cgroup-v2,
 admin-guide/mm/transhuge and ABI/stable/sysfs-class-infiniband.
 """
 
@@ -8,16 +8,23 @@ import os
 import re
 import shutil
 import time
-from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
+import pynvml
 
-from reperf.doctor.diagnosis import BusyProcess, FabricPort, Processor, Space
+from reperf.diagnosis import Reading
+from reperf.machine import cores, gpu_handles
+from reperf.printed import gibibytes
 
 SAMPLE_SECONDS = 0.5
 BUSY_PERCENT = 20
 """Of one CPU: a process that uses this much counts as busy."""
+SHOWN_PROCESSES = 3
+LEAST_SHARED_MEMORY = 2**30
+"""Bytes of /dev/shm; containers have 64 MiB by default."""
 
 _SETTINGS = {
     "transparent huge pages": "sys/kernel/mm/transparent_hugepage/enabled",
@@ -26,63 +33,123 @@ _SETTINGS = {
     "boost": "sys/devices/system/cpu/cpufreq/boost",
     "no turbo": "sys/devices/system/cpu/intel_pstate/no_turbo",
 }
+# Clocks are also low when a GPU is idle, which is harmless, or when somebody set them so, which the
+# clocks themselves show; those reasons are left out.
+_HARMFUL_REASONS = {
+    pynvml.nvmlClocksEventReasonSwPowerCap: "power cap",
+    pynvml.nvmlClocksEventReasonHwSlowdown: "hardware slowdown",
+    pynvml.nvmlClocksEventReasonSyncBoost: "sync boost",
+    pynvml.nvmlClocksEventReasonSwThermalSlowdown: "heat (driver)",
+    pynvml.nvmlClocksEventReasonHwThermalSlowdown: "heat (hardware)",
+    pynvml.nvmlClocksEventReasonHwPowerBrakeSlowdown: "power brake",
+}
 
 
-def processor(root: Path = Path("/")) -> Processor:
-    """What decides how fast the CPUs are, and who else uses them.
+def readings(root: Path = Path("/")) -> dict[str, Reading]:
+    """How a node is set, and who else uses it: check -> reading, without what is unknown.
 
     Args:
         root: the folder that holds sys/ and proc/.
     """
     frequencies = sorted(root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq"))
-    governors = Counter(_word(cpu / "scaling_governor") for cpu in frequencies)
-    now = [int(_word(cpu / "scaling_cur_freq") or 0) // 1000 for cpu in frequencies]
-    limits = [
+    governors = ", ".join(dict.fromkeys(_word(cpu / "scaling_governor") for cpu in frequencies))
+    kilohertz = [
         (int(_word(cpu / "scaling_max_freq") or 0), int(_word(cpu / "cpuinfo_max_freq") or 0))
         for cpu in frequencies
     ]
-    allowed, possible = min(limits, default=(None, None))
-    settings = {name: _word(root / path) for name, path in _SETTINGS.items()}
-    return Processor(
-        governors=dict(governors) or None,
-        megahertz=(min(now), max(now)) if now else None,
-        allowed_megahertz=allowed and allowed // 1000,
-        possible_megahertz=possible and possible // 1000,
-        quota=_quota(root),
-        settings={name: value for name, value in settings.items() if value},
-        load=psutil.getloadavg()[0],
-        busy=_busy(),
-    )
-
-
-def space(folder: Path) -> Space:
-    """Memory and disks, as far as a job in the folder could use them."""
+    allowed, possible = min(kilohertz, default=(None, None))
+    found = {
+        "CPU governor": _expected(governors, "performance") if governors else None,
+        "CPU clock": _share(allowed and allowed // 1000, possible and possible // 1000, "MHz"),
+        "CPU quota": _share(_quota(root), cores(), "CPUs"),
+        "other processes": _others(),
+        "memory": _room(psutil.virtual_memory().available, psutil.virtual_memory().total // 2),
+    }
     memory_disk = Path("/dev/shm")
+    if memory_disk.exists():
+        found["shared memory"] = _room(shutil.disk_usage(memory_disk).free, LEAST_SHARED_MEMORY)
+    return {check: reading for check, reading in found.items() if reading}
+
+
+def _share(there: float | None, full: float | None, unit: str) -> Reading | None:
+    if there is None or full is None:
+        return None
+    return Reading(what=f"{there:g} of {full:g} {unit}", fine=there >= full)
+
+
+def _expected(text: str, usual: str) -> Reading:
+    return Reading(what=text, fine=text == usual)
+
+
+def _room(free: int, needed: int) -> Reading:
+    # Nodes whose memory is not equally full share a row.
+    least = f"at least {gibibytes(needed)}"
+    if free >= needed:
+        return Reading(what=f"{least} free")
+    return Reading(what=f"{gibibytes(free)} free; {least} needed", fine=False)
+
+
+def settings(root: Path = Path("/")) -> dict[str, str]:
+    """The kernel's settings that decide how fast programs run.
+
+    Args:
+        root: the folder that holds sys/ and proc/.
+    """
+    found = {name: _word(root / path) for name, path in _SETTINGS.items()}
+    return {name: value for name, value in found.items() if value}
+
+
+def disk_free(folder: Path) -> int | None:
+    """Bytes that a job could write into a folder; None if the folder cannot be seen."""
     try:
-        free, inodes = shutil.disk_usage(folder).free, _inodes(folder)
+        return shutil.disk_usage(folder).free
     except OSError:
-        free, inodes = None, None
-    return Space(
-        memory_available=psutil.virtual_memory().available,
-        swap_used=psutil.swap_memory().used,
-        shared_memory_free=shutil.disk_usage(memory_disk).free if memory_disk.exists() else None,
-        disk_free=free,
-        inodes_free=inodes,
-    )
+        return None
 
 
-def fabric_ports(root: Path = Path("/")) -> tuple[FabricPort, ...]:
-    """The ports of InfiniBand and RoCE adapters; none where there is no adapter."""
+def active_ports(root: Path = Path("/")) -> tuple[float, ...]:
+    """Gigabits per second of each active port of InfiniBand and RoCE adapters."""
     return tuple(
-        FabricPort(
-            device=port.parents[1].name,
-            port=int(port.name),
-            state=_word(port / "state").rpartition(" ")[2],
-            gigabits=float(_word(port / "rate").partition(" ")[0] or 0),
-            link=_word(port / "link_layer"),
-        )
+        float(_word(port / "rate").partition(" ")[0] or 0)
         for port in sorted(root.glob("sys/class/infiniband/*/ports/*"))
+        if _word(port / "state").endswith(" ACTIVE")
     )
+
+
+def gpu_readings() -> tuple[dict[str, Reading], ...]:
+    """The readings of each GPU of this machine; none where there is no NVIDIA driver."""
+    with gpu_handles() as handles:
+        return tuple(map(_gpu_readings, handles))
+
+
+def _gpu_readings(gpu: Any) -> dict[str, Reading]:  # noqa: ANN401 - NVML's handle
+    def ask(question: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401 - as NVML answers
+        """NVML's answer; None if this GPU or driver has none."""
+        try:
+            return question(gpu, *arguments)
+        except pynvml.NVMLError:
+            return None
+
+    mig = ask(pynvml.nvmlDeviceGetMigMode)
+    reasons = ask(pynvml.nvmlDeviceGetCurrentClocksEventReasons) or 0
+    slowed = ", ".join(name for bit, name in _HARMFUL_REASONS.items() if reasons & bit)
+    processes = ask(pynvml.nvmlDeviceGetComputeRunningProcesses) or ()
+    clock = ask(pynvml.nvmlDeviceGetApplicationsClock, pynvml.NVML_CLOCK_SM)
+    usual_clock = ask(pynvml.nvmlDeviceGetDefaultApplicationsClock, pynvml.NVML_CLOCK_SM)
+    limit = _watts(ask(pynvml.nvmlDeviceGetEnforcedPowerLimit))
+    usual_limit = _watts(ask(pynvml.nvmlDeviceGetPowerManagementDefaultLimit))
+    found = {
+        "GPU clocks": _share(clock, usual_clock, "MHz"),
+        "GPU slowdown": _expected(f"slowed by {slowed}" if slowed else "none", "none"),
+        "GPU power limit": _share(limit, usual_limit, "W"),
+        "GPU processes": _expected(", ".join(str(one.pid) for one in processes) or "none", "none"),
+        "GPU MIG": None if mig is None else _expected("split by MIG" if mig[0] else "off", "off"),
+    }
+    return {check: reading for check, reading in found.items() if reading}
+
+
+def _watts(milliwatts: int | None) -> float | None:
+    return None if milliwatts is None else milliwatts / 1000
 
 
 def _word(path: Path) -> str:
@@ -98,28 +165,30 @@ def _word(path: Path) -> str:
 def _quota(root: Path) -> float | None:
     """CPUs that this process gets from the strictest of its control groups."""
     groups = root / "sys/fs/cgroup"
-    own = _word(root / "proc/self/cgroup").rpartition("::/")[2]
-    grants = [_grant(group) for group in (groups / own, *(groups / own).parents)]
-    return min((grant for grant in grants if grant is not None), default=None)
-
-
-def _grant(group: Path) -> float | None:
-    quota, _, period = _word(group / "cpu.max").partition(" ")
-    return int(quota) / int(period) if quota.isdigit() else None
-
-
-def _busy() -> tuple[BusyProcess, ...]:
-    """Other processes that keep a CPU busy, the busiest first."""
-    others = [one for one in psutil.process_iter(["name"]) if one.pid != os.getpid()]
-    for one in others:
-        _percent(one)  # from here on
-    time.sleep(SAMPLE_SECONDS)
-    found = (
-        BusyProcess(pid=one.pid, name=one.info["name"], percent=percent)
-        for one in others
-        if (percent := _percent(one)) >= BUSY_PERCENT
+    group = groups / _word(root / "proc/self/cgroup").rpartition("::/")[2]
+    limits = [_word(folder / "cpu.max").split() for folder in (group, *group.parents)]
+    return min(
+        (int(limit[0]) / int(limit[1]) for limit in limits if limit and limit[0].isdigit()),
+        default=None,
     )
-    return tuple(sorted(found, key=lambda one: -one.percent))
+
+
+def _others() -> Reading:
+    """Other processes that keep a CPU busy, the busiest first, and the load of the last minute."""
+    others = [process for process in psutil.process_iter(["name"]) if process.pid != os.getpid()]
+    for process in others:
+        _percent(process)  # from here on
+    time.sleep(SAMPLE_SECONDS)
+    percents = [(_percent(process), process) for process in others]
+    busy = sorted((pair for pair in percents if pair[0] >= BUSY_PERCENT), key=lambda pair: -pair[0])
+    shown = [f"{one.info['name']} ({one.pid}) {percent:.0f} %" for percent, one in busy]
+    if len(shown) > SHOWN_PROCESSES:
+        shown[SHOWN_PROCESSES:] = [f"{len(shown) - SHOWN_PROCESSES} more"]
+    load = psutil.getloadavg()[0]
+    if shown or load > cores() / 2:
+        what = f"{', '.join(shown) or 'none busy'}; load {load:.1f} on {cores()} CPUs"
+        return Reading(what=what, fine=False)
+    return Reading(what="none busy")
 
 
 def _percent(process: psutil.Process) -> float:
@@ -128,9 +197,3 @@ def _percent(process: psutil.Process) -> float:
         return process.cpu_percent()
     except psutil.Error:
         return 0.0
-
-
-def _inodes(folder: Path) -> int | None:
-    """How many more files can be created; None where the file system has no such limit."""
-    status = os.statvfs(folder)
-    return status.f_favail if status.f_files else None

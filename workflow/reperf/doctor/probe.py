@@ -12,20 +12,32 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from reperf.builds import build_of, why_build
 from reperf.builds.fitness import why_unfit
 from reperf.builds.inside import Contents, start_trainers
 from reperf.builds.starting import start_in
 from reperf.config import Run
-from reperf.doctor.diagnosis import EnvironmentState, Probe, Request
-from reperf.doctor.gpus import gpu_states
-from reperf.doctor.hardware import fabric_ports, processor, space
+from reperf.diagnosis import EnvironmentState, Probe
+from reperf.doctor import hardware
 from reperf.errors import ReperfError
+from reperf.faults import Model
 from reperf.machine import describe_host
 from reperf.systems import TRAINERS, load_systems
 
 START_SECONDS = 120
 """How long a trainer may take to list its flags."""
+
+
+class Request(Model):
+    """What a probe is asked."""
+
+    node: str = Field(description="the node's name, as the caller knows it")
+    folder: Path = Field(description="the work folder, absolute")
+    meeting: Path = Field(description="folder in the work folder where the nodes leave notes")
+    secret: str = Field(description="what the caller's note in that folder says")
+    runs: tuple[Run, ...] = Field(description="one for each build to try; all are made")
 
 
 def main() -> None:
@@ -37,14 +49,15 @@ def main() -> None:
 def look(request: Request) -> Probe:
     """See what this node is like."""
     # First, before the work below itself keeps the CPUs busy.
-    cpus = processor()
+    readings = hardware.readings()
     return Probe(
         host=describe_host(),
         shared_trouble=_meet(request),
-        processor=cpus,
-        space=space(request.folder),
-        gpus=gpu_states(),
-        fabric=fabric_ports(),
+        disk_free=hardware.disk_free(request.folder),
+        ports=hardware.active_ports(),
+        settings=hardware.settings(),
+        readings=readings,
+        gpus=hardware.gpu_readings(),
         environments={build_of(run).id: _environment(request.folder, run) for run in request.runs},
     )
 
@@ -76,15 +89,15 @@ def _environment(folder: Path, run: Run) -> EnvironmentState:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "") if gpus else None
         start = start_in(build, [], folder=Path.cwd(), variables=variables, gpus=visible)
         python = [word.replace("{node_rank}", "0") for word in start.command]
-        asked: dict[str, Any] = {
+        options: dict[str, Any] = {
             "place": str(build.folder),
             "environment": {**os.environ, **start.variables},
             "time_limit": START_SECONDS,
         }
-        contents = Contents.of(python, system.framework, **asked)
+        contents = Contents.of(python, system.framework, **options)
         if contents.framework.lacks_driver:
             return EnvironmentState(trouble=contents.framework.import_trouble)
-        start_trainers(python, system, contents, **asked)
+        start_trainers(python, system, contents, **options)
     except (ReperfError, OSError) as error:
         return EnvironmentState(trouble=str(error))
     return EnvironmentState(

@@ -4,8 +4,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from reperf.doctor.build_table import HEADINGS, build_rows
-from reperf.doctor.diagnosis import Diagnosis, Level
+from reperf.diagnosis import Diagnosis, Level
+from reperf.doctor.trial_checks import HEADINGS, build_rows
 from reperf.text import printable
 
 STYLES: dict[Level, str] = {

@@ -13,11 +13,12 @@ import json
 import os
 import sys
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from reperf.builds import build_of
 from reperf.config import Report, Run
-from reperf.doctor.diagnosis import Trial
+from reperf.diagnosis import Trial, trial_name
 from reperf.errors import ReperfError
 from reperf.plans.run_plan import RunPlan, plan_run
 from reperf.systems import TRAINERS, load_systems
@@ -34,21 +35,15 @@ _LOADED = ":::LOADED "
 LOADER_SECONDS = 3
 
 
-def name_of(run: Run) -> str:
-    """What names a system and its build: the build, and the system where it uses another's."""
-    build = build_of(run)
-    return build.id if build.id.partition(".")[0] == run.system else f"{run.system} in {build.id}"
-
-
 def runs_to_try(report: Report) -> dict[str, Run]:
     """A run for each system and each of its builds in a report, by its name.
 
     Systems without a backend, which train by programs of their own, are left out.
     """
     runs = [run for suite in report.suites for run in report.runs(suite)]
-    # Those that read come last, because the last one of each name is the one.
+    # Runs that read data come last: of each name, the last run is taken.
     runs.sort(key=lambda run: run.data is not None)
-    return {name_of(run): run for run in runs if _backend_of(run)}
+    return {trial_name(run): run for run in runs if _backend_of(run)}
 
 
 def _backend_of(run: Run) -> str | None:
@@ -64,9 +59,9 @@ def on_nodes(report: Report, run: Run, nodes: int) -> Run:
 
 def main() -> None:
     """Try what the command line says: runs by name, and their cluster or null."""
-    asked = json.loads(sys.argv[1])
-    runs = {name: Run.model_validate(run) for name, run in asked["runs"].items()}
-    trials = [_try(name, run, asked["cluster"]).model_dump() for name, run in runs.items()]
+    request = json.loads(sys.argv[1])
+    runs = {name: Run.model_validate(run) for name, run in request["runs"].items()}
+    trials = [_try(name, run, request["cluster"]).model_dump() for name, run in runs.items()]
     print(json.dumps(trials))
 
 
@@ -75,44 +70,36 @@ def _try(name: str, run: Run, cluster: dict[str, Any] | None) -> Trial:
     where = place.nodes[0] if len(place.nodes) == 1 else f"{len(place.nodes)}-nodes"
     log = Path("logs/doctor") / f"{name.replace(' ', '-')}.{where}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    found = {"name": name, "build": build_of(run).id, "nodes": place.nodes, "log": str(log)}
+    trial = {"name": name, "build": build_of(run).id, "nodes": place.nodes, "log": str(log)}
     try:
         alone = run.model_copy(update={"servers": None})  # a trial trains nothing
-        trouble = _launch(alone, place, _trial(run), log)
+        trouble = _launch(alone, place, _program(run), log)
     except ReperfError as error:
         trouble = str(error)
     except OSError as error:  # the launcher is not there
         trouble = f"{error.filename}: {error.strerror}"
-    said = _said_in(log) if not trouble else []
-    if not trouble and len(said) != run.world_size:
-        trouble = f"{len(said)} of {run.world_size} ranks said what they found"
+    ranks = _lines_of(log, _MARK) if not trouble else []
+    if not trouble and len(ranks) != run.world_size:
+        trouble = f"{len(ranks)} of {run.world_size} ranks reported"
     if trouble:
-        return Trial(**found, trouble=trouble)
+        return Trial(**trial, trouble=trouble)
     return Trial(
-        **found,
+        **trial,
         world_size=run.world_size,
-        devices=[one["device"] for one in said],
-        convolution_error=max(one["convolution_error"] for one in said),
+        devices=[rank["device"] for rank in ranks],
+        convolution_error=max(rank["convolution_error"] for rank in ranks),
         threads=run.threads,
-        matrix_rates=_means([one["matrix_rates"] for one in said]),
-        library=said[0]["library"],
-        transfers=said[0]["transfers"],
-        hops=[_hop(one["rank"], **hop) for one in said for hop in one["hops"]],
+        matrix_rates=_means([rank["matrix_rates"] for rank in ranks]),
+        library=ranks[0]["library"],
+        transfers=ranks[0]["transfers"],
         loaded=_loaded(run, place, log) if len(place.nodes) == 1 else None,
     )
 
 
-def _hop(rank: int, to: int, **measured: float) -> dict[str, float]:
-    return {"sender": rank, "receiver": to, **measured}
-
-
 def _means(rates: list[dict[str, float]]) -> dict[str, float]:
-    """What the ranks reach on average, of what all of them do."""
-    return {
-        name: sum(one[name] for one in rates) / len(rates)
-        for name in rates[0]
-        if all(name in one for one in rates)
-    }
+    """The mean over the ranks, of the data types that all of them multiply in."""
+    common = set.intersection(*map(set, rates))
+    return {dtype: fmean(rank[dtype] for rank in rates) for dtype in rates[0] if dtype in common}
 
 
 def _loaded(run: Run, place: Place, log: Path) -> float | None:
@@ -124,13 +111,13 @@ def _loaded(run: Run, place: Place, log: Path) -> float | None:
     run = run.with_batch(run.batch_multiple or run.samples_per_device).model_copy(update=briefly)
     if _launch(run, place, [*_plan(run).program, f"--load-only={LOADER_SECONDS}"], log):
         return None
-    said = _said_in(log, _LOADED)
-    if len(said) != run.world_size:
+    ranks = _lines_of(log, _LOADED)
+    if len(ranks) != run.world_size:
         return None
-    return sum(one["samples"] / one["seconds"] for one in said)
+    return float(sum(rank["samples"] / rank["seconds"] for rank in ranks))
 
 
-def _trial(run: Run) -> list[str]:
+def _program(run: Run) -> list[str]:
     """What a launcher starts to try the framework of a run."""
     return [
         os.path.relpath(_PROGRAM),
@@ -157,11 +144,11 @@ def _plan(run: Run) -> RunPlan:
     return plan_run(run, window=(1, run.iterations), time_limit=TIME_LIMIT)
 
 
-def _said_in(log: Path, mark: str = _MARK) -> list[dict[str, Any]]:
-    """What each rank said, in the order of ranks."""
+def _lines_of(log: Path, mark: str) -> list[dict[str, Any]]:
+    """The line that each rank printed after a mark, in the order of ranks."""
     lines = log.read_text(errors="replace").splitlines()
-    said = [json.loads(line.partition(mark)[2]) for line in lines if mark in line]
-    return sorted(said, key=lambda one: one["rank"])
+    ranks = [json.loads(line.partition(mark)[2]) for line in lines if mark in line]
+    return sorted(ranks, key=lambda rank: rank["rank"])
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from shutil import disk_usage
 
 from reperf.builds import Build, ImageBuild, build_of, why_build
 from reperf.config import Report, Run, Suite, topology_shape
-from reperf.doctor.need import ENVIRONMENT_BYTES, needed_bytes
 from reperf.errors import ReperfError
 from reperf.plans.checking import check_report
+from reperf.plans.disk import ENVIRONMENT_BYTES, needed_bytes
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
 from reperf.printed import count, gibibytes

@@ -7,13 +7,15 @@ from pathlib import Path
 import pandas as pd
 
 from reperf.config import Report
-from reperf.doctor.diagnosis import Diagnosis
+from reperf.diagnosis import Diagnosis
 from reperf.files import whole_file
 from reperf.layout import PAGES
 from reperf.report.context import gather
 from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
 from reperf.training.record import RunRecord
+
+__all__ = ["write_report"]
 
 
 def write_report(
@@ -27,7 +29,7 @@ def write_report(
     markdown: Path,
     diagnosis: Diagnosis | None = None,
 ) -> None:
-    """Write the report, as HTML and as Markdown.
+    """Write the report: the whole page as HTML, and a plain document as Markdown.
 
     Args:
         report: the configuration.

@@ -1,4 +1,4 @@
-"""Cells of a report: their rows, the runs behind them, and what is to be said of them."""
+"""Cells of a report: their rows, their runs, and what to know before reading their numbers."""
 
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -37,7 +37,7 @@ class RunView:
 
 @dataclass(frozen=True)
 class CellView:
-    """One row of summary.csv, the runs behind it, and what was published for the same cell."""
+    """One row of summary.csv, its runs, and what was published for the same cell."""
 
     row: Row
     series: str
@@ -46,29 +46,41 @@ class CellView:
 
     @property
     def measured(self) -> bool:
-        return pd.notna(self.row.throughput_median)
+        return bool(pd.notna(self.row.throughput_median))
 
     @property
     def bound_by_loader(self) -> bool:
         """Whether training waited for data for more than a trifle of its time."""
-        return self.measured and pd.notna(self.row.waited) and self.row.waited > BOUND_BY_LOADER
+        waited = pd.notna(self.row.waited) and self.row.waited > BOUND_BY_LOADER
+        return bool(self.measured and waited)
 
     @property
     def beside(self) -> bool:
         """Whether other work took more than a trifle of its machine while it was measured."""
         loaded = pd.notna(self.row.load) and self.row.load > BESIDE
-        return loaded or (pd.notna(self.row.gpu_processes) and self.row.gpu_processes > 0)
+        on_gpus = pd.notna(self.row.gpu_processes) and self.row.gpu_processes > 0
+        return bool(self.measured and (loaded or on_gpus))
 
     @property
     def scattered(self) -> bool:
         """Whether its repeats, or the baseline's, scatter so much that its speedup says nothing."""
-        return pd.notna(self.row.speedup_low) and (
-            self.row.speedup_high > WIDE * self.row.speedup_low
-        )
+        row = self.row
+        return bool(pd.notna(row.speedup_low) and row.speedup_high > WIDE * row.speedup_low)
+
+    @property
+    def marks(self) -> list[str]:
+        """What to know before reading its number, in a word or two each."""
+        marks = {
+            "starts elsewhere": self.stray,
+            "beside other work": self.beside,
+            "scattered": self.scattered,
+            "bound by loader": self.bound_by_loader,
+        }
+        return [mark for mark, holds in marks.items() if holds]
 
     @property
     def differs_in(self) -> list[str]:
-        """In what its runs differ, so that they are no repeats of one thing."""
+        """Settings in which its runs differ; if there are any, the runs are not repeats."""
         return differing({run.row.key for run in self.runs if run.row.key})
 
     @property
@@ -78,10 +90,10 @@ class CellView:
 
     @property
     def computed_in(self) -> str:
-        """The data types of the runs that were recorded here; logs of others do not tell."""
+        """The data types of the runs that were recorded here; logs of others do not name them."""
         records = [run.record for run in self.runs if run.record]
-        said = [str(record.computed_in) for record in records if record.computed_in]
-        return "; ".join(dict.fromkeys(said)) or ABSENT
+        types = [str(record.computed_in) for record in records if record.computed_in]
+        return "; ".join(dict.fromkeys(types)) or ABSENT
 
     @property
     def least(self) -> float | None:

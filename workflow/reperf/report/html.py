@@ -76,6 +76,6 @@ def inline_svg(path: Path, name: str, label: str) -> Markup:
     )
 
 
-def _names_series(found: re.Match[str]) -> str:
-    """What the page's script finds the parts of a series by."""
-    return Markup(' data-series="{}"').format(unquote(found[1]))
+def _names_series(series: re.Match[str]) -> str:
+    """The attribute by which the page's script finds the parts of a series."""
+    return Markup(' data-series="{}"').format(unquote(series[1]))

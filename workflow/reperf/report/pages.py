@@ -1,19 +1,21 @@
-"""The Jinja environment of both forms of the report: their templates, and what these may use."""
+"""The Jinja environment of both forms of the report: templates, filters and globals."""
 
 from collections.abc import Callable
 from inspect import getmembers, isfunction
+from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from reperf import printed
 from reperf.layout import FIGURE_KINDS
+from reperf.logs.facts import called
 
 
 def page_environment(
-    *filters: Callable, finalize: Callable, autoescape: bool = False
+    *filters: Callable[..., object], finalize: Callable[[Any], Any], autoescape: bool = False
 ) -> Environment:
-    """What finds and fills in templates; a name that is not defined there is a fault.
+    """The environment that finds and fills in templates; an undefined name is an error.
 
     Args:
         filters: of this form, beside all functions of reperf.printed; each by its own name.
@@ -29,7 +31,7 @@ def page_environment(
         lstrip_blocks=True,
     )
     environment.filters |= dict(getmembers(printed, isfunction))
-    environment.filters |= {one.__name__: one for one in filters}
+    environment.filters |= {function.__name__: function for function in (called, *filters)}
     environment.tests["given"] = pd.notna
     environment.globals["figure_kinds"] = FIGURE_KINDS
     return environment

@@ -1,4 +1,4 @@
-"""What cells whose devices share a model are beside data parallel on the same devices."""
+"""Cells whose devices share a model, compared with data parallel on the same devices."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class SharedCell:
         """Its median over that of data parallel."""
         if self.data_parallel is None:
             return None
-        return self.cell.row.throughput_median / self.data_parallel.row.throughput_median
+        return float(self.cell.row.throughput_median / self.data_parallel.row.throughput_median)
 
     @property
     def updates(self) -> str:
@@ -35,42 +35,42 @@ class SharedCell:
         each = [batches]
         if pipeline and load_systems()[run.system].pipelines.updates == "after each batch":
             each = [batches * pipeline[0] // replicas for replicas in pipeline]
-        return " + ".join(f"{one:,}" for one in each)
+        return " + ".join(f"{updates:,}" for updates in each)
 
     @property
     def memory(self) -> str:
         """The most memory of a device of each stage."""
-        taken = self.cell.row.stage_memory.split()
-        return " + ".join(gibibytes(int(one)) for one in taken) or ABSENT
+        stages = self.cell.row.stage_memory.split()
+        return " + ".join(gibibytes(int(stage)) for stage in stages) or ABSENT
 
     @property
     def _run(self) -> Run | None:
-        return next((one.record.run for one in self.cell.runs if one.record), None)
+        return next((run.record.run for run in self.cell.runs if run.record), None)
 
 
 def shared_cells(cells: Sequence[CellView]) -> list[SharedCell]:
-    """A suite's measured cells that share a model, each behind its data-parallel one.
+    """A suite's measured cells that share a model, each after its data-parallel cell.
 
     Args:
         cells: all of the suite's.
     """
     measured = [cell for cell in cells if cell.measured and not cell.row.source]
     topologies = {cell.row.topology for cell in measured if cell.row.parallel}
-    found = []
+    rows = []
     for topology in sorted(topologies, key=topology_shape):
         there = [cell for cell in measured if cell.row.topology == topology]
         plain = [cell for cell in there if not cell.row.parallel and not cell.row.servers]
         shared = [cell for cell in there if cell.row.parallel]
         beside = {id(cell): _fastest(plain, _framework(cell)) for cell in shared}
-        bases = [one for one in beside.values() if one is not None]
-        found += [SharedCell(one, None) for one in plain if any(one is base for base in bases)]
-        found += [SharedCell(one, beside[id(one)]) for one in shared]
-    return found
+        bases = [base for base in beside.values() if base is not None]
+        rows += [SharedCell(cell, None) for cell in plain if any(cell is base for base in bases)]
+        rows += [SharedCell(cell, beside[id(cell)]) for cell in shared]
+    return rows
 
 
 def _fastest(cells: Sequence[CellView], framework: str) -> CellView | None:
-    own = [cell for cell in cells if _framework(cell) == framework] or cells
-    return max(own, key=lambda cell: cell.row.throughput_median, default=None)
+    alike = [cell for cell in cells if _framework(cell) == framework] or cells
+    return max(alike, key=lambda cell: cell.row.throughput_median, default=None)
 
 
 def _framework(cell: CellView) -> str:

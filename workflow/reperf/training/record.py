@@ -14,6 +14,7 @@ from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.faults import checked
 from reperf.files import whole_file
+from reperf.host import Host
 
 LARGEST_RECORD = 1 << 24
 """Bytes; a larger file is not read."""
@@ -27,30 +28,6 @@ LONGEST_REASON = 500
 
 NOT_COMPARED = "the trainers' last weights: each keeps its own time, and lacks others' last updates"
 """What a record says of trainers that wait for nobody."""
-
-
-class Gpu(BaseModel):
-    """One GPU that the run could see."""
-
-    name: str
-    uuid: str
-    memory_bytes: int
-    capability: str | None = Field(None, description="compute capability, such as 9.0")
-
-
-class Host(BaseModel):
-    """The machine of rank 0."""
-
-    hostname: str
-    cpu: str
-    cores: int = Field(description="logical CPUs that the run may use")
-    memory_bytes: int
-    os: str
-    kernel: str
-    gpus: tuple[Gpu, ...] = ()
-    driver: str | None = None
-    cuda: str | None = None
-    topology_matrix: str | None = Field(None, description="nvidia-smi topo -m")
 
 
 class Image(BaseModel):

@@ -17,9 +17,10 @@ from reperf.builds.compiler import why_not_compiled
 from reperf.builds.fitness import why_not_computed, why_unfit
 from reperf.config import Run
 from reperf.data.manifest import digest_of_set, read_of_set
-from reperf.doctor.rates import matrix_rate
+from reperf.diagnosis import matrix_rate
 from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
+from reperf.host import Host
 from reperf.layout import RUN_LOG, RUN_RECORD
 from reperf.logs.formats import mllog
 from reperf.machine import cpu_flags, describe_host
@@ -34,7 +35,6 @@ from reperf.training.record import (
     LONGEST_REASON,
     NOT_COMPARED,
     ComputedIn,
-    Host,
     LargestBatch,
     PeakMemory,
     RunRecord,

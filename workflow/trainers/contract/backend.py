@@ -61,8 +61,6 @@ class Backend:
     say so, too, see reperf.training.start."""
     library = ""
     """What adds up numbers of different ranks, such as "gloo"."""
-    sends = False
-    """Whether two ranks alone can exchange numbers, as stages of a pipeline do."""
     device_name = "cpu"
     gpu_memory_is = "allocated"
     """What peak_memory tells of a GPU: what is "allocated" by the framework, or all "in use"."""
@@ -91,17 +89,6 @@ class Backend:
         array = self.array(numbers)
         every = self.meeting.gather(array.tolist())
         return self.numbers(np.sum(every, axis=0, dtype=array.dtype))
-
-    def send(self, numbers, rank):
-        """Send such numbers to another rank; back once they may be overwritten.
-
-        Only where `sends` says so.
-        """
-        raise NotImplementedError
-
-    def receive(self, numbers, rank):
-        """Such numbers from another rank, in the place of `numbers`, once they are there."""
-        raise NotImplementedError
 
     def convolve(self, images, filters):
         """Such numbers, [n, in, height, width], convolved with [out, in, h, w], unpadded."""

@@ -54,13 +54,11 @@ def try_out(backend, sizes):
         "matrix_rates": matrix_rates(backend),
         "library": backend.library,
         "transfers": [],
-        "hops": [],
     }
     if backend.place.world_size > 1:
         said["transfers"] = [
             {"bytes": size, "seconds": time_all_reduce(backend, size)} for size in sizes
         ]
-        said["hops"] = time_hops(backend, sizes) if backend.sends else []
     # In one piece: other ranks write, too.
     sys.stdout.write("\n" + MARK + json.dumps(said) + "\n")
     sys.stdout.flush()
@@ -186,53 +184,4 @@ def time_all_reduce(backend, size):
         seconds.append(time.perf_counter() - start)
         if not (backend.array(summed) == backend.place.world_size).all():
             raise Refused(f"an all-reduce of {size} bytes gave a wrong sum")
-    return statistics.median(seconds[WARM_UP:])
-
-
-def time_hops(backend, sizes):
-    """What this rank needs to send float32 numbers to the ranks next to it, one way at a time.
-
-    First each even rank and the one after it, then each odd one and the one after it: no rank has
-    two partners at the same time, and it takes no longer with more ranks.
-
-    Returns:
-        A dictionary for each partner and size: to whom, how many bytes, median seconds.
-
-    Raises:
-        Refused: what came is not what was sent.
-    """
-    rank, _, world_size = backend.place
-    found = []
-    for first in (0, 1):
-        below = rank - (rank - first) % 2
-        backend.all_reduce(backend.numbers(np.ones(1, np.float32)))  # all ranks begin together
-        if below < 0 or below + 1 >= world_size:
-            continue
-        partner = below + 1 if rank == below else below
-        for size in sizes:
-            for sender in (below, below + 1):
-                seconds = _time_hop(backend, size, partner, sends=rank == sender)
-                if rank == sender:
-                    found.append({"to": partner, "bytes": size, "seconds": seconds})
-    return found
-
-
-def _time_hop(backend, size, partner, sends):
-    """Median seconds until a partner has so many bytes, and has said so by a single number."""
-    rank, seconds = backend.place.rank, []
-    for _ in range(WARM_UP + TIMED):
-        numbers = backend.numbers(np.full(size // 4, rank, np.float32))
-        answer = backend.numbers(np.full(1, rank, np.float32))
-        backend.send(answer, partner) if rank < partner else backend.receive(answer, partner)
-        answer = backend.numbers(np.full(1, rank, np.float32))
-        start = time.perf_counter()
-        if sends:
-            backend.send(numbers, partner)
-            came = backend.receive(answer, partner)
-        else:
-            came = backend.receive(numbers, partner)
-            backend.send(answer, partner)
-        seconds.append(time.perf_counter() - start)
-        if not (backend.array(came) == partner).all():
-            raise Refused(f"rank {partner} sent {size} bytes, and others came to rank {rank}")
     return statistics.median(seconds[WARM_UP:])

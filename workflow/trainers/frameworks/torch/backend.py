@@ -25,7 +25,6 @@ TORCH = tuple(map(int, torch.__version__.split(".")[:2]))
 
 class Backend(backend.Backend):
     computes = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16", "tf32")}
-    sends = True
 
     def __init__(self, flags, place):
         super().__init__(flags, place)
@@ -67,14 +66,6 @@ class Backend(backend.Backend):
 
     def all_reduce(self, numbers):
         dist.all_reduce(numbers)
-        return self._there(numbers)
-
-    def send(self, numbers, rank):
-        dist.send(numbers, rank)
-        self._there(numbers)
-
-    def receive(self, numbers, rank):
-        dist.recv(numbers, rank)
         return self._there(numbers)
 
     def _there(self, numbers):

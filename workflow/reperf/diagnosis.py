@@ -1,15 +1,17 @@
-"""What the doctor asks, what it sees on each node, and what it finds: results/doctor.json."""
+"""What `reperf doctor` found: the file results/doctor.json, for those who write and read it."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, ValidationError
 
+from reperf.builds import build_of
 from reperf.config import Run
 from reperf.faults import Model
 from reperf.files import whole_file
+from reperf.host import Host
+from reperf.layout import DIAGNOSIS
 from reperf.systems import Device
-from reperf.training.record import Host
 
 NAMED_NODES = 4
 """The table names up to this many sound nodes; of more, it gives the number."""
@@ -18,81 +20,11 @@ Level = Literal["ok", "warning", "error", "not there"]
 """An error spoils runs, a warning may; "not there" is what this hardware does not have."""
 
 
-class Request(Model):
-    """What a probe is asked."""
+class Reading(Model):
+    """A single setting or state, and whether it is as it should be."""
 
-    node: str = Field(description="the node's name, as the caller knows it")
-    folder: Path = Field(description="the work folder, absolute")
-    meeting: Path = Field(description="folder in the work folder where the nodes leave notes")
-    secret: str = Field(description="what the caller's note in that folder says")
-    runs: tuple[Run, ...] = Field(description="one for each build to try; all are made")
-
-
-class BusyProcess(Model):
-    """Another process that uses a CPU."""
-
-    pid: int
-    name: str
-    percent: float = Field(description="of one CPU")
-
-
-class Processor(Model):
-    """What decides how fast the CPUs are."""
-
-    governors: dict[str, int] | None = Field(description="governor -> CPUs; None: no cpufreq")
-    megahertz: tuple[int, int] | None = Field(description="slowest and fastest CPU now")
-    allowed_megahertz: int | None = Field(description="the lowest limit set on a CPU")
-    possible_megahertz: int | None = Field(description="what the hardware allows that CPU")
-    quota: float | None = Field(description="CPUs that the control group grants; None: no limit")
-    settings: dict[str, str] = Field(description="of the kernel, such as huge pages and SMT")
-    load: float = Field(description="mean number of running processes, last minute")
-    busy: tuple[BusyProcess, ...]
-
-
-class Space(Model):
-    """Memory and disks, bytes."""
-
-    memory_available: int
-    swap_used: int
-    shared_memory_free: int | None = Field(description="/dev/shm")
-    disk_free: int | None = Field(description="in the work folder; None: it cannot be seen")
-    inodes_free: int | None = Field(description="None: cannot be seen, or without a limit")
-
-
-class GpuState(Model):
-    """One GPU as NVML shows it; None where NVML does not say."""
-
-    name: str
-    sm_megahertz: int | None
-    max_sm_megahertz: int | None
-    application_sm_megahertz: int | None
-    default_application_sm_megahertz: int | None
-    slowed_by: tuple[str, ...] = Field(description="reasons for clocks below what load allows")
-    persistent: bool | None
-    power_limit_watts: float | None
-    default_power_limit_watts: float | None
-    ecc: bool | None
-    uncorrected_errors: int | None = Field(description="of the memory, since the driver started")
-    row_remap_pending: bool | None
-    row_remap_failed: bool | None
-    nvlinks: tuple[bool, ...] = Field(description="for each link, whether it is up")
-    mig: bool | None
-    memory_used: int
-    processes: tuple[int, ...] = Field(description="processes that compute on it")
-
-
-class FabricPort(Model):
-    """A port of an InfiniBand or RoCE adapter."""
-
-    device: str
-    port: int
-    state: str = Field(description='such as "ACTIVE"')
-    gigabits: float = Field(description="rate per second")
-    link: str = Field(description="InfiniBand or Ethernet")
-
-    @property
-    def active(self) -> bool:
-        return self.state == "ACTIVE"
+    what: str
+    fine: bool = True
 
 
 class EnvironmentState(Model):
@@ -114,15 +46,18 @@ class Probe(Model):
 
     host: Host
     shared_trouble: str = Field(description="why the node cannot work in the work folder")
-    processor: Processor
-    space: Space
-    gpus: tuple[GpuState, ...]
-    fabric: tuple[FabricPort, ...]
+    disk_free: int | None = Field(description="bytes in the work folder; None: it cannot be seen")
+    ports: tuple[float, ...] = Field(
+        description="gigabits per second of each active port of an InfiniBand or RoCE adapter"
+    )
+    settings: dict[str, str] = Field(description="of the kernel, such as huge pages and SMT")
+    readings: dict[str, Reading] = Field(description="check -> reading, without what is unknown")
+    gpus: tuple[dict[str, Reading], ...] = Field(description="the same of each GPU")
     environments: dict[str, EnvironmentState]
 
 
-class Visit(Model):
-    """How asking one node went."""
+class NodeReport(Model):
+    """One node's answer, or why there is none."""
 
     node: str
     offered: bool = Field(True, description="whether the cluster gives jobs to the node at all")
@@ -148,24 +83,10 @@ class Transfer(Model):
         return self.bytes / self.seconds * 2 * (world_size - 1) / world_size
 
 
-class Hop(Model):
-    """What one rank needs to send numbers to the next one, or to the one before."""
-
-    sender: int
-    receiver: int
-    bytes: int
-    seconds: float = Field(description="median, until the receiver has said that it has them")
-
-    @property
-    def bandwidth(self) -> float:
-        """Bytes per second."""
-        return self.bytes / self.seconds
-
-
 class Trial(Model):
     """A system's framework on all its devices of some nodes, started as its runs are."""
 
-    name: str = Field(description="of the system and its build, see reperf.doctor.trials.name_of")
+    name: str = Field(description="of the system and its build, see trial_name")
     build: str
     nodes: tuple[str, ...]
     world_size: int = 0
@@ -181,9 +102,6 @@ class Trial(Model):
     )
     library: str = Field("", description="what added up numbers of different ranks")
     transfers: tuple[Transfer, ...] = ()
-    hops: tuple[Hop, ...] = Field(
-        (), description="between ranks next to each other, both ways, where the framework can"
-    )
     loaded: float | None = Field(
         None, description="samples per second that the loaders of one node's ranks give together"
     )
@@ -200,7 +118,7 @@ class Trial(Model):
 
 
 class Finding(Model):
-    """What one check says of some nodes."""
+    """The result of one check on some nodes."""
 
     check: str
     level: Level
@@ -212,19 +130,24 @@ class Finding(Model):
 class Diagnosis(Model):
     """results/doctor.json."""
 
-    diagnosis_version: Literal[2] = Field(2, description="1: knew environments, not builds")
+    diagnosis_version: Literal[3] = 3
     profile: str
     configfile: str
     made: str = Field(description="ISO 8601, UTC")
     on_cluster: bool = Field(False, description="whether it looked at the nodes of a cluster")
     partition: str | None = Field(None, description="of which; None: of the default one")
     findings: tuple[Finding, ...]
-    visits: tuple[Visit, ...]
+    node_reports: tuple[NodeReport, ...]
     trials: tuple[Trial, ...]
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        return tuple(visit.node for visit in self.visits)
+        return tuple(report.node for report in self.node_reports)
+
+    @property
+    def probes(self) -> dict[str, Probe]:
+        """Node -> what it reported; without the nodes that did not answer."""
+        return {report.node: report.probe for report in self.node_reports if report.probe}
 
     def count(self, level: Level) -> int:
         """How many findings have this level."""
@@ -239,14 +162,61 @@ class Diagnosis(Model):
         return ", ".join(finding.nodes)
 
     def write(self, path: Path) -> None:
-        """Write as indented JSON, whole or not at all."""
+        """Write as indented JSON, whole or not at all.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
         with whole_file(path) as stream:
             stream.write(self.model_dump_json(indent=2) + "\n")
 
     @classmethod
-    def read(cls, path: Path | str) -> "Diagnosis | None":
-        """Read what was written; None if it is not there, or is of another version of reperf."""
+    def read(cls, path: Path | str) -> Self | None:
+        """Read a diagnosis; None if it is not there, or of another version of reperf."""
         try:
             return cls.model_validate_json(Path(path).read_bytes())
         except (OSError, ValidationError):
             return None
+
+
+def trial_name(run: Run) -> str:
+    """The name of a system and its build: the build, and the system where it uses another's."""
+    build = build_of(run)
+    return build.id if build.id.partition(".")[0] == run.system else f"{run.system} in {build.id}"
+
+
+def hosts_seen(partition: str | None) -> list[Host]:
+    """The nodes of a cluster that the doctor saw last; none if it last looked elsewhere.
+
+    Args:
+        partition: the nodes' partition; None: the default one.
+    """
+    diagnosis = Diagnosis.read(DIAGNOSIS)
+    if diagnosis is None or not diagnosis.on_cluster or diagnosis.partition != partition:
+        return []
+    return [probe.host for probe in diagnosis.probes.values()]
+
+
+def matrix_rate(run: Run, node: str, dtype: str) -> float | None:
+    """How fast a run's devices multiply matrices, as the doctor measured with the same build.
+
+    Args:
+        run: its system, build and threads are looked for.
+        node: the run's first.
+        dtype: the data type in which it computes.
+
+    Returns:
+        Floating-point operations per second of a device; None if the doctor has not measured it.
+    """
+    diagnosis = Diagnosis.read(DIAGNOSIS)
+    if diagnosis is None or node not in diagnosis.probes:
+        return None
+    build = build_of(run)
+    state = diagnosis.probes[node].environments.get(build.id)
+    if state is None or state.recipe_sha256 != build.recipe_digest:
+        return None
+    wanted = trial_name(run), (node,), run.threads
+    for trial in diagnosis.trials:
+        if (trial.name, trial.nodes, trial.threads) == wanted:
+            return trial.matrix_rates.get(dtype)
+    return None

@@ -5,15 +5,12 @@ import socket
 from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
-from typing import Any
 
 from reperf.config import Cluster, Report
-from reperf.configfiles import read_report
-from reperf.errors import ReperfError, faults_of
+from reperf.configfiles import read_profile
+from reperf.errors import faults_of
 from reperf.machine import check_containers, check_fits, check_memory
-from reperf.systems import ROOT
 from reperf.training.slurm import ask, check_cluster, check_profile
-from reperf.written import read_written
 
 WAIT_SECONDS = 60
 """How long a node may be busy with other jobs before the doctor gives up on it."""
@@ -21,13 +18,13 @@ _JOB_MINUTES = 5
 _USABLE = re.compile(r"(idle|mixed|allocated|completing|planned)[~#%^@-]?")
 
 
-class Where:
+class Nodes:
     """The nodes, and the commands that, put before a program's own, run it there.
 
     This machine is the only node, and needs no command.
     """
 
-    def nodes(self) -> dict[str, str]:
+    def why_not(self) -> dict[str, str]:
         """Each node's name -> why it gets no jobs; "" if it gets some."""
         return {socket.gethostname(): ""}
 
@@ -39,17 +36,17 @@ class Where:
         """The command for a program that may start others on all nodes, as a run's script does.
 
         Args:
+            nodes: their names.
             seconds: how long it may take.
         """
         return []
 
 
-class Partition(Where):
+class Partition(Nodes):
     """The nodes of a Slurm partition; each answers in a job of its own."""
 
     def __init__(self, report: Report, cluster: Cluster) -> None:
         devices = report.largest_shape[1]
-        cpus = devices * report.cpus_per_device
         with_gpus = report.on("cuda")
         gpus = [f"--gpus-per-node={with_gpus.largest_shape[1]}"] if with_gpus.suites else []
         self._partition = cluster.partition
@@ -57,7 +54,7 @@ class Partition(Where):
             f"--immediate={WAIT_SECONDS}",
             "--job-name=reperf-doctor",
             "--ntasks-per-node=1",
-            f"--cpus-per-task={cpus}",
+            f"--cpus-per-task={devices * report.cpus_per_device}",
             *gpus,
             *([f"--partition={cluster.partition}"] if cluster.partition else []),
             *([f"--account={cluster.account}"] if cluster.account else []),
@@ -65,11 +62,12 @@ class Partition(Where):
             *cluster.options,
         ]
 
-    def nodes(self) -> dict[str, str]:
-        lines = ask("sinfo", "--Node", "--format=%N|%P|%T")
+    def why_not(self) -> dict[str, str]:
+        # The reason comes last: it is free text, often that of NHC, and may hold bars.
+        lines = ask("sinfo", "--Node", "--format=%N|%P|%T|%E")
         return {
-            node: "" if _USABLE.fullmatch(state) else f"Slurm says that it is {state}"
-            for node, partition, state in lines
+            node: "" if _USABLE.fullmatch(state) else _out_of_service(state, "|".join(reason))
+            for node, partition, state, *reason in lines
             if (partition.rstrip("*") == self._partition if self._partition else "*" in partition)
         }
 
@@ -85,8 +83,13 @@ class Partition(Where):
         return ["salloc", "--quiet", limit, *self._options, *chosen]
 
 
-def prepare(profile: str | None, configfiles: Sequence[Path]) -> tuple[Where, Report, str]:
-    """What a profile runs, and where.
+def _out_of_service(state: str, reason: str) -> str:
+    why = "" if reason.strip() in ("", "none") else f": {reason.strip()}"
+    return f"Slurm says that it is {state}{why}"
+
+
+def prepare(profile: str | None, configfiles: Sequence[Path]) -> tuple[Nodes, Report, str]:
+    """Find what a profile runs, and where.
 
     Args:
         profile: folder that holds a Snakemake profile, here or in reperf's own folder; None: it
@@ -99,40 +102,15 @@ def prepare(profile: str | None, configfiles: Sequence[Path]) -> tuple[Where, Re
     Raises:
         ReperfError: no such profile, a bad configuration, no Slurm where the profile needs it.
     """
-    report, chosen, settings = report_of(profile, configfiles)
-    check_profile(report, has_jobs="jobs" in settings, configfile=chosen)
+    report, files, settings = read_profile(profile, configfiles)
+    check_profile(report, has_jobs="jobs" in settings, configfile=files)
     if report.cluster:
         check_cluster(report)
-    with faults_of(chosen):
+    with faults_of(files):
         for part in report.of_each_device():
             check_containers(part)
             if not report.cluster:
                 check_fits(part)
                 check_memory(part)
-    if report.cluster:
-        return Partition(report, report.cluster), report, chosen
-    return Where(), report, chosen
-
-
-def report_of(
-    profile: str | None, configfiles: Sequence[Path]
-) -> tuple[Report, str, dict[str, Any]]:
-    """The report that a profile runs, its files as messages name them, and the profile's settings.
-
-    Raises:
-        ReperfError: no such profile, no such file, or a bad configuration.
-    """
-    settings = _settings_of(profile) if profile else {}
-    named = settings.get("configfile", [])
-    own = [named] if isinstance(named, str) else named
-    return *read_report(configfiles or [*map(Path, own)]), settings
-
-
-def _settings_of(profile: str) -> dict[str, Any]:
-    places = (Path(profile), ROOT / profile)
-    file = next((path for place in places if (path := place / "config.yaml").is_file()), None)
-    if file is None:
-        known = [path.parent.name for path in sorted(ROOT.glob("*/config.yaml"))]
-        allowed = ", ".join([*known, "none for this machine"])
-        raise ReperfError(f"profile {profile}: not there; allowed: {allowed}")
-    return read_written(file)
+    nodes = Partition(report, report.cluster) if report.cluster else Nodes()
+    return nodes, report, files

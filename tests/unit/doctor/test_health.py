@@ -1,0 +1,77 @@
+"""The results of dcgmi diag, NHC and nccl-tests are read and shown."""
+
+import json
+
+import pytest
+from reperf.doctor.health import findings_of_others
+
+NODES = ("node1", "node2")
+FAIL = {"gpu_ids": "3", "status": "Fail", "warnings": ["Pending page retirement"]}
+FAIL_4 = {"entity_id": 3, "status": "fail", "warnings": [{"warning": "Pending page retirement"}]}
+
+
+def dcgmi(result: dict, top: str = "DCGM GPU Diagnostic") -> str:
+    """As DCGM 3 and 4 write it; nulls stand between tests, and a line may come first."""
+    tests = [{"name": "NVML Library", "results": [{"gpu_ids": "0,1", "status": "PASS"}]}, None]
+    tests.append({"name": "Memory", "results": [result]})
+    document = {top: {"test_categories": [{"category": "Deployment", "tests": tests}]}}
+    return f"Successfully ran diagnostic for group.\n{json.dumps(document)}"
+
+
+NCCL = """\
+# nThread 1 nGpus 1 minBytes 8 maxBytes 8589934592 step: 2(factor) warmup iters: 5 iters: 20
+#  Rank  0 Group  0 Pid   6899 on node1 device  0 [0000:04:00] NVIDIA H100 80GB HBM3
+#  Rank  1 Group  0 Pid   6733 on node2 device  0 [0000:04:00] NVIDIA H100 80GB HBM3
+#
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)
+           8             2     float     sum      -1    135.8    0.00    0.00      0    123.5
+    67108864      16777216     float     sum      -1   1261.6   53.20   99.74      0   1270.2
+  8589934592    2147483648     float     sum      -1    47535  180.71  338.82      0    47743
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 70.742
+"""
+ONLINE = "20230502 14:45:27 [slurm] /usr/libexec/nhc/node-mark-online node1\n"
+FAILED = "ERROR:  nhc:  Health check failed:  check_fs_mount:  /scratch not mounted\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "where", "what"),
+    [
+        ("node1.json", dcgmi(FAIL), ("dcgmi diag", "error", ("node1",)),
+         "Memory of GPU 3: Pending"),
+        ("node1.json", dcgmi(FAIL_4), ("dcgmi diag", "error", ("node1",)),
+         "Memory of GPU 3: Pend"),
+        ("node2.json", dcgmi({"status": "Pass"}, "DCGM Diagnostic"),
+         ("dcgmi diag", "ok", ("node2",)), "2 of 2 results passed"),
+        ("node2.json", dcgmi({"status": "Warn"}), ("dcgmi diag", "warning", ("node2",)),
+         "no reason"),
+        ("node2.json", dcgmi(FAIL)[:-9], ("dcgmi diag", "warning", ("node2",)),
+         "cut off"),
+        ("node1.log", ONLINE + FAILED, ("NHC", "error", ("node1",)),
+         "check_fs_mount:  /scratch"),
+        ("node1.log", f"{FAILED}exit 1\n", ("NHC", "error", ("node1",)),
+         "/scratch not mounted"),
+        ("node1.log", FAILED + ONLINE, ("NHC", "ok", ("node1",)),
+         "all checks passed"),
+        ("node1.log", "exit 0\n", ("NHC", "ok", ("node1",)),
+         "all checks passed"),
+        ("node1.log", "exit 3\n", ("NHC", "error", ("node1",)),
+         "exit status 3"),
+        ("all.log", NCCL, ("nccl-tests", "ok", NODES),
+         "2 ranks: 67.11 MB at 99.7 GB/s, 8,590 MB at 339 GB/s"),
+        ("all.log", NCCL.replace("338.82      0", "338.82      7"), ("nccl-tests", "error", NODES),
+         "some sums are wrong"),
+        ("x.log", "hello\n", ("health", "warning", ("x",)),
+         "x.log: not the output of dcgmi diag -j"),
+    ],
+)  # fmt: skip
+def test_a_result_is_shown_on_its_node(tmp_path, name, text, where, what):
+    (tmp_path / name).write_text(text)
+    (found,) = findings_of_others(NODES, tmp_path)
+    assert (found.check, found.level, found.nodes) == where
+    assert what in found.what
+
+
+def test_without_the_folder_nothing_is_said(tmp_path):
+    assert not list(findings_of_others(NODES, tmp_path / "nowhere"))
