@@ -212,7 +212,7 @@ class Finding(Model):
 class Diagnosis(Model):
     """results/doctor.json."""
 
-    diagnosis_version: Literal[2] = Field(2, description="1: knew environments, not builds")
+    diagnosis_version: Literal["1.0"] = "1.0"
     profile: str
     configfile: str
     made: str = Field(description="ISO 8601, UTC")
