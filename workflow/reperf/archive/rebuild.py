@@ -101,7 +101,7 @@ def _measure(archive: ZipFile, path: Path, folder: Path) -> tuple[Report, list[R
     Raises:
         ReperfError: it is not the archive of a suite, or its logs give other tables.
     """
-    (reperf,) = (one for one in _made_with(archive, path) if one.startswith("reperf "))
+    reperf = _made_with(archive, path)[0]
     if not reperf.startswith("reperf 1."):
         raise ReperfError(
             f"{path}: {reperf} made it; reperf {__version__} reads archives of reperf 1; "
