@@ -97,7 +97,7 @@ def first_fault(error: ValidationError, model: type[BaseModel], content: Any) ->
         fault = unknown[0]
     place, value = cut(_place(content, fault["loc"])), fault["input"]
     if fault["type"] == "missing":
-        said = f"is missing{schema.what(fault['loc'])}"
+        said = f"is missing{schema.words(fault['loc'])['what']}"
     elif fault["type"] == "extra_forbidden":
         said = _of_unknown_key(fault["loc"], schema, missing)
     else:
@@ -151,20 +151,10 @@ def _message(fault: ErrorDetails, schema: "_Schema") -> str:
 
 
 def _of_unknown_key(location: Place, schema: "_Schema", missing: Sequence[str]) -> str:
-    """What to say of a key that is not allowed where it stands.
-
-    Args:
-        location: the key's.
-        schema: of the file.
-        missing: the keys that are missing beside it.
-    """
+    """What to say of a key that is not allowed where it stands; some are missing beside it."""
     *around, key = location
     allowed = schema.keys(schema.at(tuple(around)))
-    lacks = (
-        f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; "
-        if missing
-        else ""
-    )
+    lacks = f"missing: {', '.join(missing)}; " if missing else ""
     said = f"unknown key; {lacks}allowed: {_listed(allowed)}"
     here = tuple(step for step in around if isinstance(step, str))
     elsewhere = [place for place in schema.places_of(str(key)) if place != here]
@@ -224,33 +214,26 @@ class _Schema:
                 yield place
             yield from self.places_of(key, inner, (*place, name) if name else place)
 
-    def what(self, place: Place) -> str:
-        """The first words of a key's description, which say what it counts."""
-        words = self.at(place).get("description", "").partition(";")[0] if place else ""
-        return f": {words}" if words and not words.startswith("left out") else ""
-
     def words(self, place: Place) -> dict[str, str]:
         """What a place may hold, for the gaps in `ALLOWED`."""
         node = self.at(place)
-        items = dict(self.inside(node)).get("", {})
-        keys, text = self.keys(items), [form.get("type") == "string" for form in self.forms(items)]
-        return {
-            "what": self.what(place),
-            "number": self._number(node),
-            "keys": _listed(self.keys(node)),
-            "items": f" of mappings with the keys {', '.join(keys)}" * (not any(text)) * bool(keys),
-        }
-
-    def _number(self, node: Node) -> str:
-        """What number it must be."""
-        forms = [*self.forms(node)]
+        forms, items = [*self.forms(node)], dict(self.inside(node)).get("", {})
+        # The first words of a description say what is counted.
+        what = node.get("description", "").partition(";")[0] if place else ""
         is_float = any(form.get("type") == "number" for form in forms)
-        words = "a number" if is_float else "a whole number"
+        shape = "g" if is_float else ","
+        number = "a number" if is_float else "a whole number"
         for form in forms:
             if "minimum" in form and "maximum" in form:
-                shape = "g" if is_float else ","
-                return f"{words}, {form['minimum']:{shape}} to {form['maximum']:{shape}}"
-        return words
+                number += f", {form['minimum']:{shape}} to {form['maximum']:{shape}}"
+        of_text = any(form.get("type") == "string" for form in self.forms(items))
+        keys = "" if of_text else ", ".join(self.keys(items))
+        return {
+            "what": f": {what}" if what and not what.startswith("left out") else "",
+            "number": number,
+            "keys": _listed(self.keys(node)),
+            "items": f" of mappings with the keys {keys}" if keys else "",
+        }
 
 
 def _listed(keys: Sequence[str]) -> str:
