@@ -1,4 +1,4 @@
-"""What a wheel holds beside the packages: systems, locks, workloads, trainers, published numbers.
+"""What a wheel holds beside the packages: schemas, systems, locks, trainers, published numbers.
 
 They lie as in a clone, below reperf/clone: reperf.root. An editable install has the clone itself.
 """
@@ -9,7 +9,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HELD = (
     *("data/published", "envs"),
-    *("workflow/systems", "workflow/trainers", "workflow/workloads"),
+    *("workflow/schemas", "workflow/systems", "workflow/trainers", "workflow/workloads"),
 )
 
 

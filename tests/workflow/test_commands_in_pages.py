@@ -31,6 +31,7 @@ ELSEWHERE = {
     r"systems=all": "tests/systems/test_every_system.py",
     r"numpy|softmax": "tests/systems/test_new_workload_and_framework.py",
     r"pytorch-foreach": "tests/systems/test_add_a_system.py",
+    r"^reperf archive .*--(key|signers)": "tests/unit/archive/test_signature.py",
     r"^uv (build|tool install)": "tests/workflow/test_wheel.py",
 }
 """Where those run that take minutes, or need what the machine of this test lacks."""

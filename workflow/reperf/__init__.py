@@ -1,3 +1,3 @@
 """reperf: rerun deep-learning training benchmarks and trace every number to its log."""
 
-__version__ = "0.3.0"
+__version__ = "1.0.0"

@@ -130,7 +130,7 @@ class Finding(Model):
 class Diagnosis(Model):
     """results/doctor.json."""
 
-    diagnosis_version: Literal[3] = 3
+    diagnosis_version: Literal["1.0"] = "1.0"
     profile: str
     configfile: str
     made: str = Field(description="ISO 8601, UTC")

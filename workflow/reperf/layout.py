@@ -46,8 +46,6 @@ DIAGNOSIS = Path("results/doctor.json")
 """What `reperf doctor` found."""
 
 FIGURE_KINDS = ("throughput", "speedup", "efficiency")
-FIRST_KINDS = ("throughput", "speedup")
-"""The figures that archives of all versions hold."""
 EPOCHS = "epochs"
 """The figure of suites whose devices share a model; published epochs stand in it, which no archive
 holds."""

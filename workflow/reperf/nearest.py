@@ -12,35 +12,16 @@ CLOSE = 0.7
 _SHORTEST = 3
 """Characters with which a word must begin as another does."""
 _ALSO_CALLED = {
-    "batch": "batch_size",
-    "bfloat16": "bf16",
-    "constraint": "options",
-    "dtype": "precision",
-    "env": "variables",
-    "environment": "variables",
-    "epochs": "iterations",
-    "float16": "fp16",
-    "float32": "fp32",
-    "framework": "systems",
-    "frameworks": "systems",
-    "gpu": "cuda",
-    "gpus_per_node": "devices_per_node",
-    "gres": "options",
-    "half": "fp16",
-    "image_size": "shape",
-    "max": "largest",
-    "mem": "memory_mb",
-    "memory": "memory_mb",
-    "mixed": "amp",
-    "model": "workload",
-    "name": "system",
-    "qos": "options",
-    "queue": "partition",
-    "real": "records",
-    "reservation": "options",
-    "runs": "repeats",
-    "singularity": "apptainer",
-    "steps": "iterations",
+    **dict.fromkeys(("constraint", "gres", "qos", "reservation"), "options"),
+    **dict.fromkeys(("env", "environment"), "variables"),
+    **dict.fromkeys(("epochs", "steps"), "iterations"),
+    **dict.fromkeys(("framework", "frameworks"), "systems"),
+    **dict.fromkeys(("float16", "half"), "fp16"),
+    **dict.fromkeys(("mem", "memory"), "memory_mb"),
+    **{"batch": "batch_size", "bfloat16": "bf16", "dtype": "precision", "float32": "fp32"},
+    **{"gpu": "cuda", "gpus_per_node": "devices_per_node", "image_size": "shape"},
+    **{"max": "largest", "mixed": "amp", "model": "workload", "name": "system"},
+    **{"queue": "partition", "real": "records", "runs": "repeats", "singularity": "apptainer"},
     "timeout": "time_limit",
 }
 """Words of other programs, and reperf's for the same."""
@@ -54,15 +35,11 @@ def nearest(word: object, known: Iterable[str], *, close: float = CLOSE) -> str 
     of_plain = {_plain(one): one for one in known}
     if found := of_plain.get(plain) or of_plain.get(_ALSO_CALLED.get(plain, "")):
         return found
-    if like := get_close_matches(plain, of_plain, n=1, cutoff=close):
-        return of_plain[like[0]]
-    begins = [
-        one
-        for one in of_plain
-        if min(len(one), len(plain)) >= _SHORTEST
-        and (one.startswith(plain) or plain.startswith(one))
-    ]
-    return of_plain[min(begins, key=len)] if begins else None
+    like = get_close_matches(plain, of_plain, n=1, cutoff=close)
+    if len(plain) >= _SHORTEST and not like:
+        begins = (one for one in of_plain if one.startswith(plain) or plain.startswith(one))
+        like = sorted(begins, key=len)[:1]
+    return of_plain[like[0]] if like else None
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:

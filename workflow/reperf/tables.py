@@ -1,7 +1,5 @@
 """The two tables that everything after measuring reads, as CSV files with equal bytes everywhere.
 
-New columns come last: a table of an earlier version is today's without its last columns.
-
 Numbers are written with as many digits as it takes to read the same number back, an empty field
 means no value, lines end with a line feed. Text is written as reperf.text.as_field makes it.
 """
@@ -117,8 +115,17 @@ SUMMARY = _FIRST | {
 }
 """The columns of summary.csv, one row per cell; docs/measuring.md explains each."""
 
-LATER = next(iter(SETTING))
-"""The first of the columns that tables of earlier versions lack; there is no value in them then."""
+
+def schema_of_row(name: str, columns: Mapping[str, type]) -> dict[str, Any]:
+    """The JSON Schema of a row of a table, as it is after an empty field was read as null."""
+    types = {str: "string", int: ["integer", "null"], float: ["number", "null"]}
+    return {
+        "title": name,
+        "description": f"A row of {name}.csv; docs/measuring.md explains each column.",
+        "type": "object",
+        "properties": {column: {"type": types[kind]} for column, kind in columns.items()},
+        "required": list(columns),
+    }
 
 
 def write_table(
@@ -144,7 +151,7 @@ def read_measurements(path: Path | str | TextIO) -> pd.DataFrame:
     return _read(path, MEASUREMENTS)
 
 
-def read_summary(path: Path | str) -> pd.DataFrame:
+def read_summary(path: Path | str | TextIO) -> pd.DataFrame:
     """Read summary.csv; whole numbers become Int64; no value is <NA>, NaN or, in text, ""."""
     return _read(path, SUMMARY)
 
@@ -158,11 +165,9 @@ def _read(path: Path | str | TextIO, columns: Mapping[str, type]) -> pd.DataFram
         ) from None
     except ValueError as error:
         raise ReperfError(f"{path}: not a table: {str(error).strip()}") from None
-    names = list(columns)
-    for column in names:
-        if column not in table.columns and column not in names[names.index(LATER) :]:
-            raise ReperfError(f"{path}: column {column} is missing")
-    table = table.reindex(columns=[*dict.fromkeys([*table.columns, *names])], fill_value="")
+    for column in columns:
+        if column not in table.columns:
+            raise ReperfError(f"{path}: column {column} is missing; allowed: a table of reperf 1.0")
     for column, kind in columns.items():
         if kind is str:
             table[column] = table[column].map(from_field)

@@ -1,14 +1,11 @@
 """Files that people write, in YAML or JSON: read so that nothing is dropped or guessed silently.
 
 PyYAML parses them, because Snakemake reads with it, too: what passes here means the same there.
-ruamel.yaml would not do: it lets a key appear twice beside a `<<`, and never ends with a bomb of
-them.
 """
 
 import json
-import os
 import re
-import stat
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,24 +15,23 @@ from reperf.errors import ReperfError, faults_of
 
 LARGEST = 1 << 18
 """Bytes of a file; a report's full matrix has 3,000."""
-DEEPEST = 50
-"""Lists and mappings inside each other."""
-MOST_VALUES = 100_000
-"""Values in a file; those that YAML's `*name` repeats count each time."""
-LONGEST_NUMBER = 100
-"""Characters of a number or a date."""
+MOST_DIGITS = 100
+"""Characters of a number."""
 
 # The loader in C takes half a second for the largest file, not three.
 if TYPE_CHECKING:
     _Loader = yaml.SafeLoader
 else:
     _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_TEXT, _MAPPING, _LIST, _MERGE, _DATE, *_NUMBERS = (
-    f"tag:yaml.org,2002:{kind}"
-    for kind in ("str", "map", "seq", "merge", "timestamp", "int", "float")
-)
 # YAML 1.1 takes 012 for 10, 1_0 for 10 and 1:30 for 90.
 _MISREAD = re.compile(r"[-+]?0\w|.*[_:]")
+_HINTS = {
+    "mapping values are not allowed": "quotes around text in which a colon stands before a space",
+    "undefined alias": "*name below the value that has &name, or quotes around text with *",
+    "a constructor for the tag": "quotes around text that begins with @, `, % or !",
+    "cannot start any token": "quotes around text that begins with @, `, % or !",
+}
+"""What PyYAML says -> what is allowed instead."""
 
 
 def read_written(path: Path | str) -> Any:  # noqa: ANN401 - whatever YAML and JSON can hold
@@ -43,26 +39,23 @@ def read_written(path: Path | str) -> Any:  # noqa: ANN401 - whatever YAML and J
 
     Raises:
         ReperfError: one line that says why the file is neither YAML nor JSON, which key appears
-            twice, which value people and YAML read differently, or what there is too much of.
+            twice, or which value people and YAML read differently.
     """
     with faults_of(path):
-        text = _text(path)
+        text = _text(Path(path))
         try:
-            content = json.loads(text, object_pairs_hook=_each_once)
-            if _levels(content) > DEEPEST:
-                raise RecursionError
+            return json.loads(text, object_pairs_hook=_each_once)
         except RecursionError:
-            raise _too_deep() from None
+            raise ReperfError("is nested too deep") from None
         except ValueError:
-            content = _parse(text)
-        return content
+            return _parse(text)
 
 
-def _text(path: Path | str) -> str:
+def _text(path: Path) -> str:
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - a path may be any text
+        if not path.is_file() and path.exists():
             raise ReperfError("is not a file; allowed: a YAML or JSON file")
-        with open(path, "rb") as stream:  # noqa: PTH123
+        with path.open("rb") as stream:
             content = stream.read(LARGEST + 1)
     except (OSError, ValueError) as error:
         raise ReperfError(getattr(error, "strerror", None) or str(error)) from None
@@ -75,113 +68,68 @@ def _text(path: Path | str) -> str:
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ReperfError(f"{twice[:80]!r} appears twice; allowed: each key once")
-    return content
-
-
-def _levels(content: Any) -> int:  # noqa: ANN401
-    inner = content.values() if isinstance(content, dict) else content
-    return 1 + max(map(_levels, inner), default=0) if isinstance(content, dict | list) else 0
-
-
-def _too_deep() -> ReperfError:
-    return ReperfError(f"is nested too deep; allowed: up to {DEEPEST} levels")
+    for name, times in Counter(name for name, _ in pairs).items():
+        if times > 1:
+            raise ReperfError(f"{name[:80]!r} appears twice; allowed: each key once")
+    return dict(pairs)
 
 
 def _parse(text: str) -> Any:  # noqa: ANN401
     try:
-        depth = 0
-        for event in yaml.parse(text, Loader=_Loader):  # too deep, and making nodes would crash
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEEPEST:
-                raise _too_deep()
-        values = _Values(text)
-        root = values.get_single_node()
-        return None if root is None else values.of(root)
+        return yaml.load(text, Loader=_Strict)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}: " if mark else ""
         why = " ".join(filter(None, (error.context, error.problem)))
+        hint = next((hint for said, hint in _HINTS.items() if said in why), "")
         if (
             mark
             and "\t" in "".join(text.splitlines()[mark.line : mark.line + 1])[: mark.column + 1]
         ):
-            why += "; allowed: spaces, no tabs, before a line's first word"
-        elif "mapping values are not allowed" in why:
-            why += "; allowed: quotes around text in which a colon stands before a space"
-        elif "undefined alias" in why:
-            why += "; allowed: *name below the value that has &name, or quotes around text with *"
-        elif "cannot start any token" in why or "a constructor for the tag" in why:
-            why += "; allowed: quotes around text that begins with @, `, % or !"
-        raise ReperfError(f"is not YAML: {where}{why}") from None
+            hint = "spaces, no tabs, before a line's first word"
+        raise ReperfError(f"is not YAML: {where}{why}{hint and f'; allowed: {hint}'}") from None
+    except RecursionError:
+        raise ReperfError("is nested too deep") from None
     except (yaml.YAMLError, ValueError) as error:
         raise ReperfError(f"is not YAML: {str(error).splitlines()[0]}") from None
 
 
-class _Values(_Loader):
-    """What a file's nodes stand for; what is repeated is read, and counted, each time."""
+class _Strict(_Loader):
+    """What YAML means to people: each key once, and numbers that are read as they look."""
 
-    _left = MOST_VALUES
-
-    def of(self, node: yaml.Node, depth: int = 1) -> Any:  # noqa: ANN401
-        self._left -= 1
-        if self._left < 0:
-            raise ReperfError(f"holds too many values; allowed: up to {MOST_VALUES}")
-        if isinstance(node, yaml.ScalarNode):
-            return self._scalar(node)
-        if depth > DEEPEST:
-            raise _too_deep()
-        if node.tag == _LIST:
-            return [self.of(one, depth + 1) for one in node.value]
-        if isinstance(node, yaml.MappingNode) and node.tag == _MAPPING:
-            return self._mapping(node, depth)
-        return self.construct_undefined(node)
-
-    def _scalar(self, node: yaml.ScalarNode) -> Any:  # noqa: ANN401
-        text, line = node.value, node.start_mark.line + 1
-        if node.tag != _TEXT and len(text) > LONGEST_NUMBER:
+    def number(self, node: yaml.ScalarNode) -> Any:  # noqa: ANN401
+        """A number; no other word, and no date."""
+        text, line = self.construct_scalar(node), node.start_mark.line + 1
+        if len(text) > MOST_DIGITS:
             raise ReperfError(
-                f"line {line}: a number of {len(text)} characters; allowed: up to {LONGEST_NUMBER}"
+                f"line {line}: a number of {len(text)} characters; allowed: up to {MOST_DIGITS}"
             )
-        if node.tag == _DATE or (node.tag in _NUMBERS and _MISREAD.match(text)):
+        if node.tag.endswith("timestamp") or _MISREAD.match(text):
             raise ReperfError(
                 f"line {line}: {text}; "
                 "allowed: a number without a leading 0, _ or :, or text in quotes"
             )
-        try:
-            return self.construct_object(node)
-        except ValueError:
-            kind = node.tag.rpartition(":")[2]
-            raise ReperfError(
-                f"line {line}: {text[:80]!r} is no {kind}; allowed: without !!{kind}"
-            ) from None
+        is_float = node.tag.endswith("float")
+        return self.construct_yaml_float(node) if is_float else self.construct_yaml_int(node)
 
-    def _mapping(self, node: yaml.MappingNode, depth: int) -> dict:
-        merged: dict[str, Any] = {}
-        own: dict[str, Any] = {}
-        lines: dict[str, int] = {}
-        for key, node_of_value in node.value:
+    def mapping(self, node: yaml.MappingNode) -> dict:
+        """A mapping; the keys that it merges in from others may be there, too."""
+        lines: dict[object, int] = {}
+        for key, _ in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
                 raise ReperfError(f"line {line}: a list or mapping as a key; allowed: text")
-            name = _MERGE if key.tag == _MERGE else self._scalar(key)
+            name = "<<" if key.tag.endswith("merge") else self.construct_object(key)
             if name in lines:
                 raise ReperfError(
                     f"{key.value[:80]!r} appears twice, in lines {lines[name]} and {line}; "
                     "allowed: each key once"
                 )
             lines[name] = line
-            value = self.of(node_of_value, depth + 1)
-            if name != _MERGE:
-                own[name] = value
-                continue
-            for part in reversed(value if isinstance(value, list) else [value]):
-                if not isinstance(part, dict):
-                    raise ReperfError(f"line {line}: << of what is no mapping; allowed: *name")
-                merged |= part
-        return merged | own
+        self.flatten_mapping(node)
+        return self.construct_mapping(node, deep=True)
+
+
+for _kind in ("int", "float", "timestamp"):
+    _Strict.add_constructor(f"tag:yaml.org,2002:{_kind}", _Strict.number)
+_Strict.add_constructor("tag:yaml.org,2002:map", _Strict.mapping)

@@ -1,7 +1,6 @@
 """The archive of a small suite, and copies of it that somebody has changed."""
 
 import json
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,11 +8,13 @@ from typing import Any
 
 from reperf.archive.container import MANIFEST, Member, verified, write
 from reperf.archive.contents import write_archive
-from reperf.archive.rebuild import make_results
 from reperf.builds import build_of
 from reperf.config import Report
+from reperf.drawing.figures import draw_suite
 from reperf.files import sha256
+from reperf.layout import FIGURES, tables_of
 from reperf.machine import describe_host
+from reperf.measuring.again import measured_tables
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
 from reperf.systems import ROOT
@@ -43,7 +44,6 @@ SUITE = {
 RUNS = "results/runs/resnet50/pytorch"
 RUN = f"{RUNS}/1n1g/1"
 """The slowest of its cell."""
-PINS = dict(re.findall(r"^(\S+)==(\S+)", (ROOT / "envs/pytorch.txt").read_text(), re.MULTILINE))
 
 
 def leave_run(plan: RunPlan, status: str = "ok") -> None:
@@ -67,7 +67,7 @@ def leave_run(plan: RunPlan, status: str = "ok") -> None:
             lock=str(lock.relative_to(ROOT)),
             lock_sha256=sha256(lock),
             python="3.11.7",
-            packages={"numpy": PINS["numpy"]},
+            packages={"numpy": "2"},
         ),
         trainer=plan.trainer,
         plan=plan.digest,
@@ -90,7 +90,10 @@ def leave_suite(report: Report) -> None:
     for plan in Plans(report).runs.values():
         ended = (plan.run.topology, plan.run.repeat)
         leave_run(plan, "timeout" if ended == ("1n2g", 2) else "ok")
-    make_results(report, tuple(report.cells(suite)))
+    for table, text in measured_tables(suite, tuple(report.cells(suite))).items():
+        Path(table).parent.mkdir(parents=True, exist_ok=True)
+        Path(table).write_text(text)
+    draw_suite(tables_of(suite.name)[1], FIGURES.format(suite=suite.name))
 
 
 def archive_suite(report: Report, path: Path = Path("a.zip")) -> Path:

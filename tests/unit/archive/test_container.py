@@ -208,17 +208,13 @@ OUTSIDE += ("new\nline", "folder/")
     ("make", "fault"),
     [
         *((named(name), f"{name!r} leaves the archive") for name in OUTSIDE),
-        (of_kind(stat.S_IFDIR), "'log' is a folder; allowed: files"),
-        *(
-            (of_kind(kind), "'log' is a link or a device; allowed: files")
-            for kind in (stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR)
-        ),
+        *((of_kind(kind), "no plain files") for kind in (stat.S_IFDIR, stat.S_IFLNK)),
         (twice, "'log' appears twice"),
         (
             lambda path: forged(path, (entry(compress_type=zipfile.ZIP_DEFLATED), bytes(10**7))),
-            "'log' is compressed",
+            "its members claim 10000",
         ),
-        (lambda path: edited(path, 8, b"\1"), "'log' is encrypted"),
+        (lambda path: edited(path, 8, b"\1"), "is encrypted, password required"),
         (lambda path: edited(path, 20, (2**31).to_bytes(4, "little") * 2), "claim 2147483"),
         (
             lambda path: forged(path, ("a.log", b"1"), ("b.log", b"2"), listed="a.log"),

@@ -84,7 +84,6 @@ def test_an_image_is_looked_into_with_the_gpus_that_its_runs_use(
     [
         ({"cpu": "/usr/bin/g++", "cuda": "/usr/bin/gcc"}, None),
         ({"cpu": "/usr/bin/g++", "cuda": None}, "needs a C compiler, and none is in me/torch: gcc"),
-        ({}, None),  # as an earlier version left it
     ],
 )
 def test_what_compiles_in_an_image_needs_a_compiler_there(tmp_path, monkeypatch, compilers, why):

@@ -41,7 +41,7 @@ HOSTILE = "\x1b[31mred\r\n\u202e [bold]x[/bold]"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Something for every command to print: a log, an archive, a table of runs that failed."""
+    """Something for every command to print: a log, a zip file, a table of runs that failed."""
     shutil.copy(LOG, tmp_path / "train.log")
     write(tmp_path / "x.zip", [Member.of_bytes("a", b"a")])
     report = load_report({"device": "cpu", "suites": [SUITE]})
@@ -93,7 +93,7 @@ def test_an_output_that_takes_no_more_ends_a_process_in_one_line_or_none(folder,
 
 @pytest.mark.parametrize("output", OUTPUTS)
 @pytest.mark.parametrize(
-    "command", ["--help", "config docs", "measure --json train.log", "archive verify x.zip", "runs"]
+    "command", ["--help", "config docs", "measure --json train.log", "config schema", "runs"]
 )
 def test_it_ends_every_command_so(folder, monkeypatch, capsys, command, output):
     stream, *ended = OUTPUTS[output]

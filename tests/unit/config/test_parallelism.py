@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from reperf.config import Parallel, Run, load_report
+from reperf.config import Parallel, load_report
 from reperf.errors import ReperfError
 from reperf.logs.configured import facts_of_configuration
 from reperf.plans.run_plan import trainer_flags
@@ -128,13 +128,6 @@ def test_parts_of_data_divide_among_readers(entry, fitting, other, why):
         load_report(asked | {"data": {"name": "mine", "parts": other}})
 
 
-def test_runs_of_earlier_versions_that_knew_stages_are_read():
-    run = first_run({"pipeline": [7, 1]})
-    old = run.model_dump(exclude={"parallel"}) | {"stages": [7, 1]}
-    assert Run.model_validate(old) == run
-    assert Run.model_validate(old | {"stages": []}).parallel is None
-
-
 def test_ranks_of_a_stage_follow_each_other():
     places = [stage_of(rank, (2, 1)) for rank in range(3)]
     assert [(place.stage, place.replica, place.is_last) for place in places] == [
@@ -159,7 +152,7 @@ def test_each_cut_gives_every_stage_its_own_weights(recipe):
 
 def test_what_no_source_says_is_no_fact():
     assert "parallel" not in dict(facts_of_configuration({"workload": "alexnet"}))
-    assert dict(facts_of_configuration({"stages": []}))["parallel"] == "data"
+    assert dict(facts_of_configuration({"pipeline": []}))["parallel"] == "data"
 
 
 def test_a_variant_that_a_report_printed_and_nobody_can_install_says_why():

@@ -227,14 +227,6 @@ def test_tables_are_joined_in_order(tmp_path):
     assert list(read_measurements(tmp_path / "all")["suite"]) == ["b", "a"]
 
 
-def test_a_table_of_an_earlier_version_has_no_value_in_later_columns(tmp_path):
-    first = list(SUMMARY)[: list(SUMMARY).index("input")]
-    cells = summarise(read_measurements(written(tmp_path, [row(1, 5.0)])))
-    [cell] = read_summary(written(tmp_path, cells, first)).itertuples()
-    assert (cell.throughput_median, cell.device, cell.key) == (5.0, "", "")
-    assert math.isnan(cell.load)
-
-
 def test_a_table_that_is_none_is_one_line(tmp_path):
     (tmp_path / "table.csv").write_text("suite,system\n1,2\n")
     with pytest.raises(ReperfError, match=r"table.csv: column workload is missing"):

@@ -105,12 +105,11 @@ def test_no_rule_and_no_library_module_names_a_system():
 def test_amp_is_what_it_is_on_the_device_and_a_workload_may_have_other_precisions(folder, device):
     amp, other = ("fp16", "bf16") if device == "cuda" else ("bf16", "fp16")
     workloads = (
-        f"resnet50: {{model: a.B}}, vgg16: {{model: a.B, precisions: {{{device}: [{other}]}}}},"
-        f" alexnet: {{model: a.B, precisions: {{{device}: [amp]}}}}"  # of earlier versions
+        f"resnet50: {{model: a.B}}, vgg16: {{model: a.B, precisions: {{{device}: [{other}]}}}}"
     )
     more = f"processors: {{bf16: [avx512bw]}}, precisions: {{{device}: [fp32, {amp}]}}"
     system = load_from(folder, described(workloads, more))
-    can = {"resnet50": {"fp32", amp, "amp"}, "vgg16": {other}, "alexnet": {amp, "amp"}}
+    can = {"resnet50": {"fp32", amp, "amp"}, "vgg16": {other}}
     for workload, precision in product(can, ("fp32", "tf32", "fp16", "bf16", "amp")):
         lacks = None if precision in can[workload] else f"A has no {precision} training on {device}"
         assert system.why_not(workload, precision, device) == lacks
@@ -154,7 +153,7 @@ def test_what_a_server_runs_decides_how_its_system_trains(folder: Path):
     (folder / "mine" / "resnet50.py").write_text("")
     trainers = folder.parent / "trainers"
     trainers.mkdir()
-    files = [trainers / "__init__.py", trainers / "serving.py", trainers / "serve.py"]
+    files = [trainers / f"{name}.py" for name in ("__init__", "module", "serving", "serve")]
     for file in files:
         file.write_text("")
     assert {*system.code("resnet50")} == {folder / "mine" / "resnet50.py", *files}

@@ -8,6 +8,7 @@ from reperf.errors import ReperfError
 from reperf.machine import describe_host
 from reperf.training.record import LastHeard, Power, RunRecord
 
+from tests.helpers.refusal import refused_in_one_line
 from tests.unit.training.records import record_of, small_run
 
 RECORD = record_of(
@@ -46,7 +47,6 @@ def test_equal_records_are_equal_bytes_that_people_can_read(path: Path):
     ("key", "value"),
     [
         ("status", "fine"),
-        ("record_version", 8),
         ("attempt", "second"),
         ("host", None),
         ("unheard_of", 1),
@@ -64,12 +64,16 @@ def test_half_a_record_is_none(path: Path):
         RunRecord.read(path)
 
 
-def test_a_record_without_a_seal_is_of_the_first_version(path: Path):
+def test_a_record_without_a_seal_has_changed(path: Path):
     content = json.loads(path.read_text())
     del content["seal"]
     path.write_text(json.dumps(content))
     with pytest.raises(ReperfError, match="changed since it was written"):
         RunRecord.read(path)
-    del content["trainer"]
-    path.write_text(json.dumps(content | {"record_version": 1}))
-    assert RunRecord.read(path).run == RECORD.run
+
+
+@pytest.mark.parametrize("version", [7, "2.0"])
+def test_a_record_of_another_version_is_refused_by_its_version(path: Path, version):
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"record_version": version}))
+    with refused_in_one_line(f"{path}: a run record of version {version!r}; this reperf reads 1.0"):
+        RunRecord.read(path)

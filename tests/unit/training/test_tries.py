@@ -1,6 +1,5 @@
 """Whether what lies in a run's folder is the planned run, and a try that nobody has taken up."""
 
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -78,15 +77,6 @@ def test_a_try_of_another_plan_is_not_taken_up(changes: dict):
     leave_try()
     assert not trains(planned())
     assert trains(planned(**changes))
-
-
-@pytest.mark.parametrize("version", [1, 4])
-def test_a_record_of_an_earlier_version_names_no_plan(version: int):
-    record = leave_try(record_version=version) / "run.json"
-    content = json.loads(record.read_text())
-    del content["plan"], content["call"]
-    record.write_text(json.dumps(content))
-    assert trains(planned())
 
 
 def test_a_data_set_that_was_made_again_otherwise_is_noticed(tmp_path: Path):

@@ -52,7 +52,7 @@ def write_archive(report: Report, runs: list[Run], path: Path) -> None:
 
     (suite,) = report.suites
     records = list(records_of(runs))
-    files = files_of_suite(suite, runs, records) | files_of_systems(runs, ROOT)
+    files = files_of_suite(suite, runs, records) | files_of_systems(runs)
     inside = _with_sources_inside(report)
     texts = {
         CONFIG: _json(inside.model_dump(mode="json", by_alias=True)),
@@ -108,23 +108,18 @@ def _with_sources_inside(report: Report) -> Report:
 
 def trainers_of(runs: list[Run]) -> list[Path]:
     """The files that decided how runs trained."""
-    return sorted(files_of_systems(runs, ROOT).values())
+    return sorted(files_of_systems(runs).values())
 
 
-def files_of_systems(runs: list[Run], root: Path) -> dict[str, Path]:
-    """Archived name -> file: what decided how the runs trained.
-
-    Args:
-        runs: those of a suite.
-        root: where the trainers and the locks lie: reperf's own folder, or an unpacked archive.
-    """
+def files_of_systems(runs: list[Run]) -> dict[str, Path]:
+    """Archived name -> file: what decided how the runs of a suite trained."""
     files = set()
-    for build, workload in {(build_of(run, root), run.workload) for run in runs}:
+    for build, workload in {(build_of(run), run.workload) for run in runs}:
         trained = build.system
         described = (system.file for system in (trained, trained.host))
         files |= {*trained.code(workload), *described, *build.recipe}
-        files |= {root / file.relative_to(ROOT) for file in load_workloads()[workload].files}
-    return {file.relative_to(root).as_posix(): file for file in files}
+        files |= {*load_workloads()[workload].files}
+    return {file.relative_to(ROOT).as_posix(): file for file in files}
 
 
 def _json(content: Any) -> bytes:  # noqa: ANN401 - whatever JSON can hold

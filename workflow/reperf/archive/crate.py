@@ -30,7 +30,6 @@ _FORMATS = {
     ".txt": "text/plain",
     ".yaml": "application/yaml",
 }
-# What decides the bytes of tables and figures, besides reperf itself.
 _LIBRARIES = ("matplotlib", "numpy", "pandas", "scipy")
 # A crate must have a date; without runs, it is the earliest that a zip file can store.
 _NO_DATE = "1980-01-01"
@@ -102,12 +101,17 @@ def _add_run(crate: ROCrate, files: dict[str, File], record: RunRecord) -> Conte
     )
 
 
+def made_with() -> list[str]:
+    """What decides the bytes of tables, figures and pages: reperf and libraries, by version."""
+    return [f"reperf {__version__}", *(f"{name} {version(name)}" for name in _LIBRARIES)]
+
+
 def _reperf(crate: ROCrate) -> ContextEntity:
     """The program that made the tables and figures, and what it needs to make them again."""
     properties = {
         "@type": "SoftwareApplication",
         "name": "reperf",
         "version": __version__,
-        "softwareRequirements": [f"{library} {version(library)}" for library in _LIBRARIES],
+        "softwareRequirements": made_with()[1:],
     }
     return ContextEntity(crate, REPERF, properties)

@@ -20,8 +20,7 @@ def why_not_compiled(run: Run) -> str | None:
     if not isinstance(build, ImageBuild):
         found, where = compiler_for(run.device), "here"
     elif (build.folder / RECORD).exists():
-        # Builds of earlier versions do not say it.
-        found = read_built(build).compilers.get(run.device, "")
+        found = read_built(build).compilers.get(run.device)
         where = f"in {build.container.image}"
     else:
         return None

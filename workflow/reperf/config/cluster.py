@@ -1,9 +1,8 @@
 """The Slurm cluster that runs a report, and what its launches are wrapped in."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reperf.config.words import (
     MONTH_IN_SECONDS,
@@ -52,18 +51,6 @@ class Cluster(Model):
         max_length=MOST_TEXTS,
         description="environment variables of every launch, such as NCCL_SOCKET_IFNAME",
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _container_has_moved(cls, cluster: Any) -> Any:  # noqa: ANN401 - raw YAML
-        if not isinstance(cluster, Mapping) or "container" not in cluster:
-            return cluster
-        if cluster["container"] is not None:  # archives of reperf 0.3 name none
-            raise ValueError(
-                "container: has moved; allowed: `container` and `images` beside `cluster`, "
-                "see docs/containers.md"
-            )
-        return {key: value for key, value in cluster.items() if key != "container"}
 
     def of_launch(self) -> dict[str, Any]:
         """The part that decides how fast a run is: if it changes, runs are trained again."""

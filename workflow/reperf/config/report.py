@@ -147,7 +147,11 @@ class Report(Model):
                 )
                 return dict(config) | {
                     "suites": [
-                        shared | dict(suite) | (asked if suite.get("systems") else {})
+                        # Of a default, pydantic would say the field's name, not the key.
+                        {"systems": ()}
+                        | shared
+                        | dict(suite)
+                        | (asked if suite.get("systems") else {})
                         if isinstance(suite, Mapping)
                         else suite
                         for suite in suites
@@ -425,19 +429,16 @@ class Report(Model):
         )
 
 
-def load_report(
-    config: Mapping[str, Any], name: str = "configuration", *, archived: bool = False
-) -> Report:
+def load_report(config: Mapping[str, Any], name: str = "configuration") -> Report:
     """Check a configuration that YAML gave.
 
     Args:
         name: the file's, for the message.
-        archived: whether it may name variants that only earlier versions had.
 
     Raises:
         ReperfError: one line with the key, the value and what is allowed.
     """
-    return checked(Report, config, name, {"archived": archived})
+    return checked(Report, config, name)
 
 
 def _check_fit(suite: Suite, data: Data) -> None:

@@ -1,10 +1,10 @@
 """One run, with everything that decides it, and the runs that are one cell of a table."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reperf.config.engine import Container
 from reperf.config.parallelism import Parallel
@@ -73,19 +73,6 @@ class Run(Model):
     container: Container | None = Field(
         None, description="what it trains in; None: the environment of the system's lock"
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_earlier_versions(cls, content: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
-        """Read a run of reperf 0.3 and before, which knew stages, or before 0.3, one shape."""
-        if not isinstance(content, Mapping):
-            return content
-        content = dict(content)
-        if "image_size" in content and "shape" not in content:
-            content["shape"] = {"image_size": content.pop("image_size")}
-        if stages := content.pop("stages", ()):
-            content["parallel"] = {"pipeline": stages}
-        return content
 
     @property
     def entry(self) -> str:

@@ -40,7 +40,6 @@ from reperf.config.words import (
 from reperf.layout import EPOCHS, FIGURE_KINDS, figures_of
 from reperf.nearest import did_you_mean, nearest
 from reperf.systems import (
-    RETIRED,
     BuildKind,
     Device,
     Input,
@@ -99,18 +98,6 @@ class Entry(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_earlier_versions(cls, entry: Any) -> Any:  # noqa: ANN401 - raw YAML
-        """Read an entry of reperf 0.3 and before, which knew stages, and before 0.3 one variant."""
-        if isinstance(entry, Mapping) and "variant" in entry and "variants" not in entry:
-            entry = {"variants" if key == "variant" else key: entry[key] for key in entry}
-            entry["variants"] = entry["variants"] or ()
-        if isinstance(entry, Mapping) and "stages" in entry:
-            entry = {"parallel" if key == "stages" else key: entry[key] for key in entry}
-            entry["parallel"] = {"pipeline": entry["parallel"]} if entry["parallel"] else None
-        return entry
-
-    @model_validator(mode="before")
-    @classmethod
     def _with_servers(cls, entry: Any) -> Any:  # noqa: ANN401 - raw YAML
         """Give an entry the servers without which its system does not train."""
         if isinstance(entry, Mapping) and entry.get("servers") is None:
@@ -126,15 +113,7 @@ class Entry(Model):
         system = load_systems().get(info.data.get("system", ""))
         if system is None:
             return variants
-        retired = [name for name in variants if name in RETIRED]
-        if retired and (info.context or {}).get("archived"):
-            return variants
         for name in variants:
-            if name in retired:
-                raise ValueError(
-                    f"{name} is a precision, and no variant any more; allowed: without it, in a "
-                    f"suite with precision: {name}"
-                )
             if name not in system.variants:
                 raise ValueError(
                     f"{name} is no variant of {system.id}; allowed: {_variants_of(system)}"
@@ -151,8 +130,7 @@ class Entry(Model):
     def _trains_with_servers(cls, servers: Servers | None, info: ValidationInfo) -> Servers | None:
         systems = load_systems()
         system = systems.get(info.data.get("system", ""))
-        archived = (info.context or {}).get("archived")
-        if servers is not None and system is not None and not system.serve and not archived:
+        if servers is not None and system is not None and not system.serve:
             able = ", ".join(name for name, one in systems.items() if one.serve)
             raise ValueError(
                 f"{system.id} has no parameter servers; allowed: none, or one of the systems that "
@@ -300,7 +278,6 @@ class Suite(Model):
         (),
         alias="systems",
         max_length=MOST_ENTRIES,
-        validate_default=True,
         description="what to run: a system's name is enough; only suites with `from` may run none",
     )
     input: Input = Field(
@@ -416,12 +393,12 @@ class Suite(Model):
                 continue
             of_workload = system.workloads[self.workload].variants
             for name in entry.variants:
-                if name not in of_workload and name not in RETIRED:
+                if name not in of_workload:
                     raise ValueError(
                         f"systems.{entry.id}: {name} is no variant for {self.workload}; "
                         f"allowed: {', '.join(of_workload) or 'none'}"
                     )
-                if why := system.variant(name).why_idle(self.precision, self.input):
+                if why := system.variants[name].why_idle(self.precision, self.input):
                     raise ValueError(
                         f"systems.{entry.id}: {name} changes nothing here: {why}; "
                         f"allowed: without {name}"

@@ -14,7 +14,7 @@ from reperf.config import Parallel
 from reperf.logs.events import is_count
 from reperf.logs.facts import TOGETHER, Fact, Facts
 from reperf.logs.format import Format
-from reperf.systems import RETIRED, load_systems
+from reperf.systems import load_systems
 
 NO_VARIANT = "none"
 """What a run says that is of no variant."""
@@ -59,9 +59,7 @@ def facts_of_configuration(said: Mapping[str, Any]) -> Iterator[Fact]:
     if dot:
         yield "framework", framework
     shape = said.get("shape")
-    # Before reperf 0.3, the shape was a number beside the others.
-    flat = {name: said[name] for name in ("image_size",) if name in said}
-    for name, size in {**flat, **(shape if isinstance(shape, dict) else {})}.items():
+    for name, size in shape.items() if isinstance(shape, dict) else ():
         if is_count(size):
             yield str(name), size
     for name in ("batch_size", "accumulation", "devices_per_node", "iterations", "print_every"):
@@ -81,10 +79,9 @@ def _facts_of_parallel(said: Mapping[str, Any]) -> Iterator[Fact]:
     """How devices share the training, as a log's flags or a run's word say it."""
     if "parallel" in said:
         parallel = said["parallel"]
-    elif "pipeline" in said or "stages" in said:  # the latter before reperf 0.4
-        given = {name: said.get(name) for name in Parallel.model_fields} | {
-            "pipeline": said.get("pipeline", said.get("stages")) or ()
-        }
+    elif "pipeline" in said:
+        given = {name: said.get(name) for name in Parallel.model_fields}
+        given["pipeline"] = given["pipeline"] or ()
         try:
             parallel = Parallel.model_validate(given) if any(given.values()) else None
         except ValueError:  # no trainer of this version says that
@@ -148,9 +145,7 @@ def facts_of_system(system: str | None, variant: str | None) -> Iterator[Fact]:
     names = [name for name in names if not _ACCUMULATION.fullmatch(name)]
     if variant == NO_VARIANT or not names:
         yield from _switched(())
-    known = (
-        one.variants | RETIRED for name, one in load_systems().items() if system in (None, name)
-    )
+    known = (one.variants for name, one in load_systems().items() if system in (None, name))
     flags = {
         tuple(sorted(flag for name in names for flag in variants[name].flags))
         for variants in known
@@ -171,7 +166,7 @@ def variant_said(facts: Facts, system: str) -> str | None:
     on = {(name, value) for name, value in values.items() if value not in (None, "off")}
     known = load_systems().get(system)
     made = {}
-    for name, variant in {**known.variants, **RETIRED}.items() if known else ():
+    for name, variant in known.variants.items() if known else ():
         flags = set(map(_switch, variant.flags))
         if flags and flags <= on:
             made[name] = flags
@@ -209,6 +204,4 @@ def _switch(flag: str) -> tuple[str, str]:
 def _switches() -> tuple[str, ...]:
     """The switches of all systems' variants, by the names that trainers' flags have."""
     variants = [one for system in load_systems().values() for one in system.variants.values()]
-    return tuple(
-        sorted({_switch(flag)[0] for one in (*variants, *RETIRED.values()) for flag in one.flags})
-    )
+    return tuple(sorted({_switch(flag)[0] for one in variants for flag in one.flags}))

@@ -115,7 +115,7 @@ def _record_beside(name: str, content: bytes | None, question: Question) -> RunR
     if content is None:
         raise ReperfError(f"{beside(name)}: not there; a run leaves one beside its log")
     record = RunRecord.parse(content, beside(name))
-    if planned is not None and (why := record.why_not_of(planned)):
+    if planned is not None and (why := record.run.differences(planned)):
         raise ReperfError(f"the run is not the one that is asked for: {why}")
     if question.plan is not None and record.plan != question.plan:
         raise ReperfError(

@@ -26,7 +26,7 @@ from reperf.training.record import LargestBatch
 class Plan(Model):
     """A file, mostly plan.json, that decides a result."""
 
-    plan_version: Literal[1] = 1
+    plan_version: Literal["1.0"] = "1.0"
 
     @cached_property
     def text(self) -> str:

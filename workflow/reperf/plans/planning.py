@@ -198,14 +198,9 @@ class Plans:
         )
 
 
-_FIRST_KINDS = ("images", "text")
-"""In the digest of either's sets are the keys of both: so it was before kinds had their own."""
-
-
 def _digest_of(data: Data) -> str:
     """The SHA-256 of what decides the content of a data set."""
-    kinds = {data.kind, *(_FIRST_KINDS if data.kind in _FIRST_KINDS else ())}
-    others = {key for key, kind in KIND_OF.items() if kind not in kinds}
+    others = {key for key, kind in KIND_OF.items() if kind != data.kind}
     content = data.model_dump(mode="json", exclude={"workers", "embedded_on_gpus", *others})
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

@@ -6,7 +6,6 @@
 from reperf.systems.system import (
     ENVIRONMENTS,
     MODULE_STARTER,
-    RETIRED,
     ROOT,
     SYSTEMS,
     TRAINERS,

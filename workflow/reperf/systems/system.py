@@ -79,17 +79,6 @@ class Variant(Model):
         return None
 
 
-RETIRED = {
-    "bf16": Variant(
-        about="bfloat16 in place of float16, before that was a precision",
-        flags=("--bf16",),
-        devices=("cuda",),
-        precisions=("amp",),
-    )
-}
-"""Variants of earlier versions, which their archives and logs name."""
-
-
 class Capability(Model):
     """What a system can do for one workload."""
 
@@ -330,9 +319,8 @@ class System(Model):
             modules = partial(_module, self._root)
             words = (*self.launch, *self.serve)
             launchers = [file for part in words for file in modules(part)]
-            starter = self._root / MODULE_STARTER.relative_to(ROOT)
-            if "-m" in words and starter.exists():  # archives of earlier versions have none
-                launchers.append(starter)
+            if "-m" in words:
+                launchers.append(self._root / MODULE_STARTER.relative_to(ROOT))
             servers = [self.server(workload)] if self.serve else []
             begun = [self.trainer(workload), *servers, *self._told(workload, modules), *launchers]
             self._code[workload] = sorted(closure(begun, modules))
@@ -370,18 +358,12 @@ class System(Model):
 
     def varied(self, variant: str | None) -> tuple[Variant, ...]:
         """The variants of an entry, which names several as "compile+no-clip"."""
-        return tuple(map(self.variant, variant.split("+"))) if variant else ()
-
-    def variant(self, name: str) -> Variant:
-        """One of its variants, or one that such systems had."""
-        return self.variants.get(name) or RETIRED[name]
+        return tuple(self.variants[name] for name in variant.split("+")) if variant else ()
 
     def precisions_of(self, workload: str, device: Device) -> tuple[Precision, ...]:
         """In which precisions it trains a workload on a device, by their own names."""
         can = self.workloads[workload].precisions
-        named = (self.precisions if can is None else can).get(device, ())
-        own: list[Any] = [AMP[device] if one == "amp" else one for one in named]
-        return tuple(dict.fromkeys(own))
+        return (self.precisions if can is None else can).get(device, ())
 
     def keeps_own_time(self, variant: str | None) -> bool:
         """Whether each trainer of an entry keeps its own time."""
@@ -390,7 +372,7 @@ class System(Model):
     def why_not_together(self, names: Sequence[str]) -> str | None:
         """Why an entry cannot have several variants, or None if it can."""
         for one, other in permutations(names, 2):
-            if other in self.variant(one).excludes:
+            if other in self.variants[one].excludes:
                 return f"{one} and {other} exclude each other"
         return None
 
@@ -426,10 +408,10 @@ class System(Model):
             "parameter servers": servers and not self.serve,
             f"{precision} training on {device}": asked not in trains_in,
             "reader of image folders": read == FOLDER and FOLDER not in can.reads,
-        } | {f"{name} on {device}": device not in self.variant(name).devices for name in named}
+        } | {f"{name} on {device}": device not in self.variants[name].devices for name in named}
         if lacking := next((what for what, is_so in lacks.items() if is_so), None):
             return f"{self.title} has no {lacking}"
-        if reason := next(filter(None, (self.variant(name).unsupported for name in named)), None):
+        if reason := next(filter(None, (self.variants[name].unsupported for name in named)), None):
             return reason
         if pipeline and (
             reason := self._why_no_pipeline(workload, named, pipeline, micro_batches, batch_size)
@@ -448,7 +430,7 @@ class System(Model):
         micro_batches: int | None,
         batch_size: int | None,
     ) -> str | None:
-        own = {name: one for name in variants if (one := self.variant(name).pipelines)}
+        own = {name: one for name in variants if (one := self.variants[name].pipelines)}
         able = next(iter(own.values()), self.pipelines)
         if lacking := able.why_not(pipeline, micro_batches, batch_size):
             return f"{', '.join([self.title, *own])} has no {lacking}"

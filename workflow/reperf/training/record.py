@@ -12,10 +12,12 @@ from pydantic import BaseModel, Field, JsonValue
 
 from reperf.config import Run
 from reperf.errors import ReperfError
-from reperf.faults import checked
+from reperf.faults import checked, shown
 from reperf.files import whole_file
 from reperf.host import Host
 
+VERSION = "1.0"
+"""Of run.json and batch.json; a later 1.x may have more fields, with defaults."""
 LARGEST_RECORD = 1 << 24
 """Bytes; a larger file is not read."""
 
@@ -124,15 +126,12 @@ class LastHeard(BaseModel):
 
 
 class Sealed(BaseModel, extra="forbid"):
-    """A JSON file of ours that tells whether it has changed since it was written."""
+    """A JSON file of ours that shows whether it has changed since it was written."""
 
     KIND: ClassVar[str]
     """What messages call it."""
 
-    @property
-    def has_seal(self) -> bool:
-        """Whether the version that wrote it sealed it."""
-        return True
+    record_version: Literal["1.0"] = Field("1.0", description="of the file's format")
 
     def write(self, path: Path) -> None:
         """Write it as indented JSON with its seal, whole or not at all."""
@@ -146,8 +145,8 @@ class Sealed(BaseModel, extra="forbid"):
         """Read such a file.
 
         Raises:
-            ReperfError: the file is missing, is of another kind, or has changed since it was
-                written.
+            ReperfError: the file is missing, is of another kind or of another version, or has
+                changed since it was written.
         """
         try:
             with Path(path).open("rb") as stream:
@@ -163,7 +162,8 @@ class Sealed(BaseModel, extra="forbid"):
             name: the file's, for the message.
 
         Raises:
-            ReperfError: the file is of another kind, or has changed since it was written.
+            ReperfError: the file is of another kind or of another version, or has changed since it
+                was written.
         """
         if len(text) > LARGEST_RECORD:
             raise ReperfError(
@@ -171,11 +171,19 @@ class Sealed(BaseModel, extra="forbid"):
             )
         try:
             content: Any = json.loads(text)
-            seal = content.pop("seal", None) if isinstance(content, dict) else None
-            found = checked(cls, content, f"{name}: not {cls.KIND}")
         except (ValueError, RecursionError) as error:
             raise ReperfError(f"{name}: not {cls.KIND}: {error}") from None
-        if found.has_seal and seal != _seal(content):
+        seal = None
+        if isinstance(content, dict):
+            seal = content.pop("seal", None)
+            version = content.get("record_version", VERSION)
+            if version != VERSION:
+                raise ReperfError(
+                    f"{name}: {cls.KIND} of version {shown(version)}; this reperf reads {VERSION}: "
+                    "make it again, or remove the file to measure the log without it"
+                )
+        found = checked(cls, content, f"{name}: not {cls.KIND}")
+        if seal != _seal(content):
             raise ReperfError(f"{name}: has changed since it was written")
         return found
 
@@ -199,7 +207,6 @@ class LargestBatch(Sealed):
 
     KIND = "the largest batch"
 
-    version: Literal[1] = 1
     status: Status = Field(description="ok: found; oom: not even the smallest fits")
     reason: str = Field("", description="why there is none, one line")
     batch_size: int = Field(description="samples per device; where there is none, the last tried")
@@ -234,13 +241,6 @@ class RunRecord(Sealed):
 
     KIND = "a run record"
 
-    record_version: Literal[1, 2, 3, 4, 5, 6, 7] = Field(
-        7,
-        description="1: no trainer, cluster or seal; 2: runs had an image size, not a shape; "
-        "3: a cluster's container stood with the cluster, and held the lock's environment; "
-        "4: no plan, and `trainer` covered the build, too; 5: `trainer` covered docstrings, too; "
-        "6: runs, and so the digests of their plans, knew no accumulation",
-    )
     status: Status
     reason: str = Field("", description="why the status is not ok, one line")
     run: Run
@@ -263,9 +263,7 @@ class RunRecord(Sealed):
     data_sha256: str | None = Field(
         None, description="of the data set's manifest; null: synthetic, or a folder without one"
     )
-    data_set: SetRead | None = Field(
-        None, description="what that manifest says; null: likewise, or earlier versions"
-    )
+    data_set: SetRead | None = Field(None, description="what that manifest says; null: likewise")
     git_commit: str | None
     git_dirty: bool | None
     host: Host
@@ -307,10 +305,6 @@ class RunRecord(Sealed):
     log_sha256: str
 
     @property
-    def has_seal(self) -> bool:
-        return self.record_version > 1
-
-    @property
     def span(self) -> tuple[float, float] | None:
         """The Unix times of the run's start and end; None if it does not say both."""
         try:
@@ -322,12 +316,6 @@ class RunRecord(Sealed):
     def commit(self) -> str:
         """The commit of reperf, with a "+" if there were changes on top; "" if unknown."""
         return f"{self.git_commit or ''}{'+' if self.git_dirty else ''}"
-
-    def why_not_of(self, planned: Run) -> str:
-        """Why this is not the record of a planned run; "" if it is."""
-        if not self.has_seal:
-            return "record_version is 1, which has no seal against edits; allowed: 2 or later"
-        return self.run.differences(planned)
 
 
 def with_found_batch(run: Run) -> Run:
@@ -354,14 +342,11 @@ def records_of(runs: Iterable[Run]) -> Iterator[RunRecord]:
     for run in runs:
         with suppress(ReperfError):
             record = RunRecord.read(run.record)
-            if not record.why_not_of(run):
+            if not record.run.differences(run):
                 yield record
 
 
 def _seal(content: dict[str, Any]) -> str:
-    """The SHA-256 of a record's content, which tells an edited record.
-
-    It covers the file's content rather than the model, which may gain fields later.
-    """
+    """The SHA-256 of a file's content; of the model's it is not, which may gain fields later."""
     plain = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return sha256(plain.encode()).hexdigest()

@@ -202,13 +202,6 @@ def read_ends(log: Path, iterations: Collection[int]) -> dict[int, float]:
     }
 
 
-def written_between(log: Path) -> tuple[float, float] | None:
-    """When the first and the last line of rank 0 were written, as Unix times; None: none says."""
-    events = (event for event in map(read_event, _events(log)) if rank_of(event) == 0)
-    stamps = [stamp for event in events if (stamp := stamp_of(event)) is not None]
-    return (min(stamps), max(stamps)) if stamps else None
-
-
 def rank_of(event: Mapping[str, Any]) -> int:
     """Whose line an event is: of ranks that share one time, always rank 0's."""
     metadata = event.get("metadata")
