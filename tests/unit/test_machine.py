@@ -203,8 +203,8 @@ WITHOUT_IMAGES = (
 )
 WITHOUT_TEXT = (
     "data.embedded-text: no text, so that suite small would train GPUs on the thousand of the "
-    "embedded set; allowed: text: a file or a folder with a sentence a line, or embedded_on_gpus: "
-    "true, in that data set"
+    "embedded set; allowed: text: a file or a folder with a sentence a line, an empty line between "
+    "documents, or embedded_on_gpus: true, in that data set"
 )
 CLUSTER = {"cluster": {"nodes": 1, "devices_per_node": 2}}
 
