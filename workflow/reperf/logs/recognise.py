@@ -31,8 +31,8 @@ _NO_TRAINING = (
     f"{NO_FORMAT.partition(': ')[0]}: its MLPerf lines stamp no stretch of training whose samples a "
     "format can count"
 )
-NOT_READ = (NO_FORMAT, _NO_TRAINING, _EMPTY, *_NO_TEXT.values())
-"""The refusals of a file in which nothing was found that is a log's."""
+NOT_READ = ("unknown-format", "no-text")
+"""The codes of the refusals of a file in which nothing was found that is a log's."""
 
 
 def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
@@ -75,10 +75,10 @@ def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
         if firm or (found and head.size > LONGEST_GAP):
             return _meant(found), chain(head.pieces(), pieces)
     if not head.size:
-        raise Refused(_EMPTY)
+        raise Refused("no-text", _EMPTY)
     if found:
         return _meant(found), head.pieces()
-    raise Refused(_NO_TRAINING if of_mlperf else NO_FORMAT)
+    raise Refused("unknown-format", _NO_TRAINING if of_mlperf else NO_FORMAT)
 
 
 class _Head:
@@ -103,7 +103,10 @@ class _Head:
             Refused: it was too much to be kept.
         """
         if self.size > LONGEST_HEAD:
-            raise Refused(f"more than {LONGEST_HEAD} bytes of other text stand before its records")
+            raise Refused(
+                "too-many-lines",
+                f"more than {LONGEST_HEAD} bytes of other text stand before its records",
+            )
         self._file.seek(0)
         return map(self._file.read, self._sizes)
 
@@ -122,10 +125,10 @@ def of_text(pieces: Iterator[bytes]) -> Iterator[bytes]:
 def _check_text(start: bytes) -> None:
     for sign, reason in _NO_TEXT.items():
         if start.startswith(sign):
-            raise Refused(reason)
+            raise Refused("no-text", reason)
     for odd in (0, 1):  # without the mark that says so
         if len(start) > _LETTERS and set(start[odd:_LETTERS:2]) == {0} != set(start[:_LETTERS]):
-            raise Refused(_UTF_16)
+            raise Refused("no-text", _UTF_16)
 
 
 def _meant(found: list[Format]) -> Format:
@@ -133,5 +136,7 @@ def _meant(found: list[Format]) -> Format:
     least = min(one.yields for one in found)
     meant = sorted(one.name for one in found if one.yields == least)
     if len(meant) > 1:
-        raise Refused(f"the log fits {' and '.join(meant)}: say which it is with --format")
+        raise Refused(
+            "several-formats", f"the log fits {' and '.join(meant)}: say which it is with --format"
+        )
     return formats()[meant[0]]

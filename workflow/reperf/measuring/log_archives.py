@@ -61,9 +61,10 @@ def _of_files(
                 with file.open() as stream:
                     found.append(of_file(likeness, name, stream, asked, record))
         except ReperfError as error:
-            found.append([refused(name, str(error), question)])
+            found.append([refused(name, "unreadable", str(error), question)])
         except (OSError, *DAMAGE) as error:
-            found.append([refused(name, f"damaged in the archive: {error}", question)])
+            why = f"damaged in the archive: {error}"
+            found.append([refused(name, "unreadable", why, question)])
     return sorted(found, key=lambda some: natural(some[0].measured.log if some else ""))
 
 

@@ -39,7 +39,7 @@ def of_file(
     if likeness == "open" and not is_log(head):
         return []
     found = _of_stream(name, Continued(head, stream), question, record)
-    if all(one.measured.reason not in NOT_READ for one in found):
+    if all(one.measured.code not in NOT_READ for one in found):
         return found
     return [replace(one, doubt=reads_like_log(head)) for one in found]
 
@@ -53,13 +53,13 @@ def _of_stream(
         hashed = question.digests or record is not None
         found = _measured(name, hashing if hashed else stream, question, record)
     except ReperfError as error:
-        found = [refused(name, str(error), question)]
+        found = [refused(name, "record", str(error), question)]
     if record is None and not question.digests:
         return found
     digest = hashing.digest()
     if record is not None and record.status == "ok" and digest != record.log_sha256:
         reason = "the log has changed since its run record was written"
-        found = [refused(name, reason, question, record)]
+        found = [refused(name, "record", reason, question, record)]
     return [replace(one, digest=digest) for one in found]
 
 
@@ -68,7 +68,9 @@ def _measured(
 ) -> list[Answer]:
     if record is not None and record.status != "ok":
         reason = f"the run ended as {record.status}: {record.reason}"
-        measured = Measurement(name, mllog.FORMAT.name, "refused", reason, method="")
+        measured = Measurement(
+            name, mllog.FORMAT.name, "refused", reason, code="run-failed", method=""
+        )
         return [Answer(measured, Facts(), record, question.planned)]
     told: list[tuple[str, Iterable[Fact]]] = []
     if record:

@@ -20,7 +20,7 @@ from reperf.logs.format import Format, Record, facts_by, marked, read_groups
 _BATCH = facts_by(
     global_batch=r"local batch size \d{1,9}, global batch size (\d{1,9}),",
 )
-_LENGTH = facts_by(tokens=r", global batch size [^\r\n]{1,80}, sequence length (\d{1,9}),")
+_LENGTH = facts_by(sample_tokens=r", global batch size [^\r\n]{1,80}, sequence length (\d{1,9}),")
 _MESH = re.compile(
     rb"\bBuilding (?:\d-D device mesh with \[[^\]\r\n]{1,200}\], \[(?P<sizes>[\d, ]{1,99})\]"
     rb"|device mesh with parallelism: (?P<named>pp=\d{1,9}, dp_replicate=\d{1,9}, "
