@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from reperf.logs.facts import Refused
+from reperf.logs.facts import Facts, Refused
 from reperf.logs.format import SKIPPED, WAITED, Format, Record
 from reperf.measuring.units import ANY
 
@@ -36,12 +36,16 @@ def check_counts(counted: Mapping[str, float], samples: int) -> None:
         )
 
 
-def amount_of(counted: Mapping[str, float], count: str) -> float:
+def amount_of(counted: Mapping[str, float], count: str, samples: int, facts: Facts) -> float:
     """What the log counts in the window under a name, such as tokens.
+
+    Tokens follow from the samples if the log says how many tokens each sample holds.
 
     Raises:
         Refused: it does not count that, or its count does not grow.
     """
+    if count == "tokens" and count not in counted and (each := facts.get("sample_tokens")):
+        return samples * each
     if count not in counted:
         others = ", ".join(name for name in counted if name != WAITED) or "nothing"
         raise Refused(

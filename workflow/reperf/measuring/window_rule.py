@@ -159,7 +159,9 @@ def by_window(
         )
     counts = counted_between(records, ends, log_format)
     check_counts(counts, samples)
-    amount = samples if count is None else amount_of(counts, count)
+    amount: float = samples
+    if count is not None:
+        amount = amount_of(counts, count, samples, facts)
     speed = amount / seconds
     if not SLOWEST <= speed <= FASTEST:
         raise Refused(
@@ -307,7 +309,7 @@ def _two_clocks(window: _Window) -> str:
     if not both and window.facts.get("run_start"):
         return "the log stamps the start of its run, and not all of the lines in the window"
     if both and len(both) < len(window.steps) and not means:
-        return "only some of the lines in the window tell its second clock's time"
+        return "some lines in the window lack the second time stamp"
     first, second = fsum(step.seconds for step in both), fsum(step.also or 0.0 for step in both)
     share = TOLERANCE if means else COARSEST
     if abs(first - second) <= max(share * max(first, second), BETWEEN_CLOCKS):

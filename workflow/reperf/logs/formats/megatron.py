@@ -26,7 +26,10 @@ FORMAT = Format(
     duration_in=0.001,
     remembering=durations_since(),
     evenly=True,
-    facts=facts_by(print_every=r"\blog_interval \.{1,60} (\d{1,9})\s"),
+    facts=facts_by(
+        print_every=r"\blog_interval \.{1,60} (\d{1,9})\s",
+        sample_tokens=r"\bseq_length \.{1,60} (\d{1,9})\s",
+    ),
     # One fork misspells it.
     tells=facts_by(
         global_batch=r"glo(?:ba|ab)l batch size: +(\d{1,9})\s",
