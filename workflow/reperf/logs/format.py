@@ -8,7 +8,6 @@ from itertools import chain
 from re import _constants, _parser  # type: ignore[attr-defined]  # private, and without types
 from typing import Any, NamedTuple
 
-from reperf.logs.accumulation import Bar
 from reperf.logs.clock import DATE, ELAPSED, TIME_OF_DAY, UNIX, YEARLESS, Clock, tick
 from reperf.logs.facts import Fact, Facts
 
@@ -124,7 +123,6 @@ class Format:
             how many, there is no number.
         evaluates: regular expression of what the program prints when it evaluates between two
             iterations, besides MLLOG lines: nobody knows for how long.
-        bar: finds, in the text before a record, a progress bar that counts batches.
         repeats: whether the number of an iteration is printed again, or the one before it, after a
             step that was skipped, as loss scaling does.
         runs_ahead: whether the program may print lines before its devices have done their work, and
@@ -177,7 +175,6 @@ class Format:
     rate_times: tuple[str, ...] = ()
     accumulates: bool = False
     evaluates: bytes | None = None
-    bar: Callable[[bytes], Bar | None] | None = None
     repeats: bool = False
     runs_ahead: bool = False
     step_is: tuple[str, ...] = ("global_batch",)

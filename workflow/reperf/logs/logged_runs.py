@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
 
-from reperf.logs.accumulation import Bar, batches_per_step
 from reperf.logs.clock import MILLISECONDS, UNIX, Clock
 from reperf.logs.events import (
     Evaluated,
@@ -83,7 +82,6 @@ class LoggedRun:
     evenly: bool = False
     _seen: set[Record] = field(default_factory=set)
     _seen_later: set[int] = field(default_factory=set)  # hashes: the text is not kept
-    _bars: list[tuple[int, Bar]] = field(default_factory=list)
 
     def add(self, record: Record, evaluated: Evaluated = Evaluated()) -> bool:  # noqa: B008
         """Take one more record of the measured rank, which is the lowest that prints.
@@ -129,8 +127,6 @@ class LoggedRun:
         """Take what the text before the newest record says, besides facts about a run's begin."""
         assert self.newest
         self.facts += facts_in(text.all())
-        if log_format.bar is not None and (bar := log_format.bar(text.all())) is not None:
-            self._bars.append((self.newest.iteration, bar))
 
     def take_time(self, text: bytes) -> None:
         """Take when the run began and ended by a text; what follows its end is of another run."""
@@ -180,8 +176,6 @@ class LoggedRun:
             self.later = list(map(_not_apart, self.later))
         if self.evenly:
             self._doubt_spans()
-        if bounds := batches_per_step(self._bars):
-            self.facts.append(("batches_per_step", bounds))
 
     def _doubt_spans(self) -> None:
         """Take no time from lines that seem to stand for more iterations than they do.
