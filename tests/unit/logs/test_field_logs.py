@@ -285,7 +285,7 @@ class TestALogOfTooManyLines:
 
     @pytest.mark.parametrize("block", [1 << 10, 1 << 16], ids=["skipped", "read"])
     def test_is_measured_in_the_widest_window_of_those_that_are_kept(self, block, monkeypatch):
-        monkeypatch.setattr("reperf.logs.scan.SMALLEST_BLOCK", block)
+        monkeypatch.setattr("reperf.logs.log_file.SMALLEST_CHUNK", block)
         measured = measure_one(self.LINES, widest=True)
         assert (measured.first, measured.last) == measured.widest == (20, 20 * 500)
         named = measure_one(self.LINES, ends=measured.widest)

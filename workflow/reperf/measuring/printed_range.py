@@ -89,7 +89,7 @@ def _widest(run: LoggedRun, log_format: Format, facts: Facts, warmup: int) -> Wi
     ]
     if short := cut_short(steps, log_format):
         doubtful.append(short)
-    told = {record.iteration: tuple(log_format.tells(record.text)) for record in records}
+    told = {record.iteration: record.facts for record in records}
     # Of a run with too many lines, the rest is there for comparison alone.
     reach = run.last if run.overflow else inf
     within = [step for step in steps if step.stop <= reach]

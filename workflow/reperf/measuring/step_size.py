@@ -188,7 +188,7 @@ def in_unit(run: LoggedRun, log_format: Format, facts: Facts) -> str:
         samples = step_samples(steps, log_format, facts)
     except Refused:
         first = run.records[0]  # its own count may say so
-        is_samples = log_format.counts(first.text).get(ANY) == first.iteration
+        is_samples = dict(first.counts).get(ANY) == first.iteration
         return ", in samples" if is_samples else ""
     sizes = _step_sizes(steps, log_format, facts)
     fact = next((fact for fact, size in sizes.items() if size == samples), None)

@@ -6,15 +6,18 @@ is measured begins when the last has warmed up, and ends when the last has made 
 the window; the others have made more by then.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from math import fsum
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
 from reperf.logs.events import MARK, event_of
 from reperf.logs.facts import Refused
 from reperf.logs.format import Format
 from reperf.logs.formats import mllog
+from reperf.logs.log_file import LogFile
 from reperf.logs.logged_runs import LoggedRun
 from reperf.measuring import SUMMED
 from reperf.measuring.printed_range import Ends
@@ -32,33 +35,33 @@ class Apart:
     """A log without the lines of ranks other than 0 that keep their own time; these lie beside it.
 
     Args:
-        pieces: the log, as from reperf.logs.scan.blocks.
+        log: the log.
         log_format: its format.
+
+    Attributes:
+        rank_0: the log without these lines.
+        ranks: rank -> the lines that name it.
     """
 
-    def __init__(self, pieces: Iterable[bytes], log_format: Format) -> None:
-        self._pieces = pieces
-        self._is_ours = log_format.name == mllog.FORMAT.name
+    def __init__(self, log: LogFile, log_format: Format) -> None:
         self._size = 0
-        self.ranks: dict[int, list[bytes]] = {}
-        """Rank -> the lines that name it, as far as the log has been read."""
+        self._lines: dict[int, list[bytes]] = {}
+        self.rank_0 = log
+        # Such ranks write from the beginning; to look through all of a log takes its time.
+        beginning = log.part(0, min(_BEGINNING, log.size))
+        if log_format.name == mllog.FORMAT.name and _NAMES_RANK in beginning:
+            rank_0 = SpooledTemporaryFile(max_size=_MOST_BYTES)  # noqa: SIM115 - it goes with this
+            for _, chunk in log.chunks():
+                rank_0.writelines(self._of_rank_0(chunk))
+            self.rank_0 = LogFile(rank_0)
+        self.ranks = {
+            rank: LogFile(BytesIO(b"".join(lines))) for rank, lines in self._lines.items()
+        }
 
     @property
     def has_others(self) -> bool:
         """Whether some lines are of ranks other than 0."""
         return bool(self.ranks.keys() - {0})
-
-    def __iter__(self) -> Iterator[bytes]:
-        apart, size = False, 0
-        for piece in self._pieces:
-            size += len(piece)
-            # Such ranks write from the beginning; to look through all of a log takes its time.
-            if self._is_ours and (apart or size < _BEGINNING) and _NAMES_RANK in piece:
-                apart = True
-                yield b"".join(self._of_rank_0(piece))
-            else:
-                yield piece
-            del piece  # its memory is the next one's
 
     def _of_rank_0(self, piece: bytes) -> Iterator[bytes]:
         for line in piece.splitlines(keepends=True):
@@ -69,7 +72,7 @@ class Apart:
                 yield line
             if rank is not None and self._size <= _MOST_BYTES:
                 self._size += len(line)
-                self.ranks.setdefault(rank, []).append(line)
+                self._lines.setdefault(rank, []).append(line)
 
     def check(self, world_size: int) -> None:
         """Check that the lines of all ranks are there.

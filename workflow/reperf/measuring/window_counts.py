@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from reperf.logs.facts import Facts, Refused
-from reperf.logs.format import SKIPPED, WAITED, Format, Record
+from reperf.logs.format import SKIPPED, WAITED, Record
 from reperf.measuring.units import ANY
 
 
@@ -15,10 +15,10 @@ class Counts(NamedTuple):
     stop: Mapping[str, float]
 
 
-def counts_at(records: Sequence[Record], ends: tuple[int, int], log_format: Format) -> Counts:
+def counts_at(records: Sequence[Record], ends: tuple[int, int]) -> Counts:
     """What a log counts in the records of a window's ends."""
-    texts = {record.iteration: record.text for record in records if record.iteration in ends}
-    return Counts(*(log_format.counts(texts[end]) if end in texts else {} for end in ends))
+    found = {one.iteration: dict(one.counts) for one in records if one.iteration in ends}
+    return Counts(*(found.get(end, {}) for end in ends))
 
 
 def check_samples(counted: Counts, samples: int) -> None:

@@ -77,7 +77,7 @@ def by_window(
     steps = intervals(records, log_format, run.later[:1])
     ends = next((ends for ends in choices if not _holes(_inside(steps, ends), ends)), choices[0])
     inside = _inside(steps, ends)
-    _listen(records, ends, log_format, facts)
+    _listen(records, ends, facts)
     for again in run.restarts:
         if ends[0] < again <= ends[1]:
             raise Refused(
@@ -127,7 +127,7 @@ def by_window(
     samples = int(exact)
     if samples != exact:
         raise Refused(f"the window holds {float(exact):.6g} samples, which is no whole number")
-    counts = counts_at(records, ends, log_format)
+    counts = counts_at(records, ends)
     check_samples(counts, samples)
     check_tokens(counts, samples, facts)
     check_skipped(counts)
@@ -164,9 +164,7 @@ def _check_repeats(
             raise Refused(f"iteration {iteration} is printed {times} times: {mixed}")
 
 
-def _listen(
-    records: Sequence[Record], ends: tuple[int, int], log_format: Format, facts: Facts
-) -> None:
+def _listen(records: Sequence[Record], ends: tuple[int, int], facts: Facts) -> None:
     """Take what the records of a window say about their run; if there are none, the first one.
 
     Raises:
@@ -175,7 +173,7 @@ def _listen(
     heard = [record for record in records if ends[0] < record.iteration <= ends[1]]
     known: list[Fact] = []
     for record in heard or records[:1]:
-        told = list(log_format.tells(record.text))
+        told = list(record.facts)
         if told != known:
             facts.add(f"the line of iteration {record.iteration}", told)
         known = told
