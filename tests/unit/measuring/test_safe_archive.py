@@ -168,10 +168,10 @@ def long_header(path: Path) -> None:
         (
             "x.zip",
             lambda path: changed(zipped(path, {"a": LOG}), 8, 1, "B"),
-            "is encrypted or compressed",
+            "is encrypted",
         ),
-        ("x.zip", bomb, "unpacks to more than 67108864 bytes; allowed: 200 times its own size"),
-        ("x.tar.gz", bomb, "unpacks to more than 67108864 bytes; allowed: 200 times its own size"),
+        ("x.zip", bomb, "unpacks to more than 67108864 bytes"),
+        ("x.tar.gz", bomb, "unpacks to more than 67108864 bytes"),
         ("x.zip", long_directory, "is no whole archive"),
         ("x.tar.gz", many_members, f"has more than {MOST_MEMBERS} members"),
         ("x.tar.gz", long_header, "unpacks to more than"),

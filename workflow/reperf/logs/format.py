@@ -238,6 +238,12 @@ class Format:
         """Texts one of which is in every line of the program's own about an evaluation."""
         return literals_in(self.evaluates) if self.evaluates else ()
 
+    def says_evaluation(self, text: bytes) -> bool:
+        """Whether the program's own words in a text are about an evaluation."""
+        if self.evaluates is None or not any(mark in text for mark in self.evaluation_marks):
+            return False
+        return re.search(self.evaluates, text) is not None
+
     @property
     def completes(self) -> bool:
         """Whether `complete` adds anything to a record."""

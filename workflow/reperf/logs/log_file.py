@@ -82,7 +82,7 @@ class LogFile:
             The offset of a chunk, and its bytes.
         """
         while start < self.size:
-            chunk = self._whole_lines(start, min(LARGEST_CHUNK, max(SMALLEST_CHUNK, start // 32)))
+            chunk = self._whole_lines(start, min(LARGEST_CHUNK, max(SMALLEST_CHUNK, start // 16)))
             if not chunk:  # somebody has cut the file since it was opened
                 return
             self._start, self._chunk = start, chunk

@@ -1,6 +1,5 @@
 """From records to training runs: a log may hold several."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -350,9 +349,8 @@ def _evaluated(
         if run.newest and run.newest.time is not None:
             start = run.newest.time - record.tick
     found, phase = evaluated_in(text, run.phase, (start, stop))
-    if not found.count and any(mark in text for mark in log_format.evaluation_marks):
-        if log_format.evaluates and re.search(log_format.evaluates, text):
-            found = Evaluated(1, inf)
+    if not found.count and log_format.says_evaluation(text):
+        found = Evaluated(1, inf)
     return found, phase
 
 

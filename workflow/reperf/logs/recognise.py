@@ -42,6 +42,8 @@ def recognise(log: LogFile) -> Format:
     unsigned = [one for one in formats().values() if one.signs]
     by_precedence = sorted(formats().values(), key=lambda one: one.yields)
     for start, chunk in log.chunks():
+        if not chunk.endswith((b"\n", b"\r")) and start + len(chunk) < log.size:
+            continue  # it is part of a line that is too long to be a log's
         of_mlperf = of_mlperf or _OF_MLPERF in chunk
         unsigned = [one for one in unsigned if not any(sign in chunk for sign in one.signs)]
         for one in by_precedence:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 from reperf.logs.format import Format, Read, Record
 from reperf.logs.log_file import LONGEST_LINE, LogFile
 
-LAST_WORDS = 1 << 13
-"""Bytes at the end of a chunk in which the measured rank's last record is looked for."""
+LAST_WORDS = 1 << 14
+"""Bytes at the end of a chunk in which the measured rank's last record, and before it the end of the
+run, are looked for."""
 
 OF_RUN = b"run_st"
 """What is in every line that says that a run starts or stops."""
@@ -64,7 +65,7 @@ def scan(
     before: Record | None = None  # of the lowest rank so far
     for base, chunk in log.chunks():
         if stride and before and before.iteration > last() and log_format.remembering is None:
-            final = _only_goes_on(chunk, log_format, read, last(), stride, before)
+            final = _only_goes_on(chunk, log_format, read, last(), stride=stride, before=before)
             if final is not None:
                 before = final.record._replace(evaluated=inf)
                 yield Found(base, base + final.stop, before)
@@ -80,7 +81,7 @@ def scan(
 
 
 def _only_goes_on(
-    chunk: bytes, log_format: Format, read: Read, last: float, stride: int, before: Record
+    chunk: bytes, log_format: Format, read: Read, last: float, *, stride: int, before: Record
 ) -> Found | None:
     """The last record of a chunk after the window, if no other run can have begun in the chunk.
 
@@ -95,13 +96,17 @@ def _only_goes_on(
         stride: the widest step so far.
         before: the measured rank's record before the chunk.
     """
-    if log_format.ended is not None and OF_RUN in chunk:
+    nearest = max(0, len(chunk) - LAST_WORDS)
+    at = chunk.rfind(log_format.marker, nearest)
+    while at >= 0 and _rank(chunk, chunk.rfind(b"\n", 0, at) + 1) > before.rank:
+        at = chunk.rfind(log_format.marker, nearest, at)
+    if at < 0:
         return None
-    final = None
-    start = chunk.find(b"\n", max(0, len(chunk) - LAST_WORDS))
-    for found in find_records(chunk, log_format, read, start=start + 1, lowest=before.rank):
-        final = found
+    line = max(chunk.rfind(end, 0, at) for end in (b"\n", b"\r")) + 1
+    final = next(find_records(chunk, log_format, read, start=line), None)
     if final is None or final.record.rank != before.rank or final.record.epoch != before.epoch:
+        return None
+    if chunk.find(OF_RUN, nearest, final.start) >= 0:  # a run that ended may print a few more lines
         return None
     climbed = final.record.iteration - last
     # An upper bound comes first, for counting is as slow as reading: no record is less than half as

@@ -68,6 +68,29 @@ def difference(counted: Counts, ends: tuple[int, int], count: str) -> float:
     return stop[count] - start[count]
 
 
+def in_unit_of(
+    count: str, counted: Counts, ends: tuple[int, int], samples: int, facts: Facts
+) -> float:
+    """What was trained in the window, by the log's own count.
+
+    Tokens that the log does not count follow from its samples, if it says how many a sample holds.
+
+    Args:
+        count: the name of the count.
+        counted: what the log counts at the window's ends.
+        ends: the window's ends.
+        samples: those in the window.
+        facts: what is known about the run.
+
+    Raises:
+        Refused: the log does not count that, or its count does not grow.
+    """
+    tokens = facts.get("sample_tokens")
+    if count == "tokens" and count not in counted.start and tokens:
+        return samples * tokens
+    return difference(counted, ends, count)
+
+
 def growth(counted: Counts) -> dict[str, float]:
     """What the log counts at both of the window's ends, and how much more at the second."""
     start, stop = counted

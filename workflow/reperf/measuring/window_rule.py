@@ -34,8 +34,8 @@ from reperf.measuring.window_counts import (
     check_skipped,
     check_tokens,
     counts_at,
-    difference,
     growth,
+    in_unit_of,
     waited_share,
 )
 
@@ -131,7 +131,7 @@ def by_window(
     check_samples(counts, samples)
     check_tokens(counts, samples, facts)
     check_skipped(counts)
-    counted = samples if count is None else difference(counts, ends, count)
+    counted = in_unit_of(count, counts, ends, samples, facts) if count else samples
     speed = counted / seconds
     if not SLOWEST <= speed <= FASTEST:
         what = f"{counted} {count or ANY} in {seconds:g} s"

@@ -12,7 +12,14 @@ llama2_70b_lora, llama31_8b, llama31_405b and flux1. No extractor was published.
 import re
 
 from reperf.logs.clock import MILLISECONDS
-from reperf.logs.events import EVENT_LINE, has_ended, is_number, samples_counted, tracked_stats
+from reperf.logs.events import (
+    EVENT_LINE,
+    facts_of,
+    has_ended,
+    is_number,
+    samples_counted,
+    tracked_stats,
+)
 from reperf.logs.format import Format, Record
 
 _LOSSES = ("train_loss", "reduced_train_loss")
@@ -36,6 +43,7 @@ FORMAT = Format(
     pattern=EVENT_LINE,
     clock=MILLISECONDS,
     read=_read,
+    facts=facts_of({"max_sequence_length": "sample_tokens"}),  # their samples are packed to it
     counts=samples_counted,
     counts_from=0,
     ended=has_ended,
