@@ -340,8 +340,11 @@ def _evaluated(
 ) -> tuple[Evaluated, Phase]:
     """The evaluations in the text before a record, and what the program does after it.
 
-    The first record's own seconds may reach back beyond where the log begins.
+    The first record's own seconds may reach back beyond where the log begins. Of the last record in a
+    chunk that was skipped, nobody knows either.
     """
+    if record.evaluated == inf:
+        return Evaluated(), Phase()
     start, stop = -inf, inf
     # MLLOG lines have these clocks.
     if log_format.clock in (MILLISECONDS, UNIX) and record.time is not None:

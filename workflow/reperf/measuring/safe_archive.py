@@ -115,19 +115,24 @@ def check_zip(archive: zipfile.ZipFile, most: int, *, as_written: bool = False) 
     _check_count(len(infos))
     for info in infos:
         kind = stat.S_IFMT(info.external_attr >> 16)
-        is_file = kind in (0, stat.S_IFREG) or (kind == stat.S_IFDIR and not as_written)
-        _check_member(info.orig_filename, is_file=is_file, as_written=as_written)
-        if info.flag_bits & _ENCRYPTED or (as_written and info.compress_type):
-            raise ReperfError(
-                f"{shown(info.filename)} is encrypted or compressed; allowed: neither"
-            )
+        is_file = kind in (0, stat.S_IFREG, stat.S_IFDIR)
+        _check_member(info.orig_filename, is_file=is_file, exactly=as_written)
+        if as_written and kind == stat.S_IFDIR:
+            raise ReperfError(f"{shown(info.filename)} is a folder; allowed: files")
+        if as_written and info.compress_type:
+            raise ReperfError(f"{shown(info.filename)} is compressed; allowed: stored members")
+        if info.flag_bits & _ENCRYPTED:
+            raise ReperfError(f"{shown(info.filename)} is encrypted; allowed: plain members")
     check_once(_plain(info.filename) for info in infos)
-    _check_size(sum(info.file_size for info in infos), most)
+    unpacked = sum(info.file_size for info in infos)
+    if as_written and unpacked > most:
+        raise ReperfError(f"its members claim {unpacked} bytes; the whole file has {most}")
+    _check_size(unpacked, most)
 
 
-def _check_member(name: str, *, is_file: bool, as_written: bool = False) -> None:
-    plain = name if as_written else _plain(name)
-    if plain and (fault := fault_of_name(plain)):
+def _check_member(name: str, *, is_file: bool, exactly: bool = False) -> None:
+    plain = name if exactly else _plain(name)
+    if (exactly or plain) and (fault := fault_of_name(plain)):
         raise ReperfError(f"{shown(name)} {fault}")
     if not is_file:
         raise ReperfError(f"{shown(name)} is a link or a device; allowed: files")
