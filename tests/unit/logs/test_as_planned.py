@@ -93,8 +93,8 @@ class TestThePlan:
         [
             (7, 6, ["iteration 7 is printed"]),
             (0, 2, ["too short: it ends at iteration 2", "the time from iteration 1 to 3"]),
-            (3, 4, ["iteration 3 is printed behind 4"]),
-            (6, 6, ["iteration 6 is printed behind 6"]),
+            (3, 4, ["iteration 3 is printed after 4"]),
+            (6, 6, ["iteration 6 is printed after 6"]),
             (-1, 5, ["the end of the run is not in", "the time from iteration 1 to 5"]),
         ],
     )
@@ -298,7 +298,7 @@ def placed(key: str) -> int:
         ),
         (
             with_events(at(planned_log(), 80), ("eval_start", None), ("eval_stop", None)),
-            "the log tells of an evaluation before iteration 80",
+            "the log shows an evaluation before iteration 80",
         ),
         (
             with_events(at(planned_log(), 80), ("configuration", {"workload": "vgg16"})),

@@ -79,7 +79,7 @@ class TestThoseThatCannotBeToldFromTraining:
         assert measure_one(lines).reason.startswith(REFUSED)
         lines = [line for line in evaluated(*PAIR) if cut not in line]
         reason = measure_one(lines, widest=True).reason
-        assert reason.startswith("evaluations lie in every stretch of the log behind the warm-up")
+        assert reason.startswith("evaluations lie in every stretch of the log after the warm-up")
 
     def test_stamps_are_on_another_clock(self):
         lines = evaluated(*PAIR, every=10)

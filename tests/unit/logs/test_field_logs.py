@@ -306,7 +306,7 @@ def test_of_several_epochs_the_first_is_named_where_no_window_fits():
         for batch in range(9 if epoch == 0 else 30)
     ]
     assert measure_one(lines, widest=True, facts=(("global_batch", 32),)).reason == (
-        "the log allows no window behind a warm-up of 20 iterations: printed are 0 to 8"
+        "the log allows no window after a warm-up of 20 iterations: printed are 0 to 8"
     )
 
 

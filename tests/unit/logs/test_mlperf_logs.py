@@ -179,7 +179,7 @@ class TestStepsThatCountTokens:
         ]
         lines = [*self.HEAD, *lines, STOP, tracked(159 * 32768, 99_000, 32.0)]
         measured = measure_one(lines, widest=True)
-        assert (measured.format, measured.widest) == ("mlperf-steps", (20 * 32768, 159 * 32768))
+        assert (measured.format, measured.widest) == ("mlperf-steps", None)
         assert "the printed speeds mean" in measured.reason
         assert measure_one(lines, ends=(20 * 32768, 40 * 32768)).throughput == 32.0
 

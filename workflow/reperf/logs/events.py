@@ -16,7 +16,7 @@ from functools import lru_cache
 from math import fsum, inf
 from typing import Any, NamedTuple, TypeGuard
 
-from reperf.logs.facts import Fact
+from reperf.logs.facts import Fact, Name
 from reperf.logs.format import Finder, marked
 
 # If no object follows, the rest of the line is skipped: it may hold thousands of beginnings.
@@ -125,14 +125,14 @@ def is_count(value: Any) -> TypeGuard[float]:  # noqa: ANN401 - whatever JSON ga
     return type(value) in (int, float) and value >= 1
 
 
-_FITS: dict[str, Callable[[Any], bool]] = {
+_FITS: dict[Name, Callable[[Any], bool]] = {
     "workload": lambda value: isinstance(value, str),
     "start_loss": is_number,
 }
 """What the value of a fact must be that is no count."""
 
 
-def facts_of(names: Mapping[str, str]) -> Finder:
+def facts_of(names: Mapping[str, Name]) -> Finder:
     """A finder of facts in such lines.
 
     Args:

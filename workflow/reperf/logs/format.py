@@ -9,7 +9,7 @@ from re import _constants, _parser  # type: ignore[attr-defined]  # private, and
 from typing import Any, NamedTuple
 
 from reperf.logs.clock import DATE, ELAPSED, TIME_OF_DAY, UNIX, YEARLESS, Clock, tick
-from reperf.logs.facts import Fact, Facts
+from reperf.logs.facts import Fact, Facts, Name, is_fact
 from reperf.nearest import did_you_mean
 
 
@@ -166,12 +166,12 @@ class Format:
     clock: Clock | None = None
     read: Read | None = None
     remembering: Callable[["Format"], Read] | None = None
-    rate_times: tuple[str, ...] = ()
+    rate_times: tuple[Name, ...] = ()
     accumulates: bool = False
     evaluates: bytes | None = None
     repeats: bool = False
     runs_ahead: bool = False
-    step_is: tuple[str, ...] = ("global_batch",)
+    step_is: tuple[Name, ...] = ("global_batch",)
     facts: Finder = no_facts
     tells: Callable[[bytes], Iterable[Fact]] = no_facts
     counts: Callable[[bytes], Mapping[str, float]] = no_counts
@@ -353,7 +353,6 @@ PARTS = {
     "MILLISECONDS": rf"(?P<duration>{_DECIMAL})",
     "PACE": rf"(?P<pace>{_DECIMAL})",  # seconds an iteration
     "PACE_MS": rf"(?P<pace>{_DECIMAL})",
-    "MEAN": rf"(?P<mean_time>{_DECIMAL})",  # seconds, of all iterations so far
     "PACES": rf"(?P<paces>{_DECIMAL})",  # iterations a second
     "NUMBER": r"[-+.\w]{1,40}",  # any that does not matter, nan and inf included
     "END": r"(?=\s)",  # white space follows: what was written last is not cut off
@@ -376,11 +375,16 @@ def facts_by(**patterns: str | tuple[str, ...]) -> Finder:
 
     Args:
         patterns: name of the fact -> regular expression whose first group is the number, or several.
+
+    Raises:
+        KeyError: there is no such fact.
     """
-    several = ((name, [one] if isinstance(one, str) else one) for name, one in patterns.items())
-    compiled = [
-        (re.compile(one.encode()), literals_in(one), name) for name, some in several for one in some
-    ]
+    compiled: list[tuple[re.Pattern[bytes], tuple[bytes, ...], Name]] = []
+    for name, several in patterns.items():
+        if not is_fact(name):
+            raise KeyError(name)
+        for one in [several] if isinstance(several, str) else several:
+            compiled.append((re.compile(one.encode()), literals_in(one), name))
 
     @marked(*chain.from_iterable(marks for _, marks, _ in compiled))
     def find(head: bytes) -> Iterator[Fact]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from reperf.files import whole_file
 from reperf.logs.format import Format
-from reperf.logs.formats import formats
+from reperf.logs.formats import formats, mlperf
 
 LINES = ("format", "a line that identifies it")
 METHODS = ("format", "counts from", "time from", "speed of", "published method")
@@ -30,7 +30,9 @@ def with_tables(page: str) -> str:
 
 
 def shown(name: str) -> list[str]:
-    """The lines that a format's module shows in its docstring."""
+    """The lines that a format's module shows in its docstring, or lists as LINES."""
+    if name in mlperf.LINES:
+        return [mlperf.LINES[name]]
     words = import_module(f"reperf.logs.formats.{name.replace('-', '_')}").__doc__ or ""
     return [line.strip() for line in words.splitlines() if line.startswith("    ")]
 

@@ -121,7 +121,7 @@ def opened(stream: IO[bytes] | LogFile) -> LogFile:
             try:
                 stream = copy_of(unpacks(stream), max(FREE_GROWTH, GROWTH * size))
             except _damage() as error:
-                raise Refused(f"it is no whole {name} file: {error}") from None
+                raise Refused("no-text", f"it is no whole {name} file: {error}") from None
             break
     return _without_colours(LogFile(stream))
 
@@ -136,7 +136,7 @@ def copy_of(stream: Readable, most: int) -> IO[bytes]:
     while piece := stream.read(1 << 20):
         copy.write(piece)
         if copy.tell() > most:
-            raise Refused(f"it holds more than {most} bytes; allowed: {GROWTH} times its own size")
+            raise Refused("no-text", f"it holds more than {most} bytes: {GROWTH} times its size")
     return copy
 
 
@@ -159,7 +159,7 @@ def _zstd(stream: IO[bytes]) -> Readable:
         zstandard = import_module("zstandard")
     except ImportError:
         raise Refused(
-            "it is compressed by zstd: run `pip install zstandard`, or unpack it first"
+            "no-text", "it is compressed by zstd: run `pip install zstandard`, or unpack it first"
         ) from None
     return zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
 

@@ -22,8 +22,8 @@ _NO_TRAINING = (
     f"{NO_FORMAT.partition(': ')[0]}: its MLPerf lines stamp no stretch of training whose samples a "
     "format can count"
 )
-NOT_READ = (NO_FORMAT, _NO_TRAINING, _EMPTY, *_NO_TEXT.values())
-"""The refusals of a file in which nothing was found that is a log's."""
+NOT_READ = ("unknown-format", "no-text")
+"""The codes of the refusals of a file in which nothing was found that is a log's."""
 
 
 def recognise(log: LogFile) -> Format:
@@ -58,7 +58,7 @@ def recognise(log: LogFile) -> Format:
             break
     if found:
         return _meant(found)
-    raise Refused(_NO_TRAINING if of_mlperf else NO_FORMAT)
+    raise Refused("unknown-format", _NO_TRAINING if of_mlperf else NO_FORMAT)
 
 
 def check_text(log: LogFile) -> None:
@@ -69,13 +69,13 @@ def check_text(log: LogFile) -> None:
     """
     start = log.part(0, min(_LETTERS + 1, log.size))
     if not start:
-        raise Refused(_EMPTY)
+        raise Refused("no-text", _EMPTY)
     for sign, reason in _NO_TEXT.items():
         if start.startswith(sign):
-            raise Refused(reason)
+            raise Refused("no-text", reason)
     for odd in (0, 1):  # without the mark that says so
         if len(start) > _LETTERS and set(start[odd:_LETTERS:2]) == {0} != set(start[:_LETTERS]):
-            raise Refused(_UTF_16)
+            raise Refused("no-text", _UTF_16)
 
 
 def _meant(found: list[Format]) -> Format:
@@ -83,5 +83,7 @@ def _meant(found: list[Format]) -> Format:
     least = min(one.yields for one in found)
     meant = sorted(one.name for one in found if one.yields == least)
     if len(meant) > 1:
-        raise Refused(f"the log fits {' and '.join(meant)}: say which it is with --format")
+        raise Refused(
+            "several-formats", f"the log fits {' and '.join(meant)}: say which it is with --format"
+        )
     return formats()[meant[0]]

@@ -75,10 +75,13 @@ class Answer:
         return self.planned or (self.record.run if self.record else None)
 
 
-def refused(name: str, reason: str, question: Question, record: RunRecord | None = None) -> Answer:
-    """The answer where there is no number, and why."""
+def refused(
+    name: str, code: str, reason: str, question: Question, record: RunRecord | None = None
+) -> Answer:
+    """The answer where there is no number: the code of the refusal, and why."""
     chosen = mllog.FORMAT.name if record or question.planned else None
-    measured = Measurement(name, chosen, "refused", reason, method=question.method.name)
+    method = question.method.name
+    measured = Measurement(name, chosen, "refused", reason, code=code, method=method)
     return Answer(measured, Facts(), record, question.planned)
 
 
@@ -93,4 +96,4 @@ def without_doubt(name: str, found: Iterable[list[Answer]], question: Question) 
             doubtful.append(answer)
     yield from doubtful
     if nothing and not doubtful:
-        yield refused(name, NO_LOG, question)
+        yield refused(name, "no-log", NO_LOG, question)

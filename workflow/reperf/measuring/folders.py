@@ -6,7 +6,7 @@ from pathlib import PurePath
 from statistics import median
 from typing import NamedTuple
 
-from reperf.logs.facts import NAMES, called
+from reperf.logs.facts import FACT_NAMES, called, shown
 from reperf.measuring.answer import Answer
 from reperf.measuring.counted import Counted
 
@@ -61,7 +61,9 @@ def _folder(answer: Answer) -> str:
 
 def _known(answer: Answer) -> _Known:
     measured, facts = answer.measured, answer.facts
-    known = {name: facts.get(name) for name in facts.tellers() if name not in OF_ONE_RUN}
+    known: dict[str, object] = {
+        name: facts.get(name) for name in facts.tellers() if name not in OF_ONE_RUN
+    }
     known |= {"unit": measured.unit, "format": measured.format}
     known["global_batch"] = measured.global_batch
     return tuple(sorted(known.items()))
@@ -69,7 +71,7 @@ def _known(answer: Answer) -> _Known:
 
 def _apart(known: _Known, configurations: list[_Known]) -> str:
     """The first few facts that tell a configuration from the others in its folder."""
-    order = ["format", *NAMES]
+    order = ["format", *FACT_NAMES]
     facts = [fact for fact in known if fact[0] not in ("global_batch", "unit")]
     facts.sort(key=lambda fact: order.index(fact[0]) if fact[0] in order else len(order))
     found, others = [], [one for one in configurations if one != known]
@@ -77,7 +79,7 @@ def _apart(known: _Known, configurations: list[_Known]) -> str:
         if any(fact not in one for one in others):
             found.append(fact)
             others = [one for one in others if fact in one]
-    return ", ".join(f"{called(name)} {value}" for name, value in found)
+    return ", ".join(f"{called(name)} {shown(value)}" for name, value in found)
 
 
 def _summary(folder: str, apart: str, found: list[Answer]) -> OfFolder:

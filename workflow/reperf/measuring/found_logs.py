@@ -1,5 +1,6 @@
 """Logs wherever they are: files, folders and archives of them, measured one after the other."""
 
+import json
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -10,9 +11,9 @@ from pathlib import Path
 from signal import SIG_DFL, SIGINT, signal
 from typing import NamedTuple
 
-from reperf.config import Run
+from reperf.config import Run, Window
 from reperf.errors import ReperfError
-from reperf.layout import RUN_RECORD, TRIES
+from reperf.layout import PLAN, RUN_RECORD, TRIES
 from reperf.logs.facts import Refused
 from reperf.logs.formats import mllog
 from reperf.logs.log_file import opened
@@ -43,7 +44,7 @@ def own_run(run: Run, method: Method, plan: str | None = None) -> Answer:
     if len(found) == 1:
         return found[0]
     reason = f"{len(found)} runs are in one log; a run of ours writes one"
-    return replace(refused(str(log), reason, question), digest=found[0].digest)
+    return replace(refused(str(log), "plan", reason, question), digest=found[0].digest)
 
 
 def answers(paths: Iterable[Path], question: Question, processes: int = 1) -> Iterator[Answer]:
@@ -125,7 +126,22 @@ def _of_unit(question: Question, unit: _Unit) -> list[Answer]:
             with record.open("rb") as stream:
                 content = read_record(stream)
         with path.open("rb") as stream:
+            question = _in_planned_window(question, path)
             return of_file(unit.name, name, stream, question, content)
     except (ReperfError, OSError) as error:
         why = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
-        return [] if unit.name == "open" else [refused(str(path), why, question)]
+        return [] if unit.name == "open" else [refused(str(path), "unreadable", why, question)]
+
+
+def _in_planned_window(question: Question, log: Path) -> Question:
+    """The question, in the window of the plan beside a run of ours, if it asks for no other."""
+    plan, method = log.with_name(PLAN), question.method
+    if method.window or method.ends or method.widest or not plan.is_file():
+        return question
+    try:
+        with plan.open("rb") as stream:
+            first, last = json.loads(read_record(stream))["aside"]["window"]
+        window = Window(warmup=first, measured=last - first)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return question  # it is another program's
+    return replace(question, method=replace(method, window=window))

@@ -79,8 +79,9 @@ def first_prints(
             before = record
         elif record.epoch != before.epoch or record.iteration < before.iteration - slack:
             raise Refused(
+                "mixed-ranks",
                 f"iteration {record.iteration} comes after {before.iteration}: "
-                "the lines of several ranks are mixed without labels"
+                "the lines of several ranks are mixed without labels",
             )
         else:
             again.append(record)
@@ -109,7 +110,7 @@ def intervals(
             stride = 0
         return [_between(before, after, log_format, stride) for before, after in pairwise(stamped)]
     if any(record.duration is None for record in records):
-        raise Refused(log_format.untimed)
+        raise Refused("no-times", log_format.untimed)
     if log_format.in_two_lines:
         following = pairwise([*records, *behind])
         holes = {one for one, after in following if after.iteration - after.span > one.iteration}
@@ -255,6 +256,7 @@ def check_evaluations(steps: Sequence[Interval], where: str) -> None:
     first = next(step for step in steps if step.evaluated)
     much = "" if evaluated == inf else f" and take {evaluated:.6g} of its {seconds:.6g} s"
     raise Refused(
+        "evaluations",
         f"evaluations lie in {where}{much}: the first between the iterations {first.start} "
-        f"and {first.stop}"
+        f"and {first.stop}",
     )

@@ -65,7 +65,7 @@ def is_log(head: bytes) -> bool:
     try:
         recognise(LogFile(BytesIO(head)))
     except Refused as refusal:
-        return str(refusal) not in NOT_READ or reads_like_log(head)
+        return refusal.code not in NOT_READ or reads_like_log(head)
     return True
 
 

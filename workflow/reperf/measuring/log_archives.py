@@ -42,16 +42,17 @@ def _of_files(path: Path, files: list[ArchivedFile], question: Question) -> list
     for file in logs:
         name, record = f"{path}/{file.name}", records.get(beside(file.name))
         if is_archive(PurePath(file.name)):
-            found.append([refused(name, NESTED, question)])
+            found.append([refused(name, "unreadable", NESTED, question)])
             continue
         asked = _as_recorded(question, recorded, file.name)
         try:
             with file.open() as stream:
                 found.append(of_file(names[file.name], name, stream, asked, record))
         except ReperfError as error:
-            found.append([refused(name, str(error), question)])
+            found.append([refused(name, "unreadable", str(error), question)])
         except (OSError, *DAMAGE) as error:
-            found.append([refused(name, f"damaged in the archive: {error}", question)])
+            why = f"damaged in the archive: {error}"
+            found.append([refused(name, "unreadable", why, question)])
     return sorted(found, key=lambda some: natural(some[0].measured.log if some else ""))
 
 

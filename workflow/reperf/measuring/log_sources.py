@@ -11,7 +11,7 @@ from reperf.config.suite import shown_variant
 from reperf.config.words import FILLED_IN, LARGEST, NOT_FILLED_IN
 from reperf.errors import ReperfError
 from reperf.logs.configured import DATA_PARALLEL, facts_of_format, facts_of_system, variant_said
-from reperf.logs.facts import Fact, Facts, Refused
+from reperf.logs.facts import Fact, FactName, Facts, Refused, Setting
 from reperf.logs.format import Format
 from reperf.logs.formats import format_called, mllog
 from reperf.measuring.answer import NO_LOG, Answer, Question
@@ -28,7 +28,7 @@ Row = dict[str, object]
 TELLER = "the configuration"
 _OF_OK = ("throughput", "waited", "also_throughput", "also_unit")
 """The columns of a row that only a run which counts has."""
-_OF_A_CELL = ("framework", "device", "data_set")
+_OF_A_CELL: tuple[FactName, ...] = ("framework", "device", "data_set")
 """What no suite need say, and repeats must have in common."""
 
 
@@ -151,10 +151,10 @@ def told_of(suite: Suite, source: LogSource) -> list[Fact]:
         ("batch_size", None if suite.batch_size == LARGEST else suite.batch_size),
         # Logs of others may well add up gradients where nobody says so.
         ("accumulation", suite.accumulation if suite.accumulation > 1 else None),
-        *suite.shape.items(),
+        *((Setting(key), size) for key, size in suite.shape.items()),
         ("input", suite.input),
         ("data_set", suite.data),
-        ("proof", "off"),
+        ("proof", False),
         *facts_of_system(source.system, source.variant),
     ]
 

@@ -37,11 +37,11 @@ def of_file(
     try:
         log = opened(stream)
     except Refused as refusal:
-        return [refused(name, str(refusal), question)]
+        return [refused(name, refusal.code, str(refusal), question)]
     if likeness == "open" and not is_log(beginning(log)):
         return []
     found = _of_log(name, log, stream, question, record)
-    if likeness == "sure" or all(one.measured.reason not in NOT_READ for one in found):
+    if likeness == "sure" or all(one.measured.code not in NOT_READ for one in found):
         return found
     return [replace(one, doubt=reads_like_log(beginning(log))) for one in found]
 
@@ -54,14 +54,14 @@ def _of_log(
         record = _record_beside(name, content, question)
         found = _measured(name, log, question, record)
     except ReperfError as error:
-        found = [refused(name, str(error), question)]
+        found = [refused(name, "record", str(error), question)]
     if record is None and not question.digests:
         return found
     stream.seek(0)
     digest = file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]  # any file has readinto
     if record is not None and record.status == "ok" and digest != record.log_sha256:
         reason = "the log has changed since its run record was written"
-        found = [refused(name, reason, question, record)]
+        found = [refused(name, "record", reason, question, record)]
     return [replace(one, digest=digest) for one in found]
 
 
@@ -70,7 +70,9 @@ def _measured(
 ) -> list[Answer]:
     if record is not None and record.status != "ok":
         reason = f"the run ended as {record.status}: {record.reason}"
-        measured = Measurement(name, mllog.FORMAT.name, "refused", reason, method="")
+        measured = Measurement(
+            name, mllog.FORMAT.name, "refused", reason, code="run-failed", method=""
+        )
         return [Answer(measured, Facts(), record, question.planned)]
     told: list[tuple[str, Iterable[Fact]]] = []
     if record:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import ceil, fsum, inf, prod
 from statistics import median
+from typing import Any
 
 from reperf.logs.facts import Facts, Refused
 from reperf.logs.format import Format
@@ -58,8 +59,9 @@ def step_samples(
         others = [size for off, size in fitting if off < NEARER * nearest]
         if rival := next((size for size in others if _differ(size, meant)), None):
             raise Refused(
+                "open-size",
                 f"the printed speeds mean {implied:.6g} samples a step, and nothing says which "
-                f"size it has: {meant} or {rival}"
+                f"size it has: {meant} or {rival}",
             )
         return meant
     if not any(step.trains for step in steps):
@@ -68,12 +70,13 @@ def step_samples(
     samples = _whole(implied, facts.get("batch_size") or batch)
     unit = log_format.unit or unit_of(facts.get("workload")) or per_second(ANY)
     raise Refused(
+        "speed",
         f"the printed speeds mean {samples} {unit.removesuffix('/s')} a step, "
         f"the global batch is {batch}"
         + (f" under a world size of {world}" if world else "")
         + _other_sizes(sizes, log_format)
         + ("" if world else _of_one_device(implied, sizes.get("epoch_trained")))
-        + _uneven(steps)
+        + _uneven(steps),
     )
 
 
@@ -150,8 +153,9 @@ def _undisputed(sizes: Mapping[str, int | Fraction], log_format: Format) -> int 
     first, *others = sizes.values()
     if log_format.step_is[0] in _EPOCHS and any(_differ(first, other) for other in others):
         raise Refused(
+            "open-size",
             "the log does not say how many samples it trains in an epoch: "
-            + " or ".join(map(str, sizes.values()))
+            + " or ".join(map(str, sizes.values())),
         )
     return first
 
@@ -200,7 +204,7 @@ def _step_sizes(
     steps: Sequence[Interval], log_format: Format, facts: Facts
 ) -> dict[str, int | Fraction]:
     """The samples that a step may be, by what it then is."""
-    sizes = {fact: facts.get(fact) for fact in log_format.step_is}
+    sizes: dict[str, Any] = {fact: facts.get(fact) for fact in log_format.step_is}
     if "sample" in sizes:  # samples are counted by batches, at least
         counted_by = min((step.stop - step.start for step in steps), default=0)
         sizes["sample"] = 1 if counted_by >= (sizes["global_batch"] or inf) else None

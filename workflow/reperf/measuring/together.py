@@ -81,11 +81,13 @@ class Apart:
             Refused: those of one are missing, or of one that the run has not; or they are too many.
         """
         if self._size > _MOST_BYTES:
-            raise Refused(f"the ranks' lines take more than {_MOST_BYTES >> 20} MiB")
+            raise Refused("trainers", f"the ranks' lines take more than {_MOST_BYTES >> 20} MiB")
         wanted = set(range(world_size))
         if odd := sorted(wanted ^ self.ranks.keys()):
             what = "no line" if odd[0] in wanted else "a line"
-            raise Refused(f"there is {what} of rank {odd[0]}; the run has {world_size} ranks")
+            raise Refused(
+                "trainers", f"there is {what} of rank {odd[0]}; the run has {world_size} ranks"
+            )
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,9 @@ class Part:
         stamps = {record.iteration: record.stamp for record in self.run.records}
         first, last = (stamps.get(self.found[end]) for end in ("first", "last"))
         if first is None or last is None:
-            raise Refused("the lines at the window's ends do not say when they were written")
+            raise Refused(
+                "trainers", "the lines at the window's ends do not say when they were written"
+            )
         return first, last
 
     def nearest(self, begin: float, end: float) -> Ends:
@@ -189,7 +193,8 @@ def _check_overlap(spans: Sequence[tuple[float, float]]) -> None:
     common = max(0.0, min(stops) - max(starts))
     if common < LEAST_OVERLAP * longest:
         raise Refused(
+            "trainers",
             f"the {len(spans)} trainers' windows overlap by {common:.3g} s, "
             f"{100 * common / longest if longest else 0:.0f} % of the longest; "
-            f"allowed: {LEAST_OVERLAP:.0%} or more"
+            f"allowed: {LEAST_OVERLAP:.0%} or more",
         )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from reperf.logs.facts import Facts, Refused
+from reperf.logs.facts import Facts, Refused, Setting
 from reperf.logs.format import SKIPPED, WAITED, Record
 from reperf.measuring.units import ANY
 
@@ -27,18 +27,20 @@ def check_samples(counted: Counts, samples: int) -> None:
         difference = counted.stop[ANY] - counted.start[ANY]
         if difference != samples:
             raise Refused(
-                f"the log counts {difference} samples in the window, its batches make {samples}"
+                "counts",
+                f"the log counts {difference} samples in the window, its batches make {samples}",
             )
 
 
 def check_tokens(counted: Counts, samples: int, facts: Facts) -> None:
     """Check that a log counts no more tokens than its samples have places for."""
-    longest = facts.get("sequence_length") or facts.get("context")
+    longest = facts.get(Setting("sequence_length")) or facts.get(Setting("context"))
     tokens = counted.stop.get("tokens", 0) - counted.start.get("tokens", 0)
     if "tokens" in counted.start and longest and tokens > samples * longest:
         raise Refused(
+            "counts",
             f"the log counts {tokens} tokens in the window; allowed in {samples} samples of "
-            f"{longest}: {samples * longest}"
+            f"{longest}: {samples * longest}",
         )
 
 
@@ -46,7 +48,9 @@ def check_skipped(counted: Counts) -> None:
     """Check that every step in the window counts: a skipped one took its time, too."""
     skipped = counted.stop.get(SKIPPED, 0) - counted.start.get(SKIPPED, 0)
     if SKIPPED in counted.start and skipped:
-        raise Refused(f"the log counts {skipped} {SKIPPED} in the window, as loss scaling does")
+        raise Refused(
+            "skipped", f"the log counts {skipped} {SKIPPED} in the window, as loss scaling does"
+        )
 
 
 def difference(counted: Counts, ends: tuple[int, int], count: str) -> float:
@@ -59,11 +63,15 @@ def difference(counted: Counts, ends: tuple[int, int], count: str) -> float:
     known = [name for name in start if name in stop and name != WAITED]
     if count not in known:
         others = ", ".join(known) or "nothing"
-        raise Refused(f"the log does not count {count} at the window's ends; it counts {others}")
+        raise Refused(
+            "method",
+            f"the log does not count {count} at the window's ends; it counts {others}",
+        )
     if start[count] >= stop[count]:
         raise Refused(
+            "counts",
             f"the log counts {start[count]} {count} at iteration {ends[0]} and "
-            f"{stop[count]} at iteration {ends[1]}: the count does not grow"
+            f"{stop[count]} at iteration {ends[1]}: the count does not grow",
         )
     return stop[count] - start[count]
 

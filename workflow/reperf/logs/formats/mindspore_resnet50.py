@@ -69,7 +69,8 @@ def published(first: int, last: int) -> Callable[[Sequence[Record], Facts], Esti
         steps = (last - first) * ranks
         if sum(one.span for one in inside) != steps:
             raise Refused(
-                f"the published method needs the times of {last - first} steps of {ranks} ranks"
+                "method",
+                f"the published method needs the times of {last - first} steps of {ranks} ranks",
             )
         milliseconds = 0.0
         for one in inside:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from trainers.contract.precision import COMPUTES
 
@@ -89,7 +89,7 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
     )
 
 
-def _written(text: bytes, key: str) -> list[Fact]:
+def _written(text: bytes, key: Literal["run_start", "run_stop"]) -> list[Fact]:
     """When the lines with a key were written, as far as they say it."""
     events = (event for event in events_in(text) if event.get("key") == key)
     return [(key, stamp) for event in events if (stamp := stamp_of(event)) is not None]

@@ -19,7 +19,7 @@ _ARGUMENTS = facts_by(
     global_batch=r"\bNamespace\([^\r\n]{0,4000}?\bbatch_size=(\d{1,9})\b",
     print_every=r"\bNamespace\([^\r\n]{0,8000}?\blog_interval=(\d{1,9})\b",
 )
-_LENGTH = facts_by(tokens=r"\bNamespace\([^\r\n]{0,8000}?\btgt_len=(\d{1,9})\b")
+_LENGTH = facts_by(sample_tokens=r"\bNamespace\([^\r\n]{0,8000}?\btgt_len=(\d{1,9})\b")
 
 
 @marked(*_ARGUMENTS.marks, *_LENGTH.marks)
