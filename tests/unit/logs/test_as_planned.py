@@ -309,15 +309,3 @@ def placed(key: str) -> int:
 )
 def test_what_a_log_says_of_itself_agrees(lines, why):
     assert reason(lines).startswith(why)
-
-
-def test_samples_hold_no_more_tokens_than_their_shape_has_places_for():
-    def counting(each: int) -> list[str]:
-        plan = {"shape": {"sequence_length": 128}, "iterations": 120, "print_every": 20}
-        lines = with_events(placed("configuration"), ("configuration", plan), instead=1)
-        return edited(lines, lambda _, value: value.update(tokens=each * value["samples"]))
-
-    assert reason(counting(128)) == ""
-    assert reason(counting(129)) == (
-        "the log counts 206400 tokens in the window; allowed in 1600 samples of 128: 204800"
-    )

@@ -226,22 +226,6 @@ class TestWhatMlperfCounts:
         assert self.ask(168.0).samples == 100 * 168
         assert self.ask(240.0, batch=80).samples == 100 * 240  # of whole batches
 
-    def test_a_window_that_is_not_printed_says_what_is_counted(self):
-        measured = self.ask(168.0, every=14, last=280)
-        assert measured.reason.endswith("printed are 14, 28, 42, .., 112, in epochs")
-        assert self.ask(168.0, last=100).reason == (
-            "too short: it ends at iteration 100, the window at 120, in epochs"
-        )
-
-    def test_a_count_of_samples_is_known_by_its_name(self):
-        lines = [*HEAD, tracked(1536, 0, 9.0, "samples_count")]
-        for number in range(1, 5):
-            lines += evaluation(0, 5000)
-            lines.append(tracked(1536 + 384 * number, 9000 * number, 9.0, "samples_count"))
-        assert measure_one([*lines, STOP]).reason == (
-            "the time from iteration 20 to 120 is not in the log: printed are 1536, in samples"
-        )
-
     def test_speeds_that_fit_nothing_name_all_that_they_do_not_fit(self):
         assert self.ask(490.0).reason == (
             "the printed speeds mean 490 samples a step, the global batch is 56: a step of this "

@@ -27,15 +27,12 @@ from reperf.measuring.intervals import (
     trains_meanwhile,
     uncertainty,
 )
-from reperf.measuring.step_size import TOLERANCE, cut_short, in_unit, step_samples
+from reperf.measuring.step_size import TOLERANCE, cut_short, step_samples
 from reperf.measuring.units import ANY, per_second
 from reperf.measuring.window_counts import (
-    check_samples,
-    check_skipped,
-    check_tokens,
-    counts_at,
-    growth,
-    in_unit_of,
+    amount_of,
+    check_counts,
+    counted_between,
     waited_share,
 )
 
@@ -132,20 +129,18 @@ def by_window(
     if not holes:
         _check(window, _OF_TIMES)
     reached, what = _reached(run, records)
-    unit = in_unit(run, log_format, facts) if holes else ""
     if holes and reached >= ends[1]:
         start, stop = holes[0]
         printed = _some([record.iteration for record in records])
         raise Refused(
             "hole",
-            f"the time from iteration {start} to {stop} is not in the log: printed are {printed}"
-            f"{unit}",
+            f"the time from iteration {start} to {stop} is not in the log: printed are {printed}",
         )
     batch = step_samples(steps if holes else inside, log_format, facts)
     if holes:
         raise Refused(
             "too-short",
-            f"too short: {what} ends at iteration {reached}, the window at {ends[1]}{unit}",
+            f"too short: {what} ends at iteration {reached}, the window at {ends[1]}",
         )
     check_end(run, records[0].epoch, ends[1])
     if (short := cut_short(steps, log_format)) and short in inside:
@@ -154,34 +149,32 @@ def by_window(
             f"the step from {short.start} to {short.stop} was not trained to its end, by the speed "
             "that is printed for it",
         )
-    _check(window, (("ahead", _trains_meanwhile), ("ahead", _runs_ahead)))
+    _check(window, (("ahead", _is_ahead),))
     exact = window.iterations * (batch or facts.need(log_format.step_is[0]))
     samples = int(exact)
     if samples != exact:
         raise Refused(
             "counts", f"the window holds {float(exact):.6g} samples, which is no whole number"
         )
-    counts = counts_at(records, ends)
-    check_samples(counts, samples)
-    check_tokens(counts, samples, facts)
-    check_skipped(counts)
-    counted = in_unit_of(count, counts, ends, samples, facts) if count else samples
-    speed = counted / seconds
+    counts = counted_between(records, ends)
+    check_counts(counts, samples)
+    amount = samples if count is None else amount_of(counts, count, samples, facts)
+    speed = amount / seconds
     if not SLOWEST <= speed <= FASTEST:
         raise Refused(
             "impossible",
-            f"{counted} {count or ANY} in {seconds:g} s are no speed that any training has",
+            f"{amount} {count or ANY} in {seconds:g} s are no speed that any training has",
         )
     return {
         "first": ends[0],
         "last": ends[1],
-        "samples": counted,
+        "samples": amount,
         "seconds": seconds,
         "throughput": speed,
         "evaluations": sum(step.left_out.count for step in inside),
         "evaluated": round(fsum(step.left_out.seconds for step in inside), 6),
         "waited": waited_share(counts, seconds),
-        "counted": {ANY: samples, **growth(counts)},
+        "counted": {ANY: samples, **{name: more for name, more in counts.items() if more > 0}},
     }
 
 
@@ -290,11 +283,9 @@ def _prints_again(window: _Window) -> str:
     return ""
 
 
-def _stands_still(window: _Window) -> str:
-    return "" if window.seconds else "no time passes in the window, by the log's own clock"
-
-
 def _is_coarse(window: _Window) -> str:
+    if not window.seconds:
+        return "no time passes in the window, by the log's own clock"
     if uncertainty(window.records, window.steps) <= COARSEST * window.seconds:
         return ""
     return (
@@ -373,34 +364,26 @@ def _outside_run(window: _Window) -> str:
     return ""
 
 
-def _whole(window: _Window) -> list[Interval]:
-    """The intervals of the whole run, as far as they are kept."""
-    records, _ = first_prints(window.run.first_epoch, window.log_format)
-    return intervals(records, window.log_format)
-
-
-def _trains_meanwhile(window: _Window) -> str:
-    if not any(step.left_out.count for step in window.steps):
-        return ""
-    times = trains_meanwhile(window.steps, _whole(window))
-    if times <= AT_ONCE:
-        return ""
-    return (
-        f"evaluations lie in the window, and training goes on meanwhile: without their time, "
-        f"it would be {times:.3g} times as fast as where nothing is evaluated"
-    )
-
-
-def _runs_ahead(window: _Window) -> str:
-    if not window.log_format.runs_ahead:
+def _is_ahead(window: _Window) -> str:
+    """By the whole run, others evaluate meanwhile, or lines are printed before their work."""
+    evaluates = any(step.left_out.count for step in window.steps)
+    if not evaluates and not window.log_format.runs_ahead:
         return ""  # what follows takes time
-    times = times_as_fast(window.steps, _whole(window))
-    if times <= MOST_TIMES:
+    records, _ = first_prints(window.run.first_epoch, window.log_format)
+    whole = intervals(records, window.log_format)
+    if evaluates and (times := trains_meanwhile(window.steps, whole)) > AT_ONCE:
+        return (
+            f"evaluations lie in the window, and training goes on meanwhile: without their time, "
+            f"it would be {times:.3g} times as fast as where nothing is evaluated"
+        )
+    if not window.log_format.runs_ahead:
         return ""
-    return (
-        f"the window is {times:.3g} times as fast as the run from its start on, evaluations "
-        "left out: its lines seem to be printed before their work is done"
-    )
+    if (times := times_as_fast(window.steps, whole)) > MOST_TIMES:
+        return (
+            f"the window is {times:.3g} times as fast as the run from its start on, evaluations "
+            "left out: its lines seem to be printed before their work is done"
+        )
+    return ""
 
 
 _BEFORE_HOLES: tuple[tuple[str, _Find], ...] = (
@@ -409,7 +392,6 @@ _BEFORE_HOLES: tuple[tuple[str, _Find], ...] = (
     ("repeated", _prints_again),
 )
 _OF_TIMES: tuple[tuple[str, _Find], ...] = (
-    ("clock", _stands_still),
     ("clock", _is_coarse),
     ("two-clocks", _two_clocks),
     ("pace", _off_pace),
