@@ -261,7 +261,7 @@ def test_earlier_tries_of_a_kept_run_are_no_runs_of_their_own(ask, tmp_path):
 
 def test_a_file_that_cannot_be_read_says_why(ask):
     status, [found] = ask("/proc/self/mem")
-    assert (status, found["reason"]) == (3, "cannot be read: Input/output error")
+    assert (status, found["reason"]) == (3, "cannot be read: Invalid argument")
 
 
 class TestAFolder:
@@ -300,7 +300,7 @@ class TestAFolder:
         status, found = ask(folder)
         assert (status, names(found)) == (3, ["a.txt", "b.txt"])
 
-    def test_lists_logs_that_are_empty_or_compressed_alone(self, ask, tmp_path):
+    def test_lists_logs_that_are_empty_and_reads_compressed_ones(self, ask, tmp_path):
         (tmp_path / "empty.log").touch()
         (tmp_path / "train.log.gz").write_bytes(gzip.compress(RESNET50.read_bytes()))
         (tmp_path / "notes.gz").write_bytes(gzip.compress(b"notes"))
@@ -308,7 +308,7 @@ class TestAFolder:
         assert (status, names(found)) == (3, ["empty.log", "train.log.gz"])
         assert [one["reason"] for one in found] == [
             "the file is empty",
-            "it is compressed by gzip: unpack it first",
+            "",
         ]
 
     def test_of_other_things_holds_no_log(self, ask, log, tmp_path):
@@ -344,7 +344,7 @@ def zip_of(text: bytes) -> bytes:
     ("pack", "reason"),
     [
         (zip_of, "it is a zip archive: give it a name that ends in .zip"),
-        (gzip.compress, "it is compressed by gzip: unpack it first"),
+        (lambda text: gzip.compress(text)[:-9], "it is no whole gzip file: "),
         (lambda text: text.decode().encode("utf-16-le"), "it is written in UTF-16: convert it to"),
         (lambda text: text.decode().encode("utf-16"), "it is written in UTF-16: convert it to"),
     ],

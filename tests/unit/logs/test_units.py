@@ -13,11 +13,9 @@ from reperf.measuring.units import counts
 
 from tests.helpers.step_logs import event, step_log
 from tests.unit.logs.asking import encode, measure_one, measure_written
-from tests.unit.logs.written import STYLES, TIMED, written
+from tests.unit.logs.written import TIMED, written
 
 MARK = ":::MLLOG "
-OF_KNOWN_LENGTH = ("ngc-pytorch-transformerxl", "torchtitan")
-"""Formats in whose written logs the program says how many tokens a sample holds."""
 A_STEP = [step * 2048 for step in range(1, 7)]
 """Tokens so far, where each of the six printed iterations adds as many."""
 
@@ -85,7 +83,9 @@ def test_what_is_no_number_is_no_count(value):
     assert measure_one(odd).status == "ok"
 
 
-@pytest.mark.parametrize("name", sorted({*TIMED} - {*OF_KNOWN_LENGTH}))
+@pytest.mark.parametrize(
+    "name", sorted({*TIMED} - {"torchtitan", "ngc-pytorch-transformerxl"})
+)  # these say their tokens
 def test_no_format_of_others_is_taken_to_count_what_it_does_not(name):
     usual = measure_written(name, written(name))
     own = usual.unit and usual.unit.removesuffix("/s")
@@ -135,13 +135,13 @@ def test_the_command_takes_a_unit_that_some_workload_counts(tmp_path, capsys):
     assert f"--unit: got 'parsecs'; allowed: {', '.join(counts())}" in said
 
 
-@pytest.mark.parametrize("name", OF_KNOWN_LENGTH)
-def test_tokens_follow_from_the_samples_where_the_log_says_their_length(name):
-    how = {"facts": (*STYLES[name].facts, ("accumulation", 1))}
-    samples, tokens = (
-        measure_written(name, written(name), unit=u, **how) for u in (None, "tokens")
-    )
-    each = tokens.samples / samples.samples
-    assert (tokens.unit, each) == ("tokens/s", int(each))
-    assert each > 1
-    assert tokens.throughput == pytest.approx(each * samples.throughput)
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("torchtitan", []), ("mlperf-samples", [event("max_sequence_length", 8192)])],
+)
+def test_tokens_follow_from_packed_samples_whose_length_the_log_says(name, said):
+    lines = said + written(name)
+    samples, tokens = (measure_written(name, lines, unit=unit) for unit in (None, "tokens"))
+    assert (samples.status, tokens.reason, tokens.unit) == ("ok", "", "tokens/s")
+    assert tokens.throughput == pytest.approx(samples.throughput * 8192)
+    assert tokens.samples == samples.samples * 8192

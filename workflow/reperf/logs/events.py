@@ -191,6 +191,7 @@ def _status(event: Mapping[str, Any]) -> str:
     return str(metadata.get("status") or "")[:_LONGEST_STATUS]
 
 
+@marked(b"global_batch_size")
 def facts_in(text: bytes) -> Iterator[Fact]:
     """What MLLOG lines in a text say about the run, whichever format the log has."""
     if b"global_batch_size" not in text:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from math import inf, prod
+from math import prod
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple, TypeGuard, get_args
 
@@ -13,7 +13,7 @@ FactName = Literal[
     "workload", "recipe", "parameters", "precision", "batch_size", "node_batch", "update_batch",
     "accumulation", "nodes", "devices_per_node", "world_size", "replicas",
     "parallel", "global_batch", "epoch_samples", "epoch_trained", "sample_tokens",
-    "samples_per_token", "batches_per_step", "iterations", "print_every", "system", "framework",
+    "samples_per_token", "iterations", "print_every", "system", "framework",
     "variant", "device", "input", "data_set", "together", "forward_only", "load_only", "proof",
     "run_start", "run_stop", "run_span", "hosts", "start_loss", "unconfigured", "gave_up",
     "sample", "token", "epoch_batches",  # what a step may be, beside other facts; nobody gives these
@@ -40,7 +40,6 @@ NAMES = {
     "epoch_samples": "number of samples in an epoch",
     "epoch_trained": "number of samples trained in an epoch",
     "sample_tokens": "number of tokens in a sample",
-    "batches_per_step": "number of batches in a step",
     "samples_per_token": "number of samples in a token",
     "iterations": "number of iterations",
     "print_every": "number of iterations between two lines",
@@ -135,9 +134,6 @@ class Facts:
                 raise KeyError(name)
             if value is not None:
                 self._put(name, Known(value, teller))
-        bounds = self.get("batches_per_step")
-        if bounds and bounds[0] == bounds[1] and "accumulation" not in self._known:
-            self._put("accumulation", Known(bounds[0], self._known["batches_per_step"].teller))
         for name, factors in _PRODUCTS:
             self._multiply(name, factors)
         return self
@@ -159,13 +155,6 @@ class Facts:
                 "none",
             )
         batch, batches = self._known.get("global_batch"), self.get("accumulation")
-        fewest, most = self.get("batches_per_step") or (1, inf)
-        if batches is not None and not fewest <= batches <= most:
-            raise Refused(
-                "contradiction",
-                f"gradient accumulation is {batches} by {self._known['accumulation'].teller}, but "
-                f"a step is {fewest} to {most} batches by the progress bar in the log",
-            )
         if not self._accumulates or batch is None:
             return
         if batches is None and "update_batch" not in self._known and batch.teller != LOG:

@@ -10,9 +10,7 @@ from reperf.logs.facts import FACT_NAMES, called, shown
 from reperf.measuring.answer import Answer
 from reperf.measuring.counted import Counted
 
-OF_ONE_RUN = frozenset(
-    {"start_loss", "batches_per_step", "hosts", "run_start", "run_stop", "run_span"}
-)
+OF_ONE_RUN = frozenset({"start_loss", "hosts", "run_start", "run_stop", "run_span"})
 """The facts that may differ between repeats of a training."""
 
 

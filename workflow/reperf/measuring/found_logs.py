@@ -14,7 +14,9 @@ from typing import NamedTuple
 from reperf.config import Run, Window
 from reperf.errors import ReperfError
 from reperf.layout import PLAN, RUN_RECORD, TRIES
+from reperf.logs.facts import Refused
 from reperf.logs.formats import mllog
+from reperf.logs.log_file import opened
 from reperf.measuring.answer import Answer, Question, refused, without_doubt
 from reperf.measuring.likeness import Name, beginning, by_name, is_log
 from reperf.measuring.log_archives import of_archive
@@ -108,8 +110,8 @@ def files_of(path: Path) -> list[Path]:
 def _is_log(path: Path) -> bool:
     try:
         with path.open("rb") as stream:
-            return is_log(beginning(stream))
-    except OSError:  # without an ending it need not be one
+            return is_log(beginning(opened(stream)))
+    except (OSError, Refused):  # without an ending it need not be one
         return False
 
 

@@ -8,14 +8,14 @@ format can be asked for by name.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from reperf.config import Window
 from reperf.logs.facts import LOG, Fact, FactName, Facts, Refused
 from reperf.logs.format import Format
+from reperf.logs.log_file import LogFile, opened
 from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whole_log
-from reperf.logs.recognise import of_text, recognise
-from reperf.logs.scan import Stream, blocks
+from reperf.logs.recognise import check_text, recognise
 from reperf.logs.user_pattern import PATTERN, UNMATCHED
 from reperf.measuring import SUMMED
 from reperf.measuring.as_planned import check_as_planned
@@ -150,7 +150,7 @@ class Measurement:
 
 def measure_log(
     name: str,
-    stream: Stream,
+    stream: IO[bytes] | LogFile,
     method: Method,
     log_format: Format | None = None,
     told: Told = (),
@@ -161,7 +161,7 @@ def measure_log(
 
     Args:
         name: of the log, for the results.
-        stream: the log's bytes; read once, in pieces.
+        stream: the log, compressed or not.
         method: how to measure.
         log_format: the log's format; by default, it is found from the content.
         told: what others know about the runs; the log itself comes first.
@@ -170,18 +170,17 @@ def measure_log(
     Yields:
         What each run gives, what is known about it, and what distinguishes it from other runs.
     """
-    pieces: Iterable[bytes]
     try:
+        log = opened(stream)
         if log_format is None:
-            log_format, pieces = recognise(blocks(stream))
-        else:
-            pieces = of_text(blocks(stream))
+            log_format = recognise(log)
+        check_text(log)
     except Refused as refusal:
         known_format = log_format.name if log_format else None
         yield _refused(name, known_format, method, refusal), Facts(), None
         return
-    number, apart = 0, Apart(pieces, log_format)
-    for number, run in enumerate(_runs(apart, log_format, method), 1):
+    number, apart = 0, Apart(log, log_format)
+    for number, run in enumerate(_runs(apart.rank_0, log_format, method), 1):
         known = told_of_runs.get(number) if told_of_runs else told
         if known is not None:
             measured, facts = _measure_run(name, run, log_format, method, known)
@@ -257,10 +256,10 @@ def _evidence(run: LoggedRun, log_format: Format, found: Measurement) -> Evidenc
     return evidence_of(inside, log_format)
 
 
-def _runs(pieces: Iterable[bytes], log_format: Format, method: Method) -> Iterable[LoggedRun]:
+def _runs(log: LogFile, log_format: Format, method: Method) -> Iterable[LoggedRun]:
     if method.name == "window":
-        return training_runs(pieces, log_format, method.reads_until(log_format))
-    run = whole_log(pieces, log_format)
+        return training_runs(log, log_format, method.reads_until(log_format))
+    run = whole_log(log, log_format)
     return [run] if run else []
 
 

@@ -80,7 +80,7 @@ def widest(
     ]
     if short := cut_short(steps, log_format):
         doubtful.append(short)
-    told = {record.iteration: tuple(log_format.tells(record.text)) for record in records}
+    told = {record.iteration: record.facts for record in records}
     # Of a run with too many lines, the rest is there for comparison alone.
     reach = run.last if run.overflow else inf
     within = [step for step in steps if step.stop <= reach]

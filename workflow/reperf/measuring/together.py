@@ -6,14 +6,17 @@ is measured begins when the last has warmed up, and ends when the last has made 
 the window; the others have made more by then.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from io import BytesIO
 from math import fsum, inf
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
 from reperf.logs.events import MARK, event_of
 from reperf.logs.facts import Refused
 from reperf.logs.format import Format
 from reperf.logs.formats import mllog
+from reperf.logs.log_file import LogFile
 from reperf.logs.logged_runs import LoggedRun, training_runs
 from reperf.measuring import SUMMED
 from reperf.measuring.printed_range import Ends
@@ -21,32 +24,39 @@ from reperf.measuring.printed_range import Ends
 LEAST_OVERLAP = 0.9
 """The part of the longest window in which all trainers were in theirs."""
 _NAMES_RANK = b'"rank":'
+_BEGINNING = 1 << 20
+"""Within how many bytes a rank that keeps its own time writes its first line."""
+_MOST_BYTES = 1 << 26
+"""How much of rank 0's lines is kept in memory, and not in a temporary file."""
 
 
 class Apart:
     """A log without the lines of ranks other than 0 that keep their own time; these lie beside it.
 
     Args:
-        pieces: the log, as from reperf.logs.scan.blocks.
+        log: the log.
         log_format: its format.
+
+    Attributes:
+        rank_0: the log without these lines.
+        ranks: rank -> the lines that name it.
     """
 
-    def __init__(self, pieces: Iterable[bytes], log_format: Format) -> None:
-        self._pieces = pieces
-        self._is_ours = log_format.name == mllog.FORMAT.name
+    def __init__(self, log: LogFile, log_format: Format) -> None:
+        self.rank_0 = log
         self.ranks: dict[int, list[bytes]] = {}
-        """Rank -> the lines that name it, as far as the log has been read."""
+        # Such ranks write from the beginning; to look through all of a log takes its time.
+        beginning = log.part(0, min(_BEGINNING, log.size))
+        if log_format.name == mllog.FORMAT.name and _NAMES_RANK in beginning:
+            rank_0 = SpooledTemporaryFile(max_size=_MOST_BYTES)  # noqa: SIM115 - it goes with this
+            for _, chunk in log.chunks():
+                rank_0.writelines(self._of_rank_0(chunk))
+            self.rank_0 = LogFile(rank_0)
 
     @property
     def has_others(self) -> bool:
         """Whether some lines are of ranks other than 0."""
         return bool(self.ranks.keys() - {0})
-
-    def __iter__(self) -> Iterator[bytes]:
-        for piece in self._pieces:
-            apart = self._is_ours and _NAMES_RANK in piece
-            yield b"".join(self._of_rank_0(piece)) if apart else piece
-            del piece  # its memory is the next one's
 
     def _of_rank_0(self, piece: bytes) -> Iterator[bytes]:
         for line in piece.splitlines(keepends=True):
@@ -70,7 +80,7 @@ class Apart:
             )
         found = []
         for rank, lines in sorted(self.ranks.items()):
-            runs = list(training_runs(lines, log_format, inf))
+            runs = list(training_runs(LogFile(BytesIO(b"".join(lines))), log_format, inf))
             if len(runs) != 1:
                 raise Refused("trainers", f"rank {rank} has written {len(runs)} runs; allowed: one")
             found += runs

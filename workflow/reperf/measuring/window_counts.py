@@ -3,20 +3,18 @@
 from collections.abc import Mapping, Sequence
 
 from reperf.logs.facts import Facts, Refused
-from reperf.logs.format import SKIPPED, WAITED, Format, Record
+from reperf.logs.format import SKIPPED, WAITED, Record
 from reperf.measuring.units import ANY
 
 
-def counted_between(
-    records: Sequence[Record], ends: tuple[int, int], log_format: Format
-) -> dict[str, float]:
+def counted_between(records: Sequence[Record], ends: tuple[int, int]) -> dict[str, float]:
     """How much more a log counts at the window's second end than at its first, by name.
 
     Returns:
         Samples, tokens, SKIPPED, WAITED, ...: only what the lines at both ends count.
     """
-    texts = {record.iteration: record.text for record in records if record.iteration in ends}
-    start, stop = (log_format.counts(texts[end]) if end in texts else {} for end in ends)
+    known = {one.iteration: dict(one.counts) for one in records if one.iteration in ends}
+    start, stop = (known.get(end, {}) for end in ends)
     return {name: stop[name] - start[name] for name in start if name in stop}
 
 
@@ -39,13 +37,13 @@ def check_counts(counted: Mapping[str, float], samples: int) -> None:
 def amount_of(counted: Mapping[str, float], count: str, samples: int, facts: Facts) -> float:
     """What the log counts in the window under a name, such as tokens.
 
-    Tokens follow from the samples if the log says how many tokens each sample holds.
+    Tokens that it does not count follow from its samples, if it says how many each holds.
 
     Raises:
         Refused: it does not count that, or its count does not grow.
     """
-    if count == "tokens" and count not in counted and (each := facts.get("sample_tokens")):
-        return samples * each
+    if count not in counted and count == "tokens" and (tokens := facts.get("sample_tokens")):
+        return samples * tokens
     if count not in counted:
         others = ", ".join(name for name in counted if name != WAITED) or "nothing"
         raise Refused(

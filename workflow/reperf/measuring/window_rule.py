@@ -123,7 +123,7 @@ def by_window(
     ]
     window = next((window for window in windows if not window.holes), windows[0])
     ends, inside, seconds = window.ends, window.steps, window.seconds
-    _listen(records, ends, log_format, facts)
+    _listen(records, ends, facts)
     _check(window, _BEFORE_HOLES)
     check_evaluations(inside, "the window")
     holes = window.holes
@@ -157,11 +157,9 @@ def by_window(
         raise Refused(
             "counts", f"the window holds {float(exact):.6g} samples, which is no whole number"
         )
-    counts = counted_between(records, ends, log_format)
+    counts = counted_between(records, ends)
     check_counts(counts, samples)
-    amount: float = samples
-    if count is not None:
-        amount = amount_of(counts, count, samples, facts)
+    amount = samples if count is None else amount_of(counts, count, samples, facts)
     speed = amount / seconds
     if not SLOWEST <= speed <= FASTEST:
         raise Refused(
@@ -185,9 +183,7 @@ def _inside(steps: Sequence[Interval], ends: tuple[int, int]) -> list[Interval]:
     return [step for step in steps if ends[0] <= step.start and step.stop <= ends[1]]
 
 
-def _listen(
-    records: Sequence[Record], ends: tuple[int, int], log_format: Format, facts: Facts
-) -> None:
+def _listen(records: Sequence[Record], ends: tuple[int, int], facts: Facts) -> None:
     """Take what the records of a window say about their run; if there are none, the first one.
 
     Raises:
@@ -196,7 +192,7 @@ def _listen(
     heard = [record for record in records if ends[0] < record.iteration <= ends[1]]
     known: list[Fact] = []
     for record in heard or records[:1]:
-        told = list(log_format.tells(record.text))
+        told = list(record.facts)
         if told != known:
             facts.add(f"the line of iteration {record.iteration}", told)
         known = told
@@ -370,7 +366,7 @@ def _outside_run(window: _Window) -> str:
 
 
 def _is_ahead(window: _Window) -> str:
-    """By the whole run, other devices evaluate meanwhile, or lines come before their work."""
+    """By the whole run, others evaluate meanwhile, or lines are printed before their work."""
     evaluates = any(step.left_out.count for step in window.steps)
     if not evaluates and not window.log_format.runs_ahead:
         return ""  # what follows takes time

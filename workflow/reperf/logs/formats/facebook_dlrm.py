@@ -17,8 +17,7 @@ FORMAT = Format(
     system="facebook-dlrm",
     marker=b" ms/it, loss ",
     pattern=r"(?:\[{RANK}\] )?Finished training it {ITERATION}/{TOTAL} of epoch {EPOCH}, "
-    r"{DURATION} ms/it, loss {NUMBER}",
-    duration_in=0.001,
+    r"{MILLISECONDS} ms/it, loss {NUMBER}",
     remembering=durations_since(),
     evenly=True,
     timing="the mean time of an iteration since the previous line",

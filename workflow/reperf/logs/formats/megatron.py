@@ -19,11 +19,10 @@ FORMAT = Format(
     marker=b"elapsed time per iteration (ms): ",
     # What is between is of this iteration: a line that broke off may go on with another one's.
     pattern=r"\biteration +{ITERATION}/ *{TOTAL} \|(?:(?!iteration +\d)[^\r\n]){0,200}?"
-    r"elapsed time per iteration \(ms\): *{DURATION}(?:/{NUMBER})? \|[^\r\n]{0,400}?"
+    r"elapsed time per iteration \(ms\): *{MILLISECONDS}(?:/{NUMBER})? \|[^\r\n]{0,400}?"
     r"glo(?:ba|ab)l batch size: +\d{1,9} \|(?:[^\r\n]{0,400}?loss: {NUMBER} \|)?",
     # In older versions the time goes on.
     evaluates=rb"\bvalidation loss at iteration \d",
-    duration_in=0.001,
     remembering=durations_since(),
     evenly=True,
     facts=facts_by(

@@ -37,7 +37,8 @@ from reperf.logs.events import (
 )
 from reperf.logs.facts import AMP_IN_BF16, Fact
 from reperf.logs.format import Format, Record, marked
-from reperf.logs.scan import after_labels, blocks
+from reperf.logs.log_file import opened
+from reperf.logs.scan import after_labels
 from reperf.training.record import Status
 
 _CONFIGURES = b'"configuration"'
@@ -218,8 +219,8 @@ def rank_of(event: Mapping[str, Any]) -> int:
 
 def _events(log: Path) -> Iterator[re.Match[bytes]]:
     with log.open("rb") as stream:
-        for block in blocks(stream):
-            for text in block.splitlines(keepends=True):
+        for _, chunk in opened(stream).chunks():
+            for text in chunk.splitlines(keepends=True):
                 # One search per line: a long one may hold thousands of beginnings.
                 if match := FORMAT.line.search(text, max(text.rfind(MARK), 0)):
                     yield match
@@ -228,7 +229,8 @@ def _events(log: Path) -> Iterator[re.Match[bytes]]:
 def read_excuse(log: Path) -> tuple[Status, str] | None:
     """How and why a trainer of ours gave up, if a line of its own says so."""
     with log.open("rb") as stream:
-        return next((one for block in blocks(stream) for one in _excuses(block)), None)
+        chunks = opened(stream).chunks()
+        return next((excuse for _, chunk in chunks for excuse in _excuses(chunk)), None)
 
 
 def _excuses(text: bytes) -> Iterator[tuple[Status, str]]:

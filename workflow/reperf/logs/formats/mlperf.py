@@ -347,7 +347,7 @@ FORMATS = (
     _format(
         "mlperf-samples",
         _steps_with_samples,
-        facts=no_facts,
+        facts=facts_of({"max_sequence_length": "sample_tokens"}),  # samples are packed to it
         counts=samples_counted,
         counts_from=0,
         counting="the log's own steps",

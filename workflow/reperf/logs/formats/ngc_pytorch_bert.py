@@ -9,7 +9,6 @@ DLPerf NVIDIADeepLearningExamples/PyTorch/BERT/extract_pytorch_logs_time.py with
 """
 
 from reperf.logs import estimators
-from reperf.logs.accumulation import newest_bar
 from reperf.logs.clock import DATE
 from reperf.logs.format import SKIPPED, Format, counts_by, facts_by
 
@@ -33,7 +32,6 @@ FORMAT = Format(
     ),
     counts=counts_by({r"skipped_steps : (\d{1,12})$": SKIPPED}),
     accumulates=True,
-    bar=newest_bar,
     repeats=True,
     unit="sentences/s",
     published=estimators.between_lines(20, 120, DATE, behind=5),

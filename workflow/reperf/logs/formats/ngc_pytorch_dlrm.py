@@ -18,8 +18,7 @@ FORMAT = Format(
     marker=b"  step_time: ",
     # What is between is of this iteration: a line that broke off may go on with another one's.
     pattern=r"Epoch:\[{EPOCH}/\d{1,9}\] \[ *{ITERATION}/{TOTAL}\]  eta: (?:(?!Epoch:)[^\r\n]){1,40}?  "
-    r"loss: {NUMBER}  step_time: {DURATION} ms",
-    duration_in=0.001,
+    r"loss: {NUMBER}  step_time: {MILLISECONDS} ms",
     remembering=durations_since(),
     evenly=True,
     counts_from=0,

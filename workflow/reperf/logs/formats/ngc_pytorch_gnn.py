@@ -12,7 +12,6 @@ FORMAT = Format(
     system="ngc-pytorch",
     marker=b" | iteration_time : ",
     pattern=r"DLL {DATE} - Iteration {ITERATION} \| train_acc : {NUMBER} % \| "
-    r"iteration_time : {PACE} ms \|",
-    duration_in=0.001,
+    r"iteration_time : {PACE_MS} ms \|",
     busy_paces=True,
 )

@@ -35,8 +35,7 @@ FORMAT = Format(
     system="ngc-pytorch",
     marker=b" | ms/batch ",
     pattern=r"\| epoch +{TURN} step +{ITERATION} \| batches +{BATCH} / {BATCHES} \| lr {NUMBER} \| "
-    r"ms/batch +{DURATION} \| tok/s +{RATE} \| loss +{NUMBER} \| (?:ppl|bpc) +{NUMBER}{END}",
-    duration_in=0.001,
+    r"ms/batch +{MILLISECONDS} \| tok/s +{RATE} \| loss +{NUMBER} \| (?:ppl|bpc) +{NUMBER}{END}",
     remembering=durations_since(),
     facts=_facts,
     rate_times=("samples_per_token",),

@@ -38,7 +38,6 @@ FORMAT = Format(
     r"avg_batch_cost: {DURATION} sec, avg_samples: {NUMBER}, ips: {RATE} sequences/sec\b",
     remembering=durations_since(),
     evenly=True,
-    mean_durations=True,
     rate_times=("world_size",),
     facts=facts_by(print_every=r"\blogging_steps=(\d{1,9})\b"),
     tells=_tells,

@@ -31,8 +31,8 @@ _MESH = re.compile(
 @marked(*_BATCH.marks, b"Building ")
 def _facts(head: bytes) -> Iterator[Fact]:
     yield from _BATCH(head)
-    for name, tokens in _LENGTH(head):
-        yield name, tokens
+    for _, tokens in _LENGTH(head):
+        yield "sample_tokens", tokens
         yield "samples_per_token", 1 / tokens
     for match in _MESH.finditer(head):
         yield "world_size", prod(map(int, re.findall(rb"\d+", match["sizes"] or match["named"])))
