@@ -7,6 +7,7 @@ format can be asked for by name.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from typing import IO, Any, Literal
 
@@ -65,7 +66,7 @@ class Method:
 
     def reads_until(self, log_format: Format) -> float:
         """The iteration after which no record matters."""
-        return inf if self.widest or self.falls_back else self.ends_in(log_format)[0][1]
+        return inf if self.widest else self.ends_in(log_format)[0][1]
 
     def ends_in(self, log_format: Format) -> list[Ends]:
         """The window's ends as a log numbers them, the preferred ones first.
@@ -148,6 +149,13 @@ class Measurement:
     warnings: tuple[str, ...] = ()
 
 
+_Found = tuple[Measurement, Facts, Evidence | None]
+_ANOTHER_WINDOW = frozenset(
+    ("too-short", "hole", "too-many-lines", "clock", "repeated", "restart", "evaluations")
+)
+"""Refusals of a window that need not be those of another."""
+
+
 def measure_log(
     name: str,
     stream: IO[bytes] | LogFile,
@@ -156,7 +164,7 @@ def measure_log(
     told: Told = (),
     *,
     told_of_runs: Mapping[int, Told] | None = None,
-) -> Iterator[tuple[Measurement, Facts, Evidence | None]]:
+) -> Iterator[_Found]:
     """Measure every training run that a log holds.
 
     Args:
@@ -179,9 +187,37 @@ def measure_log(
         known_format = log_format.name if log_format else None
         yield _refused(name, known_format, method, refusal), Facts(), None
         return
+    measure = partial(_measure_runs, name, log, log_format, told=told, of_runs=told_of_runs)
+    if not method.falls_back:
+        yield from measure(method)
+        return
+    wide: dict[int, _Found] | None = None
+    for found in list(measure(method)):
+        usual = found[0]
+        if usual.code in _ANOTHER_WINDOW:
+            if wide is None:
+                wide = {one[0].run: one for one in measure(replace(method, widest=True))}
+            other = wide.get(usual.run)
+            if other and other[0].status == "ok":
+                why = f"{usual.first}:{usual.last} is refused: {usual.reason}"
+                warning = f"widest: the widest window is taken; {why}"
+                found = replace(other[0], warnings=(warning,)), *other[1:]  # noqa: PLW2901
+        yield found
+
+
+def _measure_runs(
+    name: str,
+    log: LogFile,
+    log_format: Format,
+    method: Method,
+    *,
+    told: Told,
+    of_runs: Mapping[int, Told] | None,
+) -> Iterator[_Found]:
+    """Measure the runs in a log whose format is known; see `measure_log`."""
     number, apart = 0, Apart(log, log_format)
     for number, run in enumerate(_runs(apart.rank_0, log_format, method), 1):
-        known = told_of_runs.get(number) if told_of_runs else told
+        known = of_runs.get(number) if of_runs else told
         if known is not None:
             measured, facts = _measure_run(name, run, log_format, method, known)
             if apart.has_others or facts.get("together"):
@@ -197,7 +233,7 @@ def measure_log(
         why = Refused("no-lines", reason)
         yield _refused(name, log_format.name, method, why), Facts(), None
         return
-    for missing in sorted(one for one in told_of_runs or () if one > number):
+    for missing in sorted(one for one in of_runs or () if one > number):
         why = Refused("no-run", f"it holds no run {missing}: the last is run {number}")
         refused = _refused(name, log_format.name, method, why)
         yield replace(refused, run=missing), Facts(), None
@@ -221,8 +257,7 @@ def _measure_together(
     log_format, method, told = how
 
     def fields_of(rank: int, ends: Ends | None) -> dict[str, Any]:
-        asked = replace(method, otherwise_widest=False)
-        asked = replace(asked, ends=ends, widest=False) if ends else asked
+        asked = replace(method, ends=ends, widest=False) if ends else method
         other, _ = _measure_run(measured.log, runs[rank], log_format, asked, told)
         if other.status != "ok":
             raise Refused(other.code, f"rank {rank}: {other.reason}")
@@ -281,7 +316,17 @@ def _measure_run(
         if method.name == "published":
             found |= _published(run, log_format, facts, further)
         else:
-            facts = _by_rule(found, facts, (run, log_format, method), further)
+            try:
+                best, known = widest(run, log_format, facts, method.warmup, further)
+                found["widest"] = best["first"], best["last"]
+            except (Refused, ArithmeticError):
+                if method.widest:
+                    raise
+            if method.widest:
+                facts = known
+                found |= best
+            else:
+                found |= by_window(run, log_format, method.ends_in(log_format), facts, further)
         found["status"] = "ok"
     except Refused as refusal:
         found |= {"status": "refused", "code": refusal.code, "reason": str(refusal)}
@@ -297,7 +342,7 @@ def _measure_run(
 
 
 def _gather(facts: Facts, run: LoggedRun, told: Told, method: Method) -> None:
-    if run.overflow and not (method.widest or method.falls_back):
+    if run.overflow and not method.widest:
         raise Refused(
             "too-many-lines",
             f"it prints more than {MOST_RECORDS} lines up to the window's end: "
@@ -310,49 +355,6 @@ def _gather(facts: Facts, run: LoggedRun, told: Told, method: Method) -> None:
             "no-training", "the log says that its run trains nothing: it runs forward only"
         )
     facts.settle()
-
-
-def _by_rule(
-    found: dict[str, Any],
-    facts: Facts,
-    how: tuple[LoggedRun, Format, Method],
-    further: str | None,
-) -> Facts:
-    """Measure a run by the window rule, in the window that the method says.
-
-    Args:
-        found: the fields of the Measurement so far; more are added.
-        facts: what is known about the run.
-        how: what the log holds of it, the log's format, and how to measure.
-        further: what to count that does not follow from the samples.
-
-    Returns:
-        The facts with what the window's lines say.
-
-    Raises:
-        Refused: the log carries neither that window nor one that may take its place.
-    """
-    run, log_format, method = how
-    refusal: Refused | ArithmeticError | None = None
-    try:
-        best, known = widest(run, log_format, facts, method.warmup, further)
-        found["widest"] = best["first"], best["last"]
-    except (Refused, ArithmeticError) as why:
-        refusal = why
-    if not method.widest:
-        try:
-            choices = method.ends_in(log_format)
-            found |= by_window(run, log_format, choices, facts, further)
-            return facts
-        except Refused as why:
-            if refusal or not method.falls_back:
-                raise
-            usual = f"{found['first']}:{found['last']}"
-            found["warnings"] = (f"widest: the widest window is taken; {usual} is refused: {why}",)
-    if refusal:
-        raise refusal
-    found |= best
-    return known
 
 
 def _published(run: LoggedRun, log_format: Format, facts: Facts, further: str | None) -> dict:
