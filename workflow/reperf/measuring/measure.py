@@ -23,7 +23,7 @@ from reperf.measuring.evidence import Evidence, evidence_of
 from reperf.measuring.intervals import in_order, intervals
 from reperf.measuring.printed_range import Ends, printed, widest
 from reperf.measuring.step_size import step_samples
-from reperf.measuring.together import Apart, Part, side_by_side, summed
+from reperf.measuring.together import Apart, summed
 from reperf.measuring.units import further_count, per_second, unit_of
 from reperf.measuring.window_rule import FASTEST, SLOWEST, by_window
 
@@ -179,6 +179,27 @@ def measure_log(
         known_format = log_format.name if log_format else None
         yield _refused(name, known_format, method, refusal), Facts(), None
         return
+    # What lies after the usual window takes its time to read, and is seldom needed.
+    methods = [replace(method, otherwise_widest=False)] if method.falls_back else []
+    found: list[tuple[Measurement, Facts, Evidence | None]] = []
+    for asked in (*methods, method):
+        found = list(
+            _measure_runs(name, log, asked, log_format, told=told, told_of_runs=told_of_runs or {})
+        )
+        if all(measured.status == "ok" for measured, *_ in found):
+            break
+    yield from found
+
+
+def _measure_runs(
+    name: str,
+    log: LogFile,
+    method: Method,
+    log_format: Format,
+    *,
+    told: Told,
+    told_of_runs: Mapping[int, Told],
+) -> Iterator[tuple[Measurement, Facts, Evidence | None]]:
     number, apart = 0, Apart(log, log_format)
     for number, run in enumerate(_runs(apart.rank_0, log_format, method), 1):
         known = told_of_runs.get(number) if told_of_runs else told
@@ -197,7 +218,7 @@ def measure_log(
         why = Refused("no-lines", reason)
         yield _refused(name, log_format.name, method, why), Facts(), None
         return
-    for missing in sorted(one for one in told_of_runs or () if one > number):
+    for missing in sorted(one for one in told_of_runs if one > number):
         why = Refused("no-run", f"it holds no run {missing}: the last is run {number}")
         refused = _refused(name, log_format.name, method, why)
         yield replace(refused, run=missing), Facts(), None
@@ -219,13 +240,14 @@ def _measure_together(
     if measured.status != "ok":
         return replace(measured, method=SUMMED)
     log_format, method, told = how
-    method = replace(method, otherwise_widest=False)
 
-    def part_of(rank: int, run: LoggedRun, own: Method) -> Part:
-        other, _ = _measure_run(measured.log, run, log_format, own, told)
+    def fields_of(rank: int, ends: Ends | None) -> dict[str, Any]:
+        asked = replace(method, otherwise_widest=False)
+        asked = replace(asked, ends=ends, widest=False) if ends else asked
+        other, _ = _measure_run(measured.log, runs[rank], log_format, asked, told)
         if other.status != "ok":
             raise Refused(other.code, f"rank {rank}: {other.reason}")
-        return Part(vars(other), run)
+        return vars(other)
 
     try:
         if not facts.get("together"):
@@ -236,19 +258,8 @@ def _measure_together(
             raise Refused(
                 "trainers", "runs of trainers that keep their own time lie in one log; allowed: one"
             )
-        apart.check(int(facts.need("world_size")))
-        parts = []
-        for rank, lines in sorted(apart.ranks.items()):
-            runs = list(training_runs(lines, log_format, inf))
-            if len(runs) != 1:
-                raise Refused("trainers", f"rank {rank} has written {len(runs)} runs; allowed: one")
-            parts.append(part_of(rank, runs[0], method))
-        parts = [
-            part_of(rank, part.run, replace(method, ends=ends, widest=False))
-            for rank, (part, ends) in enumerate(zip(parts, side_by_side(parts), strict=True))
-        ]
-        ends = {end: parts[0].found[end] for end in ("first", "last")}
-        return replace(measured, **ends, **summed(parts))
+        runs = apart.runs(log_format, int(facts.need("world_size")))
+        return replace(measured, **summed(runs, fields_of))
     except Refused as refusal:
         refused = replace(measured, status="refused", code=refusal.code, reason=str(refusal))
         return replace(refused, method=SUMMED, throughput=None)

@@ -54,6 +54,12 @@ def amount_of(counted: Mapping[str, float], count: str, samples: int, facts: Fac
     return counted[count]
 
 
+def growing(counted: Mapping[str, float]) -> dict[str, float]:
+    """The counts of what was trained on in the window."""
+    others = (SKIPPED, WAITED)
+    return {name: more for name, more in counted.items() if more > 0 and name not in others}
+
+
 def waited_share(counted: Mapping[str, float], seconds: float) -> float | None:
     """The share of a window's seconds for which training waited for its data.
 

@@ -33,6 +33,7 @@ from reperf.measuring.window_counts import (
     amount_of,
     check_counts,
     counted_between,
+    growing,
     waited_share,
 )
 
@@ -174,7 +175,7 @@ def by_window(
         "evaluations": sum(step.left_out.count for step in inside),
         "evaluated": round(fsum(step.left_out.seconds for step in inside), 6),
         "waited": waited_share(counts, seconds),
-        "counted": {ANY: samples, **{name: more for name, more in counts.items() if more > 0}},
+        "counted": {ANY: samples} | growing(counts),
     }
 
 
@@ -365,7 +366,7 @@ def _outside_run(window: _Window) -> str:
 
 
 def _is_ahead(window: _Window) -> str:
-    """By the whole run, others evaluate meanwhile, or lines are printed before their work."""
+    """By the whole run, other devices evaluate meanwhile, or lines come before their work."""
     evaluates = any(step.left_out.count for step in window.steps)
     if not evaluates and not window.log_format.runs_ahead:
         return ""  # what follows takes time
