@@ -195,7 +195,7 @@ class TestTheTwoClocks:
 
     def test_are_told_by_all_lines(self):
         lines = edited(planned_log(), lambda said, _: said.pop("time_ms"), 60)
-        assert "only some of the lines" in reason(lines)
+        assert "some lines in the window lack the second" in reason(lines)
 
     @pytest.mark.parametrize(
         ("name", "printed"),

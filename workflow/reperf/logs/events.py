@@ -247,7 +247,7 @@ def evaluated_in(
 
 
 class _Evaluations:
-    """Those in one text."""
+    """Collects the evaluations in one piece of text."""
 
     def __init__(self, phase: Phase, bounds: tuple[float, float]) -> None:
         self.phase = phase
@@ -270,7 +270,7 @@ class _Evaluations:
             self._known &= self.phase.evaluates
             self._end(time)
             self.phase = self.phase._replace(evaluates=False, trains=False)
-        elif event == "eval_accuracy":  # before or behind the stop, or instead of it
+        elif event == "eval_accuracy":  # before or after the stop, or instead of it
             self._accuracy = time
         elif event == "run_stop":
             self._known &= self._start is None

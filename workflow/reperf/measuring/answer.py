@@ -58,7 +58,7 @@ class Answer:
         digest: SHA-256 of the log, if it was wanted.
         doubt: None for what is a log; for a file of no known format that need not be one, whether
             it reads like a log.
-        evidence: by what the run is told from others; None if nothing was measured.
+        evidence: what distinguishes the run from others; None if nothing was measured.
     """
 
     measured: Measurement
@@ -86,7 +86,7 @@ def refused(
 
 
 def without_doubt(name: str, found: Iterable[list[Answer]], question: Question) -> Iterator[Answer]:
-    """What is said of a folder or archive: of the doubtful files at its end, and not of all."""
+    """Results for a folder or archive; what only reads like a log comes last, if asked for."""
     doubtful, nothing = [], True
     for answer in chain.from_iterable(found):
         if answer.doubt is None:

@@ -168,7 +168,7 @@ def measure_log(
         told_of_runs: the same about single runs, by their number, from 1: only these are measured.
 
     Yields:
-        What each run gives, what is known about it, and by what a measured one is told from others.
+        What each run gives, what is known about it, and what distinguishes it from other runs.
     """
     try:
         log = opened(stream)

@@ -26,6 +26,8 @@ LEAST_OVERLAP = 0.9
 _NAMES_RANK = b'"rank":'
 _BEGINNING = 1 << 20
 """Within how many bytes a rank that keeps its own time writes its first line."""
+_MOST_BYTES = 1 << 26
+"""How much of rank 0's lines is kept in memory, and not in a temporary file."""
 
 
 class Apart:
@@ -41,18 +43,15 @@ class Apart:
     """
 
     def __init__(self, log: LogFile, log_format: Format) -> None:
-        self._lines: dict[int, list[bytes]] = {}
         self.rank_0 = log
+        self.ranks: dict[int, list[bytes]] = {}
         # Such ranks write from the beginning; to look through all of a log takes its time.
         beginning = log.part(0, min(_BEGINNING, log.size))
         if log_format.name == mllog.FORMAT.name and _NAMES_RANK in beginning:
-            rank_0 = SpooledTemporaryFile(max_size=_BEGINNING)  # noqa: SIM115 - it goes with this
+            rank_0 = SpooledTemporaryFile(max_size=_MOST_BYTES)  # noqa: SIM115 - it goes with this
             for _, chunk in log.chunks():
                 rank_0.writelines(self._of_rank_0(chunk))
             self.rank_0 = LogFile(rank_0)
-        self.ranks = {
-            rank: LogFile(BytesIO(b"".join(lines))) for rank, lines in self._lines.items()
-        }
 
     @property
     def has_others(self) -> bool:
@@ -64,7 +63,7 @@ class Apart:
             rank = None
             if _NAMES_RANK in line and (at := line.find(MARK)) >= 0:
                 rank = mllog.rank_of(event_of(line[at:].rstrip()))
-                self._lines.setdefault(rank, []).append(line)
+                self.ranks.setdefault(rank, []).append(line)
             if not rank:
                 yield line
 
@@ -81,7 +80,7 @@ class Apart:
             )
         found = []
         for rank, lines in sorted(self.ranks.items()):
-            runs = list(training_runs(lines, log_format, inf))
+            runs = list(training_runs(LogFile(BytesIO(b"".join(lines))), log_format, inf))
             if len(runs) != 1:
                 raise Refused("trainers", f"rank {rank} has written {len(runs)} runs; allowed: one")
             found += runs

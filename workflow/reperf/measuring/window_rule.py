@@ -305,7 +305,7 @@ def _two_clocks(window: _Window) -> str:
     if not both and window.facts.get("run_start"):
         return "the log stamps the start of its run, and not all of the lines in the window"
     if both and len(both) < len(window.steps) and not means:
-        return "only some of the lines in the window tell its second clock's time"
+        return "some lines in the window lack the second time stamp"
     first, second = fsum(step.seconds for step in both), fsum(step.also or 0.0 for step in both)
     share = TOLERANCE if means else COARSEST
     if abs(first - second) <= max(share * max(first, second), BETWEEN_CLOCKS):

@@ -24,7 +24,10 @@ FORMAT = Format(
     # In older versions the time goes on.
     evaluates=rb"\bvalidation loss at iteration \d",
     remembering=durations_since(),
-    facts=facts_by(print_every=r"\blog_interval \.{1,60} (\d{1,9})\s"),
+    facts=facts_by(
+        print_every=r"\blog_interval \.{1,60} (\d{1,9})\s",
+        sample_tokens=r"\bseq_length \.{1,60} (\d{1,9})\s",
+    ),
     # One fork misspells it.
     tells=facts_by(
         global_batch=r"glo(?:ba|ab)l batch size: +(\d{1,9})\s",

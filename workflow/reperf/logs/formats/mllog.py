@@ -210,7 +210,7 @@ def written_between(log: Path) -> tuple[float, float] | None:
 
 
 def rank_of(event: Mapping[str, Any]) -> int:
-    """Whose line an event is: of ranks that share one time, always rank 0's."""
+    """The rank that logged an event; 0 for synchronous runs, which log on rank 0 only."""
     metadata = event.get("metadata")
     rank = metadata.get("rank") if isinstance(metadata, dict) else None
     return rank if type(rank) is int and 0 <= rank <= MOST_RANKS else 0

@@ -25,7 +25,8 @@ _LENGTH = facts_by(sample_tokens=r"\bNamespace\([^\r\n]{0,8000}?\btgt_len=(\d{1,
 @marked(*_ARGUMENTS.marks, *_LENGTH.marks)
 def _facts(head: bytes) -> Iterator[Fact]:
     yield from _ARGUMENTS(head)
-    for _, tokens in _LENGTH(head):
+    for name, tokens in _LENGTH(head):
+        yield name, tokens
         yield "samples_per_token", 1 / tokens
 
 
