@@ -10,7 +10,7 @@ from pathlib import Path
 from reperf.config import Window
 from reperf.logs.events import facts_in
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format
+from reperf.logs.format import Format, Prints
 from reperf.logs.formats import formats
 from reperf.logs.log_file import opened
 from reperf.logs.recognise import NO_FORMAT
@@ -156,7 +156,8 @@ class Source:
         """
 
         def joined(log: bytes) -> set[tuple]:
-            if not (log_format := self._format_of(log)) or not log_format.in_two_lines:
+            log_format = self._format_of(log)
+            if not log_format or Prints.IN_TWO_LINES not in log_format.prints:
                 return set()
             return {(one.iteration, one.duration) for *_, one in self._records(log)}
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Flag, auto
 from functools import cached_property, partial
 from itertools import chain
 from re import _constants, _parser  # type: ignore[attr-defined]  # private, and without types
@@ -104,6 +105,31 @@ def no_counts(_text: bytes) -> Mapping[str, float]:
     return {}
 
 
+class Prints(Flag):
+    """What is odd about a program's lines."""
+
+    REPEATS = auto()
+    """An iteration's number, or the one before it, is printed again after a skipped step, as loss
+    scaling does."""
+    RUNS_AHEAD = auto()
+    """Lines may be printed before the devices have done the work: the window is compared with the rest of
+    the run."""
+    BUSY_PACES = auto()
+    """The seconds of an iteration that a line prints beside its time stamp leave out waiting for input: an
+    iteration may take longer, and never less."""
+    EVENLY = auto()
+    """Each line covers the iterations since the previous line, at a fixed interval."""
+    IN_TWO_LINES = auto()
+    """The step number and its time are on separate lines. Before a gap, a time may belong to a later
+    step."""
+
+
+_NOTHING_ODD = Prints(0)
+NOTES = ("counting", "timing", "speed_of", "extractor")
+"""What the log counts, and from which number; where the times are from; of how many devices the printed
+speed is; what the published extractor does."""
+
+
 @dataclass(kw_only=True, eq=False)  # each is equal to itself alone
 class Format:
     """One way of logging: what a line looks like, and what its numbers mean.
@@ -126,10 +152,6 @@ class Format:
             refused unless it, or the user, says how many.
         evaluates: regular expression of what the program prints about an evaluation between two
             iterations, besides MLLOG lines. How long the evaluation took is not known.
-        repeats: True if an iteration's number, or the one before it, is printed again after a
-            skipped step, as loss scaling does.
-        runs_ahead: True if lines may be printed before the devices have done the work. The window is
-            then compared with the rest of the run.
         step_is: what one printed iteration counts: a fact that gives its samples, "sample", or "token"
             (1 / "sample_tokens"); "epoch_batches" are the whole batches that hold an epoch. List
             several if only the log can tell: the printed speed then decides.
@@ -140,22 +162,14 @@ class Format:
         ended: True of a text that says that the run ended well; None if the format has no such line.
         closes: finds what such a text says about the run besides.
         begins: True of a text that says that a run begins; None if the format has no such line.
-        busy_paces: True if the seconds of an iteration that a line prints beside its time stamp leave
-            out waiting for input: an iteration may take longer, and never less.
         untimed: why records have no time, if they have none.
         yields: precedence: if several formats match, the one with the lowest value wins. Progress bars
             stand in logs of many programs, and MLLOG lines beside a program's own.
-        evenly: True if each line covers the iterations since the previous line, at a fixed interval.
-        in_two_lines: True if the step number and its time are on separate lines. Before a gap, a time
-            may belong to a later step.
         counts_from: the number of the first iteration.
         unit: of the throughput; None if the workload decides.
         published: the published extractor's method; None if there is none.
-        counting: for docs/log-formats.md, as is what follows: what the log counts, and from which
-            number, if `counts_from` does not say it all.
-        timing: where the times are from, if not from time stamps alone.
-        speed_of: of how many devices the printed speed is.
-        extractor: what the published extractor does.
+        prints: what is odd about the lines.
+        notes: what docs/log-formats.md says of it, where the other fields do not: one of NOTES -> words.
     """
 
     name: str
@@ -169,8 +183,6 @@ class Format:
     rate_times: tuple[Name, ...] = ()
     accumulates: bool = False
     evaluates: bytes | None = None
-    repeats: bool = False
-    runs_ahead: bool = False
     step_is: tuple[Name, ...] = ("global_batch",)
     facts: Finder = no_facts
     tells: Callable[[bytes], Iterable[Fact]] = no_facts
@@ -178,18 +190,13 @@ class Format:
     ended: Callable[[bytes], bool] | None = None
     closes: Callable[[bytes], Iterable[Fact]] = no_facts
     begins: Callable[[bytes], bool] | None = None
-    busy_paces: bool = False
     untimed: str = "the log prints neither time stamps nor durations"
     yields: int = 0
-    evenly: bool = False
-    in_two_lines: bool = False
     counts_from: int = 1
     unit: str | None = "samples/s"
     published: Callable[[Sequence[Record], Facts], Estimate] | None = None
-    counting: str = ""
-    timing: str = ""
-    speed_of: str = ""
-    extractor: str = "none"
+    prints: Prints = _NOTHING_ODD
+    notes: Mapping[str, str] = field(default_factory=dict)
     milliseconds: bool = field(init=False)
     """Whether the groups `duration` and `pace` are in milliseconds."""
     mean_durations: bool = field(init=False)
@@ -197,10 +204,11 @@ class Format:
     a second clock."""
 
     def __post_init__(self) -> None:
-        """Check the names in the pattern.
+        """Check the names in the pattern and of the notes.
 
         Raises:
-            ValueError: a part is not one of PARTS or CLOCKS, or a group is not one that is read.
+            ValueError: a part is not one of PARTS or CLOCKS, a group is not one that is read, or a
+                note is not one of NOTES.
         """
         parts = _PART.findall(self.pattern)
         for part in parts:
@@ -218,6 +226,8 @@ class Format:
                         f"{self.name}: nothing reads a group named {group}"
                         f"{did_you_mean(group, GROUPS)}; allowed: {', '.join(GROUPS)}"
                     )
+        if unknown := set(self.notes) - set(NOTES):
+            raise ValueError(f"{self.name}: notes has {unknown}; allowed: {', '.join(NOTES)}")
         self.milliseconds = "MILLISECONDS" in parts or "PACE_MS" in parts
         has_duration = "DURATION" in parts or "MILLISECONDS" in parts
         self.mean_durations = has_duration and self.clock is not None
@@ -321,7 +331,7 @@ def batches_of(match: re.Match[bytes]) -> int:
 def beyond(iteration: int, total: bytes | None) -> str:
     """What is wrong with an iteration that a line counts beyond its own total; empty if nothing.
 
-    Some programs that count from 0 print one line more, behind the last.
+    Some programs that count from 0 print one line more, after the last.
     """
     if total is None or iteration <= int(total):
         return ""

@@ -17,7 +17,7 @@ from reperf.logs.events import (
     stopped_as,
 )
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Record
+from reperf.logs.format import Format, Prints, Record
 from reperf.logs.log_file import LONGEST_GAP, LogFile
 from reperf.logs.scan import OF_RUN, lines_of_rank, scan
 
@@ -113,7 +113,7 @@ class LoggedRun:
         self.newest, self.phase = record, phase
         self.meanwhile |= phase.evaluates and not phase.trains
         if needed and len(self.records) == MOST_RECORDS and not self.overflow:
-            self.overflow, self.last = True, max(one.iteration for one in self.records)
+            self.overflow, self.last = True, max(kept.iteration for kept in self.records)
         if record.iteration <= self.last or not self.records:
             # Where there were too many, one more steps back into the window: a sign of mixed ranks.
             most = MOST_RECORDS + MOST_LATER if self.overflow else inf
@@ -168,7 +168,7 @@ class LoggedRun:
         if self.meanwhile:
             self.records = list(map(_evaluated_meanwhile, self.records))
             self.later = list(map(_evaluated_meanwhile, self.later))
-        if log_format.evenly:
+        if Prints.EVENLY in log_format.prints:
             self._doubt_spans()
 
     def _doubt_spans(self) -> None:
@@ -177,10 +177,10 @@ class LoggedRun:
         What the log says of its own interval decides. Where it says none, one distance alone is no
         interval: lines may be lost between the two.
         """
-        told = [value for name, value in self.facts if name == "print_every"]
-        most = min(told) if told else 0 if len(self.first_epoch) == 2 else inf
+        intervals = [value for name, value in self.facts if name == "print_every"]
+        most = min(intervals) if intervals else 0 if len(self.first_epoch) == 2 else inf
         self.records, self.later = (
-            [one._replace(span=0) if one.span > most else one for one in records]
+            [record._replace(span=0) if record.span > most else record for record in records]
             for records in (self.records, self.later)
         )
 
@@ -202,7 +202,7 @@ class LoggedRun:
         if log_format.begins is not None and log_format.begins(text):
             return True
         begins_again = _place(record) <= _place(first) < _place(before)
-        if begins_again and log_format.repeats and self._stepped_back_to(record):
+        if begins_again and Prints.REPEATS in log_format.prints and self._stepped_back_to(record):
             begins_again = bool(list(log_format.facts(text)))
         ended = bool(self.ends and self.ends[-1] is before)
         if record.time is None or before.time is None:
@@ -212,7 +212,7 @@ class LoggedRun:
     def _stepped_back_to(self, record: Record) -> bool:
         """Whether a record is no more than one step before the newest, as after a skipped step."""
         assert self.newest
-        counted = [one.iteration for one in self.records]
+        counted = [kept.iteration for kept in self.records]
         stride = max((after - before for before, after in pairwise(counted)), default=0)
         return self.newest.iteration - record.iteration <= stride
 

@@ -39,22 +39,26 @@ def recognise(log: LogFile) -> Format:
     readers: dict[str, Read] = {}
     found: list[Format] = []
     of_mlperf = False
-    unsigned = [one for one in formats().values() if one.signs]
+    unsigned = [log_format for log_format in formats().values() if log_format.signs]
     by_precedence = sorted(formats().values(), key=lambda one: one.yields)
     for start, chunk in log.chunks():
         if not chunk.endswith((b"\n", b"\r")) and start + len(chunk) < log.size:
             continue  # it is part of a line that is too long to be a log's
         of_mlperf = of_mlperf or _OF_MLPERF in chunk
-        unsigned = [one for one in unsigned if not any(sign in chunk for sign in one.signs)]
-        for one in by_precedence:
-            if one.yields and any(not other.yields for other in found):
+        unsigned = [
+            log_format
+            for log_format in unsigned
+            if not any(sign in chunk for sign in log_format.signs)
+        ]
+        for log_format in by_precedence:
+            if log_format.yields and any(not rival.yields for rival in found):
                 break
-            if one.marker not in chunk or one in unsigned or one in found:
+            if log_format.marker not in chunk or log_format in unsigned or log_format in found:
                 continue
-            read = readers.setdefault(one.name, one.reader())
-            if next(find_records(chunk, one, read), None) is not None:
-                found.append(one)
-        if found and (start > LONGEST_GAP or any(not one.yields for one in found)):
+            read = readers.setdefault(log_format.name, log_format.reader())
+            if next(find_records(chunk, log_format, read), None) is not None:
+                found.append(log_format)
+        if found and (start > LONGEST_GAP or any(not log_format.yields for log_format in found)):
             break
     if found:
         return _meant(found)
@@ -80,10 +84,10 @@ def check_text(log: LogFile) -> None:
 
 def _meant(found: list[Format]) -> Format:
     """The format that takes precedence."""
-    least = min(one.yields for one in found)
-    meant = sorted(one.name for one in found if one.yields == least)
-    if len(meant) > 1:
+    least = min(log_format.yields for log_format in found)
+    names = sorted(log_format.name for log_format in found if log_format.yields == least)
+    if len(names) > 1:
         raise Refused(
-            "several-formats", f"the log fits {' and '.join(meant)}: say which it is with --format"
+            "several-formats", f"the log fits {' and '.join(names)}: say which it is with --format"
         )
-    return formats()[meant[0]]
+    return formats()[names[0]]

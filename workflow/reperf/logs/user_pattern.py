@@ -77,15 +77,15 @@ def format_of(pattern: str) -> Format:
 def _read(
     named: set[str], kinds: set[int], match: re.Match[bytes], rank: tuple[int, ...]
 ) -> Record | None:
-    said = {name: (match[name] or b"").decode("ascii", "replace") for name in named & {*GROUPS}}
-    if any(len(value) > _LONGEST for value in said.values()):
+    groups = {name: (match[name] or b"").decode("ascii", "replace") for name in named & {*GROUPS}}
+    if any(len(value) > _LONGEST for value in groups.values()):
         return None
     try:
-        counts = {name: int(said[name]) for name in _COUNTS if said.get(name)}
-        rate = float(said["rate"]) if said.get("rate") else None
-        written = next(said[name] for name in _TIMES if name in said)
-        in_units = 0.001 if "duration_ms" in said else 1.0
-        seconds, kind = of_any(written) if "time" in said else (float(written) * in_units, 0)
+        counts = {name: int(groups[name]) for name in _COUNTS if groups.get(name)}
+        rate = float(groups["rate"]) if groups.get("rate") else None
+        written = next(groups[name] for name in _TIMES if name in groups)
+        in_units = 0.001 if "duration_ms" in groups else 1.0
+        seconds, kind = of_any(written) if "time" in groups else (float(written) * in_units, 0)
     except ValueError:
         return None
     if "iteration" not in counts or not isfinite(seconds):
@@ -102,8 +102,8 @@ def _read(
         iteration=iteration,
         rank=(*rank, counts["rank"]) if "rank" in counts else rank,
         epoch=counts.get("epoch", 0),
-        time=seconds if "time" in said else None,
-        duration=None if "time" in said else seconds,
+        time=seconds if "time" in groups else None,
+        duration=None if "time" in groups else seconds,
         span=counts.get("span", 1),
         tick=_tick(written) * in_units,
         rate=rate if rate is not None and isfinite(rate) else None,

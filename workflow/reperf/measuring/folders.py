@@ -74,19 +74,21 @@ def _apart(known: _Known, configurations: list[_Known]) -> str:
     order = ["format", *FACT_NAMES]
     facts = [fact for fact in known if fact[0] not in ("global_batch", "unit")]
     facts.sort(key=lambda fact: order.index(fact[0]) if fact[0] in order else len(order))
-    found, others = [], [one for one in configurations if one != known]
+    found, others = [], [other for other in configurations if other != known]
     for fact in facts:
-        if any(fact not in one for one in others):
+        if any(fact not in other for other in others):
             found.append(fact)
-            others = [one for one in others if fact in one]
+            others = [other for other in others if fact in other]
     return ", ".join(f"{called(name)} {shown(value)}" for name, value in found)
 
 
 def _summary(folder: str, apart: str, found: list[Answer]) -> OfFolder:
     counted = Counted()
-    some = [one.measured for one in found if not counted.again(one.measured.log, None, one)]
-    speeds = [one.throughput or 0.0 for one in some]
-    first = some[0]
+    runs = [
+        answer.measured for answer in found if not counted.again(answer.measured.log, None, answer)
+    ]
+    speeds = [run.throughput or 0.0 for run in runs]
+    first = runs[0]
     return OfFolder(
         folder,
         apart,

@@ -85,8 +85,8 @@ def _of_paths(
 def _units(path: Path) -> list[_Unit]:
     if not path.is_dir():
         return [_Unit(path)]
-    found = ((one, _name_below(path, one)) for one in files_below(path))
-    return [_Unit(one, name) for one, name in found if name != "other"]
+    names = ((file, _name_below(path, file)) for file in files_below(path))
+    return [_Unit(file, name) for file, name in names if name != "other"]
 
 
 def _name_below(folder: Path, path: Path) -> Name:
@@ -103,7 +103,7 @@ def files_of(path: Path) -> list[Path]:
     """The files that are read when a file or folder is measured, run records included."""
     logs = [unit.path for unit in _units(path) if unit.name != "open" or _is_log(unit.path)]
     records = sorted({log.with_name(RUN_RECORD) for log in logs if not is_archive(log)})
-    read = (one for one in records if one.is_file() and one.stat().st_size <= LARGEST_RECORD)
+    read = (path for path in records if path.is_file() and path.stat().st_size <= LARGEST_RECORD)
     return [*logs, *read]
 
 

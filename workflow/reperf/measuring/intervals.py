@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from reperf.logs.events import Evaluated
 from reperf.logs.facts import Refused
-from reperf.logs.format import Format, Record
+from reperf.logs.format import Format, Prints, Record
 
 COARSEST = 0.01
 """How much of the window's time the steps of the log's clock may leave uncertain."""
@@ -68,7 +68,7 @@ def first_prints(
         Refused: the iterations step back, as those of several ranks do.
     """
     slack = 0
-    if log_format.repeats:
+    if Prints.REPEATS in log_format.prints:
         strides = [after.iteration - before.iteration for before, after in pairwise(records)]
         slack = max(strides, default=0)
     before = records[0]
@@ -111,12 +111,12 @@ def intervals(
         return [_between(before, after, log_format, stride) for before, after in pairwise(stamped)]
     if any(record.duration is None for record in records):
         raise Refused("no-times", log_format.untimed)
-    if log_format.in_two_lines:
+    if Prints.IN_TWO_LINES in log_format.prints:
         pairs = pairwise([*records, *following])
         holes = {one for one, after in pairs if after.iteration - after.span > one.iteration}
         records = [record for record in records if record not in holes]
     distances = (after.iteration - before.iteration for before, after in pairwise(records))
-    widest = gcd(*distances) if log_format.evenly and len(records) > 1 else inf
+    widest = gcd(*distances) if Prints.EVENLY in log_format.prints and len(records) > 1 else inf
     # Nobody knows what a first line covers that begins in the middle.
     known = widest == inf or records[0].span in (widest, records[0].iteration)
     unknown = None if known else records[0]

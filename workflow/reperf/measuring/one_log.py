@@ -41,9 +41,9 @@ def of_file(
     if likeness == "open" and not is_log(beginning(log)):
         return []
     found = _of_log(name, log, stream, question, record)
-    if likeness == "sure" or all(one.measured.code not in NOT_READ for one in found):
+    if likeness == "sure" or all(answer.measured.code not in NOT_READ for answer in found):
         return found
-    return [replace(one, doubt=reads_like_log(beginning(log))) for one in found]
+    return [replace(answer, doubt=reads_like_log(beginning(log))) for answer in found]
 
 
 def _of_log(
@@ -62,7 +62,7 @@ def _of_log(
     if record is not None and record.status == "ok" and digest != record.log_sha256:
         reason = "the log has changed since its run record was written"
         found = [refused(name, "record", reason, question, record)]
-    return [replace(one, digest=digest) for one in found]
+    return [replace(answer, digest=digest) for answer in found]
 
 
 def _measured(
@@ -76,8 +76,8 @@ def _measured(
         return [Answer(measured, Facts(), record, question.planned)]
     told: list[tuple[str, Iterable[Fact]]] = []
     if record:
-        said = [*facts_of_run(record.run), ("run_span", record.span)]
-        told.append(("the run record", said))
+        recorded = [*facts_of_run(record.run), ("run_span", record.span)]
+        told.append(("the run record", recorded))
     told.append(("the path", facts_in_path(name)))
     of_runs = {number: [*told, *facts] for number, facts in question.told_of_runs.items()}
     told += question.told

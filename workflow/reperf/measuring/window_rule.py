@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import Any
 
 from reperf.logs.facts import LOG, Fact, Facts, Refused
-from reperf.logs.format import Format, Record
+from reperf.logs.format import Format, Prints, Record
 from reperf.logs.logged_runs import LoggedRun
 from reperf.measuring.intervals import (
     AT_ONCE,
@@ -324,7 +324,8 @@ def _two_clocks(window: _Window) -> str:
 
 def _off_pace(window: _Window) -> str:
     """Most of its lines say that an iteration takes another time, which is rough."""
-    least = window.log_format.busy_paces  # an iteration may take longer than the lines say
+    # Then an iteration may take longer than the lines say.
+    least = Prints.BUSY_PACES in window.log_format.prints
     first, last = window.ends
     inside = (record for record in window.records if first < record.iteration <= last)
     paces = [record.pace for record in inside if record.pace]
@@ -366,9 +367,9 @@ def _outside_run(window: _Window) -> str:
 
 
 def _is_ahead(window: _Window) -> str:
-    """By the whole run, others evaluate meanwhile, or lines are printed before their work."""
+    """By the whole run, other devices evaluate meanwhile, or lines come before their work."""
     evaluates = any(step.left_out.count for step in window.steps)
-    if not evaluates and not window.log_format.runs_ahead:
+    if not evaluates and Prints.RUNS_AHEAD not in window.log_format.prints:
         return ""  # what follows takes time
     records, _ = first_prints(window.run.first_epoch, window.log_format)
     whole = intervals(records, window.log_format)
@@ -377,7 +378,7 @@ def _is_ahead(window: _Window) -> str:
             f"evaluations lie in the window, and training goes on meanwhile: without their time, "
             f"it would be {times:.3g} times as fast as where nothing is evaluated"
         )
-    if not window.log_format.runs_ahead:
+    if Prints.RUNS_AHEAD not in window.log_format.prints:
         return ""
     if (times := times_as_fast(window.steps, whole)) > MOST_TIMES:
         return (

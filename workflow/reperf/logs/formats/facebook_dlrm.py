@@ -10,7 +10,7 @@ github.com/mlcommons/training_results_v0.7 at 0a8a85a, results of Intel. No extr
 """
 
 from reperf.logs.averages import durations_since
-from reperf.logs.format import Format
+from reperf.logs.format import Format, Prints
 
 FORMAT = Format(
     name="facebook-dlrm",
@@ -19,6 +19,6 @@ FORMAT = Format(
     pattern=r"(?:\[{RANK}\] )?Finished training it {ITERATION}/{TOTAL} of epoch {EPOCH}, "
     r"{MILLISECONDS} ms/it, loss {NUMBER}",
     remembering=durations_since(),
-    evenly=True,
-    timing="the mean time of an iteration since the previous line",
+    prints=Prints.EVENLY,
+    notes={"timing": "the mean time of an iteration since the previous line"},
 )

@@ -11,7 +11,7 @@ documentation, github.com/FlagAI-Open/OpenSeek. No extractor was published.
 """
 
 from reperf.logs.averages import durations_since
-from reperf.logs.format import Format, counts_by, facts_by
+from reperf.logs.format import Format, Prints, counts_by, facts_by
 
 FORMAT = Format(
     name="megatron",
@@ -24,7 +24,6 @@ FORMAT = Format(
     # In older versions the time goes on.
     evaluates=rb"\bvalidation loss at iteration \d",
     remembering=durations_since(),
-    evenly=True,
     facts=facts_by(
         print_every=r"\blog_interval \.{1,60} (\d{1,9})\s",
         sample_tokens=r"\bseq_length \.{1,60} (\d{1,9})\s",
@@ -34,5 +33,6 @@ FORMAT = Format(
         global_batch=r"glo(?:ba|ab)l batch size: +(\d{1,9})\s",
     ),
     counts=counts_by({r"consumed samples: +(\d{1,15}) \|": "samples"}),
-    timing="the mean time of an iteration since the previous line",
+    prints=Prints.EVENLY,
+    notes={"timing": "the mean time of an iteration since the previous line"},
 )

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from reperf.logs.clock import tick
 from reperf.logs.estimators import needed
 from reperf.logs.facts import Facts, Refused
-from reperf.logs.format import Estimate, Format, Read, Record
+from reperf.logs.format import Estimate, Format, Prints, Read, Record
 
 TIMES = r"epoch time: {DURATION} ms, per step time: (?P<per_step>\d{1,9}\.\d{1,6}) ms"
 
@@ -88,9 +88,11 @@ FORMAT = Format(
     marker=b" step",
     pattern=r"epoch: (?P<epoch>\d{1,9}) step: (?P<step>\d{1,9}), loss is {NUMBER}|" + TIMES,
     remembering=joined,
-    in_two_lines=True,
     unit="images/s",
     published=published(100, 200),
-    timing="the time of each epoch of sunk steps",
-    extractor="sum over all ranks of the times of 100 to 200",
+    prints=Prints.IN_TWO_LINES,
+    notes={
+        "timing": "the time of each epoch of sunk steps",
+        "extractor": "sum over all ranks of the times of 100 to 200",
+    },
 )

@@ -181,8 +181,7 @@ FORMAT = Format(
     begins=_begins,
     ended=has_ended,
     closes=_closes,
-    timing="a clock that cannot jump",
-    speed_of="all",
+    notes={"timing": "a clock that cannot jump", "speed_of": "all"},
 )
 
 

@@ -25,7 +25,7 @@ from reperf.logs.events import (
     samples_counted,
 )
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Read, Record, facts_by, marked, no_facts
+from reperf.logs.format import Format, Prints, Read, Record, facts_by, marked, no_facts
 
 _IMAGES = 1_170_301
 """What RetinaNet is trained on, MLPerf's ssd since v2.0: its part of OpenImages.
@@ -261,13 +261,12 @@ FORMATS = (
     _format(
         "mlperf",
         _tracked,
-        runs_ahead=True,  # as MXNet's image classification on hundreds of nodes
         step_is=("global_batch", "sample", "epoch_trained", "epoch_samples", "epoch_batches"),
         facts=_facts,
         counts=samples_counted,
         yields=1,
-        counting="the log's own counts",
-        speed_of="all",
+        prints=Prints.RUNS_AHEAD,  # as MXNet's image classification on hundreds of nodes
+        notes={"counting": "the log's own counts", "speed_of": "all"},
     ),
     # Since v4.0, NVIDIA's and others' stable_diffusion: blocks between two evaluations. An iteration
     # is a batch, whose size another event gives before.
@@ -278,7 +277,7 @@ FORMATS = (
         evaluates=rb'"key": ?"eval_accuracy"',
         counts=samples_counted,
         yields=4,
-        counting="the log's own samples, in batches",
+        notes={"counting": "the log's own samples, in batches"},
     ),
     # DLRM since v1.0, after each evaluation or the last: NVIDIA's mlperf_logger/callbacks.py. Lines of
     # HugeCTR in the same log are read by hugectr_wide_deep.py.
@@ -290,8 +289,7 @@ FORMATS = (
         ended=None,
         untimed="its lines count parts of an epoch, and evaluations lie between them",
         yields=3,
-        counting="1: an iteration is a line",
-        speed_of="all",
+        notes={"counting": "1: an iteration is a line", "speed_of": "all"},
     ),
     # v5.0, tinycorp's bert: nothing but evaluations is stamped. What is called an epoch counts
     # samples: it is read where it is as many steps of the global batch.
@@ -301,7 +299,7 @@ FORMATS = (
         'global_batch_size"|eval_start"|eval_accuracy"',
         counts=_samples_evaluated,
         yields=5,
-        counting="the log's own steps, at evaluations",
+        notes={"counting": "the log's own steps, at evaluations"},
     ),
     # v1.0, Google's maskrcnn and ssd: devices train and evaluate in one loop. A block stops when they
     # have evaluated, too. No event names the benchmark: the program's name does.
@@ -317,7 +315,7 @@ FORMATS = (
         step_is=("epoch_samples",),
         yields=5,
         counts_from=0,
-        counting="0: an iteration is an epoch",
+        notes={"counting": "0: an iteration is an epoch"},
     ),
     # Language models since v4.0 (llama2_70b_lora, llama31; AMD's documentation of its trainings), and
     # HPC's DeepCAM (deepCam/driver/trainer.py), which counts steps.
@@ -326,7 +324,7 @@ FORMATS = (
         _losses,
         'global_batch_size"|train_loss"',
         counts=samples_counted,
-        counting="the log's own steps, or samples in batches",
+        notes={"counting": "the log's own steps, or samples in batches"},
     ),
     # v1.0 to v3.0, submissions of NVIDIA (rnnt), Habana, Google, Graphcore and Intel; Fujitsu's
     # cosmoflow: starts of epochs or of blocks of epochs. Throughputs that some print are checked.
@@ -334,13 +332,12 @@ FORMATS = (
         "mlperf-passes",
         _passes,
         'submission_benchmark"|throughput"|block_start"|epoch_start"',
-        runs_ahead=True,
         evaluates=rb'"key": ?"eval_accuracy"',
         step_is=("epoch_samples", "epoch_trained", "epoch_batches"),
         facts=_facts,
         yields=4,
-        counting="1: an iteration is an epoch",
-        speed_of="all",
+        prints=Prints.RUNS_AHEAD,
+        notes={"counting": "1: an iteration is an epoch", "speed_of": "all"},
     ),
     # Since v5.0, custom_callbacks.py of llama2_70b_lora, llama31_8b, llama31_405b and flux1: a loss
     # every few steps, and at evaluations a throughput, which the first kind reads.
@@ -350,7 +347,7 @@ FORMATS = (
         facts=facts_of({"max_sequence_length": "sample_tokens"}),  # samples are packed to it
         counts=samples_counted,
         counts_from=0,
-        counting="the log's own steps",
+        notes={"counting": "the log's own steps"},
     ),
     # v3.0 to v5.0, custom_callbacks.py of NVIDIA's largest language models. What is called `step`
     # counts samples for llama31_405b and tokens for gpt3: the printed times of a step decide.
@@ -362,8 +359,7 @@ FORMATS = (
         facts=facts_of(
             {"global_batch_size": "global_batch", "max_sequence_length": "sample_tokens"}
         ),
-        counting="the log's own samples or tokens",
-        speed_of="all",
+        notes={"counting": "the log's own samples or tokens", "speed_of": "all"},
     ),
 )
 

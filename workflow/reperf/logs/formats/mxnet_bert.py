@@ -31,9 +31,11 @@ FORMAT = Format(
     ),
     unit="sentences/s",
     published=estimators.mean_of_rank_medians(100, 200, _speed),
-    timing="the latency of each batch",
-    extractor=(
-        "medians over ranks, then the arithmetic mean of 101 to 200; needs exactly 200 lines "
-        "from each rank"
-    ),
+    notes={
+        "timing": "the latency of each batch",
+        "extractor": (
+            "medians over ranks, then the arithmetic mean of 101 to 200; needs exactly 200 lines "
+            "from each rank"
+        ),
+    },
 )

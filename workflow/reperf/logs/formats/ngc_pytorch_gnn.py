@@ -5,7 +5,7 @@
 Source: logs in github.com/mlcommons/training_results_v4.0, benchmark gnn. No extractor was published.
 """
 
-from reperf.logs.format import Format
+from reperf.logs.format import Format, Prints
 
 FORMAT = Format(
     name="ngc-pytorch-gnn",
@@ -13,5 +13,5 @@ FORMAT = Format(
     marker=b" | iteration_time : ",
     pattern=r"DLL {DATE} - Iteration {ITERATION} \| train_acc : {NUMBER} % \| "
     r"iteration_time : {PACE_MS} ms \|",
-    busy_paces=True,
+    prints=Prints.BUSY_PACES,
 )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from reperf.logs.averages import durations_since
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, facts_by, marked
+from reperf.logs.format import Format, Prints, facts_by, marked
 
 _ARGUMENTS = facts_by(
     global_batch=r"\bNamespace\([^\r\n]{0,4000}?\bbatch_size=(\d{1,9})\b",
@@ -39,7 +39,9 @@ FORMAT = Format(
     remembering=durations_since(),
     facts=_facts,
     rate_times=("samples_per_token",),
-    evenly=True,
-    timing="the mean time of an iteration since the previous line",
-    speed_of="all, in tokens",
+    prints=Prints.EVENLY,
+    notes={
+        "timing": "the mean time of an iteration since the previous line",
+        "speed_of": "all, in tokens",
+    },
 )

@@ -34,5 +34,5 @@ FORMAT = Format(
         batch_size=r"\bbatch_size_per_proc = (\d{1,9})\s",
     ),
     published=_published,
-    extractor="mean of the printed latencies without the first and the last",
+    notes={"extractor": "mean of the printed latencies without the first and the last"},
 )

@@ -38,5 +38,7 @@ FORMAT = Format(
     pattern=r"(?<![\w.-])(?<! time ){ITERATION} time {UNIX} loss {NUMBER}{END}",
     facts=ARGUMENTS,
     published=_published,
-    extractor="seconds of 1000 iterations after the first line, given as ms per iteration",
+    notes={
+        "extractor": "seconds of 1000 iterations after the first line, given as ms per iteration"
+    },
 )

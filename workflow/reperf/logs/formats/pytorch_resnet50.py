@@ -45,9 +45,11 @@ FORMAT = Format(
     counts_from=0,
     unit="images/s",
     published=_published,
-    timing="the time of each batch",
-    extractor=(
-        "mean time of lines 21 to 120 after batch 5, whichever ranks printed them; only one "
-        "digit before the decimal point is kept"
-    ),
+    notes={
+        "timing": "the time of each batch",
+        "extractor": (
+            "mean time of lines 21 to 120 after batch 5, whichever ranks printed them; only one "
+            "digit before the decimal point is kept"
+        ),
+    },
 )

@@ -53,5 +53,5 @@ FORMAT = Format(
     facts=_facts,
     evaluates=rb"\bRunning evaluation at global_step \d|\bAccuracy @ 1 = ",
     unit="images/s",
-    timing="time stamps, where the program or a launcher printed them",
+    notes={"timing": "time stamps, where the program or a launcher printed them"},
 )

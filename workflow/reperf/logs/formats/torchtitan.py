@@ -56,5 +56,5 @@ FORMAT = Format(
     facts=_facts,
     rate_times=("world_size", "samples_per_token"),
     accumulates=True,
-    speed_of="one, in tokens",
+    notes={"speed_of": "one, in tokens"},
 )
