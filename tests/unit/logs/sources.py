@@ -10,10 +10,11 @@ from pathlib import Path
 from reperf.config import Window
 from reperf.logs.events import facts_in
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format
+from reperf.logs.format import Format, Prints
 from reperf.logs.formats import formats
+from reperf.logs.log_file import opened
 from reperf.logs.recognise import NO_FORMAT
-from reperf.logs.scan import blocks, find_records
+from reperf.logs.scan import find_records
 from reperf.measuring.measure import Measurement, Method, measure_log
 
 from tests.helpers.step_logs import planned_log
@@ -155,7 +156,8 @@ class Source:
         """
 
         def joined(log: bytes) -> set[tuple]:
-            if not (log_format := self._format_of(log)) or not log_format.in_two_lines:
+            log_format = self._format_of(log)
+            if not log_format or Prints.IN_TWO_LINES not in log_format.prints:
                 return set()
             return {(one.iteration, one.duration) for *_, one in self._records(log)}
 
@@ -185,7 +187,8 @@ def _with_one_more(found: Measurement, mean: Measurement, interval: int) -> Meas
 
 def _plain(content: bytes) -> bytes:
     """A log without its colours, as it is read."""
-    return b"".join(blocks(io.BytesIO(content)))
+    log = opened(io.BytesIO(content))
+    return log.part(0, log.size)
 
 
 def _from_each_epoch(asked: Source, content: bytes) -> Iterator[bytes]:

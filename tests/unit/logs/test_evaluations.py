@@ -79,7 +79,7 @@ class TestThoseThatCannotBeToldFromTraining:
         assert measure_one(lines).reason.startswith(REFUSED)
         lines = [line for line in evaluated(*PAIR) if cut not in line]
         reason = measure_one(lines, widest=True).reason
-        assert reason.startswith("evaluations lie in every stretch of the log behind the warm-up")
+        assert reason.startswith("evaluations lie in every stretch of the log after the warm-up")
 
     def test_stamps_are_on_another_clock(self):
         lines = evaluated(*PAIR, every=10)
@@ -158,3 +158,18 @@ class TestPrintedSpeeds:
         lines = self.lines(1000, 1.0)[: len(HEAD) + 60]
         measured = measure_one([*lines, tracked(61, 91 * SECOND, EPOCH / 31), *late, STOP])
         assert measured.throughput == pytest.approx(100 * EPOCH / 130)
+
+
+def test_an_evaluation_in_what_is_skipped_of_a_log_is_not_taken_to_go_on():
+    """Flux of MLPerf v5.1: lines were taken to be printed while devices evaluate."""
+    lines, clock = says(global_batch_size=8), 0
+    for step in range(10, 20_001, 10):
+        clock += SECOND
+        counts = {"samples_count": 8 * step, "step": step}
+        lines.append(event("tracked_stats", {"train_loss": 1.0}, clock, **counts))
+        if step == 70 or step % 7000 == 0:
+            start, stop = evaluation(clock, clock + 200)
+            lines += [start, *["x" * 1000] * 100, stop]
+            clock += 200
+    measured = measure_one([*lines, STOP])
+    assert (measured.status, measured.evaluations) == ("ok", 1)

@@ -6,9 +6,6 @@ Each log here is written after real ones; each number is reckoned beside it from
 import re
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from reperf.logs.accumulation import Bar, batches_per_step, newest_bar
 
 from tests.unit.logs.asking import measure, measure_one
 from tests.unit.logs.mlperf_lines import HEAD, STOP, evaluation, event, says, tracked
@@ -28,69 +25,18 @@ def measure_lines(lines: list[str], **how: object) -> list:
     return measure("".join(f"{line}\n" for line in lines).encode(), **how)
 
 
-class TestAccumulation:
+@pytest.mark.parametrize("fact", [("batch_size", 96), ("global_batch", 3072)])
+def test_accumulation_that_no_log_says_is_asked_for(fact):
     """NVIDIA's BERT on 32 GPUs in PaddlePaddle/Perf, whose logs do not hold the command."""
-
-    FACTS = (("batch_size", 96), ("nodes", 4), ("devices_per_node", 8))
-    BATCH = 96 * 32 * 88
-
-    def ask(self, first: int, *facts: tuple[str, int]):
-        lines = [
-            f"Iteration:   7%|7         | {78 + (step - first) * 88}/1147 [00:14<03:10,  5.62it/s]"
-            f"Thu Jun  9 09:15:32 2022[1,0]<stdout>:{bert_line(step, 16.18 * step)}"
-            for step in range(first, 30)
-        ]
-        return measure_one(lines, facts=facts, ends=(first, 29))
-
-    def test_it_is_read_from_the_bar_that_counts_batches(self):
-        read = self.ask(21, *self.FACTS)
-        assert (read.reason, read.global_batch) == ("", self.BATCH)
-        assert read.throughput == pytest.approx(self.BATCH / 16.18, rel=1e-4)
-
-    def test_what_the_bar_says_is_held_against_the_command_line(self):
-        assert self.ask(21, *self.FACTS, ("accumulation", 1)).reason == (
-            "gradient accumulation is 88 by the log, 1 by the command line"
-        )
-        assert self.ask(21, ("global_batch", 3072)).reason == (
-            "the global batch of 3072 by the command line is not 88 batches, which a step is by "
-            "the log"
-        )
-
-    def test_too_few_lines_bound_it(self):
-        assert self.ask(27, *self.FACTS).reason == (
-            "the global batch is not known: neither log, record nor path says it; "
-            "allowed: --accumulation"
-        )
-        wrong = self.ask(27, *self.FACTS, ("accumulation", 1)).reason
-        assert "a step is 86 to 90 batches by the progress bar in the log" in wrong
-        assert self.ask(27, *self.FACTS, ("accumulation", 88)).global_batch == self.BATCH
-
-    @pytest.mark.parametrize("fact", [("batch_size", 96), ("global_batch", 3072)])
-    def test_without_bar_or_argument_it_is_asked_for(self, fact):
-        lines = [bert_line(step, 4.0 * step) for step in range(1, 130)]
-        facts = (fact, ("nodes", 4), ("devices_per_node", 8))
-        reason = measure_one(lines, facts=facts).reason
-        assert "is not known: neither log, record nor path says it" in reason
-        assert reason.endswith("; allowed: --accumulation")
-        told = measure_one(lines, facts=(*facts, ("accumulation", 1)))
-        assert told.throughput == pytest.approx(3072 / 4)
-
-    @settings(max_examples=100)
-    @given(st.integers(1, 200), st.integers(2, 60), st.floats(0.1, 50), st.data())
-    def test_a_bar_that_lags_says_the_truth_or_bounds_that_hold_it(self, true, steps, rate, data):
-        most = 2 + int(0.5 * rate)
-        bars = []
-        for step in range(steps):
-            lag = data.draw(st.integers(-(most // 2), most // 2))
-            text = f"\r 9%|#  | {50 + true * step + lag}/9999 [00:14<03:10, {rate:.2f}it/s]"
-            bars.append((step + 1, newest_bar(text.encode())))
-        bounds = batches_per_step(bars)
-        assert bounds is None or bounds[0] <= true <= bounds[1]
-
-    def test_bars_that_begin_again_are_counted_in_each_file(self):
-        bars = [(1, Bar(88, 2)), (5, Bar(440, 2)), (6, Bar(31, 2)), (12, Bar(559, 2))]
-        assert batches_per_step(bars) == (88, 88)
-        assert batches_per_step([]) is batches_per_step([(3, Bar(7, 2))]) is None
+    lines = [bert_line(step, 4.0 * step) for step in range(1, 130)]
+    facts = (fact, ("nodes", 4), ("devices_per_node", 8))
+    reason = measure_one(lines, facts=facts).reason
+    assert "is not known: neither log, record nor path says it" in reason
+    assert reason.endswith("; allowed: --accumulation")
+    told = measure_one(lines, facts=(*facts, ("accumulation", 1)))
+    assert told.throughput == pytest.approx(3072 / 4)
+    wrong = measure_one(lines, facts=(("global_batch", 3072), ("accumulation", 88)))
+    assert "3072 by the command line is not 88 batches" in wrong.reason
 
 
 class TestOneFactReadTwice:
@@ -280,22 +226,6 @@ class TestWhatMlperfCounts:
         assert self.ask(168.0).samples == 100 * 168
         assert self.ask(240.0, batch=80).samples == 100 * 240  # of whole batches
 
-    def test_a_window_that_is_not_printed_says_what_is_counted(self):
-        measured = self.ask(168.0, every=14, last=280)
-        assert measured.reason.endswith("printed are 14, 28, 42, .., 112, in epochs")
-        assert self.ask(168.0, last=100).reason == (
-            "too short: it ends at iteration 100, the window at 120, in epochs"
-        )
-
-    def test_a_count_of_samples_is_known_by_its_name(self):
-        lines = [*HEAD, tracked(1536, 0, 9.0, "samples_count")]
-        for number in range(1, 5):
-            lines += evaluation(0, 5000)
-            lines.append(tracked(1536 + 384 * number, 9000 * number, 9.0, "samples_count"))
-        assert measure_one([*lines, STOP]).reason == (
-            "the time from iteration 20 to 120 is not in the log: printed are 1536, in samples"
-        )
-
     def test_speeds_that_fit_nothing_name_all_that_they_do_not_fit(self):
         assert self.ask(490.0).reason == (
             "the printed speeds mean 490 samples a step, the global batch is 56: a step of this "
@@ -339,7 +269,7 @@ class TestALogOfTooManyLines:
 
     @pytest.mark.parametrize("block", [1 << 10, 1 << 16], ids=["skipped", "read"])
     def test_is_measured_in_the_widest_window_of_those_that_are_kept(self, block, monkeypatch):
-        monkeypatch.setattr("reperf.logs.scan.SMALLEST_BLOCK", block)
+        monkeypatch.setattr("reperf.logs.log_file.SMALLEST_CHUNK", block)
         measured = measure_one(self.LINES, widest=True)
         assert (measured.first, measured.last) == measured.widest == (20, 20 * 500)
         named = measure_one(self.LINES, ends=measured.widest)
@@ -360,7 +290,7 @@ def test_of_several_epochs_the_first_is_named_where_no_window_fits():
         for batch in range(9 if epoch == 0 else 30)
     ]
     assert measure_one(lines, widest=True, facts=(("global_batch", 32),)).reason == (
-        "the log allows no window behind a warm-up of 20 iterations: printed are 0 to 8"
+        "the log allows no window after a warm-up of 20 iterations: printed are 0 to 8"
     )
 
 

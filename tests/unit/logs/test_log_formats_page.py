@@ -4,6 +4,8 @@ import re
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+from reperf.logs.format import Format, facts_by
 from reperf.logs.formats import formats
 from reperf.logs.formats_page import shown, with_tables
 
@@ -23,11 +25,33 @@ def test_the_tables_are_those_of_the_formats():
 def test_every_module_shows_a_line_cites_its_source_and_says_its_method():
     for name, log_format in formats().items():
         assert shown(name)
-        module = import_module(f"reperf.logs.formats.{name.replace('-', '_')}")
+        file = "mlperf" if log_format.system == "mlperf" else name.replace("-", "_")
+        module = import_module(f"reperf.logs.formats.{file}")
         assert "\nSource: " in module.__doc__
-        assert (log_format.published is None) == (log_format.extractor == "none")
+        assert (log_format.published is None) == ("extractor" not in log_format.notes)
         untimed = "duration" not in log_format.line.groupindex
-        assert log_format.timing or log_format.clock or untimed
+        assert log_format.notes.get("timing") or log_format.clock or untimed
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault"),
+    [
+        ({"pattern": "it {ITERATIONS}"}, r"x: \{ITERATIONS\} is no part of a pattern.*"),
+        (
+            {"pattern": "it (?P<iteratoin>1)"},
+            "x: nothing reads a group named iteratoin.*",
+        ),
+        (
+            {"pattern": "it {ITERATION}", "notes": {"time": "no"}},
+            "x: notes has {'time'}",
+        ),
+    ],
+)
+def test_a_misspelt_name_in_a_format_is_an_error_when_it_is_imported(fields, fault):
+    with pytest.raises(ValueError, match=fault):
+        Format(name="x", system="x", marker=b"it ", **fields)
+    with pytest.raises(KeyError, match="global_bacth"):
+        facts_by(global_bacth=r"(\d+)")
 
 
 def test_the_format_on_the_page_is_one(monkeypatch):

@@ -1,19 +1,25 @@
 """What matters is found wherever it stands: behind gigabytes of other text, or before them."""
 
+import bz2
+import gzip
 import io
-from random import Random
+import lzma
+import re
+import sys
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reperf.logs import scan
+from reperf.errors import ReperfError
+from reperf.logs import log_file
 from reperf.logs.format import literals_in
 from reperf.logs.formats import formats
+from reperf.logs.log_file import LONGEST_GAP, LONGEST_LINE, LogFile
 from reperf.logs.recognise import NO_FORMAT
-from reperf.logs.scan import LONGEST_GAP, LONGEST_LINE, blocks, find_records
+from reperf.logs.scan import find_records
 from reperf.measuring.measure import Measurement
 
-from tests.unit.logs.asking import measure, measure_one, measure_written
+from tests.unit.logs.asking import encode, measure, measure_one, measure_written
 from tests.unit.logs.mlperf_lines import ABORTED
 from tests.unit.logs.written import STYLES, written
 
@@ -41,7 +47,7 @@ def short_gaps(monkeypatch):
     """Blocks and gaps so small that the filler is long."""
     monkeypatch.setattr("reperf.logs.logged_runs.LONGEST_GAP", 1 << 10)
     monkeypatch.setattr("reperf.logs.recognise.LONGEST_GAP", 1 << 10)
-    monkeypatch.setattr("reperf.logs.scan.SMALLEST_BLOCK", 1 << 9)
+    monkeypatch.setattr("reperf.logs.log_file.SMALLEST_CHUNK", 1 << 9)
 
 
 def outcome(one: Measurement) -> tuple:
@@ -99,7 +105,6 @@ class TestEvaluations:
             ("oneflow-resnet50", (START, FILLER)),  # without an end
             ("oneflow-resnet50", (FILLER, STOP)),
             ("oneflow-resnet50", (FILLER, START, FILLER)),
-            ("oneflow-resnet50", (*[START, STOP] * 100, FILLER)),  # too many to be added up
             ("megatron", (FILLER, OWN_WORDS)),
             ("megatron", (FILLER, OWN_WORDS, FILLER)),
         ],
@@ -150,11 +155,11 @@ def test_facts_of_a_second_run_stand_anywhere_before_it():
     assert second.global_batch * 2 == first.global_batch
 
 
-def test_more_text_than_is_kept_before_the_first_record_is_refused(monkeypatch):
-    monkeypatch.setattr("reperf.logs.recognise.LONGEST_HEAD", 1 << 11)
-    reason = measure_one([FILLER, *ONEFLOW]).reason
-    assert reason == "more than 2048 bytes of other text stand before its records"
-    assert measure_one([FILLER]).reason == NO_FORMAT
+def test_more_events_than_fit_in_memory_are_one_clear_line(monkeypatch):
+    monkeypatch.setattr("reperf.logs.logged_runs.MOST_EVENTS", 1 << 10)
+    lines = [*ONEFLOW[:8], *[START, STOP] * 100, FILLER, *ONEFLOW[8:]]
+    with pytest.raises(ReperfError, match="more than 1024 bytes of lines with events lie between"):
+        measure_written("oneflow-resnet50", lines)
 
 
 @pytest.mark.parametrize("ranks", [1, 8, 32])
@@ -183,40 +188,81 @@ def test_a_line_that_is_too_long_is_no_record_and_hides_none():
     assert measure_one([long]).reason == NO_FORMAT
 
 
-def test_a_piece_of_nothing_but_colours_hides_nothing_behind_it(monkeypatch):
+def test_a_beginning_of_nothing_but_colours_hides_nothing(monkeypatch):
     monkeypatch.undo()
-    size = len(next(blocks(io.BytesIO(b"x" * (2 * LONGEST_LINE)))))
-    short = 3 * size % 4  # so many of three bytes, and the rest of four
-    colours = b"\x1b[m" * short + b"\x1b[0m" * ((size - 3 * short) // 4)
+    colours = b"\x1b[m" * LONGEST_LINE
     lines = "".join(f"\n{line}" for line in ONEFLOW).encode()
-    assert next(blocks(io.BytesIO(colours + lines))) == b""
     whole = measure_written("oneflow-resnet50", lines)
     assert outcome(measure_written("oneflow-resnet50", colours + lines)) == outcome(whole)
     assert whole.status == "ok"
 
 
-class Drip(io.BytesIO):
-    """A stream that often gives less than it is asked for."""
-
-    def __init__(self, content: bytes, random: Random) -> None:
-        super().__init__(content)
-        self._random = random
-
-    def readinto(self, buffer: memoryview) -> int:
-        return super().readinto(buffer[: self._random.randint(1, len(buffer))])
-
-
 @EACH_TIME
-@given(content=st.text("ab\n\r", max_size=400), random=st.randoms(use_true_random=False))
-def test_pieces_end_where_lines_end_and_hold_all_that_was_read(content, random, monkeypatch):
-    for name, size in {"SMALLEST_BLOCK": 4, "BLOCK": 16, "LONGEST_LINE": 24}.items():
-        monkeypatch.setattr(scan, name, size)
-    pieces = list(scan.blocks(Drip(content.encode(), random)))
-    assert b"".join(pieces) == content.encode()
-    assert all(0 < len(piece) < 24 + 16 for piece in pieces)
-    for piece in pieces[:-1]:
-        assert piece.endswith(b"\n") or b"\n" not in piece
-        assert piece.endswith((b"\n", b"\r")) or len(piece) >= 24
+@given(content=st.text("ab\n\r", max_size=400))
+def test_chunks_end_where_lines_end_and_hold_the_whole_log(content, monkeypatch):
+    sizes = {"SMALLEST_CHUNK": 4, "LARGEST_CHUNK": 16, "LONGEST_LINE": 24}
+    for name, size in sizes.items():
+        monkeypatch.setattr(log_file, name, size)
+    log = LogFile(io.BytesIO(content.encode()))
+    chunks = list(log.chunks())
+    assert b"".join(chunk for _, chunk in chunks) == content.encode()
+    for start, chunk in chunks:
+        assert log.part(start, start + len(chunk)) == chunk
+        assert 0 < len(chunk) <= 24
+        if start + len(chunk) < log.size:
+            assert chunk.endswith((b"\n", b"\r")) or len(chunk) == 24
+
+
+PACKED = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
+
+
+class TestCompressed:
+    CONTENT = encode(ONEFLOW)
+
+    @pytest.mark.parametrize("kind", PACKED)
+    def test_logs_are_unpacked(self, kind):
+        found = measure_written("oneflow-resnet50", PACKED[kind](self.CONTENT))
+        assert outcome(found) == outcome(measure_written("oneflow-resnet50", ONEFLOW))
+        assert found.status == "ok"
+
+    def test_zstd_is_read_or_says_what_to_install(self, monkeypatch):
+        zstandard = pytest.importorskip("zstandard")
+        packed = zstandard.compress(self.CONTENT[:500]) + zstandard.compress(self.CONTENT[500:])
+        found = measure_written("oneflow-resnet50", packed)
+        assert outcome(found) == outcome(measure_written("oneflow-resnet50", ONEFLOW))
+        for module in ("zstandard", "compression.zstd"):
+            monkeypatch.setitem(sys.modules, module, None)
+        assert "run `pip install zstandard`" in measure_one(packed).reason
+
+    @pytest.mark.parametrize("kind", PACKED)
+    def test_damage_is_one_clear_line(self, kind):
+        packed = PACKED[kind](self.CONTENT)
+        for damaged in (packed[: len(packed) // 2], packed[:40] + b"????" + packed[44:]):
+            reason = measure_one(damaged).reason
+            assert re.match(r"it is no whole (gzip|bzip2|xz) file: ", reason)
+            assert "\n" not in reason
+
+    def test_growth_is_bounded(self, monkeypatch):
+        monkeypatch.setattr(log_file, "FREE_GROWTH", 1 << 20)
+        bomb = gzip.compress(bytes(1 << 24))
+        assert "200 times its size" in measure_one(bomb).reason
+
+
+class TestALastLineWithoutALineEnd:
+    """Of AMD's submissions to MLPerf v5.1, some end so."""
+
+    def test_is_whole_if_it_ends_as_an_object_does(self):
+        whole = encode(written("mllog"))
+        assert outcome(measure_written("mllog", whole[:-1])) == outcome(
+            measure_written("mllog", whole)
+        )
+        assert measure_written("mllog", whole[:-1]).status == "ok"
+
+    def test_may_be_cut_if_it_ends_with_a_number(self):
+        whole = encode(ONEFLOW)
+        assert measure_written("oneflow-resnet50", whole, ends=(20, 200)).status == "ok"
+        assert measure_written("oneflow-resnet50", whole[:-1], ends=(20, 200)).status == "refused"
+        assert measure_written("mllog", encode(written("mllog"))[:-3]).status == "refused"
 
 
 def test_lines_that_end_in_carriage_returns_are_found_as_others_are():
@@ -239,6 +285,7 @@ def test_lines_that_end_in_carriage_returns_are_found_as_others_are():
         (r"\bbatch_size = (\d{1,9})\s", (b"batch_size = ",)),
         (r"(?:mp|x)[ =](\d{1,9})x?yz?", (b"y",)),
         (r"one \d|\d two|\d", (b"one ", b" two", b"")),
+        (r"\bone \d|\btwo \d", (b"one ", b"two ")),
         (rb"abc*d\.e", (b"d.e",)),
     ],
 )

@@ -38,13 +38,6 @@ class TestTheEpochsOfUnet3d:
             "log is neither a batch nor a sample, nor an epoch of 192 samples"
         )
 
-    def test_a_last_epoch_that_is_cut_is_named(self):
-        """As in SSD of v2.1, where train_samples counts batches and speeds are of one device."""
-        stats = [tracked(n, 110_000 * n, 32) for n in range(1, 7)]
-        head = says(global_batch_size=16, train_samples=11)
-        measured = measure_one([*head, *stats, tracked(7, 661_000, 32), STOP])
-        assert "its steps are not of one size: 6 to 7 means 32, most mean 3520" in measured.reason
-
     @pytest.mark.parametrize(
         ("rate", "sizes"), [(31.0, "168 or 176"), (31.3, "176 or 168"), (31.6, "176 or 168")]
     )
@@ -179,7 +172,7 @@ class TestStepsThatCountTokens:
         ]
         lines = [*self.HEAD, *lines, STOP, tracked(159 * 32768, 99_000, 32.0)]
         measured = measure_one(lines, widest=True)
-        assert (measured.format, measured.widest) == ("mlperf-steps", (20 * 32768, 159 * 32768))
+        assert (measured.format, measured.widest) == ("mlperf-steps", None)
         assert "the printed speeds mean" in measured.reason
         assert measure_one(lines, ends=(20 * 32768, 40 * 32768)).throughput == 32.0
 

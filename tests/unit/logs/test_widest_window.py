@@ -5,7 +5,6 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reperf.logs.accumulation import newest_bar
 from reperf.logs.events import evaluated_in, facts_in
 
 from tests.unit.logs.asking import measure_one, measure_written, runs_written
@@ -55,13 +54,11 @@ def test_no_bytes_crash_the_readers_of_what_any_log_may_hold(noise, data):
         b':::MLLOG {"namespace": "", "time_ms": 12, "key": "eval_start", "value": null}',
         b':::MLLOG {"namespace": "", "time_ms": 22, "key": "eval_stop", "value": null}',
         b':::MLLOG {"key": "global_batch_size", "value": 4096}',
-        b"Iteration:  14%|#4        | 166/1147 [00:30<02:54,  5.62it/s]",
         noise,
     ]
     text = b"\n".join(data.draw(st.permutations(texts)))
     cut = text[: data.draw(st.integers(0, len(text)))]
     assert evaluated_in(cut)[0].seconds >= 0
-    assert newest_bar(cut) is None or newest_bar(cut).lag >= 0
     assert all(value > 0 for _, value in facts_in(cut))
 
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from reperf.measuring.agreement import strays
+from reperf.measuring.agreement import initial_loss_outliers
 
 
 def table(*losses: float | None, **same: object) -> pd.DataFrame:
@@ -24,16 +24,16 @@ def table(*losses: float | None, **same: object) -> pd.DataFrame:
         ((7.2, 7.25, 7.2, 7.25), {0: 7.25, 1: 7.2, 2: 7.25, 3: 7.2}),
     ],
 )
-def test_who_differs_from_most_others_strays(losses, found):
-    assert strays(table(*losses)).to_dict() == found
+def test_who_differs_from_most_others_is_an_outlier(losses, found):
+    assert initial_loss_outliers(table(*losses)).to_dict() == found
 
 
 @pytest.mark.parametrize("same", [{"source": "an.zip"}, {"status": "oom"}])
 def test_logs_of_others_and_bad_runs_are_not_compared(same):
-    assert strays(table(7.2, 8.0, **same)).empty
+    assert initial_loss_outliers(table(7.2, 8.0, **same)).empty
 
 
 @pytest.mark.parametrize("one", ["batch_size_per_device", "topology", "repeat", "suite"])
 def test_other_batches_have_other_losses(one):
     both = pd.concat([table(7.2), table(8.0, **{one: 2})], ignore_index=True)
-    assert strays(both).empty
+    assert initial_loss_outliers(both).empty

@@ -55,11 +55,11 @@ def zipped(log: Path, _other: Path) -> None:
         (lambda log, other: other.hardlink_to(log), "the same file"),
         (lambda log, other: other.symlink_to(log.name), "the same file"),
         (zipped, "the same file"),
-        (written(lambda text: f"{text}\n"), "the same lines in the window"),
-        (written(lambda text: f"hello\n{text}"), "the same lines in the window"),
+        (written(lambda text: f"{text}\n"), "the same times in the window"),
+        (written(lambda text: f"hello\n{text}"), "the same times in the window"),
         (
             written(lambda text: re.sub("(?m)^", "[1,0]<stdout>:", text)),
-            "the same lines in the window",
+            "the same times in the window",
         ),
         (
             written(lambda text: text.replace("loss: 1.050499", "loss: 1.05")),

@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from reperf.measuring.agreement import strays
+from reperf.measuring.agreement import initial_loss_outliers
 
 from tests.helpers.step_logs import BOOTED, stamped, step, step_log
 from tests.unit.logs.asking import measure_one, measure_written
@@ -96,7 +96,7 @@ def test_first_losses_agree_up_to_the_rounding_of_their_precision(precision, ins
     run |= {"source": "", "precision": precision, "status": "ok"}
     for off, found in ((inside, {}), (outside, {2: 7.2})):
         runs = pd.DataFrame([run | {"start_loss": loss} for loss in (7.2, 7.2, 7.2 + off)])
-        assert strays(runs).to_dict() == found
+        assert initial_loss_outliers(runs).to_dict() == found
 
 
 @pytest.mark.parametrize(

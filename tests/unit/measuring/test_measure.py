@@ -88,6 +88,7 @@ def test_the_share_of_the_window_that_was_waited_for_data_is_measured_if_it_can_
     lines = step_log(batch=16, rate=100.0, every=20)  # a window of 16 s
     result = only(each_step(lines, "waited", *[2.5] * 5, last))
     assert result.waited == share
+    assert set(result.counted) == {"samples"}
     assert (result.status, result.throughput) == ("ok", only(lines).throughput)
 
 

@@ -8,8 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from reperf.config import Window
-from reperf.logs.facts import Facts
-from reperf.measuring.evidence import Evidence
 from reperf.measuring.measure import Measurement, Method, measure_log
 from trainers.contract.backend import Place
 from trainers.contract.ports import claimed_ports
@@ -142,34 +140,16 @@ def alone(lines: list[str]) -> list[str]:
     ]
 
 
-def answered(
-    *ranks: list[str], ends: tuple[int, int] | None = None
-) -> tuple[Measurement, Facts, Evidence | None]:
-    """What a log gives into which ranks have written in turn, each as far as it had come.
-
-    Returns:
-        What is measured, what is known of the run, and by what it is told from other runs.
-    """
+def measured(*ranks: list[str], ends: tuple[int, int] | None = None) -> Measurement:
+    """What a log gives into which ranks have written in turn, each as far as it had come."""
     mixed = [line for lines in itertools.zip_longest(*ranks) for line in lines if line]
     stream = io.BytesIO("".join(line + "\n" for line in mixed).encode())
     method = Method(window=Window(warmup=20, measured=100), ends=ends)
-    [found] = measure_log("log", stream, method)
+    [(found, *_)] = measure_log("log", stream, method)
     return found
 
 
-def measured(*ranks: list[str], ends: tuple[int, int] | None = None) -> Measurement:
-    return answered(*ranks, ends=ends)[0]
-
-
 FAST, SLOW = lines_of(0, 100.0), lines_of(1, 97.0)
-
-
-def test_a_run_is_told_by_the_times_of_all_of_its_ranks():
-    """A copy may call rank 0 what was rank 1."""
-    *_, one = answered(FAST, SLOW)
-    *_, copy = answered(lines_of(0, 97.0), lines_of(1, 100.0))
-    assert one.lines != copy.lines
-    assert set(one.times) & set(copy.times)
 
 
 def test_trainers_that_keep_their_own_time_are_measured_each_and_summed():

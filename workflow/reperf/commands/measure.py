@@ -57,8 +57,9 @@ def add(commands: argparse._SubParsersAction) -> None:
         "--window",
         type=_window,
         metavar="FIRST:LAST|all",
-        help="iterations as the log numbers them; by default, the 100 after the first 20; all: the "
-        "widest window after the first 20 that the rule allows",
+        help="iterations as the log numbers them; by default, the 100 after the first 20, "
+        "or all where these are refused; all: the widest window after the first 20 that the rule "
+        "allows",
     )
     parser.add_argument(
         "--unit", metavar="NAME", help="what to count, such as tokens; by default, samples"
@@ -167,7 +168,9 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     widest = options.window == WIDEST
     ends = None if widest else options.window
     question = Question(
-        method=Method(options.method, unit=options.unit, ends=ends, widest=widest),
+        method=Method(
+            options.method, unit=options.unit, ends=ends, widest=widest, otherwise_widest=True
+        ),
         log_format=options.format,
         pattern=options.pattern,
         told=_told(options.facts),
@@ -231,7 +234,7 @@ _FACTORS = {
 """Facts that say the global batch, and the options that give them."""
 
 
-def _told(facts: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, object]]]]:
+def _told(facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """What the command line says about runs, as `reperf.measuring.measure.Told`."""
     known = {name: value for name, value in facts.items() if name != "topology"}
     if "topology" in facts:

@@ -12,7 +12,7 @@ from typing import Any
 
 from reperf.config import Parallel
 from reperf.logs.events import is_count
-from reperf.logs.facts import TOGETHER, Fact, Facts
+from reperf.logs.facts import Fact, Facts, Name, Setting
 from reperf.logs.format import Format
 from reperf.systems import load_systems
 
@@ -42,6 +42,14 @@ _FRAMEWORKS = {
 _ACCUMULATION = re.compile(r"accumulation-(\d{1,5})")
 """What of a variant's name says how many batches an iteration is."""
 _WORD = re.compile(r"[\w-]{1,40}", re.ASCII)
+_WORDS: tuple[Name, ...] = ("workload", "precision", "device", "recipe")
+_COUNTS: tuple[Name, ...] = (
+    "batch_size",
+    "accumulation",
+    "devices_per_node",
+    "iterations",
+    "print_every",
+)
 _SAID_AS = {"paddlepaddle": "paddle"}
 """What a trainer calls a framework, where reperf calls it otherwise."""
 
@@ -52,19 +60,15 @@ def facts_of_configuration(said: Mapping[str, Any]) -> Iterator[Fact]:
     Args:
         said: a log's `configuration`, whose values may be anything.
     """
-    for name in ("workload", "precision", "device", "recipe"):
-        if isinstance(said.get(name), str):
-            yield name, said[name]
+    yield from ((name, said[name]) for name in _WORDS if isinstance(said.get(name), str))
     framework, dot, _ = str(said.get("backend")).partition(".")
     if dot:
         yield "framework", framework
     shape = said.get("shape")
     for name, size in shape.items() if isinstance(shape, dict) else ():
         if is_count(size):
-            yield str(name), size
-    for name in ("batch_size", "accumulation", "devices_per_node", "iterations", "print_every"):
-        if is_count(said.get(name)):
-            yield name, said[name]
+            yield Setting(name), size
+    yield from ((name, said[name]) for name in _COUNTS if is_count(said.get(name)))
     yield from _facts_of_parallel(said)
     if isinstance(said.get("input"), str):
         yield "input", said["input"] if said["input"] in ("folder", "synthetic") else "records"
@@ -95,16 +99,18 @@ def _facts_of_parallel(said: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def _facts_of_switches(said: Mapping[str, Any]) -> Iterator[Fact]:
-    for name in dict.fromkeys((*_switches(), "proof", TOGETHER)):
+    switches: tuple[Name, ...] = (*_switches(), "proof", "together")
+    for name in switches:
         if name in said:
-            value = said[name]
-            yield name, "on" if value is True else "off" if not value else _word(value)
-    if said.get(TOGETHER) is True:
+            yield name, _switched_to(said[name])
+    if said.get("together") is True:
         yield "replicas", 1  # each rank is measured for itself
 
 
-def _word(value: object) -> str:
-    """What a switch is set to that is more than on."""
+def _switched_to(value: object) -> bool | str:
+    """Whether a switch is on; the word if it is set to one, such as how often it acts."""
+    if value is True or not value:
+        return bool(value)
     word = str(value) if isinstance(value, int | str) else ""
     return word if _WORD.fullmatch(word) else "unknown"
 
@@ -163,7 +169,7 @@ def variant_said(facts: Facts, system: str) -> str | None:
         system: whose variant it is; of one that reperf does not know, the switches are its name.
     """
     values = {name: facts.get(name) for name in _switches()}
-    on = {(name, value) for name, value in values.items() if value not in (None, "off")}
+    on = {(name, value) for name, value in values.items() if value not in (None, False)}
     known = load_systems().get(system)
     made = {}
     for name, variant in known.variants.items() if known else ():
@@ -176,7 +182,7 @@ def variant_said(facts: Facts, system: str) -> str | None:
             name for name, flags in made.items() if not any(flags < one for one in made.values())
         )
         return "+".join(own)
-    own = (name if value == "on" else f"{name}-{value}" for name, value in on)
+    own = (name if value is True else f"{name}-{value}" for name, value in on)
     return "+".join(sorted(name.replace("_", "-") for name in own)) or None
 
 
@@ -184,7 +190,7 @@ def _switched(flags: tuple[str, ...]) -> Iterator[Fact]:
     """Which of the trainers' switches are on under a variant's flags, and which are off."""
     on = dict(map(_switch, flags))
     for name in _switches():
-        yield name, on.get(name, "off")
+        yield name, on.get(name, False)
 
 
 def _framework_of(system: str) -> Iterator[Fact]:
@@ -194,14 +200,14 @@ def _framework_of(system: str) -> Iterator[Fact]:
         yield "framework", name
 
 
-def _switch(flag: str) -> tuple[str, str]:
+def _switch(flag: str) -> tuple[Setting, bool | str]:
     """A variant's flag as a switch and its value, such as that it is on."""
     name, _, value = flag.lstrip("-").partition("=")
-    return name.replace("-", "_"), value or "on"
+    return Setting(name.replace("-", "_")), value or True
 
 
 @cache
-def _switches() -> tuple[str, ...]:
+def _switches() -> tuple[Setting, ...]:
     """The switches of all systems' variants, by the names that trainers' flags have."""
     variants = [one for system in load_systems().values() for one in system.variants.values()]
     return tuple(sorted({_switch(flag)[0] for one in variants for flag in one.flags}))

@@ -21,7 +21,7 @@ def between_iterations(first: int, last: int, clock: Clock) -> Published:
     def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
         ends = {one.iteration: one for one in records if one.iteration in (first, last)}
         if len(ends) < 2:
-            raise Refused(f"the published window needs the iterations {first} and {last}")
+            raise Refused("method", f"the published window needs the iterations {first} and {last}")
         return _by_time(ends[first], ends[last], last - first, facts, clock)
 
     return estimate
@@ -53,11 +53,12 @@ def between_lines(
 def _by_time(start: Record, stop: Record, steps: int, facts: Facts, clock: Clock) -> Estimate:
     batch = facts.need("global_batch")
     if start.time is None or stop.time is None:
-        raise Refused("the lines carry no time stamps, which the published method needs")
+        raise Refused("method", "the lines carry no time stamps, which the published method needs")
     seconds = clock.between(start.time, stop.time)
     if seconds <= 0:
         raise Refused(
-            f"time steps back between the iterations {start.iteration} and {stop.iteration}"
+            "clock",
+            f"time steps back between the iterations {start.iteration} and {stop.iteration}",
         )
     speed = round(float(batch) / (seconds / steps), 2)
     return Estimate(speed, start.iteration, stop.iteration, batch * steps, seconds)
@@ -121,7 +122,7 @@ def needed(value: float | None) -> float:
         Refused: the line does not print it.
     """
     if not value:
-        raise Refused("a line does not print what the published method needs")
+        raise Refused("method", "a line does not print what the published method needs")
     return value
 
 
@@ -133,4 +134,7 @@ def enough(lines: Sequence[Record], count: int, *, exactly: bool = False) -> Non
     """
     if len(lines) < count or (exactly and len(lines) > count):
         much = "exactly" if exactly else "at least"
-        raise Refused(f"the published method needs {much} {count} lines, the log has {len(lines)}")
+        raise Refused(
+            "method",
+            f"the published method needs {much} {count} lines, the log has {len(lines)}",
+        )

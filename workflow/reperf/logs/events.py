@@ -16,7 +16,7 @@ from functools import lru_cache
 from math import fsum, inf
 from typing import Any, NamedTuple, TypeGuard
 
-from reperf.logs.facts import Fact
+from reperf.logs.facts import Fact, Name
 from reperf.logs.format import Finder, marked
 
 # If no object follows, the rest of the line is skipped: it may hold thousands of beginnings.
@@ -125,14 +125,14 @@ def is_count(value: Any) -> TypeGuard[float]:  # noqa: ANN401 - whatever JSON ga
     return type(value) in (int, float) and value >= 1
 
 
-_FITS: dict[str, Callable[[Any], bool]] = {
+_FITS: dict[Name, Callable[[Any], bool]] = {
     "workload": lambda value: isinstance(value, str),
     "start_loss": is_number,
 }
 """What the value of a fact must be that is no count."""
 
 
-def facts_of(names: Mapping[str, str]) -> Finder:
+def facts_of(names: Mapping[str, Name]) -> Finder:
     """A finder of facts in such lines.
 
     Args:
@@ -191,6 +191,7 @@ def _status(event: Mapping[str, Any]) -> str:
     return str(metadata.get("status") or "")[:_LONGEST_STATUS]
 
 
+@marked(b"global_batch_size")
 def facts_in(text: bytes) -> Iterator[Fact]:
     """What MLLOG lines in a text say about the run, whichever format the log has."""
     if b"global_batch_size" not in text:
@@ -246,7 +247,7 @@ def evaluated_in(
 
 
 class _Evaluations:
-    """Those in one text."""
+    """Collects the evaluations in one piece of text."""
 
     def __init__(self, phase: Phase, bounds: tuple[float, float]) -> None:
         self.phase = phase
@@ -269,7 +270,7 @@ class _Evaluations:
             self._known &= self.phase.evaluates
             self._end(time)
             self.phase = self.phase._replace(evaluates=False, trains=False)
-        elif event == "eval_accuracy":  # before or behind the stop, or instead of it
+        elif event == "eval_accuracy":  # before or after the stop, or instead of it
             self._accuracy = time
         elif event == "run_stop":
             self._known &= self._start is None

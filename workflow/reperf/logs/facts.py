@@ -2,30 +2,44 @@
 
 import re
 from collections.abc import Iterable
-from math import inf, prod
+from math import prod
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeGuard, get_args
 
 from reperf.config import TOPOLOGY
+from reperf.logs.checks import Refused
+
+FactName = Literal[
+    "workload", "recipe", "parameters", "precision", "batch_size", "node_batch", "update_batch",
+    "accumulation", "nodes", "devices_per_node", "world_size", "replicas",
+    "parallel", "global_batch", "epoch_samples", "epoch_trained", "sample_tokens",
+    "samples_per_token", "iterations", "print_every", "system", "framework",
+    "variant", "device", "input", "data_set", "together", "forward_only", "load_only", "proof",
+    "run_start", "run_stop", "run_span", "hosts", "start_loss", "unconfigured", "gave_up",
+    "sample", "token", "epoch_batches",  # what a step may be, beside other facts; nobody gives these
+]  # fmt: skip
+FACT_NAMES: tuple[FactName, ...] = get_args(FactName)
+"""What can be known about a run, beside its settings, in the order in which people look for it."""
+
+
+class Setting(str):
+    """The name of a fact that a workload or a system defines: a key of its shape, or a switch."""
+
+    __slots__ = ()
+
 
 NAMES = {
-    "workload": "workload",
     "parameters": "parameter count",
-    "precision": "precision",
     "batch_size": "batch size per device",
     "node_batch": "batch size per node",
     "update_batch": "batch size per device and update",
     "accumulation": "gradient accumulation",
     "nodes": "number of nodes",
-    "devices_per_node": "devices per node",
-    "world_size": "world size",
     "replicas": "number of replicas",
     "parallel": "parallelism",
-    "global_batch": "global batch",
     "epoch_samples": "number of samples in an epoch",
     "epoch_trained": "number of samples trained in an epoch",
     "sample_tokens": "number of tokens in a sample",
-    "batches_per_step": "number of batches in a step",
     "samples_per_token": "number of samples in a token",
     "iterations": "number of iterations",
     "print_every": "number of iterations between two lines",
@@ -35,9 +49,9 @@ NAMES = {
     "start_loss": "first batch's loss without dropout",
     "load_only": "seconds of loading alone",
 }
-"""What people call the facts. Those of a workload's shape go by their own names."""
+"""What people call the facts, where it is not the name."""
 
-_PRODUCTS = (
+_PRODUCTS: tuple[tuple[FactName, tuple[FactName, ...]], ...] = (
     ("world_size", ("nodes", "devices_per_node")),
     ("global_batch", ("nodes", "node_batch")),
     ("global_batch", ("replicas", "update_batch")),
@@ -64,21 +78,18 @@ AMP_IN_BF16 = "amp in bf16"
 _ALSO = {"amp": {"fp16"}, AMP_IN_BF16: {"amp", "bf16"}}
 """Precisions that another teller may mean by other words."""
 
-FORWARD_ONLY = "forward_only"
-"""The fact that a run trains nothing."""
-TOGETHER = "together"
-"""The fact that each rank keeps its own time, and logs its own steps."""
 LOG = "the log"
 """The first teller."""
 
+Name = FactName | Setting
 Value = Any
-"""Of a fact: a number, a text or a pair, as its name has it."""
-Fact = tuple[str, Value]
-"""A name (one of NAMES, or a key of a workload's shape) and a value."""
+"""Of a fact: a number, a text, a pair, or whether a switch is on, as its name has it."""
+Fact = tuple[Name, Value]
 
 
-class Refused(Exception):
-    """A log gives no number; the message says why."""
+def is_fact(name: str) -> TypeGuard[Name]:
+    """Whether a fact has this name."""
+    return name in FACT_NAMES or isinstance(name, Setting)
 
 
 class Known(NamedTuple):
@@ -102,9 +113,9 @@ class Facts:
         Args:
             accumulates: whether a step may be several batches, so that somebody must say how many.
         """
-        self._known: dict[str, Known] = {}
-        self._disputed: dict[str, tuple[Known, Known]] = {}
-        self._overruled: set[tuple[str, Known]] = set()
+        self._known: dict[Name, Known] = {}
+        self._disputed: dict[Name, tuple[Known, Known]] = {}
+        self._overruled: set[tuple[Name, Known]] = set()
         self._accumulates = accumulates
 
     def add(self, teller: str, facts: Iterable[Fact]) -> "Facts":
@@ -116,13 +127,13 @@ class Facts:
         Raises:
             Refused: a fact is already known from another teller, with another value; the message
                 names both. Or a value is impossibly large.
+            KeyError: there is no such fact.
         """
         for name, value in facts:
+            if not is_fact(name):
+                raise KeyError(name)
             if value is not None:
                 self._put(name, Known(value, teller))
-        bounds = self.get("batches_per_step")
-        if bounds and bounds[0] == bounds[1] and "accumulation" not in self._known:
-            self._put("accumulation", Known(bounds[0], self._known["batches_per_step"].teller))
         for name, factors in _PRODUCTS:
             self._multiply(name, factors)
         return self
@@ -136,72 +147,70 @@ class Facts:
         """
         for name, (old, new) in self._disputed.items():
             option = f"; {_OPTIONS[name]} says which is right" if name in _OPTIONS else ""
-            raise Refused(_contradiction(name, old, new) + option)
+            raise Refused("contradiction", _contradiction(name, old, new) + option)
         if seconds := self._known.get("load_only"):
             raise Refused(
+                "no-training",
                 f"load_only is {seconds.value} by {seconds.teller}: it loads batches, and trains on "
-                "none"
+                "none",
             )
         batch, batches = self._known.get("global_batch"), self.get("accumulation")
-        fewest, most = self.get("batches_per_step") or (1, inf)
-        if batches is not None and not fewest <= batches <= most:
-            raise Refused(
-                f"gradient accumulation is {batches} by {self._known['accumulation'].teller}, but "
-                f"a step is {fewest} to {most} batches by the progress bar in the log"
-            )
         if not self._accumulates or batch is None:
             return
         if batches is None and "update_batch" not in self._known and batch.teller != LOG:
-            raise Refused(self._missing("accumulation"))
+            raise Refused("unknown", self._missing("accumulation"))
         if batches is not None and batch.value % batches:
             raise Refused(
+                "contradiction",
                 f"the global batch of {batch.value} by {batch.teller} is not {batches} batches, "
-                f"which a step is by {self._known['accumulation'].teller}"
+                f"which a step is by {self._known['accumulation'].teller}",
             )
 
-    def get(self, name: str) -> Value:
+    def get(self, name: Name) -> Value:
         """A fact, or None if nobody said it."""
         known = self._known.get(name)
         return known.value if known else None
 
-    def tellers(self) -> dict[str, str]:
+    def tellers(self) -> dict[Name, str]:
         """Who said each fact that is known, by its name."""
         return {name: known.teller for name, known in self._known.items()}
 
-    def need(self, name: str) -> Value:
+    def need(self, name: Name) -> Value:
         """A fact.
 
         Raises:
             Refused: nobody said it; the message names the options that do.
         """
         if name not in self._known:
-            raise Refused(self._missing(name))
+            raise Refused("unknown", self._missing(name))
         return self._known[name].value
 
-    def _missing(self, name: str) -> str:
+    def _missing(self, name: Name) -> str:
         """Why a fact is not known, and which options say what lacks."""
-        lacking = self._lacking_of_batch() if name == "global_batch" else [name]
-        ways = [lacking]
+        lacking: list[Name] = self._lacking_of_batch() if name == "global_batch" else [name]
+        ways: list[list[Name]] = [lacking]
         if name == "global_batch" and lacking != ["accumulation"]:
             ways.append([name, *(one for one in lacking if one == "accumulation")])
         listed = list(filter(None, map(_listed, ways)))
         hint = f"; allowed: {', or '.join(listed)}" if listed else ""
         return f"the {called(name)} is not known: neither log, record nor path says it{hint}"
 
-    def _lacking_of_batch(self) -> list[str]:
+    def _lacking_of_batch(self) -> list[Name]:
         """The factors of the global batch that nobody said."""
         replicas = {"world_size", "replicas"} & self._known.keys()
         if {"update_batch", "node_batch"} & self._known.keys():
             return [] if replicas else ["world_size"]
-        lacking = [] if "batch_size" in self._known else ["batch_size"]
+        lacking: list[Name] = [] if "batch_size" in self._known else ["batch_size"]
         lacking += [] if replicas else ["world_size"]
         unknown = self._accumulates and "accumulation" not in self._known
         return [*lacking, "accumulation"] if unknown else lacking
 
-    def _put(self, name: str, new: Known) -> None:
+    def _put(self, name: Name, new: Known) -> None:
         largest = LARGEST.get(name, LARGEST_FACT)
         if isinstance(new.value, int | float) and not new.value <= largest:
-            raise Refused(f"the {called(name)} by {new.teller} is above {largest:.0e}")
+            raise Refused(
+                "impossible", f"the {called(name)} by {new.teller} is above {largest:.0e}"
+            )
         if name in self._disputed:
             self._decide(name, new)
             return
@@ -209,10 +218,10 @@ class Facts:
         if _agree(name, old.value, new.value) or (name, new) in self._overruled:
             return
         if old.teller != new.teller:
-            raise Refused(_contradiction(name, old, new))
+            raise Refused("contradiction", _contradiction(name, old, new))
         self._disputed[name] = self._known.pop(name), new
 
-    def _decide(self, name: str, new: Known) -> None:
+    def _decide(self, name: Name, new: Known) -> None:
         """Take one of the values that another teller gives for the same fact.
 
         Nobody says for a log what it trained: of a fact without an option, no value is taken.
@@ -221,12 +230,12 @@ class Facts:
         if new.teller == told[0].teller or name not in _OPTIONS:
             return
         if new.value not in (told[0].value, told[1].value):
-            raise Refused(_contradiction(name, told[0], new))
+            raise Refused("contradiction", _contradiction(name, told[0], new))
         del self._disputed[name]
         self._known[name] = new
         self._overruled |= {(name, one) for one in told}
 
-    def _multiply(self, name: str, factors: tuple[str, ...]) -> None:
+    def _multiply(self, name: FactName, factors: tuple[FactName, ...]) -> None:
         """Derive a product, if all factors are known.
 
         Unless somebody says otherwise, each device holds a replica, and accumulation is 1 if the
@@ -251,10 +260,16 @@ def _agree(name: str, one: Any, other: Any) -> bool:  # noqa: ANN401 - values of
 
 
 def _contradiction(name: str, old: Known, new: Known) -> str:
-    return f"{called(name)} is {old.value} by {old.teller}, {new.value} by {new.teller}"
+    old_value, new_value = shown(old.value), shown(new.value)
+    return f"{called(name)} is {old_value} by {old.teller}, {new_value} by {new.teller}"
 
 
-def _listed(facts: Iterable[str]) -> str:
+def shown(value: Value) -> object:
+    """A fact's value for people: a switch is on or off."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+
+def _listed(facts: Iterable[Name]) -> str:
     """The options that say some facts, which are wanted together; empty if there are none."""
     return " and ".join(dict.fromkeys(_OPTIONS[fact] for fact in facts if fact in _OPTIONS))
 
@@ -264,7 +279,7 @@ def facts_in_path(path: PurePath | str) -> list[Fact]:
     path = PurePath(path)
     facts: list[Fact] = []
     if topology := TOPOLOGY.fullmatch(path.parent.name):
-        facts += zip(("nodes", "devices_per_node"), map(int, topology.groups()), strict=True)
+        facts += [("nodes", int(topology[1])), ("devices_per_node", int(topology[2]))]
     if name := _FILE_NAME.fullmatch(path.name):
         facts.append(("batch_size", int(name[1])))
         facts.append(("precision", "amp" if name[2] == "fp16" else name[2]))

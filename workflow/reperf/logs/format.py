@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Flag, auto
 from functools import cached_property, partial
 from itertools import chain
 from re import _constants, _parser  # type: ignore[attr-defined]  # private, and without types
 from typing import Any, NamedTuple
 
-from reperf.logs.accumulation import Bar
 from reperf.logs.clock import DATE, ELAPSED, TIME_OF_DAY, UNIX, YEARLESS, Clock, tick
-from reperf.logs.facts import Fact, Facts
+from reperf.logs.facts import Fact, Facts, Name, is_fact
+from reperf.nearest import did_you_mean
 
 
 class Record(NamedTuple):
@@ -48,6 +49,10 @@ class Record(NamedTuple):
     iterations, but for where it begins."""
     fault: str = ""
     """Why the line cannot be of one run of the format's program; empty if it may be."""
+    facts: tuple[Fact, ...] = ()
+    """What the line says about its run, such as its batch."""
+    counts: tuple[tuple[str, float], ...] = ()
+    """What all ranks have trained on so far, by its name: samples, tokens; also SKIPPED and WAITED."""
 
 
 class Estimate(NamedTuple):
@@ -85,9 +90,8 @@ def marked(*marks: bytes) -> Callable[[Callable[[bytes], Iterable[Fact]]], Finde
     return lambda find: Finder(find, marks)
 
 
-def no_facts(_text: bytes) -> Iterable[Fact]:
-    """The log says nothing about its run."""
-    return ()
+no_facts = Finder(lambda _text: (), ())
+"""The log says nothing about its run."""
 
 
 SKIPPED = "skipped steps"
@@ -101,68 +105,71 @@ def no_counts(_text: bytes) -> Mapping[str, float]:
     return {}
 
 
+class Prints(Flag):
+    """What is odd about a program's lines."""
+
+    REPEATS = auto()
+    """An iteration's number, or the one before it, is printed again after a skipped step, as loss
+    scaling does."""
+    RUNS_AHEAD = auto()
+    """Lines may be printed before the devices have done the work: the window is compared with the rest of
+    the run."""
+    BUSY_PACES = auto()
+    """The seconds of an iteration that a line prints beside its time stamp leave out waiting for input: an
+    iteration may take longer, and never less."""
+    EVENLY = auto()
+    """Each line covers the iterations since the previous line, at a fixed interval."""
+    IN_TWO_LINES = auto()
+    """The step number and its time are on separate lines. Before a gap, a time may belong to a later
+    step."""
+
+
+_NOTHING_ODD = Prints(0)
+NOTES = ("counting", "timing", "speed_of", "extractor")
+"""What the log counts, and from which number; where the times are from; of how many devices the printed
+speed is; what the published extractor does."""
+
+
 @dataclass(kw_only=True, eq=False)  # each is equal to itself alone
 class Format:
-    """One way of logging.
+    """One way of logging: what a line looks like, and what its numbers mean.
 
     Attributes:
         name: as given to `reperf measure --format`.
-        system: whose logs these are: a folder under workflow/systems/, or another id.
-        marker: bytes found in every record, and seldom elsewhere: what is searched for.
-        signs: if the marker stands in the logs of others, too: bytes one of which is in a log of this
-            format before its first record, or in that.
-        pattern: regular expression of one record within its line, with PARTS and CLOCKS in braces,
-            such as {ITERATION} and {DATE}. Its named groups are fields of Record. It must not match
-            a record that is cut off after its last number.
-        clock: of the records' times; left out, the one in the pattern.
-        duration_in: seconds in the unit of the group `duration`.
-        read: makes records from matches, if named groups are not enough.
-        remembering: makes such a function for one log, if a match alone is not enough.
-        rate_times: the facts by which the printed speed is multiplied to give samples/s of all
-            ranks.
-        accumulates: whether a step may be several batches whose gradients are summed: if nobody says
-            how many, there is no number.
-        evaluates: regular expression of what the program prints when it evaluates between two
-            iterations, besides MLLOG lines: nobody knows for how long.
-        bar: finds, in the text before a record, a progress bar that counts batches.
-        repeats: whether the number of an iteration is printed again, or the one before it, after a
-            step that was skipped, as loss scaling does.
-        runs_ahead: whether the program may print lines before its devices have done their work, and
-            says when it evaluates: the rest of the run tells.
-        step_is: the fact that says how many samples one count of `iteration` is; several if the
-            format leaves it open: the printed speed then decides. A "sample" is one, a "token"
-            the part of one that "sample_tokens" says, "epoch_trained" what the log says is
-            trained in an epoch, and "epoch_batches" are the whole batches that hold an epoch.
-        facts: finds what the log says about its run in the text before the run's first record; a
-            Finder, or it finds nothing in what is older than the newest LONGEST_GAP bytes.
-        tells: finds what a record, as it stands in the log, says about its run. Those of a window
-            must say the same.
-        counts: finds, in a record as it stands in the log, what all ranks have trained on so far:
-            samples, and whatever else is counted, by its name, such as tokens; besides that, SKIPPED
-            and WAITED.
-        ended: whether a text between two records, or after the last, says that the run came to
-            its end; None if the format has no such line.
-        closes: finds what such a text says about its run besides.
-        begins: whether a text says that a run begins; None if the format has no such line.
-        busy_paces: whether the seconds of an iteration that a line prints beside its stamp leave out
-            waiting for input: it may take longer, and never less.
-        mean_durations: whether, beside a time stamp, a duration is the mean time of an iteration
-            since the line before: a second clock.
-        untimed: why records tell no time, if they do not.
-        yields: where several formats fit, those are meant that yield least: progress bars stand in
-            logs of many programs, and MLLOG lines beside a program's own.
-        evenly: whether the program prints at a fixed interval, so that a line which seems to
-            cover more iterations than another follows one that is lost.
-        in_two_lines: whether one line counts and another tells the time: in front of a hole, that may
-            be the time of what comes behind it.
+        system: the system whose logs these are: a folder of workflow/systems/, or another id.
+        marker: bytes that are in every record, and seldom elsewhere. Only lines that hold them are
+            read.
+        signs: hints, for a marker that logs of other formats hold, too: one of these is in a log of
+            this format, in its first record or before.
+        pattern: regular expression of one record within its line. PARTS and CLOCKS stand in braces,
+            such as {ITERATION} and {DATE}; named groups are fields of Record. It must not match a
+            record that is cut off after its last number: {END} says that white space follows.
+        clock: of the records' times; left out, the clock in the pattern.
+        read: makes a record from a match, if named groups are not enough.
+        remembering: makes such a function for one log, if it must remember earlier lines.
+        rate_times: facts by which the printed speed is multiplied to give samples/s of all ranks.
+        accumulates: True if a step may be several batches whose gradients are summed. The log is
+            refused unless it, or the user, says how many.
+        evaluates: regular expression of what the program prints about an evaluation between two
+            iterations, besides MLLOG lines. How long the evaluation took is not known.
+        step_is: what one printed iteration counts: a fact that gives its samples, "sample", or "token"
+            (1 / "sample_tokens"); "epoch_batches" are the whole batches that hold an epoch. List
+            several if only the log can tell: the printed speed then decides.
+        facts: finds what the text before the first record says about the run.
+        tells: finds what a record itself says about the run. All records of a window must agree.
+        counts: finds what a record says that all ranks have trained on so far: samples, tokens or
+            anything else, by its name; also SKIPPED and WAITED.
+        ended: True of a text that says that the run ended well; None if the format has no such line.
+        closes: finds what such a text says about the run besides.
+        begins: True of a text that says that a run begins; None if the format has no such line.
+        untimed: why records have no time, if they have none.
+        yields: precedence: if several formats match, the one with the lowest value wins. Progress bars
+            stand in logs of many programs, and MLLOG lines beside a program's own.
         counts_from: the number of the first iteration.
         unit: of the throughput; None if the workload decides.
         published: the published extractor's method; None if there is none.
-        counting: what it counts, and from which number, if `counts_from` does not say it all. This
-            and what follows is what docs/log-formats.md says where the other fields do not tell.
-        timing: where the times are from, if not from time stamps alone.
-        speed_of: of how many devices the printed speed is.
-        extractor: what the published extractor does.
+        prints: what is odd about the lines.
+        notes: what docs/log-formats.md says of it, where the other fields do not: one of NOTES -> words.
     """
 
     name: str
@@ -171,39 +178,59 @@ class Format:
     pattern: str
     signs: tuple[bytes, ...] = ()
     clock: Clock | None = None
-    duration_in: float = 1.0
     read: Read | None = None
     remembering: Callable[["Format"], Read] | None = None
-    rate_times: tuple[str, ...] = ()
+    rate_times: tuple[Name, ...] = ()
     accumulates: bool = False
     evaluates: bytes | None = None
-    bar: Callable[[bytes], Bar | None] | None = None
-    repeats: bool = False
-    runs_ahead: bool = False
-    step_is: tuple[str, ...] = ("global_batch",)
-    facts: Callable[[bytes], Iterable[Fact]] = no_facts
+    step_is: tuple[Name, ...] = ("global_batch",)
+    facts: Finder = no_facts
     tells: Callable[[bytes], Iterable[Fact]] = no_facts
     counts: Callable[[bytes], Mapping[str, float]] = no_counts
     ended: Callable[[bytes], bool] | None = None
     closes: Callable[[bytes], Iterable[Fact]] = no_facts
     begins: Callable[[bytes], bool] | None = None
-    busy_paces: bool = False
-    mean_durations: bool = False
     untimed: str = "the log prints neither time stamps nor durations"
     yields: int = 0
-    evenly: bool = False
-    in_two_lines: bool = False
     counts_from: int = 1
     unit: str | None = "samples/s"
     published: Callable[[Sequence[Record], Facts], Estimate] | None = None
-    counting: str = ""
-    timing: str = ""
-    speed_of: str = ""
-    extractor: str = "none"
+    prints: Prints = _NOTHING_ODD
+    notes: Mapping[str, str] = field(default_factory=dict)
+    milliseconds: bool = field(init=False)
+    """Whether the groups `duration` and `pace` are in milliseconds."""
+    mean_durations: bool = field(init=False)
+    """Whether, beside a time stamp, a line prints the mean time of an iteration since the line before:
+    a second clock."""
 
     def __post_init__(self) -> None:
-        for part in _PART.findall(self.pattern):
+        """Check the names in the pattern and of the notes.
+
+        Raises:
+            ValueError: a part is not one of PARTS or CLOCKS, a group is not one that is read, or a
+                note is not one of NOTES.
+        """
+        parts = _PART.findall(self.pattern)
+        for part in parts:
+            if part not in PARTS and part not in CLOCKS:
+                known = sorted((*PARTS, *CLOCKS))
+                raise ValueError(
+                    f"{self.name}: {{{part}}} is no part of a pattern{did_you_mean(part, known)}; "
+                    f"allowed: {', '.join(known)}"
+                )
             self.clock = CLOCKS.get(part, self.clock)
+        if self.read is None and self.remembering is None:
+            for group in re.findall(r"\(\?P<(\w+)>", self.pattern):
+                if group not in GROUPS:
+                    raise ValueError(
+                        f"{self.name}: nothing reads a group named {group}"
+                        f"{did_you_mean(group, GROUPS)}; allowed: {', '.join(GROUPS)}"
+                    )
+        if unknown := set(self.notes) - set(NOTES):
+            raise ValueError(f"{self.name}: notes has {unknown}; allowed: {', '.join(NOTES)}")
+        self.milliseconds = "MILLISECONDS" in parts or "PACE_MS" in parts
+        has_duration = "DURATION" in parts or "MILLISECONDS" in parts
+        self.mean_durations = has_duration and self.clock is not None
 
     @cached_property
     def line(self) -> re.Pattern[bytes]:
@@ -215,6 +242,30 @@ class Format:
             return rf"(?P<time>{CLOCKS[part[1]].pattern})"
 
         return re.compile(_PART.sub(fill, self.pattern).encode())
+
+    @cached_property
+    def evaluation_marks(self) -> tuple[bytes, ...]:
+        """Texts one of which is in every line of the program's own about an evaluation."""
+        return literals_in(self.evaluates) if self.evaluates else ()
+
+    def says_evaluation(self, text: bytes) -> bool:
+        """Whether the program's own words in a text are about an evaluation."""
+        if self.evaluates is None or not any(mark in text for mark in self.evaluation_marks):
+            return False
+        return re.search(self.evaluates, text) is not None
+
+    @property
+    def completes(self) -> bool:
+        """Whether `complete` adds anything to a record."""
+        return self.tells is not no_facts or self.counts is not no_counts
+
+    def complete(self, record: Record) -> Record:
+        """A record with what its text says about its run, and with what it counts."""
+        counts = self.counts(record.text).items()
+        return record._replace(
+            facts=tuple(self.tells(record.text)),
+            counts=tuple((name, count) for name, count in counts if isinstance(count, int | float)),
+        )
 
     def reader(self) -> Read:
         """A function that reads the matches of one log."""
@@ -252,7 +303,8 @@ def read_groups(
         rank = (*rank, int(labelled))
     if covered is not None:
         span, times = covered(rank, iteration)
-    seconds = log_format.duration_in * times
+    unit = 0.001 if log_format.milliseconds else 1.0
+    seconds = unit * times
     pace = pace_of(found)
     return Record(
         iteration=iteration,
@@ -263,7 +315,7 @@ def read_groups(
         span=span,
         tick=tick(written) * (1.0 if stamp else seconds) if written else 0.0,
         rate=float(rate) if rate else None,
-        pace=pace * log_format.duration_in if pace else None,
+        pace=pace * unit if pace else None,
         text=match[0],
         batch=batches_of(match) if "batch" in found else None,
         fault=beyond(iteration, found.get("total")),
@@ -279,7 +331,7 @@ def batches_of(match: re.Match[bytes]) -> int:
 def beyond(iteration: int, total: bytes | None) -> str:
     """What is wrong with an iteration that a line counts beyond its own total; empty if nothing.
 
-    Some programs that count from 0 print one line more, behind the last.
+    Some programs that count from 0 print one line more, after the last.
     """
     if total is None or iteration <= int(total):
         return ""
@@ -307,14 +359,17 @@ PARTS = {
     "BATCHES": rf"(?P<batches>{_COUNT})",  # of each epoch
     "SPAN": rf"(?P<span>{_COUNT})",
     "RATE": rf"(?P<rate>{_DECIMAL})",
-    "DURATION": rf"(?P<duration>{_DECIMAL})",
+    "DURATION": rf"(?P<duration>{_DECIMAL})",  # seconds
+    "MILLISECONDS": rf"(?P<duration>{_DECIMAL})",
     "PACE": rf"(?P<pace>{_DECIMAL})",  # seconds an iteration
-    "MEAN": rf"(?P<mean_time>{_DECIMAL})",  # seconds, of all iterations so far
+    "PACE_MS": rf"(?P<pace>{_DECIMAL})",
     "PACES": rf"(?P<paces>{_DECIMAL})",  # iterations a second
     "NUMBER": r"[-+.\w]{1,40}",  # any that does not matter, nan and inf included
     "END": r"(?=\s)",  # white space follows: what was written last is not cut off
 }
 """What a pattern may name in braces, so that it shows what the line looks like."""
+GROUPS = tuple(dict.fromkeys(["time", *re.findall(r"\(\?P<(\w+)>", "".join(PARTS.values()))]))
+"""The named groups that are read if a format does not read its matches itself."""
 CLOCKS = {
     "DATE": DATE,
     "ELAPSED": ELAPSED,
@@ -330,11 +385,16 @@ def facts_by(**patterns: str | tuple[str, ...]) -> Finder:
 
     Args:
         patterns: name of the fact -> regular expression whose first group is the number, or several.
+
+    Raises:
+        KeyError: there is no such fact.
     """
-    several = ((name, [one] if isinstance(one, str) else one) for name, one in patterns.items())
-    compiled = [
-        (re.compile(one.encode()), literals_in(one), name) for name, some in several for one in some
-    ]
+    compiled: list[tuple[re.Pattern[bytes], tuple[bytes, ...], Name]] = []
+    for name, several in patterns.items():
+        if not is_fact(name):
+            raise KeyError(name)
+        for one in [several] if isinstance(several, str) else several:
+            compiled.append((re.compile(one.encode()), literals_in(one), name))
 
     @marked(*chain.from_iterable(marks for _, marks, _ in compiled))
     def find(head: bytes) -> Iterator[Fact]:
@@ -352,7 +412,7 @@ def facts_by(**patterns: str | tuple[str, ...]) -> Finder:
 
 def literals_in(pattern: str | bytes) -> tuple[bytes, ...]:
     """Texts one of which is in all that a regular expression matches; it may be an empty one."""
-    parsed = list(_parser.parse(pattern))
+    parsed = [part for part in _parser.parse(pattern) if part[0] is not _constants.AT]
     whole = len(parsed) == 1 and parsed[0][0] is _constants.BRANCH
     return tuple(map(_longest_literal, parsed[0][1][1] if whole else [parsed]))
 

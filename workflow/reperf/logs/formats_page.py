@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 
 from reperf.files import whole_file
-from reperf.logs.format import Format
-from reperf.logs.formats import formats
+from reperf.logs.format import NOTES, Format
+from reperf.logs.formats import formats, mlperf
 
 LINES = ("format", "a line that identifies it")
 METHODS = ("format", "counts from", "time from", "speed of", "published method")
@@ -30,7 +30,9 @@ def with_tables(page: str) -> str:
 
 
 def shown(name: str) -> list[str]:
-    """The lines that a format's module shows in its docstring."""
+    """The lines that a format's module shows in its docstring, or lists as LINES."""
+    if name in mlperf.LINES:
+        return [mlperf.LINES[name]]
     words = import_module(f"reperf.logs.formats.{name.replace('-', '_')}").__doc__ or ""
     return [line.strip() for line in words.splitlines() if line.startswith("    ")]
 
@@ -42,10 +44,13 @@ def _lines(log_format: Format) -> tuple[str, ...]:
 
 
 def _methods(log_format: Format) -> tuple[str, ...]:
-    counting = log_format.counting or str(log_format.counts_from)
-    timing = log_format.timing or ("time stamps" if log_format.clock else "nothing: refused")
-    speed = log_format.speed_of or _speed(log_format)
-    return f"`{log_format.name}`", counting, timing, speed, log_format.extractor
+    known = {
+        "counting": str(log_format.counts_from),
+        "timing": "time stamps" if log_format.clock else "nothing: refused",
+        "speed_of": _speed(log_format),
+        "extractor": "none",
+    }
+    return f"`{log_format.name}`", *(log_format.notes.get(name, known[name]) for name in NOTES)
 
 
 def _speed(log_format: Format) -> str:

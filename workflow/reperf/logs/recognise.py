@@ -1,13 +1,10 @@
 """Which format a log is of, by its content."""
 
-from collections.abc import Iterable, Iterator
-from itertools import chain
-from tempfile import SpooledTemporaryFile
-
 from reperf.logs.facts import Refused
 from reperf.logs.format import Format, Read
 from reperf.logs.formats import formats
-from reperf.logs.scan import LONGEST_GAP, find_records, is_one_long_line
+from reperf.logs.log_file import LONGEST_GAP, LogFile
+from reperf.logs.scan import find_records
 
 NO_FORMAT = "no known format: no line is one that a format prints for an iteration"
 _EMPTY = "the file is empty"
@@ -15,123 +12,82 @@ _UTF_16 = "it is written in UTF-16: convert it to UTF-8 first"
 _LETTERS = 64
 """How many bytes at its beginning show the encoding of a text."""
 _NO_TEXT = {
-    b"\x1f\x8b": "it is compressed by gzip: unpack it first",
-    b"BZh": "it is compressed by bzip2: unpack it first",
-    b"\xfd7zXZ": "it is compressed by xz: unpack it first",
-    b"\x28\xb5\x2f\xfd": "it is compressed by zstd: unpack it first",
     b"PK\x03\x04": "it is a zip archive: give it a name that ends in .zip",
     b"\xff\xfe": _UTF_16,
     b"\xfe\xff": _UTF_16,
 }
 """What is wrong with a file that begins so."""
-LONGEST_HEAD = 1 << 28
-"""Bytes: a log whose first record stands behind more of other text is refused."""
 _OF_MLPERF = b":::ML"
 _NO_TRAINING = (
     f"{NO_FORMAT.partition(': ')[0]}: its MLPerf lines stamp no stretch of training whose samples a "
     "format can count"
 )
-NOT_READ = (NO_FORMAT, _NO_TRAINING, _EMPTY, *_NO_TEXT.values())
-"""The refusals of a file in which nothing was found that is a log's."""
+NOT_READ = ("unknown-format", "no-text")
+"""The codes of the refusals of a file in which nothing was found that is a log's."""
 
 
-def recognise(pieces: Iterator[bytes]) -> tuple[Format, Iterable[bytes]]:
+def recognise(log: LogFile) -> Format:
     """Find a log's format from its content.
 
     Args:
-        pieces: the log, as from reperf.logs.scan.blocks; read as far as its first record.
-
-    Returns:
-        The format, and the log from its beginning.
+        log: read as far as its first record.
 
     Raises:
-        Refused: it is no text, no format fits, several do, or the log begins with more than
-            LONGEST_HEAD bytes of other text.
+        Refused: it is no text, no format fits, or several do.
     """
-    head = _Head()
+    check_text(log)
     readers: dict[str, Read] = {}
     found: list[Format] = []
     of_mlperf = False
-    asleep = [one for one in formats().values() if one.signs]
-    for number, block in enumerate(pieces):
-        if number == 0:
-            _check_text(block)
-        if is_one_long_line(block):
-            head.add(block)
-            continue
-        of_mlperf = of_mlperf or _OF_MLPERF in block
-        asleep = [one for one in asleep if not any(sign in block for sign in one.signs)]
-        firm = False
-        for one in sorted(formats().values(), key=lambda one: one.yields):
-            if firm and one.yields:
-                break  # what yields is not meant
-            if one.marker not in block or one in asleep or one in found:
+    unsigned = [log_format for log_format in formats().values() if log_format.signs]
+    by_precedence = sorted(formats().values(), key=lambda one: one.yields)
+    for start, chunk in log.chunks():
+        if not chunk.endswith((b"\n", b"\r")) and start + len(chunk) < log.size:
+            continue  # it is part of a line that is too long to be a log's
+        of_mlperf = of_mlperf or _OF_MLPERF in chunk
+        unsigned = [
+            log_format
+            for log_format in unsigned
+            if not any(sign in chunk for sign in log_format.signs)
+        ]
+        for log_format in by_precedence:
+            if log_format.yields and any(not rival.yields for rival in found):
+                break
+            if log_format.marker not in chunk or log_format in unsigned or log_format in found:
                 continue
-            read = readers.setdefault(one.name, one.reader())
-            if next(find_records(block, one, read), None) is not None:
-                found.append(one)
-                firm = firm or not one.yields
-        head.add(block)
-        if firm or (found and head.size > LONGEST_GAP):
-            return _meant(found), chain(head.pieces(), pieces)
-    if not head.size:
-        raise Refused(_EMPTY)
+            read = readers.setdefault(log_format.name, log_format.reader())
+            if next(find_records(chunk, log_format, read), None) is not None:
+                found.append(log_format)
+        if found and (start > LONGEST_GAP or any(not log_format.yields for log_format in found)):
+            break
     if found:
-        return _meant(found), head.pieces()
-    raise Refused(_NO_TRAINING if of_mlperf else NO_FORMAT)
+        return _meant(found)
+    raise Refused("unknown-format", _NO_TRAINING if of_mlperf else NO_FORMAT)
 
 
-class _Head:
-    """The beginning of a log of which the format is not known yet: a file holds what is long."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self._file = SpooledTemporaryFile(max_size=LONGEST_GAP)  # noqa: SIM115 - it goes with this
-        self._sizes: list[int] = []
-
-    def add(self, block: bytes) -> None:
-        """Take what follows, until it is too much to be kept."""
-        self.size += len(block)
-        if self.size <= LONGEST_HEAD:
-            self._file.write(block)
-            self._sizes.append(len(block))
-
-    def pieces(self) -> Iterator[bytes]:
-        """All of it.
-
-        Raises:
-            Refused: it was too much to be kept.
-        """
-        if self.size > LONGEST_HEAD:
-            raise Refused(f"more than {LONGEST_HEAD} bytes of other text stand before its records")
-        self._file.seek(0)
-        return map(self._file.read, self._sizes)
-
-
-def of_text(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The pieces of a log whose format is known, once its beginning shows that it is text.
+def check_text(log: LogFile) -> None:
+    """Check that a log is text.
 
     Raises:
-        Refused: it is compressed, or in another encoding.
+        Refused: it is empty, an archive, or in another encoding than those that extend ASCII.
     """
-    first = next(pieces, b"")
-    _check_text(first)
-    return chain([first], pieces)
-
-
-def _check_text(start: bytes) -> None:
+    start = log.part(0, min(_LETTERS + 1, log.size))
+    if not start:
+        raise Refused("no-text", _EMPTY)
     for sign, reason in _NO_TEXT.items():
         if start.startswith(sign):
-            raise Refused(reason)
+            raise Refused("no-text", reason)
     for odd in (0, 1):  # without the mark that says so
         if len(start) > _LETTERS and set(start[odd:_LETTERS:2]) == {0} != set(start[:_LETTERS]):
-            raise Refused(_UTF_16)
+            raise Refused("no-text", _UTF_16)
 
 
 def _meant(found: list[Format]) -> Format:
-    """The format that yields least."""
-    least = min(one.yields for one in found)
-    meant = sorted(one.name for one in found if one.yields == least)
-    if len(meant) > 1:
-        raise Refused(f"the log fits {' and '.join(meant)}: say which it is with --format")
-    return formats()[meant[0]]
+    """The format that takes precedence."""
+    least = min(log_format.yields for log_format in found)
+    names = sorted(log_format.name for log_format in found if log_format.yields == least)
+    if len(names) > 1:
+        raise Refused(
+            "several-formats", f"the log fits {' and '.join(names)}: say which it is with --format"
+        )
+    return formats()[names[0]]

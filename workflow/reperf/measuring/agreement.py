@@ -14,7 +14,7 @@ In bfloat16, the losses of ResNet-50 and BERT in PyTorch and TensorFlow 2 were u
 _SAME_BATCH = ["suite", "batch_size_per_device", "topology", "repeat"]
 
 
-def strays(measurements: pd.DataFrame) -> pd.Series:
+def initial_loss_outliers(measurements: pd.DataFrame) -> pd.Series:
     """Which runs start from another loss than most others that were given the same first batch.
 
     Args:

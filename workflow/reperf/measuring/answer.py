@@ -58,7 +58,7 @@ class Answer:
         digest: SHA-256 of the log, if it was wanted.
         doubt: None for what is a log; for a file of no known format that need not be one, whether
             it reads like a log.
-        evidence: by what the run is told from others; None if nothing was measured.
+        evidence: what distinguishes the run from others; None if nothing was measured.
     """
 
     measured: Measurement
@@ -75,15 +75,18 @@ class Answer:
         return self.planned or (self.record.run if self.record else None)
 
 
-def refused(name: str, reason: str, question: Question, record: RunRecord | None = None) -> Answer:
-    """The answer where there is no number, and why."""
+def refused(
+    name: str, code: str, reason: str, question: Question, record: RunRecord | None = None
+) -> Answer:
+    """The answer where there is no number: the code of the refusal, and why."""
     chosen = mllog.FORMAT.name if record or question.planned else None
-    measured = Measurement(name, chosen, "refused", reason, method=question.method.name)
+    method = question.method.name
+    measured = Measurement(name, chosen, "refused", reason, code=code, method=method)
     return Answer(measured, Facts(), record, question.planned)
 
 
 def without_doubt(name: str, found: Iterable[list[Answer]], question: Question) -> Iterator[Answer]:
-    """What is said of a folder or archive: of the doubtful files at its end, and not of all."""
+    """Results for a folder or archive; what only reads like a log comes last, if asked for."""
     doubtful, nothing = [], True
     for answer in chain.from_iterable(found):
         if answer.doubt is None:
@@ -93,4 +96,4 @@ def without_doubt(name: str, found: Iterable[list[Answer]], question: Question) 
             doubtful.append(answer)
     yield from doubtful
     if nothing and not doubtful:
-        yield refused(name, NO_LOG, question)
+        yield refused(name, "no-log", NO_LOG, question)

@@ -9,14 +9,14 @@ from math import inf
 
 from trainers.contract.steplog import printed_iterations
 
-from reperf.logs.facts import TOGETHER, Facts, Refused
+from reperf.logs.facts import Facts, Refused
 from reperf.logs.logged_runs import LoggedRun
 
 
 def check_as_planned(run: LoggedRun, facts: Facts) -> None:
-    """Check the lines of a run against its labels and its plan, as far as somebody says it.
+    """Check the lines of a run against its labels and its plan, as far as these are known.
 
-    Behind the window, lines may be missing where they were not read.
+    After the window, lines may be missing where they were not read.
 
     Raises:
         Refused: a line is not one that the run prints, or one is missing; or another run begins
@@ -24,68 +24,70 @@ def check_as_planned(run: LoggedRun, facts: Facts) -> None:
     """
     if run.unlabelled is not None:
         raise Refused(
+            "mixed-ranks",
             f"the line of iteration {run.unlabelled.iteration} carries no rank's label, and lines "
-            "before it do: nothing says which rank wrote it"
+            "before it do: nothing says which rank wrote it",
         )
-    if facts.get("unconfigured"):
+    if why := _contradicts_itself(run, facts):
+        raise Refused("plan", why)
+    iterations, every = facts.get("iterations"), facts.get("print_every")
+    if iterations and every and (why := _not_as_planned(run, int(iterations), int(every), facts)):
+        by = facts.tellers()["print_every"]
+        more = " and further ones" if facts.get("together") else ""
         raise Refused(
-            "the log names its framework, and not its configuration: a line of it is lost"
+            "plan", f"{why}; allowed by {by}: each {every} of {iterations} iterations{more}, once"
         )
+
+
+def _contradicts_itself(run: LoggedRun, facts: Facts) -> str:
+    """What a log says of itself that cannot be; empty if nothing."""
+    if facts.get("unconfigured"):
+        return "the log names its framework, and not its configuration: a line of it is lost"
     if excuse := facts.get("gave_up"):
-        raise Refused(f"the log says that the run ended well, and before that: {excuse}")
+        return f"the log says that the run ended well, and before that: {excuse}"
     lines = run.first_epoch
-    for record in lines:
-        if record.fault:
-            raise Refused(record.fault)
+    if fault := next((record.fault for record in lines if record.fault), ""):
+        return fault
     for before, after in pairwise(lines):
         if before.batch is None or after.batch is None:
             continue
         counted = after.iteration - before.iteration
         if counted > 0 and after.batch - before.batch != counted:
-            raise Refused(
+            return (
                 f"iteration {before.iteration} is batch {before.batch} and iteration "
                 f"{after.iteration} batch {after.batch} by their epochs: the counts disagree"
             )
-    if run.begun_again is not None:
-        raise Refused(
-            "the log says that a run starts before iteration "
-            f"{run.begun_again.iteration}; allowed: once, before iteration "
-            f"{run.first_epoch[0].iteration}"
+    if again := run.begun_again:
+        return (
+            f"the log says that a run starts before iteration {again.iteration}; allowed: once, "
+            f"before iteration {lines[0].iteration}"
         )
-    iterations, every = facts.get("iterations"), facts.get("print_every")
-    if iterations and every:
-        _check_printed(run, int(iterations), int(every), facts)
+    return ""
 
 
-def _check_printed(run: LoggedRun, iterations: int, every: int, facts: Facts) -> None:
+def _not_as_planned(run: LoggedRun, iterations: int, every: int, facts: Facts) -> str:
+    """In what the lines of a run are not those of its plan; empty if they are."""
     planned = printed_iterations(iterations, every)
-    teller = facts.tellers()["print_every"]
-    allowed = f"allowed by {teller}: each {every} of {iterations} iterations"
     last = planned[-1] if planned else 0
-    trains_on = facts.get(TOGETHER) == "on"  # until the last rank has come as far
+    trains_on = facts.get("together")  # until the last rank has come as far
     if trains_on:
-        planned, allowed = printed_iterations(sys.maxsize, every), allowed + " and further ones"
-    allowed += ", once"
-    lines = run.first_epoch
-    assert run.newest
-    for record in (*lines, run.newest):
-        if record.iteration not in planned:
-            raise Refused(f"iteration {record.iteration} is printed; {allowed}")
+        planned = printed_iterations(sys.maxsize, every)
+    lines, newest = run.first_epoch, run.newest
+    for record in (*lines, newest):
+        if record and record.iteration not in planned:
+            return f"iteration {record.iteration} is printed"
     before = 0
     for place, record in enumerate(lines):
         iteration, due = record.iteration, before + every
         if record.evaluations:
-            raise Refused(
-                f"the log tells of an evaluation before iteration {iteration}; allowed in a run of "
-                "reperf's: none"
-            )
+            return f"the log shows an evaluation before iteration {iteration}"
         if iteration < due:
-            raise Refused(f"iteration {iteration} is printed behind {before}; {allowed}")
+            return f"iteration {iteration} is printed after {before}"
         unread = record.evaluated == inf and place >= len(run.records)
         if iteration > due and not unread:
-            raise Refused(f"iteration {due} is not printed; {allowed}")
+            return f"iteration {due} is not printed"
         before = iteration
-    if run.ends and last:
-        ended = run.ends[0].iteration
-        if ended < last or (ended > last and not trains_on):
-            raise Refused(f"the log says that the run ended at iteration {ended}; {allowed}")
+    ended = run.ends[0].iteration if run.ends else last
+    if last and (ended < last or (ended > last and not trains_on)):
+        return f"the log says that the run ended at iteration {ended}"
+    return ""

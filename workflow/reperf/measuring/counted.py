@@ -5,15 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from reperf.measuring.answer import Answer
-from reperf.measuring.evidence import Span, same_times
+from reperf.measuring.evidence import Span
 
-_SAME = {
-    "file": "the same file",
-    "lines": "the same lines in the window",
-    "times": "the same times in the window",
-    "record": "the same run by its record",
-}
-"""By what a run is told, and what two have in common that are one."""
 _RANK = re.compile(r"(?i)(?<![a-z])(workerlog\.|rank[._-]?)\d+")
 """How launchers name the log of each rank; only the first one writes nothing else so."""
 
@@ -23,7 +16,6 @@ class Counted:
 
     def __init__(self) -> None:
         self._logs: dict[tuple[str, object], str] = {}
-        self._printed: dict[float, list[tuple[str, tuple[float, ...]]]] = defaultdict(list)
         self._ranks: dict[str, list[tuple[Span | None, str]]] = defaultdict(list)
         self._spans: dict[object, list[tuple[frozenset[str], Span, str]]] = defaultdict(list)
 
@@ -39,13 +31,9 @@ class Counted:
             Why it does not count, with the log that it repeats; empty if it does.
         """
         marks = list(_marks(answer))
-        for kind, mark in marks:
-            if other := self._logs.get((kind, mark)):
-                return f"counted already, as {other}: {_SAME[kind]}"
-        stamps = answer.evidence.stamps if answer.evidence else ()
-        for other, printed in {one: None for at in stamps for one in self._printed.get(at, ())}:
-            if same_times(stamps, printed):
-                return f"counted already, as {other}: {_SAME['times']}"
+        for mark in marks:
+            if other := self._logs.get(mark):
+                return f"counted already, as {other}: {mark[0]}"
         hosts, span, launch = _hosts(answer), _span(answer), _RANK.sub(r"\1*", log)
         for when, other in self._ranks[launch]:
             if _overlap(span, when) if span and when else "workerlog." in launch:
@@ -59,22 +47,19 @@ class Counted:
                     return f"counted already, as {other}: the same time on the same host, {name}"
             self._spans[cell].append((hosts, span, log))
         self._logs |= dict.fromkeys(marks, log)
-        for at in stamps:
-            self._printed[at].append((log, stamps))
         return ""
 
 
 def _marks(answer: Answer) -> Iterator[tuple[str, object]]:
-    """All by which a run is told from others."""
+    """What only the same run has, each as its name and its value."""
     if answer.digest:
-        yield "file", (answer.digest, answer.measured.run)
-    if answer.evidence is not None:
-        yield "lines", answer.evidence.lines
-        for times in answer.evidence.times:
-            yield "times", times
+        yield "the same file", (answer.digest, answer.measured.run)
+    if evidence := answer.evidence:
+        by = "times" if evidence.by_times else "lines"
+        yield f"the same {by} in the window", evidence.digest
     if answer.record is not None and answer.record.started:
         record = answer.record
-        yield "record", (record.host.hostname, record.started, record.slurm_job)
+        yield "the same run by its record", (record.host.hostname, record.started, record.slurm_job)
 
 
 def _hosts(answer: Answer) -> frozenset[str]:

@@ -6,13 +6,11 @@ from pathlib import PurePath
 from statistics import median
 from typing import NamedTuple
 
-from reperf.logs.facts import NAMES, called
+from reperf.logs.facts import FACT_NAMES, called, shown
 from reperf.measuring.answer import Answer
 from reperf.measuring.counted import Counted
 
-OF_ONE_RUN = frozenset(
-    {"start_loss", "batches_per_step", "hosts", "run_start", "run_stop", "run_span"}
-)
+OF_ONE_RUN = frozenset({"start_loss", "hosts", "run_start", "run_stop", "run_span"})
 """The facts that may differ between repeats of a training."""
 
 
@@ -63,7 +61,9 @@ def _folder(answer: Answer) -> str:
 
 def _known(answer: Answer) -> _Known:
     measured, facts = answer.measured, answer.facts
-    known = {name: facts.get(name) for name in facts.tellers() if name not in OF_ONE_RUN}
+    known: dict[str, object] = {
+        name: facts.get(name) for name in facts.tellers() if name not in OF_ONE_RUN
+    }
     known |= {"unit": measured.unit, "format": measured.format}
     known["global_batch"] = measured.global_batch
     return tuple(sorted(known.items()))
@@ -71,22 +71,24 @@ def _known(answer: Answer) -> _Known:
 
 def _apart(known: _Known, configurations: list[_Known]) -> str:
     """The first few facts that tell a configuration from the others in its folder."""
-    order = ["format", *NAMES]
+    order = ["format", *FACT_NAMES]
     facts = [fact for fact in known if fact[0] not in ("global_batch", "unit")]
     facts.sort(key=lambda fact: order.index(fact[0]) if fact[0] in order else len(order))
-    found, others = [], [one for one in configurations if one != known]
+    found, others = [], [other for other in configurations if other != known]
     for fact in facts:
-        if any(fact not in one for one in others):
+        if any(fact not in other for other in others):
             found.append(fact)
-            others = [one for one in others if fact in one]
-    return ", ".join(f"{called(name)} {value}" for name, value in found)
+            others = [other for other in others if fact in other]
+    return ", ".join(f"{called(name)} {shown(value)}" for name, value in found)
 
 
 def _summary(folder: str, apart: str, found: list[Answer]) -> OfFolder:
     counted = Counted()
-    some = [one.measured for one in found if not counted.again(one.measured.log, None, one)]
-    speeds = [one.throughput or 0.0 for one in some]
-    first = some[0]
+    runs = [
+        answer.measured for answer in found if not counted.again(answer.measured.log, None, answer)
+    ]
+    speeds = [run.throughput or 0.0 for run in runs]
+    first = runs[0]
     return OfFolder(
         folder,
         apart,

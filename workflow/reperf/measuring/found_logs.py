@@ -1,5 +1,6 @@
 """Logs wherever they are: files, folders and archives of them, measured one after the other."""
 
+import json
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -10,10 +11,12 @@ from pathlib import Path
 from signal import SIG_DFL, SIGINT, signal
 from typing import NamedTuple
 
-from reperf.config import Run
+from reperf.config import Run, Window
 from reperf.errors import ReperfError
-from reperf.layout import RUN_RECORD, TRIES
+from reperf.layout import PLAN, RUN_RECORD, TRIES
+from reperf.logs.facts import Refused
 from reperf.logs.formats import mllog
+from reperf.logs.log_file import opened
 from reperf.measuring.answer import Answer, Question, refused, without_doubt
 from reperf.measuring.likeness import Name, beginning, by_name, is_log
 from reperf.measuring.log_archives import of_archive
@@ -41,7 +44,7 @@ def own_run(run: Run, method: Method, plan: str | None = None) -> Answer:
     if len(found) == 1:
         return found[0]
     reason = f"{len(found)} runs are in one log; a run of ours writes one"
-    return replace(refused(str(log), reason, question), digest=found[0].digest)
+    return replace(refused(str(log), "plan", reason, question), digest=found[0].digest)
 
 
 def answers(paths: Iterable[Path], question: Question, processes: int = 1) -> Iterator[Answer]:
@@ -82,8 +85,8 @@ def _of_paths(
 def _units(path: Path) -> list[_Unit]:
     if not path.is_dir():
         return [_Unit(path)]
-    found = ((one, _name_below(path, one)) for one in files_below(path))
-    return [_Unit(one, name) for one, name in found if name != "other"]
+    names = ((file, _name_below(path, file)) for file in files_below(path))
+    return [_Unit(file, name) for file, name in names if name != "other"]
 
 
 def _name_below(folder: Path, path: Path) -> Name:
@@ -100,15 +103,15 @@ def files_of(path: Path) -> list[Path]:
     """The files that are read when a file or folder is measured, run records included."""
     logs = [unit.path for unit in _units(path) if unit.name != "open" or _is_log(unit.path)]
     records = sorted({log.with_name(RUN_RECORD) for log in logs if not is_archive(log)})
-    read = (one for one in records if one.is_file() and one.stat().st_size <= LARGEST_RECORD)
+    read = (path for path in records if path.is_file() and path.stat().st_size <= LARGEST_RECORD)
     return [*logs, *read]
 
 
 def _is_log(path: Path) -> bool:
     try:
         with path.open("rb") as stream:
-            return is_log(beginning(stream))
-    except OSError:  # without an ending it need not be one
+            return is_log(beginning(opened(stream)))
+    except (OSError, Refused):  # without an ending it need not be one
         return False
 
 
@@ -123,7 +126,22 @@ def _of_unit(question: Question, unit: _Unit) -> list[Answer]:
             with record.open("rb") as stream:
                 content = read_record(stream)
         with path.open("rb") as stream:
+            question = _in_planned_window(question, path)
             return of_file(unit.name, name, stream, question, content)
     except (ReperfError, OSError) as error:
         why = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
-        return [] if unit.name == "open" else [refused(str(path), why, question)]
+        return [] if unit.name == "open" else [refused(str(path), "unreadable", why, question)]
+
+
+def _in_planned_window(question: Question, log: Path) -> Question:
+    """The question, in the window of the plan beside a run of ours, if it asks for no other."""
+    plan, method = log.with_name(PLAN), question.method
+    if method.window or method.ends or method.widest or not plan.is_file():
+        return question
+    try:
+        with plan.open("rb") as stream:
+            first, last = json.loads(read_record(stream))["aside"]["window"]
+        window = Window(warmup=first, measured=last - first)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return question  # it is another program's
+    return replace(question, method=replace(method, window=window))

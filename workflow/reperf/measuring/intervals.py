@@ -1,4 +1,4 @@
-"""The stretches of time that a log tells of, and the records between which they lie."""
+"""The intervals between records, and the time that each of them took."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from reperf.logs.events import Evaluated
 from reperf.logs.facts import Refused
-from reperf.logs.format import Format, Record
+from reperf.logs.format import Format, Prints, Record
 
 COARSEST = 0.01
 """How much of the window's time the steps of the log's clock may leave uncertain."""
@@ -20,13 +20,13 @@ AT_ONCE = 1.05
 """How many times as fast as all other stretches one may be of which evaluations are left out. In
 MLPerf's logs it is at most 1.02; where other devices evaluate meanwhile, 3 to 9."""
 MOST_TIMES = 2.0
-"""How many times as fast as the run behind its start a window may be, where a program runs ahead of
-its devices. Honest windows of MLPerf's logs are at most 1.12 times as fast, those of work that was
-only queued 4 times."""
+"""How many times as fast as the run from its start on a window may be, where a program runs ahead
+of its devices. Honest windows of MLPerf's logs are at most 1.12 times as fast, those of work that
+was only queued 4 times."""
 
 
 class Interval(NamedTuple):
-    """A stretch of iterations whose time the log tells."""
+    """A stretch of iterations whose time the log gives."""
 
     start: int
     """The iteration at whose end it starts."""
@@ -35,7 +35,7 @@ class Interval(NamedTuple):
     rate: float | None
     """The speed printed for it, in the format's own terms."""
     evaluated: float = 0.0
-    """Seconds of evaluation in it; infinity if nothing says how many."""
+    """Seconds of evaluation in it; infinity if they are not known."""
     left_out: Evaluated = Evaluated()
     """The evaluations that lay between its ends, and whose time is none of its seconds."""
     also: float | None = None
@@ -68,7 +68,7 @@ def first_prints(
         Refused: the iterations step back, as those of several ranks do.
     """
     slack = 0
-    if log_format.repeats:
+    if Prints.REPEATS in log_format.prints:
         strides = [after.iteration - before.iteration for before, after in pairwise(records)]
         slack = max(strides, default=0)
     before = records[0]
@@ -79,8 +79,9 @@ def first_prints(
             before = record
         elif record.epoch != before.epoch or record.iteration < before.iteration - slack:
             raise Refused(
+                "mixed-ranks",
                 f"iteration {record.iteration} comes after {before.iteration}: "
-                "the lines of several ranks are mixed without labels"
+                "the lines of several ranks are mixed without labels",
             )
         else:
             again.append(record)
@@ -90,16 +91,16 @@ def first_prints(
 
 
 def intervals(
-    records: Sequence[Record], log_format: Format, behind: Sequence[Record] = ()
+    records: Sequence[Record], log_format: Format, following: Sequence[Record] = ()
 ) -> list[Interval]:
-    """The stretches of iterations whose time the log tells: between stamps, or as printed.
+    """The intervals whose time the log gives: between time stamps, or as printed.
 
     Args:
         records: of one rank and epoch, in order.
-        behind: the record that follows them, if one does.
+        following: the record that follows them, if one does.
 
     Raises:
-        Refused: the log tells no times.
+        Refused: the log gives no times.
     """
     stamped = _stamped(records)
     if stamped:
@@ -109,13 +110,13 @@ def intervals(
             stride = 0
         return [_between(before, after, log_format, stride) for before, after in pairwise(stamped)]
     if any(record.duration is None for record in records):
-        raise Refused(log_format.untimed)
-    if log_format.in_two_lines:
-        following = pairwise([*records, *behind])
-        holes = {one for one, after in following if after.iteration - after.span > one.iteration}
+        raise Refused("no-times", log_format.untimed)
+    if Prints.IN_TWO_LINES in log_format.prints:
+        pairs = pairwise([*records, *following])
+        holes = {one for one, after in pairs if after.iteration - after.span > one.iteration}
         records = [record for record in records if record not in holes]
     distances = (after.iteration - before.iteration for before, after in pairwise(records))
-    widest = gcd(*distances) if log_format.evenly and len(records) > 1 else inf
+    widest = gcd(*distances) if Prints.EVENLY in log_format.prints and len(records) > 1 else inf
     # Nobody knows what a first line covers that begins in the middle.
     known = widest == inf or records[0].span in (widest, records[0].iteration)
     unknown = None if known else records[0]
@@ -154,7 +155,7 @@ def _between(before: Record, after: Record, log_format: Format, stride: int) -> 
 
 
 def _by_second_clock(before: Record, after: Record, stride: int) -> float | None:
-    """The seconds between two records with time stamps, by what else tells them.
+    """The seconds between two records with time stamps, by the log's second clock.
 
     Args:
         before: the first record.
@@ -170,7 +171,7 @@ def _by_second_clock(before: Record, after: Record, stride: int) -> float | None
 
 
 def _stamped(records: Sequence[Record]) -> list[Record]:
-    """The records with a time stamp; each tells of the evaluations since the one before it."""
+    """The records with a time stamp, each with the evaluations since the one before it."""
     stamped, evaluated, evaluations = [], 0.0, 0
     for record in records:
         evaluated += record.evaluated
@@ -218,9 +219,9 @@ def times_as_fast(inside: Sequence[Interval], steps: Sequence[Interval]) -> floa
 
 
 def _times_as_fast(inside: Sequence[Interval], steps: Sequence[Interval]) -> float:
-    behind = [step for step in steps if step.start >= inside[0].start and step.evaluated < inf]
-    seconds = fsum(max(0.0, step.seconds - step.evaluated) for step in behind)
-    counted = sum(step.stop - step.start for step in behind)
+    later = [step for step in steps if step.start >= inside[0].start and step.evaluated < inf]
+    seconds = fsum(max(0.0, step.seconds - step.evaluated) for step in later)
+    counted = sum(step.stop - step.start for step in later)
     if not seconds or not counted:
         return 1.0
     return _pace(inside) * seconds / counted
@@ -255,6 +256,7 @@ def check_evaluations(steps: Sequence[Interval], where: str) -> None:
     first = next(step for step in steps if step.evaluated)
     much = "" if evaluated == inf else f" and take {evaluated:.6g} of its {seconds:.6g} s"
     raise Refused(
+        "evaluations",
         f"evaluations lie in {where}{much}: the first between the iterations {first.start} "
-        f"and {first.stop}"
+        f"and {first.stop}",
     )

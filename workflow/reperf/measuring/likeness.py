@@ -11,8 +11,8 @@ from pathlib import PurePath
 from typing import Literal
 
 from reperf.logs.facts import Refused
+from reperf.logs.log_file import LogFile
 from reperf.logs.recognise import NOT_READ, recognise
-from reperf.logs.scan import Stream, blocks
 
 SURE = (".log",)
 """A file with this ending is a log."""
@@ -43,8 +43,9 @@ _MLPERF = re.compile(rb":::ML(?:LOG|L|Pv\d[\d.]{0,9}) ")
 def by_name(path: PurePath) -> Name:
     """What the name of a file says about it."""
     ending = path.suffix.lower()
-    if ending in _COMPRESSED and by_name(path.with_suffix("")) == "sure":
-        return "sure"  # to be refused by name
+    if ending in _COMPRESSED:
+        name = by_name(path.with_suffix(""))
+        return name if name in ("sure", "likely") else "other"
     if ending in SURE:
         return "sure"
     if ending in LIKELY:
@@ -62,9 +63,9 @@ def is_log(head: bytes) -> bool:
     if b"\0" in head:  # a program, a picture
         return False
     try:
-        recognise(blocks(BytesIO(head)))
+        recognise(LogFile(BytesIO(head)))
     except Refused as refusal:
-        return str(refusal) not in NOT_READ or reads_like_log(head)
+        return refusal.code not in NOT_READ or reads_like_log(head)
     return True
 
 
@@ -77,20 +78,6 @@ def reads_like_log(head: bytes) -> bool:
     return b"\0" not in head and len(list(islice(signs, _FEWEST))) == _FEWEST
 
 
-def beginning(stream: Stream, size: int = _HEAD) -> bytes:
-    """So many bytes of a file, or all; left out: as much as it is judged by."""
-    head = b""
-    while chunk := stream.read(size - len(head)):
-        head += chunk
-    return head
-
-
-class Continued:
-    """A stream of which the beginning has been read, as if it had not."""
-
-    def __init__(self, head: bytes, rest: Stream) -> None:
-        self._head, self._rest = BytesIO(head), rest
-
-    def readinto(self, buffer: memoryview) -> int:
-        """Read the next bytes, and say how many; none at the end."""
-        return self._head.readinto(buffer) or self._rest.readinto(buffer)
+def beginning(log: LogFile) -> bytes:
+    """As much of a log as it is judged by."""
+    return log.part(0, min(_HEAD, log.size))

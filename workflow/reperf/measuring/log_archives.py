@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -16,54 +15,44 @@ from reperf.layout import RUN_RECORD, TRIES
 from reperf.measuring.answer import Answer, Question, refused, without_doubt
 from reperf.measuring.likeness import Name, by_name
 from reperf.measuring.one_log import beside, of_file, read_record
-from reperf.measuring.safe_archive import (
-    DAMAGE,
-    Allowance,
-    ArchivedFile,
-    is_archive,
-    open_archive,
-    open_inside,
-)
+from reperf.measuring.safe_archive import DAMAGE, ArchivedFile, is_archive, open_archive
 from reperf.text import natural
+
+NESTED = "it is an archive in an archive, which is not read; unpack the outer one first"
 
 
 def of_archive(path: Path, question: Question) -> list[Answer]:
-    """Measure the logs of an archive, and of the archives in it.
+    """Measure the logs of an archive.
 
     Raises:
         ReperfError: it cannot be read, or it seems to be one of ours and is not.
     """
-    allowance = Allowance(path.stat().st_size)
-    with open_archive(path, allowance) as files:
-        found = _of_files(path, files, question, 1, allowance)
-        return list(without_doubt(str(path), found, question))
+    with open_archive(path) as files:
+        return list(without_doubt(str(path), _of_files(path, files, question), question))
 
 
-def _of_files(
-    path: PurePath, files: list[ArchivedFile], question: Question, depth: int, allowance: Allowance
-) -> list[list[Answer]]:
+def _of_files(path: Path, files: list[ArchivedFile], question: Question) -> list[list[Answer]]:
     """What an archive's files give, in the natural order of their names."""
     inside = {file.name for file in files}
-    names = {file.name: _name_inside(file.name, inside) for file in files}
     recorded = {} if question.method.window else _recorded(files)
-    logs = [file for file in files if names[file.name] not in ("other", "archive")]
+    names = {file.name: _name_inside(file.name, inside) for file in files}
+    logs = [file for file in files if names[file.name] != "other"]
     records = _records_beside(logs, files)
     found = []
-    for file in files:
+    for file in logs:
         name, record = f"{path}/{file.name}", records.get(beside(file.name))
+        if is_archive(PurePath(file.name)):
+            found.append([refused(name, "unreadable", NESTED, question)])
+            continue
         asked = _as_recorded(question, recorded, file.name)
         try:
-            likeness = names[file.name]
-            if likeness == "archive":
-                members = open_inside(PurePath(name), file, depth, allowance)
-                found += _of_files(PurePath(name), members, asked, depth + 1, allowance)
-            elif likeness != "other":
-                with file.open() as stream:
-                    found.append(of_file(likeness, name, stream, asked, record))
+            with file.open() as stream:
+                found.append(of_file(names[file.name], name, stream, asked, record))
         except ReperfError as error:
-            found.append([refused(name, str(error), question)])
+            found.append([refused(name, "unreadable", str(error), question)])
         except (OSError, *DAMAGE) as error:
-            found.append([refused(name, f"damaged in the archive: {error}", question)])
+            why = f"damaged in the archive: {error}"
+            found.append([refused(name, "unreadable", why, question)])
     return sorted(found, key=lambda some: natural(some[0].measured.log if some else ""))
 
 
@@ -128,13 +117,13 @@ def _as_recorded(
     return question
 
 
-def _name_inside(name: str, inside: set[str]) -> Name | Literal["archive"]:
+def _name_inside(name: str, inside: set[str]) -> Name:
     """What the name of a file in an archive says."""
     path = PurePath(name)
     if path.parent.parent.name == TRIES and str(path.parents[2] / RUN_RECORD) in inside:
         return "other"
     hidden = any(part.startswith(".") for part in path.parts)
-    return "archive" if is_archive(path) and not hidden else by_name(path)
+    return "sure" if is_archive(path) and not hidden else by_name(path)
 
 
 def _records_beside(logs: list[ArchivedFile], files: list[ArchivedFile]) -> Mapping[str, bytes]:

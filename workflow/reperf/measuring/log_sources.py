@@ -11,7 +11,7 @@ from reperf.config.suite import shown_variant
 from reperf.config.words import LARGEST
 from reperf.errors import ReperfError
 from reperf.logs.configured import DATA_PARALLEL, facts_of_format, facts_of_system, variant_said
-from reperf.logs.facts import Fact, Facts, Refused
+from reperf.logs.facts import Fact, FactName, Facts, Refused, Setting
 from reperf.logs.format import Format
 from reperf.logs.formats import format_called, mllog
 from reperf.measuring.answer import NO_LOG, Answer, Question
@@ -29,7 +29,7 @@ Row = dict[str, object]
 TELLER = "the configuration"
 _OF_OK = ("throughput", "waited", "also_throughput", "also_unit")
 """The columns of a row that only a run which counts has."""
-_OF_A_CELL = ("framework", "device", "data_set")
+_OF_A_CELL: tuple[FactName, ...] = ("framework", "device", "data_set")
 """What no suite need say, and repeats must have in common."""
 
 
@@ -84,7 +84,7 @@ def measure_suite(
     counted, rows = Counted(), []
     for run in runs:
         answer = own_run(run, method, of(str(run.folder)))
-        rows.append(_once(row_of(suite, answer), answer, counted))
+        rows.append(_check_not_duplicate(row_of(suite, answer), answer, counted))
     for source in suite.sources:
         rows += _measure_source(suite, source, counted)
     return rows
@@ -94,13 +94,16 @@ def _measure_source(suite: Suite, source: LogSource, counted: Counted) -> list[R
     question = Question(
         method=Method(source.method, source.window or suite.window, suite.unit),
         log_format=source.format,
-        told=[(TELLER, told_of(suite, source))],
+        told=[(TELLER, expected_facts(suite, source))],
         digests=True,
     )
     found = [(row_of(suite, answer, source), answer) for answer in answers([source.path], question)]
-    found.sort(key=lambda one: _place(one[0]))
+    found.sort(key=lambda one: _sort_key(one[0]))
     cells: dict[tuple, Facts] = defaultdict(Facts)
-    rows = [_once(_alike(row, answer, cells), answer, counted) for row, answer in found]
+    rows = [
+        _check_not_duplicate(_check_same_setup(row, answer, cells), answer, counted)
+        for row, answer in found
+    ]
     repeats: Counter[tuple] = Counter()
     for row in rows:
         repeats[_cell(row)] += 1
@@ -111,7 +114,7 @@ def _measure_source(suite: Suite, source: LogSource, counted: Counted) -> list[R
     return rows
 
 
-def _alike(row: Row, answer: Answer, cells: Mapping[tuple, Facts]) -> Row:
+def _check_same_setup(row: Row, answer: Answer, cells: Mapping[tuple, Facts]) -> Row:
     """The row of a log, refused if another one of its cell says otherwise what they trained."""
     if row["status"] == "ok":
         log = f"{row['log']}, run {answer.measured.run}" if answer.measured.run > 1 else row["log"]
@@ -127,7 +130,7 @@ def _refused(row: Row, reason: str) -> Row:
     return row | dict.fromkeys(_OF_OK) | {"status": "refused", "reason": reason}
 
 
-def _once(row: Row, answer: Answer, counted: Counted) -> Row:
+def _check_not_duplicate(row: Row, answer: Answer, counted: Counted) -> Row:
     """The row of a run, refused if another row counts it already."""
     again = counted.again(str(row["log"]), _cell(row), answer) if row["status"] == "ok" else ""
     return _refused(row, again) if again else row
@@ -138,7 +141,7 @@ def _cell(row: Row) -> tuple:
     return tuple(row[name] for name in parts)
 
 
-def told_of(suite: Suite, source: LogSource) -> list[Fact]:
+def expected_facts(suite: Suite, source: LogSource) -> list[Fact]:
     """All that a suite says about the logs of a source; a log that says otherwise is refused."""
     workload = load_workloads()[suite.workload]
     nodes, devices = topology_shape(source.topology) if source.topology else (None, None)
@@ -152,10 +155,10 @@ def told_of(suite: Suite, source: LogSource) -> list[Fact]:
         ("batch_size", None if suite.batch_size == LARGEST else suite.batch_size),
         # Logs of others may well add up gradients where nobody says so.
         ("accumulation", suite.accumulation if suite.accumulation > 1 else None),
-        *suite.shape.items(),
+        *((Setting(key), size) for key, size in suite.shape.items()),
         ("input", suite.input),
         ("data_set", suite.data),
-        ("proof", "off"),
+        ("proof", False),
         *facts_of_system(source.system, source.variant),
     ]
 
@@ -258,7 +261,7 @@ def _also(suite: Suite, measured: Measurement) -> tuple[float | None, str]:
     return None, ""
 
 
-def _place(row: Row) -> tuple:
+def _sort_key(row: Row) -> tuple:
     """The sort key of a row among those of its source: small topologies first."""
     size = row["num_nodes"] or 0, row["devices_per_node"] or 0
     batch = row["batch_size_per_device"] or 0

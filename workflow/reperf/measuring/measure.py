@@ -5,25 +5,26 @@ after the warm-up. A log that lacks what this needs gives no number. The method 
 format can be asked for by name.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from reperf.config import Window
-from reperf.logs.facts import FORWARD_ONLY, LOG, TOGETHER, Fact, Facts, Refused
+from reperf.logs.facts import LOG, Fact, FactName, Facts, Refused
 from reperf.logs.format import Format
+from reperf.logs.log_file import LogFile, opened
 from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whole_log
-from reperf.logs.recognise import of_text, recognise
-from reperf.logs.scan import Stream, blocks
+from reperf.logs.recognise import check_text, recognise
 from reperf.logs.user_pattern import PATTERN, UNMATCHED
 from reperf.measuring import SUMMED
 from reperf.measuring.as_planned import check_as_planned
 from reperf.measuring.evidence import Evidence, evidence_of
 from reperf.measuring.intervals import in_order, intervals
-from reperf.measuring.printed_range import Ends, Widest, printed, widest
+from reperf.measuring.printed_range import Ends, printed, widest
 from reperf.measuring.step_size import step_samples
-from reperf.measuring.together import Apart, Part, side_by_side, summed
+from reperf.measuring.together import Apart, summed
 from reperf.measuring.units import further_count, per_second, unit_of
 from reperf.measuring.window_rule import FASTEST, SLOWEST, by_window
 
@@ -41,8 +42,9 @@ class Method:
         unit: what to count, such as tokens; None: what an archive of ours records, else samples,
             whatever they are called.
         ends: iterations, as the log numbers them, between which to measure instead of the window.
-        widest: take the widest window that the log allows behind the warm-up, instead of those; in
+        widest: take the widest window that the log allows after the warm-up, instead of those; in
             the first MOST_RECORDS lines, if it prints more.
+        otherwise_widest: take that window where the usual one is refused, and warn.
     """
 
     name: Literal["window", "published"] = "window"
@@ -50,6 +52,12 @@ class Method:
     unit: str | None = None
     ends: Ends | None = None
     widest: bool = False
+    otherwise_widest: bool = False
+
+    @property
+    def falls_back(self) -> bool:
+        """Whether the widest window is taken where the usual one is refused."""
+        return self.otherwise_widest and self.window is None and self.ends is None
 
     @property
     def warmup(self) -> int:
@@ -57,7 +65,7 @@ class Method:
         return (self.window or Window()).warmup
 
     def reads_until(self, log_format: Format) -> float:
-        """The iteration behind which no record matters."""
+        """The iteration after which no record matters."""
         return inf if self.widest else self.ends_in(log_format)[0][1]
 
     def ends_in(self, log_format: Format) -> list[Ends]:
@@ -82,6 +90,8 @@ class Measurement:
         format: name of its format; None if it is not known.
         status: whether there is a number.
         reason: why there is none.
+        code: of the check that refuses, by which refusals are grouped; see reperf.logs.checks.
+        warnings: what to know beside the number, a sentence each.
         throughput: in `unit`.
         unit: what is counted, per second.
         first: the iteration at whose end the window starts, as the log numbers it.
@@ -95,7 +105,7 @@ class Measurement:
         first_printed: the first iteration that the log prints of the run.
         last_printed: the last one; of several epochs that count alike, that of the first.
         interval: how many iterations lie between two printed ones, most often.
-        widest: the ends of the widest window that the rule allows behind the warm-up; None if it
+        widest: the ends of the widest window that the rule allows after the warm-up; None if it
             allows none.
         sources: who said each fact that is known about the run: the log, the path, ...
         waited: the share of `seconds` for which training waited for its data; None if the log does
@@ -135,69 +145,103 @@ class Measurement:
     evaluations: int | None = None
     evaluated: float | None = None
     time_to_train: float | None = None
+    code: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+_Found = tuple[Measurement, Facts, Evidence | None]
+_ANOTHER_WINDOW = frozenset(
+    ("too-short", "hole", "too-many-lines", "clock", "repeated", "restart", "evaluations")
+)
+"""Refusals of a window that need not be those of another."""
 
 
 def measure_log(
     name: str,
-    stream: Stream,
+    stream: IO[bytes] | LogFile,
     method: Method,
     log_format: Format | None = None,
     told: Told = (),
     *,
     told_of_runs: Mapping[int, Told] | None = None,
-) -> Iterator[tuple[Measurement, Facts, Evidence | None]]:
+) -> Iterator[_Found]:
     """Measure every training run that a log holds.
 
     Args:
         name: of the log, for the results.
-        stream: the log's bytes; read once, in pieces.
+        stream: the log, compressed or not.
         method: how to measure.
         log_format: the log's format; by default, it is found from the content.
         told: what others know about the runs; the log itself comes first.
         told_of_runs: the same about single runs, by their number, from 1: only these are measured.
 
     Yields:
-        What each run gives, what is known about it, and by what a measured one is told from others.
+        What each run gives, what is known about it, and what distinguishes it from other runs.
     """
-    pieces: Iterable[bytes]
     try:
+        log = opened(stream)
         if log_format is None:
-            log_format, pieces = recognise(blocks(stream))
-        else:
-            pieces = of_text(blocks(stream))
+            log_format = recognise(log)
+        check_text(log)
     except Refused as refusal:
         known_format = log_format.name if log_format else None
-        refused = Measurement(name, known_format, "refused", str(refusal), method=method.name)
-        yield refused, Facts(), None
+        yield _refused(name, known_format, method, refusal), Facts(), None
         return
-    number, apart = 0, Apart(pieces, log_format)
-    for number, run in enumerate(_runs(apart, log_format, method), 1):
-        known = told_of_runs.get(number) if told_of_runs else told
+    measure = partial(_measure_runs, name, log, log_format, told=told, of_runs=told_of_runs)
+    if not method.falls_back:
+        yield from measure(method)
+        return
+    wide: dict[int, _Found] | None = None
+    for found in list(measure(method)):
+        usual = found[0]
+        if usual.code in _ANOTHER_WINDOW:
+            if wide is None:
+                wide = {one[0].run: one for one in measure(replace(method, widest=True))}
+            other = wide.get(usual.run)
+            if other and other[0].status == "ok":
+                why = f"{usual.first}:{usual.last} is refused: {usual.reason}"
+                warning = f"widest: the widest window is taken; {why}"
+                found = replace(other[0], warnings=(warning,)), *other[1:]  # noqa: PLW2901
+        yield found
+
+
+def _measure_runs(
+    name: str,
+    log: LogFile,
+    log_format: Format,
+    method: Method,
+    *,
+    told: Told,
+    of_runs: Mapping[int, Told] | None,
+) -> Iterator[_Found]:
+    """Measure the runs in a log whose format is known; see `measure_log`."""
+    number, apart = 0, Apart(log, log_format)
+    for number, run in enumerate(_runs(apart.rank_0, log_format, method), 1):
+        known = of_runs.get(number) if of_runs else told
         if known is not None:
             measured, facts = _measure_run(name, run, log_format, method, known)
-            parts: list[Part] = []
-            if apart.has_others or facts.get(TOGETHER) == "on":
-                measured, parts = _measure_together(
-                    measured, facts, apart, (log_format, method, known), number
-                )
-            evidence = None
-            if measured.status == "ok":
-                evidence = _evidence(run, log_format, vars(measured))
-                others = (_evidence(part.run, log_format, part.found) for part in parts[1:])
-                times = (time for other in others for time in other.times)
-                evidence = evidence._replace(times=(*evidence.times, *times))
+            if apart.has_others or facts.get("together"):
+                how = log_format, method, known
+                measured = _measure_together(measured, facts, apart, how, number)
+            evidence = _evidence(run, log_format, measured) if measured.status == "ok" else None
             yield replace(measured, run=number), facts, evidence
-    refused = Measurement(name, log_format.name, "refused", method=method.name)
     if not number:
         own = log_format.name == PATTERN
         reason = (
             UNMATCHED if own else f"no line is one that {log_format.name} prints for an iteration"
         )
-        yield replace(refused, reason=reason), Facts(), None
+        why = Refused("no-lines", reason)
+        yield _refused(name, log_format.name, method, why), Facts(), None
         return
-    for missing in sorted(one for one in told_of_runs or () if one > number):
-        reason = f"it holds no run {missing}: the last is run {number}"
-        yield replace(refused, reason=reason, run=missing), Facts(), None
+    for missing in sorted(one for one in of_runs or () if one > number):
+        why = Refused("no-run", f"it holds no run {missing}: the last is run {number}")
+        refused = _refused(name, log_format.name, method, why)
+        yield replace(refused, run=missing), Facts(), None
+
+
+def _refused(name: str, log_format: str | None, method: Method, why: Refused) -> Measurement:
+    """A log without a number."""
+    return Measurement(name, log_format, "refused", str(why), code=why.code, method=method.name)
 
 
 def _measure_together(
@@ -206,51 +250,39 @@ def _measure_together(
     apart: Apart,
     how: tuple[Format, Method, Told],
     number: int,
-) -> tuple[Measurement, list[Part]]:
-    """What the trainers of a run give that keep their own time: the sum of all, or a refusal.
-
-    Returns:
-        That, and what each of them gives.
-    """
+) -> Measurement:
+    """What the trainers of a run give that keep their own time: the sum of all, or a refusal."""
     if measured.status != "ok":
-        return replace(measured, method=SUMMED), []
+        return replace(measured, method=SUMMED)
     log_format, method, told = how
-    found: dict[str, Any] = {}
-    parts: list[Part] = []
 
-    def part_of(rank: int, run: LoggedRun, own: Method) -> Part:
-        other, _ = _measure_run(measured.log, run, log_format, own, told)
+    def fields_of(rank: int, ends: Ends | None) -> dict[str, Any]:
+        asked = replace(method, ends=ends, widest=False) if ends else method
+        other, _ = _measure_run(measured.log, runs[rank], log_format, asked, told)
         if other.status != "ok":
-            raise Refused(f"rank {rank}: {other.reason}")
-        return Part(vars(other), run)
+            raise Refused(other.code, f"rank {rank}: {other.reason}")
+        return vars(other)
 
-    def sum_up() -> None:
-        if facts.get(TOGETHER) != "on":
-            raise Refused("ranks write lines of their own, and the log does not say `together`")
+    try:
+        if not facts.get("together"):
+            raise Refused(
+                "trainers", "ranks write lines of their own, and the log does not say `together`"
+            )
         if number > 1:
-            raise Refused("runs of trainers that keep their own time lie in one log; allowed: one")
-        apart.check(int(facts.need("world_size")))
-        for rank, lines in sorted(apart.ranks.items()):
-            runs = list(training_runs(lines, log_format, inf))
-            if len(runs) != 1:
-                raise Refused(f"rank {rank} has written {len(runs)} runs; allowed: one")
-            parts.append(part_of(rank, runs[0], method))
-        parts[:] = [
-            part_of(rank, part.run, replace(method, ends=ends, widest=False))
-            for rank, (part, ends) in enumerate(zip(parts, side_by_side(parts), strict=True))
-        ]
-        found.update({end: parts[0].found[end] for end in ("first", "last")}, **summed(parts))
-
-    if reason := _refusal(sum_up):
-        no_number: dict[str, Any] = {"status": "refused", "reason": reason, "throughput": None}
-        return replace(measured, method=SUMMED, **no_number), []
-    return replace(measured, **found), parts
+            raise Refused(
+                "trainers", "runs of trainers that keep their own time lie in one log; allowed: one"
+            )
+        runs = apart.runs(log_format, int(facts.need("world_size")))
+        return replace(measured, **summed(runs, fields_of))
+    except Refused as refusal:
+        refused = replace(measured, status="refused", code=refusal.code, reason=str(refusal))
+        return replace(refused, method=SUMMED, throughput=None)
 
 
-def _evidence(run: LoggedRun, log_format: Format, found: Mapping[str, Any]) -> Evidence:
-    """What the lines in a run's window tell, of its lowest rank."""
+def _evidence(run: LoggedRun, log_format: Format, found: Measurement) -> Evidence:
+    """What the lines in a run's window show, of its lowest rank."""
     rank = min(record.rank for record in run.records)
-    first, last = found["first"], found["last"]
+    first, last = found.first or 0, found.last or 0
     inside = [
         record
         for record in run.first_epoch
@@ -259,10 +291,10 @@ def _evidence(run: LoggedRun, log_format: Format, found: Mapping[str, Any]) -> E
     return evidence_of(inside, log_format)
 
 
-def _runs(pieces: Iterable[bytes], log_format: Format, method: Method) -> Iterable[LoggedRun]:
+def _runs(log: LogFile, log_format: Format, method: Method) -> Iterable[LoggedRun]:
     if method.name == "window":
-        return training_runs(pieces, log_format, method.reads_until(log_format))
-    run = whole_log(pieces, log_format)
+        return training_runs(log, log_format, method.reads_until(log_format))
+    run = whole_log(log, log_format)
     return [run] if run else []
 
 
@@ -273,79 +305,66 @@ def _measure_run(
     found: dict[str, Any] = {"method": method.name, "unit": log_format.unit, **printed(run)}
     if method.name == "window" and not method.widest:
         found["first"], found["last"] = method.ends_in(log_format)[0]
-    reason = _refusal(lambda: _gather(facts, run, told, method))
-    unplanned = _refusal(lambda: check_as_planned(run, facts))
-    proposed = None
-    if method.name == "window" and not unplanned:
-        proposed = widest(run, log_format, facts, method.warmup)
-        found["widest"] = proposed.ends if proposed.allowed else None
-    reason = reason or unplanned
-    if not reason:
-        reason = _refusal(
-            lambda: found.update(_result(run, log_format, (method, proposed), facts, found))
-        )
-    found |= {fact: facts.get(fact) for fact in ("global_batch", "world_size", "start_loss")}
+    try:
+        _gather(facts, run, told, method)
+        check_as_planned(run, facts)
+        workload = facts.get("workload")
+        further = further_count(method.unit, workload, log_format.unit)
+        found["unit"] = (
+            per_second(further) if further else log_format.unit or unit_of(workload)
+        )  # even if what follows refuses
+        if method.name == "published":
+            found |= _published(run, log_format, facts, further)
+        else:
+            try:
+                best, known = widest(run, log_format, facts, method.warmup, further)
+                found["widest"] = best["first"], best["last"]
+            except (Refused, ArithmeticError):
+                if method.widest:
+                    raise
+            if method.widest:
+                facts = known
+                found |= best
+            else:
+                found |= by_window(run, log_format, method.ends_in(log_format), facts, further)
+        found["status"] = "ok"
+    except Refused as refusal:
+        found |= {"status": "refused", "code": refusal.code, "reason": str(refusal)}
+    except ArithmeticError as error:
+        why = f"no throughput follows from its numbers: {error}"
+        found |= {"status": "refused", "code": "impossible", "reason": why}
+    names: tuple[FactName, ...] = ("global_batch", "world_size", "start_loss")
+    found |= {name: facts.get(name) for name in names}
     found["sources"] = facts.tellers()
     if log_format.system:  # our own runs end after so many iterations, and train to no target
         found["time_to_train"] = run.time_to_train
-    status: Literal["ok", "refused"] = "refused" if reason else "ok"
-    return Measurement(name, log_format.name, status, reason, **found), facts
-
-
-def _refusal(step: Callable[[], None]) -> str:
-    """Why a step of measuring gives no number; empty if it went well."""
-    try:
-        step()
-    except Refused as refusal:
-        return str(refusal)
-    except ArithmeticError as error:
-        return f"no throughput follows from its numbers: {error}"
-    return ""
+    return Measurement(name, log_format.name, **found), facts
 
 
 def _gather(facts: Facts, run: LoggedRun, told: Told, method: Method) -> None:
     if run.overflow and not method.widest:
         raise Refused(
+            "too-many-lines",
             f"it prints more than {MOST_RECORDS} lines up to the window's end: "
-            "choose a nearer one with --window FIRST:LAST"
+            "choose a nearer one with --window FIRST:LAST",
         )
     for teller, known in ((LOG, run.facts), *told):
         facts.add(teller, known)
-    if facts.get(FORWARD_ONLY):
-        raise Refused("the log says that its run trains nothing: it runs forward only")
+    if facts.get("forward_only"):
+        raise Refused(
+            "no-training", "the log says that its run trains nothing: it runs forward only"
+        )
     facts.settle()
-
-
-def _result(
-    run: LoggedRun,
-    log_format: Format,
-    how: tuple[Method, Widest | None],
-    facts: Facts,
-    found: dict[str, Any],
-) -> dict[str, Any]:
-    """What a run gives, by whichever method; with it goes the widest window, for the rule."""
-    method, proposed = how
-    workload = facts.get("workload")
-    further = further_count(method.unit, workload, log_format.unit)
-    unit = per_second(further) if further else log_format.unit or unit_of(workload)
-    found["unit"] = unit  # even if what follows refuses
-    if method.name == "published":
-        return _published(run, log_format, facts, further)
-    if not method.widest or proposed is None:
-        return by_window(run, log_format, method.ends_in(log_format), facts, further)
-    if proposed.ends is None:
-        raise Refused(proposed.reason)
-    return by_window(run, log_format, [proposed.ends], facts, further)
 
 
 def _published(run: LoggedRun, log_format: Format, facts: Facts, further: str | None) -> dict:
     if log_format.published is None:
-        raise Refused(f"no extractor was published for {log_format.name}")
+        raise Refused("method", f"no extractor was published for {log_format.name}")
     if further is not None:
-        raise Refused(f"the published method does not count {further}")
+        raise Refused("method", f"the published method does not count {further}")
     estimate = log_format.published(run.records, facts)
     if not SLOWEST <= estimate.throughput <= FASTEST:
-        raise Refused(f"the published method gives {estimate.throughput:g}")
+        raise Refused("impossible", f"the published method gives {estimate.throughput:g}")
     rank = min(record.rank for record in run.records)
     lines = [record for record in run.records if record.rank == rank]
     if in_order(lines) and lines[0].time is not None:

@@ -2,27 +2,28 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import PurePath
+from typing import IO
 
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.layout import RUN_RECORD
 from reperf.logs.configured import NO_VARIANT, facts_of_configuration, facts_of_system
-from reperf.logs.facts import Fact, Facts, facts_in_path
+from reperf.logs.facts import Fact, Facts, Refused, facts_in_path
 from reperf.logs.formats import formats, mllog
+from reperf.logs.log_file import LogFile, Readable, opened
 from reperf.logs.recognise import NOT_READ
-from reperf.logs.scan import Stream
 from reperf.logs.user_pattern import format_of
 from reperf.measuring.answer import Answer, Question, refused
-from reperf.measuring.likeness import Continued, Name, beginning, is_log, reads_like_log
+from reperf.measuring.likeness import Name, beginning, is_log, reads_like_log
 from reperf.measuring.measure import Measurement, measure_log
 from reperf.systems import load_workloads
 from reperf.training.record import LARGEST_RECORD, RunRecord
 
 
 def of_file(
-    likeness: Name, name: str, stream: Stream, question: Question, record: bytes | None
+    likeness: Name, name: str, stream: IO[bytes], question: Question, record: bytes | None
 ) -> list[Answer]:
     """Measure a file that is a log, or may be one.
 
@@ -33,47 +34,50 @@ def of_file(
         question: what is asked of it.
         record: the content of the run.json beside it; None if there is none.
     """
-    if likeness == "sure":
-        return _of_stream(name, stream, question, record)
-    head = beginning(stream)
-    if likeness == "open" and not is_log(head):
+    try:
+        log = opened(stream)
+    except Refused as refusal:
+        return [refused(name, refusal.code, str(refusal), question)]
+    if likeness == "open" and not is_log(beginning(log)):
         return []
-    found = _of_stream(name, Continued(head, stream), question, record)
-    if all(one.measured.reason not in NOT_READ for one in found):
+    found = _of_log(name, log, stream, question, record)
+    if likeness == "sure" or all(answer.measured.code not in NOT_READ for answer in found):
         return found
-    return [replace(one, doubt=reads_like_log(head)) for one in found]
+    return [replace(answer, doubt=reads_like_log(beginning(log))) for answer in found]
 
 
-def _of_stream(
-    name: str, stream: Stream, question: Question, content: bytes | None
+def _of_log(
+    name: str, log: LogFile, stream: IO[bytes], question: Question, content: bytes | None
 ) -> list[Answer]:
-    record, hashing = None, _Hashing(stream)
+    record = None
     try:
         record = _record_beside(name, content, question)
-        hashed = question.digests or record is not None
-        found = _measured(name, hashing if hashed else stream, question, record)
+        found = _measured(name, log, question, record)
     except ReperfError as error:
-        found = [refused(name, str(error), question)]
+        found = [refused(name, "record", str(error), question)]
     if record is None and not question.digests:
         return found
-    digest = hashing.digest()
+    stream.seek(0)
+    digest = file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]  # any file has readinto
     if record is not None and record.status == "ok" and digest != record.log_sha256:
         reason = "the log has changed since its run record was written"
-        found = [refused(name, reason, question, record)]
-    return [replace(one, digest=digest) for one in found]
+        found = [refused(name, "record", reason, question, record)]
+    return [replace(answer, digest=digest) for answer in found]
 
 
 def _measured(
-    name: str, stream: Stream, question: Question, record: RunRecord | None
+    name: str, log: LogFile, question: Question, record: RunRecord | None
 ) -> list[Answer]:
     if record is not None and record.status != "ok":
         reason = f"the run ended as {record.status}: {record.reason}"
-        measured = Measurement(name, mllog.FORMAT.name, "refused", reason, method="")
+        measured = Measurement(
+            name, mllog.FORMAT.name, "refused", reason, code="run-failed", method=""
+        )
         return [Answer(measured, Facts(), record, question.planned)]
     told: list[tuple[str, Iterable[Fact]]] = []
     if record:
-        said = [*facts_of_run(record.run), ("run_span", record.span)]
-        told.append(("the run record", said))
+        recorded = [*facts_of_run(record.run), ("run_span", record.span)]
+        told.append(("the run record", recorded))
     told.append(("the path", facts_in_path(name)))
     of_runs = {number: [*told, *facts] for number, facts in question.told_of_runs.items()}
     told += question.told
@@ -84,7 +88,7 @@ def _measured(
     return [
         Answer(measured, facts, record, question.planned, evidence=evidence)
         for measured, facts, evidence in measure_log(
-            name, stream, question.method, log_format, told, told_of_runs=of_runs
+            name, log, question.method, log_format, told, told_of_runs=of_runs
         )
     ]
 
@@ -124,32 +128,14 @@ def _record_beside(name: str, content: bytes | None, question: Question) -> RunR
     return record
 
 
-class _Hashing:
-    """A stream that computes the SHA-256 of what is read from it."""
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        self._digest = sha256()
-
-    def readinto(self, buffer: memoryview) -> int:
-        """Read the next bytes, and say how many; none at the end."""
-        read = self._stream.readinto(buffer) or 0
-        self._digest.update(buffer[:read])
-        return read
-
-    def digest(self) -> str:
-        """The digest of the whole stream; reads the rest first."""
-        buffer = memoryview(bytearray(1 << 16))
-        while self.readinto(buffer):
-            pass
-        return self._digest.hexdigest()
-
-
 def beside(name: str) -> str:
     """The path of the record beside a log."""
     return str(PurePath(name).with_name(RUN_RECORD))
 
 
-def read_record(stream: Stream) -> bytes:
+def read_record(stream: Readable) -> bytes:
     """As much of a file as a run record may hold, and one byte more if there is more."""
-    return beginning(stream, LARGEST_RECORD + 1)
+    content = b""
+    while piece := stream.read(LARGEST_RECORD + 1 - len(content)):
+        content += piece
+    return content

@@ -8,26 +8,17 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import ceil, fsum, inf, prod
 from statistics import median
+from typing import Any
 
 from reperf.logs.facts import Facts, Refused
 from reperf.logs.format import Format
-from reperf.logs.logged_runs import LoggedRun
-from reperf.measuring.intervals import (
-    COARSEST,
-    Interval,
-    check_evaluations,
-    first_prints,
-    intervals,
-)
+from reperf.measuring.intervals import COARSEST, Interval, check_evaluations
 from reperf.measuring.units import ANY, per_second, unit_of
 
 TOLERANCE = 0.05
 """How far the printed speed may be from batch x world / step time."""
 NEARER = 3.0
 """How many times as near as any other size the one must be that the printed speeds mean."""
-
-UNEVEN = 2.0
-"""How many times as many samples most steps have as one that is not of their size."""
 
 
 def step_samples(
@@ -58,8 +49,9 @@ def step_samples(
         others = [size for off, size in fitting if off < NEARER * nearest]
         if rival := next((size for size in others if _differ(size, meant)), None):
             raise Refused(
+                "open-size",
                 f"the printed speeds mean {implied:.6g} samples a step, and nothing says which "
-                f"size it has: {meant} or {rival}"
+                f"size it has: {meant} or {rival}",
             )
         return meant
     if not any(step.trains for step in steps):
@@ -68,12 +60,12 @@ def step_samples(
     samples = _whole(implied, facts.get("batch_size") or batch)
     unit = log_format.unit or unit_of(facts.get("workload")) or per_second(ANY)
     raise Refused(
+        "speed",
         f"the printed speeds mean {samples} {unit.removesuffix('/s')} a step, "
         f"the global batch is {batch}"
         + (f" under a world size of {world}" if world else "")
         + _other_sizes(sizes, log_format)
-        + ("" if world else _of_one_device(implied, sizes.get("epoch_trained")))
-        + _uneven(steps)
+        + ("" if world else _of_one_device(implied, sizes.get("epoch_trained"))),
     )
 
 
@@ -100,20 +92,6 @@ def _of_one_device(implied: float, trained: int | Fraction | None) -> str:
 def _with_evaluations(step: Interval) -> Interval:
     """An interval with the time of its evaluations, as some programs reckon their speed."""
     return step._replace(seconds=step.seconds + step.left_out.seconds)
-
-
-def _uneven(steps: Sequence[Interval]) -> str:
-    """Which step means far fewer samples than most, as a last epoch that is cut."""
-    told = [step for step in steps if step.rate and step.seconds >= 0]
-    made = list(map(_made, told))
-    usual = median(made)
-    least, step = min(zip(made, told, strict=True), key=lambda one: one[0])
-    if least > usual / UNEVEN:
-        return ""
-    return (
-        f"; its steps are not of one size: {step.start} to {step.stop} means {least:.6g}, "
-        f"most mean {usual:.6g}"
-    )
 
 
 def cut_short(steps: Sequence[Interval], log_format: Format) -> Interval | None:
@@ -150,8 +128,9 @@ def _undisputed(sizes: Mapping[str, int | Fraction], log_format: Format) -> int 
     first, *others = sizes.values()
     if log_format.step_is[0] in _EPOCHS and any(_differ(first, other) for other in others):
         raise Refused(
+            "open-size",
             "the log does not say how many samples it trains in an epoch: "
-            + " or ".join(map(str, sizes.values()))
+            + " or ".join(map(str, sizes.values())),
         )
     return first
 
@@ -178,29 +157,11 @@ def warm_up(steps: Sequence[Interval], log_format: Format, facts: Facts, iterati
     return ceil(iterations * batch / (batches * step))
 
 
-def in_unit(run: LoggedRun, log_format: Format, facts: Facts) -> str:
-    """What a log's numbers count, if its format leaves that open and it is not iterations."""
-    if len(log_format.step_is) == 1:
-        return ""
-    try:
-        records, _ = first_prints(run.first_epoch, log_format)
-        steps = intervals(records, log_format)
-        samples = step_samples(steps, log_format, facts)
-    except Refused:
-        first = run.records[0]  # its own count may say so
-        is_samples = log_format.counts(first.text).get(ANY) == first.iteration
-        return ", in samples" if is_samples else ""
-    sizes = _step_sizes(steps, log_format, facts)
-    fact = next((fact for fact, size in sizes.items() if size == samples), None)
-    units = {"sample": "samples", "token": "tokens", **dict.fromkeys(_EPOCHS, "epochs")}
-    return f", in {units[fact]}" if fact in units else ""
-
-
 def _step_sizes(
     steps: Sequence[Interval], log_format: Format, facts: Facts
 ) -> dict[str, int | Fraction]:
     """The samples that a step may be, by what it then is."""
-    sizes = {fact: facts.get(fact) for fact in log_format.step_is}
+    sizes: dict[str, Any] = {fact: facts.get(fact) for fact in log_format.step_is}
     if "sample" in sizes:  # samples are counted by batches, at least
         counted_by = min((step.stop - step.start for step in steps), default=0)
         sizes["sample"] = 1 if counted_by >= (sizes["global_batch"] or inf) else None

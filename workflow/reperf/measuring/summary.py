@@ -17,7 +17,7 @@ from reperf.tables import CELL, SETTING, SUMMARY
 
 _BATCH = "batch_size_per_device"
 PLACE = ("topology", "num_nodes", "devices_per_node")
-"""Those of them in which the cells of one speedup series may differ."""
+"""CELL columns in which the cells of one speedup series may differ."""
 
 
 def summarise(
@@ -88,7 +88,7 @@ def _measured(runs: pd.DataFrame) -> dict:
     row = dict.fromkeys(SUMMARY) | {name: first[name] for name in (*CELL, *SETTING, "unit")}
     row |= {"status": status, "reason": reason, "n": len(good)}
     row |= _origin(runs) | {
-        # What was seen before a run stands for it where nobody could look during it.
+        # The load before the run, where it could not be sampled during the run.
         "load": _greatest(runs["load_during"].fillna(runs["load_before"])),
         "gpu_processes": _greatest(runs["gpu_processes"]),
         "shared_cpus": _greatest(runs["shared_cpus"]),

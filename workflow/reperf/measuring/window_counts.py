@@ -1,87 +1,70 @@
-"""What a log counts at the two ends of a window."""
+"""What a log counts in a window, from its lines at both ends."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from reperf.logs.facts import Facts, Refused
-from reperf.logs.format import SKIPPED, WAITED, Format, Record
+from reperf.logs.format import SKIPPED, WAITED, Record
 from reperf.measuring.units import ANY
 
 
-class Counts(NamedTuple):
-    """What a log has counted at the window's two ends, by name."""
+def counted_between(records: Sequence[Record], ends: tuple[int, int]) -> dict[str, float]:
+    """How much more a log counts at the window's second end than at its first, by name.
 
-    start: Mapping[str, float]
-    stop: Mapping[str, float]
-
-
-def counts_at(records: Sequence[Record], ends: tuple[int, int], log_format: Format) -> Counts:
-    """What a log counts in the records of a window's ends."""
-    texts = {record.iteration: record.text for record in records if record.iteration in ends}
-    return Counts(*(log_format.counts(texts[end]) if end in texts else {} for end in ends))
+    Returns:
+        Samples, tokens, SKIPPED, WAITED, ...: only what the lines at both ends count.
+    """
+    known = {one.iteration: dict(one.counts) for one in records if one.iteration in ends}
+    start, stop = (known.get(end, {}) for end in ends)
+    return {name: stop[name] - start[name] for name in start if name in stop}
 
 
-def check_samples(counted: Counts, samples: int) -> None:
-    """Check that the log counts as many samples as its batches hold."""
-    if ANY in counted.start and ANY in counted.stop:
-        difference = counted.stop[ANY] - counted.start[ANY]
-        if difference != samples:
-            raise Refused(
-                f"the log counts {difference} samples in the window, its batches make {samples}"
-            )
+def check_counts(counted: Mapping[str, float], samples: int) -> None:
+    """Check that a log counts as many samples as its batches hold, and skips no step.
 
-
-def check_tokens(counted: Counts, samples: int, facts: Facts) -> None:
-    """Check that a log counts no more tokens than its samples have places for."""
-    longest = facts.get("sequence_length") or facts.get("context")
-    tokens = counted.stop.get("tokens", 0) - counted.start.get("tokens", 0)
-    if "tokens" in counted.start and longest and tokens > samples * longest:
+    Raises:
+        Refused: it does not. A skipped step took its time, too.
+    """
+    if (others := counted.get(ANY, samples)) != samples:
         raise Refused(
-            f"the log counts {tokens} tokens in the window; allowed in {samples} samples of "
-            f"{longest}: {samples * longest}"
+            "counts", f"the log counts {others} samples in the window, its batches make {samples}"
+        )
+    if skipped := counted.get(SKIPPED):
+        raise Refused(
+            "skipped", f"the log counts {skipped} {SKIPPED} in the window, as loss scaling does"
         )
 
 
-def check_skipped(counted: Counts) -> None:
-    """Check that every step in the window counts: a skipped one took its time, too."""
-    skipped = counted.stop.get(SKIPPED, 0) - counted.start.get(SKIPPED, 0)
-    if SKIPPED in counted.start and skipped:
-        raise Refused(f"the log counts {skipped} {SKIPPED} in the window, as loss scaling does")
+def amount_of(counted: Mapping[str, float], count: str, samples: int, facts: Facts) -> float:
+    """What the log counts in the window under a name, such as tokens.
 
-
-def difference(counted: Counts, ends: tuple[int, int], count: str) -> float:
-    """What the log counts in the window.
+    Tokens that it does not count follow from its samples, if it says how many each holds.
 
     Raises:
         Refused: it does not count that, or its count does not grow.
     """
-    start, stop = counted
-    known = [name for name in start if name in stop and name != WAITED]
-    if count not in known:
-        others = ", ".join(known) or "nothing"
-        raise Refused(f"the log does not count {count} at the window's ends; it counts {others}")
-    if start[count] >= stop[count]:
+    if count not in counted and count == "tokens" and (tokens := facts.get("sample_tokens")):
+        return samples * tokens
+    if count not in counted:
+        others = ", ".join(name for name in counted if name != WAITED) or "nothing"
         raise Refused(
-            f"the log counts {start[count]} {count} at iteration {ends[0]} and "
-            f"{stop[count]} at iteration {ends[1]}: the count does not grow"
+            "method", f"the log does not count {count} at the window's ends; it counts {others}"
         )
-    return stop[count] - start[count]
+    if counted[count] <= 0:
+        raise Refused("counts", f"the log's count of {count} does not grow in the window")
+    return counted[count]
 
 
-def growth(counted: Counts) -> dict[str, float]:
-    """What the log counts at both of the window's ends, and how much more at the second."""
-    start, stop = counted
-    both = (name for name in start if name in stop and name not in (SKIPPED, WAITED))
-    return {name: stop[name] - start[name] for name in both if stop[name] > start[name]}
+def growing(counted: Mapping[str, float]) -> dict[str, float]:
+    """The counts of what was trained on in the window."""
+    others = (SKIPPED, WAITED)
+    return {name: more for name, more in counted.items() if more > 0 and name not in others}
 
 
-def waited_share(counted: Counts, seconds: float) -> float | None:
+def waited_share(counted: Mapping[str, float], seconds: float) -> float | None:
     """The share of a window's seconds for which training waited for its data.
 
     Returns:
         None if the log does not say it at both ends, or says what cannot be.
     """
-    start, stop = counted.start.get(WAITED), counted.stop.get(WAITED)
-    if start is None or stop is None or not 0 <= stop - start <= seconds:
-        return None
-    return (stop - start) / seconds
+    waited = counted.get(WAITED)
+    return None if waited is None or not 0 <= waited <= seconds else waited / seconds

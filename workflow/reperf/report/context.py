@@ -19,7 +19,7 @@ from reperf.drawing.labels import series_of, system_title, title_of, unit_of
 from reperf.host import Host
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
 from reperf.measuring import SUMMED
-from reperf.measuring.agreement import strays
+from reperf.measuring.agreement import initial_loss_outliers
 from reperf.measuring.statistics import (
     WIDE,
     Verdict,
@@ -484,7 +484,7 @@ def gather(
     """
     by_log = {("", str(record.run.log)): record for record in records}
     shared = [suite.name for suite in config.suites if not _reads_images(suite)]
-    usual = strays(measurements[measurements["suite"].isin(shared)])
+    usual = initial_loss_outliers(measurements[measurements["suite"].isin(shared)])
     runs = defaultdict(list)
     for row in measurements.itertuples():
         record = by_log.get((row.source, row.log))

@@ -1,4 +1,4 @@
-"""The log formats, one module each: every module here that defines FORMAT is one."""
+"""The log formats: every module here that defines FORMAT is one; one that defines FORMATS, several."""
 
 import pkgutil
 from functools import cache
@@ -15,7 +15,12 @@ def formats() -> dict[str, Format]:
     modules = (
         import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)
     )
-    found = [module.FORMAT for module in modules if hasattr(module, "FORMAT")]
+    found = [
+        log_format
+        for module in modules
+        for log_format in getattr(module, "FORMATS", None) or [getattr(module, "FORMAT", None)]
+        if log_format
+    ]
     return {log_format.name: log_format for log_format in sorted(found, key=lambda one: one.name)}
 
 

@@ -22,5 +22,5 @@ FORMAT = Format(
     evaluates=rb"\*{3,} (?:Running )?[Ee]valuat",
     facts=facts_by(global_batch=r"\btrain_batch_size \.{1,60} (\d{1,9})\s"),
     yields=6,
-    speed_of="all",
+    notes={"speed_of": "all"},
 )

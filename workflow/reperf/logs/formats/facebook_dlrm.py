@@ -10,16 +10,15 @@ github.com/mlcommons/training_results_v0.7 at 0a8a85a, results of Intel. No extr
 """
 
 from reperf.logs.averages import durations_since
-from reperf.logs.format import Format
+from reperf.logs.format import Format, Prints
 
 FORMAT = Format(
     name="facebook-dlrm",
     system="facebook-dlrm",
     marker=b" ms/it, loss ",
     pattern=r"(?:\[{RANK}\] )?Finished training it {ITERATION}/{TOTAL} of epoch {EPOCH}, "
-    r"{DURATION} ms/it, loss {NUMBER}",
-    duration_in=0.001,
+    r"{MILLISECONDS} ms/it, loss {NUMBER}",
     remembering=durations_since(),
-    evenly=True,
-    timing="the mean time of an iteration since the previous line",
+    prints=Prints.EVENLY,
+    notes={"timing": "the mean time of an iteration since the previous line"},
 )

@@ -19,5 +19,5 @@ FORMAT = Format(
     marker=b" steps/s, file: ",
     pattern=PATTERN,
     unit="sentences/s",
-    speed_of="steps of one device",
+    notes={"speed_of": "steps of one device"},
 )

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from reperf.logs.averages import durations_since
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, facts_by, marked
+from reperf.logs.format import Format, Prints, facts_by, marked
 
 # One process on one machine; of several, the arguments do not say how many there are.
 _ARGUMENTS = re.compile(
@@ -41,11 +41,10 @@ FORMAT = Format(
     pattern=r"\[step {ITERATION}\]\s+(?:\w{1,20}=\s*{NUMBER}\s+){2,4}throughput={NUMBER} tks/s\s+"
     r"lr={NUMBER} time={DURATION}(?=\s)",
     remembering=durations_since(of_all=True, before=1),
-    evenly=True,
     facts=_facts,
     counts_from=0,  # as its counter starts; the first step is 1
     accumulates=True,
     unit="sentences/s",
-    counting="1",
-    timing="the seconds since the previous line",
+    prints=Prints.EVENLY,
+    notes={"counting": "1", "timing": "the seconds since the previous line"},
 )

@@ -41,6 +41,8 @@ FORMAT = Format(
     evaluates=rb"\bEval Time for \d|\bEvaluation, \w",
     facts=ARGUMENTS,
     published=_published,
-    timing="the seconds since the previous line",
-    extractor="mean of the printed seconds except those of iteration 100, as ms per iteration",
+    notes={
+        "timing": "the seconds since the previous line",
+        "extractor": "mean of the printed seconds except those of iteration 100, as ms per iteration",
+    },
 )

@@ -111,8 +111,10 @@ FORMAT = Format(
     ),
     accumulates=True,
     yields=3,
-    timing=(
-        "the elapsed time of the progress bar, in whole seconds, up to the first evaluation; "
-        "a dictionary tells none"
-    ),
+    notes={
+        "timing": (
+            "the elapsed time of the progress bar, in whole seconds, up to the first evaluation; "
+            "a dictionary tells none"
+        )
+    },
 )

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator
 
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Read, Record
+from reperf.logs.format import Format, Prints, Read, Record
 
 _SAMPLES = re.compile(rb"(\d{1,12})/\d{1,12} \[=+\] - \d{1,9}s \d{1,9}[mun]?s/sample ")
 _PACE = r"\d{1,9}[mun]?s/(?:step|sample|epoch)"
@@ -66,10 +66,12 @@ FORMAT = Format(
     rf"|{_FULL}(?P<metrics>(?:\w[^\r\n\x08]{{0,200}} - )?loss: [^\r\n\x08]{{1,800}})(?=[\r\n])",
     remembering=_remembering,
     tells=_tells,
-    in_two_lines=True,
     step_is=("epoch_samples",),
     untimed="the seconds that it prints for an epoch include its validation",
     yields=3,
-    counting="1: an iteration is an epoch",
-    timing="the seconds of each epoch, unless it is validated",
+    prints=Prints.IN_TWO_LINES,
+    notes={
+        "counting": "1: an iteration is an epoch",
+        "timing": "the seconds of each epoch, unless it is validated",
+    },
 )

@@ -67,8 +67,10 @@ FORMAT = Format(
     ),
     tells=_tells,
     yields=3,
-    timing=(
-        "the elapsed time of the progress bar, in whole seconds, up to the first validation "
-        "of the epoch"
-    ),
+    notes={
+        "timing": (
+            "the elapsed time of the progress bar, in whole seconds, up to the first validation "
+            "of the epoch"
+        )
+    },
 )

@@ -23,5 +23,5 @@ FORMAT = Format(
     evaluates=rb"\beval metrics after step: |\bCompleted eval step \d",
     counts_from=0,
     accumulates=True,
-    timing="the time of each step",
+    notes={"timing": "the time of each step"},
 )

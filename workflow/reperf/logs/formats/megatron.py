@@ -11,7 +11,7 @@ documentation, github.com/FlagAI-Open/OpenSeek. No extractor was published.
 """
 
 from reperf.logs.averages import durations_since
-from reperf.logs.format import Format, counts_by, facts_by
+from reperf.logs.format import Format, Prints, counts_by, facts_by
 
 FORMAT = Format(
     name="megatron",
@@ -19,18 +19,20 @@ FORMAT = Format(
     marker=b"elapsed time per iteration (ms): ",
     # What is between is of this iteration: a line that broke off may go on with another one's.
     pattern=r"\biteration +{ITERATION}/ *{TOTAL} \|(?:(?!iteration +\d)[^\r\n]){0,200}?"
-    r"elapsed time per iteration \(ms\): *{DURATION}(?:/{NUMBER})? \|[^\r\n]{0,400}?"
+    r"elapsed time per iteration \(ms\): *{MILLISECONDS}(?:/{NUMBER})? \|[^\r\n]{0,400}?"
     r"glo(?:ba|ab)l batch size: +\d{1,9} \|(?:[^\r\n]{0,400}?loss: {NUMBER} \|)?",
     # In older versions the time goes on.
     evaluates=rb"\bvalidation loss at iteration \d",
-    duration_in=0.001,
     remembering=durations_since(),
-    evenly=True,
-    facts=facts_by(print_every=r"\blog_interval \.{1,60} (\d{1,9})\s"),
+    facts=facts_by(
+        print_every=r"\blog_interval \.{1,60} (\d{1,9})\s",
+        sample_tokens=r"\bseq_length \.{1,60} (\d{1,9})\s",
+    ),
     # One fork misspells it.
     tells=facts_by(
         global_batch=r"glo(?:ba|ab)l batch size: +(\d{1,9})\s",
     ),
     counts=counts_by({r"consumed samples: +(\d{1,15}) \|": "samples"}),
-    timing="the mean time of an iteration since the previous line",
+    prints=Prints.EVENLY,
+    notes={"timing": "the mean time of an iteration since the previous line"},
 )

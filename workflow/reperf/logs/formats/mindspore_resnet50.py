@@ -16,7 +16,7 @@ from typing import NamedTuple
 from reperf.logs.clock import tick
 from reperf.logs.estimators import needed
 from reperf.logs.facts import Facts, Refused
-from reperf.logs.format import Estimate, Format, Read, Record
+from reperf.logs.format import Estimate, Format, Prints, Read, Record
 
 TIMES = r"epoch time: {DURATION} ms, per step time: (?P<per_step>\d{1,9}\.\d{1,6}) ms"
 
@@ -69,7 +69,8 @@ def published(first: int, last: int) -> Callable[[Sequence[Record], Facts], Esti
         steps = (last - first) * ranks
         if sum(one.span for one in inside) != steps:
             raise Refused(
-                f"the published method needs the times of {last - first} steps of {ranks} ranks"
+                "method",
+                f"the published method needs the times of {last - first} steps of {ranks} ranks",
             )
         milliseconds = 0.0
         for one in inside:
@@ -87,9 +88,11 @@ FORMAT = Format(
     marker=b" step",
     pattern=r"epoch: (?P<epoch>\d{1,9}) step: (?P<step>\d{1,9}), loss is {NUMBER}|" + TIMES,
     remembering=joined,
-    in_two_lines=True,
     unit="images/s",
     published=published(100, 200),
-    timing="the time of each epoch of sunk steps",
-    extractor="sum over all ranks of the times of 100 to 200",
+    prints=Prints.IN_TWO_LINES,
+    notes={
+        "timing": "the time of each epoch of sunk steps",
+        "extractor": "sum over all ranks of the times of 100 to 200",
+    },
 )

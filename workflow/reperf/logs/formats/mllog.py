@@ -15,7 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from trainers.contract.precision import COMPUTES
 
@@ -37,7 +37,8 @@ from reperf.logs.events import (
 )
 from reperf.logs.facts import AMP_IN_BF16, Fact
 from reperf.logs.format import Format, Record, marked
-from reperf.logs.scan import after_labels, blocks
+from reperf.logs.log_file import opened
+from reperf.logs.scan import after_labels
 from reperf.training.record import Status
 
 _CONFIGURES = b'"configuration"'
@@ -88,7 +89,7 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
     )
 
 
-def _written(text: bytes, key: str) -> list[Fact]:
+def _written(text: bytes, key: Literal["run_start", "run_stop"]) -> list[Fact]:
     """When the lines with a key were written, as far as they say it."""
     events = (event for event in events_in(text) if event.get("key") == key)
     return [(key, stamp) for event in events if (stamp := stamp_of(event)) is not None]
@@ -180,8 +181,7 @@ FORMAT = Format(
     begins=_begins,
     ended=has_ended,
     closes=_closes,
-    timing="a clock that cannot jump",
-    speed_of="all",
+    notes={"timing": "a clock that cannot jump", "speed_of": "all"},
 )
 
 
@@ -203,7 +203,7 @@ def read_ends(log: Path, iterations: Collection[int]) -> dict[int, float]:
 
 
 def rank_of(event: Mapping[str, Any]) -> int:
-    """Whose line an event is: of ranks that share one time, always rank 0's."""
+    """The rank that logged an event; 0 for synchronous runs, which log on rank 0 only."""
     metadata = event.get("metadata")
     rank = metadata.get("rank") if isinstance(metadata, dict) else None
     return rank if type(rank) is int and 0 <= rank <= MOST_RANKS else 0
@@ -211,8 +211,8 @@ def rank_of(event: Mapping[str, Any]) -> int:
 
 def _events(log: Path) -> Iterator[re.Match[bytes]]:
     with log.open("rb") as stream:
-        for block in blocks(stream):
-            for text in block.splitlines(keepends=True):
+        for _, chunk in opened(stream).chunks():
+            for text in chunk.splitlines(keepends=True):
                 # One search per line: a long one may hold thousands of beginnings.
                 if match := FORMAT.line.search(text, max(text.rfind(MARK), 0)):
                     yield match
@@ -221,7 +221,8 @@ def _events(log: Path) -> Iterator[re.Match[bytes]]:
 def read_excuse(log: Path) -> tuple[Status, str] | None:
     """How and why a trainer of ours gave up, if a line of its own says so."""
     with log.open("rb") as stream:
-        return next((one for block in blocks(stream) for one in _excuses(block)), None)
+        chunks = opened(stream).chunks()
+        return next((excuse for _, chunk in chunks for excuse in _excuses(chunk)), None)
 
 
 def _excuses(text: bytes) -> Iterator[tuple[Status, str]]:

@@ -1,28 +1,31 @@
-"""Logs of MLPerf Training submissions: `:::MLLOG` lines whose `tracked_stats` hold a throughput.
+"""Logs of MLPerf Training submissions: `:::MLLOG` lines, from which nine kinds of programs count.
 
-    :::MLLOG {"time_ms": 1719843792116, "key": "tracked_stats", "value": {"throughput": 14214.6}, "metadata": {"epoch_num": 799502}, ..}
+The formats differ in the event that counts, and in what it counts; KINDS lists them. Where a name does
+not say whether it counts samples, steps or epochs, the printed throughput decides.
 
-Submissions count samples, steps or epochs there, under any of four names. Where the name does not say
-which, the printed throughput decides, which MXNet's image classification of v2.1 calls `imgs_sec`.
-
-Source: github.com/mlcommons/logging, mlperf_logging/mllog. No extractor was published.
+Source: github.com/mlcommons/logging, mlperf_logging/mllog; github.com/mlcommons/training_results_v0.7 to
+v5.1, hpc_results_v1.0 and v2.0. No extractor was published.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from math import fsum, inf
+from typing import Any, NamedTuple
 
 from reperf.logs.clock import MILLISECONDS
 from reperf.logs.events import (
     EVENT_LINE,
+    MARK,
+    event_of,
+    facts_in,
     facts_of,
     has_ended,
     is_number,
     is_whole,
     samples_counted,
-    tracked_stats,
 )
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Record, facts_by, marked
+from reperf.logs.format import Format, Prints, Read, Record, facts_by, marked, no_facts
 
 _IMAGES = 1_170_301
 """What RetinaNet is trained on, MLPerf's ssd since v2.0: its part of OpenImages.
@@ -31,29 +34,148 @@ Source: github.com/mlcommons/training, single_stage_detector/README.md, "The MLP
 """
 _RETINANET = re.compile(rb'"submission_benchmark", ?"value": ?"(?:ssd|retinanet)"')
 _COUNTS = ("samples_count", "step_num", "step", "epoch_num")
+_LOSSES = ("train_loss", "reduced_train_loss")
+_TOOK = ("train_step_time", "train_step_timing", "train_step_timing in s")
+_IN_PASSES = ("resnet", "ssd", "retinanet", "unet3d", "maskrcnn", "rnnt", "cosmoflow")
+"""The benchmarks whose epoch is a pass over the samples that another event gives. What bert, gpt3 and
+dlrm call an epoch are samples, tokens or anything else."""
+_MOST_EPOCHS = 10_000
+"""Higher counts are of samples, as unet3d's since v4.0."""
+_STARTS = {"block_start": "first_epoch_num", "epoch_start": "epoch_num"}
 
 
-def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-    event, value, metadata = tracked_stats(match)
+class _Event(NamedTuple):
+    key: object
+    value: Any
+    """Of `tracked_stats` always a dictionary."""
+    metadata: Mapping[str, Any]
+    rank: tuple[int, ...]
+
+
+class _Log:
+    """What the lines of one log have said so far."""
+
+    def __init__(self) -> None:
+        self.batch = 0
+        self.benchmark: object = None
+        self.ranks: dict[tuple[int, ...], Any] = {}
+        """What a kind remembers of each rank; forgotten where a run begins."""
+        self.rates: list[float] = []
+        self.has_losses = False
+
+    def take(self, event: _Event) -> None:
+        """Take what any kind needs to know."""
+        if event.key == "global_batch_size" and is_whole(event.value) and event.value >= 1:
+            self.batch = event.value
+        elif event.key == "submission_benchmark":
+            self.benchmark = event.value
+        elif event.key == "throughput" and is_number(event.value):
+            self.rates.append(event.value)
+        if event.key in ("global_batch_size", "submission_benchmark"):
+            self.ranks.clear()
+
+
+Counted = tuple[int, float | None]
+"""The iteration that an event counts, and the speed that is printed with it."""
+
+
+def _tracked(_log: _Log, event: _Event) -> Counted | None:
+    value, metadata = event.value, event.metadata
     if "iteration" in value:
         return None  # it is ours, see mllog.py
-    rate = value.get("throughput", value.get("imgs_sec"))
+    rate = value.get("throughput", value.get("imgs_sec"))  # MXNet's image classification of v2.1
     count = next((metadata[name] for name in _COUNTS if name in metadata), None)
-    if not is_number(rate) or not is_number(event.get("time_ms")) or not is_whole(count):
+    if not is_number(rate) or not is_whole(count):
         return None
-    # Where a time is told too, both are means since the epoch began, and compare with no stretch.
+    # Where a time is printed too, both are means since the epoch began: no interval's.
     averaged = "time" in value and "step" in metadata
-    return Record(
-        iteration=count,
-        rank=rank,
-        time=event["time_ms"] / 1000,
-        tick=0.001,
-        rate=None if averaged else rate,
-        text=match[0],
-    )
+    return count, None if averaged else rate
 
 
-_said = facts_of(
+def _parts_of_epochs(log: _Log, event: _Event) -> Counted | None:
+    rate = event.value.get("throughput")
+    if type(event.metadata.get("step")) is not float or not is_number(rate):
+        return None
+    log.ranks[event.rank] = log.ranks.get(event.rank, 0) + 1
+    return log.ranks[event.rank], rate
+
+
+def _steps_with_samples(_log: _Log, event: _Event) -> Counted | None:
+    step, samples = event.metadata.get("step"), event.metadata.get("samples_count")
+    has_loss = any(name in event.value for name in _LOSSES)
+    return (int(step), None) if has_loss and is_number(step) and is_number(samples) else None
+
+
+def _timed_steps(log: _Log, event: _Event) -> Counted | None:
+    took = next((event.value[name] for name in _TOOK if name in event.value), None)
+    step, loss = event.metadata.get("step"), "reduced_train_loss" in event.value
+    if not is_number(took) or took <= 0 or not is_number(step) or step != int(step):
+        return None
+    if not {"samples_count", "throughput"}.isdisjoint({*event.metadata, *event.value}):
+        return None
+    log.has_losses |= loss  # then a time without one is a mean over the steps before an evaluation
+    return None if log.has_losses and not loss else (int(step), 1 / took)
+
+
+def _blocks(log: _Log, event: _Event) -> Counted | None:
+    # Some programs count at a start how long the block will be, and some a stop's start.
+    samples = event.metadata.get("samples_count")
+    if not is_whole(samples) or samples < log.ranks.get(event.rank, 0):
+        return None
+    log.ranks[event.rank] = samples
+    if event.key != "block_start" or not log.batch or samples % log.batch:
+        return None
+    return samples // log.batch, None
+
+
+def _evaluations(log: _Log, event: _Event) -> Counted | None:
+    samples, step = event.metadata.get("epoch_num"), event.metadata.get("step_num")
+    if event.key == "eval_start":
+        counts = is_whole(samples) and is_whole(step) and samples == step * log.batch > 0
+        log.ranks[event.rank] = (samples, step) if counts else None
+    elif event.key == "eval_accuracy" and (begun := log.ranks.pop(event.rank, None)):
+        return (begun[1], None) if samples == begun[0] else None
+    return None
+
+
+def _samples_evaluated(record: bytes) -> dict[str, int]:
+    metadata = event_of(record).get("metadata", {})
+    return {"samples": metadata["epoch_num"]} if "epoch_num" in metadata else {}
+
+
+def _losses(log: _Log, event: _Event) -> Counted | None:
+    if event.key != "train_loss" or not log.batch:
+        return None
+    steps, samples = event.metadata.get("step_num"), event.metadata.get("samples_count")
+    if samples is not None:
+        steps = samples // log.batch if is_whole(samples) and not samples % log.batch else None
+    return (steps, None) if is_whole(steps) else None
+
+
+def _loops(_log: _Log, event: _Event) -> Counted | None:
+    epoch = event.metadata.get("first_epoch_num")
+    return (epoch, None) if is_whole(epoch) else None
+
+
+def _passes(log: _Log, event: _Event) -> Counted | None:
+    """An epoch; what follows a start that counts back is not training."""
+    epoch = event.metadata.get(_STARTS.get(str(event.key), ""))
+    if log.benchmark not in _IN_PASSES or not is_number(epoch) or epoch != int(epoch):
+        return None
+    first, before, by = log.ranks.get(event.rank, (int(epoch), 0, None))
+    passed = int(epoch) - first
+    if first not in (0, 1) or epoch > _MOST_EPOCHS or passed < before:
+        log.ranks[event.rank] = first, inf, by  # until another run begins
+        return None
+    if passed == before and by not in (None, event.key):
+        return None  # a block and its first epoch
+    log.ranks[event.rank] = first, passed, event.key
+    rate = fsum(log.rates) / len(log.rates) if log.rates else None
+    log.rates.clear()
+    return passed, rate
+
+
+_facts_of_epochs = facts_of(
     {
         "global_batch_size": "global_batch",
         "samples_per_epoch": "epoch_trained",
@@ -63,18 +185,18 @@ _said = facts_of(
 _devices = facts_by(world_size=r"[( ]world_size=(\d{1,6})[,)]")
 
 
-@marked(*_said.marks, *_devices.marks, b'"submission_benchmark"')
-def facts_of_epochs(head: bytes) -> Iterable[Fact]:
+@marked(*_facts_of_epochs.marks, *_devices.marks, b'"submission_benchmark"')
+def _facts(head: bytes) -> Iterable[Fact]:
     """What an epoch and a batch hold, and how many devices there are.
 
     Where RetinaNet's `train_samples` are its images only if they are counted in batches, within a
     batch or two that fill the last one up, they are batches.
     """
     yield from _devices(head)
-    told = list(_said(head))
-    batches = {value for name, value in told if name == "global_batch"}
+    known = list(_facts_of_epochs(head))
+    batches = {value for name, value in known if name == "global_batch"}
     retinanet = _RETINANET.search(head)
-    for name, value in told:
+    for name, value in known:
         trained = {value * batch for batch in batches if abs(value * batch - _IMAGES) <= 2 * batch}
         if name == "epoch_samples" and retinanet and trained:
             yield from (("epoch_trained", samples) for samples in sorted(trained))
@@ -82,19 +204,174 @@ def facts_of_epochs(head: bytes) -> Iterable[Fact]:
             yield name, value
 
 
-FORMAT = Format(
-    name="mlperf",
-    system="mlperf",
-    marker=b'"tracked_stats"',
-    pattern=EVENT_LINE,
-    clock=MILLISECONDS,
-    read=_read,
-    runs_ahead=True,  # as MXNet's image classification on hundreds of nodes
-    step_is=("global_batch", "sample", "epoch_trained", "epoch_samples", "epoch_batches"),
-    facts=facts_of_epochs,
-    counts=samples_counted,
-    ended=has_ended,
-    yields=1,
-    counting="the log's own counts",
-    speed_of="all",
+def _format(
+    name: str,
+    count: Callable[[_Log, _Event], Counted | None],
+    keys: str = "",
+    *,
+    timed: bool = True,
+    **more: Any,  # noqa: ANN401 - the fields of a Format
+) -> Format:
+    """A format whose iterations are counted by events.
+
+    Args:
+        name: of the format.
+        count: what an event counts; None if it counts nothing.
+        keys: a regular expression of the keys of the events that matter; left out, the key is
+            `tracked_stats`.
+        timed: whether the stamp of a counted event is when its iteration ended.
+        more: other fields of the Format.
+    """
+
+    def remembering(_format: Format) -> Read:
+        log = _Log()
+
+        def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+            said = event_of(match[0])
+            value, metadata, time = said.get("value"), said.get("metadata"), said.get("time_ms")
+            if not keys and (said.get("key") != "tracked_stats" or not isinstance(value, dict)):
+                return None
+            metadata = metadata if isinstance(metadata, dict) else {}
+            event = _Event(said.get("key"), value, metadata, rank)
+            log.take(event)
+            counted = count(log, event)
+            if counted is None:
+                return None
+            record = Record(counted[0], rank=rank, rate=counted[1], text=match[0])
+            if not timed:
+                return record
+            return record._replace(time=time / 1000, tick=0.001) if is_number(time) else None
+
+        return read
+
+    of_keys = rf':::MLLOG \{{(?>[^\r\n]{{0,300}}?"key": ?")(?:{keys})[^\r\n]{{0,2000}}\}}{{END}}'
+    fields = {
+        "system": "mlperf",
+        "marker": MARK if keys else b'"tracked_stats"',
+        "pattern": of_keys if keys else EVENT_LINE,
+        "clock": MILLISECONDS if timed else None,
+        "facts": facts_in,
+        "ended": has_ended,
+    }
+    return Format(name=name, remembering=remembering, **fields | more)
+
+
+FORMATS = (
+    # Submissions count samples, steps or epochs, under any of four names.
+    _format(
+        "mlperf",
+        _tracked,
+        step_is=("global_batch", "sample", "epoch_trained", "epoch_samples", "epoch_batches"),
+        facts=_facts,
+        counts=samples_counted,
+        yields=1,
+        prints=Prints.RUNS_AHEAD,  # as MXNet's image classification on hundreds of nodes
+        notes={"counting": "the log's own counts", "speed_of": "all"},
+    ),
+    # Since v4.0, NVIDIA's and others' stable_diffusion: blocks between two evaluations. An iteration
+    # is a batch, whose size another event gives before.
+    _format(
+        "mlperf-blocks",
+        _blocks,
+        r'global_batch_size"|[a-z_]{1,40}"[^\r\n]{0,2000}?"samples_count"',
+        evaluates=rb'"key": ?"eval_accuracy"',
+        counts=samples_counted,
+        yields=4,
+        notes={"counting": "the log's own samples, in batches"},
+    ),
+    # DLRM since v1.0, after each evaluation or the last: NVIDIA's mlperf_logger/callbacks.py. Lines of
+    # HugeCTR in the same log are read by hugectr_wide_deep.py.
+    _format(
+        "mlperf-epochs",
+        _parts_of_epochs,
+        timed=False,
+        facts=no_facts,
+        ended=None,
+        untimed="its lines count parts of an epoch, and evaluations lie between them",
+        yields=3,
+        notes={"counting": "1: an iteration is a line", "speed_of": "all"},
+    ),
+    # v5.0, tinycorp's bert: nothing but evaluations is stamped. What is called an epoch counts
+    # samples: it is read where it is as many steps of the global batch.
+    _format(
+        "mlperf-evaluations",
+        _evaluations,
+        'global_batch_size"|eval_start"|eval_accuracy"',
+        counts=_samples_evaluated,
+        yields=5,
+        notes={"counting": "the log's own steps, at evaluations"},
+    ),
+    # v1.0, Google's maskrcnn and ssd: devices train and evaluate in one loop. A block stops when they
+    # have evaluated, too. No event names the benchmark: the program's name does.
+    _format(
+        "mlperf-loops",
+        _loops,
+        r'block_start"[^\r\n]{0,300}?"first_epoch_num"'
+        r"[^\r\n]{0,500}?/(?:mask_rcnn/mask_rcnn|ssd/ssd)_main\.py",
+        timed=False,
+        marker=b"_main.py",
+        untimed="its devices train and evaluate between the start and the stop of a block, and no "
+        "line says for how long they train",
+        step_is=("epoch_samples",),
+        yields=5,
+        counts_from=0,
+        notes={"counting": "0: an iteration is an epoch"},
+    ),
+    # Language models since v4.0 (llama2_70b_lora, llama31; AMD's documentation of its trainings), and
+    # HPC's DeepCAM (deepCam/driver/trainer.py), which counts steps.
+    _format(
+        "mlperf-losses",
+        _losses,
+        'global_batch_size"|train_loss"',
+        counts=samples_counted,
+        notes={"counting": "the log's own steps, or samples in batches"},
+    ),
+    # v1.0 to v3.0, submissions of NVIDIA (rnnt), Habana, Google, Graphcore and Intel; Fujitsu's
+    # cosmoflow: starts of epochs or of blocks of epochs. Throughputs that some print are checked.
+    _format(
+        "mlperf-passes",
+        _passes,
+        'submission_benchmark"|throughput"|block_start"|epoch_start"',
+        evaluates=rb'"key": ?"eval_accuracy"',
+        step_is=("epoch_samples", "epoch_trained", "epoch_batches"),
+        facts=_facts,
+        yields=4,
+        prints=Prints.RUNS_AHEAD,
+        notes={"counting": "1: an iteration is an epoch", "speed_of": "all"},
+    ),
+    # Since v5.0, custom_callbacks.py of llama2_70b_lora, llama31_8b, llama31_405b and flux1: a loss
+    # every few steps, and at evaluations a throughput, which the first kind reads.
+    _format(
+        "mlperf-samples",
+        _steps_with_samples,
+        facts=facts_of({"max_sequence_length": "sample_tokens"}),  # samples are packed to it
+        counts=samples_counted,
+        counts_from=0,
+        notes={"counting": "the log's own steps"},
+    ),
+    # v3.0 to v5.0, custom_callbacks.py of NVIDIA's largest language models. What is called `step`
+    # counts samples for llama31_405b and tokens for gpt3: the printed times of a step decide.
+    _format(
+        "mlperf-steps",
+        _timed_steps,
+        rate_times=("global_batch",),
+        step_is=("global_batch", "sample", "token"),
+        facts=facts_of(
+            {"global_batch_size": "global_batch", "max_sequence_length": "sample_tokens"}
+        ),
+        notes={"counting": "the log's own samples or tokens", "speed_of": "all"},
+    ),
 )
+
+LINES = {
+    "mlperf": ':::MLLOG {"time_ms": 1719843792116, "key": "tracked_stats", "value": {"throughput": 14214.6}, "metadata": {"epoch_num": 799502}, ..}',
+    "mlperf-blocks": ':::MLLOG {"time_ms": 1715335350757, "event_type": "INTERVAL_START", "key": "block_start", "value": "training_step", "metadata": {"samples_count": 51200, ..}}',
+    "mlperf-epochs": ':::MLLOG {"time_ms": 1714376016697, "key": "tracked_stats", "value": {"throughput": 13612968.8}, "metadata": {"step": 0.7998919189655854, ..}, ..}',
+    "mlperf-evaluations": ':::MLLOG {"time_ms": 1745545498684, "event_type": "POINT_IN_TIME", "key": "eval_accuracy", "value": 0.41, "metadata": {"epoch_num": 299904, ..}}',
+    "mlperf-loops": ':::MLLOG {"namespace": "main", "time_ms": 1621234598705, "key": "block_start", "value": null, "metadata": {"first_epoch_num": 1, .., "file": "../models/mask_rcnn/mask_rcnn_main.py"}}',
+    "mlperf-losses": ':::MLLOG {"time_ms": 1775725581676, "event_type": "POINT_IN_TIME", "key": "train_loss", "value": 11.846, "metadata": {"samples_count": 80, "lr": 3.125e-06}}',
+    "mlperf-passes": ':::MLLOG {"time_ms": 1684387859532, "event_type": "INTERVAL_START", "key": "block_start", "value": null, "metadata": {"first_epoch_num": 4, "epoch_count": 4, ..}}',
+    "mlperf-samples": ':::MLLOG {"time_ms": 1760032496633, "key": "tracked_stats", "value": {"train_loss": 2.05}, "metadata": {"samples_count": 80, "step": 10, ..}, ..}',
+    "mlperf-steps": ':::MLLOG {"time_ms": 1744812678480, "key": "tracked_stats", "value": {"train_step_time": 54.7, "reduced_train_loss": 7.7}, "metadata": {"step": 1152.0, ..}, ..}',
+}
+"""A line of each format."""

@@ -74,5 +74,5 @@ FORMAT = Format(
     r"train_time:(?P<time>\d{1,12}(?:\.\d{1,6})?)(?P<unit>m?s) step_avg:(?:(?P<average>\d{1,9}(?:\.\d{1,6})?)ms|{NUMBER}){END}",
     clock=MILLISECONDS,
     remembering=_remembering,
-    timing="the seconds of training so far, which it prints",
+    notes={"timing": "the seconds of training so far, which it prints"},
 )

@@ -24,17 +24,18 @@ FORMAT = Format(
     system="mxnet",
     marker=b"ms/batch",
     pattern=r"\[step {ITERATION}\]\s+(?:\w{1,20}=\s*{NUMBER}\s+){2,4}throughput={NUMBER} tks/s\s+"
-    r"lr={NUMBER} time={NUMBER}, latency={DURATION} ms/batch",
-    duration_in=0.001,
+    r"lr={NUMBER} time={NUMBER}, latency={MILLISECONDS} ms/batch",
     facts=facts_by(
         global_batch=r"\btotal_batch_size=(\d{1,9})\b",
         world_size=r"mpirun .*-np (\d{1,9})\s",
     ),
     unit="sentences/s",
     published=estimators.mean_of_rank_medians(100, 200, _speed),
-    timing="the latency of each batch",
-    extractor=(
-        "medians over ranks, then the arithmetic mean of 101 to 200; needs exactly 200 lines "
-        "from each rank"
-    ),
+    notes={
+        "timing": "the latency of each batch",
+        "extractor": (
+            "medians over ranks, then the arithmetic mean of 101 to 200; needs exactly 200 lines "
+            "from each rank"
+        ),
+    },
 )

@@ -21,5 +21,5 @@ FORMAT = Format(
     counts_from=0,
     unit="images/s",
     published=estimators.mean_speed(20, 120, estimators.printed_speed(2), exactly=True),
-    extractor="arithmetic mean of printed speeds 21 to 120; needs exactly 120 lines",
+    notes={"extractor": "arithmetic mean of printed speeds 21 to 120; needs exactly 120 lines"},
 )

@@ -45,5 +45,5 @@ FORMAT = Format(
     ),
     counts=counts_by({r"consumed_samples: (\d{1,15})\s": "samples"}),
     counts_from=0,
-    timing="the time of each step",
+    notes={"timing": "the time of each step"},
 )

@@ -13,7 +13,7 @@ import re
 from collections import defaultdict
 
 from reperf.logs.averages import Spans
-from reperf.logs.format import Format, Read, Record, batches_of
+from reperf.logs.format import Format, Prints, Read, Record, batches_of
 
 
 def _remembering(_format: Format) -> Read:
@@ -46,7 +46,9 @@ FORMAT = Format(
     r"lr: {NUMBER}, training time: {DURATION} \[ms\], speed: {RATE} \[imgs/sec\], "
     r"\w{1,40}={NUMBER}",
     remembering=_remembering,
-    evenly=True,
     unit="images/s",
-    timing="the mean time of an iteration since the previous line, or since the epoch began",
+    prints=Prints.EVENLY,
+    notes={
+        "timing": "the mean time of an iteration since the previous line, or since the epoch began"
+    },
 )

@@ -9,9 +9,8 @@ DLPerf NVIDIADeepLearningExamples/PyTorch/BERT/extract_pytorch_logs_time.py with
 """
 
 from reperf.logs import estimators
-from reperf.logs.accumulation import newest_bar
 from reperf.logs.clock import DATE
-from reperf.logs.format import SKIPPED, Format, counts_by, facts_by
+from reperf.logs.format import SKIPPED, Format, Prints, counts_by, facts_by
 
 FORMAT = Format(
     name="ngc-pytorch-bert",
@@ -33,9 +32,8 @@ FORMAT = Format(
     ),
     counts=counts_by({r"skipped_steps : (\d{1,12})$": SKIPPED}),
     accumulates=True,
-    bar=newest_bar,
-    repeats=True,
     unit="sentences/s",
     published=estimators.between_lines(20, 120, DATE, behind=5),
-    extractor="20th to 120th line after iteration 5, by time stamps",
+    prints=Prints.REPEATS,
+    notes={"extractor": "20th to 120th line after iteration 5, by time stamps"},
 )

@@ -10,7 +10,7 @@ NVIDIA/benchmarks/dlrm/implementations/pytorch/scripts/dist_train.py. No extract
 """
 
 from reperf.logs.averages import durations_since
-from reperf.logs.format import Format
+from reperf.logs.format import Format, Prints
 
 FORMAT = Format(
     name="ngc-pytorch-dlrm",
@@ -18,10 +18,9 @@ FORMAT = Format(
     marker=b"  step_time: ",
     # What is between is of this iteration: a line that broke off may go on with another one's.
     pattern=r"Epoch:\[{EPOCH}/\d{1,9}\] \[ *{ITERATION}/{TOTAL}\]  eta: (?:(?!Epoch:)[^\r\n]){1,40}?  "
-    r"loss: {NUMBER}  step_time: {DURATION} ms",
-    duration_in=0.001,
+    r"loss: {NUMBER}  step_time: {MILLISECONDS} ms",
     remembering=durations_since(),
-    evenly=True,
     counts_from=0,
-    timing="the mean time of a step since the previous line",
+    prints=Prints.EVENLY,
+    notes={"timing": "the mean time of a step since the previous line"},
 )

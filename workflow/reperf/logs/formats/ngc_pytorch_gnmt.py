@@ -22,5 +22,5 @@ FORMAT = Format(
     untimed="its times are those of single batches, and not every batch is printed",
     counts_from=0,
     unit="sentences/s",
-    timing="the time of each batch",
+    notes={"timing": "the time of each batch"},
 )

@@ -5,14 +5,13 @@
 Source: logs in github.com/mlcommons/training_results_v4.0, benchmark gnn. No extractor was published.
 """
 
-from reperf.logs.format import Format
+from reperf.logs.format import Format, Prints
 
 FORMAT = Format(
     name="ngc-pytorch-gnn",
     system="ngc-pytorch",
     marker=b" | iteration_time : ",
     pattern=r"DLL {DATE} - Iteration {ITERATION} \| train_acc : {NUMBER} % \| "
-    r"iteration_time : {PACE} ms \|",
-    duration_in=0.001,
-    busy_paces=True,
+    r"iteration_time : {PACE_MS} ms \|",
+    prints=Prints.BUSY_PACES,
 )

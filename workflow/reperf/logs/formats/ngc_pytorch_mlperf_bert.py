@@ -10,7 +10,7 @@ Source: github.com/mlcommons/training_results_v0.7 at 0a8a85a,
 NVIDIA/benchmarks/bert/implementations/pytorch/run_pretraining.py. No extractor was published.
 """
 
-from reperf.logs.format import SKIPPED, Format, counts_by
+from reperf.logs.format import SKIPPED, Format, Prints, counts_by
 
 FORMAT = Format(
     name="ngc-pytorch-mlperf-bert",
@@ -24,7 +24,7 @@ FORMAT = Format(
     counts=counts_by(
         {r"'samples_trained': (\d{1,15}),": "samples", r"'skipped_steps': (\d{1,12}),": SKIPPED}
     ),
-    repeats=True,
     yields=2,
     unit="sentences/s",
+    prints=Prints.REPEATS,
 )

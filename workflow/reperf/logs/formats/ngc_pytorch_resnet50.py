@@ -25,5 +25,5 @@ FORMAT = Format(
     ),
     unit="images/s",
     published=estimators.between_lines(20, 120, DATE, behind=5),
-    extractor="20th to 120th line after iteration 5, by time stamps",
+    notes={"extractor": "20th to 120th line after iteration 5, by time stamps"},
 )

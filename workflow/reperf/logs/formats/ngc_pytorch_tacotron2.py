@@ -10,17 +10,17 @@ Source: github.com/NVIDIA/DeepLearningExamples, PyTorch/SpeechSynthesis/Tacotron
 github.com/lambdal/deeplearning-benchmark. No extractor was published.
 """
 
-from reperf.logs.format import Format, facts_by
+from reperf.logs.format import Format, Prints, facts_by
 
 FORMAT = Format(
     name="ngc-pytorch-tacotron2",
     system="ngc-pytorch",
     marker=b" train_iter_time : ",
     pattern=r"DLL {DATE} - \({EPOCH}, {ITERATION}\) train_iter_time : {PACE}{END}",
-    busy_paces=True,
     facts=facts_by(
         batch_size=r"PARAMETER batch_size : (\d{1,9})\s",
         world_size=r"PARAMETER world_size : (\d{1,9})\s",
     ),
     counts_from=0,
+    prints=Prints.BUSY_PACES,
 )

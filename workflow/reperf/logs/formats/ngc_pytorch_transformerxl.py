@@ -13,19 +13,20 @@ from collections.abc import Iterator
 
 from reperf.logs.averages import durations_since
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, facts_by, marked
+from reperf.logs.format import Format, Prints, facts_by, marked
 
 _ARGUMENTS = facts_by(
     global_batch=r"\bNamespace\([^\r\n]{0,4000}?\bbatch_size=(\d{1,9})\b",
     print_every=r"\bNamespace\([^\r\n]{0,8000}?\blog_interval=(\d{1,9})\b",
 )
-_LENGTH = facts_by(tokens=r"\bNamespace\([^\r\n]{0,8000}?\btgt_len=(\d{1,9})\b")
+_LENGTH = facts_by(sample_tokens=r"\bNamespace\([^\r\n]{0,8000}?\btgt_len=(\d{1,9})\b")
 
 
 @marked(*_ARGUMENTS.marks, *_LENGTH.marks)
 def _facts(head: bytes) -> Iterator[Fact]:
     yield from _ARGUMENTS(head)
-    for _, tokens in _LENGTH(head):
+    for name, tokens in _LENGTH(head):
+        yield name, tokens
         yield "samples_per_token", 1 / tokens
 
 
@@ -34,12 +35,13 @@ FORMAT = Format(
     system="ngc-pytorch",
     marker=b" | ms/batch ",
     pattern=r"\| epoch +{TURN} step +{ITERATION} \| batches +{BATCH} / {BATCHES} \| lr {NUMBER} \| "
-    r"ms/batch +{DURATION} \| tok/s +{RATE} \| loss +{NUMBER} \| (?:ppl|bpc) +{NUMBER}{END}",
-    duration_in=0.001,
+    r"ms/batch +{MILLISECONDS} \| tok/s +{RATE} \| loss +{NUMBER} \| (?:ppl|bpc) +{NUMBER}{END}",
     remembering=durations_since(),
     facts=_facts,
     rate_times=("samples_per_token",),
-    evenly=True,
-    timing="the mean time of an iteration since the previous line",
-    speed_of="all, in tokens",
+    prints=Prints.EVENLY,
+    notes={
+        "timing": "the mean time of an iteration since the previous line",
+        "speed_of": "all, in tokens",
+    },
 )

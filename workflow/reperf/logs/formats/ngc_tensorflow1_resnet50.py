@@ -30,5 +30,5 @@ FORMAT = Format(
     unit="images/s",
     # The script itself leaves out the first 20 steps: these are the next hundred.
     published=estimators.mean_speed(0, 100, estimators.printed_speed(2)),
-    extractor="arithmetic mean of the first 100 printed speeds, which begin at step 20",
+    notes={"extractor": "arithmetic mean of the first 100 printed speeds, which begin at step 20"},
 )

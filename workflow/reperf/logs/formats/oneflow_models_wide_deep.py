@@ -28,13 +28,11 @@ FORMAT = Format(
     system="oneflow",
     marker=b" latency(ms): ",
     pattern=r"\[rank:\d{1,6}\] iter: {ITERATION}/{TOTAL}, loss: {NUMBER}, "
-    r"latency\(ms\): {DURATION} \| {DATE}{END}",
-    duration_in=0.001,
-    mean_durations=True,
+    r"latency\(ms\): {MILLISECONDS} \| {DATE}{END}",
     facts=facts_by(
         global_batch=r"\bbatch_size = (\d{1,9})\s",
         batch_size=r"\bbatch_size_per_proc = (\d{1,9})\s",
     ),
     published=_published,
-    extractor="mean of the printed latencies without the first and the last",
+    notes={"extractor": "mean of the printed latencies without the first and the last"},
 )

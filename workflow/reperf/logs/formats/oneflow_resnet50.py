@@ -26,5 +26,5 @@ FORMAT = Format(
     facts=ARGUMENTS,
     unit="images/s",
     published=estimators.between_iterations(20, 120, UNIX),
-    extractor="20 to 120, by time stamps",
+    notes={"extractor": "20 to 120, by time stamps"},
 )

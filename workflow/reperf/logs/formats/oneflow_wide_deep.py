@@ -21,7 +21,9 @@ def _published(records: Sequence[Record], _facts: Facts) -> Estimate:
     start = records[0]
     stop = next((one for one in records if one.iteration - start.iteration == _STEPS), None)
     if stop is None:
-        raise Refused(f"the published method needs a line {_STEPS} iterations behind the first")
+        raise Refused(
+            "method", f"the published method needs a line {_STEPS} iterations after the first"
+        )
     seconds = (stop.time or 0.0) - (start.time or 0.0)
     return Estimate(
         round(seconds, 3), start.iteration, stop.iteration, seconds=seconds, unit="ms/iteration"
@@ -36,5 +38,7 @@ FORMAT = Format(
     pattern=r"(?<![\w.-])(?<! time ){ITERATION} time {UNIX} loss {NUMBER}{END}",
     facts=ARGUMENTS,
     published=_published,
-    extractor="seconds of 1000 iterations after the first line, given as ms per iteration",
+    notes={
+        "extractor": "seconds of 1000 iterations after the first line, given as ms per iteration"
+    },
 )

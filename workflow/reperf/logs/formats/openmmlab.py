@@ -40,6 +40,5 @@ FORMAT = Format(
     # The second is mmcv's progress bar, of a validation that prints nothing else.
     evaluates=rb" - INFO - (?:Iter|Epoch)\(val\) \[|\d task/s, elapsed: ",
     facts=_facts,
-    mean_durations=True,
     unit="images/s",
 )

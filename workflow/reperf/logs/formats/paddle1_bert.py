@@ -31,6 +31,8 @@ FORMAT = Format(
     pattern=PATTERN,
     unit="sentences/s",
     published=estimators.mean_speed(20, 120, _speed),
-    speed_of="steps of one node",
-    extractor="arithmetic mean of steps/s times batch per node of lines 21 to 120",
+    notes={
+        "speed_of": "steps of one node",
+        "extractor": "arithmetic mean of steps/s times batch per node of lines 21 to 120",
+    },
 )

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from reperf.logs.averages import durations_since
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, facts_by
+from reperf.logs.format import Format, Prints, facts_by
 
 _SAMPLES = re.compile(rb"avg_samples: (\d{1,9})(?:\.0{1,9})?,")
 
@@ -37,14 +37,15 @@ FORMAT = Format(
     r"batch: \d{1,12}, loss: {NUMBER}, avg_reader_cost: {NUMBER} sec, "
     r"avg_batch_cost: {DURATION} sec, avg_samples: {NUMBER}, ips: {RATE} sequences/sec\b",
     remembering=durations_since(),
-    evenly=True,
-    mean_durations=True,
     rate_times=("world_size",),
     facts=facts_by(print_every=r"\blogging_steps=(\d{1,9})\b"),
     tells=_tells,
     unit="sentences/s",
-    timing=(
-        "time stamps, where a logger printed them, or else the mean time of a batch since "
-        "the previous line"
-    ),
+    prints=Prints.EVENLY,
+    notes={
+        "timing": (
+            "time stamps, where a logger printed them, or else the mean time of a batch since "
+            "the previous line"
+        )
+    },
 )

@@ -48,5 +48,5 @@ FORMAT = Format(
     rate_times=("world_size",),
     counts_from=0,
     unit="images/s",
-    timing="time stamps, in whole seconds: the window must be 100 s or longer",
+    notes={"timing": "time stamps, in whole seconds: the window must be 100 s or longer"},
 )

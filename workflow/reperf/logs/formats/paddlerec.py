@@ -18,5 +18,5 @@ FORMAT = Format(
     pattern=r"\bEpoch: {ITERATION}, using time {NUMBER} second, ips {NUMBER} (?:example|word)/sec\b",
     untimed="its trainers keep their own time, and its lines are those of one of them alone",
     counts_from=0,
-    counting="0: an iteration is an epoch",
+    notes={"counting": "0: an iteration is an epoch"},
 )

@@ -10,7 +10,7 @@ published.
 """
 
 from reperf.logs.averages import durations_since
-from reperf.logs.format import Format, facts_by
+from reperf.logs.format import Format, Prints, facts_by
 
 FORMAT = Format(
     name="paddleseg",
@@ -20,7 +20,6 @@ FORMAT = Format(
     r"loss(?:: |=){NUMBER}, lr(?:: |=){NUMBER}, batch_cost(?:: |=){DURATION}, "
     r"reader_cost(?:: |=){NUMBER}, ips(?:: |=){RATE} samples/sec\b",
     remembering=durations_since(),
-    evenly=True,
     rate_times=("world_size",),
     facts=facts_by(
         # Of the first level: what stands deeper is another.
@@ -28,5 +27,6 @@ FORMAT = Format(
         world_size=r"\bGPUs used: (\d{1,9})\s",
     ),
     unit="images/s",
-    timing="the mean time of a batch since the previous line",
+    prints=Prints.EVENLY,
+    notes={"timing": "the mean time of a batch since the previous line"},
 )

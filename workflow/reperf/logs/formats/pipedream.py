@@ -38,6 +38,5 @@ FORMAT = Format(
     pattern=r"\bEpoch {ITERATION}: {DURATION} seconds",
     remembering=_remembering,
     counts_from=0,
-    counting="0: an iteration is an epoch",
-    timing="the seconds of each epoch",
+    notes={"counting": "0: an iteration is an epoch", "timing": "the seconds of each epoch"},
 )

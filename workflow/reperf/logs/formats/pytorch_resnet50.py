@@ -2,7 +2,7 @@
 
     Epoch: [0][ 5/53]\\tTime  0.360 ( 2.410)\\tData  0.108 ( 0.072)\\tLoss 2.0644e+01 (1.9712e+01)\\t..
 
-Batches count from 0; the time in parentheses is their mean so far. If several ranks print into one log, the window rule refuses it.
+Batches count from 0; the time in parentheses is their mean so far, and is not read. If several ranks print into one log, the window rule refuses it.
 
 Source: github.com/pytorch/examples at 49ec0bd, imagenet/main.py; DLPerf
 PyTorch/resnet50v1.5/extract_pytorch_logs_time.py.
@@ -35,7 +35,7 @@ FORMAT = Format(
     name="pytorch-resnet50",
     system="pytorch",
     marker=b"Epoch: [",
-    pattern=r"Epoch: \[{EPOCH}\]\[\s*{ITERATION}/{TOTAL}\]\s+Time\s+{DURATION} \(\s*{MEAN}\)\s+"
+    pattern=r"Epoch: \[{EPOCH}\]\[\s*{ITERATION}/{TOTAL}\]\s+Time\s+{DURATION} \(\s*{NUMBER}\)\s+"
     r"Data\s+{NUMBER} \(\s*{NUMBER}\)\s+Loss {NUMBER} ",
     # --batch-size is a node's, --world-size the number of nodes.
     facts=facts_by(
@@ -45,9 +45,11 @@ FORMAT = Format(
     counts_from=0,
     unit="images/s",
     published=_published,
-    timing="the time of each batch",
-    extractor=(
-        "mean time of lines 21 to 120 after batch 5, whichever ranks printed them; only one "
-        "digit before the decimal point is kept"
-    ),
+    notes={
+        "timing": "the time of each batch",
+        "extractor": (
+            "mean time of lines 21 to 120 after batch 5, whichever ranks printed them; only one "
+            "digit before the decimal point is kept"
+        ),
+    },
 )

@@ -21,6 +21,8 @@ FORMAT = Format(
     facts=ARGUMENTS,
     unit="sentences/s",
     published=estimators.between_lines(20, 120, TIME_OF_DAY),
-    timing="time stamps, past midnight too",
-    extractor="20th to 120th line, by time stamps",
+    notes={
+        "timing": "time stamps, past midnight too",
+        "extractor": "20th to 120th line, by time stamps",
+    },
 )

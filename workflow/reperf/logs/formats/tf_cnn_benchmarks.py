@@ -6,7 +6,7 @@
 
 The second is what Kubeflow's launcher makes of it; the third is that of versions since 2020. Both
 clocks are of whole seconds. Ten steps of warm-up come before the first. A speed is the mean of all
-steps so far, so that those of two lines tell what the steps between them took.
+steps so far, and is not read.
 
 Source: github.com/tensorflow/benchmarks, scripts/tf_cnn_benchmarks/benchmark_cnn.py; lines as in
 public documentation of trainings; logs in github.com/lambdal/lambda-tensorflow-benchmark. No
@@ -17,28 +17,21 @@ import re
 from collections.abc import Iterator
 
 from reperf.logs.clock import UNIX
-from reperf.logs.facts import FORWARD_ONLY, Fact
+from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Record, facts_by, marked, read_groups
 
 _BATCH = facts_by(
     global_batch=r"\bBatch size: +(\d{1,9}) global\s",
     batch_size=r"\s(\d{1,9}) per device\s",
 )
-_DEVICES = re.compile(rb"\sDevices: +\[([^\]\r\n]{1,9999})\]")
-_ACROSS = b"horovod/"
-"""Of a device's name, where each has a process of its own."""
 _FORWARD = re.compile(rb"\bMode: +(?:forward.only|evaluation)\b")
 
 
-@marked(*_BATCH.marks, b"Mode: ", b"Devices: ")
+@marked(*_BATCH.marks, b"Mode: ")
 def _facts(head: bytes) -> Iterator[Fact]:
-    known = list(_BATCH(head))
-    yield from known
-    if devices := _DEVICES.search(head):
-        of_process = 1 if _ACROSS in devices[1] else devices[1].count(b",") + 1
-        yield from (("process_batch", of_process * n) for name, n in known if name == "batch_size")
+    yield from _BATCH(head)
     if _FORWARD.search(head):
-        yield FORWARD_ONLY, True
+        yield "forward_only", True
 
 
 def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
@@ -53,12 +46,12 @@ FORMAT = Format(
     system="tensorflow1",
     marker=b"images/sec: ",
     pattern=r"(?:\bINFO\|{DATE}\|[^|\r\n]{1,200}\|\d{1,9}\| ?|(?<![^\s:]))"
-    r"{ITERATION}\s{1,12}images/sec: (?P<mean>\d{1,9}\.\d{1,3}) \+/- {NUMBER} "
+    r"{ITERATION}\s{1,12}images/sec: \d{1,9}\.\d{1,3} \+/- {NUMBER} "
     r"\(jitter = {NUMBER}\)\s"
     r"(?:[^\r\n]{0,200}?[ \t](?P<unix>\d{10})(?=[\r\n]))?",
     read=_read,
     facts=_facts,
     evaluates=rb"\bRunning evaluation at global_step \d|\bAccuracy @ 1 = ",
     unit="images/s",
-    timing="time stamps, where the program or a launcher printed them",
+    notes={"timing": "time stamps, where the program or a launcher printed them"},
 )

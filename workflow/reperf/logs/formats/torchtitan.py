@@ -20,7 +20,7 @@ from reperf.logs.format import Format, Record, facts_by, marked, read_groups
 _BATCH = facts_by(
     global_batch=r"local batch size \d{1,9}, global batch size (\d{1,9}),",
 )
-_LENGTH = facts_by(tokens=r", global batch size [^\r\n]{1,80}, sequence length (\d{1,9}),")
+_LENGTH = facts_by(sample_tokens=r", global batch size [^\r\n]{1,80}, sequence length (\d{1,9}),")
 _MESH = re.compile(
     rb"\bBuilding (?:\d-D device mesh with \[[^\]\r\n]{1,200}\], \[(?P<sizes>[\d, ]{1,99})\]"
     rb"|device mesh with parallelism: (?P<named>pp=\d{1,9}, dp_replicate=\d{1,9}, "
@@ -32,6 +32,7 @@ _MESH = re.compile(
 def _facts(head: bytes) -> Iterator[Fact]:
     yield from _BATCH(head)
     for _, tokens in _LENGTH(head):
+        yield "sample_tokens", tokens
         yield "samples_per_token", 1 / tokens
     for match in _MESH.finditer(head):
         yield "world_size", prod(map(int, re.findall(rb"\d+", match["sizes"] or match["named"])))
@@ -55,5 +56,5 @@ FORMAT = Format(
     facts=_facts,
     rate_times=("world_size", "samples_per_token"),
     accumulates=True,
-    speed_of="one, in tokens",
+    notes={"speed_of": "one, in tokens"},
 )

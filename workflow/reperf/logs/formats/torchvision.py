@@ -24,5 +24,5 @@ FORMAT = Format(
     counts_from=0,
     yields=2,
     unit="images/s",
-    timing="the mean time of 20 iterations, if a line is printed every 20",
+    notes={"timing": "the mean time of 20 iterations, if a line is printed every 20"},
 )

@@ -1,0 +1,26 @@
+"""Every check has a code, which is documented and known to those that raise it."""
+
+import re
+from pathlib import Path
+
+import pytest
+from reperf.logs.checks import CHECKS, Refused
+from reperf.logs.facts import Facts
+
+PAGE = (Path(__file__).parents[3] / "docs" / "measuring.md").read_text(encoding="utf-8")
+
+
+def test_the_documentation_lists_every_code():
+    [table] = re.findall(r"(?m)^\| code \|.*\n\|---.*\n((?:\|.*\n)+)", PAGE)
+    first = (row.split("|")[1] for row in table.splitlines())
+    codes = {code for cell in first for code in re.findall(r"`([a-z-]+)`", cell)}
+    assert codes == {check.code for check in CHECKS if check.refuses}
+    warnings = {check.code for check in CHECKS if not check.refuses}
+    assert all(f"`{code}`" in PAGE for code in warnings)
+
+
+def test_a_misspelt_code_or_fact_is_a_fault():
+    with pytest.raises(AssertionError, match="whole"):
+        Refused("whole", "a hole")
+    with pytest.raises(KeyError, match="global_bacth"):
+        Facts().add("the log", [("global_bacth", 8)])
