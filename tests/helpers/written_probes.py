@@ -10,7 +10,7 @@ from reperf.diagnosis import (
     Transfer,
     Trial,
 )
-from reperf.doctor.checks import GPU_ADVICE, NODE_ADVICE, find
+from reperf.doctor.findings import GPU_ADVICE, NODE_ADVICE, find
 from reperf.doctor.survey import Survey
 from reperf.host import Gpu, Host
 from reperf.machine import resolve

@@ -1,8 +1,6 @@
 """The page on notebooks, word for word, on a finished report."""
 
-import os
 import re
-import subprocess
 import sys
 
 import pytest
@@ -24,12 +22,8 @@ assert ranking["ratio"].max() == 1
 def test_every_example_of_the_page_runs(finished_benchmark: Benchmark):
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     assert len(blocks) == 4
-    subprocess.run(
-        [sys.executable, "-c", "\n".join([*blocks, CHECKS])],
-        cwd=finished_benchmark.folder,
-        env=os.environ | {"MPLBACKEND": "agg"},
-        check=True,
-    )
+    answer = finished_benchmark.call(sys.executable, "-c", "\n".join([*blocks, CHECKS]))
+    assert answer.returncode == 0, answer.stdout
     assert (finished_benchmark.folder / "throughput.png").stat().st_size > 10_000
 
 

@@ -28,7 +28,8 @@ Paths = Path | str | Iterable[Path | str]
 Kind = Literal["throughput", "speedup", "efficiency"]
 
 _FACTS = ("global_batch", "batch_size", "topology", "accumulation", "epoch_samples")
-_TYPES = {int: "Int64", float: "float64"}
+# The first that fits: a count of samples may be a part of one.
+_TYPES = {float: "float64", int: "Int64"}
 _DRAWN = {"speedup": draw_speedup, "efficiency": draw_efficiency}
 
 
@@ -76,7 +77,7 @@ def measure(
     for path in files:
         if not path.exists():
             raise ReperfError(f"{path}: no such file or folder")
-    known: dict[str, Any] = dict(facts)
+    known: dict[Any, Any] = dict(facts)
     if "topology" in known:
         known["nodes"], known["devices_per_node"] = topology_shape(str(known.pop("topology")))
     question = Question(
@@ -93,13 +94,13 @@ def measure(
     )
     found = answers(files, question, processes=processes or len(os.sched_getaffinity(0)))
     measured = [answer.measured for answer in found]
-    return pd.DataFrame(
-        {
-            field.name: pd.Series([getattr(run, field.name) for run in measured], dtype=kind)
-            for field in fields(Measurement)
-            for kind in [_type_of(field.type)]
-        }
-    )
+    columns = {
+        field.name: pd.Series(
+            [getattr(run, field.name) for run in measured], dtype=_type_of(field.type)
+        )
+        for field in fields(Measurement)
+    }
+    return pd.DataFrame(columns)
 
 
 def rank(measurements: pd.DataFrame | Path | str) -> pd.DataFrame:
@@ -116,7 +117,7 @@ def rank(measurements: pd.DataFrame | Path | str) -> pd.DataFrame:
 
     Examples:
         >>> import reperf
-        >>> reperf.rank("results/measurements.csv")[["topology", "system", "rank"]]  # doctest: +SKIP
+        >>> ranking = reperf.rank("results/measurements.csv")  # doctest: +SKIP
     """
     table = _table(measurements, read_measurements)
     good = table[table["status"] == "ok"]
@@ -127,7 +128,7 @@ def rank(measurements: pd.DataFrame | Path | str) -> pd.DataFrame:
             for key, cell in group.groupby(list(CELL), sort=False, dropna=False)
         ]
         cells.sort(key=lambda cell: -pd.Series(cell[1]).median())
-        (first, fastest), *rivals = cells
+        (_, fastest), *rivals = cells
         verdicts = [("fastest", None), *compare([values for _, values in rivals], fastest)]
         for place, ((cell, values), (verdict, p)) in enumerate(
             zip(cells, verdicts, strict=True), start=1
@@ -182,10 +183,10 @@ def plot(
 
 def _type_of(annotation: Any) -> str:  # noqa: ANN401 - as dataclasses give it
     """The type of a column that holds a field of a measurement."""
-    kinds = [kind for kind in get_args(annotation) or (annotation,) if kind is not type(None)]
-    if float in kinds:
-        return "float64"
-    return _TYPES.get(kinds[0], "object") if len(kinds) == 1 else "object"
+    kinds = {annotation, *get_args(annotation)} - {type(None)}
+    numbers = [name for kind, name in _TYPES.items() if kind in kinds]
+    whole = kinds <= {annotation, int, float}
+    return numbers[0] if numbers and whole else "object"
 
 
 def _table(table: pd.DataFrame | Path | str, read: Any) -> pd.DataFrame:  # noqa: ANN401

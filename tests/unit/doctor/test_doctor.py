@@ -29,8 +29,8 @@ from reperf.diagnosis import (
     trial_name,
 )
 from reperf.doctor import hardware
-from reperf.doctor.checks import GPU_ADVICE, NODE_ADVICE, find
 from reperf.doctor.examine import trained_without_loader
+from reperf.doctor.findings import GPU_ADVICE, NODE_ADVICE, find
 from reperf.doctor.probe import Request, look
 from reperf.doctor.screen import show
 from reperf.doctor.survey import Survey

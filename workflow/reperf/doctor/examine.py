@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from reperf.builds import build_of, why_build
 from reperf.config import Report, Run
 from reperf.diagnosis import Diagnosis, NodeReport, Probe, Trial
-from reperf.doctor.checks import find
+from reperf.doctor.findings import find
 from reperf.doctor.health import findings_of_others
 from reperf.doctor.probe import Request
 from reperf.doctor.survey import Survey

@@ -100,13 +100,12 @@ def damage_in(path: PurePath) -> Iterator[None]:
         raise ReperfError(f"{path}: is no whole archive: {why}") from None
 
 
-def check_zip(archive: zipfile.ZipFile, most: int, *, as_written: bool = False) -> None:
+def _check_zip(archive: zipfile.ZipFile, most: int) -> None:
     """Judge a zip file by its directory: names, kinds, encryption and sizes.
 
     Args:
         archive: the zip file.
         most: bytes that its members may hold.
-        as_written: whether it must hold what reperf writes: plain files, not compressed.
 
     Raises:
         ReperfError: one line with the first fault.
@@ -116,23 +115,16 @@ def check_zip(archive: zipfile.ZipFile, most: int, *, as_written: bool = False) 
     for info in infos:
         kind = stat.S_IFMT(info.external_attr >> 16)
         is_file = kind in (0, stat.S_IFREG, stat.S_IFDIR)
-        _check_member(info.orig_filename, is_file=is_file, exactly=as_written)
-        if as_written and kind == stat.S_IFDIR:
-            raise ReperfError(f"{shown(info.filename)} is a folder; allowed: files")
-        if as_written and info.compress_type:
-            raise ReperfError(f"{shown(info.filename)} is compressed; allowed: stored members")
+        _check_member(info.orig_filename, is_file=is_file)
         if info.flag_bits & _ENCRYPTED:
             raise ReperfError(f"{shown(info.filename)} is encrypted; allowed: plain members")
     check_once(_plain(info.filename) for info in infos)
-    unpacked = sum(info.file_size for info in infos)
-    if as_written and unpacked > most:
-        raise ReperfError(f"its members claim {unpacked} bytes; the whole file has {most}")
-    _check_size(unpacked, most)
+    _check_size(sum(info.file_size for info in infos), most)
 
 
-def _check_member(name: str, *, is_file: bool, exactly: bool = False) -> None:
-    plain = name if exactly else _plain(name)
-    if (exactly or plain) and (fault := fault_of_name(plain)):
+def _check_member(name: str, *, is_file: bool) -> None:
+    plain = _plain(name)
+    if plain and (fault := fault_of_name(plain)):
         raise ReperfError(f"{shown(name)} {fault}")
     if not is_file:
         raise ReperfError(f"{shown(name)} is a link or a device; allowed: files")
@@ -157,7 +149,7 @@ def _plain(name: str) -> str:
 
 def _open_zip(stream: IO[bytes], most: int) -> list[ArchivedFile]:
     archive = zipfile.ZipFile(stream)
-    check_zip(archive, most)
+    _check_zip(archive, most)
     return [
         ArchivedFile(_plain(info.filename), info.file_size, partial(archive.open, info))
         for info in archive.infolist()
