@@ -53,9 +53,7 @@ rule largest:
         digest="[0-9a-f]{16}",
     threads: ALL_CORES
     resources:
-        **resources_of_job(
-            REPORT, PLANS.searches.values(), plan_of_search, TIME_LIMITS
-        ),
+        **resources_of_job(REPORT, PLANS.searches.values(), plan_of_search, TIME_LIMITS),
         attempt=lambda wildcards, attempt: attempt,
     params:
         plan=lambda wildcards: plan_of_search(wildcards).digest,
