@@ -34,7 +34,7 @@ from PIL import Image
 from reperf.archive.container import verified
 from reperf.data.manifest import Manifest
 from reperf.files import sha256
-from reperf.training.record import Environment
+from reperf.host import Environment
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.helpers.small_benchmark import ROOT, TOY, Benchmark, new_benchmark

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from reperf.config import Run, Suite
 from reperf.files import sha256
-from reperf.host import Host
-from reperf.training.record import Environment, RunRecord
+from reperf.host import Environment, Host
+from reperf.records.run_record import RunRecord
 
 SUITE = Suite(
     name="small",

@@ -1,7 +1,11 @@
 """What nodes with GPUs would report to the doctor. Written by hand: no test machine has GPUs."""
 
 from reperf.config import Report, load_report
-from reperf.diagnosis import (
+from reperf.doctor.findings import GPU_ADVICE, NODE_ADVICE, find
+from reperf.doctor.survey import Survey
+from reperf.host import Gpu, Host
+from reperf.machine import resolve
+from reperf.records.diagnosis import (
     Diagnosis,
     EnvironmentState,
     NodeReport,
@@ -10,10 +14,6 @@ from reperf.diagnosis import (
     Transfer,
     Trial,
 )
-from reperf.doctor.findings import GPU_ADVICE, NODE_ADVICE, find
-from reperf.doctor.survey import Survey
-from reperf.host import Gpu, Host
-from reperf.machine import resolve
 
 GIB = 2**30
 BUILD = "pytorch.cuda"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from reperf.builds import LockBuild
 from reperf.config import Run, load_report
-from reperf.diagnosis import Trial
 from reperf.doctor.trials import on_nodes, runs_to_try
 from reperf.machine import resolve
+from reperf.records.diagnosis import Trial
 from reperf.systems import load_systems
 
 from tests.systems.cases import backend, each

@@ -20,8 +20,8 @@ import psutil
 from reperf.builds import LockBuild
 from reperf.config import Run
 from reperf.plans.run_plan import trainer_flags
+from reperf.records.run_record import RunRecord
 from reperf.systems import SYSTEMS, System, load_workloads
-from reperf.training.record import RunRecord
 
 from tests.helpers.shapes import TINY_BERT, TINY_GPT2, TINY_TRANSFORMER, TINY_WORD2VEC
 from tests.systems.train_once import LIMIT_IS_OVER

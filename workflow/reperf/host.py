@@ -25,3 +25,33 @@ class Host(BaseModel):
     driver: str | None = None
     cuda: str | None = None
     topology_matrix: str | None = Field(None, description="nvidia-smi topo -m")
+
+
+class Image(BaseModel):
+    """The container image that the trainer ran in."""
+
+    reference: str = Field(description="as the configuration names it")
+    digest: str = Field(
+        description="sha256:..., the registry's of a pulled image, else of the file, or of all "
+        "files of the folder"
+    )
+    engine: str
+    engine_version: str
+
+
+class Environment(BaseModel):
+    """What the trainer ran in: what its own Python found there."""
+
+    lock: str = Field("", description="the lock file, relative to the repository; empty: an image")
+    lock_sha256: str = ""
+    image: Image | None = None
+    python: str
+    packages: dict[str, str] = Field(description="what was really installed: name -> version")
+    overlay: dict[str, str] = Field({}, description="what was installed beside the image's own")
+    system: str | None = Field(None, description="the operating system's name, in the container")
+    framework: str | None = Field(None, description="its version")
+    cuda: str | None = Field(None, description="that the framework was built for")
+    nccl: str | None = None
+    architectures: tuple[str, ...] = Field(
+        (), description="what its GPU code is compiled for: sm_90 is binary, compute_90 is PTX"
+    )

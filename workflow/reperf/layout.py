@@ -6,7 +6,7 @@ The published numbers that a report stands on lie beside the code, in reperf's o
 from collections.abc import Iterable
 from pathlib import Path
 
-from reperf.systems import ROOT
+from reperf.root import ROOT
 
 RUN_LOG = "train.log"
 RUN_RECORD = "run.json"

@@ -175,7 +175,7 @@ def _say_of_gpus(report: Report) -> dict[str, Any]:
     Of a system's locks it takes the first that runs there, and its image where none does. A
     cluster's GPUs are known once `reperf doctor` has looked at its nodes.
     """
-    from reperf.diagnosis import hosts_seen  # noqa: PLC0415 - every call imports this module
+    from reperf.records.diagnosis import hosts_seen  # noqa: PLC0415 - every call imports this module
 
     cluster = report.cluster
     if cluster:

@@ -11,9 +11,9 @@ from reperf.files import whole_file
 from reperf.layout import REPORT_PLAN, SUITE_PLAN, tables_of
 from reperf.plans.plan_files import ReportPlan, SuitePlan
 from reperf.plans.planning import Plans
+from reperf.records.run_record import FINAL, LargestBatch
 from reperf.tables import CELL, read_measurements, read_summary
 from reperf.training.ends import fault_of_runs, keep_lost_runs, logger, rerun_command
-from reperf.training.record import FINAL, LargestBatch
 from reperf.training.slurm import cancel_forgotten
 
 

@@ -4,11 +4,14 @@ import re
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, WithJsonSchema
 
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
+TOPOLOGY = re.compile(r"([1-9][0-9]{0,4})n([1-9][0-9]{0,3})g")
+Status = Literal["ok", "oom", "failed", "timeout", "unsupported"]
+"""How a run ends."""
 
 LONGEST_NAME = 100
 """Two names and a suffix make one file name, which may have 255 bytes."""

@@ -10,13 +10,13 @@ from reperf.building.call import trained_anew
 from reperf.building.code import code_behind, code_files, seen_from_here
 from reperf.building.work_folder import lock_folder
 from reperf.builds.image_build import check_start
-from reperf.config import TOPOLOGY
 from reperf.errors import one_line_errors, or_end
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, ARCHIVE, COMPLETE, PAGES
 from reperf.plans.checking import checked_report
 from reperf.plans.planning import Plans
 from reperf.training.ends import after_success
 from reperf.training.slurm import ready_cluster
+from reperf.values import TOPOLOGY
 
 PYTHON = sys.executable
 SCRIPTS = Path(workflow.basedir, "workflow", "scripts")

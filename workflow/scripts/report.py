@@ -4,14 +4,14 @@ from pathlib import Path
 
 from reperf.building.script import script
 from reperf.config import load_report
-from reperf.diagnosis import Diagnosis
 from reperf.files import check_checksums
 from reperf.layout import REPORT_PLAN
 from reperf.measuring.again import check_tables
 from reperf.plans.plan_files import ReportPlan, SuitePlan
+from reperf.records.diagnosis import Diagnosis
+from reperf.records.run_record import records_of
 from reperf.report import write_report
 from reperf.tables import read_measurements, read_summary
-from reperf.training.record import records_of
 
 with script(snakemake.log[0], guarded=False):
     configuration = ReportPlan.read(REPORT_PLAN)

@@ -6,19 +6,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from reperf.archive.container import MANIFEST, Member, verified, write
+from reperf.archive.container import Member, verified, write
 from reperf.archive.contents import write_archive
 from reperf.builds import build_of
 from reperf.config import Report
 from reperf.drawing.figures import draw_suite
 from reperf.files import sha256
+from reperf.host import Environment
 from reperf.layout import FIGURES, tables_of
 from reperf.machine import describe_host
 from reperf.measuring.again import measured_tables
+from reperf.member_names import MANIFEST
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
+from reperf.records.run_record import RunRecord
 from reperf.systems import ROOT
-from reperf.training.record import Environment, RunRecord
 
 from tests.helpers.step_logs import step_log
 

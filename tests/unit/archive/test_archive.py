@@ -14,7 +14,6 @@ import pytest
 from reperf import __version__
 from reperf.archive.container import verified
 from reperf.archive.contents import CELL_LIST, files_of_systems, write_archive
-from reperf.archive.names import METADATA, PAGE, README
 from reperf.archive.rebuild import rebuild, verify
 from reperf.archive.suite_pages import pages
 from reperf.builds import build_of
@@ -25,9 +24,10 @@ from reperf.config.known_hardware import Hardware
 from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError
 from reperf.layout import figures_of, tables_of
+from reperf.member_names import METADATA, PAGE, README
+from reperf.records.run_record import RunRecord
 from reperf.systems import ROOT
 from reperf.tables import read_measurements, read_summary
-from reperf.training.record import RunRecord
 
 from tests.helpers.refusal import refused_in_one_line
 from tests.helpers.step_logs import step_log

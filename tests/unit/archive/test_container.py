@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reperf.archive.container import MANIFEST, Member, unpack, verified, write
+from reperf.archive.container import Member, unpack, verified, write
 from reperf.errors import ReperfError
+from reperf.member_names import MANIFEST
 
 from tests.helpers.refusal import refused_in_one_line
 from tests.unit.archive.suites import archive, contents_of

@@ -25,7 +25,7 @@ BEHIND = st.sampled_from(["", "  # a comment", '  # """\''])
 SCRIPTS = PACKAGE.parent / "scripts"
 
 JOBS_ALONE = {
-    *("matplotlib", "numpy", "reperf.diagnosis", "reperf.drawing", "reperf.report"),
+    *("matplotlib", "numpy", "reperf.records.diagnosis", "reperf.drawing", "reperf.report"),
     *("reperf.training.largest", "reperf.training.train"),
 }
 """Modules that no call needs before a job starts."""

@@ -10,10 +10,10 @@ from reperf.builds.built import Built
 from reperf.builds.fitness import why_unfit
 from reperf.config import Container, Report, load_report
 from reperf.config.known_hardware import Hardware
-from reperf.diagnosis import hosts_seen
 from reperf.host import Gpu, Host
 from reperf.layout import DIAGNOSIS
 from reperf.machine import check_compiler, describe_host, resolve
+from reperf.records.diagnosis import hosts_seen
 from reperf.systems import load_systems
 from trainers.contract.compilers import compiler_for
 
@@ -103,7 +103,7 @@ def written_down(report: Report) -> Report:
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[Host]:
     """What the doctor has seen."""
     hosts: list[Host] = []
-    monkeypatch.setattr("reperf.diagnosis.hosts_seen", lambda partition: hosts)
+    monkeypatch.setattr("reperf.records.diagnosis.hosts_seen", lambda partition: hosts)
     return hosts
 
 

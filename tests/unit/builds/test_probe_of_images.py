@@ -10,7 +10,7 @@ from reperf.builds.built import Built
 from reperf.builds.compiler import why_not_compiled
 from reperf.config import Run, load_report
 from reperf.doctor.probe import Request, look
-from reperf.training.record import Image
+from reperf.host import Image
 
 from tests.helpers.small_benchmark import SMALL
 

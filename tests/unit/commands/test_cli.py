@@ -19,10 +19,10 @@ from reperf.archive.container import Member, write
 from reperf.cli import INTERRUPTED, NOBODY_READS, WRONG_ARGUMENTS, main
 from reperf.commands.measure import _object
 from reperf.config import load_report
-from reperf.diagnosis import Finding
 from reperf.doctor.screen import show
 from reperf.measuring.measure import Measurement
 from reperf.plans.plan_files import ReportPlan
+from reperf.records.diagnosis import Finding
 from rich.console import Console
 
 from tests.helpers.written_probes import diagnosis

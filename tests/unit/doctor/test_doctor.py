@@ -18,16 +18,6 @@ import pytest
 from reperf.builds import build_of
 from reperf.cli import main
 from reperf.config import load_report
-from reperf.diagnosis import (
-    Diagnosis,
-    Finding,
-    NodeReport,
-    Probe,
-    Transfer,
-    Trial,
-    matrix_rate,
-    trial_name,
-)
 from reperf.doctor import hardware
 from reperf.doctor.examine import trained_without_loader
 from reperf.doctor.findings import GPU_ADVICE, NODE_ADVICE, find
@@ -37,6 +27,16 @@ from reperf.doctor.survey import Survey
 from reperf.doctor.trial_checks import build_rows
 from reperf.machine import resolve
 from reperf.plans.disk import needed_bytes
+from reperf.records.diagnosis import (
+    Diagnosis,
+    Finding,
+    NodeReport,
+    Probe,
+    Transfer,
+    Trial,
+    matrix_rate,
+    trial_name,
+)
 from reperf.tables import SUMMARY
 from rich.console import Console
 

@@ -15,8 +15,8 @@ from reperf.files import sha256
 from reperf.logs.formats import mllog
 from reperf.measuring.log_sources import measure_suite
 from reperf.measuring.measure import Measurement, Method, measure_log
+from reperf.records.run_record import LARGEST_RECORD
 from reperf.tables import MEASUREMENTS
-from reperf.training.record import LARGEST_RECORD
 from trainers.contract.flags import parse_flags
 from trainers.contract.precision import Precision
 from trainers.contract.steplog import StepLog

@@ -9,17 +9,18 @@ from typing import Any, Self
 
 import pandas as pd
 from reperf.config import Report, Run
-from reperf.diagnosis import Diagnosis
+from reperf.host import Environment
 from reperf.layout import EPOCHS, FIGURE_KINDS
 from reperf.measuring.measure import Measurement
 from reperf.measuring.recorded import recorded
 from reperf.measuring.summary import summarise
 from reperf.published import load_tables
+from reperf.records.diagnosis import Diagnosis
+from reperf.records.run_record import RunRecord
 from reperf.report.context import Context, gather
 from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
 from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, read_summary, write_table
-from reperf.training.record import Environment, RunRecord
 
 from tests.helpers import runs
 

@@ -3,10 +3,10 @@
 import pytest
 from reperf.config import Run, load_report
 from reperf.drawing.figures import draw_suite
-from reperf.host import Gpu, Host
+from reperf.host import Environment, Gpu, Host
+from reperf.records.run_record import ComputedIn, LastHeard, Load, RunRecord
 from reperf.report import write_report
 from reperf.tables import SUMMARY, write_table
-from reperf.training.record import ComputedIn, Environment, LastHeard, Load, RunRecord
 
 from tests.unit.report.benchmarks import Benchmark, Page, benchmark_of, record_of, row_of
 

@@ -2,8 +2,8 @@
 
 import pytest
 from reperf.config import LogSource, Window
+from reperf.records.run_record import SetRead
 from reperf.report.context import Timing
-from reperf.training.record import SetRead
 
 IMAGENET = {"name": "imagenet", "counted": "images", "samples": 12811}
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

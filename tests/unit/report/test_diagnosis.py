@@ -1,7 +1,7 @@
 """What the report says of what `reperf doctor` found."""
 
 import pytest
-from reperf.diagnosis import Diagnosis
+from reperf.records.diagnosis import Diagnosis
 
 from tests.helpers.written_probes import diagnosis, with_host
 

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 from reperf.printed import ABSENT, number, percent, published_speedup
+from reperf.records.run_record import Power
 from reperf.report.html import SCRIPT
-from reperf.training.record import Power
 
 from tests.unit.report.benchmarks import Page
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from reperf.config import Container, Parallel, Run
 from reperf.config.servers import Servers
 from reperf.logs.formats import mllog
+from reperf.records.run_record import LastHeard, RunRecord
 from reperf.systems import load_workloads
 from reperf.training.launch import Outcome
-from reperf.training.record import LastHeard, RunRecord
 from reperf.training.train import judge, said_in, settings
 
-from tests.unit.training.records import record_of, small_run
+from tests.helpers.run_records import record_of, small_run
 
 RUN = small_run("1n2g")
 IN_PODMAN = small_run("1n2g", container=Container(engine="podman", image="torch"))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reperf.logs.formats import mllog
+from reperf.records.run_record import Power
 from reperf.training import telemetry
-from reperf.training.record import Power
 from reperf.training.telemetry import (
     GpuMeter,
     Reading,

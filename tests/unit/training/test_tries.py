@@ -11,8 +11,8 @@ from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.files import sha256
 from reperf.plans.run_plan import RunPlan, plan_run
+from reperf.records.run_record import RunRecord
 from reperf.training.places import Place
-from reperf.training.record import RunRecord
 from reperf.training.slurm import JobEnd
 from reperf.training.train import train
 from reperf.training.tries import ended_try, keep_lost, new_try, tell_of_slurm

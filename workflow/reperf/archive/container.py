@@ -24,12 +24,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
-from reperf.archive.names import check_once, fault_of_name, shown
 from reperf.errors import ReperfError, faults_of
 from reperf.files import whole_file
-
-MANIFEST = "manifest-sha256.txt"
-"""In the form of `sha256sum`, so that `sha256sum -c` checks an unpacked archive."""
+from reperf.member_names import MANIFEST, check_once, fault_of_name, shown
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can store
 _MODE = stat.S_IFREG | 0o644

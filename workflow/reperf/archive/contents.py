@@ -23,13 +23,13 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from reperf.archive.container import Member, write
-from reperf.archive.names import CELLS, CONFIG, METADATA, SOURCES
 from reperf.builds import build_of
 from reperf.config import Cell, Report, Run, Suite
 from reperf.layout import BATCH_FOLDERS, BATCH_RECORD, PLAN, RUN_FILES, figures_of, tables_of
 from reperf.measuring.found_logs import files_of
+from reperf.member_names import CELLS, CONFIG, METADATA, SOURCES
+from reperf.records.run_record import RunRecord, records_of
 from reperf.systems import ROOT, load_workloads
-from reperf.training.record import RunRecord, records_of
 
 CELL_LIST = TypeAdapter(tuple[Cell, ...])
 LEFT = (*RUN_FILES, PLAN, BATCH_RECORD)

@@ -12,10 +12,10 @@ from rocrate.model import ContextEntity, File
 from rocrate.rocrate import ROCrate
 
 from reperf import __version__
-from reperf.archive.names import CONFIG, REPERF
 from reperf.config import Report, Run
+from reperf.member_names import CONFIG, REPERF
+from reperf.records.run_record import RunRecord
 from reperf.systems import ROOT, load_systems
-from reperf.training.record import RunRecord
 
 _PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 # Stated here, because each operating system has its own table of types.

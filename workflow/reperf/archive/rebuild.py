@@ -14,7 +14,6 @@ from reperf import __version__
 from reperf.archive.container import unpack, verified
 from reperf.archive.contents import CELL_LIST
 from reperf.archive.crate import made_with
-from reperf.archive.names import CELLS, CONFIG, METADATA, PAGE, README, REPERF, SOURCES
 from reperf.archive.suite_pages import pages
 from reperf.config import Report, load_report, runs_of
 from reperf.drawing.figures import draw_suite
@@ -22,7 +21,8 @@ from reperf.errors import ReperfError, faults_of
 from reperf.files import whole_file
 from reperf.layout import FIGURES, figures_of, tables_of
 from reperf.measuring.again import measured_tables
-from reperf.training.record import RunRecord, records_of, with_found_batch
+from reperf.member_names import CELLS, CONFIG, METADATA, PAGE, README, REPERF, SOURCES
+from reperf.records.run_record import RunRecord, records_of, with_found_batch
 
 Content = TypeVar("Content")
 

@@ -5,14 +5,14 @@ from pathlib import Path
 from string import Template
 
 from reperf import __version__
-from reperf.archive.names import PAGE, README
 from reperf.config import Report
 from reperf.layout import FIGURES, tables_of
+from reperf.member_names import PAGE, README
+from reperf.records.run_record import RunRecord
 from reperf.report.context import gather
 from reperf.report.html import render_html
 from reperf.tables import read_measurements, read_summary
 from reperf.text import printable
-from reperf.training.record import RunRecord
 
 _README = Path(__file__).with_name("readme.txt")
 

@@ -9,8 +9,8 @@ from reperf.builds.build import Build, ImageBuild
 from reperf.builds.digest import digest_of, fingerprint_of
 from reperf.errors import ReperfError
 from reperf.files import whole_file
+from reperf.host import Environment
 from reperf.systems import Device
-from reperf.training.record import Environment
 
 RECORD = "environment.json"
 

@@ -33,7 +33,7 @@ from reperf.builds.starting import inside, variables_inside
 from reperf.builds.steps import do
 from reperf.config import Container
 from reperf.errors import ReperfError
-from reperf.training.record import Image
+from reperf.host import Image
 
 _FIND_PYTHON = """\
 for name in python3 python /opt/conda/bin/python /usr/local/bin/python3; do

@@ -93,7 +93,7 @@ class Contents(BaseModel, frozen=True):
             ) from None
 
     def for_record(self) -> dict[str, Any]:
-        """The fields of reperf.training.record.Environment."""
+        """The fields of reperf.records.run_record.Environment."""
         return {
             "python": self.python,
             "packages": self.packages,

@@ -38,7 +38,7 @@ def schema_of(name: str) -> dict[str, Any]:
     from reperf import tables  # noqa: PLC0415
     from reperf.config import Report  # noqa: PLC0415
     from reperf.plans.run_plan import RunPlan  # noqa: PLC0415
-    from reperf.training.record import RunRecord  # noqa: PLC0415
+    from reperf.records.run_record import RunRecord  # noqa: PLC0415
 
     match name:
         case "config":

@@ -129,7 +129,8 @@ def _window(text: str) -> tuple[int, int] | str:
 
 
 def _topology(text: str) -> tuple[int, int]:
-    from reperf.config import TOPOLOGY, topology_shape  # noqa: PLC0415 - a fifth of a second
+    from reperf.config import topology_shape  # noqa: PLC0415 - a fifth of a second
+    from reperf.values import TOPOLOGY  # noqa: PLC0415
 
     if not TOPOLOGY.fullmatch(text):
         raise argparse.ArgumentTypeError(f"got {text!r}; allowed: nodes and devices, such as 2n8g")

@@ -12,4 +12,4 @@ from reperf.config.report import Report, load_report
 from reperf.config.run import Cell, Run, runs_of
 from reperf.config.suite import Entry, LogSource, Suite
 from reperf.config.window import Window
-from reperf.config.words import TOPOLOGY, topology_shape
+from reperf.config.words import topology_shape

@@ -166,7 +166,7 @@ class Run(Model):
 
     @property
     def record(self) -> Path:
-        """How the run ended: a `reperf.training.record.RunRecord`."""
+        """How the run ended: a `reperf.records.run_record.RunRecord`."""
         return self.folder / RUN_RECORD
 
     def differences(self, planned: Self) -> str:

@@ -1,6 +1,5 @@
 """What values of a report may be: topologies, batch sizes, workloads, systems, and their limits."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Annotated, Any, Literal, TypeVar
@@ -10,11 +9,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from reperf.faults import Model, YesOrNo  # noqa: F401 - all values here go into one
 from reperf.nearest import did_you_mean, of_topology
 from reperf.systems import load_systems, load_workloads
-from reperf.values import LONGEST_NAME, like, one_line
+from reperf.values import LONGEST_NAME, TOPOLOGY, like, one_line
 
 Named = TypeVar("Named", bound=Any)
 
-TOPOLOGY = re.compile(r"([1-9][0-9]{0,4})n([1-9][0-9]{0,3})g")
 
 LONGEST_TEXT = 1000
 """A run's whole launch goes into one argument of a command, which may have 128 kB."""

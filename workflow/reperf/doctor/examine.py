@@ -17,7 +17,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from reperf.builds import build_of, why_build
 from reperf.config import Report, Run
-from reperf.diagnosis import Diagnosis, NodeReport, Probe, Trial
 from reperf.doctor.findings import find
 from reperf.doctor.health import findings_of_others
 from reperf.doctor.probe import Request
@@ -27,6 +26,7 @@ from reperf.doctor.trials import TIME_LIMIT, on_nodes, runs_to_try
 from reperf.errors import ReperfError
 from reperf.layout import ALL_SUMMARY
 from reperf.plans.disk import needed_bytes
+from reperf.records.diagnosis import Diagnosis, NodeReport, Probe, Trial
 from reperf.tables import read_summary
 
 ANSWER_SECONDS = WAIT_SECONDS + 240

@@ -5,7 +5,6 @@ from functools import partial
 from hashlib import sha256
 
 from reperf.config import Report
-from reperf.diagnosis import Finding, Level, NodeReport, Probe
 from reperf.doctor.survey import (
     NOT_THERE,
     Survey,
@@ -17,6 +16,7 @@ from reperf.doctor.survey import (
 )
 from reperf.doctor.trial_checks import check_builds, check_trials
 from reperf.printed import count, gibibytes
+from reperf.records.diagnosis import Finding, Level, NodeReport, Probe
 
 CLOCKS_APART_SECONDS = 1.0
 

@@ -15,9 +15,9 @@ from typing import Any
 import psutil
 import pynvml
 
-from reperf.diagnosis import Reading
 from reperf.machine import cores, gpu_handles
 from reperf.printed import gibibytes
+from reperf.records.diagnosis import Reading
 
 SAMPLE_SECONDS = 0.5
 BUSY_PERCENT = 20

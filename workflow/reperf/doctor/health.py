@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reperf.diagnosis import Finding
 from reperf.doctor.survey import Verdict
 from reperf.printed import count
+from reperf.records.diagnosis import Finding
 
 FOLDER = Path("logs/health")
 NEAREST_BYTES = 64 * 10**6

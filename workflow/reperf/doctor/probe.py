@@ -19,11 +19,11 @@ from reperf.builds.fitness import why_unfit
 from reperf.builds.inside import Contents, start_trainers
 from reperf.builds.starting import start_in
 from reperf.config import Run
-from reperf.diagnosis import EnvironmentState, Probe
 from reperf.doctor import hardware
 from reperf.errors import ReperfError
 from reperf.faults import Model
 from reperf.machine import describe_host
+from reperf.records.diagnosis import EnvironmentState, Probe
 from reperf.systems import TRAINERS, load_systems
 
 START_SECONDS = 120

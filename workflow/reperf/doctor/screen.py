@@ -4,8 +4,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from reperf.diagnosis import Diagnosis, Level
 from reperf.doctor.trial_checks import HEADINGS, build_rows
+from reperf.records.diagnosis import Diagnosis, Level
 from reperf.text import printable
 
 STYLES: dict[Level, str] = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from reperf.config import Report
-from reperf.diagnosis import Finding, Level, NodeReport, Probe, Trial
+from reperf.records.diagnosis import Finding, Level, NodeReport, Probe, Trial
 
 Value = TypeVar("Value")
 

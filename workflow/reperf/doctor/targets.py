@@ -10,7 +10,8 @@ from reperf.config import Cluster, Report
 from reperf.configfiles import read_profile
 from reperf.errors import faults_of
 from reperf.machine import check_containers, check_fits, check_memory
-from reperf.training.slurm import ask, check_cluster, check_profile
+from reperf.plans.checking import check_profile
+from reperf.training.slurm import ask, check_cluster
 
 WAIT_SECONDS = 60
 """How long a node may be busy with other jobs before the doctor gives up on it."""

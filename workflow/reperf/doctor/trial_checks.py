@@ -6,9 +6,9 @@ from functools import partial
 from typing import TypeVar
 
 from reperf.builds import build_of
-from reperf.diagnosis import Diagnosis, Finding, Probe, Trial
 from reperf.doctor.survey import NOT_THERE, Survey, Verdict, check_each, most_common, span
 from reperf.printed import ABSENT, count
+from reperf.records.diagnosis import Diagnosis, Finding, Probe, Trial
 from reperf.systems import Device, load_systems
 
 Kind = TypeVar("Kind")

@@ -18,9 +18,9 @@ from typing import Any
 
 from reperf.builds import build_of
 from reperf.config import Report, Run
-from reperf.diagnosis import Trial, trial_name
 from reperf.errors import ReperfError
 from reperf.plans.run_plan import RunPlan, plan_run
+from reperf.records.diagnosis import Trial, trial_name
 from reperf.systems import TRAINERS, load_systems
 from reperf.training.places import Place, place_of
 from reperf.training.start import start_of

@@ -6,8 +6,8 @@ from math import prod
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple, TypeGuard, get_args
 
-from reperf.config import TOPOLOGY
 from reperf.logs.checks import Refused
+from reperf.values import TOPOLOGY
 
 FactName = Literal[
     "workload", "recipe", "parameters", "precision", "batch_size", "node_batch", "update_batch",

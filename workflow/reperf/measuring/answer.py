@@ -10,7 +10,7 @@ from reperf.logs.formats import mllog
 from reperf.measuring.evidence import Evidence
 from reperf.measuring.likeness import SUFFIXES
 from reperf.measuring.measure import Measurement, Method, Told
-from reperf.training.record import RunRecord
+from reperf.records.run_record import RunRecord
 
 NO_LOG = f"no log is in it; allowed: {', '.join(SUFFIXES)}, without an ending, archives"
 

@@ -24,7 +24,7 @@ from reperf.measuring.measure import Method
 from reperf.measuring.one_log import of_file, read_record
 from reperf.measuring.safe_archive import is_archive
 from reperf.measuring.walk import files_below
-from reperf.training.record import LARGEST_RECORD
+from reperf.records.run_record import LARGEST_RECORD
 
 WORTH_PROCESSES = 1 << 26
 """Bytes below which a second process takes longer to start than it saves."""

@@ -6,8 +6,6 @@ from pathlib import Path, PurePath
 
 from pydantic import BaseModel, Field, ValidationError
 
-from reperf.archive.container import MANIFEST
-from reperf.archive.names import CELLS, CONFIG
 from reperf.config import Window
 from reperf.errors import ReperfError
 from reperf.faults import first_fault
@@ -16,6 +14,7 @@ from reperf.measuring.answer import Answer, Question, refused, without_doubt
 from reperf.measuring.likeness import Name, by_name
 from reperf.measuring.one_log import beside, of_file, read_record
 from reperf.measuring.safe_archive import DAMAGE, ArchivedFile, is_archive, open_archive
+from reperf.member_names import CELLS, CONFIG, MANIFEST
 from reperf.text import natural
 
 NESTED = "it is an archive in an archive, which is not read; unpack the outer one first"

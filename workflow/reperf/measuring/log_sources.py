@@ -5,7 +5,6 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from reperf.archive.names import fault_of_name, shown
 from reperf.config import LogSource, Report, Run, Suite, topology_shape
 from reperf.config.suite import shown_variant
 from reperf.config.words import LARGEST
@@ -20,6 +19,7 @@ from reperf.measuring.found_logs import answers, files_of, own_run
 from reperf.measuring.measure import Measurement, Method
 from reperf.measuring.recorded import recorded
 from reperf.measuring.units import ANY, counts, per_second, unit_of
+from reperf.member_names import fault_of_name, shown
 from reperf.systems import load_workloads, written_shape
 from reperf.text import natural, printable
 from reperf.values import FILLED_IN, NOT_FILLED_IN

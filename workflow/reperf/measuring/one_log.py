@@ -18,8 +18,8 @@ from reperf.logs.user_pattern import format_of
 from reperf.measuring.answer import Answer, Question, refused
 from reperf.measuring.likeness import Name, beginning, is_log, reads_like_log
 from reperf.measuring.measure import Measurement, measure_log
+from reperf.records.run_record import LARGEST_RECORD, RunRecord
 from reperf.systems import load_workloads
-from reperf.training.record import LARGEST_RECORD, RunRecord
 
 
 def of_file(

@@ -3,8 +3,8 @@
 from itertools import islice
 
 from reperf.measuring.measure import Measurement
-from reperf.training.key import key_of
-from reperf.training.record import Power, RunRecord
+from reperf.records.cell_key import key_of
+from reperf.records.run_record import Power, RunRecord
 
 _COLUMNS = (
     *("hosts", "date", "commit", "key"),

@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import IO, Any
 
-from reperf.archive.names import check_once, fault_of_name, shown
 from reperf.errors import ReperfError, faults_of
 from reperf.logs.log_file import FREE_GROWTH, GROWTH, copy_of
+from reperf.member_names import check_once, fault_of_name, shown
 
 MOST_MEMBERS = 20_000
 

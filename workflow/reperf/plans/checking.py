@@ -24,7 +24,6 @@ from reperf.machine import (
 from reperf.measuring.log_sources import check_sources
 from reperf.plans.plan_files import SetPlan
 from reperf.text import printable
-from reperf.training.slurm import check_profile
 
 
 def checked_report(config: Mapping[str, Any], workflow: Any) -> Report:  # noqa: ANN401 - Snakemake's
@@ -112,3 +111,23 @@ def check_set(folder: str | None) -> None:
                 f"{manifest}: not the data set that is asked for, or not all of it; once it is "
                 "removed, the next call converts the set again"
             )
+
+
+def check_profile(report: Report, *, has_jobs: bool, configfile: str) -> None:
+    """Refuse a report for a cluster on this machine, and one for this machine on a cluster.
+
+    Args:
+        has_jobs: whether Snakemake may run a number of jobs at once, as --profile slurm has it. On
+            this machine, runs take turns.
+        configfile: the report's files, for the message.
+
+    Raises:
+        ReperfError: the report and the profile do not go together.
+    """
+    if report.cluster and not has_jobs:
+        raise ReperfError(f"{configfile}: cluster: the report is for one; allowed: --profile slurm")
+    if has_jobs and not report.cluster:
+        raise ReperfError(
+            f"{configfile}: cluster: missing; --profile slurm and --jobs need it, see "
+            "docs/cluster.md; on this machine: --cores"
+        )

@@ -11,12 +11,12 @@ from shutil import disk_usage
 from reperf.builds import Build, ImageBuild, build_of, why_build
 from reperf.config import Report, Run, Suite, topology_shape
 from reperf.errors import ReperfError
+from reperf.plans.batch_search import TIME_LIMITS
 from reperf.plans.checking import check_report
 from reperf.plans.disk import ENVIRONMENT_BYTES, needed_bytes
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
 from reperf.printed import count, gibibytes
-from reperf.training.batch_search import TIME_LIMITS
 
 AT_MOST = "device hours, at most"
 

@@ -19,8 +19,8 @@ from reperf.config.words import Model
 from reperf.errors import ReperfError
 from reperf.faults import checked
 from reperf.layout import REPORT_PLAN, SUITE_PLAN
+from reperf.records.run_record import LargestBatch
 from reperf.systems import load_systems, load_workloads
-from reperf.training.record import LargestBatch
 
 
 class Plan(Model):

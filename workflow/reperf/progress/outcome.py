@@ -10,7 +10,7 @@ from reperf.logs.formats import mllog
 from reperf.measuring.measure import Method, measure_log
 from reperf.plans.plan_files import SuitePlan
 from reperf.progress.phrases import duration, one_line
-from reperf.training.record import LARGEST_RECORD
+from reperf.records.run_record import LARGEST_RECORD
 
 _TAIL = 64 * 1024
 

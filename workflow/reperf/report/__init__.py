@@ -7,13 +7,13 @@ from pathlib import Path
 import pandas as pd
 
 from reperf.config import Report
-from reperf.diagnosis import Diagnosis
 from reperf.files import whole_file
 from reperf.layout import PAGES
+from reperf.records.diagnosis import Diagnosis
+from reperf.records.run_record import RunRecord
 from reperf.report.context import gather
 from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
-from reperf.training.record import RunRecord
 
 __all__ = ["write_report"]
 

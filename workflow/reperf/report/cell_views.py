@@ -9,8 +9,8 @@ import pandas as pd
 from reperf.layout import RUN_RECORD
 from reperf.measuring.statistics import WIDE
 from reperf.printed import ABSENT
-from reperf.training.key import differing
-from reperf.training.record import RunRecord
+from reperf.records.cell_key import differing
+from reperf.records.run_record import RunRecord
 
 Row = Any
 """A row of a table, as pandas' itertuples gives it."""

@@ -13,10 +13,9 @@ import pandas as pd
 
 from reperf.config import Report, Run, Suite, Window
 from reperf.config.words import LARGEST
-from reperf.diagnosis import Diagnosis
 from reperf.doctor.trial_checks import HEADINGS, build_rows
 from reperf.drawing.labels import series_of, system_title, title_of, unit_of
-from reperf.host import Host
+from reperf.host import Environment, Host
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
 from reperf.measuring import SUMMED
 from reperf.measuring.agreement import initial_loss_outliers
@@ -37,12 +36,13 @@ from reperf.published import (
     published_without_size,
 )
 from reperf.published.discrepancies import Discrepancy, DiscrepancyKind, discrepancies
+from reperf.records.cell_key import short
+from reperf.records.diagnosis import Diagnosis
+from reperf.records.run_record import RunRecord
 from reperf.report.cell_views import BESIDE, BOUND_BY_LOADER, CellView, Row, RunView
 from reperf.report.sharing import SharedCell, shared_cells
 from reperf.systems import load_systems, load_workloads
 from reperf.systems.workloads import Flops
-from reperf.training.key import short
-from reperf.training.record import Environment, RunRecord
 
 Item = TypeVar("Item")
 PublishedKey = tuple[str, str, int | None, str]

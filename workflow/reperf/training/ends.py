@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reperf.layout import PAGES, RUN_RECORD
-from reperf.training.record import FINAL
+from reperf.records.run_record import FINAL
 from reperf.training.tries import keep_lost, this_call
 
 if TYPE_CHECKING:

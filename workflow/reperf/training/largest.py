@@ -23,13 +23,14 @@ from reperf.config.words import MOST_SAMPLES
 from reperf.errors import ReperfError
 from reperf.layout import BATCH_RECORD, RUN_LOG, RUN_RECORD
 from reperf.logs.formats import mllog
+from reperf.plans.batch_search import TIME_LIMITS, models_of
 from reperf.plans.run_plan import RunPlan, plan_run
 from reperf.printed import gibibytes
-from reperf.training.batch_search import TIME_LIMITS, models_of
+from reperf.records.run_record import FINAL, BatchTrial, LargestBatch, RunRecord
 from reperf.training.places import Place
-from reperf.training.record import FINAL, BatchTrial, LargestBatch, RunRecord, Status
 from reperf.training.search import Tried, largest
 from reperf.training.train import last_lines, try_once
+from reperf.values import Status
 
 TRIALS = "trials"
 CONFIRMATIONS = 2

@@ -22,7 +22,7 @@ from reperf.building.process_guard import adopt_orphans, kill_descendants
 from reperf.errors import ReperfError
 from reperf.logs import events
 from reperf.logs.scan import after_labels
-from reperf.training.record import LastHeard
+from reperf.records.run_record import LastHeard
 
 STEP_MARK = b":::MLLOG "
 LONGEST_PIECE = 1 << 20

@@ -15,7 +15,7 @@ from pathlib import Path
 import pynvml
 
 from reperf.machine import gpu_handles
-from reperf.training.record import Load
+from reperf.records.run_record import Load
 from reperf.training.telemetry import handle_of
 
 SECONDS_BEFORE = 0.5

@@ -104,26 +104,6 @@ def resources_of_job(
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def check_profile(report: Report, *, has_jobs: bool, configfile: str) -> None:
-    """Refuse a report for a cluster on this machine, and one for this machine on a cluster.
-
-    Args:
-        has_jobs: whether Snakemake may run a number of jobs at once, as --profile slurm has it. On
-            this machine, runs take turns.
-        configfile: the report's files, for the message.
-
-    Raises:
-        ReperfError: the report and the profile do not go together.
-    """
-    if report.cluster and not has_jobs:
-        raise ReperfError(f"{configfile}: cluster: the report is for one; allowed: --profile slurm")
-    if has_jobs and not report.cluster:
-        raise ReperfError(
-            f"{configfile}: cluster: missing; --profile slurm and --jobs need it, see "
-            "docs/cluster.md; on this machine: --cores"
-        )
-
-
 def check_commands() -> None:
     """Refuse a machine without Slurm.
 

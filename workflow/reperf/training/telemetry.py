@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pynvml
 
 from reperf.machine import gpus, visible_names
-from reperf.training.record import Power
+from reperf.records.run_record import Power
 
 _SAMPLE_SECONDS = 0.5
 _SECONDS_TO_END = 5.0

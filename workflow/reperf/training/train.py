@@ -17,7 +17,6 @@ from reperf.builds.compiler import why_not_compiled
 from reperf.builds.fitness import why_not_computed, why_unfit
 from reperf.config import Run
 from reperf.data.manifest import digest_of_set, read_of_set
-from reperf.diagnosis import matrix_rate
 from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
 from reperf.host import Host
@@ -25,12 +24,8 @@ from reperf.layout import RUN_LOG, RUN_RECORD
 from reperf.logs.formats import mllog
 from reperf.machine import cpu_flags, describe_host
 from reperf.plans.run_plan import RunPlan
-from reperf.systems import ROOT, load_systems, load_workloads
-from reperf.training.commit import checked_out_commit
-from reperf.training.launch import STEP_MARK, Outcome
-from reperf.training.load import Watch
-from reperf.training.places import Place
-from reperf.training.record import (
+from reperf.records.diagnosis import matrix_rate
+from reperf.records.run_record import (
     FINAL,
     LONGEST_REASON,
     NOT_COMPARED,
@@ -41,6 +36,11 @@ from reperf.training.record import (
     Setting,
     Status,
 )
+from reperf.systems import ROOT, load_systems, load_workloads
+from reperf.training.commit import checked_out_commit
+from reperf.training.launch import STEP_MARK, Outcome
+from reperf.training.load import Watch
+from reperf.training.places import Place
 from reperf.training.start import Start, start_of
 from reperf.training.telemetry import gpu_meters, power_of_window, used_gpus
 from reperf.training.tries import LOST, STOPPED, ended_try, keep, new_try, this_call

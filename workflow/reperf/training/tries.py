@@ -13,8 +13,9 @@ from reperf.errors import ReperfError
 from reperf.files import remove_partials, sha256, whole_file
 from reperf.layout import PLAN, RUN_FILES, RUN_LOG, RUN_RECORD, TRIES
 from reperf.plans.run_plan import RunPlan
-from reperf.training.record import FINAL, LONGEST_REASON, RunRecord, Status
+from reperf.records.run_record import FINAL, LONGEST_REASON, RunRecord
 from reperf.training.slurm import JobEnd
+from reperf.values import Status
 
 LOST = "lost"
 """How the reason begins of a try whose end nobody lived to record."""

@@ -39,7 +39,7 @@ from reperf.logs.facts import AMP_IN_BF16, Fact
 from reperf.logs.format import Format, Record, marked
 from reperf.logs.log_file import opened
 from reperf.logs.scan import after_labels
-from reperf.training.record import Status
+from reperf.values import Status
 
 _CONFIGURES = b'"configuration"'
 _EXCUSES: dict[bytes, Status] = {b"REFUSED": "failed", b"OOM": "oom"}

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from reperf.errors import ReperfError
 
+MANIFEST = "manifest-sha256.txt"
+"""In the form of `sha256sum`, so that `sha256sum -c` checks an unpacked archive."""
 CONFIG = "config.json"
 CELLS = "cells.json"
 METADATA = "ro-crate-metadata.json"

@@ -14,7 +14,8 @@ from hashlib import sha256
 from typing import Any
 
 from reperf.config import Run
-from reperf.training.record import Environment, RunRecord
+from reperf.host import Environment
+from reperf.records.run_record import RunRecord
 
 VERSION = 1
 NO_PART = frozenset(

@@ -14,14 +14,14 @@ from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.faults import checked, shown
 from reperf.files import whole_file
-from reperf.host import Host
+from reperf.host import Environment, Host
+from reperf.values import Status
 
 VERSION = "1.0"
 """Of run.json and batch.json; a later 1.x may have more fields, with defaults."""
 LARGEST_RECORD = 1 << 24
 """Bytes; a larger file is not read."""
 
-Status = Literal["ok", "oom", "failed", "timeout", "unsupported"]
 FINAL = ("ok", "oom", "unsupported")
 """The ends of a run that another try would not change."""
 
@@ -30,36 +30,6 @@ LONGEST_REASON = 500
 
 NOT_COMPARED = "the trainers' last weights: each keeps its own time, and lacks others' last updates"
 """What a record says of trainers that wait for nobody."""
-
-
-class Image(BaseModel):
-    """The container image that the trainer ran in."""
-
-    reference: str = Field(description="as the configuration names it")
-    digest: str = Field(
-        description="sha256:..., the registry's of a pulled image, else of the file, or of all "
-        "files of the folder"
-    )
-    engine: str
-    engine_version: str
-
-
-class Environment(BaseModel):
-    """What the trainer ran in: what its own Python found there."""
-
-    lock: str = Field("", description="the lock file, relative to the repository; empty: an image")
-    lock_sha256: str = ""
-    image: Image | None = None
-    python: str
-    packages: dict[str, str] = Field(description="what was really installed: name -> version")
-    overlay: dict[str, str] = Field({}, description="what was installed beside the image's own")
-    system: str | None = Field(None, description="the operating system's name, in the container")
-    framework: str | None = Field(None, description="its version")
-    cuda: str | None = Field(None, description="that the framework was built for")
-    nccl: str | None = None
-    architectures: tuple[str, ...] = Field(
-        (), description="what its GPU code is compiled for: sm_90 is binary, compute_90 is PTX"
-    )
 
 
 class Power(BaseModel):

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from reperf.errors import ReperfError
 from reperf.machine import describe_host
-from reperf.training.record import LastHeard, Power, RunRecord
+from reperf.records.run_record import LastHeard, Power, RunRecord
 
 from tests.helpers.refusal import refused_in_one_line
-from tests.unit.training.records import record_of, small_run
+from tests.helpers.run_records import record_of, small_run
 
 RECORD = record_of(
     small_run(),

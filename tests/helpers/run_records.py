@@ -2,7 +2,7 @@
 
 from reperf.config import Run, load_report
 from reperf.host import Host
-from reperf.training.record import RunRecord
+from reperf.records.run_record import RunRecord
 
 from tests.helpers import runs
 from tests.helpers.small_benchmark import SMALL

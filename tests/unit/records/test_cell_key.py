@@ -4,11 +4,10 @@ import pytest
 from reperf.config import Parallel, Run
 from reperf.config.engine import Container
 from reperf.config.servers import Servers
-from reperf.host import Gpu, Host
-from reperf.training.key import NO_PART, differing, key_of, short
-from reperf.training.record import Environment, Image
+from reperf.host import Environment, Gpu, Host, Image
+from reperf.records.cell_key import NO_PART, differing, key_of, short
 
-from tests.unit.training.records import HOST, record_of, small_run
+from tests.helpers.run_records import HOST, record_of, small_run
 
 V100, H100 = (
     HOST.model_copy(update={"gpus": (Gpu(name=name, uuid="", memory_bytes=1),)})
