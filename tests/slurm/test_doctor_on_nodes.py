@@ -86,7 +86,7 @@ def test_ill_nodes_are_named_and_the_others_still_looked_at(benchmark, built_env
         ("warning", ["node4"]),
         ("ok", ["node1", "node2", "node3"]),
     ]
-    assert of_check(kept, "work folder") == [("error", ["node3"]), ("ok", ["node1", "node2"])]
+    assert of_check(kept, "work folder") == [("ok", ["node1", "node2"]), ("error", ["node3"])]
     assert of_check(kept, "build pytorch") == [
         ("ok", ["node1"]),
         ("error", ["node2", "node3"]),

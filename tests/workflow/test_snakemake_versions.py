@@ -23,7 +23,8 @@ PINNED = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
 def allowed() -> SpecifierSet:
     """The versions of Snakemake that pyproject.toml allows."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    needed = {one.name: one for one in map(Requirement, project["dependencies"])}
+    extra = project["optional-dependencies"]["workflow"]
+    needed = {one.name: one for one in map(Requirement, extra)}
     return needed["snakemake"].specifier
 
 

@@ -60,7 +60,7 @@ def test_an_installed_wheel_measures_verifies_and_rebuilds(
         interpreter(version),
         "--constraints",
         pins,
-        wheel,
+        f"{wheel}[report]",
     )
     reperf = tmp_path / "bin" / "reperf"
     assert call(tmp_path / "tools/reperf/bin/python", "--version").startswith(f"Python {version}.")
@@ -72,3 +72,25 @@ def test_an_installed_wheel_measures_verifies_and_rebuilds(
     remade = call(reperf, "archive", "rebuild", archive, "--to", "new").splitlines()
     assert len(remade) == 10
     assert all("the same bytes as in" in line for line in remade)
+
+
+def test_the_wheel_alone_measures_and_says_what_else_needs_more(wheel: Path, tmp_path: Path):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    uv, folder = find_uv_bin(), tmp_path / "environment"
+    install = [uv, "pip", "install", "--quiet", "--constraints", ROOT / "requirements.txt", wheel]
+    for command in ([uv, "venv", "--quiet", "--python", interpreter(HERE), folder], install):
+        there = {"VIRTUAL_ENV": str(folder), "UV_COMPILE_BYTECODE": "0"}
+        subprocess.run(command, check=True, env=clean | there)
+    program = f"import reperf; print(*reperf.measure({str(LOG)!r})['unit'])"
+    answer = subprocess.check_output([folder / "bin/python", "-c", program], env=clean, text=True)
+    assert answer == "images/s\n"
+    (tmp_path / "x.zip").touch()
+    answer = subprocess.run(
+        [folder / "bin/reperf", "archive", "verify", tmp_path / "x.zip"],
+        check=False,
+        env=clean,
+        capture_output=True,
+        text=True,
+    )
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("reperf: rocrate is not installed; install reperf[report]")

@@ -36,6 +36,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with suppress(OSError):  # there is nobody left to tell
             print(f"reperf: {error}", file=sys.stderr)
         return 1
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("reperf"):
+            raise
+        print(
+            f"reperf: {error.name} is not installed; install reperf[report], which draws, writes "
+            "pages and checks archives, or reperf[workflow], which also runs benchmarks",
+            file=sys.stderr,
+        )
+        return 1
     except _NobodyReads:
         return NOBODY_READS
     except KeyboardInterrupt:

@@ -7,20 +7,20 @@ import os
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from reperf.config import topology_shape
-from reperf.drawing.figures import draw_efficiency, draw_speedup, draw_throughput
-from reperf.drawing.labels import repeats_of, series_of, title_of, unit_of
 from reperf.errors import ReperfError
 from reperf.measuring.answer import Question
 from reperf.measuring.found_logs import answers
 from reperf.measuring.measure import Measurement, Method
 from reperf.measuring.statistics import compare
 from reperf.tables import CELL, read_measurements, read_summary
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["measure", "plot", "rank", "read_measurements", "read_summary"]
 
@@ -30,7 +30,6 @@ Kind = Literal["throughput", "speedup", "efficiency"]
 _FACTS = ("global_batch", "batch_size", "topology", "accumulation", "epoch_samples")
 # The first that fits: a count of samples may be a part of one.
 _TYPES = {float: "float64", int: "Int64"}
-_DRAWN = {"speedup": draw_speedup, "efficiency": draw_efficiency}
 
 
 def measure(
@@ -146,7 +145,7 @@ def rank(measurements: pd.DataFrame | Path | str) -> pd.DataFrame:
 
 def plot(
     summary: pd.DataFrame | Path | str, kind: Kind = "throughput", suite: str | None = None
-) -> Figure:
+) -> "Figure":
     """Draw a suite as its report does.
 
     Args:
@@ -165,6 +164,9 @@ def plot(
         >>> import reperf
         >>> reperf.plot("results/summary.csv", suite="resnet50-fp32")  # doctest: +SKIP
     """
+    # Measuring and ranking need no matplotlib.
+    from reperf.drawing import figures, labels  # noqa: PLC0415
+
     if kind not in get_args(Kind):
         raise ReperfError(f"plot: kind: got {kind!r}; allowed: {', '.join(get_args(Kind))}")
     cells = _table(summary, read_summary)
@@ -174,11 +176,13 @@ def plot(
     if suite not in suites:
         raise ReperfError(f"plot: suite: got {suite!r}; allowed: {', '.join(suites) or 'none'}")
     cells = cells[cells["suite"] == suite].reset_index(drop=True)
-    cells = cells.assign(series=series_of(cells))
-    subtitle = ", ".join(filter(None, (f"suite {suite}", repeats_of(cells))))
+    cells = cells.assign(series=labels.series_of(cells))
+    title = labels.title_of(cells)
+    subtitle = ", ".join(filter(None, (f"suite {suite}", labels.repeats_of(cells))))
     if kind == "throughput":
-        return draw_throughput(cells, title_of(cells), subtitle, unit_of(cells))
-    return _DRAWN[kind](cells, title_of(cells), subtitle)
+        return figures.draw_throughput(cells, title, subtitle, labels.unit_of(cells))
+    draw = figures.draw_speedup if kind == "speedup" else figures.draw_efficiency
+    return draw(cells, title, subtitle)
 
 
 def _type_of(annotation: Any) -> str:  # noqa: ANN401 - as dataclasses give it
